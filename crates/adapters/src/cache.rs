@@ -1,7 +1,7 @@
 //! Chooses the cache folder for reproducible files, such as harnesses and compiled programs.
 //!
 //! Files in the cache folder are executed. The default folder is therefore used only if no other
-//! user can write to it; otherwise, this process uses a temporary folder of its own.
+//! user can write to it. Otherwise, this process uses a temporary folder.
 
 use speedwell_machine::process::{ScratchFolder, effective_user_id};
 use std::fs::{self, DirBuilder, Metadata};
@@ -17,7 +17,7 @@ const DRAFT_PREFIX: &str = "draft-";
 const MAX_DRAFT_AGE: Duration = Duration::from_secs(3600);
 
 /// Returns `$XDG_CACHE_HOME/speedwell`, else `~/.cache/speedwell`, else a folder of this user in
-/// the temporary directory. If others could write there, returns a temporary folder private to this
+/// the temporary directory. If others could write there, returns a temporary folder of this
 /// process.
 pub fn cache_folder() -> PathBuf {
     CHOSEN_FOLDER.get_or_init(choose_folder).0.clone()
@@ -69,9 +69,8 @@ fn default_folder() -> PathBuf {
     }
 }
 
-/// Explains, as a sentence fragment, why another user may have written to the folder. If the folder
-/// is missing, creates it with access for its owner only; if this fails, the first write reports
-/// the error.
+/// Explains, as a sentence fragment, why another user may have written to the folder. Creates a
+/// missing folder with access for its owner only. If this fails, the first write reports the error.
 fn unsafe_reason(folder: &Path, user: u32) -> Option<String> {
     if let Some(parent) = folder.parent() {
         let _ = fs::create_dir_all(parent);
@@ -130,7 +129,6 @@ pub(super) fn remove_drafts(folder: &Path) {
     }
 }
 
-/// Whether `time` is longer ago than `age`.
 pub(super) fn is_older(time: SystemTime, age: Duration) -> bool {
     time.elapsed().is_ok_and(|elapsed| elapsed > age)
 }

@@ -1,9 +1,9 @@
 //! Finds the files whose content determines a run: the benchmark file, the program that executes
 //! it, and the modules of the project that either of them loads.
 //!
-//! Modules are found in the text of scripts without executing them, so computed names are not
-//! followed. Files that are read once per session (definition files) or built once (C++, packages)
-//! are excluded. Start at [`code_files`].
+//! The search reads the text of scripts without executing them, so it misses modules with computed
+//! names. It excludes files that are read once per session (definition files) or built once (C++,
+//! packages). Start at [`code_files`].
 
 use crate::{BenchmarkJob, BenchmarkSource, SourceKind};
 use regex::Regex;
@@ -25,7 +25,7 @@ const MAX_FILES: usize = 2_000;
 const JAVASCRIPT_EXTENSIONS: [&str; 8] = ["js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx"];
 const PYTHON_EXTENSION: &str = "py";
 
-/// Extensions of other scripts, whose modules are unknown.
+/// Extensions of other scripts. Their modules are not searched for.
 const OTHER_EXTENSIONS: [&str; 7] = ["sh", "bash", "rb", "pl", "php", "lua", "r"];
 
 static JAVASCRIPT_MODULE: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -39,8 +39,8 @@ static PYTHON_MODULE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(pattern).ok()
 });
 
-/// Returns the files whose content determines a run in which `program` executes the job under the
-/// variant.
+/// Returns the files whose content determines a run of `job` under `variant`. `program` executes
+/// the job.
 pub fn code_files(job: &BenchmarkJob, variant: &Variant, program: &Path) -> Vec<PathBuf> {
     let job = job.under(variant);
     let source = &job.source;
@@ -89,8 +89,8 @@ pub fn code_files(job: &BenchmarkJob, variant: &Variant, program: &Path) -> Vec<
     search.found.into_iter().collect()
 }
 
-/// Whether the source is compiled once per session. In this case, `program` is a compiler, which
-/// runs do not execute.
+/// Whether the source is compiled once per session. The variant's program is then a compiler, and
+/// runs do not execute it.
 fn is_built_once(source: &BenchmarkSource) -> bool {
     match source.kind {
         SourceKind::Cpp => true,
@@ -108,8 +108,8 @@ struct ModuleSearch {
 }
 
 impl ModuleSearch {
-    /// Adds a file both by its canonical path and by its path through symlinks, because the target
-    /// of a symlink may change.
+    /// Adds a file by its canonical path and by its path through symlinks: a symlink may get a new
+    /// target.
     fn add_file(&mut self, file: &Path) {
         let Ok(path) = fs::canonicalize(file) else {
             return;
@@ -135,8 +135,8 @@ impl ModuleSearch {
         }
     }
 
-    /// Adds the file that an argument names, but only if it is a script: other files may be outputs
-    /// of the program.
+    /// Adds the file that an argument names if the file is a script. Other files may be outputs of
+    /// the program.
     fn add_script(&mut self, word: &str, directory: &Path) {
         let path = directory.join(word);
         if is_script(&path) && path.is_file() {
@@ -180,7 +180,7 @@ impl ModuleSearch {
         scripts.for_each(|script| self.add_file(&script));
     }
 
-    /// Searches all files found so far for modules, then the modules found in this way, and so on.
+    /// Searches all files for modules, including the files that the search adds.
     fn follow_modules(&mut self) {
         while let Some(file) = self.unsearched.pop() {
             let is_small = fs::metadata(&file).is_ok_and(|data| data.len() <= MAX_SCRIPT_BYTES);
@@ -259,8 +259,7 @@ impl ModuleSearch {
                 folders.push(folder.to_owned());
                 folders.extend(self.folders.iter().cloned());
             }
-            // One dot stands for the folder itself, and each further dot leads to the parent
-            // folder.
+            // One dot stands for the folder itself. Each further dot leads one folder up.
             _ => folders.extend(folder.ancestors().nth(dots - 1).map(Path::to_owned)),
         }
         for mut module_path in folders {
@@ -328,7 +327,7 @@ fn resolve_javascript_module(base: &Path) -> Option<PathBuf> {
     files.into_iter().find(|file| file.is_file())
 }
 
-/// Resolves a package that is linked to a folder of the project, as in workspaces.
+/// Resolves a package that a workspace links to a folder of the project.
 fn resolve_linked_package(name: &str, folder: &Path) -> Option<PathBuf> {
     let mut candidates = folder
         .ancestors()

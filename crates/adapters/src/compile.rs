@@ -1,9 +1,9 @@
 //! Compiles a C++ file once for each content, compiler and set of flags.
 //!
 //! The name of a program in the cache folder depends on all inputs, so a program that is being
-//! measured is never replaced. The headers are known from the last compilation, in which the
-//! compiler listed them (`-MMD`). Start at [`build_program`]. In languages other than C and C++,
-//! the compiler builds a folder from generated sources; for these, start at [`GeneratedBuild`].
+//! measured is never replaced. The compiler lists the headers (`-MMD`), so they are known from the
+//! last compilation. Start at [`build_program`]; for languages other than C and C++, start at
+//! [`GeneratedBuild`], which compiles generated sources in a folder.
 
 use crate::cache::{self, cache_folder};
 use crate::sources::HarnessSources;
@@ -75,8 +75,8 @@ pub(super) fn unpack_harness(sources: &HarnessSources) -> Result<PathBuf, Compil
     sources.folder().map_err(CompileFailure::before_start)
 }
 
-/// Splits the value of a variable into words as a shell does. The value in `environment`, if there
-/// is one, takes precedence over the value in the environment of this process.
+/// Splits the value of a variable into words as a shell does. A value in `environment` takes
+/// precedence over the environment of this process.
 pub(super) fn variable_words(name: &str, environment: &[(String, String)]) -> Vec<String> {
     let entry = environment.iter().find(|(variable, _)| variable == name);
     let text = entry
@@ -358,7 +358,7 @@ impl BuildRecipe {
     }
 }
 
-/// Finds a program in `PATH` if it is given by name only; returns any other path unchanged.
+/// Finds a bare program name in `PATH`. Returns any other path unchanged.
 pub(super) fn locate_program(program: &Path) -> PathBuf {
     if program.components().count() > 1 {
         return program.to_owned();
@@ -370,7 +370,7 @@ pub(super) fn locate_program(program: &Path) -> PathBuf {
         .unwrap_or_else(|| program.to_owned())
 }
 
-/// Generated sources and a compiler command, which runs in the folder of the sources.
+/// Generated sources and a compiler command. The command runs in the folder of the sources.
 #[derive(Debug, Clone)]
 pub struct GeneratedBuild {
     /// Prefix of the folder name.
@@ -385,8 +385,8 @@ pub struct GeneratedBuild {
 }
 
 impl GeneratedBuild {
-    /// Compiles the sources unless this was done before; returns the folder with the sources and
-    /// the compiler's output.
+    /// Compiles the sources if necessary. Returns the folder with the sources and the compiler's
+    /// output.
     ///
     /// # Errors
     /// Fails if the compiler cannot be started, or rejects the sources.
@@ -465,11 +465,10 @@ impl GeneratedBuild {
     }
 }
 
-/// Hashes the name, size and modification time of every file in these folders of the user, because
-/// programs may depend on any of the files.
+/// Hashes the name, size and modification time of every file in the user's folders: a program may
+/// depend on any file.
 pub fn hash_folders(folders: &[PathBuf]) -> String {
-    // This limit exceeds the size of any realistic module folder, but keeps us from scanning a
-    // whole disk.
+    // Realistic module folders are below this limit. It keeps us from scanning a whole disk.
     const MAX_ENTRIES: usize = 20_000;
     let mut hash = DefaultHasher::new();
     let mut pending: Vec<PathBuf> = folders.to_vec();

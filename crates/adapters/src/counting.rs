@@ -1,9 +1,10 @@
-//! Counts instructions of a case with valgrind's callgrind. The count is the same whenever the same
-//! work is done at the same addresses. It ignores waiting, the kernel, caches and branches.
+//! Counts instructions of a case with valgrind's callgrind. Equal work at equal addresses has the
+//! same count. The count ignores waiting, the kernel, caches and branches.
 //!
 //! Harnesses in C, C++ and Rust mark the counted section with client requests
-//! (`crates/adapters/languages/c/requests.h`). This module sets the whole environment of the process, so that nothing
-//! in it differs between runs. Start at [`check_countable`] and [`perform_counted`].
+//! (`crates/adapters/languages/c/requests.h`). This module sets every environment variable of the
+//! process, so that all runs have the same environment. Start at [`check_countable`] and
+//! [`perform_counted`].
 
 use crate::events::EventLog;
 use crate::job::{BenchmarkJob, RunContext, SourceKind};
@@ -46,7 +47,6 @@ pub fn check_countable(kind: SourceKind) -> Result<(), &'static str> {
     }
 }
 
-/// Inputs for counting a case.
 pub(super) struct CountingInputs<'a> {
     pub job: &'a BenchmarkJob,
     pub setting: &'a RunContext<'a>,
@@ -92,8 +92,7 @@ pub(super) fn perform_counted(
     let (result, fault) = observe(&events);
     let read_counts =
         |name: &str| EventCounts::parse(&fs::read_to_string(folder.folder().join(name)).ok()?);
-    // The file `counts.1` is for an empty section. Its counts are the cost of counting, which is
-    // subtracted.
+    // `counts.1` is for an empty section. Its counts are the cost of counting, which is subtracted.
     let counts = read_counts("counts.2").zip(read_counts("counts.1"));
     let mut attempt = RunOutcome::from_process(
         inputs.plain,
@@ -170,8 +169,8 @@ const TIMED_SAMPLES: u32 = 10;
 /// Warm-up time before the timed samples.
 const WARMUP_NS: u64 = 10_000_000;
 
-/// Simulated caches. They resemble no particular processor, so that counts do not depend on the
-/// machine.
+/// Simulated caches. Counts do not depend on the machine, because these caches resemble no
+/// particular processor.
 const CACHE_MODEL: [&str; 4] = [
     "--cache-sim=yes",
     "--I1=32768,8,64",
@@ -186,8 +185,8 @@ const ENVIRONMENT: [(&str, &str); 3] = [
     ("LANG", "C"),
 ];
 
-/// Wraps the harness process in callgrind. Starts the program through a link whose path has a
-/// constant length: this path is on the stack, so its length shifts the addresses of what follows.
+/// Wraps the harness process in callgrind. The program is started through a link with a path of
+/// constant length: the path is on the stack, and its length shifts addresses.
 fn wrap_with_callgrind(inputs: &CountingInputs<'_>, folder: &Path) -> anyhow::Result<ProcessSpec> {
     let link = folder.join("program");
     symlink(resolve_program(&inputs.spec.program)?, &link)?;
@@ -219,8 +218,8 @@ fn wrap_with_callgrind(inputs: &CountingInputs<'_>, folder: &Path) -> anyhow::Re
 struct EventCounts(Vec<(String, u64)>);
 
 impl EventCounts {
-    /// Parses an output file: the line `events:` has the names, and the line `totals:` has the
-    /// sums, without trailing zeros.
+    /// Parses an output file. The line `events:` has the names, and the line `totals:` has the
+    /// sums. Trailing sums of zero are omitted.
     fn parse(text: &str) -> Option<EventCounts> {
         let line = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
         let names = line("events:")?.split_whitespace();

@@ -1,9 +1,8 @@
 //! Compiles C++ source files that use our header, and drives the programs over the harness
 //! protocol.
 //!
-//! The program of a variant is the compiler here, and the variant's arguments are compiler flags,
-//! so that one command can compare two builds of one source. `compile.rs` decides when to
-//! recompile.
+//! A variant's program is the compiler, and the variant's arguments are compiler flags. One command
+//! can therefore compare two builds of the same source. `compile.rs` decides when to recompile.
 
 use super::compile::{self, BuildRecipe, CompileFailure, unpack_harness, variable_words};
 use super::job::{
@@ -100,8 +99,8 @@ impl LanguageHarness for CppHarness {
 }
 
 /// Builds the program of `source` under `variant`. The harness takes far longer to compile than
-/// most benchmarks, so it becomes a separate object, which is reused for other benchmark files and
-/// when the benchmark file changes.
+/// most benchmarks. It therefore becomes a separate object, which other benchmark files and later
+/// versions of this file reuse.
 fn build_benchmark(
     source: &BenchmarkSource,
     compiler: &Path,

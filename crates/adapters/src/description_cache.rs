@@ -1,11 +1,10 @@
-//! Caches descriptions of benchmark files, which list the cases and parameters of a file, so that
-//! an unchanged file is not queried again.
+//! Caches descriptions of benchmark files. A description lists the cases and parameters of a file.
+//! An unchanged file is not queried again.
 //!
-//! A description depends not only on the file, but also on the program that executes the file, on
-//! the request, on other files that are read, and on environment variables. The describing process
-//! reports these dependencies ([`DescriptionInputs`]), and all of them are compared before a cached
-//! description is used. A description with untraceable dependencies is not cached. Start at
-//! [`ask_cached`].
+//! A description depends on the file, on the program that executes the file, on the request, on
+//! other files that are read, and on environment variables. The describing process reports these
+//! dependencies ([`DescriptionInputs`]), and all of them are compared before a cached description
+//! is used. A description with untraceable dependencies is not cached. Start at [`ask_cached`].
 
 use super::cache_folder;
 use serde::{Deserialize, Serialize};
@@ -146,8 +145,8 @@ impl CacheSlot {
         is_unchanged.then_some(entry)
     }
 
-    /// Stores the description, unless it has untraceable dependencies or comes from a program other
-    /// than the one started: a wrapper may choose a program by unknown criteria.
+    /// Stores the description. Does nothing if dependencies are untraceable, or if a wrapper
+    /// executed another program: its criteria for choosing the program are unknown.
     fn store_entry(&self, spec: &ProcessSpec, origin: &DescriptionOrigin, lines: Vec<String>) {
         let is_same_program =
             fs::canonicalize(&origin.program).is_ok_and(|program| program == self.program);

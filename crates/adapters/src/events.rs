@@ -102,7 +102,7 @@ fn observe_timed(
     let mut each_cpu_ns = Vec::new();
     let mut fault = is_invalid.then(|| invalid_cause("reported samples that are not numbers"));
     for (index, &elapsed_ns) in times.iter().enumerate() {
-        // A single count applies to all samples; otherwise there is one count per sample.
+        // There is one count per sample, or a single count for all samples.
         let count = counts.get(index).or(counts.first()).copied().unwrap_or(0);
         let iterations = count as f64 * workers;
         if elapsed_ns == 0 || iterations == 0.0 {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A `case` line starts a case. Each line below it gives the values of one variant (`*` stands for
-//! any variant), one value for each run. After the last value, the values start over. Instead of a
-//! plain number, a value can be:
+//! any variant), one value for each run. Runs after the last value start over with the first one.
+//! Instead of a plain number, a value can be:
 //!
 //! - `exit:N`, `signal:N`, `silent` or `timeout`: the run fails in this way.
 //! - `sleep:MS`: the run waits for this number of milliseconds, then reports 1.

@@ -19,9 +19,9 @@ pub trait LanguageHarness: Sync {
     /// Executes one job in a fresh process.
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome;
 
-    /// Builds in advance what [`LanguageHarness::perform_job`] needs. If several runs are to be
-    /// executed at the same time, this is called for one after the other before they start.
-    /// Failures are reported when the job is performed.
+    /// Builds in advance what [`LanguageHarness::perform_job`] needs. Before several runs start at
+    /// the same time, this is called for each run in turn. Failures are reported when the job is
+    /// performed.
     fn prepare_job(&self, _job: &BenchmarkJob, _setting: &RunContext<'_>) {}
 
     /// Returns the program of variants that do not name a program.

@@ -1,5 +1,5 @@
-//! Defines the input for describing a benchmark file (asking it for its cases) and for performing
-//! a case: plain data, which a plan can store so that its session can be resumed later.
+//! Defines the inputs for describing a benchmark file (asking it for its cases) and for performing
+//! a case. The inputs are plain data, which a plan stores so that its session can be resumed.
 
 use crate::experiment::SharedServicePool;
 use crate::layout::RunLayout;
@@ -29,10 +29,10 @@ pub enum SourceKind {
     NodeCore,
     /// A Node.js file that uses our package, driven over the harness protocol.
     Node,
-    /// Benchmarks of another framework, driven with the framework's options, which an adapter
-    /// describes.
+    /// Benchmarks of another framework. An adapter describes the framework's options.
     Suite,
-    /// A C++ source file that uses our header: compiled, then driven over the protocol.
+    /// A C++ source file that uses our header. It is compiled, and its program is driven over the
+    /// protocol.
     Cpp,
     /// A prebuilt program with our C++ header, driven over the protocol.
     Program,
@@ -210,9 +210,8 @@ impl NamePatterns {
         let finds_all = self.filters.is_empty() || !self.filters.iter().all(matching);
         let is_wanted =
             |name: &String| finds_all || self.filters.iter().any(|filter| filter.is_match(name));
-        // A benchmark is excluded as a whole only if the pattern also matches the name followed by
-        // a slash and any text. A pattern that is anchored at the end of the name excludes no
-        // benchmark.
+        // A pattern excludes a whole benchmark only if it also matches the name followed by a slash
+        // and any text. A pattern with an anchor at the end of the name excludes no benchmark.
         let any_case = |name: &String| format!("{name}/\u{e000}\u{e001}");
         let is_excluded = |name: &String| {
             let mut excludes = self.excludes.iter();
@@ -279,8 +278,8 @@ pub struct BenchmarkJob {
     pub flags: Vec<String>,
     /// `name=value` for every parameter, in recorded order.
     pub arguments: Vec<String>,
-    /// Variants under which the case has another name, with that name. If a comparison pairs
-    /// benchmarks of different names, each program needs its own name.
+    /// Each variant under which the case has another name, with that name. A comparison may pair
+    /// benchmarks of different names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<(String, String)>,
     /// How the framework identifies the case, if the case belongs to a framework.
@@ -350,8 +349,7 @@ impl BenchmarkJob {
         (self.in_suite.as_ref()).map_or(&self.label, |suite_case| &suite_case.name)
     }
 
-    /// Name of the benchmark under the variant: the name of the case without its values, which all
-    /// variants share.
+    /// Name of the benchmark under the variant: the name of the case without parameter values.
     pub fn benchmark_under(&self, variant: &str) -> Option<&str> {
         let case = self.case.as_ref()?;
         let id = case.id();
@@ -427,7 +425,7 @@ pub struct RunContext<'a> {
     pub samples: SampleDivision,
     /// Which parts of the division the user requested; the other parts are defaults.
     pub requested: RequestedDivision,
-    /// Whether to record a series from the first iteration on, running only the reference loop
+    /// Whether to record a series from the first iteration on. Only the reference loop then runs
     /// between samples.
     pub is_series: bool,
     /// Processors that the run may use.
@@ -436,13 +434,13 @@ pub struct RunContext<'a> {
     pub layout: RunLayout,
     /// The experiment of the run.
     pub experiment: Option<&'a Experiment>,
-    /// Services of the experiment that several runs share, with the index of this run's case and
-    /// its block. `None` if every run starts its own services.
+    /// Services that several runs of the experiment share, the index of this run's case, and its
+    /// block. `None` if every run starts its own services.
     pub kept: Option<(&'a SharedServicePool, (usize, u32))>,
     /// How to count instructions; `None` to measure time.
     pub counting: Option<&'a InstructionCounting>,
-    /// The clock whose times are compared. If setting up the processor-time clock is slow, a
-    /// harness does so only if that clock is compared.
+    /// The clock whose times are compared. Some harnesses set up the processor-time clock only if
+    /// that clock is compared, because the set-up is slow.
     pub clock: ComparedClock,
 }
 

@@ -3,9 +3,8 @@
 //!
 //! This module decides how to make a linker shuffle, and where builds are kept until the session
 //! ends. Sources are compiled once; only linking is repeated. `.init_array` is never shuffled,
-//! since shuffling it would change what a program does. Start at [`RunLayout`]; then at
-//! [`ObjectFiles`] for C and C++, or at [`link_with_first`] for compilers that run the linker
-//! themselves.
+//! since shuffling it would change what a program does. Start at [`RunLayout`]. [`ObjectFiles`]
+//! links C and C++; [`link_with_first`] is for compilers that run the linker themselves.
 
 use crate::cache::{self, cache_folder};
 use crate::compile::{COMPILER_TIMEOUT, CompileFailure, locate_program, run_compiler};
@@ -23,8 +22,8 @@ use std::time::{Duration, Instant, SystemTime};
 /// linked again when needed.
 const MAX_TOTAL_BYTES: u64 = 2 << 30;
 
-/// The folder of a process that seems to have ended is removed only after this time: processes in a
-/// container are not visible from outside.
+/// Age at which the folder of a process that seems to have ended is removed. The process may still
+/// run in a container, where it is not visible from outside.
 const MAX_ORPHAN_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Maximum number of bytes that the additional environment variable adds above a process's stack.
@@ -138,9 +137,8 @@ pub struct LinkRecord {
 }
 
 impl LinkRecord {
-    /// Describes a build that was made by `call`, in which a compiler runs the linker itself.
-    /// `coarse` is the number of objects that have gaps between them, if nothing finer was
-    /// shuffled.
+    /// Describes a build made by the compiler call `call`. `coarse` is the number of object files
+    /// if only whole object files were shuffled.
     pub(crate) fn by_compiler(
         build: LinkedBuild,
         call: &ProcessSpec,
@@ -153,8 +151,8 @@ impl LinkRecord {
         }
     }
 
-    /// Adds the build and its link command to a failure, because undefined behavior of a program
-    /// may show only in some layouts.
+    /// Adds the build and its link command to a failure, because some layouts may reveal undefined
+    /// behavior.
     pub fn explain_failure(&self, failure: &mut StepFailure) {
         let LinkedBuild { number, seed } = self.build;
         if !failure.stderr_tail.is_empty() && !failure.stderr_tail.ends_with('\n') {
@@ -228,8 +226,8 @@ pub(crate) fn names_linker(flags: &[String]) -> bool {
     flags.iter().any(|flag| flag.contains("-fuse-ld="))
 }
 
-/// Links with the first method that works. All builds by this compiler with these flags use the
-/// same method: programs that are compared must not be shuffled by different linkers.
+/// Links with the first method that works. All builds with this compiler and these flags use the
+/// same method, because one linker must shuffle all compared programs.
 pub(crate) fn link_with_first<T>(
     compiler: &Path,
     flags: &[String],

@@ -1,4 +1,4 @@
-//! Records which files of the user's checkout Python and Node.js processes load as modules.
+//! Records the modules that Python and Node.js processes load from the user's checkout.
 //!
 //! Environment variables make the interpreter execute one of our two scripts before the program
 //! itself, and that script records the files. This works for any process, but is never done in
@@ -147,8 +147,8 @@ mod tests {
         if is_missing("python3") {
             return;
         }
-        // The script loads `k` late, and then starts a child process, which finds the module
-        // already compiled. It also checks that the user's own `sitecustomize` is still executed.
+        // The script loads `k` late, then starts a child process that finds the module compiled. It
+        // also checks that the user's own `sitecustomize` is still executed.
         let script = "import sys, subprocess, sitecustomize\n\
             assert sitecustomize.NAME == 'mine', sitecustomize\n\
             def late():\n    import importlib\n    return importlib.import_module('k' + '')\n\

@@ -68,16 +68,16 @@ pub struct SessionPlan {
     pub sampling: SamplingOptions,
     /// Processors that measured processes may use.
     pub pin: Option<CpuSet>,
-    /// Whether snippets share one process, where they take turns or, depending on the order, run at
-    /// the same time.
+    /// Whether snippets share one process. Depending on the order, they take turns or run at the
+    /// same time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
     /// Whether later measurements depend on earlier ones. If so, the slots of the session differ
     /// from the slots of the plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_search: bool,
-    /// Number of times that the whole plan is executed, each time with blocks and a random order of
-    /// its own.
+    /// Number of strata: how often the whole plan is executed, each time with its own blocks and
+    /// random order.
     #[serde(default = "default_strata", skip_serializing_if = "is_default_strata")]
     pub strata: u32,
     /// How this plan relates to a larger plan, if it is a part of one.
@@ -98,7 +98,7 @@ fn is_default_strata(number: &u32) -> bool {
 pub struct PlanSlot {
     /// Position in the execution order, from 0.
     pub index: u32,
-    /// Block of its case, from 0.
+    /// Index of the slot's block among the blocks of its case, from 0.
     pub block: u32,
     /// Index into [`SessionPlan::jobs`].
     pub job: usize,
@@ -106,8 +106,7 @@ pub struct PlanSlot {
     pub variant: usize,
     /// Number of earlier runs of the same job and variant.
     pub ordinal: u32,
-    /// Whether this slot is the last of its block. Only then can it be decided that the case needs
-    /// no further runs.
+    /// Whether this slot is the last of its block. A case can end early only after a whole block.
     pub closes_block: bool,
     /// Whether this slot is executed at the same time as the other slot of its pair. That slot
     /// directly precedes or follows this one.
@@ -149,8 +148,8 @@ impl SessionPlan {
         self.design.max_runs()
     }
 
-    /// Whether there may be fewer runs, because cases may have enough runs early or time may run
-    /// out.
+    /// Whether there may be fewer runs than the maximum, because a case may need no more of them or
+    /// time may run out.
     pub fn may_need_fewer_runs(&self) -> bool {
         let is_sequential = matches!(self.design.stopping, StoppingDesign::Sequential { .. });
         is_sequential || self.sampling.precision.is_some() || self.sampling.budget_ms.is_some()
@@ -163,10 +162,10 @@ impl SessionPlan {
         RunLayout::new(layout, seed, slot.index, slot.build, variant)
     }
 
-    /// Returns all slots in execution order: block by block, and within a block case by case, so
-    /// that every case is spread over the whole session and its variants stay close in time. If
-    /// this plan is a part of a larger plan, its slots keep the numbers and order that they have
-    /// there.
+    /// Returns all slots in execution order: round by round, with one block of every case in each
+    /// round. Every case is thus spread over the whole session, and its variants stay close in
+    /// time. If this plan is a part of a larger plan, its slots keep the numbers and order that
+    /// they have there.
     pub fn slots(&self) -> Vec<PlanSlot> {
         let mut slots = Vec::new();
         let strata = match &self.part {
@@ -191,8 +190,8 @@ impl SessionPlan {
         kinds.any(|kind| matches!(kind, SourceKind::Snippet(_)))
     }
 
-    /// Returns the slots in `done` whose block is not complete. The last block counts as not
-    /// complete if disturbed runs are rejected, because its retries may be missing.
+    /// Returns the slots in `done` whose block is incomplete. If disturbed runs are rejected, the
+    /// last block counts as incomplete, because its retries may be missing.
     pub fn begun_slots(&self, done: &BTreeSet<u32>) -> BTreeSet<u32> {
         let slots = self.slots();
         let is_done = |slot: &&PlanSlot| done.contains(&slot.index);
@@ -285,9 +284,9 @@ impl SessionPlan {
     /// Returns, for each block, the builds that every variant runs in it.
     ///
     /// If runs share builds, consecutive runs cycle through all builds, so that changes over time
-    /// affect all builds alike. However, if measuring may end early, the builds of one block get
-    /// all their runs before the builds of the next block, so that each interim analysis sees
-    /// complete builds.
+    /// affect all builds alike. However, if measuring may end early, each interim analysis must see
+    /// complete builds. The builds of one block then get all their runs before the builds of the
+    /// next block.
     fn builds_of_blocks(&self) -> Vec<Vec<Option<u32>>> {
         let design = &self.design;
         let builds_per_block = design.runs_per_block.max(1) as usize;

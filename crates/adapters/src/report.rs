@@ -58,7 +58,8 @@ pub fn observe_rate(
     (result, cause)
 }
 
-/// Parses seconds as decimal text (`"0.003686740"`) or number, with nanosecond precision.
+/// Parses seconds, given as decimal text (`"0.003686740"`) or as a number, with nanosecond
+/// precision.
 pub fn parse_elapsed_ns(time: &Json) -> Option<u64> {
     let text = match time {
         Json::String(text) => text.clone(),
@@ -108,8 +109,8 @@ fn find_implausible(value: f64) -> Option<String> {
 }
 
 /// Corrects the rate of `test-double`, the stand-in for an HTTP tool in Node.js. The stand-in
-/// reports the number of requests, which its callers print as a rate. This function divides the
-/// number by the time, and keeps the reported value as a second metric.
+/// reports the number of requests, but its callers print this number as a rate. This function
+/// divides the number by the time, and keeps the reported value as a second metric.
 fn correct_rate(value: f64, rate: &ReportedRate, result: &mut RunResult) -> f64 {
     let tool = result
         .case

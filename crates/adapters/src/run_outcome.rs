@@ -11,13 +11,13 @@ use std::sync::Arc;
 /// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;
 
-/// Largest accepted value. A larger one might overflow when it is squared, for example to compute a
-/// variance.
+/// Largest accepted value. The square of a larger value might overflow, for example in a variance.
 const MAX_VALUE: f64 = 1e150;
 
-/// One finished process: its report, its resource usage, and the reason for a failure.
+/// Outcome of one execution: the report and the resource usage of the process, if it was started,
+/// and the reason for a failure.
 ///
-/// A process may both report and fail; then its measurements are kept together with the failure.
+/// If a process both reports and fails, its measurements are kept together with the failure.
 #[derive(Debug, Clone, Default)]
 pub struct RunOutcome {
     /// Reported results in order.
@@ -103,8 +103,8 @@ pub(crate) fn invalid_cause(reason: impl Into<String>) -> FailureCause {
 }
 
 impl RunOutcome {
-    /// Creates the result of a finished process. `report_fault` is the fault in its report, if any;
-    /// the exit status takes precedence, because it explains a faulty report.
+    /// Creates the result of a finished process. `report_fault` is the fault in its report, if any.
+    /// The exit status takes precedence, because it explains a faulty report.
     pub(super) fn from_process(
         spec: &ProcessSpec,
         outcome: &ProcessOutcome,
@@ -265,8 +265,8 @@ pub(super) fn description_failure(
 }
 
 impl CompileFailure {
-    /// Converts the failed compilation to a failure to perform `run`, or to describe the file if
-    /// `run` is `None`.
+    /// Converts the failed compilation to a failure of the step that needed it: performing `run`
+    /// or, if `run` is `None`, describing the file.
     pub fn into_failure(
         self,
         source: &BenchmarkSource,

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// Returns the path of this program. Programs that embed this library specify the path in
-/// `$SPEEDWELL_PROGRAM`. Without this variable, it is the path of the running program, or just the
-/// name `speedwell` if the system does not report the path.
+/// `$SPEEDWELL_PROGRAM`. Without this variable, returns the path of the running program, or
+/// `speedwell` if the system does not report that path.
 pub fn own_program() -> PathBuf {
     let variable = std::env::var_os("SPEEDWELL_PROGRAM").filter(|value| !value.is_empty());
     variable
@@ -39,8 +39,7 @@ pub struct HarnessSources {
     unpacked: Mutex<Option<PathBuf>>,
 }
 
-/// Embeds a file of a harness, under its name. The file is outside of this crate, and is reached
-/// through the link `languages`.
+/// Embeds a file of a harness in `languages`, under its name.
 macro_rules! file {
     ($folder:literal, $name:literal) => {
         (

@@ -1,10 +1,10 @@
 //! Compares sources with each other. A source is a session, one of its variants, or some of its
 //! cases.
 //!
-//! Decides what the runs of two sources share. Different sessions share nothing, so comparing them
-//! gives only a hint. Two variants of one session share its blocks. If the sources are two sets of
-//! cases from one session, their runs took turns in its blocks. This module does not judge cases.
-//! Start at [`compare_sources`].
+//! Decides what the runs of two sources have in common. Different sessions share nothing, so
+//! comparing them gives only a hint. Two variants of one session share its blocks. If the sources
+//! are two sets of cases from one session, their runs took turns in its blocks. This module does
+//! not judge cases. Start at [`compare_sources`].
 
 use crate::comparison::{SourceSide, add_to_findings, compare_matched, match_cases};
 use crate::environment_facts::{self, FactDifference, environment_facts};
@@ -33,8 +33,8 @@ impl SelectedSource<'_> {
 }
 
 /// Compares the first source with each of the others. A source consists of a label, a session and
-/// the variant to compare; if no variant is given, it is the session's baseline. The baseline named
-/// in the settings is ignored.
+/// the variant to compare. Without a variant, the session's baseline is compared. The baseline
+/// named in the settings is ignored.
 ///
 /// Sessions are identified by their ids, because a source may hold only part of its session. Two
 /// variants of one session are compared according to that session's design.
@@ -245,8 +245,8 @@ fn check_metric(metric: &Metric, session: &Session, label: &str) -> Option<Strin
     }
 }
 
-/// Warns about each source whose environment differs from the environment of the first source, or
-/// that ran a different build of the first source's program.
+/// Compares each source with the first one. Warns if the environment differs, or if the source ran
+/// a different build of the same program.
 fn environment_warnings(sources: &[SelectedSource<'_>]) -> Vec<String> {
     let Some((first, others)) = sources.split_first() else {
         return Vec::new();

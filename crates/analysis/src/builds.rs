@@ -66,9 +66,9 @@ impl IndependentUnit {
         }
     }
 
-    /// Values of two sides, one per unit. A build's value is the geometric mean of its runs in the
-    /// blocks that are complete on both sides, or the arithmetic mean if some value is not
-    /// positive.
+    /// Values of two sides, one per unit. A build's value is the geometric mean of its runs, or the
+    /// arithmetic mean if some value is not positive. Only blocks that are complete on both sides
+    /// count.
     pub fn paired_values(self, sides: [&[&Run]; 2], metric: &str) -> [Vec<RunValue>; 2] {
         let IndependentUnit::Build {
             runs,
@@ -166,8 +166,8 @@ pub struct LayoutSpread {
     /// Standard deviations of logarithms between builds and between runs of a build. A build is
     /// compared only with builds of its own variant.
     pub components: VarianceComponents,
-    /// Largest median of a build divided by the smallest, for the variant where this ratio is
-    /// largest.
+    /// Ratio of the largest to the smallest median of a build, for the variant with the largest
+    /// ratio.
     pub range: f64,
 }
 
@@ -192,12 +192,12 @@ impl LayoutSpread {
     }
 }
 
-/// Looks up, by case and metric, a layout effect known from earlier builds: the number of the
-/// session that showed it, and the standard deviation of logarithms between builds.
+/// Looks up a layout effect that an earlier session showed, by case and metric. Returns the
+/// session's number, and the standard deviation of logarithms between builds.
 pub type KnownSpread<'a> = &'a dyn Fn(&str, &str) -> Option<(i64, f64)>;
 
-/// Adds a note to each change that is smaller than the known spread between builds of the same
-/// source, because rebuilding alone could have caused it.
+/// Adds a note to each change that rebuilding alone could have caused: the change is smaller than
+/// the known spread between builds of the same source.
 pub fn note_layout_effects(findings: &mut AnalysisFindings, known_spread: KnownSpread<'_>) {
     for comparison in &mut findings.comparisons {
         let metric = &comparison.metric.name;
@@ -219,7 +219,7 @@ pub fn note_layout_effects(findings: &mut AnalysisFindings, known_spread: KnownS
     }
 }
 
-/// Formats a fraction as a percentage with two significant digits, but at most two decimals.
+/// Formats a fraction as a percentage with two significant digits and at most two decimals.
 fn format_percent(share: f64) -> String {
     let percent = 100.0 * share;
     let decimals = match percent {
@@ -235,7 +235,7 @@ pub fn layout_spreads(session: &Session, metrics: &[&Metric]) -> Vec<LayoutSprea
     spreads_of_grid(&RunGrid::new(session), metrics)
 }
 
-/// Like [`layout_spreads`], for runs that are already arranged in a grid.
+/// Does the same as [`layout_spreads`] for runs in a grid.
 pub(super) fn spreads_of_grid(grid: &RunGrid<'_>, metrics: &[&Metric]) -> Vec<LayoutSpread> {
     let cases = grid.cases.iter();
     cases

@@ -30,13 +30,14 @@ const EXPECTED_RANGE: f64 = 0.95;
 struct CalibrationTrial {
     /// Whether a difference was found.
     is_false: bool,
-    /// Probability that the test finds a difference by chance, given these ranks.
+    /// Probability that the test finds a difference by chance, given the ranks of the compared
+    /// values.
     level: f64,
 }
 
-/// Splits the runs of the first two variants, which are the same program, into comparisons of
-/// `runs` runs per side (rounded up to whole blocks), and counts the comparisons that show a
-/// difference.
+/// Counts the comparisons of a program with itself that show a difference. The first two variants
+/// are the same program. Their runs are split into comparisons of `runs` runs per side, rounded up
+/// to whole blocks.
 ///
 /// Only the first metric counts: the metrics of a run rise and fall together, so their false alarms
 /// are not independent.
@@ -142,8 +143,8 @@ fn detectable_change(pair: &PairedRuns, policy: &JudgingPolicy) -> Option<f64> {
 }
 
 /// Counts false alarms and computes the range in which their number is expected. The lower end of
-/// the range follows from the exact level of the test, which is low if there are few blocks. The
-/// upper end follows from the error rate that the test promises.
+/// the range follows from the exact level of the test. This level is low if there are few blocks.
+/// The upper end follows from the error rate that the test promises.
 fn count_alarms(alarms: &[CalibrationTrial], session: &Session, alpha: f64) -> CalibrationFindings {
     let comparisons = alarms.len() as u32;
     let false_alarms = alarms.iter().filter(|alarm| alarm.is_false).count() as u32;
@@ -189,15 +190,16 @@ fn judge_counts(counts: &NoiseCalibration) -> CalibrationOutcome {
     }
 }
 
-/// Smallest number n of comparisons for which having no false alarm at all is too unlikely to be
-/// chance, that is, for which (1 - level)^n is at most `tail`.
+/// Smallest number n of comparisons for which (1 - level)^n is at most `tail`. With n comparisons,
+/// having no false alarm at all is too unlikely to be chance.
 fn needed_comparisons(level: f64, tail: f64) -> Option<u32> {
     let comparisons = (tail.ln() / (-level).ln_1p()).ceil();
     (level > 0.0 && comparisons.is_finite()).then_some(comparisons as u32)
 }
 
-/// Compares the spread of each case's runs between two sessions that measured the same program
-/// against itself. Drift between blocks does not count, because it does not affect comparisons.
+/// Takes two sessions that measured the same program against itself. Compares the spread of each
+/// case's runs between them. Drift between blocks does not count, because it does not affect
+/// comparisons.
 pub fn compare_spreads(
     before: &Session,
     after: &Session,

@@ -39,7 +39,6 @@ pub(super) struct MatchedCase {
 
 /// A described case, with the data that its verdict needs.
 pub(super) struct CaseRow {
-    /// Findings of the case.
     pub comparison: CaseComparison,
     /// Results of the tests. The tested data are dropped, because there may be thousands of cases.
     pub outcome: SequentialOutcome,
@@ -145,7 +144,7 @@ fn counts_of(pair: &PairedRuns, policy: &JudgingPolicy) -> ExactCounts {
 /// needed for noiseless values, because their intervals have no width.
 const ROUNDING_TOLERANCE: f64 = 1e-9;
 
-/// Whether the mean and the typical run changed by different amounts: in logarithms, the two
+/// Whether the mean and the typical run changed by different amounts: the logarithms of the two
 /// changes lie further apart than half the width of the wider interval (docs/why/statistics.md,
 /// "Effect and interval").
 fn has_shape_changed(typical: Option<IntervalEstimate>, mean: Option<IntervalEstimate>) -> bool {

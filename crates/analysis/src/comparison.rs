@@ -5,9 +5,9 @@
 //! change. Computes the typical change over all cases. Does not know where the runs come from.
 //! Start at [`match_cases`], then [`compare_matched`].
 //!
-//! The change is estimated within blocks, but a median over all runs of a side ignores blocks, so
-//! two medians can even contradict the reported change. The figures of a row are therefore derived
-//! from the estimate (docs/why/statistics.md, "The figures of a row"): see [`fill_locations`].
+//! The change is estimated within blocks. A median over all runs of a side ignores blocks, so two
+//! medians can contradict the reported change. The figures of a row are therefore derived from the
+//! estimate (docs/why/statistics.md, "The figures of a row"): see [`fill_locations`].
 
 use crate::builds::{IndependentUnit, independent_values};
 use crate::case_row::{CaseRow, MatchedCase, describe_case};
@@ -45,8 +45,7 @@ pub(super) struct SourceSide<'a, 's> {
 }
 
 impl<'a> SourceSide<'a, '_> {
-    /// The files that runs loaded from the user's checkout instead of from their revision, by
-    /// benchmark.
+    /// Files that runs wrongly loaded from the user's checkout, by benchmark.
     fn checkout_files_by_benchmark(&self) -> HashMap<&'a str, BTreeSet<&'a str>> {
         let mut files: HashMap<&str, BTreeSet<&str>> = HashMap::new();
         for case in self.cases {
@@ -63,7 +62,6 @@ impl<'a> SourceSide<'a, '_> {
 
 /// Findings on one candidate for one metric.
 pub(super) struct JudgedComparison {
-    /// The comparison.
     pub comparison: CandidateComparison,
     /// Number of cases excluded from the overall change.
     pub left_out: usize,
@@ -101,7 +99,7 @@ pub(super) struct MatchedCases<'r> {
     policy: Cow<'r, JudgingPolicy>,
     /// Cases not described yet.
     cases: Vec<MatchedCase>,
-    /// Cases already described, which precede those in `cases`.
+    /// Described cases, which precede the cases in `cases`.
     rows: Vec<CaseRow>,
     only_baseline: Vec<String>,
     only_candidate: Vec<String>,
@@ -126,7 +124,6 @@ impl MatchedCases<'_> {
         [&self.baseline, &self.candidate]
     }
 
-    /// Name of the metric.
     pub fn metric_name(&self) -> &str {
         &self.metric.name
     }
@@ -138,8 +135,7 @@ impl MatchedCases<'_> {
 }
 
 /// Describes all cases early, which frees most of their data. Does nothing if any comparison uses a
-/// sequential test, which analyzes its cases repeatedly, because the evidence of one case then
-/// depends on the others.
+/// sequential test, because the evidence of one case then depends on the others.
 pub(super) fn describe_single_looks(
     comparisons: &mut [MatchedCases<'_>],
     settings: &AnalysisSettings,
@@ -180,7 +176,7 @@ fn describe_all(comparisons: &mut [MatchedCases<'_>], settings: &AnalysisSetting
 }
 
 /// Judges all comparisons of one report together, because the correction for multiple testing
-/// covers everything that is shown together.
+/// covers all of them.
 pub(super) fn compare_matched(
     mut comparisons: Vec<MatchedCases<'_>>,
     settings: &AnalysisSettings,
@@ -248,12 +244,10 @@ fn finish_comparison(matched: MatchedCases<'_>, settings: &AnalysisSettings) -> 
     }
 }
 
-/// Whether a run has a finite value of a metric.
 fn has_value(run: &Run, metric: &Metric) -> bool {
     run.value_of(&metric.name).is_some_and(f64::is_finite)
 }
 
-/// Whether a run is a repetition within a process.
 fn is_repetition(run: &Run) -> bool {
     run.notes.iter().any(|note| note == REPETITION)
 }
@@ -350,8 +344,8 @@ const DRAWS: usize = 2_000;
 /// normal.
 const MAX_RESAMPLED_CASES: usize = 500;
 
-/// Geometric mean of the ratios, as a change with its interval; `None` for fewer than two cases. If
-/// every case is exact, the interval has no width.
+/// Geometric mean of the ratios, as a change with its interval. `None` for fewer than two cases.
+/// The interval has no width if every case is exact.
 ///
 /// Cases without a bounded interval are excluded. If fewer than two cases have a bounded interval,
 /// all cases count instead, and the mean is unbounded. When a case is resampled, a normal deviate
@@ -437,11 +431,11 @@ const UNLIKE: f64 = 0.05;
 /// the runs of such a case do not scatter.
 const LEAST_ERROR: f64 = 1e-9;
 
-/// Whether there are enough cases, and their changes differ no more than the cases' standard errors
-/// can explain.
+/// Whether there are enough cases, and standard errors can explain the differences between their
+/// changes.
 ///
-/// Uses Cochran's Q, the weighted sum of squares about the weighted mean, which is chi-squared if
-/// all cases have the same change (Biometrics 10, 1954).
+/// Uses Cochran's Q, the weighted sum of squares about the weighted mean. Q is chi-squared if all
+/// cases have the same change (Biometrics 10, 1954).
 fn are_alike(rows: &[&CaseRow]) -> bool {
     let error = |row: &CaseRow| {
         if row.comparison.is_exact {
@@ -496,7 +490,7 @@ type RowLevelKey = (String, String, String);
 
 /// Fills in the location of each side. Rows with the same baseline form a level, in which the
 /// baseline has a single figure per case. If no side of a level varies, every side keeps its exact
-/// value, because computing it from a ratio would turn 9304 bytes into 9303.999999999998.
+/// value: computing it from a ratio would turn 9304 bytes into 9303.999999999998.
 fn fill_locations(comparisons: &mut [CandidateComparison]) {
     let mut levels: HashMap<RowLevelKey, Vec<[usize; 2]>> = HashMap::new();
     for (comparison_index, comparison) in comparisons.iter().enumerate() {

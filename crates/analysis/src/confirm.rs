@@ -12,7 +12,7 @@ use speedwell_stats::test::stratified::{StratifiedError, StratifiedRank, stratif
 use speedwell_stats::{BlockObservation, BlockSide};
 use std::sync::LazyLock;
 
-/// Numbers of runs per side at which a confirmation may stop.
+/// Numbers of runs per side after which a confirmation is analyzed and may stop.
 pub const CONFIRMATION_LOOKS: [u32; 6] = [14, 20, 26, 32, 40, 48];
 
 /// Probability of confirming a change that does not exist.
@@ -31,14 +31,13 @@ static CONFIRMATION_DESIGN: LazyLock<SequentialDesign> = LazyLock::new(|| {
 pub enum ConfirmationResult {
     /// The sides differ, in the suspected direction if there was one.
     Confirmed(IntervalEstimate),
-    /// The sides differ by less than the smallest change that matters, or in the direction opposite
-    /// to the suspected one, or the data do not show that they differ.
+    /// The data do not show a difference, or the difference is too small to matter, or the
+    /// direction is opposite to the suspected one.
     Refuted(IntervalEstimate),
 }
 
 impl ConfirmationResult {
-    /// The relative change, with an interval that is valid although the runs were analyzed several
-    /// times.
+    /// The relative change. Its interval is valid although the runs were analyzed several times.
     pub fn change(&self) -> IntervalEstimate {
         match self {
             ConfirmationResult::Confirmed(change) | ConfirmationResult::Refuted(change) => *change,
@@ -97,14 +96,14 @@ pub(crate) fn tested_change(test: &StratifiedRank, p_limit: f64) -> IntervalEsti
     }
 }
 
-/// Given the id of a case and the name of a metric, tells whether the candidate's values were
-/// larger when the change was suspected; `None` if no direction was suspected.
+/// Takes a case id and a metric name. Tells whether the candidate's values were larger when the
+/// change was suspected; `None` if no direction was suspected.
 pub type IsMore<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
 
-/// Reads the confirmations of a session. Returns, for each compared case, the comparison that it
-/// belongs to, its row, and the result of the confirmation. If no direction was suspected, a change
-/// in either direction can be confirmed. The result is `None` if there are not enough runs, if the
-/// case has no change, or if its answer is withheld.
+/// Reads the confirmations of a session. Returns each compared case's comparison, row and
+/// confirmation result. If no direction was suspected, a change in either direction can be
+/// confirmed. The result is `None` if there are not enough runs, if the case has no change, or if
+/// its answer is withheld.
 pub fn read_confirmations<'a>(
     findings: &'a AnalysisFindings,
     is_more: IsMore<'_>,
@@ -193,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_shown_is_refuted_at_the_last_look() {
-        // With delta 0, no change can be shown to be smaller than the smallest change that matters.
+        // With delta 0, no change is too small to matter.
         assert_eq!(evaluate_confirmation(&runs(20, 0.0), 0.0, true), Ok(None));
         let last = evaluate_confirmation(&runs(24, 0.0), 0.0, true);
         assert!(

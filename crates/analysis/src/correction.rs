@@ -1,7 +1,7 @@
 //! Corrects for multiple testing, and estimates how many more runs an undecided case needs.
 //!
-//! Decides the verdicts: a change is reported only if its p value survives the correction for
-//! everything shown together, across metrics, candidates and cases. Does not compute p values.
+//! Decides the verdicts: a change is reported only if its p value survives a correction for all
+//! comparisons in the report, across metrics, candidates and cases. Does not compute p values.
 //! Start at [`correct_family`].
 
 use crate::case_row::CaseRow;
@@ -85,8 +85,8 @@ pub(super) fn correct_family(family: &mut [FamilyMember<'_>], correction: Testin
     }
 }
 
-/// Returns the level at which one more change would be significant after the correction, as a
-/// fraction of the error rate.
+/// Returns the level, as a fraction of the error rate, at which one more change would be
+/// significant after the correction.
 fn next_alpha_share(correction: TestingCorrection, tests: usize, discoveries: usize) -> f64 {
     let (tests, discoveries) = (tests.max(1), discoveries.min(tests.saturating_sub(1)));
     match correction {
@@ -171,9 +171,9 @@ fn explain_open_verdict(
     })
 }
 
-/// Approximate number of additional runs per side after which an unclear case is decided: either as
-/// "changed", at the significance level that the correction leaves, or as "same". The smaller of
-/// the two numbers is returned. `None` if it is unknown how much the runs scatter.
+/// Approximate number of additional runs per side after which an unclear case is decided, either as
+/// "same", or as "changed" at the significance level `level`, which remains after the correction.
+/// Returns the smaller number. `None` if it is unknown how much the runs scatter.
 fn additional_runs(row: &CaseRow, policy: &JudgingPolicy, level: f64) -> Option<u32> {
     let block = policy.runs_per_block();
     let outcome = &row.outcome;

@@ -30,7 +30,7 @@ pub struct DisturbanceExposure {
     pub disturbed: u32,
     /// Each figure that the kernel reported, with its median over the runs.
     pub figures: Vec<(DisturbanceFigure, f64)>,
-    /// Whether rules reject disturbed runs, provided both sides are disturbed equally often.
+    /// Whether disturbed runs are rejected, provided both sides are disturbed equally often.
     pub rejects: bool,
 }
 
@@ -38,8 +38,8 @@ impl DisturbanceExposure {
     /// Counts the runs of one side, and computes the medians of their kernel figures.
     fn count_runs(design: &SessionDesign, runs: &[&Run]) -> DisturbanceExposure {
         let default_rules = RejectRules::default_rules();
-        // Runs measured by earlier versions have no `kernel_stats`: those versions recorded too few
-        // figures to tell whether a run was disturbed.
+        // Runs measured by earlier versions have no `kernel_stats`, so it is unknown whether they
+        // were disturbed.
         let is_recorded = |run: &&&Run| run.kernel_stats.is_some();
         let recorded: Vec<&Run> = runs.iter().filter(is_recorded).copied().collect();
         let is_disturbed = |run: &Run| {
@@ -109,7 +109,7 @@ impl DisturbanceExposure {
         })
     }
 
-    /// Whether one side was disturbed more often than the other, by more than chance explains.
+    /// Whether one side was disturbed more often than the other, beyond chance.
     pub fn differs_from(&self, other: &DisturbanceExposure) -> bool {
         fisher_exact([self.disturbed, other.disturbed], [self.runs, other.runs]) < UNEQUAL_P
     }

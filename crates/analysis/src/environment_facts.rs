@@ -19,8 +19,7 @@ const ACTIVITY_FIGURES: [(&str, DisturbanceFigure); 3] = [
     ("time without a processor", DisturbanceFigure::Wait),
 ];
 
-/// Minimum number of sessions needed on each side of a change to judge the machine load of that
-/// side.
+/// Minimum number of sessions on each side of a change for judging the machine load.
 const MIN_SESSIONS: usize = 3;
 
 /// Smallest shift of a load figure that is worth reporting, in percentage points.
@@ -89,8 +88,8 @@ impl MachineActivity {
     }
 }
 
-/// Compares the machine load in the sessions before a change with the load in those after it, and
-/// returns the differences that are large enough to explain the change.
+/// Compares the machine load of the sessions before and after a change. Returns the differences
+/// that are large enough to explain the change.
 pub fn activity_shifts(
     before: &[EnvironmentFacts],
     after: &[EnvironmentFacts],
@@ -152,7 +151,7 @@ fn tuned_knobs(environment: &Environment) -> Option<String> {
     knobs.or_else(|| environment.speedwell.as_ref().map(|_| "nothing".to_owned()))
 }
 
-/// Whether a fact changes from minute to minute, such as free memory, and so differs between any
+/// Whether a fact, such as free memory, changes from minute to minute and so differs between any
 /// two sessions.
 fn is_volatile(fact: &str) -> bool {
     fact.starts_with("now_") || fact == "mhz_per_cpu"

@@ -52,11 +52,11 @@ pub(super) fn estimate_change(
     })
 }
 
-/// A ratio above this means that the baseline is zero: the smallest positive number was substituted
-/// for zero.
+/// A ratio above this means that the baseline is zero and was replaced by the smallest positive
+/// number.
 pub(crate) const FROM_ZERO_RATIO: f64 = 1e100;
 
-/// Like [`estimate_change`], but represents a change from zero as a number above
+/// Does the same as [`estimate_change`], but represents a change from zero as a number above
 /// [`FROM_ZERO_RATIO`].
 fn estimate_shift(
     method: StatisticalMethod,
@@ -76,8 +76,8 @@ fn estimate_shift(
     Some(ratio_to_share(estimate))
 }
 
-/// Two-sided p value of a single test of the hypothesis that the candidate's values are the
-/// baseline's times `ratio`; `None` if the test is undefined.
+/// Two-sided p value of a single test. The hypothesis is that the candidate's values are the
+/// baseline's values times `ratio`. `None` if the test is undefined.
 pub(super) fn p_value(
     method: StatisticalMethod,
     data: &ComparedData,
@@ -175,8 +175,8 @@ impl RankTest {
     }
 }
 
-/// Exact test of data in blocks or pairs; `None` if the data have neither, or have pairs with
-/// negative values.
+/// Exact test of data in blocks or pairs. `None` for other data, and for pairs with negative
+/// values.
 fn rank_test(method: StatisticalMethod, data: &ComparedData) -> Option<RankTest> {
     match method {
         StatisticalMethod::SignedRank => signed_rank(&data.with_logs()?.to_pairs())
@@ -253,7 +253,7 @@ fn block_observations(data: &ComparedData) -> Vec<BlockObservation> {
 }
 
 /// Smallest risk (one minus the confidence level) at which the percentile interval excludes
-/// `ratio`, found by bisection.
+/// `ratio`. The risk is found by bisection.
 fn bootstrap_p(data: &ComparedData, ratio: f64, seed: u64) -> Option<f64> {
     let (mut included, mut excluded) = (0.0, 1.0);
     for _ in 0..BOOTSTRAP_HALVINGS {
@@ -283,14 +283,13 @@ fn ratio_to_share(estimate: RatioEstimate) -> IntervalEstimate {
 /// how much their ratios vary.
 const MIN_ALONE_PAIRS: usize = 3;
 
-/// p value up to which pairs measured at once are taken to disagree with pairs whose sides were
-/// measured one after the other.
+/// p value at or below which pairs measured at once disagree with pairs whose sides were measured
+/// one after the other.
 const DISAGREEMENT_P: f64 = 0.01;
 
 /// Whether the ratios of pairs that shared a processor differ from the ratios of the pairs in
-/// `alone`, whose sides ran one after the other. If they differ, the sides disturb each other, for
-/// instance by evicting each other's caches, and the ratio of pairs that shared a processor is
-/// biased.
+/// `alone`, whose sides ran one after the other. If so, the sides disturb each other, for instance
+/// by evicting each other's caches, and the ratios of pairs that shared a processor are biased.
 pub(super) fn sharing_matters(at_once: &[(f64, f64)], alone: &[(f64, f64)]) -> bool {
     let logs = |pairs: &[(f64, f64)]| -> Vec<f64> {
         let logs = pairs.iter().map(|(a, b)| b.ln() - a.ln());
@@ -385,8 +384,8 @@ fn test_beyond(test: &RankTest, threshold: f64) -> (f64, ShiftDirection) {
     ((2.0 * larger.min(smaller)).min(1.0), direction)
 }
 
-/// Evaluates data by the methods whose test and interval may disagree slightly. A difference is
-/// reported only if test and interval agree.
+/// Evaluates data by a method whose test and interval may disagree slightly. A difference is
+/// reported only if both agree.
 fn look_by_interval(
     data: &ComparedData,
     policy: &JudgingPolicy,
@@ -448,8 +447,7 @@ fn interval_direction(change: &IntervalEstimate, tolerated: Interval) -> Option<
     }
 }
 
-/// Standard error of the log ratio, derived from the interval, which is 2 z standard errors wide in
-/// logarithms.
+/// Standard error of the log ratio. In logarithms, the interval is 2 z standard errors wide.
 pub(super) fn standard_error(change: &IntervalEstimate, limit: SignificanceLimit) -> Option<f64> {
     let error = (change.high.ln_1p() - change.low.ln_1p()) / (2.0 * limit.z);
     error.is_finite().then_some(error)
@@ -553,7 +551,7 @@ mod tests {
             candidate: new,
             ..ComparedData::default()
         };
-        // The level varies between pairs by a factor of five, the ratio by a thousandth.
+        // Between pairs, the level varies by a factor of five, and the ratio by a thousandth.
         let change = estimate_change(StatisticalMethod::SignedRank, &data, LIMIT, 1).unwrap();
         assert!(change.low > 0.0199 && change.high < 0.0213, "{change:?}");
         assert_eq!(

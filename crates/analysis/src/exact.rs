@@ -1,5 +1,5 @@
-//! Compares counts exactly. If all runs of the baseline agree on one count and all runs of the
-//! candidate agree on one count, the change is known exactly and needs no statistics.
+//! Compares counts exactly. If the count does not vary within either side, the change is known
+//! exactly and needs no statistics.
 //!
 //! Decides when counts are exact, what the change then means, and what to report otherwise. Start
 //! at [`ExactCounts`].
@@ -8,7 +8,7 @@ use crate::{CandidateComparison, CaseComparison};
 use speedwell_model::{IntervalEstimate, Metric, MetricDirection, RunValue, Verdict};
 use std::collections::HashMap;
 
-/// Default delta of counts: the largest relative change that still means "same".
+/// Default delta of counts: the largest relative change that means "same".
 pub(super) const COUNT_DELTA: f64 = 0.001;
 
 /// Minimum number of runs per side; all runs of a side must agree.
@@ -20,7 +20,7 @@ pub(super) enum ExactCounts {
     /// All runs of each side agree. Holds the relative change, which is infinite for a change from
     /// zero.
     Exact(f64),
-    /// Runs of at least one side differ, by at most this fraction of the smallest count.
+    /// Runs of a side differ. Holds the largest difference as a fraction of the smallest count.
     Vary(f64),
     /// Too few runs.
     TooFew,
@@ -83,7 +83,6 @@ impl ExactCounts {
         })
     }
 
-    /// Note for the reader.
     pub fn to_note(self, runs: usize) -> Option<String> {
         match self {
             ExactCounts::Exact(_) => Some(format!("Exact: {runs} of {runs} runs agree.")),
@@ -96,8 +95,8 @@ impl ExactCounts {
     }
 }
 
-/// Adds a note to each row of instruction counts whose verdict differs from the verdict on time for
-/// the same case: fewer instructions do not imply less time.
+/// Adds a note to each row in which the verdicts on instructions and on time differ. Fewer
+/// instructions do not imply less time.
 pub(super) fn note_time_disagreement(comparisons: &mut [CandidateComparison]) {
     let is_time =
         |comparison: &&CandidateComparison| Metric::TIMES.contains(&&*comparison.metric.name);

@@ -27,7 +27,7 @@ pub struct AnalysisFindings {
     pub validity: Vec<ValidityFinding>,
     /// How much builds of one source differ, for cases with several runs per build.
     pub layout: Vec<LayoutSpread>,
-    /// Whether the sides come from different sessions, whose slots have no common order.
+    /// Whether the sides come from different sessions, so that their runs have no common order.
     pub is_cross_session: bool,
     /// Number of runs after which measuring was cut short, if it was.
     pub ended_after: Option<usize>,
@@ -117,8 +117,9 @@ pub struct CandidateComparison {
     pub correction: TestingCorrection,
     /// One row per case that both sides have, in order of first appearance.
     pub rows: Vec<CaseComparison>,
-    /// Geometric mean of the changes, as a fraction, with its interval. Leaves out rows whose
-    /// answer is withheld and, if at least two other rows remain, rows without a bounded interval.
+    /// Geometric mean of the changes, as a fraction, with its interval. Leaves out rows with a
+    /// withheld answer. Also leaves out rows without a bounded interval, if at least two other rows
+    /// remain.
     pub overall: Option<IntervalEstimate>,
     /// Whether `overall` describes a typical case: there are five cases or more, and their changes
     /// differ no more than their intervals can explain.
@@ -130,7 +131,7 @@ pub struct CandidateComparison {
 }
 
 impl CandidateComparison {
-    /// Rows with this verdict, in order, except those whose answer is withheld.
+    /// Rows with this verdict, in order. Leaves out rows with a withheld answer.
     pub fn rows_with_verdict(&self, verdict: Verdict) -> impl Iterator<Item = &CaseComparison> {
         let rows = self.rows.iter().filter(|row| row.withheld.is_none());
         rows.filter(move |row| row.verdict == verdict)
@@ -236,8 +237,8 @@ impl CandidateComparison {
 
 impl CaseComparison {
     /// Verdicts that a gate considers: the row's verdict, and the verdict on all machines of the
-    /// session together. The two differ if the row's verdict was withdrawn because it depends on
-    /// the machine. Empty if the answer is withheld.
+    /// session together. The two verdicts differ if the row's verdict was withdrawn because it
+    /// depends on the machine. Empty if the answer is withheld.
     pub fn gate_verdicts(&self) -> impl Iterator<Item = Verdict> {
         let overall = self.machines.as_ref().map(|machines| machines.on_these);
         let verdicts = [self.verdict].into_iter().chain(overall);
@@ -254,8 +255,8 @@ impl CaseComparison {
         self.withheld.is_none() && self.no_verdict.is_none()
     }
 
-    /// The change with its sign turned so that positive is good; `None` if the preferred direction
-    /// is unknown.
+    /// The change with a sign such that positive is good; `None` if the preferred direction is
+    /// unknown.
     pub fn improvement(&self, metric: &Metric) -> Option<IntervalEstimate> {
         let change = self.change?;
         match metric.better {
@@ -288,8 +289,8 @@ pub struct CalibrationFindings {
     pub level: f64,
     /// False alarms per comparison, with an interval; `None` without comparisons.
     pub rate: Option<IntervalEstimate>,
-    /// Smallest number of comparisons at which too few false alarms can be told apart from chance;
-    /// `None` if no number is enough, because nothing varies.
+    /// Smallest number of comparisons at which too few false alarms can be told apart from chance.
+    /// `None` if nothing varies, because no number is then enough.
     pub needed: Option<u32>,
     /// Rules, each with the fraction of the runs that it would reject.
     pub rules: Vec<(RejectRule, f64)>,
@@ -356,8 +357,8 @@ pub struct ParameterStudy {
     pub metric: Metric,
     /// Parameter along the x axis.
     pub x_axis: String,
-    /// Another parameter, `variant` or `benchmark`: the study has one line per value of it. `None`
-    /// for a single line.
+    /// Another parameter, or `variant` or `benchmark`. The study has one line for each of its
+    /// values. `None` for a single line.
     pub by: Option<String>,
     /// Other parameters with several values; cases are aggregated over them.
     pub aggregated: Vec<AggregatedParameter>,

@@ -256,8 +256,8 @@ fn failing_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
     failing
 }
 
-/// Remarks on unclear cases and on cases that only one side has, unless these fail the gate, and on
-/// cases left out.
+/// Remarks on cases left out and, unless they fail the gate, on unclear cases and on cases that
+/// only one side has.
 fn undecided_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
     let mut remarks = Vec::new();
     if fail_on != FailOn::Unclear {
@@ -384,7 +384,7 @@ fn count_cases(count: usize) -> String {
     format!("{count} {}", if count == 1 { "case" } else { "cases" })
 }
 
-/// Number of names listed if there are at least two more, which are then only counted.
+/// Number of names listed before the others are only counted. A single further name is listed too.
 const MAX_LISTED: usize = 3;
 
 /// Lists names in quotes, such as `'a', 'b', 'c' and 4 more`.

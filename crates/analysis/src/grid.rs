@@ -18,14 +18,12 @@ pub(super) struct RunGrid<'s> {
 
 /// Runs of one case.
 pub(super) struct CaseRuns<'s> {
-    /// The case.
     pub case: Arc<Case>,
-    /// Case id.
     pub id: String,
     /// Runs in order of execution, one list per variant of the grid.
     pub by_variant: Vec<Vec<&'s Run>>,
-    /// In a paired session, the runs that had a processor to themselves; used only to test whether
-    /// sharing a processor matters.
+    /// In a paired session, the runs that had a processor to themselves. These runs only serve to
+    /// test whether sharing a processor matters.
     pub alone: Vec<Vec<&'s Run>>,
     /// How often each variant was disturbed.
     pub exposures: Vec<DisturbanceExposure>,

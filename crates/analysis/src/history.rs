@@ -32,8 +32,7 @@ pub struct ProjectHistory {
 /// A series with its trend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesTrend {
-    /// Number in the store. If the series was joined from several series, because cases were
-    /// renamed, this is the number of the newest one.
+    /// Number in the store. If the series was joined after renames, the number of its newest part.
     pub number: i64,
     /// Current key.
     pub key: SeriesKey,
@@ -54,13 +53,13 @@ pub struct SeriesTrend {
 /// Maximum number of points on each side of a change that describe its surroundings.
 const AROUND_CHANGE: usize = 10;
 
-/// Logarithm of the maximum ratio of two levels that may belong to one case under two names.
+/// If a case was renamed, the log ratio of its old and new level is at most this.
 const SAME_LEVEL_LOG_RATIO: f64 = 0.1;
 
 /// Minimum number of changed cases for a common change.
 const MIN_COMMON_CASES: usize = 3;
 
-/// A revision at which nearly all cases changed in one direction, which suggests a common cause
+/// A revision at which nearly all cases changed in one direction. This suggests a common cause
 /// rather than the code of one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommonChange<'a> {
@@ -83,9 +82,9 @@ impl ProjectHistory {
         self.line.trim_start_matches('/')
     }
 
-    /// Revisions at which at least three quarters of the cases changed in the same direction, in
-    /// the order of the branch. Changes that were measured again are ignored, because the second
-    /// measurement already confirmed or refuted them.
+    /// Revisions, in branch order, at which at least three quarters of the cases changed in the
+    /// same direction. Changes that were measured again are ignored, because the second measurement
+    /// confirmed or refuted them.
     pub fn common_changes(&self) -> Vec<CommonChange<'_>> {
         let mut by_kind: BTreeMap<(&str, &str, bool), Vec<&SeriesTrend>> = BTreeMap::new();
         for series in self
@@ -214,9 +213,9 @@ fn find_common_changes<'a>(
 }
 
 impl SeriesTrend {
-    /// Restricts the series to some of its points. Keeps the levels and changes of the full series
-    /// that still have a point; nothing is searched again, so the restriction never contradicts the
-    /// full series. `None` if no point is left.
+    /// Restricts the series to some of its points. Keeps the levels and changes that have a
+    /// remaining point. Nothing is searched again, so the result never contradicts the full series.
+    /// `None` if no point is left.
     pub fn restrict_points(&self, is_wanted: impl Fn(&TrendPoint) -> bool) -> Option<SeriesTrend> {
         let kept_indices: Vec<usize> = (self.trend.points.iter().enumerate())
             .filter(|(_, point)| is_wanted(point))
@@ -345,8 +344,8 @@ impl SearchedTrend {
         ])
     }
 
-    /// Number of revisions that may have introduced a change: all after the point before the
-    /// change, up to and including the point after it.
+    /// Number of revisions that may have introduced a change: those after the last revision
+    /// measured before the change, up to and including the first one measured after it.
     pub fn revisions_between(&self, change: &RecordedChange) -> Option<u32> {
         Some(
             self.revision_position(&change.after)?

@@ -1,7 +1,7 @@
 //! Decides whether a number of iterations gives steady enough results.
 //!
-//! Follows the rule of Node core's `calibrate-n.js`, which limits the coefficient of variation of
-//! each case (computed with the population standard deviation) and its mean over the cases. A
+//! Follows the rule of Node core's `calibrate-n.js`. The rule limits each case's coefficient of
+//! variation, computed with the population standard deviation, and the mean of the coefficients. A
 //! minimum sample length can be required as well. Also decides which number to try next. Does not
 //! measure. Start at [`IterationSearch`].
 

@@ -1,8 +1,8 @@
 //! Draws conclusions about a case measured on several machines.
 //!
-//! Makes three statements, in this order: what holds on these machines (decided elsewhere, by the
-//! test of all blocks), whether the change is the same on all of them, and what to expect on
-//! similar machines. Runs are compared only within their machine, and machines of different classes
+//! Answers three questions in this order. What holds on these machines? (The test of all blocks
+//! decides this elsewhere.) Is the change the same on all of them? What is to be expected on
+//! similar machines? Runs are compared only within their machine, and machines of different classes
 //! are not pooled. Start at [`add_machine_results`]; crates/stats/DERIVATIONS.md, "Several
 //! machines", lists the error rates.
 
@@ -21,8 +21,8 @@ use std::collections::{BTreeMap, HashMap};
 /// estimates the scatter of each machine. With 4 blocks on each of 8 machines, the test has 7.8 %
 /// false alarms at a level of 5 %; with more blocks, it keeps its level.
 const MIN_BLOCKS: usize = 4;
-/// Minimum number of machines from which to generalize to their class. Student's interval from two
-/// machines would be twelve times as wide as the difference between them.
+/// Minimum number of machines from which to generalize to their class. With two machines, Student's
+/// interval would be twelve times as wide as the difference between them.
 const MIN_MACHINES: usize = 3;
 /// Level of the test of whether machines differ.
 const EQUALITY_LEVEL: f64 = 0.05;
@@ -37,13 +37,12 @@ pub struct AcrossMachines {
     pub machines: Vec<MachineEffect>,
     /// Verdict on these machines from all blocks together. Gates use this verdict.
     pub on_these: Verdict,
-    /// p value of the hypothesis that the change is the same on all machines; `None` if fewer than
-    /// two machines have enough blocks, or if the values of some machines vary and those of others
-    /// do not.
+    /// p value of the hypothesis that the change is the same on all machines. `None` if fewer than
+    /// two machines have enough blocks, or if values vary only on some machines.
     pub p_equal: Option<f64>,
     /// Whether the verdict was withdrawn because it depends on the machine.
     pub depends: bool,
-    /// What to expect on other machines, for each class of which enough machines were measured.
+    /// Expected change on other machines, for each class with enough measured machines.
     pub populations: Vec<MachinePopulation>,
 }
 
@@ -262,8 +261,8 @@ fn p_equal(machines: &[&MachineEffect]) -> Option<f64> {
     }
 }
 
-/// Whether the machines individually agree: the case changes in the same direction on all machines,
-/// or it changes on no machine by an amount that matters.
+/// Whether the machines agree: the case changes in the same direction on all of them, or on none by
+/// an amount that matters.
 fn machines_agree(machines: &[MachineEffect], policy: &JudgingPolicy) -> bool {
     let all_changes = |holds: &dyn Fn(&IntervalEstimate) -> bool| {
         let mut changes = machines

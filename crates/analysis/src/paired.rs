@@ -1,11 +1,11 @@
-//! Arranges the values of two variants for one case and metric as the test needs them, and detects
-//! runs that depend on earlier runs.
+//! Arranges the values of two variants for the tests of one case and metric. Detects runs that
+//! depend on earlier runs.
 //!
-//! Decides which values are compared. With randomized blocks or pairs, only the values of complete
-//! ones are compared, because a lost run unbalances its block. Otherwise, all values are compared.
-//! A block is complete if both sides have all their runs in it, even if a third variant lost a run:
-//! the order of the two sides within the block is still random. Does not know which tests are used.
-//! Start at [`PairedRuns`].
+//! Decides which values are compared. If runs are in randomized blocks or pairs, only complete
+//! blocks or pairs are compared, because a lost run unbalances its block. Otherwise, all values are
+//! compared. A block is complete if both sides have all their runs in it, even if a third variant
+//! lost a run: the order of the two sides within the block is still random. Does not know which
+//! tests are used. Start at [`PairedRuns`].
 
 use speedwell_model::RunValue;
 use speedwell_stats::BlockObservation;
@@ -74,7 +74,7 @@ pub(super) struct PairedRuns {
     blocks: Vec<CompleteBlock>,
     /// Number of blocks that lack a run on either side.
     pub incomplete: usize,
-    /// Whether a side holds repetitions within one process, which share the properties of that
+    /// Whether a side holds repetitions within one process. Such runs share the properties of the
     /// process.
     pub repeats_process: bool,
 }
@@ -98,8 +98,8 @@ pub(super) struct ComparedData {
     pub candidate: Vec<f64>,
     /// The same values with their blocks; empty when runs are not matched.
     pub observations: Vec<BlockObservation>,
-    /// How much two processes of the same program may differ, as the logarithm of the ratio of
-    /// their values; 0 for independent runs.
+    /// Log ratio by which the values of two processes of the same program may differ; 0 for
+    /// independent runs.
     pub allowance: f64,
 }
 

@@ -8,8 +8,8 @@ use speedwell_model::{Metric, RunOrder, Session, Verdict};
 use std::collections::BTreeSet;
 
 /// Suggests `--order paired` with the number of pairs that the unclear cases would need. `None` if
-/// the machine was quiet, if every case with one worker has a verdict, or if the session was not
-/// measured in blocks or does not record processor time.
+/// the machine was quiet, if every case with one worker has a verdict, or if the session lacks
+/// blocks or processor times.
 pub fn pairs_hint(
     session: &Session,
     findings: &AnalysisFindings,

@@ -1,7 +1,7 @@
 //! Turns each series of a session into one point of a trend.
 //!
-//! Decides which series become points, and to which revision, machine and environment each point
-//! belongs. Does not look at other sessions. Start at [`session_points`].
+//! Decides which series become points, and each point's revision, machine and environment. Does not
+//! look at other sessions. Start at [`session_points`].
 
 use crate::builds::independent_values;
 use crate::environment_facts::{MachineActivity, environment_facts};
@@ -13,8 +13,8 @@ use speedwell_model::{
 use speedwell_stats::describe::{NORMAL_CONSISTENCY, mad, median};
 use speedwell_stats::interval::median_binomial;
 
-/// Variant name of series that measure the project itself. The name is always the same, so that
-/// sessions with one variant and comparisons of revisions contribute to the same series.
+/// Variant name of series that measure the project itself. Sessions with one variant and
+/// comparisons of revisions thus contribute to the same series.
 const ONLY_VARIANT: &str = "default";
 
 /// Confidence level of a point's interval.
@@ -29,8 +29,8 @@ pub fn session_points(session: &Session) -> SessionPoints {
     points.into_points(session)
 }
 
-/// Collects the points of a session that is read a few cases at a time. Only a few numbers are kept
-/// per run.
+/// Collects the points of a session, which is read a few cases at a time. Only a few numbers are
+/// kept per run.
 #[derive(Default)]
 pub struct PointCollector {
     activity: MachineActivity,
@@ -117,8 +117,7 @@ fn series_point(
     })
 }
 
-/// Digest of the benchmark's source: the digest that the whole session recorded if there is one,
-/// else the digest that the variant recorded.
+/// Digest of the benchmark's source, as recorded for the whole session or else for the variant.
 fn work_digest<'s>(
     session: &'s Session,
     variant: Option<&'s Variant>,

@@ -25,7 +25,6 @@ const SPENDING_EXPONENT: f64 = 2.0;
 /// How the cases of one comparison are judged.
 #[derive(Debug, Clone)]
 pub(super) struct JudgingPolicy {
-    /// The test.
     pub method: StatisticalMethod,
     /// How runs are matched.
     pub matching: RunMatching,
@@ -63,7 +62,6 @@ pub(super) struct SignificanceLimit {
     pub z: f64,
 }
 
-/// The limit of a look.
 impl From<&DesignLook> for SignificanceLimit {
     fn from(look: &DesignLook) -> SignificanceLimit {
         SignificanceLimit {
@@ -169,7 +167,7 @@ impl JudgingPolicy {
     }
 
     /// Creates the policy for different cases of one session. Such cases took turns in its blocks:
-    /// they ran close in time, but always in the same order. The policy has no looks, because those
+    /// they ran close in time, but always in the same order. The policy has no looks, because looks
     /// were planned for each case separately.
     pub fn for_turns(design: &SessionDesign, settings: &AnalysisSettings) -> JudgingPolicy {
         JudgingPolicy {
@@ -281,14 +279,14 @@ pub struct AnalysisSettings {
     /// The test; `None` selects the test that matches the execution order of the runs.
     pub method: Option<StatisticalMethod>,
     /// Confidence level of the intervals, such as 0.95; the error rate of the tests is 1 minus this
-    /// level. `None` keeps the error rate that was fixed before measuring, or means 0.95 if none
-    /// was fixed.
+    /// level. `None` keeps the error rate that was fixed before measuring. If none was fixed, the
+    /// level is 0.95.
     pub confidence: Option<f64>,
     /// How the p values of many cases are adjusted.
     pub correction: TestingCorrection,
-    /// Smallest change that matters, as a fraction: a result is better or worse only if its whole
-    /// interval lies beyond this threshold. `None` selects the threshold of the design. Without
-    /// one, every significant change is reported, and the design's delta decides what is "same".
+    /// Smallest change that matters, as a fraction. The whole interval of a better or worse result
+    /// lies beyond this threshold. `None` selects the threshold of the design. Without one, every
+    /// significant change is reported, and the design's delta decides what is "same".
     pub threshold: Option<f64>,
     /// Names of the metrics to analyze. An empty list selects the primary metric; the name `all`
     /// selects every metric.

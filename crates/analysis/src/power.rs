@@ -1,5 +1,5 @@
-//! Computes statistical power: the smallest change that a number of runs can show, and the number
-//! of runs that are needed to decide a case.
+//! Computes the smallest change that a number of runs can show, and the number of runs needed to
+//! decide a case.
 //!
 //! Both follow from the normal approximation. The standard error is derived from the test's own
 //! interval. Unlike the coefficient of variation, this error accounts for blocks and is robust to
@@ -34,9 +34,9 @@ impl AchievedPrecision {
         (self.error * power_quantiles(alpha)).exp_m1()
     }
 
-    /// Approximate number of runs per side to show, at the error rate `alpha`, that the log ratio
-    /// differs from a limit that is `distance` away. `None` if that takes hopelessly many runs, or
-    /// if `distance` is not positive.
+    /// Approximate number of runs per side needed to show that the log ratio differs from a limit
+    /// `distance` away, at the error rate `alpha`. `None` if that takes hopelessly many runs, or if
+    /// `distance` is not positive.
     pub fn runs_for(&self, distance: f64, alpha: f64) -> Option<usize> {
         let growth = (self.error * power_quantiles(alpha) / distance).powi(2);
         let required_runs = self.runs as f64 * growth;
@@ -44,8 +44,8 @@ impl AchievedPrecision {
     }
 }
 
-/// Number of standard errors by which a change must exceed the limit to be significant with the
-/// required power.
+/// Distance from the limit, in standard errors, at which a change is found with a probability of
+/// [`DETECTION_POWER`].
 fn power_quantiles(alpha: f64) -> f64 {
     normal::upper_quantile(0.5 * alpha) + normal::quantile(DETECTION_POWER)
 }
@@ -94,7 +94,7 @@ impl SmallestP {
         }
     }
 
-    /// Minimum number of runs per side whose smallest p value is at most `level`.
+    /// Minimum number of runs per side that can give a p value of at most `level`.
     pub fn fewest_runs(self, level: f64) -> usize {
         let step = match self {
             SmallestP::Blocks(block) => block,
@@ -115,14 +115,14 @@ fn label_assignments(baseline: usize, candidate: usize) -> f64 {
     factors.product::<f64>()
 }
 
-/// Maximum number of comparisons that Holm's correction may cover if a test with this smallest p
-/// value is to decide at least one of them at the error rate `alpha`.
+/// Maximum number of comparisons in Holm's correction at which a test with this smallest p value
+/// can decide at least one of them.
 pub(super) fn most_comparisons(smallest_p: f64, alpha: f64) -> usize {
     (alpha / smallest_p * (1.0 + 1e-9)).floor() as usize
 }
 
-/// Explains how many runs a test needs if its runs cannot give a small enough p value for `tests`
-/// comparisons that are corrected together.
+/// Explains how many runs a test needs to give a small enough p value for `tests` comparisons that
+/// are corrected together.
 pub(super) fn explain_too_few(
     policy: &JudgingPolicy,
     runs: usize,
@@ -146,9 +146,8 @@ pub(super) fn explain_too_few(
     format!("{runs} a side can decide {conclusion}{total_note}; {sufficient_runs} are enough")
 }
 
-/// Explains that the fixed number of runs in `design` cannot show a change among this many
-/// comparisons, whatever the values are. Returns `None` if it can, or if the number of runs is not
-/// fixed.
+/// Explains that the fixed number of runs in `design` is too small to show any change among this
+/// many comparisons. Returns `None` if the number suffices or is not fixed.
 pub fn explain_out_of_reach(
     design: &SessionDesign,
     settings: &AnalysisSettings,

@@ -53,7 +53,7 @@ pub struct ProfiledSides {
 }
 
 /// Compares the profiles of a session for these pairs of variants, in the order in which cases were
-/// recorded. Skips pairs unless both sides have a recording.
+/// recorded. Skips pairs in which a side has no recording.
 pub fn case_profiles(session: &Session, pairs: &[(String, String)]) -> Vec<CaseProfile> {
     let cases = distinct_items(session.profiles.iter().map(|recording| &recording.case));
     let profiles_of_case = |case: &Case| -> Vec<CaseProfile> {
@@ -114,13 +114,13 @@ fn profiled_sides(old: &ProfileRecording, new: &ProfileRecording) -> Result<Prof
     })
 }
 
-/// A function counts as new on the costlier side if it has less than this fraction of the cheaper
-/// side's cost: so small a cost can be sampling noise.
+/// A function counts as new if its fraction of the cheaper side's cost is below this limit, because
+/// so small a cost can be sampling noise.
 const NEW_BELOW: f64 = 0.002;
 /// The table shows functions with at least this fraction of the extra cost.
 const SMALLEST_SHARE: f64 = 0.03;
-/// Costs that differ relatively by less than this count as equal. If so small a difference were
-/// divided among functions, the parts would be noise.
+/// Costs count as equal if their relative difference is smaller than this. The parts of so small a
+/// difference would be noise.
 const ALIKE_BELOW: f64 = 0.01;
 
 /// Where the difference between two sides lies.
@@ -142,11 +142,11 @@ pub struct ExtraCost {
 /// Which side costs more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CostDirection {
-    /// The candidate, which has an extra cost.
+    /// The candidate costs more.
     Costlier,
-    /// The baseline, so that a cost was saved.
+    /// The baseline costs more.
     Cheaper,
-    /// Neither, within 1 %.
+    /// The costs differ by less than 1 %.
     Alike,
 }
 
@@ -285,9 +285,9 @@ pub struct CostEntry {
     pub below: Vec<CostRow>,
 }
 
-/// Finds the entry: of the new functions with (nearly) the largest part of the difference, the one
-/// nearest to the root. If no new function has a relevant part of the difference, the entry is the
-/// innermost function with at least half of it.
+/// Finds the entry. Of the new functions with nearly the largest part of the difference, the one
+/// nearest to the root is the entry. If no new function has a relevant part, the entry is the
+/// innermost function with at least half of the difference.
 fn find_entry(
     rows: &[CostRow],
     sides: &SideWeights,
@@ -467,8 +467,8 @@ pub struct RenamedThread {
     to: String,
 }
 
-/// Finds the candidate's main thread if its name differs from the baseline's, because the programs
-/// have different names. Without this mapping, no frame would have a counterpart.
+/// Finds the candidate's main thread if its name differs from the baseline's, as in programs with
+/// different names. Without this mapping, no frame would have a counterpart.
 pub fn find_renamed_thread(
     baseline: &StackProfile,
     candidate: &StackProfile,

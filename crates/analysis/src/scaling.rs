@@ -2,8 +2,8 @@
 //! it follows.
 //!
 //! Combines two parts of `speedwell_stats`: one decides where throughput stops growing, and the
-//! other fits a curve to the means of the levels that were accepted. Does not know what a worker
-//! does, so that loads and snippets can share this module. Start at [`evaluate_scaling`].
+//! other fits a curve to the means of the accepted levels. Loads and snippets share this module,
+//! because it does not know what a worker does. Start at [`evaluate_scaling`].
 
 use speedwell_stats::usl::{self, UslPoint};
 

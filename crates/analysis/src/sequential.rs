@@ -1,6 +1,6 @@
-//! Makes sequential decisions, in the same way while measuring and while analyzing. The interim
-//! analyses ("looks") of all cases are taken in the order in which their runs were measured. A case
-//! ends as different only if its p value survives the correction for all cases.
+//! Makes sequential decisions, both during measuring and in later analyses. The interim analyses
+//! ("looks") of all cases are taken in the order in which their runs were measured. A case ends as
+//! different only if its p value survives the correction for all cases.
 //!
 //! Decides at which look a case ends and with which result. The result is the smallest p value of
 //! the case's looks and the intersection of their intervals, because p values and intervals hold
@@ -47,7 +47,7 @@ pub(super) struct SequentialOutcome {
     pub error: Option<f64>,
     /// Smallest p value over all looks, valid no matter when measuring ended.
     pub p: Option<f64>,
-    /// Whether looks contradict each other, so that all figures come from a single look.
+    /// Whether looks contradict each other. If so, all figures come from a single look.
     pub is_contradictory: bool,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct ReplayMember<'a> {
     pub seed: u64,
 }
 
-/// Comparisons that are corrected together, while they pass through their looks.
+/// Comparisons that are corrected together, with the looks taken so far.
 #[derive(Debug, Clone)]
 pub(super) struct SequentialDecision {
     family: ComparisonFamily,
@@ -74,7 +74,7 @@ pub(super) struct SequentialDecision {
 /// Progress of one comparison.
 #[derive(Debug, Clone, Default)]
 struct MemberProgress {
-    /// Index of the comparison in the family, once both sides have a run.
+    /// Index among the comparisons that are corrected together. `None` until both sides have a run.
     member: Option<usize>,
     /// Number of looks taken.
     looks: usize,
@@ -110,7 +110,7 @@ impl SequentialDecision {
         self.progress.len() - 1
     }
 
-    /// Whether more runs cannot change the result of a comparison.
+    /// Whether the result of a comparison is final.
     pub fn has_ended(&self, index: usize) -> bool {
         let member = self.progress[index].member;
         member.is_some_and(|member| self.family.has_ended(member))
@@ -200,7 +200,7 @@ impl SequentialDecision {
         self.settle_members(&last);
     }
 
-    /// Ends the members that survive the correction, are the same, or had their last look.
+    /// Ends the comparisons that survive the correction, are the same, or had their last look.
     fn settle_members(&mut self, last: &[usize]) {
         let survivors = self.family.settle_survivors();
         for progress in &mut self.progress {
@@ -321,7 +321,6 @@ fn evidence_of_look(taken_look: &TakenLook, member: &ReplayMember<'_>) -> Sequen
     }
 }
 
-/// Takes the look with this index, or the only one.
 fn take_look(member: &ReplayMember<'_>, index: usize) -> TakenLook {
     let ReplayMember {
         pair, policy, seed, ..

@@ -2,9 +2,9 @@
 //! the baseline with every candidate.
 //!
 //! Decides which metrics and pairs of variants are analyzed, and which steps need all cases
-//! together. A session is read in parts, and each part holds all runs of its cases, so that few
-//! runs are in memory at once. A session in memory is a single part. Does not judge anything. Start
-//! at [`analyze_session`] and [`SessionCollector::add_part`].
+//! together. A session is read in parts, to keep few runs in memory. Each part holds all runs of
+//! its cases. A session in memory is a single part. Judges nothing. Start at [`analyze_session`]
+//! and [`SessionCollector::add_part`].
 
 use crate::builds::{LayoutSpread, spreads_of_grid};
 use crate::comparison::{
@@ -31,8 +31,8 @@ use std::sync::Arc;
 
 /// Analyzes one session.
 ///
-/// Verdicts follow the design that was fixed before measuring, so analyzing a stored session gives
-/// the same answers as the measurement did.
+/// Verdicts follow the design that was fixed before measuring, so the analysis of a stored session
+/// gives the same answers as the measurement.
 pub fn analyze_session(session: &Session, settings: &AnalysisSettings) -> AnalysisFindings {
     let single_part = |add_part: &mut dyn FnMut(&Session)| {
         add_part(session);
@@ -101,7 +101,7 @@ struct SessionCollector<'a> {
     folded: Vec<(Arc<Case>, Arc<str>)>,
     /// One entry per metric and candidate.
     matched: Vec<MatchedCases<'a>>,
-    /// Change on each machine, for the cases of each entry in `matched`.
+    /// For each entry in `matched` and each of its cases: the change on each machine.
     effects: Vec<Vec<Vec<MachineEffect>>>,
 }
 

@@ -25,9 +25,9 @@ pub struct SnippetFigures {
     pub concurrency: Option<u32>,
     /// Number of runs.
     pub runs: usize,
-    /// Time per iteration and worker in the median batch, in nanoseconds: the median over runs with
-    /// its interval. If there are too few runs for an interval (fewer than 6 at 95 %), `low` and
-    /// `high` equal `value`.
+    /// Time per iteration and worker in a run's median batch, in nanoseconds: the median over runs.
+    /// If there are too few runs for an interval (fewer than 6 at 95 %), `low` and `high` equal
+    /// `value`.
     pub time_median_ns: Option<IntervalEstimate>,
     /// Time per iteration and worker at the 5th percentile of batches, in nanoseconds.
     pub time_p5_ns: Option<f64>,

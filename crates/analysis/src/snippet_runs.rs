@@ -23,8 +23,8 @@ pub(super) fn is_folded<'a>(runs: impl Iterator<Item = &'a Run>) -> bool {
 #[derive(Debug)]
 pub(super) struct FoldedGroup {
     label: String,
-    /// Sort key: index of the variant, then the first slot. Slots alone do not tell the order of
-    /// snippets on the command line, because blocks are shuffled.
+    /// Sort key: index of the variant, then position of the first run in the plan. Positions alone
+    /// do not tell the order of snippets on the command line, because blocks are shuffled.
     order: (Option<usize>, u32),
 }
 

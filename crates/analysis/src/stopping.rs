@@ -1,7 +1,7 @@
 //! Decides when a case needs no more runs.
 //!
-//! Uses the same interim analyses ("looks") as the analysis of the finished session, so that
-//! reports show the result that ended the measurement. Does not know what a run costs. Start at
+//! Takes the same interim analyses ("looks") as the analysis of the finished session. Reports
+//! therefore show the result that ended the measurement. Does not know what a run costs. Start at
 //! [`StopRule::settled_cases`].
 
 use crate::builds::independent_values;
@@ -15,7 +15,7 @@ use crate::{AnalysisSettings, summary};
 use speedwell_model::{Metric, Run, SessionDesign};
 use std::collections::HashMap;
 
-/// Minimum number of runs to trust a precision.
+/// Minimum number of runs before a precision estimate is trusted.
 const MIN_PRECISION_RUNS: usize = 4;
 
 /// Decides after each block which cases are settled.
@@ -23,8 +23,8 @@ const MIN_PRECISION_RUNS: usize = 4;
 pub struct StopRule {
     question: StopQuestion,
     metrics: Vec<String>,
-    /// Whether reports show all metrics. Then metrics that do not decide when to stop still take
-    /// part in the correction.
+    /// Whether reports show all metrics. If so, metrics that do not decide when to stop still take
+    /// part in the correction for multiple testing.
     all_metrics: bool,
 }
 
@@ -38,7 +38,7 @@ enum StopQuestion {
     Count,
 }
 
-/// Stopping state of a session with one variant.
+/// Precision goal of a session with one variant.
 #[derive(Debug, Clone)]
 struct PrecisionGoal {
     share: f64,
@@ -57,8 +57,8 @@ struct ChangeQuestion {
     comparison_indices: HashMap<[String; 3], usize>,
 }
 
-/// A comparison that takes a look in the next step, or that is new and will be corrected together
-/// with the others from then on.
+/// A comparison that is due for an interim analysis in the next step, or that is new and from then
+/// on part of the correction for multiple testing.
 struct PendingComparison {
     index: usize,
     pair: PairedRuns,
@@ -79,8 +79,7 @@ fn deciding_metrics(settings: &AnalysisSettings) -> Vec<String> {
 impl StopRule {
     /// Creates a rule for comparisons under `design`.
     ///
-    /// A design with a fixed number of runs is never decided early, unless it only counts
-    /// instructions.
+    /// A design with a fixed number of runs ends early only if it counts nothing but instructions.
     pub fn new(design: &SessionDesign, settings: &AnalysisSettings) -> StopRule {
         let baseline = settings
             .baseline
@@ -129,8 +128,8 @@ impl StopRule {
         }
     }
 
-    /// Returns, for each case, whether it needs no more runs. `cases` holds all finished runs of
-    /// all variants of each case.
+    /// Returns whether each case is settled (needs no more runs). `cases` holds all finished runs
+    /// of all variants of each case.
     ///
     /// Call this after each block with the cases that are not settled yet; it is cheap unless an
     /// interim analysis is due. Results of other cases are remembered, because all cases of a
@@ -187,7 +186,7 @@ impl ChangeQuestion {
             .collect()
     }
 
-    /// Prepares the comparisons of one case that are new or have reached a look.
+    /// Prepares the comparisons of one case that are new or due for an interim analysis.
     fn prepare_case(
         &mut self,
         runs: &[Run],
@@ -239,7 +238,7 @@ impl ChangeQuestion {
         !self.decision.has_ended(index) && next.is_some_and(|look| look.n <= runs)
     }
 
-    /// Whether the comparison of every candidate that has runs has ended for every metric.
+    /// Whether, for every metric, the comparisons of all candidates with runs have ended.
     fn has_ended(&self, runs: &[Run], metrics: &[String]) -> bool {
         let Some(id) = runs.first().map(|run| run.case.id()) else {
             return false;
@@ -312,7 +311,7 @@ fn is_precise(runs: &[&Run], metric: &str, share: f64, confidence: f64) -> bool 
         && summary::relative_half_width(&values, confidence).is_some_and(|half| half <= share)
 }
 
-/// Runs that count, by variant, in execution order.
+/// Runs that the analysis uses ([`select_counted_runs`]), by variant, in execution order.
 fn by_variant<'r>(runs: &'r [Run], design: &SessionDesign) -> Vec<(&'r str, Vec<&'r Run>)> {
     let mut sides: Vec<(&str, Vec<&Run>)> = Vec::new();
     for run in runs {

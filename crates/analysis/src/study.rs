@@ -30,12 +30,12 @@ pub const MAX_AGGREGATED_SHARE: f64 = 0.5;
 /// Analyzes how the first requested metric depends on the parameter `x_axis`, with one line per
 /// value of `by`: another parameter, `variant` or `benchmark`.
 ///
-/// A session of several variants gets one line per variant unless `by` is given.
+/// Without `by`, a session of several variants gets one line per variant.
 ///
 /// # Errors
-/// Fails if `x_axis` is not a parameter of any case, if `by` is neither another parameter nor
-/// `variant` nor `benchmark`, if the metric is unknown, or if there are no runs. For an unknown
-/// name, the message lists the known names.
+/// Fails if no case has the parameter `x_axis`, if `by` names nothing that can separate lines, if
+/// the metric is unknown, or if there are no runs. For an unknown name, the message lists the known
+/// names.
 pub fn study_parameter(
     session: &Session,
     x_axis: &str,

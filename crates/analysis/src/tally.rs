@@ -1,5 +1,4 @@
-//! Counts runs and collects their notes over a whole session, so that no run needs to stay in
-//! memory.
+//! Counts the runs of a session and collects their notes. No run needs to stay in memory.
 //!
 //! Decides which problems of a session deserve a warning. Start at [`SessionTally::add_part`], then
 //! [`SessionTally::warnings`].
@@ -58,8 +57,8 @@ impl SessionTally {
         self.shared_by_all(session).contains(note)
     }
 
-    /// Notes that all runs share. Empty if there are fewer than two runs, and for an imported
-    /// session, because importers report such notes themselves.
+    /// Notes that all runs share. Empty if there are fewer than two runs. Also empty for an
+    /// imported session, because importers report such notes themselves.
     fn shared_by_all(&self, session: &Session) -> &[String] {
         if session.state == SessionState::Imported || self.runs < 2 {
             return &[];

@@ -1,9 +1,9 @@
 //! Computes the trend of a series over the revisions of a branch: its levels, and where they
 //! change.
 //!
-//! Decides which points are searched, and which points measured the same work. If a change was
-//! already found by an earlier search, it keeps its number. The detector is in
-//! `speedwell_stats::trend`. Start at [`search_trend`].
+//! Decides which points are searched, and which points measured the same work. A change that an
+//! earlier search found keeps its number. The detector is in `speedwell_stats::trend`. Start at
+//! [`search_trend`].
 
 use speedwell_model::{
     ChangeState, ChangeTriage, HistoryPoint, IntervalEstimate, MetricDirection, RecordedChange,
@@ -99,15 +99,14 @@ pub struct SearchedTrend {
     /// Standard deviation between sessions, in logarithms of their values. Variation that the
     /// spread of runs within a session can explain is not included.
     pub between_sessions: Option<f64>,
-    /// The spread of a session's runs causes a standard deviation in the logarithm of the session's
-    /// value. This is the median of these standard deviations over all sessions.
+    /// Standard deviation that the spread of a session's runs causes in the logarithm of the
+    /// session's value: the median over all sessions.
     pub within_sessions: Option<f64>,
-    /// The newest point divided by the median of the 40 points before it on the same machine.
-    /// `None` unless the newest point lies above or below all of these and is worth measuring
-    /// again.
+    /// The newest point divided by the median of the 40 points before it on the same machine. Set
+    /// only if the newest point lies above or below all 40 and is worth measuring again.
     pub first_beyond: Option<f64>,
-    /// Index of the first point from another machine, if the machine changed there together with
-    /// the code, so that the two effects cannot be distinguished.
+    /// Index of the first point from another machine, if the code changed at the same point. The
+    /// two effects then cannot be distinguished.
     pub machine_swap: Option<usize>,
     /// Indexes of points at which the benchmark itself changed.
     pub new_work: Vec<usize>,
@@ -179,8 +178,8 @@ fn group_by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
     groups.into_iter().map(|(_, members)| members).collect()
 }
 
-/// Work of each point. A point whose work was not recorded gets the work of the next point with a
-/// recorded work. If there is no such point, it gets the last recorded work.
+/// Work of each point. A point without a recorded work gets the next recorded work or, if there is
+/// none, the last recorded work.
 fn known_works(points: &[TrendPoint]) -> Vec<Option<&str>> {
     let mut works: Vec<Option<&str>> = points
         .iter()

@@ -1,7 +1,7 @@
 //! Replaces `compare.js` as a drop-in: runs every case under two programs and prints rows for
 //! `compare.R`.
 //!
-//! Parses the options and writes the output. The crate `measure` decides the order of execution,
+//! Parses the options and writes the output. The crate `engine` decides the order of execution,
 //! which is also the order of the rows. `compare.R` does not depend on this order. Start at
 //! [`run`].
 

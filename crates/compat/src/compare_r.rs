@@ -4,10 +4,10 @@
 //! This file decides the text, the order and the figures of the table; `r/plot.rs` draws the
 //! charts. The reference of a comparison is the program `old`, the candidate is `new`. The table
 //! states an accuracy: half the width of the confidence interval of the difference, divided by the
-//! mean of the reference. The accuracy ignores the uncertainty of this mean. Therefore, it does not
-//! describe a confidence interval of the ratio, whereas `analysis` computes such an interval. The
-//! original `compare.R` stops at the first case whose values do not vary. Here, such a case has no
-//! p value, and the table continues. Start at [`run`].
+//! mean of the reference. The accuracy ignores the uncertainty of this mean, so it gives no
+//! confidence interval of the ratio. `analysis` computes such an interval. The original `compare.R`
+//! stops at the first case whose values do not vary. Here, such a case has no p value, and the
+//! table continues. Start at [`run`].
 
 use crate::arguments::ParsedArguments;
 use crate::console::DropInConsole;
@@ -249,8 +249,8 @@ fn draw_bars(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>) -> 
     Ok(0)
 }
 
-/// The table states an accuracy for each of these risks of a false positive. A p value earns one
-/// star for each risk that is greater than the p value.
+/// Risks of a false positive. The table states an accuracy for each risk. A p value earns one star
+/// for each greater risk.
 pub const RISKS: [f64; 3] = [0.05, 0.01, 0.001];
 
 /// One row of the table. Percentages are relative to the mean of the reference.

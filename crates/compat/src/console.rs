@@ -1,10 +1,10 @@
 //! Defines the streams and the environment of a drop-in, which is our replacement for another tool.
 //! Callers pass them in, so that tests can replace them.
 //!
-//! Decides how a drop-in talks to its user. Results go to standard output, as that tool prints
-//! them. Everything else goes to standard error; the messages written here start with the tool's
-//! name, except for usage texts and hints, and contain no terminal control sequences. Knows nothing
-//! about any particular tool.
+//! Decides how a drop-in talks to its user. Results go to standard output, in the original tool's
+//! format. Everything else goes to standard error. Messages written here contain no terminal
+//! control sequences. Except for usage texts and hints, they start with the tool's name. Knows
+//! nothing about any particular tool.
 
 use rustix::termios::tcgetwinsize;
 use speedwell_engine::ScriptsRequest;
@@ -31,7 +31,7 @@ pub struct DropInConsole<'a> {
     pub directory: PathBuf,
     /// Looks up an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// Function that measures scripts, normally `measure::execute_scripts`.
+    /// Function that measures scripts, normally `engine::execute_scripts`.
     pub measure: &'a MeasureFn<'a>,
 }
 

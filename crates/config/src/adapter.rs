@@ -285,9 +285,8 @@ impl SuiteAdapter {
         read_tables(&FilePart::top(&tree::parse_toml(text)?))
     }
 
-    /// Parses tables that were checked before, such as those bundled with this program, without
-    /// compiling their patterns, because compiling them would take longer than most commands that
-    /// name a suite.
+    /// Parses tables that were checked before, such as those bundled with this program. Does not
+    /// compile their patterns, because that would take longer than most commands that name a suite.
     ///
     /// # Errors
     /// Fails if the text is not TOML, or has unknown keys.

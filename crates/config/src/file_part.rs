@@ -1,8 +1,5 @@
-//! Represents a table of a definition file together with its position, which messages need.
-//!
-//! Every message gives the position: the line in TOML, the path in JSON. Keys have no meaning here;
-//! `reader.rs` converts a part to a type, which gives the keys their meaning. Start at
-//! [`FilePart`].
+//! Represents a table of a definition file and its position, which every message gives: the line in
+//! TOML, the path in JSON. Start at [`FilePart`].
 
 use super::tree::{NodeContent, NodeTable, TreeNode};
 use anyhow::{Error, anyhow};
@@ -45,8 +42,8 @@ impl NodePath {
         keys.next().unwrap_or_default()
     }
 
-    /// Returns the heading of the table: `[group.load]`, `[[group]]`; its path if the file has no
-    /// line numbers.
+    /// Returns the heading of the table, such as `[group.load]` or `[[group]]`. In a file without
+    /// line numbers, returns the path.
     fn heading(&self, has_lines: bool) -> String {
         if self.0.is_empty() {
             return "the file".to_owned();
@@ -115,7 +112,7 @@ impl<'a> FilePart<'a> {
         self.node.as_table()?.get(key)
     }
 
-    /// Whether it has the key.
+    /// Whether the table has the key.
     pub fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
@@ -153,7 +150,7 @@ impl<'a> FilePart<'a> {
         items.iter().enumerate().map(item).collect()
     }
 
-    /// Returns its heading: `[benchmark.hello]`, in JSON `'benchmark.hello'`.
+    /// Returns the heading of the table: `[benchmark.hello]`, in JSON `'benchmark.hello'`.
     pub fn heading(&self) -> String {
         self.place.heading(self.node.line.is_some())
     }
@@ -189,7 +186,7 @@ pub fn error_at_line(line: Option<usize>, message: impl Display) -> Error {
     }
 }
 
-/// Returns a hint with the nearest of the known names, else with all of them.
+/// Returns a hint with the nearest known name or, if no name is near, with all known names.
 pub fn nearest_hint(word: &str, known: &[String]) -> String {
     match nearest_name(word, known) {
         Some(near) => format!("did you mean '{near}'?"),

@@ -1,8 +1,7 @@
-//! Reads the file of a fleet, `fleet.toml`, which lists machines with their names, and the engine
-//! that provides them.
+//! Reads `fleet.toml`, which lists the machines of a fleet and names the engine that provides them.
 //!
 //! This module decides what the file may contain and where it is found; other code checks whether a
-//! machine responds. No value of the file can become an option of another program or be interpreted
+//! machine responds. Values are checked so that none can be taken for an option or be interpreted
 //! by a shell. Start at [`FleetFile::find`].
 
 use super::file_part::{FilePart, nearest_hint};
@@ -26,8 +25,8 @@ pub enum EngineKind {
     Ssh,
     /// The Slurm queue.
     Slurm,
-    /// This machine under several names, which are used one after the other. Meant for trying out a
-    /// fleet.
+    /// This machine under several names, for trying out a fleet. The names are used one after the
+    /// other.
     Local,
 }
 
@@ -59,7 +58,7 @@ pub struct SlurmOptions {
     pub reservation: Option<String>,
     /// Time limit of a job.
     pub time: Option<Duration>,
-    /// Processor frequencies, as for `--cpu-freq`.
+    /// Processor frequencies, as in Slurm's `--cpu-freq`.
     pub cpu_freq: Option<String>,
     /// Cores reserved for the system.
     pub core_spec: Option<u16>,
@@ -74,9 +73,9 @@ pub struct MachineEntry {
     pub labels: Vec<String>,
     /// Folder for Speedwell's files on the machine.
     pub folder: Option<PathBuf>,
-    /// Path of Speedwell on the machine, if the program that Speedwell would send cannot run there.
+    /// Path of an installed Speedwell, for a machine that cannot run the copy that would be sent.
     pub binary: Option<PathBuf>,
-    /// Address at which other machines reach it, if it differs from the address used here.
+    /// Address at which other machines reach the machine, if it differs from the address used here.
     pub address: Option<IpAddr>,
 }
 

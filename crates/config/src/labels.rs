@@ -14,9 +14,9 @@ const MAX_NAME_LENGTH: usize = 64;
 /// Maximum nesting of brackets and `!`.
 const MAX_NESTING: usize = 32;
 
-/// Whether `text` can be the name of a machine or a label: letters, digits, `.`, `_` and `-`,
-/// beginning with a letter or digit. So no name can be taken for an option or be interpreted by a
-/// shell.
+/// Whether `text` can name a machine or a label. A name consists of letters, digits, `.`, `_` and
+/// `-`, and begins with a letter or digit. No name can be taken for an option or be interpreted by
+/// a shell.
 pub fn is_name(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     text.len() <= MAX_NAME_LENGTH
@@ -41,7 +41,8 @@ pub enum MachineSelector {
 }
 
 impl MachineSelector {
-    /// Whether it selects a machine; `has` tells whether the machine has a name or label.
+    /// Whether the selection contains a machine; `has` tells whether the machine has a name or
+    /// label.
     pub fn matches_machine(&self, has: &dyn Fn(&str) -> bool) -> bool {
         match self {
             MachineSelector::Name(name) => has(name),
@@ -55,7 +56,7 @@ impl MachineSelector {
         }
     }
 
-    /// Returns every name in it, in order of appearance.
+    /// Returns every name in the selector, in order of appearance.
     pub fn label_names(&self) -> Vec<&str> {
         match self {
             MachineSelector::Name(name) => vec![name],
@@ -112,7 +113,6 @@ impl fmt::Display for MachineSelector {
     }
 }
 
-/// Splits a selector into names and operators.
 fn split_words(text: &str) -> Result<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
     let mut is_inside = false;

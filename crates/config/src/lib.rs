@@ -1,12 +1,13 @@
 //! Reads definition files, which define benchmarks, variants, claims and gates in TOML instead of
 //! code.
 //!
-//! This crate decides what such a file may contain and checks all of it before anything is started:
-//! the error for an unknown key names its line and the nearest known key. Nothing here depends on
-//! how benchmarks are executed. [`read_source`] reads the text, [`experiment::Experiment::parse`]
-//! resolves it (docs/reference/experiment-file.md), including the short form `[benchmark.NAME]`
-//! (docs/guide/definition-files.md). In between, `tree.rs` finds the lines, `reader.rs` fills types
-//! that derive serde's `Deserialize`, and `placeholders.rs` fills placeholders.
+//! This crate decides what such a file may contain, and checks all of it before anything is
+//! started. The error for an unknown key names its line and the nearest known key. Nothing here
+//! depends on how benchmarks are executed. [`read_source`] reads the text;
+//! [`experiment::Experiment::parse`] then resolves it (docs/reference/experiment-file.md),
+//! including the short form `[benchmark.NAME]` (docs/guide/definition-files.md). In between,
+//! `tree.rs` finds the line number of each key, for error messages; `reader.rs` fills types that
+//! derive serde's `Deserialize`; and `placeholders.rs` fills placeholders.
 
 pub mod adapter;
 pub mod experiment;
@@ -29,8 +30,8 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// A definition file that is parsed once, on first use. A session resolves its file for every run;
-/// without this, it would be parsed and checked each time.
+/// A definition file that is parsed once, on first use. A session needs the parsed file for every
+/// run.
 #[derive(Debug)]
 pub struct LazyDefinition {
     source: DefinitionFile,

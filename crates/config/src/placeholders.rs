@@ -1,11 +1,11 @@
 //! Fills placeholders, such as `{name}` in strings of a definition file, for every case and
 //! variant.
 //!
-//! A placeholder is a name in braces. Braces around anything else are left unchanged, so that JSON
-//! needs no escapes. So are `${NAME}`, which belongs to the shell, and `\p{NAME}`, a character
-//! class in a pattern. `{{name}}` is an escaped `{name}`. A filled string that is a simple
-//! calculation becomes its result: with 8 workers, `{workers}+1` becomes 9. Names that are known
-//! only when a run begins, such as `{port}`, are left unfilled. Start at [`PlaceholderMap`].
+//! A placeholder is a name in braces. Braces around anything else are left unchanged, so JSON needs
+//! no escapes. `${NAME}`, which belongs to the shell, and `\p{NAME}`, a character class in a
+//! pattern, are left unchanged as well. `{{name}}` is an escaped `{name}`. A filled string that is
+//! a simple calculation becomes its result: with 8 workers, `{workers}+1` becomes 9. Names that are
+//! known only when a run begins, such as `{port}`, are left unfilled. Start at [`PlaceholderMap`].
 
 use super::expression::evaluate_arithmetic;
 use super::file_part::{NodePath, error_at_line, nearest_hint};
@@ -54,7 +54,7 @@ pub fn fill_text(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     filled.into_owned()
 }
 
-/// Escapes the placeholders of a string, so that it stands for itself in a definition file.
+/// Escapes the placeholders of a string. Filling the result restores the string.
 pub fn escape_text(text: &str) -> String {
     let Some(placeholder) = &*PLACEHOLDER else {
         return text.to_owned();
@@ -76,7 +76,7 @@ pub struct PlaceholderMap {
     /// The last value of a name counts.
     values: Vec<(String, String)>,
     deferred: Vec<&'static str>,
-    /// Case and variant that they belong to, for messages.
+    /// Case and variant of the values, for messages.
     owner: String,
 }
 

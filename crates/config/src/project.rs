@@ -1,5 +1,5 @@
-//! Reads the file of a project, `speedwell.toml`, which has settings for everything that is
-//! measured in its folder. Start at [`ProjectFile::find_file`].
+//! Reads `speedwell.toml`, the file of a project. It has settings for all measurements in its
+//! folder. Start at [`ProjectFile::find_file`].
 
 use super::adapter::{SuiteAdapter, read_tables};
 use super::file_part::FilePart;
@@ -8,7 +8,6 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// Name of the file.
 const PROJECT_FILE_NAME: &str = "speedwell.toml";
 
 /// Any of these makes a folder the root of a project.
@@ -54,8 +53,8 @@ struct ProjectKeys {
 }
 
 impl ProjectFile {
-    /// Reads the file in the root of the project that contains `cwd`. A file further up belongs to
-    /// another project.
+    /// Reads the file of the project that contains `cwd`. A file above the root of the project
+    /// belongs to another project.
     ///
     /// # Errors
     /// Fails if the file cannot be read, or is invalid.

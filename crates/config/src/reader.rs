@@ -1,10 +1,9 @@
-//! Reads parts of a definition file into types that derive `serde::Deserialize`, with our own
-//! messages.
+//! Reads parts of a definition file into types that derive `serde::Deserialize`, but words the
+//! error messages itself.
 //!
-//! This module decides which values a type accepts and how errors are reported. Besides serde's
-//! features, two type names have a meaning here: an enum renamed to `$by-shape` has variants named
-//! after the form of the value (`"a string"`, `"a number"`, `"a list"`, `"a table"`, `"a value"`),
-//! and a newtype renamed to `$one-or-more` accepts a single value as a list. Start at
+//! Two names of types have a meaning beyond serde. The variants of an enum renamed to `$by-shape`
+//! are named after the form of the value (`"a string"`, `"a number"`, `"a list"`, `"a table"`,
+//! `"a value"`). A newtype renamed to `$one-or-more` accepts a single value as a list. Start at
 //! [`PartReader`]; [`ReadError`] becomes a message when the position is known.
 
 use super::file_part::{FilePart, NodePath, nearest_hint};
@@ -20,16 +19,16 @@ use serde::forward_to_deserialize_any;
 use speedwell_model::nearest_name;
 use std::fmt::Display;
 
-/// Name of enums whose variants differ in the form of the value.
+/// The serde name of an enum whose variant is chosen by the form of the value.
 const BY_SHAPE: &str = "$by-shape";
 
-/// Name of lists that may be a single value.
+/// The serde name of a list that may also be written as a single value.
 const ONE_OR_MORE: &str = "$one-or-more";
 
 /// An error whose position may not be known yet.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// Error in a value, to be appended to its key, such as `must be a table`.
+    /// Message about a value, to be appended to the key, such as `must be a table`.
     #[error("{0}")]
     Value(String),
     /// An unknown key, and a hint.
@@ -66,7 +65,7 @@ impl ReadError {
         }
     }
 
-    /// Completes the message if it concerns a key, not the table as a value.
+    /// Completes the message if it concerns a key of the table.
     fn complete_in_table(self, table: &FilePart) -> ReadError {
         match self {
             ReadError::Value(_) => self,
@@ -126,7 +125,8 @@ impl FilePart<'_> {
     /// Reads the part into a type.
     ///
     /// # Errors
-    /// Fails if a key is unknown or missing, or a value is invalid; the message names line and key.
+    /// Fails if a key is unknown or missing, or a value is invalid; the message names the
+    /// line and the key.
     pub fn read_part<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
         let read = T::deserialize(PartReader::new(self));
         read.map_err(|error| error.into_table_error(self))

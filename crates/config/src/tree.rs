@@ -14,7 +14,7 @@ pub type NodeTable = IndexMap<String, TreeNode>;
 /// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeNode {
-    /// Line of its key, or of the value itself in a list, counted from 1; `None` in JSON.
+    /// Line of the value's key or, in a list, of the value itself, counted from 1; `None` in JSON.
     pub line: Option<usize>,
     /// Value.
     pub content: NodeContent,

@@ -30,7 +30,7 @@ impl PlainValue {
         self.0.plain()
     }
 
-    /// Returns the number: given directly, or as a string with arithmetic such as `"2*8"`.
+    /// Returns the number. A string may be a calculation such as `"2*8"`.
     fn as_number(&self) -> Option<f64> {
         match &self.0 {
             ParameterValue::Number(number) => Some(*number).filter(|number| number.is_finite()),
@@ -58,8 +58,9 @@ impl<'de> Deserialize<'de> for PlainValue {
     }
 }
 
-/// Defines a value type that is checked when it is read. The arguments are a newtype, the type from
-/// which it is read, its JSON Schema, and the check, whose message continues `the key 'x' of [y]`.
+/// Defines a newtype that is checked when it is read. The arguments are the newtype, the type from
+/// which it is read, its JSON Schema, and the check. The message of the check continues
+/// `the key 'x' of [y]`.
 macro_rules! checked {
     ($(#[$meta:meta])* $vis:vis struct $name:ident($inner:ty) from $source:ty as $schema:tt, $check:expr) => {
         $(#[$meta])*
@@ -212,7 +213,7 @@ checked! {
     }
 }
 
-/// A value that is read later, for each case, when its placeholders are filled.
+/// A value that is read for each case, after its placeholders have been filled.
 #[derive(Debug, Clone)]
 pub struct DeferredValue<T>(PhantomData<T>);
 

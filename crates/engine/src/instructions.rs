@@ -1,9 +1,9 @@
 //! Prepares a plan that counts instructions: checks that the instructions can be counted, and
 //! decides how many iterations each run executes.
 //!
-//! All variants run the same number of iterations: the requested number or, by default, a power of
-//! ten, which a short trial of the baseline finds. The trial runs at full speed, because a program
-//! is about fifty times slower while its instructions are counted. Start at [`prepare_counting`].
+//! All variants run the same number of iterations. By default, the number is a power of ten that a
+//! short trial of the baseline finds. The trial runs at full speed, because a program is about
+//! fifty times slower while its instructions are counted. Start at [`prepare_counting`].
 
 use crate::pairs::{reject_waiting, run_trials};
 use anyhow::{Context, bail, ensure};

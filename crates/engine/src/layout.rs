@@ -23,8 +23,8 @@ pub fn build_looks(default_looks: &[u32], builds: u32) -> Vec<u32> {
     looks.map(|builds| builds * runs_per_build).collect()
 }
 
-/// Rounds the number of builds up to a multiple of the runs per block, because each run of a
-/// variant in a block executes a different build.
+/// Rounds the number of builds up to a multiple of the runs per block: the runs of a variant in a
+/// block all execute different builds.
 pub fn round_to_blocks(layout: LayoutVariation, runs_per_block: u32) -> LayoutVariation {
     let builds = layout.builds.next_multiple_of(runs_per_block.max(1));
     LayoutVariation { builds, ..layout }

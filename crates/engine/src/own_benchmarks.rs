@@ -25,8 +25,8 @@ const INSTALLERS: [(&str, &str); 5] = [
     ("package.json", "npm install"),
 ];
 
-/// Records with every variant what its benchmarks do, and which files a revision loads from the
-/// checkout instead of from its own worktree.
+/// Records with every variant what its benchmarks do, and which files its revision loads from the
+/// checkout instead of from its worktree.
 ///
 /// # Errors
 /// Fails if the benchmarks of a revision need packages that are not installed in its worktree.

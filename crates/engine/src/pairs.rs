@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Minimum fraction of its lifetime in which a process must use the processor or be runnable.
+/// A process must use the processor or wait for one during at least this fraction of its lifetime.
 const MIN_BUSY_SHARE: f64 = 0.5;
 
 /// Maximum number of trials. Work that waits does so in every trial.
@@ -153,8 +153,8 @@ impl PairTrial {
 /// seems to wait. Failures are left for the session to report.
 pub fn run_trials(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
     compile_snippets(plan)?;
-    // A case may seem to wait although it does not: the first run reads its files from disk, and on
-    // a busy machine, a short run is sampled too rarely.
+    // A case may seem to wait although it does not: the first run reads its files from disk, and
+    // short runs on a busy machine are sampled too rarely.
     let mut trials = run_once(plan)?;
     for _ in 1..MAX_TRIALS {
         if !trials.iter().any(PairTrial::is_waiting) {
@@ -208,9 +208,9 @@ fn run_once(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
     Ok(collector.trials)
 }
 
-/// How often the process was sampled, and how often it was running or waiting for a processor.
-/// Processor usage alone does not distinguish work that waits from work that other programs
-/// preempt.
+/// Samples of a process: how many there are, and in how many it was running or waiting for a
+/// processor. Processor usage alone does not distinguish work that waits from work that other
+/// programs preempt.
 #[derive(Default)]
 struct BusySamples {
     total: AtomicU32,
@@ -267,8 +267,8 @@ impl SessionObserver for TrialCollector<'_> {
 }
 
 /// Returns the fraction of its lifetime in which a process was busy. This is the fraction in which
-/// it used the processor, or the fraction of samples in which it was running or waiting for a
-/// processor, whichever is larger.
+/// it used the processor or, if larger, the fraction of samples in which it was running or waiting
+/// for a processor.
 fn busy_share(usage: Option<&ResourceUsage>, wall_ns: u64, sampled_share: Option<f64>) -> f64 {
     let cpu_share = usage.map(|usage| usage.cpu_ns() as f64 / wall_ns.max(1) as f64);
     match (cpu_share, sampled_share) {

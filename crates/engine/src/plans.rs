@@ -16,7 +16,7 @@ impl PreparedPlan {
     /// Reads the targets and plans their execution.
     ///
     /// # Errors
-    /// Fails if a target, value or variant is unknown.
+    /// Fails if a target, a parameter value or a variant is unknown.
     pub fn read(
         request: &MeasureRequest,
         listener: &mut EventListener<'_>,
@@ -53,9 +53,8 @@ impl PreparedPlan {
         ))
     }
 
-    /// Creates a plan that compares programs with each other. If a pattern selects which benchmarks
-    /// of each program are compared, the part of each benchmark name that matches the pattern is
-    /// replaced with `word`.
+    /// Creates a plan that compares programs with each other. If patterns select the benchmarks of
+    /// each program, `word` replaces the part of a benchmark's name that matches the pattern.
     ///
     /// # Errors
     /// Fails if a program cannot be queried, or the programs have no benchmark in common.
@@ -86,8 +85,8 @@ impl PreparedPlan {
     }
 }
 
-/// Gives jobs the text that their definition file had at the start of the session. Plans of earlier
-/// versions of this program do not contain this text. For such a plan, each file is read once.
+/// Gives jobs the text that their definition file had at the start of the session. A plan of an
+/// earlier version of this program lacks the text, so each file is read once.
 ///
 /// # Errors
 /// Fails if a definition file that the plan does not contain cannot be read.

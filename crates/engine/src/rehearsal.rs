@@ -140,8 +140,8 @@ fn starts_program(job: &BenchmarkJob) -> bool {
     starts && job.unavailable.is_none() && job.names.is_empty()
 }
 
-/// Runs every snippet once under every variant. Unless one of the snippets is a command, these runs
-/// are parallel, because there is no measurement that they could disturb.
+/// Runs every snippet once under every variant. Nothing is measured, so the runs are parallel,
+/// unless a snippet is a command.
 fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
     let mut jobs: Vec<usize> = Vec::new();
     for (index, job) in plan.jobs.iter().enumerate() {
@@ -273,9 +273,9 @@ fn is_not_started(failure: &StepFailure) -> bool {
     }
 }
 
-/// Describes the first failure with its output and a command that repeats it, then failures with
-/// other reasons. A program that did not start, or code that did not compile, is described in one
-/// line.
+/// Describes the first failure with its output and a command that repeats it, and then failures
+/// with other reasons. One line is enough for a program that did not start, or code that did not
+/// compile.
 fn describe_failures(failures: &[&StepFailure], variant: Option<&Variant>) -> anyhow::Error {
     let Some(first) = failures.first() else {
         return anyhow!("nothing can be measured");
@@ -343,7 +343,7 @@ fn replay_hint(failure: &StepFailure) -> String {
     }
 }
 
-/// Returns the reason of a failure on one line: with the source location of a compile error, or the
+/// Returns the reason of a failure on one line. Adds the source location of a compile error, or the
 /// last line of stderr.
 fn failure_reason(failure: &StepFailure) -> String {
     let cause = failure.cause.to_string();

@@ -31,7 +31,7 @@ const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
 /// Minimum number of runs per side to decide a comparison: the number at the first default look.
 const MIN_TEST_RUNS: u32 = AnalysisSettings::DEFAULT_LOOKS[0];
 
-/// Runs per side if counts of instructions differ from run to run; otherwise two are enough.
+/// Runs per side if instruction counts differ from run to run. Otherwise, two runs are enough.
 const RUNS_THAT_DIFFER: u32 = 8;
 
 /// Maximum number of runs when measuring until a precision is reached.
@@ -98,8 +98,8 @@ pub struct RevisionRequest {
 /// How to build revisions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BuildRequest {
-    /// Shell command. It is executed in the folder of the revision's worktree that corresponds to
-    /// the current folder. By default, the project file may define a command.
+    /// Shell command, executed in the folder of the worktree that corresponds to the current
+    /// folder. The default is the command of the project file, if any.
     pub command: Option<String>,
     /// Time limit of the build.
     pub limit: Duration,
@@ -185,7 +185,7 @@ pub struct SessionRequest {
     pub machine: Option<String>,
     /// The server project to push the session to when it ends.
     pub push: Option<String>,
-    /// Whether the order of runs is given, as in a calibration. If so, no advice about the order is
+    /// Whether the order of runs is given, as in a calibration. Then no advice about the order is
     /// shown.
     pub has_given_order: bool,
     /// Whether to stop at the first failure.
@@ -230,8 +230,8 @@ impl SearchRequest {
 }
 
 impl VariantRequest {
-    /// Returns the variants, the baseline first. These are the given variants or, if none are
-    /// given, the variants declared in files or, if none are declared, one plain variant.
+    /// Returns the variants, the baseline first: the given variants, else the variants declared in
+    /// files, else one plain variant.
     ///
     /// # Errors
     /// Fails if two variants have the same name, the baseline is unknown, or a program is missing.
@@ -413,8 +413,8 @@ impl SamplingRequest {
         looks.chain([max_runs]).collect()
     }
 
-    /// Rejects bounds on the number of runs within which a comparison of this many variants cannot
-    /// be decided.
+    /// Rejects bounds on the number of runs if they leave too few runs to decide a comparison of
+    /// this many variants.
     ///
     /// # Errors
     /// Fails if the minimum is above the maximum, or the maximum is below what a test needs.

@@ -2,7 +2,7 @@
 //! typed into folders with built programs.
 //!
 //! This module decides how a revision is named, which files come from it and which from the user's
-//! checkout, and when two sides are identical. `runner::worktree` decides how a revision gets into
+//! checkout, and when two sides are identical. `execution::worktree` decides how a revision gets into
 //! its folder. Start at [`check_out_revisions`].
 
 use super::{EventListener, RevisionRequest, VariantRequest, emit_warning};
@@ -26,7 +26,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// Maximum length of the part of a typed revision name that is repeated in the name of a variant.
+/// Maximum length to which a typed revision is shortened in the name of a variant.
 const MAX_TYPED_NAME: usize = 60;
 
 /// Timeout for git to find a merge base.
@@ -115,9 +115,9 @@ fn differ_only_in_revision(request: &VariantRequest, index: usize) -> bool {
     parts(0) == parts(index)
 }
 
-/// Returns the command that builds revisions, and the folder in the worktree in which it runs. That
-/// folder is the counterpart of the current folder or, if the command comes from the project file,
-/// of the folder of that file.
+/// Returns the command that builds revisions, and its folder in the worktree. The folder is the
+/// counterpart of the current folder or, for a command from the project file, of the folder of that
+/// file.
 fn build_command(request: &VariantRequest, checkout: &Checkout) -> Result<Option<BuildCommand>> {
     let (command, directory) = match &request.build.command {
         Some(command) => (command.clone(), checkout.inside.clone()),
@@ -235,7 +235,7 @@ fn missing_program_message(typed: &Path, worktree: &VariantWorktree) -> String {
     )
 }
 
-/// Names variants without a name of their own after the typed revision and its commit.
+/// Names variants after the typed revision and its commit, unless they have names of their own.
 fn name_variants(variants: &mut [Variant], revisions: &[RevisionRequest]) {
     for wanted in revisions.iter().filter(|wanted| wanted.names_variant) {
         let Some(worktree) = &variants[wanted.variant].worktree else {
@@ -309,8 +309,8 @@ pub fn move_variant(variant: &Variant, to: &VariantWorktree) -> Variant {
     }
 }
 
-/// Finds all benchmark files of the targets. A program that exists only in the worktree in which a
-/// revision was built is found there.
+/// Finds all benchmark files of the targets. A program that does not exist in the checkout is
+/// searched for in the worktrees.
 ///
 /// # Errors
 /// Fails if nothing has the name of a target, or a target cannot belong to a revision.
@@ -398,7 +398,7 @@ fn built_source(
 }
 
 /// Marks artifacts, which each revision must build itself: files that git ignores in the checkout,
-/// and files that the build of a worktree has produced and that are in no commit.
+/// and files in no commit that the build of a worktree has produced.
 fn mark_artifacts(sources: &mut [BenchmarkSource], variants: &[Variant]) {
     let files: Vec<PathBuf> = sources.iter().map(|source| source.file.clone()).collect();
     for worktree in variants
@@ -444,8 +444,7 @@ pub fn place_benchmark_files<'a>(
     Ok(())
 }
 
-/// Drops benchmarks that come from a program, unless the programs of all revisions have them, and
-/// warns about the dropped ones.
+/// Drops program benchmarks that the program of any revision lacks, and warns about them.
 ///
 /// # Errors
 /// Fails if a revision lacks a program, a program cannot be queried, or the programs have no
@@ -528,8 +527,8 @@ fn has_source(variant: &Variant, source: &BenchmarkSource) -> bool {
     }
 }
 
-/// Warns about candidates whose programs and files equal the baseline's programs and files, byte
-/// for byte, although their paths differ.
+/// Warns about candidates whose programs and files are byte-for-byte copies of the baseline's at
+/// other paths.
 pub fn identical_warnings(variants: &[Variant], jobs: &[BenchmarkJob]) -> Vec<String> {
     let (Some((baseline, candidates)), Some(_)) = (variants.split_first(), jobs.first()) else {
         return Vec::new();

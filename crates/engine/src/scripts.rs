@@ -197,7 +197,7 @@ impl SessionObserver for InnerEvents<'_> {
     }
 }
 
-/// Never ends a case early: like the drivers of Node.js, it lets every requested run be executed.
+/// Never ends a case early: like the drivers of Node.js, executes every requested run.
 struct NeverSettled;
 
 impl StoppingRule for NeverSettled {

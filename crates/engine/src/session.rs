@@ -39,8 +39,8 @@ pub struct MeasuredSession {
 }
 
 impl MeasuredSession {
-    /// Combines a session as loaded from the store, and whether its runs were left out, with how
-    /// measuring its `planned` runs ended.
+    /// Combines a stored session with the way its measurement ended. `in_parts` says whether the
+    /// session was loaded without its runs.
     pub fn new(
         (session, in_parts): (Session, bool),
         ended: anyhow::Result<SessionEnd>,
@@ -292,9 +292,9 @@ fn benchmark_digests(plan: &SessionPlan) -> BTreeMap<String, String> {
     digests.collect()
 }
 
-/// Captures machine and programs once, before measuring. If the baseline's program is Node.js, its
-/// versions may be known, because it has already listed the cases of the benchmark files. Other
-/// programs are asked for their versions.
+/// Captures machine and programs once, before measuring. If the baseline's program is Node.js, it
+/// may have reported its versions when it listed the cases. Other programs are asked for their
+/// versions.
 fn capture_environment(
     plan: &SessionPlan,
     suite: &DiscoveredBenchmarks,

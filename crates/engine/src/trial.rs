@@ -11,8 +11,8 @@ use std::iter::repeat_n;
 pub struct TrialResult {
     /// Numbers of runs that passed and of failures, by file name.
     pub files: BTreeMap<String, (usize, usize)>,
-    /// The failures: first the failures of files whose cases could not be listed, then the failures
-    /// of runs, in the order of their slots.
+    /// Failures to list the cases of a file, followed by failures of runs in the order of their
+    /// slots.
     pub failures: Vec<StepFailure>,
     /// Lifetime of the process of each slot; `None` if the process gave no results.
     pub lived_ns: Vec<Option<u64>>,
@@ -52,7 +52,7 @@ pub fn try_cases(
 
 impl TrialResult {
     fn new(plans: &PreparedPlan) -> TrialResult {
-        // An experiment is tried under all its variants (`runner::try_all`).
+        // An experiment is tried under all its variants (`execution::try_all`).
         let times = match plans.plan.design.experiment {
             Some(_) => plans.plan.variants.len(),
             None => 1,

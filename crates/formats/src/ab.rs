@@ -119,7 +119,6 @@ const FACT_LINES: [(&str, &str); 3] = [
     ("SSL/TLS Protocol", "tls"),
 ];
 
-/// Content of a report.
 #[derive(Debug, Default)]
 struct AbReport {
     host: String,
@@ -152,8 +151,8 @@ impl AbReport {
         report.load.resolution_ns = NS_PER_MS;
         report.load.has_single_requests = true;
         for line in lines {
-            // A line without a line feed may have lost digits at its end, unless it ends with the
-            // words that ab prints after the figure.
+            // A line without a line feed may have lost digits at its end. It has lost none if it
+            // ends with the words that ab prints after the figure.
             if !line.ends_with('\n') && !line.ends_with("(longest request)") {
                 // If the last line of the report has been read, this line is other text, and the
                 // report is complete.

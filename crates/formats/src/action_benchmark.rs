@@ -49,8 +49,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// `warnings`.
 ///
 /// # Errors
-/// Fails if the content is not JSON, no result can be read (the message names the location of the
-/// first error), or the direction of a metric is unknown.
+/// Fails if the content is not JSON, no result can be read, or the direction of a metric is
+/// unknown.
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(&blank_assignment(file.bytes))?;
     let mut reading = EntriesReader {
@@ -70,7 +70,6 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     reading.into_sessions(file.label, warnings)
 }
 
-/// State of reading a file.
 struct EntriesReader<'a> {
     directions: &'a MetricDirections,
     /// For each entry, in file order, the key of the point to which it belongs.
@@ -242,9 +241,9 @@ impl EntryInterpretation {
         })
     }
 
-    /// Returns the direction of a metric. The user's choice has precedence. Without it, if the tool
-    /// prints both times and rates or is unknown, the unit decides; in all other cases, or if the
-    /// unit implies no direction, the key `bigger_is_better` or the tool decides.
+    /// Returns the direction of a metric. The user's choice decides first, then the key
+    /// `bigger_is_better`, then the tool, then the unit. If the tool prints both times and rates,
+    /// the unit comes before the key and the tool.
     ///
     /// # Errors
     /// Fails if none of these states a direction.
@@ -283,7 +282,7 @@ impl BenchFigure {
     fn read(bench: &JsonNode<'_>) -> Result<BenchFigure> {
         let unit = bench.text_of("unit")?.unwrap_or_default();
         // If a line of Go's output has several figures, older versions of the action stored the
-        // rest of the line as the unit of the first figure.
+        // rest of the line in the unit of the first figure.
         let unit = unit.split('\t').next().unwrap_or_default();
         let measure = MetricConversion::from_unit(unit);
         let node = bench.require("value")?;

@@ -85,7 +85,6 @@ impl AsvMetadata {
         Ok(self)
     }
 
-    /// Returns the name of the machine.
     fn machine_name(&self) -> Option<&str> {
         self.machine.get("machine").map(String::as_str)
     }
@@ -100,7 +99,7 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// a benchmark is therefore inferred from its name.
 ///
 /// # Errors
-/// Fails like [`read_file`].
+/// See [`read_file`].
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     Ok(vec![read_file(file, &AsvMetadata::default(), warnings)?])
 }
@@ -108,8 +107,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
 /// Reads a result file.
 ///
 /// # Errors
-/// Fails if the file is not JSON, no result can be read (the message names the location of the
-/// first error), or the file belongs to another machine.
+/// Fails if the file is not JSON, no result can be read, or the file belongs to another machine.
 pub fn read_file(
     file: &InputFile<'_>,
     metadata: &AsvMetadata,
@@ -387,7 +385,6 @@ impl<'a> AsvRow<'a> {
         Ok(combinations)
     }
 
-    /// Returns a statistic of a combination.
     fn statistic(&self, key: &str, index: usize) -> Option<f64> {
         let (_, values) = self.statistics.iter().find(|(name, _)| name == key)?;
         values.get(index)?.number().ok()
@@ -461,7 +458,6 @@ fn parse_value(text: &str) -> ParameterValue {
     }
 }
 
-/// State of reading a file.
 struct AsvReader<'a> {
     metadata: &'a AsvMetadata,
     better: &'a MetricDirections,
@@ -568,8 +564,8 @@ impl AsvReader<'_> {
     }
 }
 
-/// Returns names for `count` parameters: the names in `benchmarks.json` if there are `count`
-/// usable, distinct ones, otherwise asv's default names.
+/// Returns names for `count` parameters: the names in `benchmarks.json` if there are `count` of
+/// them and they are usable and distinct, otherwise asv's default names.
 fn parameter_names(benchmark: Option<&AsvBenchmark>, count: usize) -> Vec<String> {
     let names = benchmark.map_or(&[][..], |benchmark| &benchmark.parameters);
     let usable = names

@@ -24,8 +24,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Reads a whole response. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// Fails if the content is not JSON, no result can be read (the message names the location of the
-/// first error), or the direction of a measure is unknown.
+/// Fails if the content is not JSON, no result can be read, or the direction of a measure is
+/// unknown.
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
@@ -234,7 +234,6 @@ fn read_origin(point: &JsonNode<'_>, branch: Option<&str>) -> Result<(CodeOrigin
     Ok((origin, hash.is_some()))
 }
 
-/// Returns the start time of a point.
 fn read_start_time(point: &JsonNode<'_>) -> Result<Option<i64>> {
     let Some(text) = point.text_of("start_time")? else {
         return Ok(None);

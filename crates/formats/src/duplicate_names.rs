@@ -1,11 +1,10 @@
 //! Tells apart results that have the same name in one file.
 //!
 //! The other facts that the file states about such results (a prepare command, `extra`, a label)
-//! become parameters. Results that nothing distinguishes are dropped with a warning: merging them
-//! would invent a benchmark that does not exist; numbering them would not help either, because the
-//! same number could refer to a different result in the next file. The readers have already grouped
-//! the repetitions of each benchmark, so such a group is one result here. Start at
-//! [`distinguish_results`].
+//! become parameters. Results that nothing distinguishes are dropped with a warning. Merging them
+//! would invent a benchmark. Numbering them would not help, because the same number could refer to
+//! a different result in the next file. The readers have already grouped the repetitions of each
+//! benchmark, so such a group is one result here. Start at [`distinguish_results`].
 
 use crate::foreign::suites::typed_value;
 use anyhow::{Result, bail};

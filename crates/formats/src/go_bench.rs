@@ -1,9 +1,9 @@
 //! Reads the output of `go test -bench`, with or without `-json`. This output is also the input of
 //! benchstat.
 //!
-//! Decides which lines belong together, and how other lines are reported. If a benchmark has
-//! several lines (`-count`), they come from one process. As in files of google/benchmark, each of
-//! these lines becomes a run, with a note that they come from one process. Start at [`read`].
+//! Decides which lines belong together, and how other lines are reported. The lines of one
+//! benchmark (`-count`) come from one process. Each of them becomes a run with a note that says so.
+//! Start at [`read`].
 
 use crate::SkippedLines;
 use crate::foreign::file_beginning;
@@ -61,7 +61,6 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     imported.into_session(label, reading.environment, None)
 }
 
-/// State of the parser.
 #[derive(Default)]
 struct GoOutputParser<'a> {
     entries: Vec<GoBenchEntry<'a>>,

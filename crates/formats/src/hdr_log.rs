@@ -27,8 +27,8 @@ const QUANTITIES: [(&str, &str); 6] = [
 /// Name of the benchmark for lines whose tag does not name a benchmark.
 const BENCHMARK: &str = "load";
 
-/// Returns whether the data are an HdrHistogram log: a comment at the beginning says so, or there
-/// is the usual header of the columns.
+/// Returns whether the data are an HdrHistogram log. A log begins with a comment that says so, or
+/// has the usual header of the columns.
 pub fn recognizes(bytes: &[u8]) -> bool {
     let beginning = String::from_utf8_lossy(file_beginning(bytes));
     beginning.lines().take(32).any(|line| {
@@ -61,8 +61,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         }
         has_foreign |= total.outcome.is_none();
         // Under an open load, the response times of the case with the outcome `ok` cover all
-        // requests, whatever their outcome. Therefore, also add the requests with other outcomes to
-        // this case.
+        // requests. Therefore, also add the requests with other outcomes to this case.
         if total.quantity == "response" && total.outcome.as_deref() != Some("ok") {
             add_total(
                 &mut totals,

@@ -13,7 +13,7 @@ use speedwell_model::{
     Case, Environment, FailureCause, Metric, MetricDirection, ParameterValue, Session,
 };
 
-/// Note on the first run of a command, which holds the mean CPU times of all runs.
+/// Note on the first run of a command. This run also holds the mean CPU times of all runs.
 const CPU_TIMES_NOTE: &str = "User and system time are means over all runs of this command.";
 
 /// Returns whether the data are results of hyperfine.
@@ -24,8 +24,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Reads a whole file. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// Fails if the file is not JSON, or a value is missing or has the wrong type; the message names
-/// its location.
+/// Fails if the file is not JSON, or if a value is missing or has the wrong type. The message names
+/// the location of the error.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
     let results: Vec<HyperfineResult> = JsonNode::from_root(&parsed)
@@ -68,17 +68,16 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     imported.into_session(label, Environment::default(), None)
 }
 
-/// An element of `results`.
 struct HyperfineResult {
     command: String,
     /// Parameters, each with the string that hyperfine substituted into the command.
     parameters: Vec<(String, String)>,
-    /// Time of each process in seconds, and its exit status. If a signal killed the process,
-    /// hyperfine writes null and does not name the signal.
+    /// Time of each process in seconds, and its exit status. The status is `None` if a signal
+    /// killed the process: hyperfine then writes null.
     times: Vec<(f64, Option<i32>)>,
     memory: Vec<f64>,
-    /// Other facts about the command: its preparation, and the command itself, because the name of
-    /// the case may be a template that stands for several commands.
+    /// Other facts about the command. They include the command itself, because the name of the case
+    /// may be a template for several commands.
     details: Vec<(String, String)>,
     /// Mean user time of all runs, in seconds.
     user: Option<f64>,
@@ -177,8 +176,8 @@ impl HyperfineResult {
     }
 }
 
-/// Keys that do not become details: the keys of figures, and `parameters`, which the case contains
-/// anyway.
+/// Keys that do not become details: keys of measured values, and `parameters`, which are part of
+/// the case.
 const NON_DETAIL_KEYS: [&str; 11] = [
     "mean",
     "stddev",
@@ -202,8 +201,8 @@ fn read_details(result: &JsonNode<'_>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Returns the exit status of each of the `count` processes. Old versions do not write exit
-/// statuses; they stopped at the first failure, so every status is 0.
+/// Returns the exit statuses of the `count` processes. Old versions of hyperfine write no exit
+/// statuses. They stop at the first failure, so every status is 0.
 fn exit_statuses(result: &JsonNode<'_>, count: usize) -> Result<Vec<Option<i32>>> {
     let Some(codes) = result.get("exit_codes") else {
         return Ok(vec![Some(0); count]);
@@ -229,12 +228,12 @@ fn value_text(value: &serde_json::Value) -> String {
     }
 }
 
-/// Reconstructs the command template, such as `sleep {n}`, so that all results are one benchmark
+/// Reconstructs the command template, such as `sleep {n}`. All results then become one benchmark
 /// with parameters.
 ///
-/// The file only contains the commands after substitution. A guessed template is accepted if it
-/// reproduces every command and if each parameter has several values; otherwise every command is a
-/// benchmark of its own.
+/// The file only contains the commands after substitution. A guessed template must reproduce every
+/// command, and each parameter must have several values. Otherwise, every command is a benchmark of
+/// its own.
 fn infer_template(results: &[HyperfineResult]) -> Option<String> {
     let (first, other_results) = results.split_first()?;
     let mut values: Vec<_> = first.parameters.iter().collect();

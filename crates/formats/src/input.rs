@@ -1,5 +1,4 @@
-//! Defines what a reader gets: the content of a file, and the facts about it that the user
-//! provides.
+//! Defines the input of a reader: the content of a file, and facts that the user provides.
 //!
 //! Decides how these facts are parsed. Knows nothing about file formats. Start at [`InputFile`], or
 //! at [`MetricDirections`] for files that do not say which direction of a metric is better.

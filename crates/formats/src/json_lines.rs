@@ -1,8 +1,8 @@
 //! Reads and writes Speedwell's exchange format: the whole content of a session as JSON Lines.
 //!
-//! The first line of a session is its header, `{"speedwell":"session","version":1,...}`, followed
-//! by one line per run, `{"run":{...}}`, one per failure, `{"failure":{...}}`, and one per profile,
-//! `{"profile":{...}}`. A file may hold several sessions, so files can be joined with `cat`. The
+//! The first line of a session is its header, `{"speedwell":"session","version":1,...}`. Then there
+//! is one line per run (`{"run":{...}}`), failure (`{"failure":{...}}`) and profile
+//! (`{"profile":{...}}`). A file may hold several sessions, so files can be joined with `cat`. The
 //! format is lossless: a database can be rebuilt from such files. Start with [`HeaderLine`] and
 //! [`FileLine`], which define the format.
 //!
@@ -25,8 +25,8 @@ use std::sync::Arc;
 
 /// Writes `session` as lines. `out` should be buffered, because it receives many small writes.
 ///
-/// The session's local number and its plan are not part of the format, because they are meaningful
-/// in one store only.
+/// The session's local number and its plan are not part of the format, because they have no meaning
+/// in another store.
 ///
 /// # Errors
 /// Fails if `out` cannot be written, or the header contains a number that is not finite.
@@ -36,9 +36,9 @@ pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
     })
 }
 
-/// Writes a session as [`write`] does, but takes its runs from `runs`, so that they need not all be
-/// in memory. `runs` calls its argument once for every run, and `count` is the number of runs. The
-/// runs in `session` itself are ignored.
+/// Writes a session with the runs that `runs` supplies, so that the runs need not all be in memory.
+/// `runs` calls its argument once for each of the `count` runs. The runs in `session` itself are
+/// ignored.
 ///
 /// # Errors
 /// Fails like [`write`], or if `runs` fails.
@@ -141,8 +141,8 @@ fn into_recording(line: ProfileLine<'_>) -> ProfileRecording {
 }
 
 /// Returns the parameters in the order in which the benchmark reported them. A number that is not
-/// finite becomes text with the same canonical form, because JSON cannot express it. The id of the
-/// case stays the same.
+/// finite becomes text, because JSON cannot express it. The text has the canonical form of the
+/// number, so the id of the case stays the same.
 pub fn json_parameters(case: &Case) -> Cow<'_, [(String, ParameterValue)]> {
     let is_not_finite =
         |value: &ParameterValue| value.as_number().is_some_and(|number| !number.is_finite());
@@ -159,8 +159,8 @@ pub fn json_parameters(case: &Case) -> Cow<'_, [(String, ParameterValue)]> {
 /// Reads all sessions in `text`.
 ///
 /// # Errors
-/// Fails if a line is invalid (the message names the line), or if the file is truncated or was
-/// written by a newer version.
+/// Fails if a line is invalid (the message names it), if the file is truncated, or if a newer
+/// version wrote the file.
 pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
     let mut reading = SessionsReader::default();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -189,7 +189,6 @@ pub fn read_header(line: &str) -> anyhow::Result<Session> {
     session.context("line 1: the header of a session is missing")
 }
 
-/// The sessions read so far.
 #[derive(Default)]
 struct SessionsReader {
     sessions: Vec<Session>,
@@ -199,13 +198,12 @@ struct SessionsReader {
 /// Reads a series of sessions line by line, without keeping their runs in memory.
 #[derive(Debug, Default)]
 pub struct StreamingReader {
-    /// The counts that the last header announced, and the line number of that header; `None` before
-    /// the first header.
+    /// The announced counts and the line number of the last header; `None` before the first header.
     announced: Option<([Option<usize>; 3], usize)>,
     /// Number of runs, failures and profiles since the last header.
     counts: [usize; 3],
     machines: u32,
-    /// Slot of the first run that refers to a machine which the last header does not list.
+    /// Slot (position in the plan) of the first run whose machine the last header does not list.
     stray: Option<u32>,
     shared: InternedNames,
 }
@@ -250,7 +248,7 @@ impl SessionsReader {
 }
 
 impl StreamingReader {
-    /// Parses the next line, which has the given line number.
+    /// Parses the next line. `number` is its line number.
     ///
     /// # Errors
     /// Fails if the line is invalid, or the previous session is incomplete.
@@ -284,7 +282,6 @@ impl StreamingReader {
         Ok(parsed)
     }
 
-    /// Returns the number of runs that the last header announced.
     fn announced_runs(&self) -> usize {
         self.announced.and_then(|([runs, ..], _)| runs).unwrap_or(0)
     }
@@ -337,8 +334,7 @@ impl StreamingReader {
     /// Checks that the last session is complete.
     ///
     /// # Errors
-    /// Fails if the session is incomplete, or one of its runs belongs to a machine that it does not
-    /// list.
+    /// Fails if the session is incomplete, or if it does not list the machine of one of its runs.
     pub fn check_complete(&self) -> anyhow::Result<()> {
         let Some((announced, header_line)) = self.announced else {
             return Ok(());
@@ -413,7 +409,7 @@ impl InternedNames {
     }
 }
 
-/// Parses one line. Messages omit the line number that the parser states, because it is always 1.
+/// Parses one line. Error messages omit the parser's line number, which is always 1.
 fn parse_line<'a, T: Deserialize<'a>>(line: &'a str) -> anyhow::Result<T> {
     serde_json::from_str(line).map_err(|error| {
         let message = error.to_string();
@@ -449,7 +445,6 @@ struct FileLine<'a> {
     pub profile: Option<ProfileLine<'a>>,
 }
 
-/// The header of a session.
 #[derive(Serialize, Deserialize)]
 struct HeaderLine {
     pub speedwell: String,
@@ -471,8 +466,8 @@ struct HeaderLine {
     /// Result of a session that measured how often its machine raises false alarms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<NoiseCalibration>,
-    /// Number of runs that follow. This count and the next two reveal truncated files. They are
-    /// absent if the writer is still measuring.
+    /// Number of runs that follow; absent if the writer is still measuring. This count and the next
+    /// two reveal truncated files.
     pub runs: Option<usize>,
     pub failures: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -483,7 +478,6 @@ struct HeaderLine {
     pub machines: Vec<SessionMachine>,
 }
 
-/// A run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct RunLine<'a> {
     #[serde(borrow)]
@@ -496,7 +490,7 @@ pub(crate) struct RunLine<'a> {
     pub slot: u32,
     #[serde(default)]
     pub block: u32,
-    /// The build of the variant that the run executed, if the variant has several builds.
+    /// Which build of the variant the run executed; absent if there is only one build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<u32>,
     #[serde(default)]
@@ -531,7 +525,6 @@ pub(crate) struct RunLine<'a> {
     pub load: Option<&'a RawValue>,
 }
 
-/// Profile of a case and variant.
 #[derive(Serialize, Deserialize)]
 struct ProfileLine<'a> {
     #[serde(borrow)]
@@ -545,7 +538,6 @@ struct ProfileLine<'a> {
     pub profile: ProfileOutcome,
 }
 
-/// A sample of a run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SampleLine<'a> {
     #[serde(borrow)]

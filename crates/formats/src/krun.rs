@@ -2,8 +2,8 @@
 //! (Barrett et al., OOPSLA 2017). The results contain the wall-clock times of all iterations of
 //! every process.
 //!
-//! Decides what the entries mean: a key `BENCHMARK:VM:VARIANT` is a case, each list below the key
-//! is a process, and each number in a list is the time of one iteration in seconds. Start at
+//! Decides what the entries mean: a key `BENCHMARK:VM:VARIANT` is a case, and each list below the
+//! key is a process. The numbers in a list are the times of the iterations in seconds. Start at
 //! [`read`]. Processor counters, and what `warmup_stats` adds to such files, are ignored.
 
 use super::load_report::NS_PER_SECOND;
@@ -14,7 +14,6 @@ use speedwell_model::{
     Case, Environment, FailureCause, Metric, ParameterValue, Sample, Session, SteadyRule,
 };
 
-/// Key of the times.
 const TIMES_KEY: &str = "wallclock_times";
 
 /// Returns whether the data are results of Krun.

@@ -4,9 +4,9 @@
 //! where the sessions go. To add a format, add a file here and an entry in [`FORMATS`]. Start at
 //! [`read`].
 //!
-//! [`foreign`] parses the output of other programs into plain numbers and is independent of sessions.
-//! [`spool`] is the log that a machine of a fleet writes while it measures. [`output_files`] keeps
-//! outputs from overwriting the files they are computed from.
+//! [`foreign`] parses the output of other programs into plain numbers and is independent of
+//! sessions. [`spool`] is the log that a machine of a fleet writes while it measures.
+//! [`output_files`] keeps outputs from overwriting their inputs.
 
 pub mod ab;
 pub mod action_benchmark;
@@ -61,9 +61,8 @@ pub struct FileFormat {
 /// Reads a file; adds warnings about dropped content to the last argument.
 pub type ReadFn = fn(&InputFile<'_>, &mut Vec<String>) -> Result<Vec<Session>>;
 
-/// All formats. The first one that recognizes a file reads it. JSON of other programs may be on a
-/// single line and then resembles JSON Lines, so the JSON formats of other programs are tried
-/// first.
+/// All formats. The first format that recognizes a file reads it. JSON formats of other programs
+/// come before JSON Lines, because JSON on a single line resembles JSON Lines.
 pub const FORMATS: &[FileFormat] = &[
     FileFormat {
         name: "pyperf JSON",
@@ -199,12 +198,12 @@ pub const FORMATS: &[FileFormat] = &[
 /// Magic number of gzip (RFC 1952).
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Maximum size of unpacked data. The limit exists because gzip can expand data a thousandfold. No
-/// result file is as large as the limit.
+/// Maximum size of unpacked data, because gzip can expand data a thousandfold. No result file is
+/// this large.
 const MAX_UNPACKED_BYTES: u64 = 1 << 30;
 
-/// Unpacks up to `max_bytes` bytes if the data are gzipped, and otherwise returns the data as they
-/// are. The second value is the error that ended unpacking, if there was one.
+/// Unpacks gzipped data, up to `max_bytes` bytes. Returns other data unchanged. The second value is
+/// the error, if any, that ended unpacking.
 fn unpack(bytes: &[u8], max_bytes: u64) -> (Cow<'_, [u8]>, Option<std::io::Error>) {
     if !bytes.starts_with(&GZIP_MAGIC) {
         return (bytes.into(), None);
@@ -246,7 +245,7 @@ pub fn read_with_warnings(
     read_input(&input, warnings)
 }
 
-/// Reads results like [`read_with_warnings`], with additional facts that the user provides.
+/// Reads results like [`read_with_warnings`], with additional facts from the user.
 ///
 /// # Errors
 /// Fails like [`read`].
@@ -254,7 +253,7 @@ pub fn read_input(input: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<V
     read_as_format(detect_format(input.bytes), input, warnings)
 }
 
-/// Reads results like [`read_input`]. `format` is the format that [`detect_format`] returned.
+/// Reads results in the format that [`detect_format`] returned.
 ///
 /// # Errors
 /// Fails like [`read`].
@@ -311,10 +310,10 @@ pub fn detect_format(bytes: &[u8]) -> Option<&'static FileFormat> {
 }
 
 /// Returns whether the first line is an object with a key of Speedwell's exchange format. A file
-/// that is cut short within this line is recognized as well.
+/// that ends within this line is also recognized.
 fn is_json_lines(file: &JsonContent<'_>) -> bool {
     let own_keys = ["speedwell", "run", "failure"];
-    // Most files have none of these keys, so the first line need not be inspected.
+    // Fast path: most files have none of these keys.
     if !own_keys.iter().any(|key| file.has_key(1, key)) {
         return false;
     }

@@ -1,8 +1,7 @@
 //! Converts the report of a load test, whichever HTTP tool wrote it, into a run.
 //!
 //! Decides the names of cases and metrics, so that reports of different tools can be compared.
-//! Knows nothing about file formats; `analysis/validity/` checks whether the figures are plausible.
-//! Start at [`LoadReport`].
+//! Knows nothing about file formats. Start at [`LoadReport`].
 
 use super::session_builder::{ImportedProcess, SessionBuilder, value_sample};
 use crate::foreign::http_output;
@@ -14,14 +13,13 @@ use speedwell_model::{
 /// Nanoseconds in a millisecond.
 pub const NS_PER_MS: f64 = 1e6;
 
-/// Name of the metric for the shortest latency.
 const LATENCY_MIN: &str = "latency_min";
 
 /// Nanoseconds in a second.
 pub const NS_PER_SECOND: f64 = 1e9;
 
-/// Maximum number of requests in flight per connection, without pipelining. The limit is 1; the
-/// rest is a tolerance for rounded figures.
+/// Maximum mean number of requests in flight per connection without pipelining: 1, plus a tolerance
+/// for rounding in the report.
 const MAX_REQUESTS_PER_CONNECTION: f64 = 1.05;
 
 /// Content of a report.
@@ -37,25 +35,24 @@ pub struct LoadReport {
     pub requests: Option<f64>,
     /// Duration of the test.
     pub elapsed_ns: Option<f64>,
-    /// Failed requests, for any reason that the tool knows.
+    /// Failed requests, as counted by the tool.
     pub errors: Option<f64>,
     /// Responses with a status other than 2xx.
     pub non2xx: Option<f64>,
-    /// Durations: name and value of each metric.
+    /// Durations, each with the name of its metric.
     pub times_ns: Vec<(String, f64)>,
-    /// Shortest duration that the tool can report; it reports shorter durations as 0. The field is
-    /// 0 for a tool with a fine resolution.
+    /// The tool reports durations below this resolution as 0. The field is 0 for a tool without
+    /// such a limit.
     pub resolution_ns: f64,
-    /// Whether requests were sent at a fixed rate, so that connections idle between requests.
+    /// Whether requests were sent at a fixed rate. Connections then idle between requests.
     pub has_fixed_rate: bool,
     /// Other parameters of the case.
     pub parameters: Vec<(String, ParameterValue)>,
-    /// Whether a connection carries at most one request at a time, because the tool has no
-    /// pipelining.
+    /// Whether the tool has no pipelining. A connection then carries at most one request at a time.
     pub has_single_requests: bool,
-    /// Other figures.
+    /// Other metrics with their values.
     pub others: Vec<(Metric, f64)>,
-    /// Warnings about the figures, without the name of the file.
+    /// Warnings, without the name of the file.
     pub remarks: Vec<String>,
 }
 
@@ -63,7 +60,7 @@ impl LoadReport {
     /// Converts the report into a session with one run. Adds messages for the user to `warnings`.
     ///
     /// # Errors
-    /// Fails if the report has no figures.
+    /// Fails if the report has no values.
     pub fn into_session(self, label: &str, warnings: &mut Vec<String>) -> Result<Session> {
         let mut imported = SessionBuilder::default();
         let mut remarks = Vec::new();
@@ -85,7 +82,7 @@ impl LoadReport {
         self.warn_if_impossible();
         let mut samples = Vec::new();
         let mut add_sample = |metric: Metric, value: f64| {
-            // A figure that the tool could not compute is missing, not infinite.
+            // A value that the tool could not compute is missing, not infinite.
             if value.is_finite() {
                 let metric = imported.declare_metric(metric);
                 samples.push(value_sample(&metric, value));
@@ -148,7 +145,7 @@ impl LoadReport {
         Case::new(&self.target, values.collect())
     }
 
-    /// Drops times of 0, which mean "below the resolution" and would be wrong as figures.
+    /// Drops times of 0, which only mean "below the resolution".
     fn drop_zero_times(&mut self) {
         let (zeros, times): (Vec<_>, Vec<_>) = std::mem::take(&mut self.times_ns)
             .into_iter()
@@ -180,7 +177,7 @@ impl LoadReport {
         }
     }
 
-    /// Warns about impossible figures. By Little's law (Little 1961), the rate times the mean
+    /// Warns about impossible values. By Little's law (Little 1961), the rate times the mean
     /// latency is the mean number of requests in flight. A connection without pipelining carries at
     /// most one request, so a report that implies more requests in flight than connections is
     /// corrupt. The mean latency may be rounded by half the resolution of the tool.
@@ -213,7 +210,6 @@ impl LoadReport {
     }
 }
 
-/// Formats a warning as a sentence.
 fn to_sentence(remark: &str) -> String {
     let mut characters = remark.chars();
     let first = characters.next().map(|first| first.to_ascii_uppercase());

@@ -5,12 +5,11 @@
 //! `load_report` uses the same names, so that a load can be compared with reports of other tools.
 //! All other facts about a load are stored in its run. Start at [`load_session`].
 //!
-//! If several addresses were measured in a single round, they are separate cases, because one run
-//! of each says nothing about a difference. If there were several rounds, the addresses are
-//! variants of one case, because the purpose of alternating between addresses is to compare them;
-//! the first address is the baseline. Times that `analysis` would not show are dropped here as
-//! well, because a stored figure would be compared without its warning. If the user started several
-//! generators that sent parts of one load, [`merge_load_parts`] adds up these parts.
+//! Addresses that were measured in a single round are separate cases, because one run of each says
+//! nothing about a difference. With several rounds, the user wants to compare the addresses. They
+//! are then variants of one case, and the first address is the baseline. Times that `analysis`
+//! would withhold with a warning are not stored, because later comparisons would not repeat the
+//! warning. [`merge_load_parts`] adds up the parts of a load that several generators sent.
 
 use crate::foreign::json::{self, JsonContent};
 use crate::load_report::{LoadReport, percentile_metric};
@@ -92,8 +91,7 @@ impl LoadNames {
     }
 }
 
-/// Returns the path if all addresses have the same path, otherwise the server if they have the same
-/// server, otherwise `load`.
+/// Returns the common path of all addresses, or else their common server, or else `load`.
 fn common_address(loads: &[LoadRun]) -> String {
     let common_part = |part: fn(&str) -> &str| {
         let mut parts = loads.iter().map(|load| part(&load.url));
@@ -105,7 +103,6 @@ fn common_address(loads: &[LoadRun]) -> String {
         .unwrap_or_else(|| "load".to_owned())
 }
 
-/// Splits an address into server and path.
 fn split_address(url: &str) -> (&str, &str) {
     let host = url.find("://").map_or(0, |offset| offset + 3);
     let path = url[host..]
@@ -139,7 +136,7 @@ fn add_load(
     complete_run(run, load, names)
 }
 
-/// Adds to a run the facts that the report of another tool would not contain.
+/// Adds the facts that reports of other tools do not contain.
 fn complete_run(run: &mut Run, load: &LoadRun, names: &LoadNames) -> Result<()> {
     run.variant = match names {
         LoadNames::Cases => ONLY_VARIANT.into(),
@@ -156,8 +153,8 @@ fn complete_run(run: &mut Run, load: &LoadRun, names: &LoadNames) -> Result<()> 
     Ok(())
 }
 
-/// Returns a command that repeats the load. Only the address is known here, so the command lacks
-/// the other options.
+/// Returns a command that repeats the load. It contains only the address, because the other options
+/// are unknown here.
 fn replay_command(load: &LoadRun) -> String {
     format!("speedwell load {}", speedwell_model::quote(&load.url))
 }
@@ -207,8 +204,7 @@ const PERCENTILES: [(&str, u32); 7] = [
     ("100", 1_000_000),
 ];
 
-/// Lowest percentile, in millionths, that is dropped if a load missed its rate. Higher percentiles
-/// are dropped as well.
+/// If a load missed its rate, this percentile (in millionths) and all higher ones are dropped.
 const TAIL_PPM: u32 = 990_000;
 
 /// Returns the figures of a load, under the same names as the figures of other tools.
@@ -312,8 +308,8 @@ fn load_warnings(verdict: Option<&OpenVerdict>) -> Vec<String> {
     warnings
 }
 
-/// Returns parameters that distinguish cases of one address, except concurrency. Defaults are
-/// omitted, so that the ids match imported reports of other tools.
+/// Returns the parameters that distinguish cases of one address, without the concurrency. Defaults
+/// are omitted, so that the case ids match those of reports from other tools.
 fn load_parameters(load: &LoadRun) -> Vec<(String, ParameterValue)> {
     let requested = &load.requested;
     let mut parameters = Vec::new();
@@ -366,12 +362,11 @@ fn format_stage(stage: &StageFacts) -> String {
     }
 }
 
-/// Merges the parts of one load. Several generators, for example on several machines, sent these
-/// parts at the same time.
+/// Merges the parts of one load that several generators sent at the same time.
 ///
 /// # Errors
-/// Fails if there are no parts, or they are not parts of the same load: their addresses, the kinds
-/// of their schedules or the numbers of their stages differ.
+/// Fails if there are no parts, or if the parts differ in their addresses, in the kinds of their
+/// schedules or in the numbers of their stages.
 pub fn merge_load_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
     let mut remaining = parts.into_iter();
     let Some(mut merged) = remaining.next() else {

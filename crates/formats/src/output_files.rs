@@ -1,9 +1,9 @@
 //! Rejects outputs that would destroy a file: an output that replaces an input, and two outputs to
 //! one file.
 //!
-//! Compares files by identity (device and inode), so that links and other spellings of a path are
-//! detected, even for files that do not exist yet. Knows nothing about command lines: callers pass
-//! the files that a command writes. Start at [`OutputFile`].
+//! Compares files by identity (device and inode). This detects links and other spellings of a path,
+//! even for files that do not exist yet. Knows nothing about command lines: callers pass the files
+//! that a command writes. Start at [`OutputFile`].
 
 use anyhow::{Context, bail};
 use std::ffi::OsStr;
@@ -17,11 +17,10 @@ const MAX_LINKS: usize = 40;
 
 /// Words with more bytes than this are not searched for file names.
 const MAX_WORD_BYTES: usize = 4096;
-/// In each part of a word, at most this many positions are tried as the start of a name, and at
-/// most this many as its end.
+/// In each part of a word, at most this many positions are tried as the start of a name. The same
+/// limit applies to the end of a name.
 const MAX_POSITIONS: usize = 16;
 
-/// Identity of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum FileIdentity {
     /// A file that exists, by device and inode.
@@ -65,8 +64,8 @@ impl FileIdentity {
 }
 
 impl OutputFile {
-    /// Creates the output at `path`, requested by `option`; `None` for devices and pipes, and if its
-    /// folder is missing.
+    /// Creates the output at `path`, requested by `option`; `None` for devices and pipes, and if
+    /// the folder does not exist.
     pub fn new(option: impl Into<String>, path: &Path) -> Option<OutputFile> {
         Some(OutputFile {
             option: option.into(),
@@ -76,7 +75,7 @@ impl OutputFile {
         })
     }
 
-    /// Marks this as the first of several files; the names of the others end in a number.
+    /// Marks this as the first of several files; the other names end in a number.
     pub fn numbered(self) -> OutputFile {
         OutputFile {
             is_numbered: true,
@@ -95,7 +94,8 @@ impl OutputFile {
         identity.is_some_and(|other| other == self.identity) || self.has_numbered(other)
     }
 
-    /// Returns whether `other` is named like a numbered file of this output: `a-2.svg` for `a.svg`.
+    /// Returns whether `other` has the name of a numbered file of this output: `a-2.svg` for
+    /// `a.svg`.
     fn has_numbered(&self, other: &Path) -> bool {
         if !self.is_numbered {
             return false;
@@ -159,7 +159,7 @@ pub fn refuse_word(outputs: &[OutputFile], word: &str, folder: &Path) -> anyhow:
 }
 
 /// Rejects an input that an output would replace. If the input is a definition file (`.toml`), also
-/// checks the files it names, except other definition files.
+/// checks the files that it names, but no other definition files.
 ///
 /// # Errors
 /// Fails if an output would replace an input (the message names both), or the definition file
@@ -193,9 +193,9 @@ pub fn refuse_file(outputs: &[OutputFile], input: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the parts of a word that may be file names: the word itself, the words of a command
-/// line, each item of a comma-separated list, and all of these without `NAME=`, `@`, `SUITE:`,
-/// `[VARIANT]` and `::PART`.
+/// Returns the parts of a word that may be file names: the word itself, and its items if it is a
+/// command line or a comma-separated list. Each of these also counts without `NAME=`, `@`,
+/// `SUITE:`, `[VARIANT]` and `::PART`.
 fn names_in(word: &str) -> Vec<&str> {
     if word.len() > MAX_WORD_BYTES {
         return Vec::new();

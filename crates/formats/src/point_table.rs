@@ -2,8 +2,8 @@
 //! `commit`, and one column per metric.
 //!
 //! Decides the role of each column by its name: `branch` and `machine` describe the point,
-//! `benchmark` is the name of the benchmark, and every other numeric column is a metric. Such files
-//! do not state the direction of a metric, so the user must state it. Start at [`read`].
+//! `benchmark` is the name of the benchmark, and every other numeric column is a metric. The user
+//! must state the direction of each metric, because such files do not. Start at [`read`].
 
 use super::duplicate_names::{ListedResult, add_distinguishing_parameters};
 use super::input::InputFile;
@@ -140,7 +140,6 @@ struct TableRow {
     cells: Vec<String>,
 }
 
-/// The roles of the columns.
 #[derive(Debug, Default)]
 struct TableColumns {
     separator: char,
@@ -155,7 +154,6 @@ struct TableColumns {
     count: usize,
 }
 
-/// A metric or text column.
 #[derive(Debug)]
 struct DataColumn {
     name: String,
@@ -324,7 +322,6 @@ impl NumberStyle {
 /// Values of a row, each with the index of its metric.
 type RowValues = Vec<(usize, f64)>;
 
-/// State of reading a table.
 struct TableReader {
     metrics: Vec<Metric>,
     benchmark: String,
@@ -337,8 +334,8 @@ struct TableReader {
 }
 
 impl TableReader {
-    /// Returns the values of a row with the point that they belong to. A cell that is not a number
-    /// is counted and left out.
+    /// Returns the point of a row, and the values of the row. Cells without a number are counted
+    /// and left out.
     ///
     /// # Errors
     /// Fails if the time cannot be parsed, or the commit is missing.
@@ -364,8 +361,8 @@ impl TableReader {
             row.line
         );
         let key = PointKey {
-            // A row that names no benchmark belongs to the benchmark that is named after the file.
-            // That name distinguishes the point of the row from points of other files.
+            // If no column names the benchmark, the benchmark is named after the file. This name
+            // keeps the point apart from points of other files.
             suite: optional_cell(columns.benchmark)
                 .map_or(self.benchmark.clone(), |_| String::new()),
             key: started.to_string(),
@@ -449,9 +446,9 @@ const FORMATS_WITHOUT_ZONE: [&str; 3] = [
     "%Y-%m-%d %H:%M",
 ];
 
-/// Parses a time into milliseconds since the Unix epoch: a date such as `2026-01-31`, optionally
-/// with time and zone, a time as in the header of an email, or a number of seconds or milliseconds
-/// since the Unix epoch.
+/// Parses a time into milliseconds since the Unix epoch. Accepts a date such as `2026-01-31`,
+/// optionally with time and zone; a time in the format of email headers; and seconds or
+/// milliseconds since the Unix epoch.
 pub fn parse_time(input: &str) -> Option<i64> {
     if let Ok(seconds) = input.parse::<f64>() {
         // A number below 1e11 counts seconds, which covers times until the year 5138. A larger

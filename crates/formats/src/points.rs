@@ -1,8 +1,8 @@
 //! Collects the results of many revisions from one file. Each point in time becomes a session.
 //!
-//! Decides which results form a session, and derives the session's id from facts in the file, so
-//! that reading the file again yields the same sessions. Knows nothing about file formats. Start at
-//! [`FileSessions`].
+//! Decides which results form a session, and derives the session's id from facts in the file.
+//! Reading the file again therefore yields the same sessions. Knows nothing about file formats.
+//! Start at [`FileSessions`].
 
 use super::session_builder::SessionBuilder;
 use anyhow::{Result, ensure};
@@ -10,7 +10,6 @@ use indexmap::IndexMap;
 use speedwell_model::{CodeOrigin, Environment, OriginSource, Session};
 use uuid::Uuid;
 
-/// Maximum length of a commit subject.
 const MAX_SUBJECT_CHARS: usize = 200;
 
 /// Facts that identify the session of a result.
@@ -52,7 +51,7 @@ impl PointKey {
 }
 
 /// Returns the id of a part of an imported session. Part 0 is the session of the first import. Each
-/// later part holds content that was added to the file before it was imported again.
+/// later import of the file may add a part that holds the new content.
 pub fn part_id(id: &str, part: u32) -> String {
     match part {
         0 => id.to_owned(),

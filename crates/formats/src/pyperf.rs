@@ -97,7 +97,6 @@ pub fn read_reported(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     }
 }
 
-/// Adds an element of `benchmarks`.
 fn add_benchmark(
     benchmark: &JsonNode<'_>,
     case: &Case,
@@ -173,7 +172,7 @@ fn read_details(metadata: Option<JsonNode<'_>>) -> Vec<(String, String)> {
     DETAIL_KEYS.iter().filter_map(text).collect()
 }
 
-/// Looks up a fact in the innermost metadata that contain it.
+/// Returns the value of `key` in the innermost metadata that contain this key.
 fn find_metadata<'a>(innermost_first: &[Option<JsonNode<'a>>], key: &str) -> Option<JsonNode<'a>> {
     innermost_first
         .iter()
@@ -181,8 +180,8 @@ fn find_metadata<'a>(innermost_first: &[Option<JsonNode<'a>>], key: &str) -> Opt
         .find_map(|metadata| metadata.get(key))
 }
 
-/// Returns the number of iterations per value, which is the product of `loops` and `inner_loops`.
-/// pyperf divides each measured time by this product before it writes the value.
+/// Returns the product of `loops` and `inner_loops`. pyperf divides each measured time by this
+/// product before it writes the value.
 fn iterations_per_value(metadata: &[Option<JsonNode<'_>>]) -> Result<f64> {
     let factor = |key| find_metadata(metadata, key).map_or(Ok(1.0), |node| node.number());
     Ok(factor("loops")? * factor("inner_loops")?)

@@ -5,9 +5,9 @@
 //! with results of the same variant.
 //!
 //! Values from one process, such as repetitions inside a program, should be samples of one run
-//! (docs/why/statistics.md, "One value per process"). [`merge_sessions`] joins them accordingly. In
-//! the session of a single file, however, joining would leave only one run. In such a session, each
-//! repetition therefore counts as a run, with a note.
+//! (docs/why/statistics.md, "One value per process"). [`merge_sessions`] joins them into such a
+//! run. A session of a single file would then have only one run, so each repetition counts as a run
+//! there, with a note.
 
 use anyhow::{Error, Result, bail, ensure};
 use speedwell_model::{
@@ -39,7 +39,8 @@ pub fn unknown_directions_warning(names: &BTreeSet<String>) -> Option<String> {
     })
 }
 
-/// Collects the content of a file. Runs get slots in the order in which they are added.
+/// Collects the content of a file. The slots (positions) of the runs follow the order in which the
+/// runs are added.
 #[derive(Debug, Default)]
 pub struct SessionBuilder {
     metrics: Vec<Metric>,
@@ -65,7 +66,8 @@ pub struct ImportedProcess {
 }
 
 impl SessionBuilder {
-    /// Declares a metric; the first one is primary. Returns its shared name for samples.
+    /// Declares a metric and returns its name, which all samples share. The first metric is
+    /// primary.
     pub fn declare_metric(&mut self, metric: Metric) -> Arc<str> {
         if let Some(name) = self.names.iter().find(|name| ***name == *metric.name) {
             return name.clone();
@@ -115,7 +117,8 @@ impl SessionBuilder {
         self.runs.last_mut()
     }
 
-    /// Adds a failed run. `replay` is the command that repeats it, as far as the file contains it.
+    /// Adds a failed run. `replay` is the command that repeats the run, as far as the file contains
+    /// the command.
     pub fn add_failure(&mut self, case: &Case, cause: FailureCause, replay: String) {
         self.failures.push(StepFailure {
             step: SessionStep::Run,
@@ -233,7 +236,7 @@ pub fn value_sample(metric: &Arc<str>, value: f64) -> Sample {
 /// result.
 ///
 /// # Errors
-/// Fails if there are no sessions, or two have different units for a metric.
+/// Fails if there are no sessions, or if two sessions have different units for a metric.
 pub fn merge_sessions(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Session> {
     let mut parts = sessions.into_iter();
     let Some((first, variant)) = parts.next() else {
@@ -301,7 +304,7 @@ fn merge_session(
     Ok(())
 }
 
-/// Joins runs that are repetitions in one process: their samples go into one run per case.
+/// Joins repetitions in one process: their samples become samples of one run per case.
 fn join_repetitions(runs: impl Iterator<Item = Run>) -> Vec<Run> {
     let mut joined: Vec<Run> = Vec::new();
     let mut processes: HashMap<String, usize> = HashMap::new();
@@ -347,7 +350,6 @@ fn with_parameters(case: &Case, values: &[(String, ParameterValue)]) -> Case {
     extended
 }
 
-/// Maximum length of a quoted line.
 const MAX_QUOTED_CHARS: usize = 60;
 
 /// Lines that were skipped.
@@ -395,7 +397,7 @@ pub struct DroppedEntries {
 }
 
 impl DroppedEntries {
-    /// Returns the value; an error is counted and dropped.
+    /// Returns the value. Counts and drops an error.
     pub fn ok_or_count<T>(&mut self, read: Result<T>) -> Option<T> {
         match read {
             Ok(read) => Some(read),

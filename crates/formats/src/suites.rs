@@ -1,5 +1,5 @@
-//! Reads result files that a benchmark framework writes for one process: JSON of pytest-benchmark
-//! and vitest, XML of Catch2.
+//! Reads result files that a benchmark framework wrote in one process: JSON of pytest-benchmark and
+//! vitest, XML of Catch2.
 //!
 //! Each benchmark in such a file becomes one run, because one process executed it. The files are
 //! parsed by `foreign::suites`, which also reads what frameworks write during a measurement. Start

@@ -1,8 +1,10 @@
-//! Defines the instructions for one run of an experiment. Everything that is known before the run starts is filled in.
+//! Defines the instructions for one run of an experiment. Everything that is known before the run
+//! is filled in.
 //!
-//! An assignment is plain data, sent as JSON to the process that performs the run. Only that process knows its address
-//! and the port of the target, so `{port}` stays a placeholder in the assignment. A definition file describes many
-//! cases and variants; an assignment describes one case under one variant. Start at [`RunAssignment`].
+//! An assignment is plain data, sent as JSON to the process that performs the run. Only that
+//! process knows its address and the port of the target, so `{port}` stays a placeholder. A
+//! definition file describes many cases and variants; an assignment describes one case under one
+//! variant. Start at [`RunAssignment`].
 
 use super::load::spec::LoadSpec;
 use super::{MachinePlacement, Metric};
@@ -16,14 +18,14 @@ pub struct RunAssignment {
     pub target: TargetProgram,
     /// The work that is measured.
     pub work: TargetWork,
-    /// Evidence that the variant took effect. The run fails if any of it is missing.
+    /// Evidence that the variant took effect. The run fails if any evidence is missing.
     pub proofs: Vec<VariantProof>,
     /// Metrics that the target itself reports.
     pub figures: Vec<TargetMetric>,
     /// Further metrics of the operating system, such as `instructions:u`. They are collected only on request, because
     /// collecting them has a cost.
     pub also: Vec<String>,
-    /// How processors are divided; if `None`, all processes may use all processors.
+    /// How processors are divided; `None` lets all processes use all processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processors: Option<ProcessorShares>,
     /// Records a profile of the run instead of timing it.
@@ -38,12 +40,13 @@ pub struct RunAssignment {
     /// Inclusive range from which a free port is taken; `None` for any port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<(u16, u16)>,
-    /// The machines of the run's roles, if the roles are assigned to machines.
+    /// The machines of the run's roles, such as target and load; `None` if the roles are not
+    /// assigned to machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Box<MachinePlacement>>,
 }
 
-/// The name of a placeholder and its value, filled in when the run starts: `db.port` and `20001`.
+/// The name and value of a placeholder, such as `db.port` and `20001`.
 pub type PlaceholderValue = (String, String);
 
 impl RunAssignment {
@@ -133,8 +136,8 @@ impl TargetProgram {
         self.command.iter_mut().chain(values)
     }
 
-    /// The environment variables that are set for the target, in a form that a person could type on a command line. An
-    /// appended or prepended string is returned as if it were the whole value.
+    /// The environment variables that are set for the target, for users to copy to a command line.
+    /// An appended or prepended string is returned as if it were the whole value.
     pub fn plain_environment(&self) -> Vec<(String, String)> {
         let values = self.environment.iter().filter_map(|change| match change {
             EnvVarChange::Unset(_) => None,
@@ -154,8 +157,8 @@ pub enum EnvVarChange {
     Set(String, String),
     /// Removes the variable.
     Unset(String),
-    /// Appends this string to the value. If the value is not empty, the separator is `:` for names that end in `PATH`,
-    /// otherwise a space.
+    /// Appends this string to the value. The separator is `:` for names that end in `PATH`,
+    /// otherwise a space. There is no separator if the value is empty.
     Append(String, String),
     /// Prepends this string to the value, with the same separator.
     Prepend(String, String),
@@ -169,16 +172,16 @@ pub enum TargetWork {
     Command,
     /// Starts the target as a server and sends a load to it.
     Server(Box<ServerWork>),
-    /// Sends a load as `speedwell load` does. The load's shell command starts the server, or the server is already
-    /// running.
+    /// Sends a load, as the command `speedwell load` does. The server is started by the load's
+    /// shell command, or is running before the run.
     Load(Box<LoadSpec>),
 }
 
 /// A server and its load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerWork {
-    /// The fixed port of the server: Speedwell passes it to the server, or the server always uses it. If `None`, a free
-    /// port is picked.
+    /// The fixed port of the server. Either Speedwell passes it to the server, or the server always
+    /// uses it. `None` picks a free port.
     pub port: Option<u16>,
     /// Whether the server runs in its own network namespace, so that a fixed port is always free.
     pub private_network: bool,
@@ -194,19 +197,20 @@ pub struct ServerWork {
     pub verify: ResponseCheck,
 }
 
-/// A program that the target needs, such as a database. The service starts before the target. It stops after the
-/// target, or later if its scope is wider than one run.
+/// A program that the target needs, such as a database. The service starts before the target. It
+/// stops after the target, or later if several runs share the service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BackingService {
     /// Its name.
     pub name: String,
     /// The program; `{port}` and `{host}` stay placeholders.
     pub program: TargetProgram,
-    /// A command that succeeds once the service is ready; if `None`, the service is ready once it listens on its port.
+    /// A command that succeeds once the service is ready; `None` waits until the service listens on
+    /// its port.
     pub ready: Option<Vec<String>>,
     /// Time limit for becoming ready, in milliseconds.
     pub within_ms: u64,
-    /// How to stop it.
+    /// How to stop the service.
     pub stop: StopSignal,
     /// Its lifetime.
     #[serde(default)]
@@ -225,7 +229,7 @@ impl BackingService {
     }
 }
 
-/// Lifetime of a service; longer lifetimes compare greater.
+/// Lifetime of a service. Longer lifetimes compare greater.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ServiceScope {
@@ -254,10 +258,11 @@ pub struct ScopedServices {
     pub placement: Option<Box<MachinePlacement>>,
 }
 
-/// The check that a server is ready: it listens and answers a request.
+/// The check that a server is ready: the server listens and answers a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadinessCheck {
-    /// Path of the request; if `None`, no request is sent, and the server is ready once it listens.
+    /// Path of the request. With `None`, no request is sent, and the server is ready once it
+    /// listens.
     pub path: Option<String>,
     /// Expected status of the response.
     pub status: u16,
@@ -300,16 +305,17 @@ pub enum LoadWarmup {
     Requests(u64),
     /// Requests for this many milliseconds.
     DurationMs(u64),
-    /// Requests until throughput is steady from one second to the next, at most for this many milliseconds.
+    /// Requests until throughput changes little from one second to the next, at most for this many
+    /// milliseconds.
     SteadyMs(u64),
 }
 
-/// What a correct response looks like; checked with one request before the load and one after it.
+/// What a correct response looks like. One request before the load and one after it are checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResponseCheck {
     /// Path of the request; by default the path of the load.
     pub path: Option<String>,
-    /// Inclusive ranges of accepted statuses. They also apply to the responses to the load.
+    /// Inclusive ranges of accepted statuses, which also apply to the responses to the load.
     pub statuses: Vec<(u16, u16)>,
     /// Requirement on the body.
     pub body: Option<BodyRule>,
@@ -344,7 +350,7 @@ pub struct VariantProof {
     pub at_exit: bool,
 }
 
-/// Where a proof is searched for.
+/// Where to search for evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProofSource {
@@ -373,8 +379,8 @@ pub struct TargetMetric {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricSource {
-    /// A pattern to search for on stdout. Every match yields a value: the text of the group `value`, or of the first
-    /// group.
+    /// A pattern to search for on stdout. Every match yields a value: the text of the group
+    /// `value`, or of the first group if there is no such group.
     Regex(String),
     /// A number in the JSON on stdout, by keys and indices: `results.0.time`.
     Json(String),

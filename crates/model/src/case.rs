@@ -1,16 +1,18 @@
-//! Defines a case: a benchmark plus one value per parameter. The history of a case is stored under the id of the case.
+//! Defines a case: a benchmark plus one value per parameter. The history of a case is stored under
+//! the id of the case.
 //!
-//! A value has the same text form everywhere. A number has the shortest form that JavaScript prints and that reads back
-//! as the same number. Parameters of Node.js benchmarks arrive in this form, and the identity of a case must not depend
-//! on where its values were read. Start at [`Case`] and [`ParameterValue`].
+//! A value has the same text form everywhere, so that the id of a case does not depend on where the
+//! values were read. A number has the shortest form that JavaScript prints and that reads back as
+//! the same number. Node.js benchmarks report their parameters in this form. Start at [`Case`] and
+//! [`ParameterValue`].
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A benchmark with one value per parameter.
 ///
-/// Two cases are the same if their [`Case::id`] is equal, regardless of the order in which their
-/// parameters were declared.
+/// Two cases are the same if their [`Case::id`] is equal. The order in which their parameters were
+/// declared does not matter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {
     /// `group/name`, with the file's extension where the benchmark is a file.
@@ -74,7 +76,7 @@ impl Case {
     /// Returns every combination of the values; the last parameter changes fastest.
     ///
     /// # Errors
-    /// Returns an error if there are more than [`Case::MOST`] combinations. No combination is created then.
+    /// Returns an error, before any combination is created, if there are more than [`Case::MOST`].
     pub fn cartesian_product(
         parameters: &[(String, Vec<ParameterValue>)],
     ) -> Result<Vec<Vec<(String, ParameterValue)>>, TooManyCases> {
@@ -100,7 +102,8 @@ impl Case {
         Ok(rows)
     }
 
-    /// The canonical identity: `group/name len=16 type=utf8`, parameters sorted by name.
+    /// The canonical identity, such as `group/name len=16 type=utf8`. Parameters are sorted by
+    /// name.
     pub fn id(&self) -> String {
         let mut sorted: Vec<_> = self.values.iter().collect();
         sorted.sort_by(|a, b| a.0.cmp(&b.0));
@@ -121,8 +124,8 @@ impl Case {
         Case::with_values(benchmark, values)
     }
 
-    /// Parses the values in `text`, such as `len=16 type=utf8`, for a known benchmark. A benchmark name
-    /// may contain anything that a path may, so an id alone does not show where the name ends.
+    /// Parses the values in `text`, such as `len=16 type=utf8`, for a known benchmark. A benchmark
+    /// name may contain spaces, so an id alone does not show where the name ends.
     ///
     /// # Errors
     /// Fails if a value is not preceded by `name=`, or a quoted value is malformed.
@@ -141,8 +144,8 @@ impl Case {
         Ok(Case::new(benchmark, values))
     }
 
-    /// Returns the reason why a parameter name is invalid, or `None` if it is valid. An id that contains such a name
-    /// would be parsed as a different name and value.
+    /// Returns the reason why a parameter name is invalid, or `None` if the name is valid. An id
+    /// with an invalid name would be parsed as a different name and value.
     pub fn refuses_name(name: &str) -> Option<&'static str> {
         match name {
             "" => Some("a name must not be empty"),
@@ -172,7 +175,7 @@ impl Case {
             .map(|(_, value)| value)
     }
 
-    /// Number of concurrent workers, from the parameter `concurrency`, if the case has this parameter.
+    /// Number of concurrent workers, from the parameter `concurrency`.
     pub fn workers(&self) -> Option<u32> {
         let workers = self.value("concurrency")?.as_number()?;
         (workers >= 1.0).then_some(workers as u32)
@@ -185,7 +188,6 @@ impl fmt::Display for Case {
     }
 }
 
-/// Parses the value at the beginning of `text`; also returns the rest of `text`.
 fn take_value(text: &str) -> Result<(ParameterValue, &str), CaseError> {
     if !text.starts_with('"') {
         let end = text.find(' ').unwrap_or(text.len());
@@ -234,7 +236,7 @@ impl ParameterValue {
 
     /// Parses `text` as a value of `kind`.
     ///
-    /// Numbers may be written as `10k`, `10M` or `1e6`, as everywhere on the command line.
+    /// Numbers may be written as `10k`, `10M` or `1e6`.
     pub fn parse(text: &str, kind: ValueKind) -> Option<ParameterValue> {
         match kind {
             ValueKind::Bool => text.parse().ok().map(ParameterValue::Bool),
@@ -271,7 +273,8 @@ impl ParameterValue {
     }
 }
 
-/// Writes the canonical form of a value: without quotes where that is unambiguous, otherwise as a JSON string.
+/// Writes the canonical form of a value: without quotes if that is unambiguous, otherwise as a JSON
+/// string.
 impl fmt::Display for ParameterValue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -299,7 +302,8 @@ fn format_number(text: &str) -> Option<f64> {
         .map(|n| n * factor)
 }
 
-/// Whether `text` looks like a number. Excludes `inf`, `nan` and `infinity`, which Rust parses as numbers.
+/// Whether `text` looks like a number. Excludes `inf`, `nan` and `infinity`, although Rust parses
+/// them as numbers.
 fn looks_numeric(text: &str) -> bool {
     text.bytes()
         .next()

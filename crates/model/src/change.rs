@@ -11,7 +11,7 @@ use std::fmt;
 pub enum ChangeState {
     /// There is enough evidence to measure again, but not enough to alert anyone.
     Suspected,
-    /// There is enough evidence, even after correction for having tested the series repeatedly.
+    /// There is enough evidence, even after correction for testing the series repeatedly.
     Found,
     /// Measured again and confirmed.
     Confirmed,
@@ -39,7 +39,7 @@ pub enum ChangeTriage {
 /// A change, as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedChange {
-    /// Number of the change, which is never reused; 0 before the change is stored.
+    /// Number of the change, never reused; 0 before the change is stored.
     pub number: i64,
     /// The last measured revision of the old level.
     pub before: String,
@@ -49,16 +49,16 @@ pub struct RecordedChange {
     pub is_drift: bool,
     /// Evidence as a standard normal deviate.
     pub evidence: f64,
-    /// Ratio of the new level to the old one. Before the change is confirmed, the ratio is only approximate: the search
-    /// selects the largest step, which overestimates the change.
+    /// Ratio of the new level to the old one. Before the change is confirmed, this ratio usually
+    /// overestimates the change, because the search selects the largest step.
     ///
-    /// A number in the ratio is infinite where the old level is zero, or where there are too few points to bound the
-    /// ratio. JSON has no infinite numbers, so `null` is written instead.
+    /// A number in the ratio is infinite if the old level is zero, or if there are too few points
+    /// to bound the ratio. JSON has no infinite numbers, so `null` is written instead.
     #[serde(deserialize_with = "ratio")]
     pub ratio: IntervalEstimate,
-    /// How well it is established.
+    /// How well the change is established.
     pub state: ChangeState,
-    /// Number of the session that confirmed or refuted it.
+    /// Number of the session that confirmed or refuted the change.
     pub confirmed_by: Option<i64>,
     /// The user's assessment.
     #[serde(alias = "judgement")]
@@ -73,7 +73,7 @@ pub struct RecordedChange {
     pub triaged_unix_ms: Option<i64>,
 }
 
-/// Deserializes a ratio, in which `null` stands for an infinite number.
+/// Deserializes a ratio, in which `null` stands for infinity.
 fn ratio<'de, D: Deserializer<'de>>(source: D) -> Result<IntervalEstimate, D::Error> {
     #[derive(Deserialize)]
     struct Figures {
@@ -92,7 +92,7 @@ const MOST_NOTE_LETTERS: usize = 1_000;
 /// Checks that a note is short enough to be shown next to a change or revision.
 ///
 /// # Errors
-/// Returns an error if it is too long.
+/// Returns an error if the note is too long.
 pub fn check_note(text: &str) -> anyhow::Result<()> {
     let length = text.chars().count();
     anyhow::ensure!(
@@ -104,7 +104,7 @@ pub fn check_note(text: &str) -> anyhow::Result<()> {
 }
 
 impl RecordedChange {
-    /// Whether it still needs triage.
+    /// Whether the change still needs triage.
     pub fn is_open(&self) -> bool {
         let is_current = !matches!(self.state, ChangeState::Refuted | ChangeState::Withdrawn);
         self.triage == ChangeTriage::Open && is_current

@@ -1,18 +1,18 @@
-//! Provides the time for everything that only waits: timeouts, grace periods, pauses. Tests can
-//! move this time by hand.
+//! Provides the time for everything that only waits, such as timeouts, grace periods and pauses.
+//! Tests can move this time by hand.
 //!
-//! Measurements read the machine's clock directly. A [`WaitClock`] is for decisions such as "this
-//! took too long" and "try again later". It is `Copy` and the size of a pointer; the real clock
-//! costs one branch in addition to reading the time. Start at [`WaitClock::now`].
+//! Measurements read the machine's clock directly. A [`WaitClock`] serves decisions such as "this
+//! took too long" and "try again later". The real clock costs one branch in addition to reading the
+//! time. Start at [`WaitClock::now`].
 //!
-//! Processes and sockets take real time, whatever a clock says. A loop that waits for them calls
-//! [`WaitClock::max_wait`] to learn how long it may wait before it checks the clock again, and
-//! [`WaitClock::now`] to find out whether its own time is up.
+//! Processes and sockets take real time, even with a movable clock. A loop that waits for them
+//! calls [`WaitClock::max_wait`] to learn how long to wait until the next check of the clock. The
+//! loop then calls [`WaitClock::now`] to find out whether its time is up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// While a loop waits for a process or a socket, it checks a movable clock at this interval.
+/// Interval at which a loop that waits for a process or a socket checks a movable clock.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The clock that timeouts and pauses use. The default is the real clock.
@@ -31,8 +31,7 @@ impl WaitClock {
     pub const REAL: WaitClock = WaitClock(None);
 
     /// A clock for tests, which stands still until [`WaitClock::advance`] or [`WaitClock::pause`]
-    /// moves it. Its few bytes are leaked, so that it can be copied into threads like the real
-    /// clock.
+    /// moves it. The few bytes of the clock are leaked, so that it can be copied into threads.
     pub fn movable() -> WaitClock {
         WaitClock(Some(Box::leak(Box::new(ManualTime {
             begin: Instant::now(),
@@ -57,7 +56,7 @@ impl WaitClock {
         }
     }
 
-    /// Time since an earlier moment of this clock; zero if the moment is still ahead.
+    /// Time since an earlier moment of this clock; zero if the moment lies in the future.
     #[inline]
     pub fn elapsed_since(self, moment: Instant) -> Duration {
         self.now().saturating_duration_since(moment)
@@ -76,8 +75,7 @@ impl WaitClock {
         }
     }
 
-    /// Lets time pass without waiting for a process or socket, for example before a retry. A
-    /// movable clock is moved immediately.
+    /// Lets time pass, for example before a retry. A movable clock is moved immediately.
     pub fn pause(self, time: Duration) {
         match self.0 {
             None => std::thread::sleep(time),
@@ -85,9 +83,9 @@ impl WaitClock {
         }
     }
 
-    /// Longest single wait for something real, such as a process or a socket, if the whole wait may
-    /// last `longest` by this clock. With a movable clock, each single wait is short, because the
-    /// clock may be moved during the wait.
+    /// Longest single wait for something real, such as a process or a socket. The waits together
+    /// may last `longest` by this clock. With a movable clock, each single wait is short, because
+    /// the clock may be moved during the wait.
     #[inline]
     pub fn max_wait(self, longest: Duration) -> Duration {
         match self.0 {

@@ -1,7 +1,8 @@
 //! Defines the kernel counters of a run, and the rules that discard disturbed runs.
 //!
-//! A rule may use kernel counters only, never the measured value or anything derived from it: discarding slow runs would
-//! bias the result. Start at [`DisturbanceFigure`] and [`RejectRules`].
+//! A rule may use kernel counters only, never the measured value or anything derived from the
+//! value. Discarding slow runs would bias the result. Start at [`DisturbanceFigure`] and
+//! [`RejectRules`].
 
 use crate::{ResourceUsage, Run, nearest_name};
 use serde::{Deserialize, Serialize};
@@ -54,7 +55,7 @@ impl DisturbanceFigure {
         DisturbanceFigure::Temperature,
     ];
 
-    /// Its name in rules and in exports.
+    /// The name of the counter in rules and in exports.
     pub fn name(self) -> &'static str {
         match self {
             DisturbanceFigure::Steal => "steal",
@@ -87,7 +88,8 @@ impl DisturbanceFigure {
         }
     }
 
-    /// The value of the counter in a run, in the unit that rules use; `None` if the kernel does not report the counter.
+    /// The value of the counter in a run, in the unit that rules use; `None` if the kernel does not
+    /// report the counter.
     pub fn value_in(self, run: &Run) -> Option<f64> {
         let percent = |share: Option<f64>| share.map(|share| 100.0 * share);
         let per_s = |count: fn(&ResourceUsage) -> Option<u64>| {
@@ -112,15 +114,15 @@ impl DisturbanceFigure {
     }
 }
 
-/// Fraction of a process's lifetime in which it used no processor; 0 if its threads used more than one processor on
-/// average.
+/// Fraction of a process's lifetime in which it used no processor. 0 if the threads used more than
+/// one processor on average.
 fn time_waited(run: &Run) -> Option<f64> {
     let usage = run.usage.as_ref()?;
     let used = usage.cpu_ns() as f64;
     (run.wall_ns > 0).then(|| (1.0 - used / run.wall_ns as f64).max(0.0))
 }
 
-/// A limit on one counter. Runs beyond the limit are disturbed.
+/// A limit on one counter. Runs beyond the limit count as disturbed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RejectRule {
     figure: DisturbanceFigure,
@@ -147,8 +149,8 @@ impl RejectRule {
         }
     }
 
-    /// Whether the run is beyond the limit. If the kernel does not report the counter for a run, the run is never
-    /// beyond the limit.
+    /// Whether the run is beyond the limit. A run for which the kernel does not report the counter
+    /// is never beyond the limit.
     pub fn is_broken_by(&self, run: &Run) -> bool {
         self.figure.value_in(run).is_some_and(|value| {
             if self.is_above {
@@ -249,10 +251,10 @@ fn figure(name: &str) -> Result<DisturbanceFigure, String> {
 pub struct RejectRules(Vec<RejectRule>);
 
 impl RejectRules {
-    /// Maximum number of rules. It is small, because each further rule rejects more undisturbed runs.
+    /// Maximum number of rules. Each further rule rejects more undisturbed runs.
     const MOST: usize = 3;
 
-    /// The rules that apply by default. They only mark runs as disturbed and never reject a run.
+    /// The default rules, which only mark runs as disturbed and never reject a run.
     pub fn default_rules() -> RejectRules {
         RejectRules(RejectRule::OFFERED[..RejectRules::MOST].to_vec())
     }

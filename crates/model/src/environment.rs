@@ -37,8 +37,9 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Key of the fact that contains the name of the environment. A machine can have several environments with
-    /// different packages. Their results differ like the results of different machines.
+    /// Key of the fact that contains the name of the environment. A machine can have several
+    /// environments, each with its own packages. Their results differ like the results of different
+    /// machines.
     pub const NAME: &'static str = "environment";
 
     /// Processor pressure, in percent, above which a machine counts as busy with other work.
@@ -56,11 +57,11 @@ impl Environment {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MeasuredProgram {
-    /// Name of the variant that uses it.
+    /// Name of the variant that uses the program.
     pub variant: String,
-    /// Its resolved path.
+    /// The resolved path of the program.
     pub path: PathBuf,
-    /// The version that it reports.
+    /// The version that the program reports.
     pub version: Option<String>,
     /// File size, which together with the modification time identifies a build.
     pub size_bytes: Option<u64>,
@@ -70,11 +71,11 @@ pub struct MeasuredProgram {
     pub versions: BTreeMap<String, String>,
 }
 
-/// Activity of processes and machine since the previous snapshot. Values that the kernel does not report are `None`;
-/// fractions are from 0 to 1.
+/// Activity of processes and machine since the previous snapshot. Values that the kernel does not
+/// report are `None`. Fractions are from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ActivitySnapshot {
-    /// Processor utilization of the processes: 1 is one processor all the time.
+    /// Processor utilization of the processes; 1 is one processor used all the time.
     pub cpus: Option<f64>,
     /// Resident memory of the processes, in bytes.
     pub rss_bytes: Option<u64>,
@@ -88,10 +89,10 @@ pub struct ActivitySnapshot {
     pub pressure: Option<f64>,
 }
 
-/// The number of false alarms of a calibration, and the range in which this number is expected.
+/// The number of false alarms of a calibration, and its expected range.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoiseCalibration {
-    /// Number of the session that was the calibration. It is valid within one store only.
+    /// Number of the calibration session, valid within one store only.
     #[serde(skip)]
     pub session: i64,
     /// Start of that session, in milliseconds since the Unix epoch.

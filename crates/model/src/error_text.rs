@@ -1,7 +1,7 @@
 //! Turns an error into the text that a user reads: what failed, and hints on how to proceed.
 //!
-//! An error is a chain of messages. Any of them may contain hints, as lines that begin with
-//! `hint: `. Only this module separates the hints from the messages.
+//! An error is a chain of messages. A line of any message that begins with `hint: ` is a hint. Only
+//! this module separates the hints from the messages.
 
 use std::fmt;
 

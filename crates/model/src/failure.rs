@@ -1,8 +1,8 @@
 //! Defines the events and failures during the execution of a plan.
 //!
 //! A failed child process is recorded as data: which step failed, why, and the command that repeats
-//! the step. The runner depends on neither the store nor the terminal; it notifies observers. Start
-//! at [`StepFailure`] and [`SessionEvent`].
+//! the step. The code that executes the plan notifies observers, so it depends on neither the store
+//! nor the terminal. Start at [`StepFailure`] and [`SessionEvent`].
 
 use crate::stage_report::RunStage;
 use crate::{Metric, Run};
@@ -22,10 +22,10 @@ pub struct StepFailure {
     /// The variant's name, if the step belonged to one variant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// The slot of the plan, if the step was a run.
+    /// The position of the run in the plan, if the step was a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<u32>,
-    /// Why it failed.
+    /// Why the step failed.
     pub cause: FailureCause,
     /// Last lines of the process's stderr.
     pub stderr_tail: String,
@@ -89,9 +89,9 @@ pub enum FailureCause {
         /// The reason.
         reason: String,
     },
-    /// The benchmark reported that it cannot run here; not counted as a failure.
+    /// The benchmark reported that it cannot run here. This does not count as a failure.
     Skipped {
-        /// Its reason.
+        /// The benchmark's reason.
         reason: String,
     },
 }
@@ -102,7 +102,7 @@ impl FailureCause {
         matches!(self, FailureCause::Skipped { .. })
     }
 
-    /// Whether the code does not compile. Harnesses then report a reason that begins with a fixed text.
+    /// Whether the code does not compile. The reason then begins with a fixed text.
     pub fn is_compile_error(&self) -> bool {
         matches!(self, FailureCause::Invalid { reason } if reason.starts_with("does not compile"))
     }
@@ -132,7 +132,7 @@ impl fmt::Display for FailureCause {
     }
 }
 
-/// The name of a common signal in parentheses, preceded by a space; empty for rare signals.
+/// The name of a common signal in parentheses, after a space; empty for rare signals.
 fn signal_name(signal: i32) -> &'static str {
     match signal {
         2 => " (SIGINT)",
@@ -166,14 +166,14 @@ pub enum SessionEvent<'a> {
     },
     /// A benchmark file was planned.
     Planned {
-        /// Its name.
+        /// The benchmark's name.
         benchmark: &'a str,
-        /// Its number of cases; `None` if the cases could not be listed.
+        /// Number of cases; `None` if the cases could not be listed.
         cases: Option<usize>,
     },
-    /// A caveat for the reader of the results, as a whole sentence.
+    /// A caveat about the results, as a whole sentence.
     Warning(&'a str),
-    /// A warning before anything is measured: the machine is busy.
+    /// A warning before the first run: the machine is busy.
     Busy(&'a str),
     /// Describes an activity other than the runs of the plan.
     Note(&'a str),
@@ -187,21 +187,21 @@ pub enum SessionEvent<'a> {
         is_upper_bound: bool,
         /// Number of cases.
         cases: usize,
-        /// Number of runs already completed by an interrupted session.
+        /// Number of runs that a previous, interrupted session completed.
         done: usize,
     },
     /// A process is about to be started.
     RunStarted {
         /// Position in the plan.
         slot: u32,
-        /// Case id, or the benchmark's name if the case is known only afterwards.
+        /// Case id. If the case is known only afterwards, the benchmark's name.
         label: &'a str,
         /// The variant's name.
         variant: &'a str,
     },
     /// A metric was reported for the first time in this session.
     Declared(&'a Metric),
-    /// A process ended with results. A process that executes several cases sends several such events.
+    /// A process ended with a result. A process that executes several cases causes several events.
     RunFinished(&'a Run),
     /// A step failed.
     Failed(&'a StepFailure),
@@ -219,9 +219,10 @@ pub enum SessionEvent<'a> {
         /// Iterations per second.
         per_s: f64,
     },
-    /// A slot, or both slots of a pair, completed with any outcome; a resumed session will not execute them again.
+    /// Slots, which are positions in the plan, completed with any outcome: one slot, or both slots
+    /// of a pair. A resumed session does not execute them again.
     SlotsDone(&'a [u32]),
-    /// All runs of a block of a case completed, including repeated ones.
+    /// All runs in a block of a case completed, including repeated runs.
     BlockDone {
         /// Index of the case in the plan.
         job: usize,
@@ -230,7 +231,7 @@ pub enum SessionEvent<'a> {
     },
     /// The last event of a session.
     Finished {
-        /// Whether the user interrupted it.
+        /// Whether the user interrupted the session.
         interrupted: bool,
     },
 }

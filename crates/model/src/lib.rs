@@ -1,9 +1,9 @@
 //! This crate defines the data types that the other crates share.
 //!
 //! It does no input or output and no statistics, and depends on no other crate of the workspace.
-//! Start with [`Case`] (a benchmark with its parameters, compared over time), then [`Run`] (one
-//! measurement, statistically independent of the others) and [`Session`] (everything one invocation
-//! measured). [`load`] describes HTTP loads and their results.
+//! Start with [`Case`], a benchmark with its parameters. Then read [`Run`], one measurement that is
+//! statistically independent of the others, and [`Session`], everything that one invocation
+//! measured. [`load`] describes HTTP loads and their results.
 
 pub mod assignment;
 mod case;

@@ -35,19 +35,19 @@ pub struct SessionMachine {
     /// Its labels in the fleet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// Processor model, number of processors, memory and architecture. The analysis treats machines of the same class
-    /// as a sample of one population.
+    /// Processor model, number of processors, memory and architecture. Results from machines of the
+    /// same class are pooled.
     pub class: String,
     /// Its environment.
     pub environment: Environment,
-    /// Offset to add to the time of its clock to get the coordinator's time.
+    /// Offset to add to the machine's time to get the coordinator's time.
     #[serde(default)]
     pub offset_ns: i64,
-    /// Uncertainty of that offset.
+    /// Uncertainty of the offset.
     #[serde(default)]
     pub uncertainty_ns: u64,
-    /// Times of two fixed workloads, executed before and after each of the machine's shards, which are its parts of the
-    /// plan.
+    /// Times of two fixed workloads, executed before and after each shard, which is a part of the
+    /// plan for one machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(alias = "pulses")]
     pub speed_probes: Vec<SpeedProbe>,

@@ -1,5 +1,5 @@
-//! Defines metrics, which are named quantities with a unit and a direction. Also defines estimates with intervals, and
-//! the four verdicts.
+//! Defines metrics, which are named quantities with a unit and a direction. Also defines estimates
+//! with intervals, and verdicts.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -34,14 +34,14 @@ impl Metric {
     /// Mean time per iteration and worker.
     pub const TIME: &'static str = "time";
 
-    /// Time per iteration and worker in the median batch: what code costs when nothing disturbs it.
+    /// Time per iteration and worker in the median batch, which disturbances hardly affect.
     pub const TIME_MEDIAN: &'static str = "time_median";
 
     /// Time per iteration and worker at the 5th percentile of batches.
     pub const TIME_P5: &'static str = "time_p5";
 
-    /// Processor time per iteration over all workers: the part of [`Metric::TIME`] spent working,
-    /// without waiting.
+    /// Processor time per iteration over all workers: the part of [`Metric::TIME`] that was spent
+    /// working.
     pub const CPU_TIME: &'static str = "cpu_time";
 
     /// Instructions per iteration.
@@ -50,19 +50,19 @@ impl Metric {
     /// Cycles per iteration, estimated by a cache model; never used for a verdict.
     pub const CYCLES_ESTIMATE: &'static str = "cycles_estimate";
 
-    /// Time that a shell takes for an empty command. Where a shell executes the measured commands, the time of every
-    /// iteration includes this time.
+    /// Time that a shell takes for an empty command. If a shell executes the measured commands,
+    /// this time is part of every iteration.
     pub const SHELL_TIME: &'static str = "shell_time";
 
-    /// Processor time of a command with its shell, minus the processor time of the shell alone. A run has no value if
-    /// this difference is within the variation of the shell's processor time.
+    /// Processor time of a command with its shell, minus the processor time of the shell alone. A
+    /// run has no value if the difference is within the variation of the shell's processor time.
     pub const OWN_CPU_TIME: &'static str = "own_cpu_time";
 
-    /// Time of the harness's reference loop, which always does the same work, so that only the machine can change this
-    /// time.
+    /// Time of the harness's reference loop. The loop always does the same work, so only the
+    /// machine can change its time.
     pub const REFERENCE_TIME: &'static str = "reference_time";
 
-    /// Metrics that runs report in addition to instruction counts, on request.
+    /// Metrics that runs report, on request, in addition to instruction counts.
     pub const TIMES: [&'static str; 3] = [Metric::TIME, Metric::TIME_MEDIAN, Metric::CPU_TIME];
 
     /// Whether the metric is a count of instructions, or is computed from such counts.
@@ -116,13 +116,14 @@ impl IntervalEstimate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The statistical test rejects equality, and the whole interval is beyond the threshold in the direction of
-    /// improvement.
+    /// The statistical test rejects equality. The whole interval is beyond the threshold in the
+    /// direction of improvement.
     Better,
-    /// The statistical test rejects equality, and the whole interval is beyond the threshold in the opposite direction.
+    /// The statistical test rejects equality. The whole interval is beyond the threshold in the
+    /// opposite direction.
     Worse,
-    /// The whole interval is within the threshold, or the sequential test stopped because the sides
-    /// are equivalent.
+    /// The whole interval is within the threshold, or the sequential test stopped because both
+    /// variants are equivalent.
     Same,
     /// None of the above: more runs are needed, or the question cannot be answered at this threshold.
     Unclear,

@@ -9,25 +9,27 @@ use serde::{Deserialize, Serialize};
 pub struct CodeOrigin {
     /// Commit id, or the user's name for the revision.
     pub revision: String,
-    /// The id of its tree: two revisions with the same tree hold the same code.
+    /// The id of the commit's tree. Two revisions with the same tree have the same code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
-    /// Its parents; a merge has several.
+    /// The parent commits; a merge has several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<String>,
-    /// The branch it was measured on.
+    /// The branch on which the revision was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
     /// The merge base of the revision and the branch into which it will be merged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// Commit time in milliseconds since the Unix epoch. Only shown; never used to order revisions.
+    /// Commit time in milliseconds since the Unix epoch, for display only. Revisions are never
+    /// ordered by time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed_unix_ms: Option<i64>,
     /// First line of the commit message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// Digest of uncommitted changes; `None` for a clean working tree, or if the revision was not checked out.
+    /// Digest of uncommitted changes. `None` for a clean working tree, or if the revision was not
+    /// checked out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty: Option<String>,
     /// Number of the pull or merge request.
@@ -74,7 +76,7 @@ impl CodeOrigin {
     }
 }
 
-/// Abbreviates a commit id; returns any other name unchanged.
+/// Abbreviates a commit id. Returns any other name unchanged.
 pub fn short_revision(revision: &str) -> &str {
     let is_id = revision.len() >= 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
     revision.get(..SHORT).filter(|_| is_id).unwrap_or(revision)
@@ -90,7 +92,7 @@ pub struct BisectionRange {
     /// The metric to follow; by default the first one reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
-    /// Whether to accept a change in results even if its revision also changed the benchmark's code.
+    /// Whether to accept a change in results if the revision also changed the benchmark's code.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_own_benchmarks: bool,
 }
@@ -102,7 +104,7 @@ pub struct LineRevision {
     pub id: String,
     /// First line of the commit message, truncated.
     pub subject: String,
-    /// Its author, truncated.
+    /// Author of the commit, truncated.
     pub author: String,
     /// Author time in milliseconds since the Unix epoch.
     pub authored_unix_ms: i64,

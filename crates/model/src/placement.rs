@@ -1,12 +1,13 @@
-//! Defines which machines the roles of an experiment run on. Start at [`MachinePlacement`].
+//! Defines on which machines the roles of an experiment run. Roles are the target, its services and
+//! the load. Start at [`MachinePlacement`].
 
 use super::{Environment, SessionMachine};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// Which machine plays which role in an experiment on several machines. The assignment is the same
-/// for all runs of the experiment.
+/// Which machines play which roles in an experiment on several machines. The roles are the same for
+/// all runs of the experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MachinePlacement {
     /// The fleet file.
@@ -33,7 +34,7 @@ pub struct MachineAllocation {
     pub name: String,
     /// Job id.
     pub job: String,
-    /// Machine names and the component of the job that each belongs to.
+    /// Machine names, each with the component of the job that the machine belongs to.
     pub components: Vec<(String, u32)>,
 }
 
@@ -48,7 +49,7 @@ pub struct PlacedMachine {
     pub id: String,
     /// Processor model, number of processors, memory and architecture.
     pub class: String,
-    /// The address at which other machines reach it.
+    /// The address at which other machines reach this one.
     pub address: IpAddr,
     /// Speedwell's folder on the machine.
     pub folder: PathBuf,
@@ -61,7 +62,8 @@ pub struct PlacedMachine {
 }
 
 impl MachinePlacement {
-    /// The machine of a service; by default the target's machine.
+    /// The machine of a service. A service without an assigned machine runs on the target's
+    /// machine.
     pub fn of_service(&self, name: &str) -> &PlacedMachine {
         let service_machine = self.services.iter().find(|(service, _)| service == name);
         &self.machines[service_machine.map_or(self.target, |(_, index)| *index)]
@@ -84,7 +86,7 @@ impl MachinePlacement {
         (names.next()?? == "sessions").then(|| names.next()?)?
     }
 
-    /// Returns a copy without the environments, which runs do not need.
+    /// Returns a copy without the machines' environments, which runs do not need.
     #[must_use]
     pub fn for_a_run(&self) -> MachinePlacement {
         let mut stripped = self.clone();

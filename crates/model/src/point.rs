@@ -1,5 +1,5 @@
-//! Defines the history of measurements. Every session has one [`HistoryPoint`] per [`SeriesKey`]. The points belong to
-//! revisions in the history of a branch.
+//! Defines the history of measurements. Every session has one [`HistoryPoint`] per [`SeriesKey`].
+//! Each point belongs to a revision in the history of a branch.
 
 use crate::{Machine, Metric, SessionPurpose, SessionState};
 use serde::{Deserialize, Serialize};
@@ -24,9 +24,10 @@ pub struct HistoryPoint {
     pub interval: Option<(f64, f64)>,
     /// Number of runs.
     pub runs: u32,
-    /// Robust standard deviation: 1.4826 times the median absolute deviation of the logarithms of the runs.
+    /// Robust standard deviation: 1.4826 times the median absolute deviation of the logarithms of
+    /// the values.
     pub spread: Option<f64>,
-    /// Why it was measured.
+    /// Why the point was measured.
     pub kind: PointKind,
     /// Whether the working tree had uncommitted changes.
     pub is_dirty: bool,
@@ -71,13 +72,13 @@ impl PointKind {
         }
     }
 
-    /// Whether change detection uses points of this kind. Points that were measured because of an observed value are a
-    /// selected sample, and would bias the detection.
+    /// Whether change detection uses points of this kind. Points that were measured because of an
+    /// observed value are a selected sample, so they would bias the detection.
     pub fn is_searched(self) -> bool {
         !matches!(self, PointKind::Confirm | PointKind::Bisect)
     }
 
-    /// Its name.
+    /// The name of the kind.
     pub fn name(self) -> &'static str {
         let found = PointKind::NAMES.iter().find(|(kind, _)| *kind == self);
         found.map_or("measured", |(_, name)| name)
@@ -89,13 +90,14 @@ impl PointKind {
 pub struct Revision {
     /// Commit id, or the user's name for the revision.
     pub id: String,
-    /// The id of its tree: two revisions with the same tree hold the same code.
+    /// The id of the commit's tree. Two revisions with the same tree have the same code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
-    /// Its parents.
+    /// The parent commits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<String>,
-    /// Commit time in milliseconds since the Unix epoch. Only shown; never used to order revisions.
+    /// Commit time in milliseconds since the Unix epoch, for display only. Revisions are never
+    /// ordered by time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committed_unix_ms: Option<i64>,
     /// First line of the commit message.
@@ -103,23 +105,23 @@ pub struct Revision {
     pub subject: Option<String>,
 }
 
-/// A revision's position in the history of its branch. There may be no point at this position.
+/// A revision's position in the history of its branch. There may be no point at the position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RevisionMarker {
-    /// Index of the revision in this history, oldest first.
+    /// Index of the revision in the history, oldest first.
     pub position: u32,
     /// Commit time in milliseconds since the Unix epoch.
     pub committed_unix_ms: Option<i64>,
     /// The id of the revision.
     pub revision: String,
-    /// The number of the session, if the marker stands for a session.
+    /// The number of the session, if the marker represents a session.
     pub session: Option<i64>,
 }
 
 /// A session's contribution to the history of its project.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionPoints {
-    /// The machine that measured it.
+    /// The machine that measured the session.
     pub machine: Machine,
     /// Facts about the machine and its settings that can affect results.
     pub environment_facts: Vec<(String, String)>,
@@ -132,7 +134,7 @@ pub struct SessionPoints {
 pub struct SessionPoint {
     /// The series.
     pub series: SeriesKey,
-    /// Index of the metric in the session; 0 is the primary one.
+    /// Index of the metric in the session; 0 is the primary metric.
     pub metric_index: usize,
     /// The measured revision, if known.
     pub revision: Option<Revision>,

@@ -31,7 +31,7 @@ pub struct StackProfile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProfileTool {
-    /// Linux perf. It sees native code, and also scripts if their runtime reports the names of
+    /// Linux perf. It sees native code. It also sees scripts if their runtime reports the names of
     /// compiled functions.
     Perf,
     /// V8's own profiler (`node --cpu-prof`). It sees only JavaScript functions.
@@ -73,7 +73,7 @@ impl StackProfile {
             if !stack.is_empty() {
                 stack.push(BETWEEN_FRAMES);
             }
-            // Replace the separator, because a name that contains it would become two frames.
+            // Replace the separator. A name that contains it would become two frames.
             stack.extend(frame.chars().map(|character| match character {
                 BETWEEN_FRAMES => ':',
                 character if character.is_control() => ' ',
@@ -93,14 +93,14 @@ impl StackProfile {
         self.samples = self.samples.zip(other.samples).map(|(a, b)| a + b);
     }
 
-    /// Iterates over folded stacks and their weights.
+    /// Iterates over folded stacks, each with its weight.
     pub fn folded(&self) -> impl Iterator<Item = (&str, u64)> {
         self.stacks
             .iter()
             .map(|(stack, weight)| (stack.as_str(), *weight))
     }
 
-    /// Iterates over stacks, as frames, and their weights.
+    /// Iterates over stacks, as frames, each with its weight.
     pub fn stacks(&self) -> impl Iterator<Item = (Vec<&str>, u64)> {
         self.folded()
             .map(|(stack, weight)| (stack.split(BETWEEN_FRAMES).collect(), weight))
@@ -114,7 +114,7 @@ impl StackProfile {
     }
 }
 
-/// Writes folded stacks: one stack, a space and its weight per line.
+/// Writes one line per stack: the folded stack, a space and the weight.
 impl fmt::Display for StackProfile {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (stack, weight) in self.folded() {
@@ -138,7 +138,7 @@ impl ProfileTool {
     }
 }
 
-/// The profile of one case under one variant, from a separate run that was not timed.
+/// The profile of one case under one variant. It comes from a separate run that was not timed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProfileRecording {
     /// The case.
@@ -153,7 +153,7 @@ pub struct ProfileRecording {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProfileOutcome {
-    /// The profile. It is in an `Arc`, because copies of parts of a session share it.
+    /// The profile. An `Arc` lets several copies of a session share it.
     Taken(Arc<StackProfile>),
     /// Why there is no profile, as the end of a sentence.
     Missing(String),

@@ -1,6 +1,6 @@
-//! Defines a run: one fresh process that executes one case under one variant. Runs, unlike the samples of one run, are
-//! statistically independent of each other. Also defines the samples of a run, its single value in a series, and the
-//! windows and batches of a snippet. Start at [`Run`].
+//! Defines a run: one fresh process that executes one case under one variant. Runs are
+//! statistically independent of each other; samples of the same run are not. Also defines the
+//! timing of a snippet's run, in windows and batches. Start at [`Run`].
 
 use crate::{Case, Metric};
 use serde::{Deserialize, Serialize};
@@ -14,20 +14,20 @@ pub const REPETITION: &str = "Repetitions of one process are not independent.";
 pub struct Run {
     /// The executed case.
     pub case: Arc<Case>,
-    /// Name of its variant.
+    /// Name of the variant.
     pub variant: Arc<str>,
     /// Position in the order of execution of the session, from 0.
     pub slot: u32,
-    /// Its randomized block within the case, from 0.
+    /// Index of the randomized block within the case, from 0.
     pub block: u32,
-    /// Index of the executed build of the variant, from 0, if there are several.
+    /// Index of the variant's build that was executed, from 0, if there are several builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<u32>,
     /// Start time of the process, in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
     /// Lifetime of the process, including start-up.
     pub wall_ns: u64,
-    /// Resource usage of the process and its waited-for children.
+    /// Resource usage of the process and of the children that it waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<ResourceUsage>,
     /// Kernel counters during the run.
@@ -37,10 +37,11 @@ pub struct Run {
         skip_serializing_if = "Option::is_none"
     )]
     pub kernel_stats: Option<KernelStats>,
-    /// The rule that rejected the run, if rules were set before measuring.
+    /// The rule that rejected the run, if any.
     #[serde(default, alias = "disturbed", skip_serializing_if = "Option::is_none")]
     pub rejected_by: Option<String>,
-    /// The machine that executed the run, as an index into [`crate::Session::machines`]; `None` if that list is empty.
+    /// The machine that executed the run, as an index into [`crate::Session::machines`]. `None` if
+    /// that list is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<u32>,
     /// All reported values in order, without the warm-up.
@@ -48,19 +49,19 @@ pub struct Run {
     /// Caveats for the reader of the results, as whole sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// For an HTTP load: the JSON of its [`LoadRun`](super::load::run::LoadRun). Kept as text because its
-    /// histograms take megabytes in memory, and only a report about this run needs them.
+    /// For an HTTP load, the JSON of a [`LoadRun`](super::load::run::LoadRun). It is kept as text,
+    /// because the histograms take megabytes in memory and only a report about this run needs them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Arc<str>>,
 }
 
 impl Run {
-    /// Note on a load whose requests were sent on a schedule, so that connections were idle in between.
+    /// Note on a load whose requests followed a schedule.
     pub const AT_FIXED_RATE: &str =
         "Requests were sent at a fixed rate, so connections were idle in between.";
 }
 
-/// Resource usage of a process tree (`getrusage`).
+/// Resource usage of a process and the children that it waited for (`getrusage`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceUsage {
     /// Processor time in user mode.
@@ -80,7 +81,7 @@ pub struct ResourceUsage {
     /// Page faults that read from a disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub major_faults: Option<u64>,
-    /// Migrations of its first thread between processors.
+    /// Migrations of the first thread between processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub migrations: Option<u64>,
 }
@@ -92,8 +93,8 @@ impl ResourceUsage {
     }
 }
 
-/// Kernel counters of the machine during a run. Values that the kernel does not report are `None`; fractions are from 0
-/// to 1.
+/// Kernel counters of the machine during a run. Values that the kernel does not report are `None`.
+/// Fractions are from 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KernelStats {
@@ -117,25 +118,26 @@ pub struct KernelStats {
     pub temperature_c: Option<f64>,
 }
 
-/// One observed value of a metric, for example a rate that was measured over a number of iterations.
+/// One observed value of a metric, such as a rate over a number of iterations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Name of its [`crate::Metric`].
+    /// Name of the [`crate::Metric`].
     pub metric: Arc<str>,
     /// The value in the metric's unit, exactly as reported.
     pub value: f64,
     /// Duration of the observation in nanoseconds, if reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_ns: Option<u64>,
-    /// Number of iterations it covers, if reported.
+    /// Number of iterations in the observation, if reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<f64>,
 }
 
-/// A run's contribution to a series: the median of its samples of the metric.
+/// A run's contribution to a series: the median of the run's samples of the metric.
 ///
-/// A process is one replicate regardless of its number of values: values from one process are not independent, and
-/// treating them as independent multiplies false alarms (docs/why/statistics.md, "One value per process").
+/// A run is one replicate, however many values it has. Values from one process are not independent,
+/// and treating them as independent multiplies false alarms (docs/why/statistics.md, "One value per
+/// process").
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunValue {
     /// Position in the order of execution.
@@ -167,7 +169,7 @@ impl RunSeries {
 }
 
 impl Run {
-    /// The run's value of `metric`: the median of its samples, or `None` without samples.
+    /// The run's value of `metric`: the median of the samples, or `None` without samples.
     pub fn value_of(&self, metric: &str) -> Option<f64> {
         let mut values: Vec<f64> = self
             .samples
@@ -179,7 +181,7 @@ impl Run {
     }
 }
 
-/// Median of `values`, which are sorted in place; `None` for an empty slice.
+/// Median of `values`. Sorts them in place. `None` for an empty slice.
 pub fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -195,16 +197,17 @@ pub fn median(values: &mut [f64]) -> Option<f64> {
 pub struct SnippetTiming {
     /// Number of workers.
     pub workers: u32,
-    /// The windows, or samples of fixed length, in order.
+    /// The measuring windows, or samples of fixed length, in order.
     pub windows: Vec<TimingWindow>,
-    /// Iterations per second over all windows together. This value is less biased than the mean of the rates of short
-    /// windows: windows end with an iteration, so their lengths x vary, and the mean of 1/x exceeds the reciprocal of
-    /// the mean of x.
+    /// Iterations per second over all windows together. The mean rate of the windows would be more
+    /// biased. Windows end with an iteration, so their lengths x vary, and the mean of 1/x exceeds
+    /// the reciprocal of the mean of x.
     pub per_s: Option<f64>,
     /// Quantiles over single batches; `None` if there were no batches after the warm-up.
     pub batches: Option<BatchQuantiles>,
-    /// Processor time per iteration in nanoseconds, over all workers. Samples of fixed length have one value each;
-    /// otherwise there is one value for all windows. Empty if the harness cannot measure processor time.
+    /// Processor time per iteration in nanoseconds, over all workers. There is one value per sample
+    /// of fixed length; otherwise, one value for all windows. Empty if the harness cannot measure
+    /// processor time.
     pub cpu_ns: Vec<f64>,
     /// Times of the reference loop between samples, in nanoseconds, if requested.
     pub reference_ns: Vec<f64>,
@@ -214,13 +217,13 @@ pub struct SnippetTiming {
 const STRAY_FILES: &str = "It loaded files of the checkout and not of its revision: ";
 
 impl Run {
-    /// Returns the note on a run that loaded these files (paths relative to the project) from the user's checkout instead
-    /// of from its revision.
+    /// Returns the note on a run that loaded these files from the user's checkout instead of from
+    /// its revision. The paths are relative to the project.
     pub fn stray_note(files: &[String]) -> String {
         format!("{STRAY_FILES}{}.", files.join(", "))
     }
 
-    /// The files that the notes from [`Run::stray_note`] name.
+    /// The files named in the notes that [`Run::stray_note`] created.
     pub fn stray_files(&self) -> impl Iterator<Item = &str> {
         let notes = self.notes.iter();
         let files = notes.filter_map(|note| note.strip_prefix(STRAY_FILES)?.strip_suffix('.'));
@@ -233,15 +236,16 @@ impl Run {
 pub struct TimingWindow {
     /// Iterations per second over all workers.
     pub per_s: f64,
-    /// Its length, in nanoseconds.
+    /// Length of the window, in nanoseconds.
     pub elapsed_ns: f64,
     /// Iterations of all workers. Iterations in progress at the start or the end of the window are counted as
     /// fractions.
     pub iterations: f64,
 }
 
-/// Time per iteration of single batches, in nanoseconds: quantiles per worker, averaged over workers.
-/// An undisturbed batch shows the cost of the snippet even on a busy machine.
+/// Quantiles of the time per iteration of single batches, in nanoseconds. They are computed for
+/// each worker and averaged over workers. Even on a busy machine, an undisturbed batch shows the
+/// cost of the snippet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BatchQuantiles {
     /// Minimum.
@@ -262,7 +266,8 @@ impl SnippetTiming {
         Some(f64::from(self.workers) / self.per_s? * 1e9)
     }
 
-    /// Ratio of the mean time per iteration to the time per iteration in the median batch: 1 on a quiet machine.
+    /// Mean time per iteration divided by the time per iteration in the median batch: 1 on a quiet
+    /// machine.
     pub fn disturbance(&self) -> Option<f64> {
         Some(self.time_ns()? / self.batches?.median_ns)
     }

@@ -1,5 +1,6 @@
-//! Defines a session: everything that one invocation measured. Also defines its experimental design, which tells the
-//! analysis how, and how much, the session measured per case. Start at [`Session`] and [`SessionDesign`].
+//! Defines a session: everything that one invocation measured. Also defines its experimental
+//! design, which describes how, and how much, the session measured per case. Start at [`Session`]
+//! and [`SessionDesign`].
 
 use crate::{
     BisectionRange, CodeOrigin, Environment, MachinePlacement, Metric, NoiseCalibration,
@@ -15,39 +16,40 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionState {
-    /// Still measuring, or killed before it could record its end.
+    /// Still measuring, or killed before the session could record its end.
     Running,
     /// Ended as planned.
     Complete,
-    /// Ended early by the user; finished runs are kept.
+    /// Ended early by the user. Finished runs are kept.
     Interrupted,
     /// Read from a file.
     Imported,
 }
 
-/// The results of one invocation that measured, or of one imported file.
+/// The results of one measuring invocation, or of one imported file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     /// Unique identity, the same in every copy.
     pub id: String,
-    /// The number of the session in the local store, which users write as `@NUMBER`; `None` outside a store.
+    /// The number of the session in the local store, for users to type as `@NUMBER`. `None` outside
+    /// a store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<i64>,
     /// Start, in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
-    /// How it ended.
+    /// Whether and how the session ended.
     pub state: SessionState,
     /// User-defined tags.
     pub tags: Vec<String>,
-    /// The command line that started it.
+    /// The command line that started the session.
     pub command: Vec<String>,
     /// The experimental design.
     pub design: SessionDesign,
-    /// The variants in the order given; the design names the baseline.
+    /// The variants in the order given. The design names the baseline.
     pub variants: Vec<Variant>,
-    /// Every metric that the runs report; the first is the primary one.
+    /// Every metric that the runs report. The first metric is the primary one.
     pub metrics: Vec<Metric>,
-    /// The environment it was measured in.
+    /// The environment in which the session measured.
     pub environment: Environment,
     /// The revision of the measured code, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,13 +58,13 @@ pub struct Session {
     pub runs: Vec<Run>,
     /// Steps that yielded no usable result.
     pub failures: Vec<StepFailure>,
-    /// Profiles from runs that were recorded instead of timed; at most one per case and variant.
+    /// Profiles from runs that were recorded instead of timed, at most one per case and variant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<ProfileRecording>,
     /// The false alarm rate of this machine, if the session was a calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<NoiseCalibration>,
-    /// The measuring machines, if they differ from the machine that recorded the session. [`Run::machine`] is an index
+    /// The measuring machines, if other machines measured the session. [`Run::machine`] is an index
     /// into this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<SessionMachine>,
@@ -101,7 +103,7 @@ impl Session {
             .environment
             .programs
             .retain(|program| program.variant == name);
-        // An experiment compares variants; one variant cannot answer its question.
+        // One variant cannot answer the question of an experiment, which compares variants.
         session.design.experiment = None;
         let is_of_variant = |failure: &&StepFailure| {
             failure
@@ -162,20 +164,20 @@ pub enum RunOrder {
     /// Randomized blocks.
     #[default]
     Blocks,
-    /// Fixed alternation: baseline, candidate, baseline, candidate ...
+    /// Fixed alternation of baseline and candidate.
     Alternate,
     /// All variants at the same time.
     Parallel,
-    /// Pairs of a candidate run and a baseline run, executed at the same time on one processor, so that disturbances slow
-    /// both. Processor time is compared.
+    /// Pairs of a candidate run and a baseline run at the same time on one processor, so that
+    /// disturbances slow both. Processor time is compared.
     Paired,
     /// Unknown, because the runs were imported.
     Imported,
 }
 
 impl RunOrder {
-    /// Whether the order of the sides was randomized. Statistical tests that rely on randomization are valid only if it
-    /// was.
+    /// Whether the order of the variants was randomized. Tests that rely on randomization are valid
+    /// only in this case.
     pub fn is_randomised(self) -> bool {
         matches!(self, RunOrder::Blocks | RunOrder::Paired)
     }
@@ -190,13 +192,13 @@ pub enum StoppingDesign {
         /// Runs per variant.
         runs: u32,
     },
-    /// At the first interim analysis at which the sequential test reaches a decision.
+    /// At the first interim analysis in which the sequential test reaches a decision.
     Sequential {
-        /// Runs per variant at which the test may stop, ascending.
+        /// Numbers of runs per variant at which an interim analysis takes place, ascending.
         looks: Vec<u32>,
         /// Error rate over all interim analyses together.
         alpha: f64,
-        /// Largest change that counts as "no change", as a fraction (0.02 is 2 %).
+        /// Largest change that counts as "no change", as a fraction: 0.02 is 2 %.
         delta: f64,
     },
 }
@@ -212,12 +214,13 @@ pub struct SessionDesign {
     pub baseline: String,
     /// Seed of every random choice of the plan.
     pub seed: u64,
-    /// Number of runs of each variant in one block.
+    /// Number of runs per variant in one block.
     pub runs_per_block: u32,
     /// Smallest change that matters, as a fraction, if the user set one before measuring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
-    /// The definition file, if the session is an experiment; reports need it to interpret the results.
+    /// The definition file, if the session is an experiment. Reports need it to interpret the
+    /// results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<DefinitionFile>,
     /// The definition files of the measured benchmarks.
@@ -226,13 +229,14 @@ pub struct SessionDesign {
     /// Failure conditions for HTTP loads, as the user wrote them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<String>,
-    /// Rules that discard a disturbed run and repeat its slot.
+    /// Rules that discard a disturbed run and repeat its slot, which is a position in the plan.
     #[serde(default, skip_serializing_if = "RejectRules::is_empty")]
     pub reject: RejectRules,
-    /// How instructions were counted, if they were measured instead of time.
+    /// How instructions were counted, if the session counted them instead of measuring time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counting: Option<InstructionCounting>,
-    /// If set, each run is a time series from its first iteration on, and this rule finds its steady part.
+    /// If set, each run is a time series from the first iteration on, and this rule finds its
+    /// steady part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyRule>,
     /// Which parts of a program's memory layout vary between runs.
@@ -241,10 +245,11 @@ pub struct SessionDesign {
     /// The range of revisions under bisection, if the session is a bisection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bisection: Option<BisectionRange>,
-    /// Why it is measured.
+    /// Why the session is measured.
     #[serde(default, skip_serializing_if = "SessionPurpose::is_default")]
     pub purpose: SessionPurpose,
-    /// Digests of the source files of each benchmark, by its name: a different digest means different work.
+    /// Digests of each benchmark's source files, by benchmark name. A different digest means
+    /// different work.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub work: BTreeMap<String, String>,
 }
@@ -277,8 +282,8 @@ impl SessionDesign {
     }
 }
 
-/// Why a session was measured. Measurements triggered by an observed value are biased and say nothing about how common
-/// such values are.
+/// Why a session was measured. A measurement that an observed value triggered is biased: it does
+/// not show how common such values are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionPurpose {
@@ -299,7 +304,7 @@ impl SessionPurpose {
     }
 }
 
-/// Defines the steady part of a time series; fixed before measuring.
+/// Defines the steady part of a time series. The rule is fixed before measuring.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SteadyRule {
     /// Levels that differ by at most this fraction count as one level.
@@ -307,11 +312,11 @@ pub struct SteadyRule {
     /// Smallest fraction of a series that the steady part must cover.
     #[serde(alias = "least_share")]
     pub min_share: f64,
-    /// The clock to use; by default processor time if all runs have it.
+    /// The clock to use. By default, processor time if all runs have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ComparedClock>,
-    /// Whether the time of the steady part is an additional metric, listed before the other metrics of a run. If not,
-    /// the whole session is about warm-up.
+    /// Whether the time of the steady part is an additional metric, listed before the other
+    /// metrics. If not, the whole session is about warm-up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_metric: bool,
 }
@@ -322,8 +327,9 @@ impl SteadyRule {
 }
 
 impl Default for SteadyRule {
-    /// Levels that differ by at most 2 % count as one, as in the verdict `same`. The steady part must cover a quarter
-    /// of the series, like the last 500 of 2000 iterations in Barrett et al., OOPSLA 2017.
+    /// Levels that differ by at most 2 % count as one, as in the verdict `same`. The steady part
+    /// must cover a quarter of the series, as in Barrett et al. (OOPSLA 2017): the last 500 of 2000
+    /// iterations.
     fn default() -> SteadyRule {
         SteadyRule {
             delta: 0.02,
@@ -334,14 +340,14 @@ impl Default for SteadyRule {
     }
 }
 
-/// Number of consecutive rounds of pairs that include one round in which the sides run one after the other instead of
-/// at the same time.
+/// In one of this many consecutive rounds of pairs, the runs of a pair are executed one after the
+/// other.
 const ROUNDS_WITH_ONE_ALONE: u32 = 8;
 
 impl SessionDesign {
-    /// Whether this block, which is a round of pairs, measures the two sides of its pairs one after the other. This
-    /// happens in one of eight rounds, to see whether sharing the processor changes the ratio of the sides. The seed
-    /// alone determines which round it is.
+    /// Whether this block, a round of pairs, executes the runs of each pair one after the other.
+    /// This happens in one of eight rounds, to see whether sharing the processor changes the ratio
+    /// of the variants. The seed alone determines the round.
     pub fn is_alone(&self, block: u32) -> bool {
         let (group, round) = (block / ROUNDS_WITH_ONE_ALONE, block % ROUNDS_WITH_ONE_ALONE);
         let drawn = seed_of_step(self.seed ^ 0x0A9A_2705, group) % u64::from(ROUNDS_WITH_ONE_ALONE);
@@ -356,7 +362,8 @@ impl SessionDesign {
         }
     }
 
-    /// Maximum number of runs per build; 1 if every run has its own build or all runs use the normal build.
+    /// Maximum number of runs per build. 1 if every run has its own build, or all runs use the
+    /// normal build.
     pub fn runs_per_build(&self) -> u32 {
         match self.layout.builds {
             0 => 1,
@@ -364,37 +371,37 @@ impl SessionDesign {
         }
     }
 
-    /// Whether several runs share a build, and with it a layout. Such runs are not independent of each other; only
-    /// builds are.
+    /// Whether several runs share a build, and with it a layout. Such runs are not independent;
+    /// only builds are.
     pub fn shares_builds(&self) -> bool {
         self.runs_per_build() > 1
     }
 }
 
-/// How instructions are counted: by a tool that executes the program deterministically.
+/// How a tool counts instructions, while it executes the program deterministically.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstructionCounting {
-    /// The tool and its version, once known.
+    /// The tool, with its version once known.
     pub tool: String,
-    /// Whether a model of caches estimates cycles.
+    /// Whether a cache model estimates cycles.
     pub cache_model: bool,
-    /// Whether every run is also executed at full speed, for its times.
+    /// Whether every run is also executed at full speed, to time it.
     #[serde(alias = "times", default, skip_serializing_if = "std::ops::Not::not")]
     pub also_timed: bool,
 }
 
-/// A snapshot of a definition file, read once per session. Later edits of the file do not affect the session.
+/// A snapshot of a definition file, read once per session. Later edits do not affect the session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DefinitionFile {
     /// Its path.
     pub file: PathBuf,
     /// Its text.
     pub text: String,
-    /// Values that override values of the file. Values for benchmarks are passed in another way.
+    /// Values that override values of the file. Values for benchmarks are not included.
     pub set: Vec<(String, String)>,
     /// Number of usable processors.
     pub cpus: u32,
-    /// The machines of the experiment's roles, if the file assigns roles to machines.
+    /// The machines that the experiment's roles run on, if the file assigns roles to machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Box<MachinePlacement>>,
 }
@@ -405,12 +412,12 @@ pub struct DefinitionFile {
 pub enum RunCount {
     /// Exactly this many.
     Fixed(u32),
-    /// As many as the sequential design needs, up to the number at its last interim analysis.
+    /// As many as the sequential design needs, at most the number at its last interim analysis.
     Sequential,
 }
 
-/// How the harness divides a run into samples, where the harness controls the loop. A file that starts
-/// and stops the clock itself always measures once.
+/// How a harness that controls the loop divides a run into samples. A file that starts and stops
+/// the clock itself always has one sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleDivision {
     /// Samples in one run.
@@ -421,7 +428,7 @@ pub struct SampleDivision {
     pub warmup_ns: u64,
 }
 
-/// The parts of a run's division that the user set; frameworks choose their own defaults for the rest.
+/// The parts of a run's division that the user set. Frameworks choose defaults for the rest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestedDivision {
     /// Samples in one run.
@@ -443,9 +450,10 @@ pub enum SampleLength {
 }
 
 impl Default for SampleDivision {
-    /// A run takes a third of a second. Only runs are independent of each other, so more runs help more than more
-    /// samples per run (docs/why/statistics.md, "One value per process"). A sample of 50 ms is a million times the
-    /// clock's resolution, and 100 ms of warm-up let the processor reach its steady frequency.
+    /// A run takes a third of a second. More runs help more than more samples per run, because only
+    /// runs are independent of each other (docs/why/statistics.md, "One value per process"). A
+    /// sample of 50 ms is a million times the clock's resolution. A warm-up of 100 ms lets the
+    /// processor reach its steady frequency.
     fn default() -> SampleDivision {
         SampleDivision {
             count: 5,
@@ -464,7 +472,7 @@ impl SamplingOptions {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ComparedClock {
-    /// Elapsed time between start and end, waiting included.
+    /// Elapsed time between start and end, including waiting.
     #[default]
     Wall,
     /// Processor time.
@@ -476,15 +484,15 @@ pub enum ComparedClock {
 pub struct SamplingOptions {
     /// Runs per case and variant.
     pub runs: RunCount,
-    /// For a case without comparison: measuring stops once the relative half width of its interval is below this
-    /// fraction.
+    /// For a case without comparison, measuring stops once the interval is narrow enough: its half
+    /// width, relative to the value, is below this fraction.
     pub precision: Option<f64>,
     /// Time limit of one run.
     pub timeout_ms: u64,
-    /// Time limit for measuring the whole session. A resumed session gets this time once more.
+    /// Time limit for measuring the whole session. A resumed session gets the full time again.
     #[serde(default)]
     pub budget_ms: Option<u64>,
-    /// How the harness divides a run, where it controls the loop.
+    /// How a harness that controls the loop divides a run.
     #[serde(default)]
     pub samples: SampleDivision,
     /// The parts of the division that the user set.
@@ -495,22 +503,23 @@ pub struct SamplingOptions {
     pub clock: ComparedClock,
 }
 
-/// Derives the seed of a step: a 31-bit number, which every language represents exactly. Uses the Weyl increment and the
-/// first mixing step of SplitMix64 (Steele, Lea, Flood 2014).
+/// Derives the seed of a step, a 31-bit number that every language represents exactly. Uses the
+/// Weyl increment and the first mixing step of SplitMix64 (Steele, Lea, Flood 2014).
 pub fn seed_of_step(seed: u64, step: u32) -> u64 {
     let weyl = seed.wrapping_add((u64::from(step) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     (weyl ^ (weyl >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33
 }
 
-/// Layout randomization: what is deliberately varied between runs of a variant, namely the order of code and data
-/// (builds) and the contents above the stack.
+/// What layout randomization varies between runs of a variant: the order of code and data, through
+/// several builds, and the contents above the stack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LayoutVariation {
-    /// Number of builds of every variant, each linked with a different order of functions and data; 0 for the normal build only.
+    /// Number of builds per variant, each linked with a different order of functions and data. 0
+    /// for the normal build only.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub builds: u32,
-    /// Whether to add an environment variable of random length for every run.
+    /// Whether to add an environment variable of random length to every run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub env: bool,
     /// Whether to start programs under a path of random length for every run.

@@ -20,8 +20,8 @@ pub enum SessionReference {
     Revision(String),
     /// `@branch:NAME`: the last session that measured this branch without uncommitted changes.
     Branch(String),
-    /// `@base` or `@base:BRANCH`: the session of the newest measured revision that the checkout and
-    /// the branch have in common.
+    /// `@base` or `@base:BRANCH`: the session of the newest measured revision that is in the
+    /// history of both the checkout and the branch.
     Base(Option<String>),
 }
 
@@ -96,9 +96,9 @@ fn is_number(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns why `name` cannot be a tag; `None` if it can. A tag must not contain characters that
-/// separate the parts of a source on the command line, such as `[`, `]` and `:`. It must not look
-/// like a number or a reserved word.
+/// Returns why `name` cannot be a tag; `None` if it can. A tag must not contain characters that the
+/// command line uses as separators, such as `[`, `]` and `:`. It must not look like a number or a
+/// reserved word.
 fn tag_problem(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         return Some("the name is empty");
@@ -114,7 +114,7 @@ fn tag_problem(name: &str) -> Option<&'static str> {
 /// Rejects a name that no [`SessionReference`] could find.
 ///
 /// # Errors
-/// Fails with the reason.
+/// Fails with the reason why the name is rejected.
 pub fn validate_tag(name: &str) -> anyhow::Result<()> {
     match tag_problem(name) {
         Some(reason) => bail!("invalid tag '{name}': {reason}"),

@@ -1,5 +1,5 @@
-//! Defines the outcome of one run of an experiment: its metrics, or the stage at which it failed. The outcome is plain
-//! data, sent as JSON by the process that performed the run. Start at [`StageReport`].
+//! Defines the outcome of one run of an experiment: its metrics, or the stage at which the run
+//! failed. The process that performed the run sends the outcome as JSON. Start at [`StageReport`].
 
 use super::{Metric, Sample};
 use serde::{Deserialize, Serialize};
@@ -10,9 +10,9 @@ use std::fmt;
 pub struct StageReport {
     /// The metrics of the run, in the order in which they were reported.
     pub figures: Vec<ReportedMetric>,
-    /// Notes on the metrics for the reader, as whole sentences.
+    /// Notes on the metrics, as whole sentences.
     pub notes: Vec<String>,
-    /// Why the run failed, if it did. Its metrics are kept only if the failure was in stopping the target.
+    /// Why the run failed, if it did. The metrics are kept only if stopping the target failed.
     pub failure: Option<StageFailure>,
 }
 
@@ -22,7 +22,7 @@ impl StageReport {
         self.figures.push(ReportedMetric::new(metric, vec![value]));
     }
 
-    /// Adds a metric with the value of a sample and the duration and iterations that it covers.
+    /// Adds a metric with the value, duration and iterations of a sample.
     pub fn add_sample(&mut self, metric: Metric, sample: &Sample) {
         self.figures.push(ReportedMetric {
             elapsed_ns: sample.elapsed_ns,
@@ -42,7 +42,7 @@ pub struct ReportedMetric {
     /// Duration of the measurement, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_ns: Option<u64>,
-    /// Number of iterations in that time, if the metric is a rate.
+    /// Number of iterations in the measurement, if the metric is a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<f64>,
 }
@@ -64,7 +64,7 @@ impl ReportedMetric {
 pub struct StageFailure {
     /// The stage that failed.
     pub stage: RunStage,
-    /// The reason, phrased as the end of a sentence about the stage.
+    /// The reason, as the end of a sentence about the stage.
     pub reason: String,
     /// Last lines of the target's stderr.
     pub stderr_tail: String,
@@ -94,11 +94,11 @@ pub enum RunStage {
     Served,
     /// Checking the target's response after the load.
     VerifyAgain,
-    /// Checking that the target is alive and none of its child processes was replaced.
+    /// Checking that the target is alive and that none of its child processes was replaced.
     Alive,
     /// Reading the metrics that the target reported.
     Figures,
-    /// Stopping the target, without processes left over.
+    /// Stopping the target and checking that no processes are left over.
     Stop,
     /// Checking at exit that the variant took effect.
     ProofAtExit,

@@ -1,5 +1,5 @@
 //! Defines what a store lists: summaries of sessions, benchmarks and machines, uploads, tokens, and
-//! loads that are running.
+//! running loads.
 
 use crate::{CodeOrigin, Machine, NoiseCalibration, SessionState};
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub struct SessionOverview {
     pub origin: Option<CodeOrigin>,
     /// Names of the variants, in the order in which the user gave them.
     pub variants: Vec<String>,
-    /// Names of the loads, if it is a load session.
+    /// Names of the loads, if the session measured loads.
     pub loads: Vec<String>,
     /// Number of benchmarks with a run.
     pub benchmarks: usize,
@@ -37,7 +37,7 @@ pub struct SessionOverview {
     pub runs: usize,
     /// Number of failed steps.
     pub failures: usize,
-    /// Number of benchmarks that reported that they cannot run here.
+    /// Number of benchmarks that cannot run here, by their own report.
     pub skipped: usize,
 }
 
@@ -48,13 +48,12 @@ pub struct StoredBenchmark {
     pub name: String,
     /// Number of its cases.
     pub cases: usize,
-    /// Number of sessions that measured it; `None` for more than a thousand.
+    /// Number of sessions that measured the benchmark; `None` for more than a thousand.
     pub sessions: Option<usize>,
-    /// Newest of these sessions.
+    /// The newest of these sessions.
     pub newest: i64,
     /// End of the benchmark's last run in the session `newest`, in milliseconds since the Unix
-    /// epoch. If the session was imported, its runs have no times, and this is the start of the
-    /// session.
+    /// epoch. Runs of an imported session have no times, so this is the start of the session.
     pub ended_unix_ms: i64,
 }
 
@@ -63,11 +62,11 @@ pub struct StoredBenchmark {
 pub struct StoredCase {
     /// Id of the case.
     pub id: String,
-    /// Number of sessions that measured it; `None` for more than a thousand.
+    /// Number of sessions that measured the case; `None` for more than a thousand.
     pub sessions: Option<usize>,
-    /// Newest of these sessions.
+    /// The newest of these sessions.
     pub newest: i64,
-    /// Number of runs of the case, counted in the newest thousand sessions that measured it.
+    /// Number of runs of the case in the newest thousand sessions that measured it.
     pub runs: usize,
 }
 
@@ -78,17 +77,17 @@ pub struct StoredMachine {
     pub number: i64,
     /// The machine.
     pub machine: Machine,
-    /// Start of its first session, in milliseconds since the Unix epoch.
+    /// Start of the machine's first session, in milliseconds since the Unix epoch.
     pub first_unix_ms: i64,
-    /// Start of its last session.
+    /// Start of the machine's last session.
     pub last_unix_ms: i64,
-    /// Number of its sessions.
+    /// Number of the machine's sessions.
     pub sessions: usize,
-    /// Newest of its sessions.
+    /// Newest of the machine's sessions.
     pub newest: Option<i64>,
 }
 
-/// A calibration and the machine it belongs to.
+/// A calibration and the machine that it belongs to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredCalibration {
     /// Host name.
@@ -232,7 +231,7 @@ impl StoredToken {
 pub struct AuditEntry {
     /// Time, in milliseconds since the Unix epoch.
     pub at_unix_ms: i64,
-    /// Name of the token, or who acted without a token, such as `command line`.
+    /// Name of the token. For an action without a token, who acted, such as `command line`.
     pub actor: String,
     /// The id of the token.
     pub token: Option<String>,
@@ -244,7 +243,7 @@ pub struct AuditEntry {
     pub action: String,
     /// What the action was applied to.
     pub subject: Option<String>,
-    /// `done`, or the reason for the denial.
+    /// `done`, or the reason why the action was denied.
     pub result: String,
 }
 
@@ -260,14 +259,14 @@ pub struct LoadProgress {
     pub elapsed_ms: u64,
     /// Planned duration including warm-up; `None` if the load has no time limit.
     pub planned_ms: Option<u64>,
-    /// Planned number of requests; `None` if it is not limited.
+    /// Planned number of requests; `None` if the number is not limited.
     pub planned_requests: Option<u64>,
     /// Whether the load is warming up.
     pub is_warmup: bool,
-    /// Number of requests started since the end of the warm-up. During the warm-up, the number of
-    /// requests started so far.
+    /// Number of requests started since the end of the warm-up or, during the warm-up, since the
+    /// start.
     pub attempted: u64,
-    /// Number of failed requests among those in `attempted`.
+    /// Number of failed requests among `attempted`.
     pub errors: u64,
     /// Successful responses per second over the last seconds, newest last.
     pub rates: Vec<f64>,

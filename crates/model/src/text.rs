@@ -1,5 +1,4 @@
-//! Provides helpers for text: parsing durations, suggestions for mistyped names, and shell quoting. All options and
-//! conditions use this parser of durations.
+//! Provides helpers for text: parsing durations, suggestions for mistyped names, and shell quoting.
 
 use std::time::Duration;
 
@@ -26,8 +25,8 @@ pub fn as_milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
-/// For every pair, replaces all occurrences of the first string with the second string. Goes through `text` once, from
-/// left to right, and does not search inserted strings.
+/// For every pair, replaces all occurrences of the first string with the second string. Inserted
+/// strings are not searched.
 pub fn format_fixed(text: &str, pairs: &[(String, String)]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -41,7 +40,7 @@ pub fn format_fixed(text: &str, pairs: &[(String, String)]) -> String {
         };
         out.push_str(&rest[..position]);
         out.push_str(value);
-        // Advance at least one byte, because an empty string would match at the same position forever.
+        // Advance at least one byte. An empty string would match at the same position forever.
         let end = position + found.len().max(1);
         rest = rest.get(end..).unwrap_or_default();
     }

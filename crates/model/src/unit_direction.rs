@@ -1,8 +1,8 @@
 //! Infers the direction of improvement from a unit.
 //!
-//! Time and memory, in total or per unit of work, are costs; work per time is a gain. Every other unit has no
-//! direction. Not every rate is a gain: misses, errors and retries per second are rates in which more is not better.
-//! Start at [`MetricDirection::of_unit`].
+//! Time and memory, in total or per unit of work, are costs. Work per time is a gain. Every other
+//! unit has no direction, for example a rate of misses, errors or retries. Start at
+//! [`MetricDirection::of_unit`].
 
 use crate::MetricDirection;
 
@@ -91,17 +91,17 @@ const WORK: [&str; 52] = [
     "file",
 ];
 
-/// Prefixes that mean a thousand, a million and so on; the empty one stands for no prefix.
+/// Prefixes that mean a thousand, a million and so on. The empty string represents no prefix.
 const PREFIXES: [&str; 9] = ["", "k", "m", "g", "t", "ki", "mi", "gi", "ti"];
 
-/// Rates written as one word, in lower case; each may have a prefix.
+/// Rates written as one word, in lower case. Each may have a prefix.
 const RATES: [&str; 11] = [
     "qps", "rps", "tps", "iops", "fps", "flops", "bps", "ops", "pps", "mps", "rpm",
 ];
 
 impl MetricDirection {
-    /// The direction implied by a unit: `ns/op` and `KiB` are costs; `ops/sec`, `rows per second`, `MB/s` and `qps` are
-    /// gains; `misses/s` and `%` imply none.
+    /// The direction implied by a unit. `ns/op` and `KiB` are costs; `ops/sec`, `rows per second`,
+    /// `MB/s` and `qps` are gains; `misses/s` and `%` imply no direction.
     pub fn of_unit(unit: &str) -> MetricDirection {
         let normalized = unit
             .trim()
@@ -153,7 +153,7 @@ fn is_rate(text: &str) -> bool {
     without_prefix(text).any(is_known)
 }
 
-/// For every prefix with which `text` starts, yields the rest of `text`.
+/// For every prefix of [`PREFIXES`] with which `text` starts, yields the rest of `text`.
 fn without_prefix(text: &str) -> impl Iterator<Item = &str> {
     let strip_prefix = |prefix: &&str| text.strip_prefix(*prefix);
     PREFIXES

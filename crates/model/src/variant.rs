@@ -1,5 +1,5 @@
-//! Defines variants. A variant has a program, flags and environment variables. It may be built from a revision, or be a
-//! snippet with hooks. Start at [`Variant`] and [`Snippet`].
+//! Defines variants. A variant has a program, flags and environment variables. It may be built from
+//! a revision or be a snippet. Start at [`Variant`] and [`Snippet`].
 
 use crate::case::ParameterValue;
 use crate::text::format_fixed;
@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// One side of a comparison. The baseline is the reference, all others are candidates.
+/// One side of a comparison. One variant is the baseline, which is the reference; the others are
+/// candidates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Variant {
     /// The name in tables: `old`, `node22`, `with-module`.
@@ -25,17 +26,19 @@ pub struct Variant {
     /// The measured snippet, if snippets are compared.
     #[serde(alias = "code", default, skip_serializing_if = "Option::is_none")]
     pub snippet: Option<Snippet>,
-    /// The worktree of the variant's revision; `None` if the variant uses the code of the user's checkout.
+    /// The worktree of the variant's revision. `None` if the variant uses the user's checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<VariantWorktree>,
-    /// The built file that replaces the target, such as one of several compared jars.
+    /// The built file that replaces the target, such as one of the compared jars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<PathBuf>,
-    /// Digests of the source of the variant's benchmarks, by name: a different digest means different work.
+    /// Digests of the source of the variant's benchmarks, by name. A different digest means
+    /// different work.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub work: BTreeMap<String, String>,
-    /// Project files that the variant loads from the user's checkout instead of from its revision, as paths relative to the
-    /// checkout's root. Results of such a variant do not describe its revision.
+    /// Project files that the variant loads from the user's checkout instead of from its revision.
+    /// Paths are relative to the checkout's root. Results of such a variant do not describe its
+    /// revision.
     #[serde(alias = "strays", default, skip_serializing_if = "Vec::is_empty")]
     pub checkout_files: Vec<String>,
 }
@@ -128,7 +131,7 @@ pub enum SnippetLanguage {
     Rust,
     /// Java.
     Java,
-    /// Shell commands; each iteration is a process.
+    /// Shell commands. Each iteration is a process.
     Sh,
 }
 
@@ -190,17 +193,17 @@ pub struct Snippet {
     pub language: SnippetLanguage,
     /// Code of one iteration.
     pub runner: String,
-    /// Executed once before the workers start; returns the shared value.
+    /// Code executed once before the workers start. It returns the shared value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init: Option<String>,
-    /// Executed once in each worker; returns its state.
+    /// Code executed once in each worker. It returns the worker's state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init_worker: Option<String>,
-    /// Executed before every iteration and not measured; only for shell commands.
+    /// For a command: executed before every iteration and not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepare: Option<String>,
-    /// For a command: whether to use a shell even if the command needs none, because other commands of the comparison
-    /// need a shell.
+    /// For a command: whether to use a shell even if the command needs none. A comparison uses a
+    /// shell for all its commands or for none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_shell: bool,
     /// For a command: warm-up executions at the start of every run.
@@ -209,7 +212,7 @@ pub struct Snippet {
     /// For a command: whether to show its output.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shows_output: bool,
-    /// Executed once after the workers have ended.
+    /// Code executed once after the workers have ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<String>,
     /// Absolute search paths for modules, headers or classes.
@@ -224,7 +227,7 @@ pub struct Snippet {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ErlangNodes {
-    /// This many connected nodes on this machine, including the measuring one.
+    /// This many connected nodes on this machine, including the measuring node.
     Local(u32),
     /// A running node that executes the code.
     Remote {
@@ -237,8 +240,8 @@ pub enum ErlangNodes {
 }
 
 impl Snippet {
-    /// Warning for a snippet so short that the compiler has probably removed it. The analysis recognizes such runs in
-    /// the store by exactly this text.
+    /// Warning for a snippet so short that the compiler has probably removed the code. The analysis
+    /// recognizes such runs in the store by exactly this text.
     pub const FOLDED: &str = "An iteration takes less than three times as long as an empty one: the code may have been \
                               folded away.";
 
@@ -259,8 +262,9 @@ impl Snippet {
         }
     }
 
-    /// Returns the snippet of one case: replaces every `{NAME}` with the case's value of that parameter. The parameters
-    /// that all snippets have, code and number of workers, are not substituted.
+    /// Returns the snippet of one case: replaces every `{NAME}` with the case's value of the
+    /// parameter. Code and number of workers, which are parameters of all snippets, are not
+    /// substituted.
     pub fn with_defaults<'a>(&'a self, values: &[(String, ParameterValue)]) -> Cow<'a, Snippet> {
         let is_parameter = |name: &str| !matches!(name, "code" | "concurrency");
         let settings: Vec<(String, String)> = values

@@ -1,5 +1,5 @@
 //! Draws value axes at the left and the bottom: grid lines behind the data, tick labels and axis
-//! labels. Uses as many ticks as fit without overlapping labels.
+//! labels. Uses as many ticks as possible without overlapping labels.
 
 use crate::ChartAxis;
 use crate::category_labels::CategoryLabels;
@@ -13,12 +13,12 @@ pub(crate) const TICK_PX: f64 = 12.0;
 const AXIS_LABEL_PX: f64 = 13.0;
 /// Gap in pixels between a tick label and the plot.
 const TICK_GAP: f64 = 8.0;
-/// Height of the strip above the plot that contains the label of the left axis.
+/// Height of the strip above the plot, which contains the label of the left axis.
 const TOP_STRIP: f64 = 26.0;
 /// A plot taller than this repeats its bottom tick labels at the top.
 const TALL_PLOT_PX: f64 = 1000.0;
 
-/// Chooses the ticks of a bottom axis, so that their labels do not overlap.
+/// Chooses ticks of a bottom axis whose labels do not overlap.
 pub(crate) fn bottom_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
     let max_ticks = (mapping.length_px() / 70.0).clamp(2.0, 12.0) as usize;
     fit_ticks(mapping, max_ticks, |label| {
@@ -26,9 +26,9 @@ pub(crate) fn bottom_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
     })
 }
 
-/// Chooses the ticks of a left axis, so that their labels do not overlap.
+/// Chooses ticks of a left axis whose labels do not overlap.
 pub(crate) fn left_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
-    // In a low plot, ticks are closer together, because a plot with only one or two ticks would be
+    // In a low plot, ticks are closer together. A plot with only one or two ticks would be
     // unreadable.
     let at_normal_distance = (mapping.length_px() / 55.0).clamp(2.0, 10.0);
     let at_small_distance = (mapping.length_px() / 28.0).clamp(2.0, 4.0);
@@ -44,8 +44,8 @@ pub(crate) fn small_ticks(mapping: &AxisMapping, size_px: f64) -> Vec<AxisTick> 
     })
 }
 
-/// Returns as many ticks as possible, up to about `max_ticks`; `label_px` is the room that each
-/// label needs along the axis.
+/// Returns as many ticks as possible, up to about `max_ticks`. Each label needs `label_px` along
+/// the axis.
 fn fit_ticks(
     mapping: &AxisMapping,
     max_ticks: usize,
@@ -121,7 +121,7 @@ pub(crate) fn draw_left_axis(
     });
 }
 
-/// Draws the label of a left axis horizontally above it, where it is easy to read.
+/// Draws the label of a left axis above the axis, horizontally so that it is easy to read.
 pub(crate) fn draw_left_label(svg: &mut SvgWriter, sheet: PixelRect, plot: PixelRect, label: &str) {
     let label = truncate_end(label, sheet.width(), AXIS_LABEL_PX);
     svg.start_group("y-label").end_with(|svg| {
@@ -208,8 +208,8 @@ fn style_grid_line<'a>(
     }
 }
 
-// Two axes and the plot between them, for point charts. The names of a category axis at the bottom
-// are wrapped into lines, or slanted if they are too long.
+// Two axes and the plot between them, for point charts. A category axis at the bottom has names,
+// which are wrapped into lines, or slanted if they are too long.
 
 /// The plot of a point chart.
 pub(crate) struct PointPlane {
@@ -231,7 +231,7 @@ const MAX_SLANTED_HEIGHT: f64 = 0.34;
 const MAX_SLANTED_SHIFT: f64 = 0.14;
 
 impl PointPlane {
-    /// Lays out the axes in `sheet`; `x` and `y` each come with the extent to show.
+    /// Lays out the axes in `sheet`. `x` and `y` are each an axis with the extent to show.
     pub fn lay_out(
         sheet: PixelRect,
         x: (&ChartAxis, AxisExtent),
@@ -239,8 +239,8 @@ impl PointPlane {
     ) -> Self {
         let top = sheet.top + top_strip_height(&y.0.label);
         let draft = AxisMapping::new(y.0, y.1, sheet.bottom - bottom_height(&x.0.label), top);
-        // The lengths of the axes depend on each other; one draft of the left labels is accurate
-        // enough, because their widths hardly change with the height.
+        // The lengths of the axes depend on each other. A single draft of the left labels is
+        // accurate enough, because their widths hardly change with the height.
         let mut left = sheet.left + left_gutter_width(&left_ticks(&draft));
         let right = sheet.right - RIGHT_PX;
         let names = AxisMapping::new(x.0, x.1, left, right)
@@ -311,7 +311,7 @@ impl PointPlane {
     }
 }
 
-/// Lays out category names; also returns how far the plot must move to the right to make room for
+/// Lays out category names. Also returns how far the plot must move to the right to make room for
 /// the first name.
 fn lay_out_names(names: &[String], left: f64, sheet: PixelRect) -> (CategoryLabels, f64) {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

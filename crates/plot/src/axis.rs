@@ -43,7 +43,8 @@ impl ChartAxis {
         }
     }
 
-    /// The label, marked as logarithmic if applicable, since the ticks do not make that obvious.
+    /// The label, with a note if the axis is logarithmic, because the ticks do not make that
+    /// obvious.
     pub(crate) fn full_label(&self) -> String {
         match self.scale {
             AxisScale::Log2 | AxisScale::Log10 if !self.label.trim().is_empty() => {
@@ -53,7 +54,7 @@ impl ChartAxis {
         }
     }
 
-    /// Scale of a value axis. Categories make no sense there and are treated as linear.
+    /// Scale of a value axis. A category scale makes no sense here and is treated as linear.
     pub(crate) fn value_scale(&self) -> &AxisScale {
         match &self.scale {
             AxisScale::Category(_) => &AxisScale::Linear,
@@ -80,11 +81,11 @@ pub enum AxisScale {
     Log2,
     /// Logarithmic with ticks at powers of ten. Cannot show values that are not positive.
     Log10,
-    /// Percentages from 0 to below 100: the distance from 90 to 99 equals the distance from 99 to
-    /// 99.9, which makes the tail of a distribution readable. Popularized by HdrHistogram's plots
-    /// (G. Tene). Cannot show values of 100 or more.
+    /// Percentages from 0 to below 100. The distance from 90 to 99 equals the distance from 99 to
+    /// 99.9, so the tail of a distribution is readable. Popularized by HdrHistogram's plots (G.
+    /// Tene). Cannot show values of 100 or more.
     Nines,
-    /// Relative changes in percent, placed by the logarithm of their ratio: the distance from 0 to
+    /// Relative changes in percent, placed by the logarithm of the ratio. The distance from 0 to
     /// +100 % equals the distance from 0 to -50 %. Cannot show changes of -100 % or less.
     Change,
     /// Named categories; a value is an index into the names. Cannot show other values.

@@ -1,7 +1,7 @@
 //! Lays out a plot with categories along one direction and values along the other. Each category
-//! has a band. The plot is upright, with the categories at the bottom, if its marks are wide enough
-//! and every label fits completely below its band. Otherwise it is sideways, with the labels at the
-//! left, where long names are readable. Charts draw with [`BandPlot::rect`] and
+//! has a band. An upright plot has its categories at the bottom. It is used if its marks are wide
+//! enough and every label fits below its band. Otherwise the plot is sideways, with the labels at
+//! the left, where long names are readable. Charts draw with [`BandPlot::rect`] and
 //! [`BandPlot::point`], which work for both orientations.
 
 use crate::ChartAxis;
@@ -15,12 +15,12 @@ use crate::scale::{AxisExtent, AxisMapping};
 use crate::svg::{PixelRect, SvgWriter, TextAnchor, TextLine};
 use crate::text::CAP_HEIGHT;
 
-/// Fraction of a band that marks may fill; the rest separates neighboring bands.
+/// Fraction of a band that marks may fill. The rest separates neighboring bands.
 const FILLED_SHARE: f64 = 0.8;
-/// Maximum distance between marks of a band, so that they are perceived as a group.
+/// Maximum distance between marks of a band. Up to this distance, marks are perceived as a group.
 const MAX_SLOT_PX: f64 = 84.0;
 /// Minimum width of a mark in an upright chart. If marks would be thinner, a sideways chart is more
-/// readable, since its sheet can grow in height.
+/// readable, because its sheet can grow in height.
 const MIN_UPRIGHT_PX: f64 = 14.0;
 /// Typical width of an upright value axis at the left.
 const TYPICAL_GUTTER_PX: f64 = 60.0;
@@ -93,7 +93,7 @@ impl BandPlot {
         }
     }
 
-    /// Preferred height of such a plot in pixels for a given width.
+    /// Preferred height of the plot in pixels for a given width.
     pub fn natural_height(labels: &[&str], slots: usize, width: f64) -> f64 {
         if upright_labels(labels, slots.max(1), width).is_some() {
             return 500.0;
@@ -144,7 +144,7 @@ impl BandPlot {
         }
     }
 
-    /// Separates bands of several marks by thin lines.
+    /// Separates the bands by thin lines if they have several marks.
     fn separate_bands(&self, svg: &mut SvgWriter) {
         if self.slots == 1 || self.band_px() < 12.0 {
             return;
@@ -218,8 +218,8 @@ impl BandPlot {
         }
     }
 
-    /// Returns the rectangle between two pixel positions across the value direction, and between
-    /// two values.
+    /// Returns a rectangle. `across` are its ends across the value direction, in pixels. `values`
+    /// are its other two ends.
     pub fn rect(&self, across: (f64, f64), values: (f64, f64)) -> PixelRect {
         let (corner, opposite_corner) = (
             self.point(across.0, values.0),

@@ -1,5 +1,5 @@
-//! Draws grouped bars with intervals. Bars start at zero, because their lengths are compared; on a
-//! logarithmic axis, which has no zero, they start at the lower end.
+//! Draws grouped bars with intervals. Bars start at zero, because their lengths are compared. A
+//! logarithmic axis has no zero, so its bars start at the lower end.
 
 use crate::banded::BandPlot;
 use crate::color::{INK, PAPER};
@@ -39,7 +39,7 @@ pub struct BarCategory {
 /// One bar.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChartBar {
-    /// Name of the series: equal names have equal colors in all categories.
+    /// Name of the series. Equal names have equal colors in all categories.
     pub name: String,
     /// Length of the bar.
     pub value: f64,
@@ -84,7 +84,7 @@ impl BarChart {
         let ends = shown
             .flat_map(|bar| [Some(bar.value), bar.low, bar.high])
             .flatten();
-        // A logarithmic axis cannot show zero, so including it has no effect there.
+        // A logarithmic axis cannot show zero and ignores it.
         AxisExtent::of_values(self.scale(), ends)
             .map(|extent| extent.extended_to(0.0).with_padding(0.06))
     }
@@ -175,7 +175,7 @@ fn draw_bar(
     draw_interval(svg, banded, bar, middle, (half_px * 0.5).min(6.0));
 }
 
-/// Draws the interval as a line with caps, on a pale background that keeps it visible over the bar.
+/// Draws the interval as a line with caps. A pale background keeps the line visible over the bar.
 fn draw_interval(svg: &mut SvgWriter, banded: &BandPlot, bar: &ChartBar, middle: f64, cap: f64) {
     let (low, high) = (bar.low.unwrap_or(bar.value), bar.high.unwrap_or(bar.value));
     if low.is_nan() || high.is_nan() || low == high {

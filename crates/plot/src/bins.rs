@@ -1,5 +1,5 @@
-//! Divides the values of all series of a histogram into the same bins. Bins have equal width on the
-//! screen, i.e. equal ratios on a logarithmic axis.
+//! Divides the values of a histogram into bins, which are the same for all series. Bins have equal
+//! width on the screen, so they have equal ratios on a logarithmic axis.
 
 use crate::scale::{AxisExtent, ScaleProjection};
 
@@ -19,7 +19,8 @@ pub(crate) fn total_count(values: &[CountedValue]) -> u64 {
     values.iter().map(|counted| counted.count).sum()
 }
 
-/// The edges of the bins, in projected space, in which positions on a logarithmic axis are logarithms.
+/// The edges of the bins in projected space, in which a logarithmic axis has the logarithms of its
+/// values.
 pub(crate) struct HistogramBins {
     projection: ScaleProjection,
     first: f64,
@@ -28,8 +29,8 @@ pub(crate) struct HistogramBins {
 }
 
 impl HistogramBins {
-    /// Chooses common bins for several series. The axis must be able to show every value. Returns
-    /// `None` if there are no values.
+    /// Chooses common bins for several series. The axis must be able to show every value. `None` if
+    /// there are no values.
     pub fn of_series(projection: ScaleProjection, series: &[Vec<CountedValue>]) -> Option<Self> {
         let project = |values: &Vec<CountedValue>| -> Vec<CountedValue> {
             let project = |counted: &CountedValue| {
@@ -93,7 +94,7 @@ impl HistogramBins {
             let Some(value) = self.projection.project(counted.value) else {
                 continue;
             };
-            // The cast to an integer saturates at zero, as needed for a value on the first edge.
+            // The cast saturates at zero, as needed for a value on the first edge.
             let bin = ((value - self.first) / self.width).floor() as usize;
             counts[bin.min(self.count - 1)] += counted.count;
         }
@@ -115,8 +116,9 @@ impl HistogramBins {
     }
 }
 
-/// Bin width according to D. Freedman and P. Diaconis, "On the histogram as a density estimator" (1981): twice the
-/// interquartile range divided by the cube root of the number of values. `None` if this width is zero.
+/// Bin width of D. Freedman and P. Diaconis, "On the histogram as a density estimator" (1981):
+/// twice the interquartile range, divided by the cube root of the number of values. `None` if the
+/// width is zero.
 fn freedman_diaconis(sorted: &[CountedValue]) -> Option<f64> {
     let range = counted_quantile(sorted, 0.75)? - counted_quantile(sorted, 0.25)?;
     let width = 2.0 * range / (total_count(sorted) as f64).cbrt();
@@ -146,8 +148,7 @@ fn value_at_rank(sorted: &[CountedValue], rank: u64) -> Option<f64> {
 }
 
 /// Rounds the width to 1, 2 or 5 times a power of ten, so that the edges of the bins are round
-/// values. Leaves the width on a logarithmic axis unchanged, because no width gives round edges
-/// there.
+/// values. Leaves the width on a logarithmic axis unchanged: no width gives round edges there.
 fn round_width(width: f64, projection: ScaleProjection) -> f64 {
     if projection != ScaleProjection::Linear {
         return width;

@@ -1,4 +1,4 @@
-//! Draws distributions side by side: Tukey box plots, with every value as a point on top.
+//! Draws distributions side by side as Tukey box plots, with every value as a point on top.
 //! `box_mark` draws a single box.
 
 use crate::banded::BandPlot;
@@ -35,13 +35,12 @@ pub struct BoxCategory {
 /// The values of one box.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BoxSeries {
-    /// Name of the series: equal names have equal colors in all categories.
+    /// Name of the series. Equal names have equal colors in all categories.
     pub name: String,
     /// Values, in any order.
     pub values: Vec<f64>,
-    /// Position of the line across the box; `None` for the median. A position other than the median
-    /// is an estimate that uses additional information, such as which values were measured
-    /// together.
+    /// Position of the line across the box; `None` for the median. Any other position is an
+    /// estimate that uses additional information, such as which values were measured together.
     pub center: Option<f64>,
 }
 

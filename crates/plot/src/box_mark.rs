@@ -89,8 +89,8 @@ impl BoxMark<'_> {
     fn draw_points(&self, svg: &mut SvgWriter, banded: &BandPlot, half_px: f64) {
         let radius = self.point_radius(half_px);
         let opacity = if self.sorted.len() > 200 { 0.45 } else { 0.65 };
-        // The tooltips of points do not name the category, because its name, repeated for every
-        // point, would make up most of the file.
+        // The tooltips of points omit the category: repeated for every point, its name would make
+        // up most of the file.
         let name = match self.name.trim() {
             "" => String::new(),
             name => format!("{name}: "),
@@ -111,7 +111,7 @@ impl BoxMark<'_> {
         });
     }
 
-    /// Point radius: smaller for many points or a thin box.
+    /// Radius of the points. They are smaller if there are many, or in a thin box.
     fn point_radius(&self, half_px: f64) -> f64 {
         let preferred = match self.sorted.len() {
             0..40 => 2.8,
@@ -158,7 +158,8 @@ pub(crate) struct TukeyStats {
     pub low_whisker: f64,
     pub low_quartile: f64,
     pub median: f64,
-    /// Position of the line across the box: the median, or the estimate that is compared instead.
+    /// Position of the line across the box: the median, or the estimate that is compared instead of
+    /// the median.
     pub center: f64,
     pub high_quartile: f64,
     /// Highest value within 1.5 interquartile ranges of the box.
@@ -184,7 +185,7 @@ impl TukeyStats {
             .copied()
             .find(|value| *value <= high_fence)
             .unwrap_or(last);
-        // A quartile may lie between two values. If the outer one of these is beyond the fence, the
+        // A quartile may lie between two values. If the outer value is beyond the fence, the
         // whisker would end inside the box, so it ends at the quartile instead.
         let (low_whisker, high_whisker) = (
             low_whisker.min(low_quartile),
@@ -208,8 +209,8 @@ impl TukeyStats {
         }
     }
 
-    /// Tooltip text for the line: `median 5`, preceded by the compared estimate if it differs from
-    /// the median.
+    /// Tooltip text for the line, such as `median 5`. If the compared estimate differs from the
+    /// median, the estimate comes first.
     pub fn describe_center(&self) -> String {
         let median = format!("median {}", format_figure(self.median));
         if self.center == self.median {
@@ -230,19 +231,19 @@ fn quantile(sorted: &[f64], p: f64) -> f64 {
     let below = position.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);
     let share = position - below as f64;
-    // A weighted sum, unlike adding a difference, cannot overflow.
+    // Unlike the sum of a value and a difference, a weighted sum cannot overflow.
     sorted[below] * (1.0 - share) + sorted[above] * share
 }
 
-// Spreads the points of a box sideways, so that equal and similar values are distinguishable. The
-// result is deterministic, because no random numbers are used.
+// Spreads the points of a box sideways, so that similar values are distinguishable. Uses no random
+// numbers, so the result is deterministic.
 
 /// Returns offsets in [-0.5, 0.5] for values in ascending order. Points spread wider where many
-/// values are close together, so that the outline of the cloud shows the distribution (a sina plot;
-/// N. Sidiropoulos et al., 2018).
+/// values are close together, so the outline of the cloud shows the distribution (a sina plot; N.
+/// Sidiropoulos et al., 2018).
 pub(crate) fn point_offsets(sorted: &[f64]) -> Vec<f64> {
     let densities = densities(sorted);
-    // Fewer points than this hardly touch and need not use the full width.
+    // Fewer points than this hardly touch, and need less than the full width.
     const MIN_CROWD: f64 = 6.0;
     let densest = densities.iter().copied().fold(MIN_CROWD, f64::max);
     let spread =
@@ -250,13 +251,13 @@ pub(crate) fn point_offsets(sorted: &[f64]) -> Vec<f64> {
     densities.iter().enumerate().map(spread).collect()
 }
 
-/// Returns, for each value, how many values (including itself) differ from it by at most a tenth of
-/// the range.
+/// Returns, for each value, how many values differ from it by at most a tenth of the range. The
+/// value itself counts.
 fn densities(sorted: &[f64]) -> Vec<f64> {
     let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else {
         return Vec::new();
     };
-    // Halve both ends before subtracting, because the range of finite numbers may overflow.
+    // Halve both ends before the subtraction, because the range of finite numbers may overflow.
     let distance = (last / 2.0 - first / 2.0) * 0.2;
     let (mut from, mut to) = (0, 0);
     let count = |value: &f64| {
@@ -271,8 +272,8 @@ fn densities(sorted: &[f64]) -> Vec<f64> {
     sorted.iter().map(count).collect()
 }
 
-/// The van der Corput sequence in base 2: consecutive elements fill the unit interval evenly, and
-/// two successive elements are far apart. So neighboring points hardly overlap.
+/// The van der Corput sequence in base 2. Consecutive elements fill the unit interval evenly, and
+/// two successive elements are far apart, so neighboring points hardly overlap.
 fn van_der_corput(mut index: usize) -> f64 {
     let (mut value, mut share) = (0.0, 0.5);
     while index > 0 {

@@ -1,11 +1,11 @@
-//! Lays out the labels of categories: line breaks, font size, and omission of labels that do not
-//! fit.
+//! Lays out the labels of categories. Chooses line breaks and font size, and omits labels that do
+//! not fit.
 
 use crate::color::{INK, MUTED};
 use crate::svg::{SvgWriter, TextAnchor, TextLine};
 use crate::text::{CAP_HEIGHT, WrappedLabel, reserved_width, truncate_end, wrap_text};
 
-/// Font size in pixels of labels with enough room.
+/// Font size of labels with enough room, in pixels.
 pub(crate) const LABEL_PX: f64 = 12.5;
 /// Minimum readable font size.
 const MIN_LABEL_PX: f64 = 8.5;
@@ -17,15 +17,15 @@ const LINE_SPACING: f64 = 1.25;
 pub(crate) struct CategoryLabels {
     blocks: Vec<WrappedLabel>,
     size_px: f64,
-    /// Only every `stride`th label is drawn.
+    /// Every `stride`th label is drawn.
     stride: usize,
     is_slanted: bool,
 }
 
 impl CategoryLabels {
     /// Lays out labels in a column left of bands of height `band_px`. Chooses the largest font size
-    /// at which all labels are complete in a column of at most `max_width`, and then the narrowest
-    /// column in which they are still complete.
+    /// at which all labels are complete in a column of at most `max_width`. Then chooses the
+    /// narrowest column for this font size.
     pub fn beside_bands(labels: &[&str], band_px: f64, max_width: f64) -> Self {
         let largest = (band_px / LINE_SPACING).clamp(MIN_LABEL_PX, LABEL_PX);
         let smaller = [11.0, 10.0, 9.0, MIN_LABEL_PX]
@@ -50,8 +50,7 @@ impl CategoryLabels {
         }
     }
 
-    /// Lays out labels centered below positions `slot_px` apart; `None` if one of them does not
-    /// fit.
+    /// Lays out labels centered below positions `slot_px` apart; `None` if a label does not fit.
     pub fn below_slots(labels: &[&str], slot_px: f64) -> Option<Self> {
         let width = slot_px - 10.0;
         let blocks: Vec<WrappedLabel> = labels
@@ -67,7 +66,7 @@ impl CategoryLabels {
         })
     }
 
-    /// How far in pixels slanted labels would extend to the left of the first slot.
+    /// Distance in pixels by which slanted labels would extend beyond the first slot to the left.
     pub fn slanted_reach(labels: &[&str], slot_px: f64, max_height: f64) -> f64 {
         let reach = |(index, label): (usize, &&str)| {
             let height = reserved_width(label, LABEL_PX) / std::f64::consts::SQRT_2;
@@ -77,8 +76,8 @@ impl CategoryLabels {
     }
 
     /// Lays out slanted labels below positions `slot_px` apart. Each label rises to the right,
-    /// towards its position, and is at most `max_height` high. `reach_px` is how far the first
-    /// label may extend to the left.
+    /// towards its position, and is at most `max_height` high. The first label may extend to the
+    /// left by `reach_px`.
     pub fn slanted_below(labels: &[&str], slot_px: f64, max_height: f64, reach_px: f64) -> Self {
         let stride = (LABEL_PX * 1.5 / slot_px).ceil().max(1.0) as usize;
         let max_length = (max_height - LABEL_PX) * std::f64::consts::SQRT_2;
@@ -159,7 +158,7 @@ impl CategoryLabels {
         for (row, line) in block.lines.iter().enumerate() {
             let middle = top + (row as f64 + 0.5) * self.size_px * LINE_SPACING;
             let baseline = middle + self.size_px * CAP_HEIGHT / 2.0;
-            // The first line of a multi-line label is the name, the others describe it.
+            // The first line of a label is the name. The other lines describe it.
             let colour = if line.source == 0 { INK } else { MUTED };
             let text = TextLine::at(&line.text, x, baseline, self.size_px);
             svg.write_text(&text.with_anchor(anchor).with_color(colour));
@@ -184,9 +183,9 @@ fn max_lines(band_px: f64, size_px: f64) -> usize {
         .clamp(1.0, 4.0) as usize
 }
 
-/// Lays out all labels completely in one column; `None` if `max_width` is too small. First tries to
-/// keep every label on one line, in a column of up to two thirds of `max_width`. If that fails,
-/// wraps labels into the narrowest column in which all are complete.
+/// Lays out all labels completely in one column; `None` if `max_width` is too small. If possible,
+/// every label is on one line, in a column of up to two thirds of `max_width`. Otherwise, labels
+/// are wrapped into the narrowest column in which all are complete.
 fn complete_column(
     labels: &[&str],
     band_px: f64,

@@ -1,5 +1,5 @@
 //! Defines the main type of this crate: a chart of any kind, with its output formats. Each kind of
-//! chart is drawn in a file of its own, and `page` draws the sheet around it.
+//! chart has a file of its own, and `page` draws the sheet around the chart.
 
 use crate::page::ImageSize;
 use crate::page::{self, SheetContent};
@@ -40,16 +40,16 @@ impl AnyChart {
         page::render_sheet(self.as_figure(), size, OutputMedium::File)
     }
 
-    /// Renders the chart as SVG with text as outlines: it looks the same in every program
+    /// Renders the chart as SVG with text as outlines. The chart looks the same in every program,
     /// regardless of fonts, but its text cannot be selected or searched.
     pub fn svg_outlined(&self, size: ImageSize) -> String {
         page::render_sheet(self.as_figure(), size, OutputMedium::Painter)
     }
 
-    /// Renders the chart as SVG for embedding in an HTML page, `width_px` wide with its natural
-    /// height. Its colors are CSS variables that the page must set;
-    /// [`page_colors`](crate::page_colors) lists them with their values for white paper. Its
-    /// element IDs start with `id`, which must be unique on the page.
+    /// Renders the chart as SVG for an HTML page, `width_px` wide and with its natural height. The
+    /// colors are CSS variables that the page must set; [`page_colors`](crate::page_colors) lists
+    /// them with values for white paper. The element IDs start with `id`, which must be unique on
+    /// the page.
     pub fn svg_on_page(&self, width_px: u32, id: &str) -> String {
         let medium = OutputMedium::Page(id.to_owned());
         page::render_in_full(self.as_figure(), width_px, medium, true)
@@ -71,7 +71,7 @@ impl AnyChart {
     }
 
     /// Renders the chart laid out for `size` and enlarged by `zoom`, for high-density screens and
-    /// print: the file has `zoom * size` pixels.
+    /// print. The file has `zoom * size` pixels.
     ///
     /// # Errors
     /// See [`AnyChart::png`].
@@ -80,8 +80,8 @@ impl AnyChart {
         crate::png::encode_png(&self.svg_outlined(size), size, zoom)
     }
 
-    /// A size with room for every label of this chart: 960 wide, or 1280 for many small charts,
-    /// with a height that depends on the number of categories or rows.
+    /// A size with room for every label of this chart. The width is 960, or 1280 for many small
+    /// charts. The height depends on the number of categories or rows.
     pub fn natural_size(&self) -> ImageSize {
         let figure = self.as_figure();
         page::natural_size(figure, figure.natural_width(), &OutputMedium::File)

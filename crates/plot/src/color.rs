@@ -1,9 +1,8 @@
-//! Defines the colors of charts, and the CSS variables with which a page can change them.
+//! Defines the colors of charts, and the CSS variables with which a page can change the colors.
 //!
 //! The series colors follow M. Okabe and K. Ito, "Color Universal Design" (2008), and remain
 //! distinguishable with all common kinds of color blindness. Two of their colors are omitted:
-//! yellow, because it is invisible on white, and black, because text uses it. The last color is a
-//! dark gray instead.
+//! yellow is invisible on white, and text uses black. A dark gray is added.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -60,7 +59,7 @@ pub(crate) fn tint_color(colour: &str) -> String {
     blend_with_white(colour, TINT)
 }
 
-/// Blends a color with white. The result is opaque, so that overlapping areas do not become darker.
+/// Blends a color with white. The result is opaque, so overlapping areas do not become darker.
 pub(crate) fn blend_with_white(colour: &str, share: f64) -> String {
     let blended_channel = |start: usize| {
         let value =
@@ -76,7 +75,7 @@ pub(crate) fn blend_with_white(colour: &str, share: f64) -> String {
 }
 
 /// CSS variables for the chart colors, with their values for white paper. A page sets these
-/// variables, and a dark page chooses other values.
+/// variables. A dark page chooses other values.
 static PAGE_VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let base_colors = [
         ("ink", INK),
@@ -130,7 +129,7 @@ mod tests {
 
     #[test]
     fn no_two_variables_share_a_colour() {
-        // Variables are looked up by color, so a duplicate could never be used.
+        // Variables are looked up by color, so a duplicate would never be used.
         let colours: HashSet<_> = page_colors().iter().map(|(_, light)| light).collect();
         assert_eq!(colours.len(), page_colors().len());
     }

@@ -1,6 +1,7 @@
-//! Draws flame graphs. Each function is a box below the box of its caller. The width of the box shows the cost of the
-//! function. Colors show the kind of code, or the change of the cost compared with another side. [`FlameRows`] places
-//! the boxes; `truncate_end` shortens names that do not fit their boxes.
+//! Draws flame graphs. Each function is a box below the box of its caller, and the width of the box
+//! shows the cost of the function. Colors show the kind of code, or the change of the cost compared
+//! with another profile. [`FlameRows`] places the boxes, and `fit_name` shortens names that do not
+//! fit their boxes.
 
 use crate::color::{INK, MUTED, NEUTRAL, PAPER};
 use crate::header::{ChartHeader, LegendKey, LegendSwatch};
@@ -13,17 +14,16 @@ use std::borrow::Cow;
 /// Height of a box, including the gap to the next one.
 const ROW_PX: f64 = 17.0;
 const TEXT_PX: f64 = 11.0;
-/// Series color for more cost: vermilion of Okabe and Ito. It is distinguishable from blue even with
-/// color blindness.
+/// Series color for more cost: vermilion of Okabe and Ito. It can be distinguished from blue even
+/// with color blindness.
 const MORE_COLOR: usize = 1;
 /// Series color for less cost: blue of Okabe and Ito.
 const LESS_COLOR: usize = 0;
-/// Opacity of boxes with the smallest changes, which must still be visible.
+/// Opacity of boxes with the smallest changes. These boxes must be visible.
 const MIN_OPACITY: f64 = 0.1;
-/// Opacity of boxes with the largest changes, whose text must still be readable.
+/// Opacity of boxes with the largest changes. Their text must be readable.
 const MAX_OPACITY: f64 = 0.75;
-/// First of the series colors for kinds of code: orange, light blue, gray. Changes do not use these
-/// colors.
+/// First series color for kinds of code: orange, light blue, gray. Changes do not use these colors.
 const FIRST_KIND_COLOR: usize = 4;
 /// Opacity of boxes that show kinds of code, which are less informative than changes.
 const KIND_TINT: f64 = 0.3;
@@ -51,7 +51,7 @@ pub struct FlameFrame {
     pub name: String,
     /// Total cost including callees, in the unit of [`FlameChart::full`].
     pub weight: f64,
-    /// Meaning of its color.
+    /// Meaning of the box color.
     pub part: FrameColoring,
     /// Tooltip.
     pub tooltip: String,
@@ -64,8 +64,8 @@ pub struct FlameFrame {
 pub enum FrameColoring {
     /// Index into [`FlameChart::kinds`].
     Kind(usize),
-    /// Change of cost relative to the other side: 1 if only this side has the function, -1 if the
-    /// function has vanished, 0 if it costs the same on both sides.
+    /// Change of cost relative to the other profile. 1 if only this profile has the function, -1 if
+    /// only the other one has it, 0 if the cost is equal.
     Change(f64),
 }
 
@@ -80,8 +80,7 @@ impl FlameChart {
         FlameRows::place_frames(&self.frames, self.full, width)
     }
 
-    /// Width used before the actual width is known, to report above the chart how many boxes are
-    /// too narrow.
+    /// Width assumed before the actual width is known, to report how many boxes are too narrow.
     fn assumed_width(&self) -> f64 {
         f64::from(crate::ImageSize::default().width_px)
     }
@@ -192,9 +191,9 @@ fn fill_style(part: FrameColoring) -> (Cow<'static, str>, f64) {
     }
 }
 
-/// Color of a box's outline. If only one side has the function, the outline has the color of the
-/// box, so that the box stands out even without color. Narrow boxes have no outline, because a
-/// narrow box would consist only of its outline.
+/// Color of a box's outline. If only one profile has the function, the outline has the color of the
+/// box, so the box stands out even without color. Narrow boxes have no outline, because nothing
+/// else would be visible.
 fn outline_color(part: FrameColoring, width: f64) -> Cow<'static, str> {
     match part {
         _ if width < 3.0 => "none".into(),
@@ -213,10 +212,9 @@ fn text_color(part: FrameColoring) -> &'static str {
 
 // Layout: callers above callees, side by side in the given order.
 
-/// Minimum width of a box: narrower ones are invisible, and thousands of them make a file that
-/// slows browsers down.
+/// Minimum width of a box. Narrower boxes are invisible, and thousands of them slow browsers down.
 const MIN_BOX_PX: f64 = 0.6;
-/// Maximum number of rows: a recursion of hundreds of calls would fill many screens.
+/// Maximum number of rows. A recursion of hundreds of calls would fill many screens.
 const MAX_ROWS: usize = 90;
 
 /// A placed box, relative to the upper left corner.
@@ -257,7 +255,7 @@ impl<'a> FlameRows<'a> {
     ) {
         for frame in frames {
             let width = frame.weight * px_per_weight;
-            // A frame whose weight is NaN cannot be drawn either.
+            // A frame with a weight of NaN cannot be drawn either.
             if width.is_nan() || width < MIN_BOX_PX {
                 self.too_narrow += usize::from(frame.weight > 0.0);
             } else if row >= MAX_ROWS {
@@ -294,18 +292,19 @@ impl<'a> FlameRows<'a> {
     }
 }
 
-// Labels: the end of a function name is the most specific part; enclosing scopes are dropped first.
+// Labels. The end of a function name is the most specific part, so enclosing scopes are dropped
+// first.
 
 /// Padding in pixels to the left and right of the text.
 pub(crate) const PADDING_PX: f64 = 3.0;
 /// A truncated name must have more characters than this to be informative.
 const MIN_CHARACTERS: usize = 3;
 
-/// Returns the name if it fits, otherwise the part after its scopes, truncated with an ellipsis if
-/// necessary; `None` if even the truncated part does not fit.
+/// Returns the name if it fits. Otherwise returns the part after the scopes, truncated with an
+/// ellipsis if necessary; `None` if even this does not fit.
 pub(crate) fn fit_name(name: &str, width_px: f64, size_px: f64) -> Option<String> {
     let text_px = width_px - 2.0 * PADDING_PX;
-    // Fast path: most boxes are too narrow for any text.
+    // Most boxes are too narrow for any text.
     if text_px < reserved_width("iii", size_px) {
         return None;
     }

@@ -1,5 +1,5 @@
-//! Draws a forest plot: every row shows one estimate with its interval, against a common reference
-//! line. A column at the right lists the numbers, so that the chart can also be read as a table.
+//! Draws a forest plot. Every row shows one estimate with its interval, against a common reference
+//! line. A column at the right lists the numbers, so the chart can also be read as a table.
 
 use crate::axes::{bottom_height, draw_bottom_axis};
 use crate::category_labels::{CategoryLabels, LABEL_PX, wanted_height};
@@ -23,12 +23,12 @@ pub struct ForestChart {
     /// Label of the estimates, with the unit and the better direction.
     pub x_label: String,
     /// Whether the estimates are changes in percent. If any estimate is beyond a halving or a
-    /// doubling, all changes are placed by their ratio, because on a linear axis the largest change
-    /// would squeeze all others.
+    /// doubling, all changes are placed by their ratio: on a linear axis, the largest change would
+    /// squeeze the others.
     pub percent: bool,
-    /// Position of the reference line, where there is no difference.
+    /// Position of the reference line, which means no difference.
     pub reference: f64,
-    /// Range of negligible differences; shaded.
+    /// Range of negligible differences, which is shaded.
     pub band: Option<(f64, f64)>,
     /// Rows, from top to bottom.
     pub rows: Vec<ForestRow>,
@@ -57,9 +57,9 @@ impl ForestChart {
     }
 
     /// Extent of the axis, from the lowest to the highest end of an interval. It reaches at most
-    /// four median half-widths beyond the outermost estimates, so that a single wide interval does
-    /// not squeeze the others. Such an interval is cut there and ends in an arrow. The extent
-    /// always includes the band and the reference line.
+    /// four median half-widths beyond the outermost estimates, so a single wide interval does not
+    /// squeeze the others. A longer interval is cut off and ends in an arrow. The extent always
+    /// includes the band and the reference line.
     pub(crate) fn extent(&self) -> Option<AxisExtent> {
         let scale = self.axis().scale;
         let estimates = AxisExtent::of_values(&scale, self.finite_rows().map(|row| row.estimate))?;
@@ -168,8 +168,7 @@ impl SheetContent for ForestChart {
     }
 }
 
-// Rows and their marks. The shape and the color of a mark both show its verdict, so that either of
-// the two suffices.
+// Rows and their marks. The verdict is shown twice, by the shape and by the color of the mark.
 
 /// An estimate with its interval.
 #[derive(Clone, Debug, PartialEq)]
@@ -222,8 +221,8 @@ impl<'a> ForestPlot<'a> {
             .iter()
             .map(|text| reserved_width(text, FIGURES_PX))
             .fold(0.0, f64::max);
-        // Omit the column of numbers if it would leave too little room for the plot. The tooltips
-        // also contain the numbers.
+        // The column of numbers is omitted if it would leave too little room for the plot. The
+        // tooltips also contain the numbers.
         let with_column = widest < (sheet.right - left) * 0.5;
         let column = if with_column { widest + LABEL_GAP } else { 0.0 };
         let plot = PixelRect::new(left, top, sheet.right - column, bottom);
@@ -286,8 +285,8 @@ impl<'a> ForestPlot<'a> {
             });
     }
 
-    /// Draws the column of numbers. If the rows are too low, draws the numbers of only every second
-    /// row, every third row, and so on.
+    /// Draws the column of numbers. If the rows are too low, draws the numbers of every second row,
+    /// every third row, and so on.
     fn draw_figures(&self, svg: &mut SvgWriter) {
         let fitting_px = FIGURES_PX.min(self.row_px * 0.9);
         let stride = if fitting_px < 7.0 {
@@ -343,7 +342,7 @@ pub(crate) fn draw_band(
         ));
 }
 
-/// Draws the reference line, at which there is no difference.
+/// Draws the reference line.
 pub(crate) fn draw_reference(
     svg: &mut SvgWriter,
     chart: &ForestChart,
@@ -358,7 +357,7 @@ pub(crate) fn draw_reference(
         .end_empty();
 }
 
-/// Draws the mark of a row with its interval, centered in a row of the given height.
+/// Draws the mark and interval of a row, centered in a row of the given height.
 pub(crate) fn draw_row(
     svg: &mut SvgWriter,
     row: &ForestRow,
@@ -393,7 +392,7 @@ pub(crate) fn mark_radius(row_px: f64) -> f64 {
     (row_px * 0.3).clamp(1.6, LABEL_PX * 0.44)
 }
 
-/// Draws a cap at the end of the interval, or an arrow if it continues beyond the plot.
+/// Draws a cap at the end of the interval, or an arrow if the interval continues beyond the plot.
 pub(crate) fn draw_end(
     svg: &mut SvgWriter,
     is_inside: bool,

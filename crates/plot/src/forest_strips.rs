@@ -1,10 +1,8 @@
-//! Draws a forest plot in pieces: one small drawing per row, all on a common axis. The drawings are
-//! to be embedded in the rows of a table. The other columns of the table hold the names and
-//! numbers.
+//! Draws a forest plot in pieces, to be embedded in the rows of a table. Each row has one small
+//! drawing, and all drawings share an axis. Other columns of the table hold the names and numbers.
 //!
-//! Standalone pages get self-contained drawings ([`ForestChart::render_strips`]); if a style sheet
-//! is available, the parts common to all rows are written once
-//! ([`ForestChart::render_shared_strips`]).
+//! [`ForestChart::render_strips`] returns self-contained drawings for standalone pages. With a
+//! style sheet, [`ForestChart::render_shared_strips`] writes the common parts of all rows once.
 
 use crate::axes::small_ticks;
 use crate::color::MUTED;
@@ -19,12 +17,12 @@ const MARGIN: f64 = 8.0;
 const STRIP_PX: f64 = 22.0;
 const AXIS_PX: f64 = 14.0;
 const TICK_PX: f64 = 10.5;
-/// Suffix that turns the table's ID into the ID of the background, which all rows share.
+/// Suffix of the background's ID, after the table's ID. All rows share the background.
 const BACKGROUND: &str = "ground";
 
-/// The pieces of a forest plot, each an SVG to embed in a page; see
-/// [`svg_on_page`](crate::AnyChart::svg_on_page) for how pieces are colored. They have no
-/// accessible text: the table row must describe them.
+/// The pieces of a forest plot, each an SVG to embed in a page. Colors work as in
+/// [`svg_on_page`](crate::AnyChart::svg_on_page). The pieces have no accessible text: the table row
+/// must describe them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForestStrips {
     /// Tick labels of the axis.
@@ -34,7 +32,7 @@ pub struct ForestStrips {
 }
 
 impl ForestChart {
-    /// Renders the plot in pieces, each `width_px` wide; `None` if there is nothing to show. The
+    /// Renders the plot in pieces of width `width_px`; `None` if there is nothing to show. The
     /// table provides title, labels and numbers. The pieces contain no IDs.
     pub fn render_strips(&self, width_px: u32) -> Option<ForestStrips> {
         let width = f64::from(width_px);
@@ -49,8 +47,8 @@ impl ForestChart {
         })
     }
 
-    /// Same as [`render_strips`](ForestChart::render_strips), with about a third of the output: the
-    /// axis defines the parts common to all rows, with an ID that starts with `table`, and the page
+    /// Same as [`render_strips`](ForestChart::render_strips), with about a third of the output. The
+    /// axis defines the common parts of all rows, with an ID that starts with `table`. The page
     /// styles lines and marks by the classes `better`, `worse`, `same`, `unclear`, `interval` and
     /// `estimate`.
     pub fn render_shared_strips(&self, width_px: u32, table: &str) -> Option<ForestStrips> {
@@ -133,7 +131,7 @@ fn render_piece(
 
 fn draw_ticks(svg: &mut SvgWriter, x: &AxisMapping, width: f64) {
     for tick in small_ticks(x, TICK_PX) {
-        // Shift the labels at both ends of the axis inward, so that they are not cut off.
+        // Shift the labels at both ends of the axis inward, so they are not cut off.
         let x_px = x.pixel_at(tick.value);
         let anchor = match x_px {
             x_px if x_px < MARGIN * 2.0 => TextAnchor::Start,

@@ -1,6 +1,5 @@
-//! Draws small multiples (E. Tufte, "Envisioning Information", 1990): the same kind of small chart,
-//! called a panel, for each of many cases. All panels share an axis if the data of every panel have
-//! enough room on it.
+//! Draws small multiples (E. Tufte, "Envisioning Information", 1990): many small charts of the same
+//! kind, called panels. All panels share an axis if the data of every panel have enough room on it.
 
 use crate::axes::{PointPlane, draw_bottom_label};
 use crate::color::{INK, MUTED};
@@ -21,9 +20,9 @@ const TITLE_LINE: f64 = 15.0;
 const LABEL_PX: f64 = 13.0;
 /// Height of the labels above and below all panels.
 const LABEL_STRIP: f64 = 26.0;
-/// Maximum length of a shared axis, relative to the longest axis that a panel needs by itself. A
-/// longer axis is needed if the values of the panels lie far apart, and it would squeeze the data
-/// of every panel too much to show details.
+/// Maximum length of a shared axis, relative to the longest axis that a single panel needs. If the
+/// values of the panels lie far apart, a shared axis would be longer and squeeze the data of every
+/// panel too much.
 const MAX_SHARED_FACTOR: f64 = 4.0;
 
 /// Small charts of the same kind, each with a title. Their axes show the same quantities.
@@ -50,8 +49,8 @@ pub struct GridPanel {
     pub marks: GridMarks,
 }
 
-/// Data of a small chart. A series has the same index in every panel; in a panel without values of
-/// this series, the series is empty.
+/// Data of a small chart. A series has the same index in every panel. It is empty in a panel that
+/// has no values of the series.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GridMarks {
     /// Points in the plane.
@@ -63,10 +62,9 @@ pub enum GridMarks {
 }
 
 /// Extents of the bottom axis and the left axis of a panel. The second is `None` for panels of
-/// values, which have no left axis to share.
+/// values: they have no left axis to share.
 type PanelExtents = (AxisExtent, Option<AxisExtent>);
 
-/// A view of a panel's data.
 enum PanelData<'a> {
     Points(PointData<'a>),
     Values(ValueData<'a>),
@@ -139,8 +137,7 @@ impl PanelData<'_> {
     }
 }
 
-/// Lays out the axes of a panel. They have no labels, because each axis is labeled once for all
-/// panels.
+/// Lays out the axes of a panel. The axes have no labels here, because all panels share the labels.
 fn bare_plane(axes: [&ChartAxis; 2], area: PixelRect, (x, y): PanelExtents) -> Option<PointPlane> {
     let bare = axes.map(|axis| ChartAxis {
         label: String::new(),
@@ -245,7 +242,7 @@ fn draw_title(svg: &mut SvgWriter, title: &str, area: PixelRect) -> PixelRect {
             &TextLine::at(&line.text, area.left, y - TITLE_LINE * 0.27, TITLE_PX).with_color(INK),
         );
     }
-    // If there is enough room, reserve two lines for every title, so that the plots of a row are
+    // If there is enough room, reserve two lines for every title. Then the plots of a row are
     // aligned at the top.
     let lines = if area.height() > 130.0 {
         2
@@ -341,7 +338,8 @@ impl SheetContent for GridChart {
     }
 }
 
-// Layout of a grid: one to four columns depending on the number of panels, fewer on a narrow sheet.
+// Layout of a grid: one to four columns, depending on the number of panels and the width of the
+// sheet.
 
 /// Minimum width of a readable panel.
 const MIN_WIDTH_PX: f64 = 150.0;
@@ -360,7 +358,7 @@ pub(crate) struct GridLayout {
 }
 
 impl GridLayout {
-    /// Lays out as many of `panels` in `sheet` as are readable.
+    /// Lays out as many of the panels as fit on `sheet` at a readable size.
     pub fn for_panels(panels: usize, sheet: PixelRect) -> Self {
         let columns = column_count(panels, sheet.width());
         let fitting = (sheet.height() / MIN_HEIGHT_PX).max(1.0) as usize;
@@ -376,7 +374,7 @@ impl GridLayout {
         self.columns * self.rows
     }
 
-    /// Area of the panel at this index, in reading order.
+    /// Area of the panel with this index, in reading order.
     pub fn panel_rect(&self, index: usize) -> PixelRect {
         let (row, column) = (index / self.columns, index % self.columns);
         let column_pitch = (self.sheet.width() + GAP_PX) / self.columns as f64;
@@ -398,7 +396,7 @@ impl GridLayout {
     }
 }
 
-/// Number of columns, which grows with the number of panels; all panels have the same size.
+/// Number of columns, which grows with the number of panels. All panels have the same size.
 fn column_count(panels: usize, width: f64) -> usize {
     let wanted = match panels {
         0 | 1 => 1,

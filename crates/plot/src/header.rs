@@ -1,5 +1,5 @@
 //! Lays out and draws the top of the sheet: title, subtitle, note and legend. Also assigns each
-//! series its position within a category, which is the same in all categories of a chart.
+//! series a position within a category, which is the same in all categories of a chart.
 
 use crate::AxisScale;
 use crate::color::{INK, MUTED, PAPER, tint_color};
@@ -19,7 +19,7 @@ const GAP: f64 = 14.0;
 pub(crate) struct ChartHeader<'a> {
     pub title: &'a str,
     pub subtitle: Option<&'a str>,
-    /// Note about omitted data, as a line below the subtitle.
+    /// Note about omitted data, below the subtitle.
     pub note: Option<String>,
     pub legend: Vec<LegendKey>,
 }
@@ -79,7 +79,7 @@ impl PlacedHeader {
     }
 }
 
-/// Returns a note such as "2 values not shown" with the reason; `None` if no values were omitted.
+/// Returns a note such as "2 values not shown", with the reason. `None` if no values were omitted.
 pub(crate) fn omitted_note(count: usize, scales: &[&AxisScale]) -> Option<String> {
     let logarithmic = scales
         .iter()
@@ -333,11 +333,11 @@ fn draw_marker(svg: &mut SvgWriter, style: SeriesStyle, x: f64, y: f64, radius: 
 }
 
 // Positions of series within categories. A series has the same position, color and marker in all
-// categories, even in a category without some of the other series.
+// categories, even where other series are missing.
 
 /// The positions of all series, in order of first appearance.
 pub(crate) struct SeriesLineup<'a> {
-    /// Name, and number of preceding series of the same name in the same category.
+    /// Name, and number of preceding series with the same name in the same category.
     series: Vec<(&'a str, usize)>,
 }
 

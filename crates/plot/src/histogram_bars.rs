@@ -1,5 +1,5 @@
-//! Draws the bars of histograms: one series or two overlaid ones in a plot, or one row per series.
-//! All series have the same bins and scale, so that they can be compared.
+//! Draws the bars of histograms. A single series, or two overlaid series, are drawn in one plot;
+//! more series get one row each. All series have the same bins and scale, so they can be compared.
 
 use crate::axes::{
     PointPlane, bottom_height, draw_base_line, draw_bottom_axis, draw_left_label, top_strip_height,
@@ -23,7 +23,7 @@ const FILLED_ROW_SHARE: f64 = 0.86;
 /// Number of values of a series in each bin.
 pub(crate) struct SeriesTally<'a> {
     pub name: &'a str,
-    /// Label of its row.
+    /// Label of the series' row.
     pub label: &'a str,
     pub style: SeriesStyle,
     pub counts: Vec<u64>,
@@ -55,7 +55,7 @@ impl SeriesTally<'_> {
 pub(crate) struct HistogramPlots<'a> {
     pub bins: &'a HistogramBins,
     pub tallies: &'a [SeriesTally<'a>],
-    /// Whether heights are percentages of a series; otherwise they are numbers of values.
+    /// Whether heights are percentages of a series instead of numbers of values.
     pub as_shares: bool,
     pub labels: LabelPlacement,
 }
@@ -90,7 +90,7 @@ impl HistogramPlots<'_> {
                 if is_overlaid { 0.45 } else { 0.75 },
             );
         }
-        // Overlapping areas need outlines; the bars of a single series do not.
+        // Overlapping areas need outlines. The bars of a single series do not.
         for tally in self.tallies.iter().filter(|_| is_overlaid) {
             self.draw_outline(svg, &plane.x, &plane.y, tally);
         }
@@ -134,7 +134,7 @@ impl HistogramPlots<'_> {
         }
     }
 
-    /// Label of the heights; empty if the surrounding sheet has one.
+    /// Label of the heights; empty if the sheet has one.
     fn height_label(&self, addition: String) -> String {
         match self.labels {
             LabelPlacement::Own => format!("{}{addition}", height_unit(self.as_shares)),

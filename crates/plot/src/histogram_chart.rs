@@ -1,5 +1,5 @@
 //! Draws the frequencies of values, or the values themselves if there are few. One or two series
-//! share a plot of bars. Three or more series have one row each over the same axis, because more
+//! share a plot of bars. Three or more series have one row each over a common axis, because more
 //! than two overlapping histograms are unreadable.
 
 use crate::ChartAxis;
@@ -10,7 +10,7 @@ use crate::svg::{PixelRect, SvgWriter};
 use crate::value_data::{HistogramSeries, ValueData};
 
 /// Histograms over a common axis. If no series has more than twenty values, the values are drawn
-/// individually, because bars of two or three values each would have an accidental shape.
+/// individually: bars of two or three values would have an accidental shape.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HistogramChart {
     /// Title, in large letters.

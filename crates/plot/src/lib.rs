@@ -1,11 +1,11 @@
-//! Draws statistical charts as SVG and PNG: box plots with every value shown, scatter and line
-//! charts with error bars, grouped bars, forest plots, histograms, flame graphs, runs in order of
-//! execution, a metric over revisions, and small multiples.
+//! Draws statistical charts as SVG and PNG: box plots, scatter and line charts, grouped bars,
+//! forest plots, histograms, flame graphs, runs in order of execution, a metric over revisions, and
+//! small multiples.
 //!
-//! A chart is plain data. [`AnyChart::svg`] and [`AnyChart::png`] draw it; no setup is needed. Text
+//! A chart is plain data. [`AnyChart::svg`] and [`AnyChart::png`] draw it without any setup. Text
 //! widths come from an embedded font, so the same data give the same bytes on every machine and
-//! text never overlaps. Colors follow the palette of Okabe and Ito, which is safe for color-blind
-//! readers. Everything that a color shows is also shown by a marker, dash or hatching.
+//! text does not overlap. Colors follow the palette of Okabe and Ito, which is safe for color-blind
+//! readers. A marker, dash or hatching repeats everything that a color shows.
 //! [`AnyChart::svg_on_page`] draws a chart for a page with a dark and a light theme. Start at
 //! [`AnyChart`].
 //!

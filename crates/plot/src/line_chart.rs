@@ -12,9 +12,9 @@ use crate::svg::{PixelRect, SvgWriter};
 
 /// Radius of the dots that show the observations of a point.
 const OBSERVED_PX: f64 = 2.4;
-/// Distance of these dots from their point.
+/// Distance of the dots from their point.
 const OBSERVED_ASIDE_PX: f64 = 11.0;
-/// Width over which these dots spread.
+/// Width over which the dots spread.
 const OBSERVED_SPREAD_PX: f64 = 8.0;
 
 /// Lines with markers and error bars. A point that cannot be shown leaves a gap in its line.
@@ -30,10 +30,10 @@ pub struct LineChart {
     pub y: ChartAxis,
     /// The lines.
     pub series: Vec<PointSeries>,
-    /// Observations from which the points of each series were estimated, such as single runs, in
-    /// the order of the series: drawn faintly to the side of the points. May be empty.
+    /// Observations from which the points of each series were estimated, such as single runs. They
+    /// are drawn faintly beside the points. In the order of `series`; may be empty.
     pub observations: Vec<Vec<ChartPoint>>,
-    /// Number of series that are curves, such as fitted ones. Curves come last in `series`. Their
+    /// Number of series that are curves, such as fitted curves. Curves come last in `series`. Their
     /// points were not measured and have no markers.
     pub curves: usize,
 }
@@ -60,7 +60,7 @@ impl LineChart {
         observations.filter(move |point| data.can_show_point(point))
     }
 
-    /// Draws the observations as dots to the right of their points, so that dots and points do not
+    /// Draws the observations as dots to the right of their points, where dots and points do not
     /// hide each other.
     fn draw_observations(
         &self,

@@ -7,7 +7,7 @@ use crate::svg::{OutputMedium, PixelRect, SvgWriter, TextAnchor, TextLine, forma
 
 /// Margin in a separate file.
 const MARGIN: f64 = 20.0;
-/// Margin on a page. It is small, because the page has margins of its own.
+/// Margin on a page. It is small, because the page has its own margins.
 const MARGIN_ON_PAGE: f64 = 4.0;
 
 /// Interface of a chart to the sheet.
@@ -15,7 +15,7 @@ pub(crate) trait SheetContent {
     /// Title, subtitle, notes and legend.
     fn header(&self) -> ChartHeader<'_>;
 
-    /// Describes the chart in one or two sentences, for users who cannot see it.
+    /// Describes the chart in one or two sentences, for users of screen readers.
     fn summary(&self) -> String;
 
     /// ARIA role of the chart: an image, or a group of individually accessible parts.
@@ -26,15 +26,15 @@ pub(crate) trait SheetContent {
     /// Whether there is nothing to show.
     fn is_empty(&self) -> bool;
 
-    /// Draws axes and marks into `area`; only called if there is something to show.
+    /// Draws axes and marks into `area`. Called only if there is something to show.
     fn draw(&self, svg: &mut SvgWriter, area: PixelRect);
 
-    /// Preferred width in pixels of the whole sheet in a separate file.
+    /// Preferred width of the whole sheet in a separate file, in pixels.
     fn natural_width(&self) -> u32 {
         ImageSize::default().width_px
     }
 
-    /// Preferred height in pixels of the chart below its header, on a sheet area of `width` pixels.
+    /// Preferred height of the chart below its header, in pixels, for an area of this width.
     fn natural_height(&self, width: f64) -> f64;
 }
 
@@ -86,7 +86,7 @@ fn draw_sheet(
         ("aria-label", accessible_text.trim_start_matches(". ")),
     ];
     // A chart on a page needs no background, because the page has one. It also omits the title and
-    // description that repeat its ARIA label, because a page can contain many charts.
+    // description, which repeat its ARIA label: a page can contain many charts.
     let is_separate_file = !matches!(medium, OutputMedium::Page(_));
     SvgWriter::write_document(medium, &attributes, |svg| {
         if is_separate_file {
@@ -104,8 +104,8 @@ fn draw_sheet(
     })
 }
 
-/// Draws the background of a chart in a separate file, and text for programs that ignore ARIA
-/// labels.
+/// Draws the background of a chart in a separate file. Also writes text for programs that ignore
+/// ARIA labels.
 fn draw_paper(svg: &mut SvgWriter, title: &str, summary: &str, (width, height): (f64, f64)) {
     svg.start_element("title").end_with_text(title);
     svg.start_element("desc").end_with_text(summary);
@@ -121,7 +121,7 @@ fn draw_no_data(svg: &mut SvgWriter, area: PixelRect) {
     svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
 }
 
-/// Size with the given width and the natural height of the chart.
+/// Size with this width and the natural height of the chart.
 pub(crate) fn natural_size(
     figure: &dyn SheetContent,
     width_px: u32,
@@ -166,7 +166,7 @@ pub(crate) fn format_count(number: usize, noun: &str, plural_ending: &str) -> St
     format!("{number} {noun}{ending}")
 }
 
-/// Joins names by commas, at most six of them.
+/// Joins at most six names by commas.
 pub(crate) fn join_names(names: &[&str]) -> String {
     const MAX_NAMES: usize = 6;
     let shown = names
@@ -191,7 +191,7 @@ pub struct ImageSize {
 }
 
 impl Default for ImageSize {
-    /// 960 by 640: a 3:2 image whose text is still readable at half that width.
+    /// 960 by 640: a 3:2 image whose text is readable even at half that width.
     fn default() -> Self {
         Self {
             width_px: 960,

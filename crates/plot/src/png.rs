@@ -1,5 +1,5 @@
-//! Rasterizes an SVG whose text is outlined, and encodes it as PNG. Knows nothing about charts, and
-//! reads no fonts or other files of the system.
+//! Rasterizes an SVG with outlined text, and encodes it as PNG. Reads no fonts or other files of
+//! the system.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub enum PlotError {
     Encode(String),
 }
 
-/// Maximum number of pixels: 200 million take 800 MB while rendering.
+/// Maximum number of pixels. 200 million pixels take 800 MB while rendering.
 pub(crate) const MAX_PIXELS: u64 = 200_000_000;
 
 impl fmt::Display for PlotError {
@@ -47,7 +47,7 @@ impl fmt::Display for PlotError {
 
 impl std::error::Error for PlotError {}
 
-/// Rasterizes `svg`, which is laid out for `size`, and enlarges it by the factor `zoom`.
+/// Rasterizes `svg`, which was laid out for `size`, and enlarges it by the factor `zoom`.
 pub(crate) fn encode_png(svg: &str, size: ImageSize, zoom: u32) -> Result<Vec<u8>, PlotError> {
     let width_px = u64::from(size.width_px) * u64::from(zoom);
     let height_px = u64::from(size.height_px) * u64::from(zoom);

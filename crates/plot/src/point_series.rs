@@ -1,5 +1,5 @@
-//! Provides what scatter and line charts share: points in the plane, selection of the points that
-//! the axes can show, and axes scaled to fit those points.
+//! Provides the common parts of scatter and line charts: points in the plane, the selection of
+//! points that the axes can show, and axes that fit these points.
 
 use crate::axes::PointPlane;
 use crate::color::{PAPER, RgbColor};
@@ -31,7 +31,7 @@ impl PointSeries {
 /// A point, optionally with an interval around its y.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ChartPoint {
-    /// Coordinate along the bottom axis; an index for a category axis.
+    /// Coordinate along the bottom axis. For a category axis, an index.
     pub x: f64,
     /// Coordinate along the left axis.
     pub y: f64,
@@ -78,7 +78,7 @@ impl<'a> PointData<'a> {
         Self { x, y, series }
     }
 
-    /// Header parts derived from the data: a note on omitted points, and the legend.
+    /// The header, with a note on omitted points and the legend.
     pub fn header(&self, swatch: impl Fn(SeriesStyle) -> LegendSwatch) -> ChartHeader<'a> {
         ChartHeader {
             note: omitted_note(self.count_omitted(), &[&self.x.scale, &self.y.scale]),
@@ -208,7 +208,7 @@ fn extent(axis: &ChartAxis, values: impl Iterator<Item = f64>, padding: f64) -> 
     }
 }
 
-/// Label of an axis, which includes the unit; `default_name` if the label is empty.
+/// Label of an axis, which includes the unit. `default_name` if the label is empty.
 fn axis_name<'a>(axis: &'a ChartAxis, default_name: &'a str) -> &'a str {
     match axis.label.trim() {
         "" => default_name,

@@ -1,5 +1,5 @@
-//! Draws values in the order in which they were measured, which shows drift. Next to them is a box
-//! for each series on the same axis, which makes series comparable.
+//! Draws values in the order in which they were measured, to show drift. Beside them, each series
+//! has a box on the same axis, to make series comparable.
 
 use crate::ChartAxis;
 use crate::axes::PointPlane;
@@ -13,7 +13,7 @@ use crate::scale::{AxisExtent, AxisMapping, can_show};
 use crate::style::SeriesStyle;
 use crate::svg::{PixelRect, SvgWriter};
 
-/// Height of the chart below its header: low enough that several charts fit on a screen.
+/// Height of the chart below its header. Several charts of this height fit on a screen.
 const NATURAL_HEIGHT_PX: f64 = 225.0;
 
 /// Values in order of execution, with a box per series.
@@ -27,14 +27,14 @@ pub struct RunsChart {
     pub x: ChartAxis,
     /// Value axis.
     pub y: ChartAxis,
-    /// Values of each series; x is the position in the order of execution.
+    /// Values of each series. x is the position in the order of execution.
     pub series: Vec<PointSeries>,
-    /// Positions on the bottom axis at which one part of the plan ends and the next starts; drawn
-    /// as thin lines.
+    /// Positions on the bottom axis at which one part of the plan ends and the next starts. They
+    /// are drawn as thin lines.
     pub breaks: Vec<f64>,
-    /// Position of the line of each series; `None` for the median of the series. A position other
-    /// than the median is an estimate that uses additional information, such as which values were
-    /// measured together. May be empty.
+    /// Position of the line of each series; `None` for the median of the series. Any other position
+    /// is an estimate that uses additional information, such as which values were measured
+    /// together. May be empty.
     pub centers: Vec<Option<f64>>,
 }
 
@@ -43,7 +43,7 @@ impl RunsChart {
         PointData::new(&self.x, &self.y, &self.series)
     }
 
-    /// Axes that fit all runs. The bottom axis starts near the first run, and not at zero.
+    /// Axes that fit all runs. The bottom axis starts near the first run instead of at zero.
     fn plane(&self, sheet: PixelRect) -> Option<PointPlane> {
         let data = self.data();
         let points = self.series.iter().flat_map(|series| &series.points);
@@ -64,7 +64,7 @@ impl RunsChart {
         Some(PointPlane::lay_out(sheet, (&self.x, x), (&self.y, y)).with_whole_x())
     }
 
-    /// Box statistics per series; `None` for a series without values that can be shown.
+    /// Box statistics per series; `None` for a series without values to show.
     fn box_stats(&self) -> Vec<Option<TukeyStats>> {
         let data = self.data();
         let center = |index: usize| {
@@ -101,7 +101,7 @@ impl RunsChart {
         }
     }
 
-    /// Draws a line across the plot at the median of each series, or at the compared estimate.
+    /// Draws a line across the plot for each series, at the median or at the compared estimate.
     fn draw_centers(&self, svg: &mut SvgWriter, plane: &PointPlane, tukeys: &[Option<TukeyStats>]) {
         for (index, tukey) in tukeys.iter().enumerate() {
             let (style, Some(tukey)) = (SeriesStyle::of_series(index), tukey) else {
@@ -119,7 +119,7 @@ impl RunsChart {
     }
 
     /// Draws the marks of all runs. The shape of a series is defined once and referenced for every
-    /// run, which keeps a page with thousands of these charts small.
+    /// run. This keeps a page with thousands of charts small.
     fn draw_runs(&self, svg: &mut SvgWriter, plane: &PointPlane) {
         let data = self.data();
         let radius = match data.count_shown() {
@@ -214,9 +214,9 @@ impl SheetContent for RunsChart {
     }
 }
 
-// Box marks to the right of values in order of execution: one per series, on the value axis.
+// Boxes to the right of the values in order of execution: one per series, on the value axis.
 
-/// Pixels per box including the gap to the next, if there is room.
+/// Pixels per box, including the gap to the next box, if there is room.
 const SLOT_PX: f64 = 30.0;
 /// Maximum fraction of the chart's width for all boxes.
 const MAX_WIDTH_SHARE: f64 = 0.35;
@@ -265,7 +265,7 @@ impl<'a> RunsBoxes<'a> {
     }
 }
 
-/// Draws a box around `middle`, extending by `half_px` pixels to both sides.
+/// Draws a box around `middle` that extends by `half_px` pixels to both sides.
 fn draw_box(
     svg: &mut SvgWriter,
     tukey: &TukeyStats,

@@ -1,13 +1,12 @@
-//! Maps values to distances: the extent that an axis shows, and the position of each value.
-//! Knows nothing about SVG. The ticks of an axis are in `ticks`, their labels in `numeral`. Start
-//! at [`AxisMapping`].
+//! Maps values to positions along an axis, and determines the extent that the axis shows. `ticks`
+//! chooses the ticks of an axis, and `numeral` formats their labels. Start at [`AxisMapping`].
 
 use crate::{AxisScale, ChartAxis};
 
 // The extent of an axis. Its ends are in projected space (logarithms on a logarithmic scale), so
-// that padding is even on the screen.
+// that padding looks even on the screen.
 
-/// Low and high end of an axis in projected space; low < high after [`AxisExtent::with_padding`].
+/// Low and high end of an axis in projected space. After [`AxisExtent::with_padding`], low < high.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct AxisExtent {
     pub low: f64,
@@ -65,8 +64,8 @@ impl AxisExtent {
         }
     }
 
-    /// Extends to zero if that takes at most a third of the axis. An axis that starts at zero shows
-    /// true proportions, but zero must not be so far away that the data are squeezed.
+    /// Extends to zero if this takes at most a third of the axis. An axis that starts at zero shows
+    /// true proportions, but a distant zero would squeeze the data.
     pub fn including_near_zero(self) -> Self {
         let (smaller, larger) = (
             self.low.abs().min(self.high.abs()),
@@ -79,13 +78,14 @@ impl AxisExtent {
         self
     }
 
-    /// Pads both ends by a fraction of the span, but never across zero, which would suggest values
-    /// of the other sign. Equal values get a default span.
+    /// Pads both ends by a fraction of the span. On linear and nines scales, the padding does not
+    /// cross zero, because that would suggest values of the other sign. Equal values get a default
+    /// span instead.
     pub fn with_padding(self, share: f64) -> Self {
         let largest = self.low.abs().max(self.high.abs());
         let span = self.high - self.low;
         let is_linear = self.projection == ScaleProjection::Linear;
-        // Spans near the resolution of a double would have indistinguishable ticks.
+        // Ticks in a span near the resolution of a double would be indistinguishable.
         if span <= largest * 1e-11 || span < f64::MIN_POSITIVE * 1e6 || (!is_linear && span < 1e-9)
         {
             return self.default_span();
@@ -103,7 +103,7 @@ impl AxisExtent {
         };
         padded.low = padded.low.max(self.low.min(min_power));
         padded.high = padded.high.min(self.high.max(max_power));
-        // On an axis of nines, there are no values below 0 % either.
+        // An axis of nines has no values below 0 % either.
         if (is_linear || self.projection == ScaleProjection::Nines) && self.low >= 0.0 {
             padded.low = padded.low.max(0.0);
         }
@@ -141,11 +141,11 @@ impl AxisExtent {
     }
 }
 
-// The projection of a scale maps values into a space in which equal distances are drawn equally,
-// and maps positions in that space back to values.
+// The projection of a scale maps values into a space in which equal distances have equal lengths on
+// the screen. It also maps positions in this space back to values.
 
-/// Maximum magnitude of a value on a linear axis, because padding a longer axis would overflow.
-/// Larger values are drawn at the edge.
+/// Maximum magnitude of a value on a linear axis. Padding a longer axis would overflow. Larger
+/// values are drawn at the edge.
 const LINEAR_LIMIT: f64 = 4e307;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,8 +175,8 @@ impl ScaleProjection {
             Self::Log2 => value.log2(),
             Self::Log10 => value.log10(),
             Self::Nines if value < 0.0 => f64::NAN,
-            // The position is the number of nines: 0 at 0 %, 1 at 90 %, 2 at 99 %. It is the
-            // negative decimal logarithm of the remaining fraction.
+            // The position is the number of nines: 0 at 0 %, 1 at 90 %, 2 at 99 %. This number is
+            // the negative decimal logarithm of the remaining fraction.
             Self::Nines => -(1.0 - value / 100.0).log10(),
             Self::Change => (value / 100.0).ln_1p(),
             Self::Linear => value,
@@ -204,7 +204,7 @@ pub(crate) fn can_show(scale: &AxisScale, value: f64) -> bool {
     }
 }
 
-// Maps values to pixels along an axis. No other code computes the pixel of a value on an axis.
+// The mapping of values to pixels along an axis. No other code computes such pixels.
 
 /// An axis laid out along a range of pixels.
 #[derive(Clone, Debug)]
@@ -217,7 +217,7 @@ pub(crate) struct AxisMapping {
 }
 
 impl AxisMapping {
-    /// Maps `extent` to the pixels `from_px..to_px`; `from_px` is the pixel of the low end and may
+    /// Maps `extent` to the pixels `from_px..to_px`. `from_px` is the pixel of the low end, and may
     /// be larger than `to_px`.
     pub fn new(axis: &ChartAxis, extent: AxisExtent, from_px: f64, to_px: f64) -> Self {
         Self {
@@ -237,8 +237,8 @@ impl AxisMapping {
         }
     }
 
-    /// Pixel of a value. Values outside the extent, and values that cannot be shown, are drawn at
-    /// the edge.
+    /// Pixel of a value. Values outside the extent, and values that the scale cannot show, are
+    /// drawn at the edge.
     pub fn pixel_at(&self, value: f64) -> f64 {
         let edge = if value == f64::INFINITY {
             self.extent.high

@@ -6,7 +6,7 @@ use crate::page::{SheetContent, format_count, join_names};
 use crate::point_series::{PointData, PointSeries};
 use crate::svg::{PixelRect, SvgWriter};
 
-/// Points in the plane. Does not draw intervals; see [`LineChart`](crate::LineChart).
+/// Points in the plane, without intervals. [`LineChart`](crate::LineChart) draws intervals.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScatterChart {
     /// Title, in large letters.

@@ -1,5 +1,5 @@
-//! Draws a panel with the values of a process in order. Spikes are drawn as hollow points, each
-//! level is drawn as a line, and the steady part is shaded.
+//! Draws a panel with the values of a process in order. Spikes are hollow points, each level is a
+//! line, and the steady part is shaded.
 
 use crate::ChartAxis;
 use crate::axes::PointPlane;
@@ -10,7 +10,7 @@ use crate::style::SeriesStyle;
 use crate::svg::{PixelRect, SvgWriter};
 use std::ops::Range;
 
-/// Maximum number of points that are drawn. More points would overlap in a small panel.
+/// Maximum number of points. More points would overlap in a small panel.
 const MAX_POINTS: usize = 1500;
 
 /// Values in order with the detected levels and spikes.
@@ -37,7 +37,7 @@ impl ValueSequence {
         shown.count()
     }
 
-    /// Extents of both axes for the values except spikes. Spikes beyond these extents are drawn at
+    /// Extents of both axes for all values except spikes. Spikes beyond the extents are drawn at
     /// the edge.
     pub(crate) fn axis_extents(
         &self,

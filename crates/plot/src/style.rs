@@ -1,7 +1,7 @@
 //! Determines the style of a series from its index: color, marker, dash and hatching.
 //!
-//! There are seven colors (`color.rs`) and seven markers. After every seven series, markers are
-//! shifted by one relative to the colors, so that 49 series have different combinations.
+//! There are seven colors (`color.rs`) and seven markers. After every seven series, the markers
+//! shift by one relative to the colors, so 49 series have different combinations.
 
 use crate::color::{
     FULL_LINE, NEUTRAL, PALE_LINE, PAPER, RgbColor, SERIES_COLORS, blend_with_white, tint_color,
@@ -25,7 +25,7 @@ impl SeriesStyle {
         }
     }
 
-    /// Overrides the color, if given.
+    /// Replaces the color by `custom_color`, if given.
     pub fn with_color(self, custom_color: Option<RgbColor>) -> Self {
         Self {
             custom_color,
@@ -56,7 +56,7 @@ impl SeriesStyle {
     }
 }
 
-// Shapes of points. All have about the same area at the same radius, so that none dominates.
+// Shapes of points. At the same radius, all have about the same area, so none dominates.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum MarkerShape {
@@ -84,15 +84,17 @@ impl MarkerShape {
     pub fn path(self, x: f64, y: f64, radius: f64) -> String {
         let corners: &[(f64, f64)] = match self {
             Self::Circle => return circle_path(x, y, radius),
-            // Half the side of a square with the circle's area is sqrt(pi) / 2 of the radius.
+            // Half the side of the square is sqrt(pi) / 2 times the radius of a circle with the
+            // same area.
             Self::Square => &[
                 (-0.886, -0.886),
                 (0.886, -0.886),
                 (0.886, 0.886),
                 (-0.886, 0.886),
             ],
-            // An equilateral triangle of area pi has side 2.694 and extends 1.555 from its center
-            // to a corner. It is moved by 0.1 towards its base.
+            // The circle of radius 1 has area pi. An equilateral triangle of this area has side
+            // 2.694 and extends 1.555 from its center to a corner. It is moved by 0.1 towards its
+            // base.
             Self::TriangleUp => &[(0.0, -1.455), (1.347, 0.878), (-1.347, 0.878)],
             Self::TriangleDown => &[(0.0, 1.455), (-1.347, -0.878), (1.347, -0.878)],
             Self::Diamond => &[(0.0, -1.3), (1.2, 0.0), (0.0, 1.3), (-1.2, 0.0)],
@@ -111,7 +113,7 @@ impl MarkerShape {
     }
 }
 
-/// Corners of a plus whose arms are 0.8 wide. The cross is this plus turned by 45 degrees.
+/// Corners of a plus with arms 0.8 wide. The cross is this plus, turned by 45 degrees.
 const PLUS: [(f64, f64); 12] = [
     (-0.4, -1.25),
     (0.4, -1.25),
@@ -148,8 +150,8 @@ fn circle_path(x: f64, y: f64, radius: f64) -> String {
     format!("M{left} {y}A{radius} {radius} 0 1 1 {right} {y}A{radius} {radius} 0 1 1 {left} {y}Z")
 }
 
-// Hatchings that distinguish areas without color. A hatching is an SVG pattern whose ID contains
-// the color, so that several charts on one page may define it redundantly.
+// Hatchings, which distinguish areas without color. A hatching is an SVG pattern. Its ID contains
+// the color, so several charts on one page may define it redundantly.
 
 /// `fill` value for a full area of this style.
 pub(crate) fn full_fill(style: SeriesStyle) -> String {
@@ -223,7 +225,7 @@ fn hatching_id(style: SeriesStyle, kind: &str) -> String {
     format!("hatch-{kind}-{}-{}", style.hatching(), &style.color()[1..])
 }
 
-/// The verdict on an estimate. The interval of the estimate determines the verdict.
+/// The verdict on an estimate, based on the interval of the estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VerdictMark {
     /// Better than the reference: a green triangle pointing up.
@@ -268,8 +270,8 @@ impl VerdictMark {
         }
     }
 
-    /// Draws the mark at (`x`, `y`). A mark with a tooltip is an estimate of the chart; a mark
-    /// without one is a swatch of the legend.
+    /// Draws the mark at (`x`, `y`). A mark with a tooltip is an estimate of the chart. A mark
+    /// without a tooltip is a swatch of the legend.
     pub(crate) fn draw(
         self,
         svg: &mut SvgWriter,
@@ -279,7 +281,7 @@ impl VerdictMark {
         tooltip: Option<&str>,
     ) {
         let is_hollow = self == Self::Unclear;
-        // Half of the width of a hollow mark's outline lies outside the mark.
+        // Half the width of a hollow mark's outline lies outside the mark.
         let radius = if is_hollow { radius - 0.6 } else { radius };
         let (fill, stroke) = if is_hollow {
             (PAPER, self.color())

@@ -1,5 +1,5 @@
 //! Writes SVG: the elements, attributes and text that the charts need. Numbers have at most two
-//! decimals, so that a chart gives the same text on every machine.
+//! decimals, so a chart gives the same text on every machine.
 
 use crate::color::{INK, to_variable};
 use crate::text::{FONT_FAMILIES, text_outline, text_width};
@@ -11,14 +11,14 @@ use std::fmt::Write as _;
 pub(crate) enum OutputMedium {
     /// A separate file. Text can be selected, searched and read aloud.
     File,
-    /// A rasterizer without fonts: text is outlined.
+    /// A rasterizer without fonts. Text is outlined.
     Painter,
-    /// Part of a page, which may override the colors with CSS variables. As a page may contain
-    /// several drawings, every ID starts with this prefix.
+    /// Part of a page, which may override the colors with CSS variables. Every ID starts with this
+    /// prefix, because a page may contain several drawings.
     Page(String),
 }
 
-/// Whether the start, the middle or the end of a text line is at its `x`.
+/// Whether `x` is at the start, the middle or the end of a text line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextAnchor {
     Start,
@@ -69,8 +69,7 @@ pub(crate) struct SvgWriter {
 }
 
 impl SvgWriter {
-    /// Writes a complete document: a root element with `attributes`; `content` writes what is
-    /// inside the root.
+    /// Writes a complete document: a root element with `attributes` and the `content`.
     pub fn write_document(
         medium: OutputMedium,
         attributes: &[(&str, &str)],
@@ -80,8 +79,7 @@ impl SvgWriter {
             out: String::new(),
             medium,
         };
-        // SVG in an HTML page needs no namespace, and the page sets the font families of its
-        // charts.
+        // SVG in an HTML page needs no namespace. The page sets the font families of its charts.
         let is_separate_file = !matches!(svg.medium, OutputMedium::Page(_));
         let mut root = svg.start_element("svg");
         if is_separate_file {
@@ -97,7 +95,7 @@ impl SvgWriter {
         svg.out
     }
 
-    /// Starts an element; it must be ended by one of the `end_` methods.
+    /// Starts an element. One of the `end_` methods must end it.
     pub fn start_element(&mut self, tag: &'static str) -> OpenElement<'_> {
         self.out.push('<');
         self.out.push_str(tag);
@@ -113,7 +111,7 @@ impl SvgWriter {
             .set_number("y2", to.1)
     }
 
-    /// Starts a group of elements that share its attributes.
+    /// Starts a group of elements.
     pub fn start_group(&mut self, class: &str) -> OpenElement<'_> {
         self.start_element("g").set_text("class", class)
     }
@@ -212,7 +210,6 @@ impl OpenElement<'_> {
         }
     }
 
-    /// Ends an element without content.
     pub fn end_empty(self) {
         self.svg.out.push_str("/>\n");
     }
@@ -240,8 +237,8 @@ impl OpenElement<'_> {
     }
 }
 
-/// Adapts an attribute value to a page: makes IDs unique among the page's drawings, and lets colors
-/// follow the page's theme.
+/// Adapts an attribute value to a page: makes IDs unique on the page, and lets colors follow the
+/// page's theme.
 fn adapt_to_page<'v>(id: &str, name: &str, value: &'v str) -> Cow<'v, str> {
     match name {
         "id" => format!("{id}-{value}").into(),
@@ -282,7 +279,7 @@ fn escape_xml(text: &str, out: &mut String) {
             '\n' => out.push_str("&#10;"),
             '\t' => out.push(' '),
             '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            // Bidirectional control characters could make the text look like different text.
+            // Bidirectional control characters could disguise the text.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
             other => out.push(other),
         }
@@ -298,7 +295,7 @@ pub(crate) struct PixelRect {
 }
 
 impl PixelRect {
-    /// Creates a rectangle with a nonempty interior, even on a sheet that is too small for its
+    /// Creates a rectangle with a nonempty interior, even if the sheet is too small for its
     /// contents.
     pub fn new(left: f64, top: f64, right: f64, bottom: f64) -> Self {
         Self {

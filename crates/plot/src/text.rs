@@ -1,13 +1,11 @@
-//! Measures text, breaks it into lines, and converts it to outlines. Knows nothing about charts.
-//! Start at [`text_width`].
+//! Measures text, breaks it into lines, and converts it to outlines. Start at [`text_width`].
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
-// The embedded font: widths and outlines of its glyphs. Kerning is deliberately ignored: it would
-// change the width of a line by only about 1 %, and without kerning the measured width and the
-// painted outline agree exactly.
+// The embedded font: widths and outlines of its glyphs. Kerning would change the width of a line by
+// only about 1 %. Without kerning, the measured width and the painted outline agree exactly.
 
 static FONT_FILE: &[u8] = include_bytes!("../assets/Inter-Regular-subset.otf");
 
@@ -19,15 +17,17 @@ static FONT_FACE: LazyLock<Face<'static>> = LazyLock::new(|| {
     Face::parse(FONT_FILE, 0).expect("the embedded font is well formed")
 });
 
-/// Font families named in SVG text. Text is laid out for Inter. The named fonts after Inter are not wider, so the text
-/// also fits with them. [`reserved_width`] takes care of viewers without any of these fonts.
+/// Font families named in SVG text. Text is laid out for Inter. The other named fonts are not
+/// wider, so the text also fits with them. [`reserved_width`] handles viewers without any of these
+/// fonts.
 pub(crate) const FONT_FAMILIES: &str =
     "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', sans-serif";
 
-/// Height of a capital letter as a fraction of the font size (from the font's OS/2 table: 2048 / 2816).
+/// Height of a capital letter as a fraction of the font size, from the font's OS/2 table: 2048 /
+/// 2816.
 pub(crate) const CAP_HEIGHT: f64 = 0.727;
 
-/// Width in pixels of a line of text at a font size in pixels, in the font used for layout.
+/// Width in pixels of a line of text, in the font used for layout.
 ///
 /// ```
 /// assert!(speedwell_plot::text_width("wide label", 12.0) > speedwell_plot::text_width("label", 12.0));
@@ -37,16 +37,16 @@ pub fn text_width(text: &str, size_px: f64) -> f64 {
     f64::from(units) * size_px / f64::from(FONT_FACE.units_per_em())
 }
 
-/// Width in pixels to reserve for a line of text. A viewer without any of [`FONT_FAMILIES`] uses a
-/// font of its own. The widest common font is DejaVu Sans, which is wider than Inter by 6 to 8
-/// percent for most labels.
+/// Width in pixels to reserve for a line of text. A viewer without any of [`FONT_FAMILIES`] uses
+/// another font. The widest common font, DejaVu Sans, is wider than Inter by 6 to 8 percent for
+/// most labels.
 pub(crate) fn reserved_width(text: &str, size_px: f64) -> f64 {
     const MAX_FACE_RATIO: f64 = 1.08;
     text_width(text, size_px) * MAX_FACE_RATIO
 }
 
-/// Cached widths of Latin characters: they make up nearly all labels, and searching the font's
-/// tables for every character took most of the time of a chart with many labels.
+/// Cached widths of Latin characters, which make up nearly all labels. Searching the font's tables
+/// for every character took most of the time of a chart with many labels.
 static LATIN_WIDTHS: LazyLock<Vec<u32>> =
     LazyLock::new(|| ('\0'..='\u{24f}').map(advance_in_font).collect());
 
@@ -56,8 +56,8 @@ fn character_width(character: char) -> u32 {
     cached.unwrap_or_else(|| advance_in_font(character))
 }
 
-/// Looks up a width in the font. A missing character counts as a full square, as used in Chinese,
-/// Japanese and Korean fonts.
+/// Looks up a width in the font. A missing character counts as a full square, which is the width of
+/// Chinese, Japanese and Korean characters.
 fn advance_in_font(character: char) -> u32 {
     match FONT_FACE.glyph_index(character) {
         Some(glyph) => u32::from(FONT_FACE.glyph_hor_advance(glyph).unwrap_or(0)),
@@ -65,7 +65,7 @@ fn advance_in_font(character: char) -> u32 {
     }
 }
 
-/// Outlines of a line of text as SVG path data, with the origin of the first character at (`x`,
+/// Outlines of a line of text as SVG path data. The first character has its origin at (`x`,
 /// `baseline`).
 pub(crate) fn text_outline(text: &str, size_px: f64, x: f64, baseline: f64) -> String {
     let scale = size_px / f64::from(FONT_FACE.units_per_em());
@@ -77,7 +77,7 @@ pub(crate) fn text_outline(text: &str, size_px: f64, x: f64, baseline: f64) -> S
     };
     for character in text.chars() {
         let glyph = FONT_FACE.glyph_index(character).unwrap_or(GlyphId(0));
-        // A glyph without contours (a space) returns `None`, which is not an error.
+        // A glyph without contours (a space) returns `None`. This is not an error.
         let _ = FONT_FACE.outline_glyph(glyph, &mut pen);
         pen.x += f64::from(character_width(character)) * scale;
     }
@@ -123,16 +123,16 @@ impl OutlineBuilder for OutlinePen {
 }
 
 // Wraps a label into lines of a given width, and truncates excess text with an ellipsis. Lines
-// break at spaces if possible. A word that is wider than a line breaks after its separators
-// (`/ - _ , = :`), which file and parameter names contain. If a part of a word is still too wide,
-// it breaks between any two letters.
+// break at spaces if possible. A word that is wider than a line breaks after its separators (`/ - _
+// , = :`), which are common in file and parameter names. A part that is too wide breaks between any
+// two letters.
 
 /// A line of a wrapped label.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WrappedLine {
     pub text: String,
-    /// Index of the original label's line from which this line comes. A label with line breaks has several lines from
-    /// the start.
+    /// Index of the line of the original label that this line comes from. The original label may
+    /// have line breaks of its own.
     pub source: usize,
 }
 
@@ -141,12 +141,12 @@ pub(crate) struct WrappedLine {
 pub(crate) struct WrappedLabel {
     /// Lines from top to bottom; at least one.
     pub lines: Vec<WrappedLine>,
-    /// Whether nothing was truncated and no word was broken between two characters.
+    /// Whether nothing was truncated and no word was broken between two letters.
     pub is_complete: bool,
 }
 
 impl WrappedLabel {
-    /// Whether every line of the original label is still a single line.
+    /// Whether no line of the original label was broken.
     pub fn is_unbroken(&self) -> bool {
         let sources = self.lines.windows(2);
         self.is_complete
@@ -212,7 +212,7 @@ pub(crate) fn truncate_end(text: &str, max_width: f64, size_px: f64) -> String {
     )
 }
 
-/// Returns the text, or replaces its middle with an ellipsis: names with a common prefix often
+/// Returns the text, or replaces its middle with an ellipsis. Names with a common prefix often
 /// differ in their last letters.
 fn truncate_middle(text: &str, max_width: f64, size_px: f64) -> String {
     if reserved_width(text, size_px) <= max_width {
@@ -278,8 +278,8 @@ impl LineFiller {
         self.end_line();
     }
 
-    /// Appends a piece to this line or a new one; returns false if the piece is wider than a whole line. A single
-    /// character is always appended, to guarantee termination.
+    /// Appends a piece to this line or a new one. Returns false if the piece is wider than a whole
+    /// line. A single character is always appended, to guarantee termination.
     fn append_piece(&mut self, piece: &str) -> bool {
         // A trailing space takes no room.
         let visible_px = reserved_width(piece.trim_end(), self.size_px);
@@ -306,7 +306,7 @@ impl LineFiller {
     }
 }
 
-/// Splits `text` after each run of separators; joining the pieces gives `text` again.
+/// Splits `text` after each run of separators. The pieces, joined, give `text` again.
 fn split_pieces(text: &str, is_separator: impl Fn(char) -> bool) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut start = 0;
@@ -331,8 +331,8 @@ mod tests {
 
     #[test]
     fn widths_are_those_of_the_font_tables() {
-        // From the hmtx table of the embedded file (fontTools): ten digits are 16940 at 2816 units
-        // per em.
+        // From the hmtx table of the embedded file (fontTools): ten digits are 16940 wide at 2816
+        // units per em.
         assert!((text_width("0123456789", 2816.0) - 16_940.0).abs() < 1e-6);
         assert_eq!(text_width("", 12.0), 0.0);
         assert!((text_width("語", 10.0) - 10.0).abs() < 1e-9);

@@ -1,7 +1,7 @@
-//! Chooses the ticks of an axis. On a linear axis, the step from tick to tick is 1, 2 or 5 times a
-//! power of ten. A logarithmic axis has ticks at powers of its base. If its base is ten and there
-//! is room, it also has ticks at 2 and 5 times these powers. If it spans very few powers, its ticks
-//! are chosen as on a linear axis.
+//! Chooses the ticks of an axis. On a linear axis, the step between ticks is 1, 2 or 5 times a
+//! power of ten. A logarithmic axis has ticks at powers of its base. With base ten, there are also
+//! ticks at 2 and 5 times these powers if there is room. An axis that spans very few powers has
+//! ticks like a linear axis.
 
 use crate::numeral::{even_labels, format_figure, log2_labels, log10_labels};
 use crate::scale::{AxisExtent, AxisMapping, ScaleProjection};
@@ -14,8 +14,8 @@ pub(crate) struct AxisTick {
     pub label: String,
 }
 
-/// Returns about `target_count` labeled ticks. If the labeled ticks are whole decades, unlabeled
-/// minor ticks between them may follow at the end of the list.
+/// Returns about `target_count` labeled ticks. If the labeled ticks are whole decades, the list may
+/// end with unlabeled minor ticks between them.
 pub(crate) fn extent_ticks(
     extent: AxisExtent,
     target_count: usize,
@@ -37,7 +37,7 @@ fn even_ticks(low: f64, high: f64, target_count: usize, whole_numbers: bool) -> 
     if whole_numbers {
         step = step.max(1.0);
     }
-    // The slight tolerance keeps the tick at an end that is a multiple of the step.
+    // The tolerance keeps a tick at an end of the axis that is a multiple of the step.
     let first = (low / step - 1e-9).ceil();
     let last = (high / step + 1e-9).floor();
     let count = (last - first).clamp(-1.0, 200.0) as i32 + 1;
@@ -49,7 +49,7 @@ fn even_ticks(low: f64, high: f64, target_count: usize, whole_numbers: bool) -> 
 
 /// Rounds up to 1, 2 or 5 times a power of ten.
 fn nice_step(rough: f64) -> f64 {
-    // Compute the power of ten as a product of two powers: near the end of the range of a double, a
+    // Compute the power of ten as a product of two powers. Near the end of the range of a double, a
     // single power may not be a normal number.
     let exponent = rough.log10().floor() as i32;
     let magnitude = 10.0_f64.powi(exponent / 2) * 10.0_f64.powi(exponent - exponent / 2);
@@ -160,7 +160,7 @@ fn change_ticks(extent: AxisExtent, target_count: usize) -> Vec<AxisTick> {
     label_ticks(&values, labels.collect())
 }
 
-/// Whole exponents within the extent, thinned to about `target_count`.
+/// Whole exponents within the extent, reduced to about `target_count`.
 fn whole_exponents(extent: AxisExtent, target_count: usize) -> Vec<i32> {
     let first = (extent.low - 1e-9).ceil() as i32;
     let last = (extent.high + 1e-9).floor() as i32;
@@ -185,11 +185,10 @@ fn scaled_mantissas(extent: AxisExtent, mantissas: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// Computes a power of ten; unlike the result of `powf`, this result is exact where a double can
-/// represent the power.
+/// Computes a power of ten. Unlike `powf`, this is exact if a double can represent the power.
 fn power_of_ten(exponent: i32) -> f64 {
     match exponent {
-        // For such exponents, the denominator that the next arm uses could overflow to infinity.
+        // For such exponents, the denominator in the next arm could overflow to infinity.
         ..-300 => 10.0_f64.powf(f64::from(exponent)),
         -300..0 => 1.0 / 10.0_f64.powi(-exponent),
         _ => 10.0_f64.powi(exponent),

@@ -1,5 +1,5 @@
-//! Draws the area below a trend: revisions or dates, a row of tags, and the axis label. Decides
-//! which labels are written, so that none overlap; knows nothing about points and changes.
+//! Draws the area below a trend: revisions or dates, a row of tags, and the axis label. Selects
+//! labels that do not overlap.
 
 use crate::axes::{TICK_PX, bottom_label_height, draw_base_line, draw_bottom_label};
 use crate::color::{AXIS, INK, MUTED};
@@ -19,10 +19,10 @@ const MAX_TAG_PX: f64 = 110.0;
 /// Meaning of the positions of a trend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TrendAxis {
-    /// Positions in a sequence of revisions; labeled with revisions.
+    /// Positions in a sequence of revisions, labeled with revisions.
     #[default]
     Revisions,
-    /// Milliseconds since the Unix epoch; labeled with dates in UTC.
+    /// Milliseconds since the Unix epoch, labeled with dates in UTC.
     Time,
 }
 
@@ -70,7 +70,7 @@ impl TrendFoot<'_> {
         draw_bottom_label(svg, plot, bottom, self.label);
     }
 
-    /// Draws a thin line at every tag, and the names that fit.
+    /// Draws a thin line at every tag, and the names of tags if they fit.
     fn draw_tags(&self, svg: &mut SvgWriter, ends: (f64, f64), plot: PixelRect, x: &AxisMapping) {
         if self.tags.is_empty() {
             return;
@@ -101,7 +101,7 @@ impl TrendFoot<'_> {
     }
 }
 
-/// A label that fits. `x_px` is the pixel of its position. `middle` is the center of its text,
+/// A label that fits. `x_px` is the pixel of its position. `middle` is the center of the text,
 /// which may be shifted to keep the text on the sheet.
 #[derive(Debug, PartialEq)]
 struct PlacedLabel {
@@ -111,7 +111,7 @@ struct PlacedLabel {
 }
 
 /// Selects as many labels as fit: the newest first, then the oldest, then labels halfway between
-/// labels that are already selected.
+/// selected labels.
 fn place_labels(labels: &[PositionLabel], x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
     let inside: Vec<&PositionLabel> = labels
         .iter()
@@ -141,8 +141,8 @@ fn place_labels(labels: &[PositionLabel], x: &AxisMapping, ends: (f64, f64)) -> 
     written
 }
 
-/// Order in which to select indices: the last, the first, and then repeatedly the middle between
-/// two neighbors that are already selected.
+/// Order in which to select indices: the last, the first, then repeatedly the middle between two
+/// selected neighbors.
 fn halving_order(count: usize) -> Vec<usize> {
     let Some(last) = count.checked_sub(1) else {
         return Vec::new();
@@ -160,15 +160,15 @@ fn halving_order(count: usize) -> Vec<usize> {
     order
 }
 
-// Labels with dates use the finest calendar step at which they do not overlap.
+// Labels with dates, at the finest calendar step at which they do not overlap.
 
 const MINUTE_MS: f64 = 60e3;
 const DAY_MS: f64 = 86.4e6;
-/// Range of the ECMAScript calendar (ECMA-262, section 21.4.1.1); dates beyond this range are
+/// Range of the ECMAScript calendar (ECMA-262, section 21.4.1.1). Dates beyond this range are
 /// meaningless.
 const MAX_DATE_MS: f64 = 8.64e15;
 
-/// A step from one date to the next. The finest kind of step comes first.
+/// A step from one date to the next. The variants are sorted from fine to coarse.
 #[derive(Clone, Copy)]
 enum DateStep {
     Minutes(f64),
@@ -203,7 +203,7 @@ fn date_labels(x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
     if low.abs() > MAX_DATE_MS || high.abs() > MAX_DATE_MS {
         return Vec::new();
     }
-    // A label is at least a few letters wide, so more than `max_labels` cannot fit.
+    // A label is at least a few letters wide, so more labels cannot fit.
     let max_labels = x.length_px() / 30.0;
     for step in DATE_STEPS {
         let labels = step.step_labels(low, high, max_labels);
@@ -277,8 +277,8 @@ impl CivilDate {
     }
 }
 
-/// Gregorian date (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms"). The computation lets
-/// years start in March, so that the leap day is the last day of a year.
+/// Gregorian date (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms"). In the computation,
+/// years start in March, so the leap day is the last day of a year.
 fn civil_date(at_ms: f64) -> CivilDate {
     let days = (at_ms / DAY_MS).floor() as i64 + 719_468;
     let era = days.div_euclid(146_097);
@@ -299,8 +299,8 @@ fn civil_date(at_ms: f64) -> CivilDate {
     }
 }
 
-/// Start of the month with this number, as counted by [`CivilDate::month_number`], in milliseconds
-/// since the Unix epoch.
+/// Start of the month with this number (see [`CivilDate::month_number`]), in milliseconds since the
+/// Unix epoch.
 fn start_of_month(number: i64) -> f64 {
     let month = number.rem_euclid(12) + 1;
     let year = number.div_euclid(12) - i64::from(month <= 2);

@@ -1,10 +1,10 @@
 //! Draws the trend chart, which shows a metric over the revisions of a program. The chart has
-//! points with intervals, the levels between changes, a labeled mark at every change, and thin
-//! lines at other events.
+//! points with intervals, levels between changes, a labeled mark at every change, and thin lines at
+//! other events.
 //!
-//! This module decides which range of values is shown. `trend_point` draws the points,
-//! `trend_marks` draws changes and notes, and `trend_axis` draws the area below the plot. Callers
-//! detect the changes.
+//! This module chooses the range of values to show. `trend_point` draws the points, `trend_marks`
+//! draws changes and notes, and `trend_axis` draws the area below the plot. Callers detect the
+//! changes.
 
 use crate::axes::{
     draw_left_axis, draw_left_label, left_gutter_width, left_ticks, top_strip_height,
@@ -26,13 +26,13 @@ use crate::trend_point::{
 use crate::{AxisScale, ChartAxis};
 
 /// Height of the plot on a wide sheet, and on a sheet narrower than `NARROW_PX`. If labels need the
-/// room, the plot shrinks to no less than `MIN_PLOT_PX`.
+/// room, the plot shrinks, but not below `MIN_PLOT_PX`.
 const PLOT_PX: f64 = 300.0;
 const NARROW_PLOT_PX: f64 = 220.0;
 const NARROW_PX: f64 = 600.0;
 const MIN_PLOT_PX: f64 = 110.0;
 const RIGHT_PX: f64 = 8.0;
-/// Minimum width of a level. A level with a single point would otherwise have no width.
+/// Minimum width of a level. Otherwise, a level with a single point would have no width.
 const MIN_LEVEL_PX: f64 = 8.0;
 
 /// A metric over the revisions of a branch, or over time.
@@ -50,7 +50,7 @@ pub struct TrendChart {
     pub y: ChartAxis,
     /// Unit of the values in tooltips; may be empty.
     pub unit: String,
-    /// Names of the machines that points refer to. Their markers differ.
+    /// Names of the machines that points refer to. Each machine has its own marker.
     pub machines: Vec<String>,
     /// Points, in any order.
     pub points: Vec<TrendPoint>,
@@ -60,8 +60,7 @@ pub struct TrendChart {
     pub changes: Vec<TrendChange>,
     /// Other events.
     pub notes: Vec<TrendNote>,
-    /// Points of the parent branch after the fork. They are drawn as a dotted line with the
-    /// branch's name.
+    /// Points of the parent branch after the fork, drawn as a dotted line with the branch's name.
     pub continuation: Option<PointSeries>,
     /// Amount of detail about single points.
     pub detail: TrendDetail,
@@ -70,17 +69,17 @@ pub struct TrendChart {
 /// A stretch of the trend without a change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrendLevel {
-    /// Position of its first point.
+    /// Position of the first point of the level.
     pub from: f64,
-    /// Position of its last point.
+    /// Position of the last point of the level.
     pub to: f64,
-    /// Index of the machine whose points form the level, if machines have separate levels.
+    /// Index of the level's machine, if machines have separate levels.
     pub machine: Option<usize>,
     /// Value of the metric at this level.
     pub value: f64,
-    /// Lower end of its interval.
+    /// Lower end of the interval around the value.
     pub low: Option<f64>,
-    /// Upper end of its interval.
+    /// Upper end of the interval around the value.
     pub high: Option<f64>,
 }
 
@@ -132,8 +131,8 @@ impl TrendChart {
         AxisExtent::of_values(&AxisScale::Linear, positions)
     }
 
-    /// Range of values shown. The range contains all levels and points but may cut off intervals,
-    /// since a very wide interval would flatten everything else.
+    /// Range of values shown. The range contains all levels and points. It may cut off intervals,
+    /// because a very wide interval would flatten everything else.
     pub(crate) fn y_extent(&self, inside: &[&TrendPoint]) -> Option<AxisExtent> {
         const MAX_INTERVAL_SHARE: f64 = 0.4;
         let scale = self.y.value_scale();
@@ -163,9 +162,9 @@ impl TrendChart {
     }
 
     /// Tells for each point whether it is a stray, which is drawn as an arrow at the edge. A stray
-    /// is an isolated point far outside the range of the central 90 % of all points: its distance
-    /// from that range exceeds the width of the range. Two adjacent points are not strays, nor is
-    /// the newest point: they may start a new level.
+    /// is an isolated point far outside the range of the central 90 % of all points. Its distance
+    /// from the range exceeds the width of the range. Two adjacent points, and the newest point,
+    /// are not strays: they may start a new level.
     pub(crate) fn find_strays(&self, shown: &[&TrendPoint]) -> Vec<bool> {
         const MIN_POINTS: usize = 20;
         let Some(extent) =
@@ -268,7 +267,7 @@ impl TrendChart {
         {
             keys.push(key("failed", LegendSwatch::Failure));
         }
-        // Machines come last, because the legend may not have room for all of them.
+        // Machines come last, because there may not be room for all of them in the legend.
         if self.machines.len() > 1 {
             let machines = self.machines.iter().enumerate();
             keys.extend(
@@ -313,7 +312,6 @@ fn style_of_continuation() -> SeriesStyle {
     style_of_machine(1)
 }
 
-/// Layout of everything drawn.
 struct TrendLayout<'a> {
     chart: &'a TrendChart,
     sheet: PixelRect,
@@ -447,8 +445,8 @@ impl<'a> TrendLayout<'a> {
             });
     }
 
-    /// Draws the level lines again, so that many points do not hide them. The second lines ignore
-    /// the pointer, so that tooltips of the points below still appear.
+    /// Draws the level lines again on top of the points, which could hide them. These lines ignore
+    /// the pointer, so the tooltips of the points still appear.
     fn draw_levels_above(&self, svg: &mut SvgWriter) {
         svg.start_group("levels-above")
             .set_text("stroke", INK)
@@ -464,8 +462,8 @@ impl<'a> TrendLayout<'a> {
             });
     }
 
-    /// For each drift of the metric and each machine, connects the middle of the level before the
-    /// drift with the middle of the level after it.
+    /// For each drift and each machine, connects the middle of the level before the drift with the
+    /// middle of the level after it.
     fn draw_slopes(&self, svg: &mut SvgWriter) {
         let middle = |level: &TrendLevel| {
             let (from, to) = self.level_ends(level);
@@ -577,7 +575,7 @@ impl SheetContent for TrendChart {
         )
     }
 
-    /// Returns `group` rather than `img`, so that each change in the chart is accessible by itself.
+    /// Returns `group` rather than `img`, so that each change is accessible by itself.
     fn role(&self) -> &'static str {
         "group"
     }
@@ -598,7 +596,7 @@ impl SheetContent for TrendChart {
         } else {
             PLOT_PX
         };
-        // The sheet is so high that there is a lane for every label.
+        // The sheet is high enough to have a lane for every label.
         let Some(layout) = TrendLayout::new(self, PixelRect::new(0.0, 0.0, width, 1e6)) else {
             return plot;
         };

@@ -5,7 +5,7 @@ use crate::point_series::ChartPoint;
 use crate::svg::OpenElement;
 use crate::trend_point::{PointBucket, PointField, TrendDetail, TrendPoint};
 
-/// Formats a number with all its digits, for programs to read. Empty if it is not finite.
+/// Formats a number with all its digits, for programs. Empty if the number is not finite.
 fn format_exact(value: f64) -> String {
     match value.abs() {
         0.0 | 1e-6..1e15 => value.to_string(),

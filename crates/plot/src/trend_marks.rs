@@ -1,6 +1,5 @@
-//! Draws the events of a trend. A change of the level is a labeled mark above the plot that is
-//! reachable by keyboard; a note is a thin line. Marks and labels are placed without overlaps. This
-//! module knows nothing about points.
+//! Draws the events of a trend. A change of the level is a labeled mark above the plot, which is
+//! reachable by keyboard. A note is a thin line. Marks and labels do not overlap.
 
 use crate::color::{AXIS, INK, MUTED, NEUTRAL, PAPER};
 use crate::header::draw_failure;
@@ -9,12 +8,12 @@ use crate::style::VerdictMark;
 use crate::svg::{PixelRect, SvgWriter, TextLine};
 use crate::text::{reserved_width, truncate_end};
 
-/// Font size and lane height of the labels of changes and of notes.
+/// Font size and lane height of the labels, for changes and for notes.
 const CHANGE_PX: f64 = 12.0;
 const CHANGE_LANE_PX: f64 = 18.0;
 const NOTE_PX: f64 = 11.0;
 const NOTE_LANE_PX: f64 = 15.0;
-/// Radius of a change mark, and the space that it may need to each side, including its ring.
+/// Radius of a change mark, and the space that the mark with its ring may need to each side.
 const MARK_RADIUS_PX: f64 = 5.0;
 const MARK_HALF_PX: f64 = 10.0;
 /// Gap in pixels between a mark and its label, and at both ends of labels.
@@ -23,23 +22,24 @@ const GAP_PX: f64 = 4.0;
 /// truncated.
 const MAX_NOTE_PX: f64 = 190.0;
 const MAX_NOTE_LANES: usize = 2;
-/// Maximum number of lanes for change labels in each form: complete, without the verdict, and also
-/// without the size. A shorter form is used if a longer one needs more lanes than its maximum.
+/// Maximum number of lanes for change labels in each form: complete, without the verdict, and
+/// without verdict and size. A form that needs more lanes is replaced by the next shorter form.
 const MAX_CHANGE_LANES: [usize; 3] = [3, 9, usize::MAX];
 
 /// Certainty of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TrendState {
-    /// The evidence is strong enough to measure again. Drawn as a hollow mark.
+    /// The evidence is strong enough to measure again. The mark is hollow.
     #[default]
     Suspected,
-    /// The evidence is as strong as it can be without another measurement. Drawn as a filled mark.
+    /// The evidence is as strong as possible without another measurement. The mark is filled.
     Found,
-    /// Confirmed by another measurement. Drawn as a filled mark with a ring.
+    /// Confirmed by another measurement. The mark is filled and has a ring.
     Confirmed,
-    /// Refuted by another measurement. Drawn as a hollow gray mark, crossed out.
+    /// Refuted by another measurement. The mark is hollow, gray and crossed out.
     Refuted,
-    /// Withdrawn, because later points do not support the change. Drawn like a refuted change.
+    /// Withdrawn, because later points do not support the change. The mark is the same as for a
+    /// refuted change.
     Withdrawn,
 }
 
@@ -71,8 +71,8 @@ pub struct TrendChange {
     pub after: f64,
     /// Certainty.
     pub state: TrendState,
-    /// Whether the metric drifts instead of stepping. The mark of a drift is always hollow and
-    /// dashed, and the line that connects the two levels is dashed.
+    /// Whether the metric drifts instead of stepping. The mark of a drift is hollow and dashed, and
+    /// a dashed line connects the two levels.
     pub is_drift: bool,
     /// Whether the change is good or bad.
     pub mark: VerdictMark,
@@ -96,8 +96,8 @@ impl TrendChange {
         }
     }
 
-    /// Returns the label. Form 0 is the complete label, form 1 lacks the verdict, and form 2 lacks
-    /// the verdict and the size.
+    /// Returns the label. Form 0 is complete, form 1 lacks the verdict, and form 2 lacks the
+    /// verdict and the size.
     fn change_label(&self, form: usize) -> String {
         let verdict = if form == 0 { self.mark.word() } else { "" };
         let size = if form < 2 { self.size.trim() } else { "" };
@@ -114,7 +114,7 @@ impl TrendChange {
         }
     }
 
-    /// Draws the mark at (`x`, `y`). Its shape, like the label, repeats what the color shows.
+    /// Draws the mark at (`x`, `y`). The shape, like the label, repeats what the color shows.
     pub(crate) fn draw_mark(&self, svg: &mut SvgWriter, x: f64, y: f64, radius: f64) {
         let colour = self.colour();
         let shape = self.mark.marker();
@@ -154,22 +154,22 @@ impl TrendChange {
 /// Subject of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrendNoteKind {
-    /// The name of a version, which is written below the axis.
+    /// The name of a version, written below the axis.
     Tag,
     /// A change of the machine that can affect the metric.
     Environment,
-    /// The measured work has changed: no level extends across the note.
+    /// The measured work has changed, so no level extends across the note.
     Work,
     /// A remark by a user.
     Remark,
-    /// A session whose case failed: a cross on the axis.
+    /// A session whose case failed. It is drawn as a cross on the axis.
     Failure,
 }
 
 /// A note at a position of the trend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrendNote {
-    /// Position. It lies between two points if the event happened between them.
+    /// Position, which lies between two points if the event happened between them.
     pub x: f64,
     /// Subject of the note.
     pub kind: TrendNoteKind,
@@ -192,8 +192,8 @@ impl TrendNote {
     }
 }
 
-/// A label with its placement: the position that it describes, its lane above the plot (lane 0 is
-/// next to the plot), and its left end.
+/// A label with its placement: the position that the label describes, its lane above the plot, and
+/// its left end. Lane 0 is next to the plot.
 #[derive(Clone, Debug)]
 struct PlacedText {
     x: f64,
@@ -203,8 +203,8 @@ struct PlacedText {
     is_cut: bool,
 }
 
-/// Places each text right of its position or, at the end of the sheet, left of it, in the lowest
-/// free lane.
+/// Places each text in the lowest free lane, to the right of its position or, at the end of the
+/// sheet, to the left.
 fn place_in_lanes(
     texts: Vec<(f64, String)>,
     size_px: f64,
@@ -247,7 +247,7 @@ fn count_lanes(placed: &[PlacedText]) -> usize {
     placed.iter().map(|text| text.lane + 1).max().unwrap_or(0)
 }
 
-/// Changes and notes with the placement of their labels, from left to right.
+/// Changes and notes, with the placement of their labels, from left to right.
 pub(crate) struct TrendMarks<'a> {
     changes: Vec<(&'a TrendChange, PlacedText)>,
     notes: Vec<(&'a TrendNote, Option<PlacedText>)>,
@@ -260,8 +260,8 @@ impl<'a> TrendMarks<'a> {
     /// Height of a lane.
     pub const LANE_PX: f64 = CHANGE_LANE_PX;
 
-    /// Places labels within `ends`, with changes in at most `max_lanes` lanes; a change whose label
-    /// has no lane is shown by its mark only.
+    /// Places labels within `ends`. Changes have at most `max_lanes` lanes. A change without a lane
+    /// for its label is shown by its mark only.
     pub fn lay_out(
         (changes, notes): (&'a [TrendChange], &'a [TrendNote]),
         x: &AxisMapping,
@@ -327,7 +327,7 @@ impl<'a> TrendMarks<'a> {
         self.lanes as f64 * CHANGE_LANE_PX + self.note_lanes as f64 * NOTE_LANE_PX + GAP_PX
     }
 
-    /// Draws what lies behind the data: the range of each change, and the lines of the notes.
+    /// Draws what lies behind the data: the range of each change, and the lines of notes.
     pub fn draw_behind(&self, svg: &mut SvgWriter, plot: PixelRect, x: &AxisMapping) {
         svg.start_group("borders").end_with(|svg| {
             for (change, _) in &self.changes {
@@ -425,7 +425,7 @@ impl<'a> TrendMarks<'a> {
     }
 }
 
-/// Draws mark and label of a change, reachable by keyboard and readable by screen readers.
+/// Draws the mark and label of a change, reachable by keyboard and readable by screen readers.
 fn draw_change(
     svg: &mut SvgWriter,
     change: &TrendChange,

@@ -1,6 +1,6 @@
-//! Draws the points of a trend: for each, a marker that shows its machine, and a bar that shows its
-//! interval. If there are too many points to be distinguished, they are combined into buckets.
-//! `trend_detail` adds tooltips and attributes.
+//! Draws the points of a trend. Each point has a marker that shows the machine, and a bar that
+//! shows the interval. If there are too many points to be distinguished, they are combined into
+//! buckets. `trend_detail` adds tooltips and attributes.
 
 use crate::ChartAxis;
 use crate::color::PAPER;
@@ -10,7 +10,7 @@ use crate::style::SeriesStyle;
 use crate::svg::{OpenElement, PixelRect, SvgWriter};
 use std::borrow::Cow;
 
-/// Above this number of points, buckets are drawn.
+/// Maximum number of points that are drawn individually instead of in buckets.
 pub(crate) const MAX_SINGLE_POINTS: usize = 1000;
 /// Approximate number of buckets.
 const BUCKET_COUNT: usize = 400;
@@ -22,7 +22,7 @@ pub struct TrendPoint {
     pub at: ChartPoint,
     /// Index into the machines of the chart.
     pub machine: usize,
-    /// Why the point belongs to no level, such as uncommitted changes; such a point is drawn
+    /// Why the point belongs to no level, such as uncommitted changes. Such a point is drawn
     /// hollow. Empty for regular points.
     pub aside: String,
     /// Revision, abbreviated.
@@ -52,14 +52,14 @@ pub enum TrendDetail {
     /// A tooltip, and the same data as attributes for programs.
     #[default]
     Full,
-    /// A tooltip that leaves out the data common to all points, for pages that link to the numbers.
+    /// A tooltip without the data common to all points, for pages that link to the numbers.
     Tooltips,
-    /// No details: for a second drawing of the same trend.
+    /// No details, for a second drawing of the same trend.
     Nothing,
 }
 
 /// The points that one mark represents: a single point, or neighbors of the same machine between
-/// two of the chart's borders.
+/// two borders.
 pub(crate) struct PointBucket<'a> {
     pub points: Vec<&'a TrendPoint>,
 }
@@ -80,8 +80,8 @@ impl<'a> PointBucket<'a> {
         self.first().map(|point| point.machine)
     }
 
-    /// Position, value, and ends of the bar. Several points are summarized by the medians of their
-    /// positions and values, and by their minimum and maximum.
+    /// Position, value, and ends of the bar. For several points, the position and value are
+    /// medians, and the bar extends from the minimum to the maximum.
     pub fn summary_point(&self) -> ChartPoint {
         if let Some(only) = self.single_point() {
             return only.at;
@@ -105,9 +105,9 @@ impl<'a> PointBucket<'a> {
     }
 }
 
-/// Groups points into buckets. Unless there are more than `max_marks` points, each bucket has one
-/// point. All points of a bucket are of the same machine and on the same side of each border, and
-/// either all or none of them belong to a level. `points` are in ascending order of position.
+/// Groups points into buckets. With at most `max_marks` points, each bucket has one point. All
+/// points of a bucket belong to the same machine and lie on the same side of each border. Either
+/// all or none of them belong to a level. `points` are in ascending order of position.
 pub(crate) fn make_buckets<'a>(
     points: &[&'a TrendPoint],
     borders: &[f64],
@@ -132,8 +132,8 @@ pub(crate) fn make_buckets<'a>(
         |(segment, machine, is_aside, _): &(usize, usize, bool, _)| (*segment, *machine, *is_aside);
     let mut buckets = Vec::new();
     for group in keyed_points.chunk_by(|one, other| key(one) == key(other)) {
-        // The sizes differ by at most one point. Otherwise, the last bucket could be so small that
-        // its median would be atypical.
+        // The sizes of buckets differ by at most one point. Otherwise, the last bucket could be so
+        // small that its median would be atypical.
         let number = group.len().div_ceil(size);
         let bucket = |index: usize| {
             let points = &group[index * group.len() / number..(index + 1) * group.len() / number];
@@ -152,8 +152,7 @@ pub(crate) fn largest_bucket(buckets: &[PointBucket<'_>]) -> usize {
     sizes.max().unwrap_or(0)
 }
 
-/// Style of a machine's marks. It avoids the colors for better and worse, which are reserved for
-/// changes.
+/// Style of a machine's marks. The colors for better and worse are reserved for changes.
 pub(crate) fn style_of_machine(machine: usize) -> SeriesStyle {
     const LOOKS: [usize; 5] = [0, 6, 3, 4, 5];
     let round = machine / LOOKS.len();
@@ -165,8 +164,8 @@ fn shape_id(machine: usize, is_aside: bool) -> String {
     format!("{kind}{machine}")
 }
 
-/// Style of the marks of one kind. A kind is all regular points of a machine, or all its points
-/// that belong to no level; the latter are hollow.
+/// Style of the marks of one kind. A kind is either all regular points of a machine, or all its
+/// points that belong to no level. The second kind is hollow.
 struct MarkerLook {
     fill: Cow<'static, str>,
     stroke: Cow<'static, str>,
@@ -248,8 +247,8 @@ impl PointField<'_> {
             if self.detail == TrendDetail::Nothing {
                 for (machine, is_aside) in kinds {
                     let look = MarkerLook::for_kind((*machine, *is_aside), radius);
-                    // These attributes size the marker in pixels, and do not clip it at the edge of
-                    // the shape.
+                    // These attributes give the size of the marker in pixels, and prevent clipping
+                    // at its edge.
                     svg.start_element("marker")
                         .set_text("id", &shape_id(*machine, *is_aside))
                         .set_text("markerUnits", "userSpaceOnUse")
@@ -330,8 +329,8 @@ impl PointField<'_> {
             });
     }
 
-    /// Draws all marks of a kind as markers on the vertices of an invisible line, which makes
-    /// the file much smaller.
+    /// Draws all marks of a kind as markers on the vertices of an invisible line. This makes the
+    /// file much smaller.
     fn draw_vertices(
         &self,
         svg: &mut SvgWriter,
@@ -360,7 +359,7 @@ impl PointField<'_> {
             .end_empty();
     }
 
-    /// Draws arrows at the ends of the axis for points beyond it.
+    /// Draws arrows at the ends of the axis for points beyond the axis.
     pub fn draw_strays<'p>(
         &self,
         svg: &mut SvgWriter,
@@ -370,7 +369,7 @@ impl PointField<'_> {
         svg.start_group("strays").end_with(|svg| {
             for point in strays {
                 let x = self.x.pixel_at(point.at.x);
-                // The mapping puts values beyond the axis at its end.
+                // The mapping puts values beyond the axis at the end of the axis.
                 let y = self.y.pixel_at(point.at.y);
                 let is_high = y < self.plot.middle_y();
                 let back = if is_high { 7.0 } else { -7.0 };

@@ -1,6 +1,5 @@
 //! Draws a trend as a sparkline, for a row of a table that describes the trend in words. A
-//! sparkline shows the points as a faint line, the levels on top of this line, and the marks of
-//! changes.
+//! sparkline shows the points as a faint line, with the levels and the marks of changes on top.
 
 use crate::axis::ChartAxis;
 use crate::color::{INK, MUTED};
@@ -10,7 +9,7 @@ use crate::svg::{OutputMedium, PixelRect, SvgWriter, format_decimal};
 use crate::trend_chart::{TrendChart, TrendLevel, without_strays};
 use crate::trend_point::{PointBucket, make_buckets};
 
-/// Margin at the left and right end, so that marks are not cut off; height of the strip of marks;
+/// Margin at the left and right end, where marks must not be cut off; height of the strip of marks;
 /// radius of a mark.
 const MARGIN_PX: f64 = 7.0;
 const MARKS_PX: f64 = 13.0;
@@ -19,9 +18,9 @@ const RADIUS_PX: f64 = 3.2;
 const POINT_PX: f64 = 2.0;
 
 impl TrendChart {
-    /// Renders the trend as a drawing of `width_px` by `height_px` for a page; see
-    /// [`AnyChart::svg_on_page`](crate::AnyChart::svg_on_page) for its colors. The drawing contains
-    /// no IDs and nothing reachable by keyboard. `None` if there is nothing to show.
+    /// Renders the trend as a drawing of `width_px` by `height_px` for a page. Colors work as in
+    /// [`AnyChart::svg_on_page`](crate::AnyChart::svg_on_page). The drawing contains no IDs and
+    /// nothing reachable by keyboard. `None` if there is nothing to show.
     pub fn render_sparkline(&self, width_px: u32, height_px: u32) -> Option<String> {
         let (width, height) = (f64::from(width_px.max(40)), f64::from(height_px.max(24)));
         let shown = self.shown_points();

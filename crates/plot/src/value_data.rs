@@ -1,5 +1,5 @@
-//! Draws the values of several series along one axis, for histograms and their small multiples. It
-//! decides which values can be shown, whether they are shown as bars or individually, and how far
+//! Draws the values of several series along one axis, for histograms and their small multiples.
+//! Decides which values can be shown, whether they are shown as bars or individually, and how far
 //! the axis extends.
 
 use crate::axes::{bottom_height, draw_bottom_axis};
@@ -18,8 +18,8 @@ use crate::{AxisScale, ChartAxis};
 
 /// Maximum number of series whose bars share a plot.
 const MAX_OVERLAID: usize = 2;
-/// If no series has more values than this, all values are drawn individually. Bins would contain
-/// few values each: for 20 values, the rule of H. Sturges (1926) makes about five bins.
+/// If no series has more values than this, all values are drawn individually: bins would contain
+/// few values each. For 20 values, the rule of H. Sturges (1926) makes about five bins.
 const MAX_INDIVIDUAL: u64 = 20;
 const ROW_PX: f64 = 90.0;
 const STRIP_PX: f64 = 70.0;
@@ -31,13 +31,13 @@ pub struct HistogramSeries {
     pub name: String,
     /// Values, in any order.
     pub values: Vec<f64>,
-    /// Number of occurrences of each value; if empty, each occurred once.
+    /// Number of occurrences of each value. If empty, each value occurred once.
     pub counts: Vec<u64>,
 }
 
 /// A view of the values of a chart.
 pub(crate) struct ValueData<'a> {
-    /// The axis of the values. It is never a category axis, since values have no category names.
+    /// The axis of the values. It is never a category axis, because values have no category names.
     x: ChartAxis,
     series: &'a [HistogramSeries],
 }
@@ -160,8 +160,8 @@ impl<'a> ValueData<'a> {
         HistogramBins::of_series(ScaleProjection::of_scale(self.scale()), &values)
     }
 
-    /// Whether bar heights are percentages. This is so if the series differ in size, because their
-    /// counts are then not comparable.
+    /// Whether bar heights are percentages: if the series differ in size, counts are not
+    /// comparable.
     fn as_shares(&self) -> bool {
         let mut sizes = self
             .series
@@ -235,20 +235,20 @@ fn counted_values(series: &HistogramSeries) -> impl Iterator<Item = CountedValue
     })
 }
 
-// The code below draws series with few values: a row per series, with a dot for each value along
-// one axis and a line at the median.
+// The code below draws series with few values. Each series has a row, with a dot for each value
+// along one axis and a line at the median.
 
-/// Fractions of the row height that the spread of the dots and the median line take up.
+/// Fractions of the row height for the spread of the dots, and for the median line.
 const SPREAD_SHARE: f64 = 0.4;
 const MEDIAN_SHARE: f64 = 0.7;
-/// Maximum radius of a dot, and minimum radius, which applies to low rows.
+/// Maximum radius of a dot, and minimum radius, for low rows.
 const MAX_RADIUS_PX: f64 = 4.4;
 const MIN_RADIUS_PX: f64 = 2.2;
 
 /// The values of a series.
 pub(crate) struct ValueStrip<'a> {
     pub name: &'a str,
-    /// Label of its row.
+    /// Label of the series' row.
     pub label: &'a str,
     pub style: SeriesStyle,
     /// The values, in ascending order.

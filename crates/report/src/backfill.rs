@@ -1,5 +1,5 @@
-//! Builds the report of `backfill`, which says for which revisions the history now has data. Start
-//! at [`report_backfill`].
+//! Builds the report of `backfill`: for which revisions the history now has data. Start at
+//! [`report_backfill`].
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::format_count;
@@ -13,7 +13,7 @@ pub struct BackfillLine {
     pub revision: Revision,
     /// The outcome.
     pub outcome: BackfillOutcome,
-    /// The number of the session that measured the revision, or that recorded an earlier failure.
+    /// The number of the session that measured the revision or recorded its earlier failure.
     pub session: Option<i64>,
     /// The number of cases that failed.
     pub failures: usize,
@@ -22,13 +22,13 @@ pub struct BackfillLine {
 /// The outcome of backfilling a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackfillOutcome {
-    /// It was measured.
+    /// The revision was measured.
     Measured,
-    /// The history already had data for it.
+    /// The history already had data for the revision.
     Known,
-    /// It could not be built, or its benchmarks could not be listed.
+    /// The revision could not be built, or its benchmarks could not be listed.
     Failed,
-    /// It failed before and was not tried again.
+    /// The revision failed before and was not tried again.
     FailedBefore,
 }
 
@@ -47,8 +47,8 @@ impl BackfillOutcome {
     }
 }
 
-/// Builds the report: how many of the `total` revisions in the requested range have data, and the
-/// outcome of each examined revision.
+/// Builds the report. It says how many of the `total` revisions in the requested range have data,
+/// and gives the outcome of each examined revision.
 pub fn report_backfill(lines: &[BackfillLine], total: usize) -> Document {
     let mut document = Document::new("backfill");
     let count = |is_wanted: &dyn Fn(BackfillOutcome) -> bool| {

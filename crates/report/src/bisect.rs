@@ -1,5 +1,5 @@
 //! Builds the report of a bisection: the revision that introduced the change, or the revisions that
-//! may have done so.
+//! may have introduced it.
 
 use super::output::OutputOptions;
 use crate::document::{Document, ReportBlock};
@@ -18,7 +18,7 @@ use speedwell_model::{
     IntervalEstimate, LineRevision, Metric, MetricDirection, StepFailure, median,
 };
 
-/// Maximum length of a list of revisions that is not collapsed.
+/// A longer list of revisions is collapsed.
 const MAX_LISTED_REVISIONS: usize = 20;
 
 /// Builds the report.
@@ -123,7 +123,7 @@ fn found_headline(found: &BisectFindings, answer: &BisectAnswer) -> String {
     }
 }
 
-/// Says what a revision did: `abc made it slower: +4.8 % [+4.1, +5.5]`.
+/// Says what a revision did, as in `abc made it slower: +4.8 % [+4.1, +5.5]`.
 fn effect_text(found: &BisectFindings, part: &BisectedChange, subject: &str) -> String {
     match part.confirmed {
         ChangeConfirmation::Hangs => format!(
@@ -145,8 +145,8 @@ fn effect_text(found: &BisectFindings, part: &BisectedChange, subject: &str) -> 
     }
 }
 
-/// Formats a change: `+2.2 % [-1.0, +5.4]`, or the levels of both revisions for a change from zero:
-/// `0 -> 1`.
+/// Formats a change, as in `+2.2 % [-1.0, +5.4]`. A change from zero is formatted as the levels of
+/// both revisions: `0 -> 1`.
 fn change_text(found: &BisectFindings, revisions: [usize; 2], change: &IntervalEstimate) -> String {
     if change.value.is_finite() {
         return format_change_interval(change);
@@ -159,7 +159,7 @@ fn change_text(found: &BisectFindings, revisions: [usize; 2], change: &IntervalE
     levels.join(" -> ")
 }
 
-/// A word for the direction of the change: `slower`.
+/// Returns a word for the direction of the change, such as `slower`.
 fn direction_word(found: &BisectFindings, change: &IntervalEstimate) -> &'static str {
     let Some(metric) = &found.metric else {
         return "different";
@@ -169,7 +169,7 @@ fn direction_word(found: &BisectFindings, change: &IntervalEstimate) -> &'static
     if is_better { good } else { bad }
 }
 
-/// Formats a change with its metric: `cpu_time +2.2 % [-1.0, +5.4] (lower is better)`.
+/// Formats a change with its metric, as in `cpu_time +2.2 % [-1.0, +5.4] (lower is better)`.
 fn metric_change(found: &BisectFindings, change: &IntervalEstimate) -> String {
     let size = change_text(found, found.ends(), change);
     match &found.metric {
@@ -190,7 +190,6 @@ fn remaining_text(found: &BisectFindings) -> String {
     }
 }
 
-/// The table of the changes.
 fn changes_table(found: &BisectFindings, parts: &[BisectedChange]) -> ReportTable {
     let line = found.bisection.line.clone();
     let mut columns: ColumnSet<BisectedChange> = ColumnSet::new();
@@ -251,7 +250,7 @@ fn changes_table(found: &BisectFindings, parts: &[BisectedChange]) -> ReportTabl
     columns.build_table("changes", parts)
 }
 
-/// Adds the columns that identify the revision.
+/// Adds the columns that identify a revision.
 fn add_revision_columns<T>(
     columns: &mut ColumnSet<T>,
     get_revision: impl Fn(&T) -> LineRevision + Clone + 'static,
@@ -317,8 +316,8 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
     }]
 }
 
-/// A note on the difference between the ends. There is none if the ends do not clearly differ,
-/// because the headline then says so.
+/// Returns a note on the difference between the ends. Returns `None` if the ends do not clearly
+/// differ, because the headline then says so.
 fn ends_note(found: &BisectFindings) -> Option<ReportBlock> {
     let Some(EndsComparison::Differ(change)) = found.standing.ends else {
         return None;
@@ -332,7 +331,6 @@ fn ends_note(found: &BisectFindings) -> Option<ReportBlock> {
     )))
 }
 
-/// A revision with its measured values.
 struct MeasuredRevision {
     revision: LineRevision,
     values: Vec<f64>,

@@ -1,6 +1,6 @@
 //! Lists what a store holds: projects, benchmarks, cases, machines, calibrations.
 //!
-//! This module decides on wording and columns; its callers decide which page a row links to. Start
+//! This module chooses wording and columns; its callers choose the page that a row links to. Start
 //! with [`list_benchmarks`].
 
 use crate::document::{Document, ReportBlock, ReportChart};
@@ -18,13 +18,13 @@ use speedwell_plot::{BarCategory, BarChart, ChartBar};
 /// A project in the list of projects.
 #[derive(Debug, Clone, Default)]
 pub struct ProjectLine {
-    /// Its name.
+    /// The project's name.
     pub name: String,
-    /// Its newest session.
+    /// The newest session.
     pub newest: Option<SessionOverview>,
-    /// The number of its sessions; `None` if there are too many to count.
+    /// The number of sessions; `None` if there are too many to count.
     pub sessions: Option<usize>,
-    /// The number of sessions begun on each of the last seven days, with the day's name.
+    /// The last seven days: each day's name, and the number of sessions begun on it.
     pub week: Vec<(String, usize)>,
 }
 
@@ -117,7 +117,7 @@ fn week_chart(project: &ProjectLine) -> BarChart {
     }
 }
 
-/// A session count; `None` means that counting stopped at the limit.
+/// Formats a number of sessions. `None` means that counting stopped at the limit.
 fn capped_count_cell(sessions: Option<usize>) -> ReportCell {
     sessions.map_or_else(|| ReportCell::text("more than 1,000"), count_cell)
 }
@@ -214,7 +214,7 @@ pub fn list_cases(benchmark: &str, cases: &[StoredCase]) -> Document {
     document
 }
 
-/// Lists all machines; `calibrated` returns the calibration of each, if there is one.
+/// Lists all machines. `calibrated` returns the calibration of a machine, if there is one.
 pub fn list_machines(
     machines: &[StoredMachine],
     calibrated: &dyn Fn(&StoredMachine) -> Option<NoiseCalibration>,
@@ -264,7 +264,6 @@ pub fn list_machines(
     document
 }
 
-/// A machine in the list of machines.
 struct MachineLine {
     title: String,
     stored: StoredMachine,
@@ -300,7 +299,7 @@ fn calibration_cell(calibration: Option<&NoiseCalibration>) -> ReportCell {
     }
 }
 
-/// Describes one machine: its name and class. Its properties are listed in the environment facts of
+/// Describes one machine by name and class. Its other properties are in the environment facts of
 /// its newest session.
 pub fn describe_machine(machine: &StoredMachine) -> Document {
     let mut document = Document::new("machine");
@@ -328,7 +327,7 @@ pub fn describe_machine(machine: &StoredMachine) -> Document {
     document
 }
 
-/// A change in the environment of a machine: session, property, old and new value.
+/// A change in the environment of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnvironmentChange {
     /// The first session with the new value.

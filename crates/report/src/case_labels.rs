@@ -1,10 +1,10 @@
-//! Finds short names for the cases of one table, and adds the columns by which programs identify a
+//! Finds short names for the cases of one table. Also adds the columns by which programs identify a
 //! case.
 //!
 //! The caption of a table states once what all cases share. The heading of a benchmark states what
-//! its cases share. Rows show only what differs, so everything that a row omits is visible further
-//! up. The short form of a name also omits the names of parameters, which the short form of the
-//! heading then lists. Machine-readable columns contain full ids.
+//! the benchmark's cases share. Rows show only what differs, so everything that a row omits is
+//! stated further up. A short name also omits the names of parameters; the short heading then lists
+//! them. Machine-readable columns contain full ids.
 
 use crate::table::{ColumnSet, ReportRow, RowName, json_number};
 use indexmap::{IndexMap, IndexSet};
@@ -28,13 +28,13 @@ pub struct CaseLabels {
 /// A line of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LabelLine {
-    /// A heading over the lines that follow; an empty one ends the previous group.
+    /// A heading for the lines that follow. An empty heading ends the previous group.
     Group(RowName),
     /// The case at `index` of the input list.
     Case {
         /// Position in the list.
         index: usize,
-        /// Its name, without the parts stated above it.
+        /// The case's name, without the parts stated above it.
         name: RowName,
     },
 }
@@ -42,8 +42,8 @@ pub enum LabelLine {
 type ParameterPair<'a> = (&'a str, &'a ParameterValue);
 
 impl CaseLabels {
-    /// Creates labels for `cases`. The cases of one benchmark are grouped; apart from that, the
-    /// order of `cases` is kept.
+    /// Creates labels for `cases`. Groups the cases of one benchmark; otherwise keeps the order of
+    /// `cases`.
     pub fn new(cases: &[Arc<Case>]) -> CaseLabels {
         let all_cases: Vec<&Case> = cases.iter().map(|case| &**case).collect();
         let shared = if cases.len() > 1 {
@@ -96,8 +96,8 @@ impl CaseLabels {
         labels
     }
 
-    /// Adds a line for each of `members`. All members are the same case, and their benchmark has no
-    /// other case.
+    /// Adds a line for each of `members`. All members are the same case, the only one of its
+    /// benchmark.
     fn add_single(&mut self, members: &[usize], name: &RowName) {
         if self.is_open {
             self.lines.push(LabelLine::Group(RowName::default()));
@@ -133,7 +133,7 @@ impl CaseLabels {
     }
 }
 
-/// The parameters that have the same value in every case, in the order of the first case.
+/// Returns the parameters that have the same value in every case, in the order of the first case.
 fn constant_parameters<'a>(cases: &[&'a Case]) -> Vec<ParameterPair<'a>> {
     let Some(first) = cases.first() else {
         return Vec::new();
@@ -149,7 +149,7 @@ fn constant_parameters<'a>(cases: &[&'a Case]) -> Vec<ParameterPair<'a>> {
         .collect()
 }
 
-/// The distinct elements of `items`, in order of first appearance.
+/// Returns the distinct elements of `items`, in order of first appearance.
 pub fn distinct<T: Hash + Eq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     items
         .into_iter()
@@ -158,7 +158,7 @@ pub fn distinct<T: Hash + Eq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
         .collect()
 }
 
-/// The common folder of several benchmarks, with its slash; empty if there is none.
+/// Returns the common folder of several benchmarks, with its slash, or an empty text.
 fn common_folder<'a>(names: &[&'a str]) -> &'a str {
     let folder_of = |name: &'a str| &name[..name.rfind('/').map_or(0, |slash| slash + 1)];
     match names {
@@ -184,7 +184,7 @@ fn join_label(name: &str, pairs: &[ParameterPair<'_>]) -> String {
     parts.join(" ")
 }
 
-/// The names of the parameters that differ between cases.
+/// Returns the names of the parameters that differ between cases.
 fn varying_parameters<'a>(cases: &[&'a Case], constant: &[ParameterPair<'_>]) -> Vec<&'a str> {
     let names = cases
         .iter()
@@ -193,7 +193,6 @@ fn varying_parameters<'a>(cases: &[&'a Case], constant: &[ParameterPair<'_>]) ->
     distinct(names.filter(|name| !constant.iter().any(|(other, _)| other == name)))
 }
 
-/// Formats a parameter as `name=value`.
 fn format_pair(name: &str, value: &ParameterValue) -> String {
     format!("{name}={value}")
 }
@@ -205,7 +204,7 @@ fn format_value(_: &str, value: &ParameterValue) -> String {
 
 type ParameterFormat = fn(&str, &ParameterValue) -> String;
 
-/// Each parameter with the width of its longest formatted value.
+/// Returns each parameter with the width of its longest formatted value.
 fn parameter_widths<'a>(
     cases: &[&Case],
     names: &[&'a str],
@@ -221,7 +220,7 @@ fn parameter_widths<'a>(
     names.iter().map(|name| (*name, width(name))).collect()
 }
 
-/// The parameters of a case, padded so that they line up across rows.
+/// Formats the parameters of a case, padded so that they line up across rows.
 fn align_parameters(case: &Case, widths: &[(&str, usize)], format: ParameterFormat) -> String {
     let mut label = String::new();
     for (name, width) in widths {
@@ -235,7 +234,7 @@ fn align_parameters(case: &Case, widths: &[(&str, usize)], format: ParameterForm
     label.trim_end().to_owned()
 }
 
-/// Adds `benchmark`, `parameters`, `metric`, `unit` and `better`, from a row's case and metric.
+/// Adds the columns `benchmark`, `parameters`, `metric`, `unit` and `better`.
 pub fn add_case_columns<T>(
     columns: &mut ColumnSet<T>,
     case: impl Fn(&T) -> &Case + Copy + 'static,
@@ -252,7 +251,7 @@ pub fn add_case_columns<T>(
     });
 }
 
-/// The rows of a table: headings, and the result of `row` for each case index and name.
+/// Builds the rows of a table: headings, and the result of `row` for each case index and name.
 pub fn labelled_rows(
     lines: Vec<LabelLine>,
     mut row: impl FnMut(usize, RowName) -> ReportRow,
@@ -264,7 +263,7 @@ pub fn labelled_rows(
     lines.into_iter().map(line).collect()
 }
 
-/// The parameters of a case as an object, in the order of the case.
+/// Returns the parameters of a case as an object, in the order of the case.
 pub fn parameters_json(case: &Case) -> Json {
     let pair = |(name, value): &(String, ParameterValue)| {
         let value = match value {

@@ -11,19 +11,18 @@ use speedwell_analysis::AnalysisFindings;
 use speedwell_analysis::confirm::{ConfirmationResult, IsMore, read_confirmations};
 use speedwell_model::{Metric, MetricDirection};
 
-/// A case with the outcome of measuring it again.
 struct ConfirmLine {
     case: String,
     metric: String,
     outcome: Option<ConfirmationResult>,
     /// Size of the change: `+4.8 % [+4.1, +5.5]`, or `0 -> 1` for a change from zero.
     size: String,
-    /// A word for the direction of the change: `slower`.
+    /// A word for the direction of the change, such as `slower`.
     direction: &'static str,
     runs: usize,
 }
 
-/// Builds the report; `is_more` tells in which direction a case was suspected to have changed.
+/// Builds the report. `is_more` is the suspected direction of a case's change.
 pub fn report_confirmation(
     findings: &AnalysisFindings,
     is_more: IsMore<'_>,
@@ -62,7 +61,7 @@ pub fn report_confirmation(
     document
 }
 
-/// A word for the direction of a metric's change.
+/// Returns a word for the direction of a metric's change.
 fn direction_word(metric: &Metric, outcome: Option<ConfirmationResult>) -> &'static str {
     let (good, bad) = quality_words(metric);
     let is_more = outcome.is_some_and(|outcome| outcome.change().value > 0.0);

@@ -1,7 +1,7 @@
 //! Defines the machine-readable value of a table cell, with every digit.
 //!
-//! A [`Datum`] is equivalent to a JSON value but needs less memory, because a table of ten thousand
-//! rows has hundreds of thousands of cells.
+//! A [`Datum`] is equivalent to a JSON value but needs less memory. A table of ten thousand rows
+//! has hundreds of thousands of cells.
 
 use serde_json::{Number, Value};
 
@@ -26,7 +26,7 @@ impl Datum {
         }
     }
 
-    /// Returns the number, if the value is one.
+    /// Returns the number, if this is a number.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Datum::Number(number) => number.as_f64(),
@@ -34,7 +34,7 @@ impl Datum {
         }
     }
 
-    /// Returns the string, if the value is one.
+    /// Returns the string, if this is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Datum::Text(text) => Some(text),

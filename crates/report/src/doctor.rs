@@ -1,7 +1,6 @@
 //! Builds the reports of `doctor`. The report of the checks lists sources of noise on this machine
-//! with their remedies. The report of `doctor --calibrate` says whether the machine gives the
-//! expected rate of false alarms when a program is compared with itself, and how noisy each case
-//! is.
+//! with their remedies. The report of `doctor --calibrate` compares a program with itself. It says
+//! whether the rate of false alarms is as expected, and how noisy each case is.
 //!
 //! Start at [`report_checks`], [`report_calibration`] and [`report_tuned_calibration`].
 
@@ -50,8 +49,7 @@ pub fn report_checks(checks: &[CheckLine]) -> Document {
     document
 }
 
-/// A spread below this fraction is negligible, because changes of this size count as `same` by
-/// default.
+/// A spread below this fraction is negligible: changes of this size count as `same` by default.
 const NEGLIGIBLE_SPREAD: f64 = 0.02;
 
 /// Reports whether the layout of builds matters, one line per case.
@@ -112,7 +110,6 @@ fn check_columns() -> ColumnSet<CheckLine> {
     columns
 }
 
-/// The symbol and the emphasis of a result.
 fn state_symbol(state: &str) -> (char, TextEmphasis) {
     match state {
         "ok" => ('✓', TextEmphasis::Good),
@@ -141,7 +138,8 @@ pub fn report_calibration(found: &CalibrationFindings, output: &OutputOptions) -
     document
 }
 
-/// The calibration check of `doctor`; `calibration` is `None` if the machine was never calibrated.
+/// Returns the calibration check of `doctor`. `calibration` is `None` if the machine was never
+/// calibrated.
 pub fn calibration_check(calibration: Option<&NoiseCalibration>) -> CheckLine {
     let (state, found, remedy) = match calibration {
         None => (
@@ -230,7 +228,7 @@ fn tuned_headline(spreads: &[SpreadChange]) -> String {
     }
 }
 
-/// Says whether the noise decreased or increased, if the interval shows that it changed.
+/// Says whether the noise decreased or increased, if the interval shows a change.
 fn spread_word(spread: &SpreadChange) -> &'static str {
     match spread.change {
         Some(change) if change.high < 0.0 => "less",
@@ -288,7 +286,7 @@ fn spread_columns() -> ColumnSet<SpreadChange> {
     columns
 }
 
-/// The tuning check of `doctor`; `knobs` is `None` if nothing is tuned.
+/// Returns the tuning check of `doctor`. `knobs` is `None` if nothing is tuned.
 pub fn tuned_check(knobs: Option<String>) -> CheckLine {
     let (state, found, remedy) = match knobs {
         Some(knobs) => ("ok", knobs, ""),
@@ -352,7 +350,6 @@ fn expected_alarms_text(counts: &NoiseCalibration) -> String {
     )
 }
 
-/// A case with its name in the table.
 struct CalibrationEntry<'a> {
     case: &'a CalibratedCase,
     name: RowName,
@@ -411,7 +408,6 @@ fn case_columns<'a>() -> ColumnSet<CalibrationEntry<'a>> {
     columns
 }
 
-/// The notes below the table.
 fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(rate) = &found.rate {

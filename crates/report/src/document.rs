@@ -1,8 +1,8 @@
 //! Defines the content of a report, independent of its format.
 //!
-//! Reports build documents and formats render them, so that adding a format does not touch reports.
-//! This file is independent of the format: it contains no escape sequence, no markup and no width.
-//! Start with [`Document`] and [`ReportBlock`]; tables are in `table.rs`.
+//! Reports build documents and formats render them, so a new format needs no change to reports.
+//! This file therefore contains no escape sequence, no markup and no width. Start with [`Document`]
+//! and [`ReportBlock`]; tables are in `table.rs`.
 
 use crate::table::{ReportTable, TextEmphasis};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 pub struct Document {
     /// The kind of report in one word: `comparison`, `summary`, `study`, `sessions` ...
     pub report: &'static str,
-    /// Its parts, in reading order.
+    /// The parts, in reading order.
     pub blocks: Vec<ReportBlock>,
     /// Named machine-readable values that belong to no table.
     pub data: Data,
@@ -25,7 +25,7 @@ type Data = Vec<(&'static str, Value)>;
 /// One part of a document.
 #[derive(Debug, Clone)]
 pub enum ReportBlock {
-    /// The title of what follows; level 1 is the highest.
+    /// The title of the following blocks; level 1 is the highest.
     Heading {
         /// The level, 1 to 3.
         level: u8,
@@ -54,7 +54,7 @@ pub enum ReportBlock {
     Verbatim {
         /// A label for the text.
         label: String,
-        /// The text; if empty, the report says so.
+        /// The text. If it is empty, the report says so.
         text: String,
     },
     /// A shell line to copy, never wrapped.
@@ -68,28 +68,28 @@ pub enum ReportBlock {
     Aside {
         /// One line about the contents.
         summary: String,
-        /// Whether the details must not be overlooked, so that they start expanded.
+        /// Whether the details start expanded, because they must not be overlooked.
         open: bool,
         /// The details.
         blocks: Vec<ReportBlock>,
     },
-    /// Reference material, to look up rather than read. Pages and Markdown collapse it; terminals
+    /// Reference material, to look up rather than read. Pages and Markdown collapse it. Terminals
     /// omit it unless everything is requested.
     Appendix {
-        /// Its title.
+        /// The title.
         title: String,
-        /// The text shown where the appendix is omitted, if any.
+        /// Text to show if the appendix is omitted.
         instead: Option<String>,
         /// The contents.
         blocks: Vec<ReportBlock>,
     },
-    /// A part that `-q` shortens on standard output, and that files always contain in full. It is
-    /// made by [`OutputOptions::add_detail`](crate::OutputOptions::add_detail) and resolved by
-    /// [`Document::shortened`] and [`Document::whole`] before a format sees it.
+    /// A part that `-q` shortens on standard output. Files always contain the whole part.
+    /// [`OutputOptions::add_detail`](crate::OutputOptions::add_detail) creates it;
+    /// [`Document::shortened`] and [`Document::whole`] replace it before rendering.
     Shortened {
         /// Replacement on standard output.
         short: Vec<ReportBlock>,
-        /// What files show.
+        /// The part as files show it.
         whole: Box<Document>,
     },
 }
@@ -100,7 +100,7 @@ pub type Fact = (String, String);
 /// Individual cases.
 #[derive(Debug, Clone)]
 pub struct CaseGallery {
-    /// The kind of its contents.
+    /// The kind of contents.
     pub kind: GalleryKind,
     /// The cases.
     pub cases: Vec<CaseView>,
@@ -118,33 +118,33 @@ pub enum GalleryKind {
 /// An individual case.
 #[derive(Debug, Clone)]
 pub struct CaseView {
-    /// The id of the case, by which table rows refer to it.
+    /// The case's id. Table rows refer to it.
     pub id: String,
-    /// The findings about it.
+    /// The findings about the case.
     pub answers: Vec<CaseAnswer>,
-    /// The charts of its runs, one per metric, or of its trend.
+    /// The charts of the case's runs, one per metric, or of its trend.
     pub charts: Vec<ReportChart>,
 }
 
 /// A finding about one candidate or variant of a case.
 #[derive(Debug, Clone)]
 pub struct CaseAnswer {
-    /// Its subject; needed only if there are several answers.
+    /// The subject of the finding, which is needed if there are several findings.
     pub about: String,
-    /// The finding: `▲ better +8.2 % [+6.9, +9.6]`.
+    /// The finding, such as `▲ better +8.2 % [+6.9, +9.6]`.
     pub text: String,
-    /// How it is emphasized.
+    /// The emphasis of the finding.
     pub emphasis: TextEmphasis,
 }
 
-/// A chart. Where it cannot be shown, its title replaces it.
+/// A chart. Where no chart can be shown, the title replaces it.
 #[derive(Debug, Clone)]
 pub struct ReportChart {
     /// A description, for captions and screen readers.
     pub title: String,
     /// The picture as data.
     pub picture: speedwell_plot::AnyChart,
-    /// Whether the tables and the gallery of a page show the same in more detail.
+    /// Whether the tables and the gallery of a page show the same data in more detail.
     pub shown_elsewhere: bool,
 }
 
@@ -178,7 +178,7 @@ impl Document {
         self.blocks.extend(blocks);
     }
 
-    /// Adds a heading; level 1 is the highest.
+    /// Adds a heading. Level 1 is the highest.
     pub fn push_heading(&mut self, level: u8, text: impl Into<String>) {
         let text = text.into();
         self.push(ReportBlock::Heading { level, text });
@@ -194,7 +194,7 @@ impl Document {
         self.extend(charts.into_iter().map(Box::new).map(ReportBlock::Chart));
     }
 
-    /// Appends the blocks and data of `other`; its kind is dropped.
+    /// Appends the blocks and data of `other`. Drops its kind.
     pub fn append_document(&mut self, other: Document) {
         self.blocks.extend(other.blocks);
         self.data.extend(other.data);
@@ -205,12 +205,12 @@ impl Document {
         self.data.push((name, value));
     }
 
-    /// The document for standard output, with the parts shortened by `-q`.
+    /// Returns the document for standard output, with the parts shortened by `-q`.
     pub fn shortened(&self) -> Cow<'_, Document> {
         self.resolved(&mut |short, _, _| short.to_vec())
     }
 
-    /// The complete document, for files.
+    /// Returns the complete document, for files.
     pub fn whole(&self) -> Cow<'_, Document> {
         self.resolved(&mut |_, whole, data| {
             data.extend(whole.data.iter().cloned());
@@ -218,7 +218,7 @@ impl Document {
         })
     }
 
-    /// Replaces each [`ReportBlock::Shortened`] with the blocks that `choose` returns; `choose` may
+    /// Replaces each [`ReportBlock::Shortened`] with the blocks that `choose` returns. `choose` may
     /// also add data.
     fn resolved(&self, choose: &mut Choose<'_>) -> Cow<'_, Document> {
         let is_shortened = |block: &&ReportBlock| matches!(block, ReportBlock::Shortened { .. });
@@ -230,9 +230,9 @@ impl Document {
         Cow::Owned(document)
     }
 
-    /// The blocks in the order for pages, which are read from the top: if there is a single
-    /// headline, it comes before the warnings, so that the answer is first. A terminal keeps the
-    /// warnings first, and the headline close to the figures.
+    /// Returns the blocks in the order for pages, which are read from the top: a single headline
+    /// comes before the warnings. A terminal keeps the warnings first, and the headline close to
+    /// the figures.
     pub fn answer_first(&self) -> Vec<&ReportBlock> {
         let headlines = self
             .blocks
@@ -251,15 +251,15 @@ impl Document {
         blocks
     }
 
-    /// Every block; nested blocks follow their parent. The two forms of a shortened block are not
-    /// included.
+    /// Returns every block. Nested blocks follow their parent. The two forms of a shortened block
+    /// are not included.
     pub fn all_blocks(&self) -> Vec<&ReportBlock> {
         let mut blocks = Vec::new();
         collect_nested(&self.blocks, &mut blocks);
         blocks
     }
 
-    /// Every table, in reading order.
+    /// Returns every table, in reading order.
     pub fn tables(&self) -> impl Iterator<Item = &ReportTable> {
         self.all_blocks()
             .into_iter()
@@ -269,12 +269,12 @@ impl Document {
             })
     }
 
-    /// Applies `change` to every table, nested ones included.
+    /// Applies `change` to every table, including nested tables.
     pub fn for_each_table(&mut self, change: &mut impl FnMut(&mut ReportTable)) {
         change_tables(&mut self.blocks, change);
     }
 
-    /// Every standalone chart, in reading order.
+    /// Returns every standalone chart, in reading order.
     pub fn charts(&self) -> impl Iterator<Item = &ReportChart> {
         self.all_blocks()
             .into_iter()
@@ -285,8 +285,8 @@ impl Document {
     }
 }
 
-/// Groups blocks for output. Adjacent blocks of one kind form a group if they pass `is_gathered`;
-/// every other block is a group of its own.
+/// Groups blocks for output. Adjacent blocks of one kind form a group if they pass `is_gathered`.
+/// Every other block is a group of its own.
 pub fn group_blocks<'a, 'b>(
     blocks: &'a [&'b ReportBlock],
     is_gathered: impl Fn(&ReportBlock) -> bool,
@@ -296,7 +296,6 @@ pub fn group_blocks<'a, 'b>(
     })
 }
 
-/// Chooses between the short and the whole form of a block.
 type Choose<'a> = dyn FnMut(&[ReportBlock], &Document, &mut Data) -> Vec<ReportBlock> + 'a;
 
 fn resolve(blocks: Vec<ReportBlock>, choose: &mut Choose<'_>, data: &mut Data) -> Vec<ReportBlock> {
@@ -339,8 +338,8 @@ fn collect_nested<'a>(blocks: &'a [ReportBlock], collected: &mut Vec<&'a ReportB
     }
 }
 
-/// The priority of an item if there is no room for all: bad news first, then good news, then open
-/// questions.
+/// Returns the priority of an item if there is no room for all: bad news first, then good news,
+/// then open questions.
 pub fn severity(emphasis: TextEmphasis) -> u8 {
     match emphasis {
         TextEmphasis::Bad => 0,
@@ -350,7 +349,7 @@ pub fn severity(emphasis: TextEmphasis) -> u8 {
     }
 }
 
-/// Indexes of the most urgent items, at most `max_count` of them, in their original order.
+/// Returns the indexes of at most `max_count` items, the most urgent ones, in their original order.
 pub fn pick_most_severe(emphases: &[TextEmphasis], max_count: usize) -> Vec<usize> {
     let mut picked = by_severity(emphases);
     picked.truncate(max_count);
@@ -358,7 +357,7 @@ pub fn pick_most_severe(emphases: &[TextEmphasis], max_count: usize) -> Vec<usiz
     picked
 }
 
-/// All indexes, most urgent first, otherwise in their original order.
+/// Returns all indexes, most urgent first. Equally urgent items keep their original order.
 pub fn by_severity(emphases: &[TextEmphasis]) -> Vec<usize> {
     let mut indexes: Vec<usize> = (0..emphases.len()).collect();
     indexes.sort_by_key(|&index| severity(emphases[index]));

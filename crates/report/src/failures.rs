@@ -1,5 +1,5 @@
 //! Reports failures, each with its cause, its stderr and a command that reproduces it. Also lists
-//! the benchmarks that reported that they cannot run here.
+//! benchmarks that reported that they cannot run here.
 
 use super::output::Verbosity;
 use crate::document::{Document, ReportBlock};
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 const MAX_SHOWN_FAILURES: usize = 3;
 
 /// Reports the failures and skipped benchmarks. Machine-readable output lists every failure; for
-/// people, identical failures are combined into one.
+/// people, identical failures are combined.
 pub fn report_failures(failures: &[StepFailure], verbosity: Verbosity) -> Document {
     let mut document = Document::new("failures");
     document.attach_data("failures", failures.iter().map(failure_data).collect());
@@ -24,13 +24,12 @@ pub fn report_failures(failures: &[StepFailure], verbosity: Verbosity) -> Docume
 }
 
 fn failure_data(failure: &StepFailure) -> Value {
-    // The model serializes itself. This cannot fail, because the model contains no value that JSON
-    // cannot represent.
+    // Serialization cannot fail, because the model contains no value that JSON cannot represent.
     serde_json::to_value(failure).unwrap_or_else(|_| json!({"benchmark": failure.benchmark}))
 }
 
-/// Failures reported together. They have the same step, variant and cause, and they either belong
-/// to one case or have the same end of stderr.
+/// Failures reported together. They have the same step, variant and cause. They also belong to one
+/// case, or have the same end of stderr.
 struct FailureGroup<'a> {
     first: &'a StepFailure,
     times: usize,
@@ -85,7 +84,7 @@ fn failed_blocks(failures: &[&StepFailure], verbosity: Verbosity) -> Vec<ReportB
         });
     }
     let summary = format!("{} failed", format_count(failures.len(), "step", "steps"));
-    // The block is open at first, because failures must not be overlooked.
+    // The block starts open, because failures must not be overlooked.
     vec![ReportBlock::Aside {
         summary,
         open: true,

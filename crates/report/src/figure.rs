@@ -3,25 +3,24 @@
 //! timestamps.
 //!
 //! Digits follow the rule of the Particle Data Group (Review of Particle Physics, introduction,
-//! section "Rounding"): the first three digits of the uncertainty decide how many digits it keeps.
-//! It keeps two digits if they are 100 to 354, and one if they are 355 to 949. If they are 950 to
-//! 999, the uncertainty is rounded up to 1000 and keeps two digits. The number itself is
-//! rounded at the same decimal place. `unit.rs` chooses the units.
+//! section "Rounding"). The first three digits of the uncertainty decide: from 100 to 354, the
+//! uncertainty keeps two digits; from 355 to 949, it keeps one; from 950 to 999, it is rounded up
+//! to 1000 and keeps two digits. The number itself is rounded at the same decimal place. `unit.rs`
+//! chooses the units.
 
 use crate::unit::{FigureScale, UnitChoice, UnitDimension, dimension_of, in_base_units};
 use jiff::Timestamp;
 use speedwell_model::{IntervalEstimate, Metric, MetricDirection};
 use std::time::Duration;
 
-/// The two-sided 95 % quantile of the normal distribution, which turns a standard error into half
-/// the width of an interval.
+/// The two-sided 95 % quantile of the normal distribution. It turns a standard error into half the
+/// width of an interval.
 const NORMAL_QUANTILE_95: f64 = 1.96;
-/// Ratio of the standard errors of a median and a mean, for normal data: sqrt(pi / 2), Laplace
-/// 1818.
+/// Ratio of the standard errors of a median and a mean for normal data: sqrt(pi / 2), Laplace 1818.
 const MEDIAN_OVER_MEAN: f64 = 1.2533;
 
 /// Estimates the uncertainty of a median from the spread of `runs` runs, in the unit of `median`.
-/// This is for medians whose interval is not known.
+/// Used if the median has no known interval.
 pub fn uncertainty_of_median(median: f64, variation: Option<f64>, runs: usize) -> Uncertainty {
     match variation {
         Some(0.0) => Uncertainty::Exact,
@@ -33,7 +32,7 @@ pub fn uncertainty_of_median(median: f64, variation: Option<f64>, runs: usize) -
     }
 }
 
-/// Half the width of an estimate's interval; unknown without an interval.
+/// Returns half the width of an estimate's interval; unknown without an interval.
 pub fn uncertainty_of(estimate: &IntervalEstimate) -> Uncertainty {
     let half = (estimate.high - estimate.low) / 2.0;
     if half > 0.0 && half.is_finite() {
@@ -44,8 +43,8 @@ pub fn uncertainty_of(estimate: &IntervalEstimate) -> Uncertainty {
 }
 
 impl FigureScale {
-    /// The decimal place to which `stored` is rounded on this scale. Counts of whole things and
-    /// exact whole numbers keep all digits.
+    /// Returns the decimal place to which `stored` is rounded on this scale. Counts of whole things
+    /// and exact whole numbers keep all digits.
     pub fn rounding_place(&self, stored: f64, uncertainty: Uncertainty) -> i32 {
         let shown = self.to_shown(stored);
         match uncertainty {
@@ -57,8 +56,7 @@ impl FigureScale {
     }
 
     /// Returns a scale in bytes if `figures` are exact sizes that would lose digits on this scale
-    /// (`9,304 B` instead of `9.086 KiB`), otherwise this scale. A `choice` that fits takes
-    /// precedence.
+    /// (`9,304 B` instead of `9.086 KiB`). Otherwise, or if `choice` fits, returns this scale.
     #[must_use]
     pub fn keeping_counts(
         self,
@@ -95,7 +93,7 @@ impl FigureScale {
         is_exact_at(shown, last_exact_place(shown).max(0))
     }
 
-    /// The decimal place of the first digit of `stored` on this scale; `None` for zero.
+    /// Returns the decimal place of the first digit of `stored` on this scale, or `None` for zero.
     pub fn first_place(&self, stored: f64) -> Option<i32> {
         first_place(self.to_shown(stored))
     }
@@ -105,8 +103,7 @@ impl FigureScale {
         format_number(self.to_shown(stored), place)
     }
 
-    /// Formats `stored` like [`FigureScale::format_bare`], followed by the unit: `1.23 M/s`, but
-    /// `1,234/s`.
+    /// Formats `stored` with its unit, rounded at `place`: `1.23 M/s`, but `1,234/s`.
     pub fn format_full(&self, stored: f64, place: i32) -> String {
         with_unit(&self.format_bare(stored, place), &self.symbol)
     }
@@ -128,7 +125,7 @@ pub fn format_quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> Str
         scale.keeping_counts(unit, [(figure, uncertainty)], None)
     };
     let scale = fit_scale(stored);
-    // The figure is rounded before its unit is chosen, so that 999.99 µs becomes 1.00 ms.
+    // Round the figure before choosing its unit, so that 999.99 µs becomes 1.00 ms.
     let shown = round_figure(
         scale.to_shown(stored),
         scale.rounding_place(stored, uncertainty),
@@ -141,15 +138,14 @@ pub fn format_quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> Str
 /// Maximum number of decimals of a change: thousandths of a percent.
 const MAX_PERCENT_PLACES: i32 = 3;
 
-/// Changes without an interval are shown in whole percent if they are at least this large: 10 is
-/// +1000 %.
+/// A change without an interval is shown in whole percent if it is at least this large (10 is +1000
+/// %).
 const PLAIN_CHANGE: f64 = 10.0;
 
-/// The last decimal place of a percentage that the interval of a change supports; at most three.
-/// Whole percents are always kept: the verdict depends on which side of a threshold of a few
-/// percent a bound is, and a bound that is rounded to tens would not show this. A bound next to
-/// zero keeps its first digit for the same reason: `[-8, 0]` would contradict a verdict that there
-/// is a change.
+/// Returns the last decimal place of a percentage that the interval of a change supports; at most
+/// three. Whole percents are always kept: the verdict depends on which side of a threshold of a few
+/// percent a bound is, and rounding to tens would hide this. For the same reason, a bound next to
+/// zero keeps its first digit: `[-8, 0]` would contradict a verdict that there is a change.
 fn percent_place(change: &IntervalEstimate) -> i32 {
     if has_no_width(change) {
         return i32::from(change.value.abs() < PLAIN_CHANGE);
@@ -168,7 +164,6 @@ fn percent_place(change: &IntervalEstimate) -> i32 {
         .clamp(0, MAX_PERCENT_PLACES)
 }
 
-/// Whether the estimate has no interval, or an empty one.
 fn has_no_width(estimate: &IntervalEstimate) -> bool {
     estimate.low == estimate.high || estimate.low.is_nan() || estimate.high.is_nan()
 }
@@ -181,7 +176,7 @@ pub fn format_change(change: &IntervalEstimate) -> String {
     )
 }
 
-/// Formats the interval of a change in percent: `[+6.9, +9.6]`; empty if there is none.
+/// Formats the interval of a change in percent: `[+6.9, +9.6]`. Empty without an interval.
 pub fn format_interval(change: &IntervalEstimate) -> String {
     if has_no_width(change) {
         return String::new();
@@ -215,7 +210,7 @@ pub fn format_share(share: f64) -> String {
     format!("{} %", format_number(percent, place.clamp(0, 3)))
 }
 
-/// Formats a percentage given by the user, with the digits given: `2 %`, `0.5 %`, `99.9 %`.
+/// Formats a percentage with the digits that the user gave: `2 %`, `0.5 %`, `99.9 %`.
 pub fn format_setting(share: f64) -> String {
     let percent = share * 100.0;
     format!(
@@ -246,16 +241,15 @@ pub enum Uncertainty {
 
 /// Number of significant digits of a figure whose uncertainty is unknown.
 const DEFAULT_DIGITS: i32 = 3;
-/// Maximum number of significant digits, except of exact whole numbers: the seventh digit never
-/// matters.
+/// Maximum number of significant digits: the seventh digit never matters. Exact whole numbers have
+/// no maximum.
 const MAX_DIGITS: i32 = 6;
-/// Maximum number of significant digits of an exact figure with a fraction. Four are enough,
-/// because exact figures count as different only if they differ by more than 0.1 %
-/// (`analysis::exact`).
+/// Maximum number of significant digits of an exact figure with a fraction. Four are enough: exact
+/// figures count as different only if they differ by more than 0.1 % (`analysis::exact`).
 const EXACT_DIGITS: i32 = 4;
 
-/// The last decimal place that an uncertainty of `half_width` supports; negative places are left of
-/// the point. `None` if the width is zero or not finite.
+/// Returns the last decimal place that an uncertainty of `half_width` supports. Negative places are
+/// left of the point. Returns `None` if the width is zero or not finite.
 pub fn supported_place(half_width: f64) -> Option<i32> {
     if !half_width.is_finite() || half_width <= 0.0 {
         return None;
@@ -266,12 +260,13 @@ pub fn supported_place(half_width: f64) -> Option<i32> {
     Some(if leading <= 354.0 { place + 1 } else { place })
 }
 
-/// The decimal place of the first digit; negative is left of the point. `None` for zero.
+/// Returns the decimal place of the first digit, or `None` for zero. Negative places are left of
+/// the point.
 pub fn first_place(figure: f64) -> Option<i32> {
     (figure != 0.0 && figure.is_finite()).then(|| -figure.abs().log10().floor() as i32)
 }
 
-/// The last decimal place at which to round `figure`. Keeps at least its first digit.
+/// Returns the last decimal place at which to round `figure`. Keeps at least its first digit.
 pub fn decimal_place(figure: f64, uncertainty: Uncertainty) -> i32 {
     let first = first_place(figure).unwrap_or(0);
     let last = first + MAX_DIGITS - 1;
@@ -286,12 +281,12 @@ pub fn decimal_place(figure: f64, uncertainty: Uncertainty) -> i32 {
     }
 }
 
-/// The last decimal place at which an exact figure is rounded.
+/// Returns the decimal place at which an exact figure is rounded.
 fn last_exact_place(figure: f64) -> i32 {
     first_place(figure).unwrap_or(0) + EXACT_DIGITS - 1
 }
 
-/// The first place after which only zeros would follow, at most `last`.
+/// Returns the first place, up to `last`, after which only zeros would follow.
 fn shortest_place(figure: f64, last: i32) -> i32 {
     let is_exact = |place: &i32| is_exact_at(figure, *place);
     (0..last.max(0)).find(is_exact).unwrap_or(last.max(0))
@@ -334,7 +329,7 @@ pub fn format_number(figure: f64, place: i32) -> String {
     insert_separators(number)
 }
 
-/// Formats like [`format_number`], but also puts a sign in front of positive figures. A figure that
+/// Does the same as [`format_number`], but puts a sign in front of positive figures. A figure that
 /// rounds to zero has no sign.
 pub fn format_signed(figure: f64, place: i32) -> String {
     let formatted = format_number(figure, place);
@@ -345,7 +340,6 @@ pub fn format_signed(figure: f64, place: i32) -> String {
     }
 }
 
-/// Whether a formatted number reads as zero.
 fn is_zero(formatted: &str) -> bool {
     !formatted.contains(|c: char| ('1'..='9').contains(&c) || c == '∞')
 }
@@ -370,7 +364,7 @@ fn insert_separators(number: &str) -> String {
     formatted + fraction
 }
 
-/// Formats the name of a metric with its unit, as in `throughput in M/s`. A unit that starts with a
+/// Formats a metric's name with its unit, as in `throughput in M/s`. A unit that starts with a
 /// slash gets a 1 in front.
 pub fn name_in_unit(name: &str, unit: &str) -> String {
     match unit {
@@ -389,8 +383,8 @@ pub fn better_direction(better: MetricDirection) -> &'static str {
     }
 }
 
-/// Adjectives for a good and a bad candidate: "faster" and "slower" for times and rates, "better"
-/// and "worse" for everything else. Both are "different" if the better direction is unknown.
+/// Returns adjectives for a good and a bad candidate: "faster" and "slower" for times and rates,
+/// "better" and "worse" for other metrics. Both are "different" if the better direction is unknown.
 pub fn quality_words(metric: &Metric) -> (&'static str, &'static str) {
     match dimension_of(&metric.unit) {
         _ if metric.better == MetricDirection::Unknown => ("different", "different"),
@@ -458,7 +452,7 @@ pub fn format_moment(unix_ms: i64) -> String {
 }
 
 /// Parses a time such as `2026-03-01` or `2026-03-01T12:30` (UTC) into milliseconds since the Unix
-/// epoch. A day without a time means the start of the day or, with `is_end`, its end.
+/// epoch. A day without a time means the start of the day or, with `is_end`, the end of the day.
 pub fn parse_time(text: &str, is_end: bool) -> Option<i64> {
     let time: jiff::civil::DateTime = text.trim().parse().ok()?;
     let begin = time

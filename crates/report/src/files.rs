@@ -1,6 +1,6 @@
-//! Writes the files requested with `-o`. The extension of a file decides what is written to it. A
-//! document with several charts yields several picture files, with numbers in their names. If any
-//! file cannot be written, writing fails.
+//! Writes the files requested with `-o`. A file's extension decides what is written to it. A
+//! document with several charts yields several picture files, with numbers in their names. Writing
+//! fails if any file cannot be written.
 
 use super::format::ReportFormat;
 use crate::document::{Document, ReportChart};
@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 /// Scale of PNG images, for high-density screens and print.
 const PNG_SCALE: u32 = 2;
 
-/// The contents of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OutputFileKind {
     Text(ReportFormat),
@@ -30,7 +29,8 @@ pub struct PlannedFile {
 /// Determines the kind of each file.
 ///
 /// # Errors
-/// Fails if a name has no known extension, or a picture is requested of a document without charts.
+/// Fails if a name has no known extension, or if a document without charts is to be written as a
+/// picture.
 pub fn plan_files(document: &Document, paths: &[PathBuf]) -> anyhow::Result<Vec<PlannedFile>> {
     let mut planned = Vec::new();
     for path in paths {
@@ -86,8 +86,8 @@ fn file_kind(path: &Path) -> anyhow::Result<OutputFileKind> {
     )
 }
 
-/// Checks that the files can be written. Commands call this before they measure, so that a wrong
-/// path costs no measuring time.
+/// Checks that the files can be written. Commands call this function before they measure, so that a
+/// wrong path costs no measuring time.
 ///
 /// # Errors
 /// Fails if a name has no known extension, or if [`check_writable`] fails.
@@ -99,7 +99,7 @@ pub fn check_files(paths: &[PathBuf]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that a file can be written, by opening it; existing contents are kept.
+/// Checks that a file can be written, by opening it. Keeps existing contents.
 ///
 /// # Errors
 /// Fails if the folder of the file does not exist, or if the file cannot be written.
@@ -122,8 +122,8 @@ pub fn check_writable(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The path of the chart at `position`, counted from 0. The first chart keeps the path `path`; the
-/// others have a number in their name, as in `report-2.svg`.
+/// Returns the path of the chart at `position`, counted from 0. The first chart has the path
+/// `path`; the others have a number in their name, as in `report-2.svg`.
 fn numbered_path(path: &Path, position: usize) -> PathBuf {
     if position == 0 {
         return path.to_owned();
@@ -184,8 +184,8 @@ fn render_text(
     Ok(bytes)
 }
 
-/// The names of the picture files in the same folder as the text file `path`, one per chart. If a
-/// chart is written both as SVG and as PNG, the file that was requested first is used.
+/// Returns the names of the picture files in the folder of the text file `path`, one per chart. If
+/// a chart is written as both SVG and PNG, the file requested first is used.
 fn picture_names(plan: &[PlannedFile], path: &Path) -> Vec<String> {
     let siblings = plan
         .iter()

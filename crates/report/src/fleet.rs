@@ -8,16 +8,16 @@ use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, T
 /// A machine of a fleet.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FleetLine {
-    /// Its name.
+    /// The machine's name.
     pub name: String,
-    /// Its state. The list of machines says `free`, `busy` or `unfit`; a check says `fit`,
-    /// `warning` or `unfit`.
+    /// The machine's state. The list of machines says `free`, `busy` or `unfit`; a check says
+    /// `fit`, `warning` or `unfit`.
     pub state: String,
-    /// The labels that the machine has; other machines can have the same ones.
+    /// The machine's labels. Other machines may have the same labels.
     pub labels: Vec<String>,
-    /// What the machine reported about itself; `None` if it was not asked.
+    /// What the machine reported about itself. `None` if it was not asked.
     pub known: Option<FleetFacts>,
-    /// Remarks, each of which becomes a line below the row.
+    /// Remarks below the row, one per line.
     pub notes: Vec<String>,
 }
 
@@ -28,8 +28,8 @@ pub struct FleetFacts {
     pub id: String,
     /// The processor model, the number of processors, the memory and the architecture.
     pub class: String,
-    /// What to add to a time of the machine's clock to get the time of our clock, and the
-    /// uncertainty of this offset; both in nanoseconds.
+    /// The clock offset and its uncertainty, in nanoseconds. The machine's time plus the offset is
+    /// our time.
     pub offset_ns: (i64, u64),
     /// The times of two fixed workloads in nanoseconds: integer arithmetic, then memory access.
     pub speed_probe_ns: [u64; 2],
@@ -116,7 +116,7 @@ fn add_facts(columns: &mut ColumnSet<FleetLine>) {
     });
 }
 
-/// Formats a time as in `3.200 ms`. Its uncertainty is taken to be 0.5 %.
+/// Formats a time as in `3.200 ms`. The uncertainty is assumed to be 0.5 %.
 fn format_time(ns: u64) -> String {
     let uncertainty = Uncertainty::Half(0.005 * ns as f64);
     format_quantity(ns as f64, "ns", uncertainty)
@@ -133,7 +133,6 @@ fn format_clock((offset_ns, uncertainty_ns): (i64, u64)) -> String {
     format!("{} {word}", format_time(size))
 }
 
-/// The symbol and the emphasis of a state.
 fn state_symbol(state: &str) -> (char, TextEmphasis) {
     match state {
         "free" | "fit" => ('✓', TextEmphasis::Good),

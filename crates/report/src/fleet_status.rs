@@ -1,5 +1,5 @@
 //! Builds the reports of `fleet status` and `fleet clean`: the progress of a session's shards, the
-//! machine of each role of an experiment, and the sessions removed from machines. Start at
+//! machines of an experiment's roles, and the sessions removed from machines. Start at
 //! [`list_fleet_shards`].
 
 use crate::document::{Document, ReportBlock};
@@ -8,15 +8,15 @@ use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, TextEmphasis
 /// A shard of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ShardRow {
-    /// Its position in the session.
+    /// The shard's position in the session.
     pub place: u32,
-    /// Its machine.
+    /// The shard's machine.
     pub machine: String,
     /// `waiting`, `sent`, `running`, `done` or `lost`.
     pub state: String,
-    /// The number of its cases.
+    /// The number of cases.
     pub cases: usize,
-    /// The number of its blocks in the store.
+    /// The number of blocks in the store.
     pub blocks: usize,
     /// The number of the latest attempt, counted from 0.
     pub attempt: u32,
@@ -65,7 +65,7 @@ pub fn list_fleet_shards(rows: &[ShardRow]) -> Document {
 pub struct RoleRow {
     /// `target`, `load`, or the name of a service.
     pub role: String,
-    /// Its machine.
+    /// The role's machine.
     pub machine: String,
     /// The address at which other machines reach this machine.
     pub address: String,
@@ -104,8 +104,8 @@ pub fn list_fleet_roles(rows: &[RoleRow]) -> Document {
     document
 }
 
-/// Lists the cleaned machines. Each row has the name of the machine, the number of sessions removed
-/// from it, and the size of these sessions in bytes.
+/// Lists the cleaned machines. A row has a machine's name, the number of removed sessions, and
+/// their size in bytes.
 pub fn list_fleet_cleaned(rows: &[(String, u32, u64)]) -> Document {
     let mut columns = ColumnSet::new();
     columns.add_column(

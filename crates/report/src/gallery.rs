@@ -1,5 +1,5 @@
-//! Builds galleries: every case with the findings about it and a chart of its runs or its trend.
-//! Galleries are for formats that can hold thousands of pictures; see `format/html`.
+//! Builds galleries: every case with its findings and a chart of its runs or trend. Galleries are
+//! for formats that can hold thousands of pictures; see `format/html`.
 
 use super::output::OutputOptions;
 use crate::ReportFormat;
@@ -17,8 +17,8 @@ use speedwell_analysis::{
 use speedwell_model::{Metric, RecordedChange};
 use std::collections::HashMap;
 
-/// Builds a gallery of the cases in `findings`, in order of first appearance; `None` if there are
-/// no cases.
+/// Builds a gallery of the cases in `findings`, in order of first appearance. Returns `None` if
+/// there are no cases.
 pub fn findings_gallery(
     findings: &AnalysisFindings,
     output: &OutputOptions,
@@ -57,15 +57,14 @@ pub struct TrendGallery<'a> {
 
 impl TrendGallery<'_> {
     /// Builds a gallery of the series that pass `is_selected`, with a sentence for each change that
-    /// passes `is_shown`. After the gallery, each of its charts follows again as a block of its
-    /// own, because chart files (SVG, PNG) are made only of such blocks.
+    /// passes `is_shown`. Chart files (SVG, PNG) are made only of standalone charts, so each chart
+    /// also follows the gallery as a block.
     pub fn trend_blocks(
         &self,
         is_selected: &dyn Fn(&SeriesTrend) -> bool,
         is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
     ) -> Vec<ReportBlock> {
-        // Drawing hundreds of trend charts takes a while, and would be useless on a terminal, which
-        // shows no charts.
+        // Drawing hundreds of trend charts takes a while. A terminal shows no charts.
         if self.output.files.is_empty() && self.output.format != Some(ReportFormat::Html) {
             return Vec::new();
         }
@@ -102,14 +101,13 @@ impl TrendGallery<'_> {
     }
 }
 
-/// The cases found so far, and the index of each by its id.
+/// The cases found so far, and the index of each case by its id.
 #[derive(Default)]
 struct GatheredCases<'a> {
     cases: Vec<GatheredCase<'a>>,
     indexes: HashMap<String, usize>,
 }
 
-/// The contents of one case.
 struct GatheredCase<'a> {
     id: String,
     answers: Vec<CaseAnswer>,
@@ -161,8 +159,8 @@ impl<'a> GatheredCases<'a> {
 }
 
 impl<'a> GatheredCase<'a> {
-    /// Adds the runs of a variant to the chart of `metric`, unless the chart already has them: the
-    /// baseline is part of every comparison.
+    /// Adds the runs of a variant to the chart of `metric`. Does nothing if the chart already has
+    /// them: the baseline is part of every comparison.
     fn add_lane(&mut self, metric: &'a Metric, lane: VariantLane<'a>) {
         let existing = self.panels.iter().position(|(other, _)| *other == metric);
         let index = existing.unwrap_or_else(|| {

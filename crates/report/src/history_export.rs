@@ -1,8 +1,8 @@
 //! Exports a history for other programs: a table of points over time for Otava, and the file
 //! `data.js` for the pages of github-action-benchmark.
 //!
-//! This module decides which points are exported, and in which columns and keys. Speedwell's own
-//! tools read the JSON of `trend` instead. Start at [`export_otava`] and [`export_data_js`].
+//! This module chooses points, columns and keys. Speedwell's own tools read the JSON of `trend`
+//! instead. Start at [`export_otava`] and [`export_data_js`].
 
 use crate::changes::text::series_title;
 use crate::format::quote_field;
@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 pub struct ExportedHistory {
     /// The contents of the file: a header line, then a line per session.
     pub text: String,
-    /// Number of sessions omitted because some series has no point in them. Otava has no notation
-    /// for such a gap, and reports no changes at all in a series that contains even one NaN.
+    /// Number of omitted sessions, in which some series has no point. Otava has no notation for
+    /// such a gap, and reports no changes in a series that contains even one NaN.
     pub left_out: usize,
 }
 
@@ -47,9 +47,9 @@ pub fn export_otava(history: &ProjectHistory) -> ExportedHistory {
     ExportedHistory { text, left_out }
 }
 
-/// Exports `window.BENCHMARK_DATA`, which contains every session with a point that was searched for
-/// changes. Metrics where less is better and metrics where more is better form two suites, because
-/// an entry of the format has a single direction.
+/// Exports `window.BENCHMARK_DATA`. It contains every session with a point that was searched for
+/// changes. An entry of the format has a single direction, so metrics where less is better and
+/// metrics where more is better form two suites.
 pub fn export_data_js(history: &ProjectHistory) -> String {
     let mut entries = serde_json::Map::new();
     let directions = [
@@ -79,8 +79,8 @@ pub fn export_data_js(history: &ProjectHistory) -> String {
     format!("window.BENCHMARK_DATA = {data:#}")
 }
 
-/// The entry of one session with all metrics whose direction is `better`; `None` if the session has
-/// no such metric.
+/// Returns a session's entry with all metrics whose direction is `better`. Returns `None` if there
+/// are none.
 fn session_entry(
     row: &[Option<&TrendPoint>],
     history: &ProjectHistory,
@@ -90,7 +90,7 @@ fn session_entry(
     let series_points = history.series.iter().zip(row);
     let benches: Vec<Value> = series_points
         .filter(|(series, _)| match series.key.metric.better {
-            // The format knows two directions; a metric of unknown direction is exported as
+            // The format knows two directions. A metric of unknown direction is exported as
             // "smaller is better".
             MetricDirection::Unknown => better == MetricDirection::Lower,
             direction => direction == better,
@@ -128,8 +128,8 @@ fn session_entry(
     }))
 }
 
-/// The points that were searched for changes: a row per session, in the order of revisions, and in
-/// each row an entry per series, which is `None` if the session has no such point.
+/// Returns the points that were searched for changes, with a row per session in the order of
+/// revisions. A row has an entry per series, which is `None` if the session has no such point.
 fn points_by_session(history: &ProjectHistory) -> Vec<Vec<Option<&TrendPoint>>> {
     let mut rows: BTreeMap<(u32, i64, i64), Vec<Option<&TrendPoint>>> = BTreeMap::new();
     for (index, series) in history.series.iter().enumerate() {
@@ -143,12 +143,11 @@ fn points_by_session(history: &ProjectHistory) -> Vec<Vec<Option<&TrendPoint>>> 
     rows.into_values().collect()
 }
 
-/// Formats a time as in `2026-01-31T12:00:00Z`; empty for times outside the calendar.
+/// Formats a time as in `2026-01-31T12:00:00Z`. Empty for times outside the calendar.
 fn format_timestamp(unix_ms: i64) -> String {
     Timestamp::from_millisecond(unix_ms).map_or_else(|_| String::new(), |time| time.to_string())
 }
 
-/// Formats the points of one session as a line.
 fn session_line(points: &[&TrendPoint], history: &ProjectHistory) -> String {
     let Some(first) = points.first() else {
         return String::new();

@@ -10,9 +10,9 @@ use speedwell_analysis::iterations::IterationLevel;
 /// The outcome of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IterationsOutcome {
-    /// A number of iterations was found that is enough.
+    /// Some number of iterations is enough.
     Steady,
-    /// No number that was tried is enough; the report shows the steadiest of them.
+    /// No tried number is enough. The report shows the steadiest one.
     Unsteady,
     /// Samples are too short even with the largest number of iterations.
     TooShort,
@@ -39,12 +39,12 @@ pub struct IterationsOfFile {
     pub file: String,
     /// The outcome of the search.
     pub outcome: IterationsOutcome,
-    /// The number of iterations that is enough, or else the steadiest one, with the variation of
-    /// the results.
+    /// The number of iterations that is enough, or else the steadiest one. Includes the variation
+    /// of the results.
     pub level: Option<IterationLevel>,
 }
 
-/// Builds the report. `parameter` is the name of the parameter that sets the number of iterations.
+/// Builds the report. `parameter` names the parameter that sets the number of iterations.
 pub fn report_iterations(
     files: &[IterationsOfFile],
     parameter: &str,

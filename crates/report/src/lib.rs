@@ -1,9 +1,9 @@
 //! Turns findings into documents, and writes documents.
 //!
-//! A report is a function from findings to a [`Document`]; a format renders any document
-//! (`format/`), so that reports and formats are independent. Most numbers in reports are formatted
-//! here: units are in `unit.rs`, the number of digits in `figure.rs`, tables in `table.rs`. Start
-//! with [`report_findings`], then `comparison/` and `format/text/`.
+//! A report is a function from findings to a [`Document`], and a format renders any document
+//! (`format/`). Reports and formats are therefore independent. Most numbers in reports are
+//! formatted here: `unit.rs` has the units, `figure.rs` the number of digits, and `table.rs` the
+//! tables. Start with [`report_findings`], then `comparison/` and `format/text/`.
 
 mod backfill;
 mod bisect;
@@ -113,7 +113,7 @@ use anyhow::{bail, ensure};
 use charts::{MAX_DRAWN_RUNS, count_runs};
 use speedwell_analysis::AnalysisFindings;
 
-/// Reports `findings`: the comparison, or the summary if there is nothing to compare, with
+/// Reports `findings`: the comparison, or the summary if there is nothing to compare. Adds
 /// warnings, failures and charts.
 ///
 /// # Errors
@@ -130,7 +130,7 @@ pub fn report_findings(
     if findings.summaries.is_empty() && findings.comparisons.is_empty() {
         document.push(ReportBlock::Headline("nothing was measured".into()));
     }
-    // Build the summary only if it is shown: in large reports it takes as much memory as the
+    // Build the summary only if it is shown: in large reports, it takes as much memory as the
     // comparison.
     let summary = || summary::report_summaries(&findings.summaries, output);
     if findings.comparisons.is_empty() {
@@ -182,7 +182,7 @@ fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Re
     )
 }
 
-/// The subject of a report that is yet to be measured.
+/// The subject of a report, before anything is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportSubject {
     /// Runs of one variant.
@@ -217,7 +217,7 @@ pub enum ReportSubject {
     Backfill,
 }
 
-/// Whether the subject of a report determines its charts, so that `--chart` cannot choose one.
+/// Whether the subject of a report determines the charts. `--chart` then has no effect.
 fn has_own_charts(measured: ReportSubject) -> bool {
     use ReportSubject::*;
     matches!(

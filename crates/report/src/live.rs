@@ -1,6 +1,6 @@
 //! Reports the state of a running session: its progress and preliminary results.
 //!
-//! This module decides on wording; callers decide which cases may already have a verdict. Start at
+//! This module chooses the wording; callers decide which cases may already have a verdict. Start at
 //! [`report_live`].
 
 use crate::document::{Document, ReportBlock, ReportChart};
@@ -21,16 +21,16 @@ pub struct LiveState {
     pub number: i64,
     /// Whether the measuring process has died.
     pub is_killed: bool,
-    /// The number of completed slots, which are the places for runs in the plan.
+    /// The number of completed slots. A slot is a place for a run in the plan.
     pub done: usize,
-    /// The number of planned slots, including completed ones. It does not count slots that are no
-    /// longer needed because the verdict on their case is decided. Further decisions can reduce it.
-    /// 0 if unknown.
+    /// The number of planned slots, including completed ones; 0 if unknown. Slots that are no
+    /// longer needed, because their case has its verdict, do not count. Further verdicts can
+    /// therefore reduce the number.
     pub planned: usize,
     /// When the session started, in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
-    /// When the last run ended, in milliseconds since the Unix epoch; if no run has ended, when the
-    /// session started.
+    /// When the last run ended or, before that, when the session started. In milliseconds since the
+    /// Unix epoch.
     pub last_sign_unix_ms: i64,
     /// The current time, in milliseconds since the Unix epoch.
     pub now_unix_ms: i64,
@@ -43,9 +43,9 @@ pub struct LiveState {
 /// A case of a running session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveCase {
-    /// Its id.
+    /// The case's id.
     pub id: String,
-    /// Its runs so far.
+    /// The number of runs so far.
     pub runs: usize,
     /// The verdict, if a planned interim analysis gave one.
     pub verdict: Option<String>,
@@ -56,8 +56,8 @@ impl LiveState {
         self.now_unix_ms.saturating_sub(unix_ms).max(0) as u64
     }
 
-    /// Extrapolates the remaining time in milliseconds. This is an estimate, not a bound: the
-    /// remaining cases may take longer than the completed ones.
+    /// Extrapolates the remaining time in milliseconds. The remaining cases may take longer than
+    /// the completed ones.
     fn remaining_ms(&self) -> Option<u64> {
         let remaining_slots = self.planned.checked_sub(self.done)? as u64;
         let elapsed = self.elapsed_since(self.started_unix_ms);
@@ -191,7 +191,7 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
 
 fn load_title(load: &LiveLoad) -> String {
     let mut arguments = load.progress.command.iter();
-    // Skips the path of the program.
+    // Skip the path of the program.
     arguments.next();
     let arguments: Vec<&str> = arguments.map(String::as_str).collect();
     format!("speedwell {}", arguments.join(" "))

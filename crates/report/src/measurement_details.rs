@@ -1,5 +1,5 @@
 //! Reports how and on which machine the results were measured. Readers need these facts to judge or
-//! reproduce the results. Every report about sessions contains the facts as reference material.
+//! reproduce the results. Every report about sessions contains them as reference material.
 
 use crate::case_labels::distinct;
 use crate::comparison::{correction_words, method_words};
@@ -14,9 +14,9 @@ use speedwell_model::{
     StoppingDesign, Variant,
 };
 
-/// Describes how the sessions behind `findings` were measured. If there are several sessions, each
-/// is labelled with the name by which the user referred to it. Programs find the same details in
-/// the list `sources`.
+/// Describes how the sessions behind `findings` were measured. Each of several sessions is labelled
+/// with the name by which the user referred to it. Programs find the same details in the list
+/// `sources`.
 pub fn report_measurement_details(
     sources: &[(Option<&str>, &Session)],
     findings: &AnalysisFindings,
@@ -28,8 +28,8 @@ pub fn report_measurement_details(
     report_measurement_details_of(&run_counts, findings)
 }
 
-/// Like [`report_measurement_details`], but gets the number of runs of each session as a parameter,
-/// so that the runs need not be in memory.
+/// Does the same as [`report_measurement_details`], but gets the number of runs of each session as
+/// a parameter. The runs need not be in memory.
 pub(crate) fn report_measurement_details_of(
     sources: &[(Option<&str>, &Session, usize)],
     findings: &AnalysisFindings,
@@ -65,8 +65,8 @@ fn new_fact(name: &str, value: impl Into<String>) -> Fact {
     (name.to_owned(), value.into())
 }
 
-/// Describes how the results were computed. All comparisons of one report use the same method, so
-/// one of them suffices.
+/// Describes how the results were computed. All comparisons of a report use the same method, so one
+/// of them suffices.
 fn comparison_facts(comparison: &CandidateComparison, findings: &AnalysisFindings) -> Vec<Fact> {
     let others = findings.comparisons.iter();
     let candidates = distinct(others.map(|other| other.candidate.as_str()));
@@ -115,8 +115,8 @@ fn session_facts(session: &Session, done: usize) -> Vec<Fact> {
     facts
 }
 
-/// Describes the environment, the program and the arguments of a variant; `None` if it has nothing
-/// but a name.
+/// Describes the environment, the program and the arguments of a variant. Returns `None` if the
+/// variant has only a name.
 fn variant_fact(variant: &Variant) -> Option<Fact> {
     let mut arguments: Vec<String> = variant
         .environment
@@ -150,7 +150,7 @@ fn design_facts(design: &SessionDesign) -> Vec<Fact> {
         RunOrder::Imported => "not known".into(),
     };
     let mut facts = vec![new_fact("order of runs", order)];
-    // The plan of imported results is unknown; the session holds placeholder values.
+    // The plan of imported results is unknown. The session holds placeholder values.
     if design.order == RunOrder::Imported {
         return facts;
     }
@@ -222,8 +222,8 @@ fn runs_text(session: &Session, done: usize) -> String {
     text
 }
 
-/// Describes a session for programs. The model serializes itself, which cannot fail: the model
-/// contains no value that JSON cannot represent, such as NaN.
+/// Describes a session for programs. Serialization cannot fail, because the model contains no value
+/// that JSON cannot represent, such as NaN.
 fn source_data((name, session, _): &(Option<&str>, &Session, usize)) -> Value {
     let mut data = json!({
         "source": name,
@@ -242,8 +242,8 @@ fn source_data((name, session, _): &(Option<&str>, &Session, usize)) -> Value {
     data
 }
 
-/// Describes the environment. If there are several sessions, `source` is the name of the one
-/// measured in this environment. Programs get the whole environment as stored.
+/// Describes the environment. If there are several sessions, `source` names the one measured in
+/// this environment. Programs get the whole environment as stored.
 pub fn report_environment(environment: &Environment, source: Option<&str>) -> Document {
     let mut document = Document::new("environment");
     let facts = environment_facts(environment);
@@ -258,8 +258,8 @@ pub fn report_environment(environment: &Environment, source: Option<&str>) -> Do
             blocks: vec![ReportBlock::Facts(facts)],
         });
     }
-    // The model serializes itself, which cannot fail: the model contains no value that JSON cannot
-    // represent, such as NaN.
+    // Serialization cannot fail, because the model contains no value that JSON cannot represent,
+    // such as NaN.
     let data = serde_json::to_value(environment).unwrap_or_else(|_| json!({}));
     document.attach_data("environments", json!([data]));
     document
@@ -301,8 +301,8 @@ fn environment_facts(environment: &Environment) -> Vec<Fact> {
 }
 
 /// Describes an additional fact: `now_cpu_pressure_percent` with the value 1.25 becomes "cpu
-/// pressure before" with the value 1.25 %. The prefix `now_` marks values taken when the session
-/// began.
+/// pressure before" with the value 1.25 %. The prefix `now_` marks values from the beginning of the
+/// session.
 fn named_fact(name: &str, value: &str) -> Fact {
     let (name, suffix) = match name.strip_prefix("now_") {
         Some(name) => (name, " before"),

@@ -48,7 +48,7 @@ pub fn report_outbox(items: &[OutboxEntry]) -> Document {
     document
 }
 
-/// The outbox check of `doctor`; `None` if everything was sent.
+/// Returns the outbox check of `doctor`, or `None` if everything was sent.
 pub fn outbox_check(items: &[OutboxEntry]) -> Option<CheckLine> {
     let count = |state: UploadState| items.iter().filter(|item| item.state == state).count();
     let sentence = |count: usize, singular: &str, plural: &str| {

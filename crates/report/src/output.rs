@@ -15,22 +15,22 @@ use std::path::PathBuf;
 /// The output options.
 #[derive(Debug, Clone, Default)]
 pub struct OutputOptions {
-    /// Files to write besides standard output, in the format of their extension.
+    /// Files to write besides standard output. Their extensions select the formats.
     pub files: Vec<PathBuf>,
     /// The format of standard output; text by default.
     pub format: Option<ReportFormat>,
-    /// The preferred unit, used where it applies; by default the unit that keeps figures short.
+    /// The preferred unit, used where it applies. By default, the unit that keeps figures short.
     pub unit: Option<UnitChoice>,
     /// Whether standard output is colored.
     pub color: bool,
     /// Columns of the terminal; `None` gives tables their natural width.
     pub width: Option<usize>,
-    /// The kind of chart to draw; by default, every kind that suits the findings.
+    /// The kind of chart to draw. By default, every kind that suits the findings.
     pub chart: Option<ChartKind>,
     /// Whether to draw flame graphs in addition to the charts.
     pub flames: bool,
-    /// The machine-readable key of the column by which tables are sorted, largest value first; a
-    /// leading `-` puts the smallest value first. Tables without that column keep their order.
+    /// The machine-readable key of the column by which tables are sorted, largest value first. A
+    /// leading `-` puts the smallest value first. Tables without this column keep their order.
     pub sort: Option<String>,
     /// The level of detail.
     pub verbosity: Verbosity,
@@ -59,8 +59,8 @@ impl OutputOptions {
         self.format == Some(ReportFormat::Html) || self.files.iter().any(is_page)
     }
 
-    /// The audience of the output; `None` if there are several. If there is only one, the columns
-    /// for other audiences need not be built, which saves much memory in large reports.
+    /// Returns the audience of the output, or `None` if there are several audiences. With a single
+    /// audience, columns for others need not be built, which saves much memory in large reports.
     pub(crate) fn only_audience(&self) -> Option<ColumnAudience> {
         match self.format.unwrap_or(ReportFormat::Text) {
             _ if !self.files.is_empty() || self.sort.is_some() => None,
@@ -70,7 +70,7 @@ impl OutputOptions {
         }
     }
 
-    /// Adds what `-q` leaves out of standard output. Files always include it.
+    /// Adds a part that `-q` omits on standard output. Files always include it.
     pub(crate) fn add_detail(
         &self,
         document: &mut Document,
@@ -79,8 +79,8 @@ impl OutputOptions {
         self.add_shortened(document, Vec::new, detail);
     }
 
-    /// Adds content that `-q` replaces with `short` on standard output. Files always include all of
-    /// it.
+    /// Adds content that `-q` replaces with `short` on standard output. Files always include the
+    /// whole content.
     pub(crate) fn add_shortened(
         &self,
         document: &mut Document,
@@ -105,7 +105,7 @@ impl OutputOptions {
         }
     }
 
-    /// Returns the document with its tables sorted as requested; tables without the sort column are
+    /// Returns the document with its tables sorted as requested. Tables without the sort column are
     /// unchanged.
     fn sort_document<'d>(&self, document: Cow<'d, Document>) -> Cow<'d, Document> {
         let Some(sort) = &self.sort else {
@@ -123,12 +123,12 @@ impl OutputOptions {
     }
 }
 
-/// Writes `document` to `stdout` and to every requested file. Returns the files written: a document
+/// Writes `document` to `stdout` and to every requested file. Returns the files written. A document
 /// with several charts produces `FILE.svg`, `FILE-2.svg` and so on.
 ///
 /// # Errors
-/// Fails if a file's kind or the sort column is unknown (before anything is written), if a chart
-/// file is requested for a document without a chart, or if a file cannot be written. A reader of
+/// Fails before writing if a file's kind or the sort column is unknown. Also fails if a chart file
+/// is requested for a document without a chart, or if a file cannot be written. A reader of
 /// `stdout` that closes it early (`| head`) is not an error.
 pub fn print_document(
     document: &Document,
@@ -181,7 +181,7 @@ fn check_sort(document: &Document, output: &OutputOptions) -> anyhow::Result<()>
 /// Checks that the requested sort column exists.
 ///
 /// # Errors
-/// Fails if no column has this key; the error lists the valid keys.
+/// Fails if no column has this key. The error lists the valid keys.
 pub fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
     let Some(sort) = sort else {
         return Ok(());
@@ -208,8 +208,8 @@ mod tests {
     use crate::table::ReportTable;
     use std::io;
 
-    /// A destination where every write fails with this error, as with a reader that closed its end,
-    /// or with a full disk.
+    /// A destination where every write fails with this error: a reader has closed its end, or the
+    /// disk is full.
     struct Broken(ErrorKind);
 
     impl Write for Broken {

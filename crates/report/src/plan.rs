@@ -1,4 +1,4 @@
-//! Reports plans before anything is measured: every case (`--list`), and the result of a trial
+//! Reports plans before anything is measured: every case (`--list`), or the result of a trial
 //! (`--test`).
 //!
 //! The list of cases shortens no id, so that ids can be copied and piped.
@@ -17,12 +17,12 @@ use std::time::Duration;
 pub struct CaseLine {
     /// The case.
     pub case: Case,
-    /// Number of planned runs over all variants. It is an upper bound if the session itself
-    /// decides, while it measures, how many runs are needed.
+    /// Number of planned runs over all variants. If the session decides during the measurement how
+    /// many runs are needed, this is an upper bound.
     pub runs: u64,
 }
 
-/// Lists the cases, and below them the total number of runs, which may be an upper bound, and the
+/// Lists the cases. Below them are the total number of runs, which may be an upper bound, and the
 /// measuring time if it is known.
 pub fn list_planned_cases(
     cases: &[CaseLine],
@@ -107,7 +107,7 @@ pub fn report_trial(trial: &TrialOutcome, output: &OutputOptions) -> Document {
     document
 }
 
-/// The columns of a trial, which are for programs only: people read the headline.
+/// Returns the columns of a trial. They are for programs only: people read the headline.
 fn trial_columns(failed: usize, skipped: usize) -> ColumnSet<TrialOutcome> {
     let mut columns = ColumnSet::new();
     columns.add_value("files", |trial: &TrialOutcome| trial.files);

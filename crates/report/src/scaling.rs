@@ -1,8 +1,7 @@
-//! Reports at which concurrency throughput stops growing. The report consists of the answer in
-//! words, the figures of each level, the fitted law, and the chart. A visit is one measurement at a
-//! level.
+//! Reports at which concurrency throughput stops growing: the answer in words, the figures of each
+//! level, the fitted law, and the chart. A visit is one measurement at a level.
 //!
-//! Load tests and snippets share this module, so it knows nothing about what a worker does. Start
+//! Load tests and snippets share this module, so it knows nothing about the work of a worker. Start
 //! at [`scaling_headline`].
 
 use crate::charts::point_series;
@@ -20,7 +19,7 @@ use speedwell_analysis::scaling::{
 use speedwell_model::IntervalEstimate;
 use speedwell_plot as plot;
 
-/// Maximum relative standard deviation of the visits to a level. Visits that differ more hide where
+/// Maximum relative standard deviation of the visits to a level. Larger differences hide where
 /// throughput stops growing: in the simulations of crates/stats/DERIVATIONS.md, this point is then
 /// found less than nine times in ten.
 const MAX_NOISE: f64 = 0.15;
@@ -36,8 +35,8 @@ pub fn format_throughput(standing: &LevelState) -> String {
 pub fn format_throughput_error(standing: &LevelState) -> String {
     let interval = standing.interval.filter(|_| standing.throughput > 0.0);
     match interval {
-        // Throughput cannot be negative. If the interval of a mean includes negative values, it
-        // does not tell how exact the mean is.
+        // Throughput cannot be negative. An interval of a mean that includes negative values does
+        // not tell how exact the mean is.
         Some(interval) if interval.low < 0.0 => {
             format!("{} (uncertainty unknown)", format_throughput(standing))
         }
@@ -50,7 +49,8 @@ pub fn format_throughput_error(standing: &LevelState) -> String {
     }
 }
 
-/// The answer in a sentence. `spoilt` is the level at which the work failed, if there is one.
+/// Returns the answer in a sentence. `spoilt` is the level at which the work failed, if there is
+/// one.
 pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u32>) -> String {
     let SaturationAnswer {
         standings, is_open, ..
@@ -100,7 +100,7 @@ pub fn is_too_noisy(scaling: &ScalingFindings) -> bool {
     scaling.answer.noise.spread > MAX_NOISE
 }
 
-/// Warns if visits differ too much to trust the answer. `visits` is the word for them in the
+/// Warns if visits differ too much to trust the answer. `visits` is the word for visits in the
 /// report.
 pub fn noise_warning(label: &str, scaling: &ScalingFindings, visits: &str) -> Option<String> {
     is_too_noisy(scaling).then(|| {
@@ -113,7 +113,7 @@ pub fn noise_warning(label: &str, scaling: &ScalingFindings, visits: &str) -> Op
     })
 }
 
-/// The cell with the change of throughput from the best of the lower levels to this level.
+/// Returns a cell with the change of throughput from the best of the lower levels to this level.
 pub fn change_cell(standing: Option<&LevelState>) -> ReportCell {
     let change = standing.and_then(|standing| standing.change);
     let formatted = change.map(|change| {
@@ -128,8 +128,8 @@ pub fn change_cell(standing: Option<&LevelState>) -> ReportCell {
         .with_text(formatted.unwrap_or_default())
 }
 
-/// The cell with the status of a level. For the level that is the answer, a mark replaces the
-/// status. A level without a status failed.
+/// Returns a cell with the status of a level. A mark replaces the status of the level that is the
+/// answer. A level without a status failed.
 pub fn standing_cell(standing: Option<&LevelState>, is_knee: bool) -> ReportCell {
     let name = standing.map_or("failed", |standing| status_name(standing.status));
     ReportCell::value(name).with_text(if is_knee { "◀ here" } else { name })
@@ -144,8 +144,8 @@ fn status_name(status: LevelStatus) -> &'static str {
     }
 }
 
-/// All figures with every digit, for programs. `key` is the name of the member that holds `label`,
-/// which names what was measured.
+/// Returns all figures with every digit, for programs. `label` names what was measured; `key` is
+/// the name of its member.
 pub fn scaling_data(key: &str, label: &str, scaling: Option<&ScalingFindings>) -> Value {
     let answer = scaling.map(|scaling| &scaling.answer);
     json!({
@@ -190,9 +190,9 @@ pub fn law_sentence(scaling: &ScalingFindings) -> String {
     )
 }
 
-/// Warns if the curve is outside the intervals of more than a quarter of the levels, even if it
-/// explains much of the variance. By chance alone, a curve is outside the 95 % interval at one
-/// level in twenty.
+/// Warns if the curve is outside the intervals of more than a quarter of the levels, even if the
+/// curve explains much of the variance. By chance alone, a curve is outside the 95 % interval at
+/// one level in twenty.
 fn misfit_note(scaling: &ScalingFindings) -> String {
     let standings = &scaling.answer.standings;
     let is_missed = |standing: &&LevelState| {
@@ -265,7 +265,7 @@ fn format_parameter(parameter: &UslParameter) -> String {
     }
 }
 
-/// The fitted law with every digit, for programs.
+/// Returns the fitted law with every digit, for programs.
 pub fn law_data(scaling: &ScalingFindings) -> Value {
     let with_error =
         |parameter: &UslParameter| json!({"value": parameter.value, "error": parameter.error});
@@ -281,10 +281,9 @@ pub fn law_data(scaling: &ScalingFindings) -> Value {
     }
 }
 
-/// Number of points of the fitted curve, enough for it to look smooth.
+/// Number of points of the fitted curve, enough for a smooth look.
 const CURVE_POINTS: u32 = 96;
 
-/// Every visit of every level.
 fn visit_points(scaling: &ScalingFindings) -> Vec<plot::ChartPoint> {
     let visits = scaling.visits.iter();
     visits
@@ -292,7 +291,7 @@ fn visit_points(scaling: &ScalingFindings) -> Vec<plot::ChartPoint> {
         .collect()
 }
 
-/// Draws throughput over concurrency for the item `label`. `y` is the title of the vertical axis.
+/// Draws throughput over concurrency for `label`. `y` is the title of the vertical axis.
 pub fn throughput_chart(label: &str, scaling: &ScalingFindings, y: &str) -> ReportChart {
     let standings = &scaling.answer.standings;
     let measured = standings.iter().map(|standing| plot::ChartPoint {
@@ -333,7 +332,8 @@ mod tests {
     use super::*;
     use speedwell_analysis::scaling::{ConcurrencyLevel, evaluate_scaling};
 
-    /// Two levels whose visits are so far apart that the interval of the mean reaches below zero.
+    /// Returns two levels whose visits are so far apart that the interval of the mean reaches below
+    /// zero.
     fn wild() -> ScalingFindings {
         let level = |concurrency, throughputs: [f64; 2]| ConcurrencyLevel {
             concurrency,

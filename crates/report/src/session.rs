@@ -1,6 +1,6 @@
 //! Builds the report of one session of any kind, for `speedwell report @N` and a server's page.
 //!
-//! This module decides which kind of report suits a session. Start at [`report_session`].
+//! This module chooses the kind of report that suits a session. Start at [`report_session`].
 
 use crate::charts::ChartKind;
 use crate::document::Document;
@@ -20,14 +20,14 @@ mod by_cases_tests;
 pub struct StudyChoice {
     /// The parameter on the x axis.
     pub x_axis: Option<String>,
-    /// The parameter that divides the chart into lines: each of its values is a line.
+    /// The parameter whose values are the lines of the chart.
     pub by: Option<String>,
     /// Whether the x axis is logarithmic.
     pub log: bool,
 }
 
 /// Builds the full report of a single session, with the details of its measurement. `mark` adds to
-/// the findings what only the store knows. If the session has a name, the details show it.
+/// the findings what only the store knows. The details show the session's name, if any.
 ///
 /// # Errors
 /// Fails if the session lacks a requested parameter or metric, if a requested chart or unit does
@@ -39,8 +39,8 @@ pub fn report_session(
     output: &OutputOptions,
     mark: impl FnOnce(&mut AnalysisFindings),
 ) -> anyhow::Result<Document> {
-    // A user who chooses metrics, a study or a chart wants the report of the runs, not the report
-    // of the loads.
+    // A user who chooses metrics, a study or a chart wants the report of the runs instead of the
+    // loads.
     let asks_for_runs =
         study.x_axis.is_some() || !settings.metrics.is_empty() || output.chart.is_some();
     let settings = &widen_metrics(settings, session);
@@ -61,8 +61,8 @@ pub fn report_session(
     Ok(document)
 }
 
-/// Like [`report_session`], for a session with too many runs to hold them all in memory. `header`
-/// is the session without its runs, `runs` is the number of runs, and `parts` supplies the runs as
+/// Does the same as [`report_session`] for a session whose runs do not fit into memory. `header` is
+/// the session without its runs, `runs` is the number of runs, and `parts` supplies the runs as
 /// [`analysis::analyze_in_parts`] requires. Parameter studies are not supported.
 ///
 /// # Errors
@@ -86,8 +86,8 @@ pub fn report_session_in_parts(
     Ok(document)
 }
 
-/// Returns settings that include all metrics if the session is a single load test of another tool
-/// and no metric was chosen: the times of such a test matter as much as its rate.
+/// Includes all metrics if the session is a single load test of another tool and no metric was
+/// chosen: the times of such a test matter as much as its rate.
 fn widen_metrics(settings: &AnalysisSettings, session: &Session) -> AnalysisSettings {
     let is_load = session.metric("latency_p50").is_some();
     let is_alone = session.design.stopping == StoppingDesign::Fixed { runs: 1 };
@@ -185,9 +185,9 @@ fn report_snippet_session(
 }
 
 /// Reports a session whose runs were HTTP loads, `loads`. A search for a level or a rate gets the
-/// report of a search. Loads that were sent once get their own report, because a table of
-/// medians, each of a single value, would say less. Repeated loads are reported like any other runs,
-/// and their details follow.
+/// report of a search. Loads that were sent once get their own report, because a table of medians
+/// of single values would say less. Repeated loads are reported like any other runs, followed by
+/// their details.
 ///
 /// # Errors
 /// Fails if a unit or chart does not fit.
@@ -214,8 +214,7 @@ pub fn report_load_session(
     Ok(document)
 }
 
-/// The limits that the user set for the session with `--fail-on`. A search for the highest rate
-/// depends on them.
+/// Returns the session's limits from `--fail-on`. A search for the highest rate depends on them.
 fn session_conditions(session: &Session) -> Vec<LoadCondition> {
     let parsed = |text: &String| text.parse().ok();
     if !session.design.conditions.is_empty() {

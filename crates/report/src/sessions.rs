@@ -11,11 +11,11 @@ use speedwell_model::stored::SessionOverview;
 pub struct SessionsPage<'a> {
     /// The sessions shown.
     pub sessions: &'a [SessionOverview],
-    /// The page number; page 1 has the newest sessions.
+    /// The page number. Page 1 has the newest sessions.
     pub number: u32,
     /// The number of sessions on all pages together.
     pub all: usize,
-    /// Whether the list is filtered, so that more sessions may be stored than it shows.
+    /// Whether the list is filtered. If so, more sessions may be stored than the list shows.
     pub is_chosen: bool,
 }
 
@@ -97,7 +97,7 @@ fn session_columns() -> ColumnSet<SessionOverview> {
         } else {
             state_word(session.state)
         };
-        // The normal state is not shown, so that the other states stand out.
+        // Only unusual states are shown, so that they stand out.
         let is_complete = session.state == SessionState::Complete;
         ReportCell::value(word)
             .with_text(if is_complete { "" } else { word })
@@ -155,8 +155,8 @@ fn add_origin_columns(columns: &mut ColumnSet<SessionOverview>) {
     );
 }
 
-/// The names of the variants. A load test that compares nothing has a single variant, "default";
-/// the list then shows the addresses of its loads, as other reports do.
+/// Returns the names of the variants. A load test without a comparison has a single variant,
+/// "default". The list then shows the addresses of the loads, as other reports do.
 fn variant_names(session: &SessionOverview) -> String {
     match &*session.variants {
         [only] if only == "default" && !session.loads.is_empty() => session.loads.join(" "),
@@ -168,10 +168,10 @@ fn variant_names(session: &SessionOverview) -> String {
     }
 }
 
-/// Maximum number of variants listed by name; a bisection has one per tested revision.
+/// Maximum number of variants listed by name. A bisection has one variant per tested revision.
 const MAX_NAMED_VARIANTS: usize = 4;
 
-/// The command line, with only the file name of the program, on one line.
+/// Returns the command line on one line, with only the file name of the program.
 fn command_line(command: &[String]) -> String {
     let Some((program, arguments)) = command.split_first() else {
         return String::new();

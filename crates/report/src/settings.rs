@@ -9,13 +9,13 @@ use speedwell_model::stored::{AuditEntry, StoredToken};
 /// A project of a server.
 #[derive(Debug, Clone)]
 pub struct ServedProject {
-    /// Its name.
+    /// The project's name.
     pub name: String,
-    /// Whether it can be read without a token.
+    /// Whether the project can be read without a token.
     pub is_public: bool,
-    /// The number of its sessions.
+    /// The number of sessions.
     pub sessions: usize,
-    /// The size in bytes of the file in which the project is stored, if there is one.
+    /// The size in bytes of the project's file, if there is one.
     pub bytes: Option<u64>,
     /// The repository on whose pull requests the server comments, if any.
     pub forge: Option<String>,
@@ -100,7 +100,7 @@ pub fn list_served_projects(projects: &[ServedProject]) -> Document {
     document
 }
 
-/// Lists the tokens of a server; shows no secrets.
+/// Lists the tokens of a server, without their secrets.
 pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
     let mut document = Document::new("tokens");
     if tokens.is_empty() {
@@ -216,8 +216,8 @@ mod tests {
     use crate::format::{RenderDocument as _, TextFormat};
     use speedwell_model::stored::TokenScope;
 
-    /// Times of use are stored as the beginning of an hour. If this is before the creation of the
-    /// token, it is not shown.
+    /// Times of use are stored as the beginning of an hour. A time before the creation of the token
+    /// is not shown.
     #[test]
     fn a_token_is_not_used_before_it_was_made() {
         const HOUR_MS: i64 = 3_600_000;
@@ -246,7 +246,7 @@ mod tests {
             })
             .collect();
         assert_eq!(times, ["20:30", "20:30", "20:30", "22:00"], "{text}");
-        // All times are in one zone, named in each header.
+        // All times are in one zone. Each header names the zone.
         assert_eq!(text.matches("(UTC").count(), 2, "{text}");
     }
 }

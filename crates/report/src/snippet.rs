@@ -1,7 +1,7 @@
 //! Reports snippets: the figures of each snippet and, if there are several, their comparison. After
 //! a search, reports where throughput stops growing as workers are added.
 //!
-//! This module decides on wording and order; `analysis` interprets the figures. Start at
+//! This module chooses wording and order; `analysis` interprets the figures. Start at
 //! [`report_snippets`].
 
 use super::output::{OutputOptions, Verbosity};
@@ -21,7 +21,7 @@ const FIGURES_NOTE: &str = "median, p5: time per iteration and worker, in the me
     the batch at the 5th percentile; mean: the same over the whole time; disturbance: mean divided \
     by median.";
 
-/// The sentence that follows [`FIGURES_NOTE`] if commands were run by a shell.
+/// The sentence after [`FIGURES_NOTE`] if commands were run by a shell.
 const SHELL_NOTE: &str = " shell: time of a shell that does nothing; all other times include it, and so \
     do user and system; own cpu: user and system time minus the shell's, shown where it is \
     more than noise.";
@@ -84,8 +84,8 @@ pub fn report_snippets(
     document
 }
 
-/// In quiet mode, moves these blocks to an appendix, because they are not part of the answer.
-/// Terminals omit the appendix, and files contain it.
+/// Moves blocks that are not part of the answer to an appendix in quiet mode. Terminals omit the
+/// appendix, but files contain it.
 fn quiet_appendix(blocks: Vec<ReportBlock>, is_quiet: bool) -> Vec<ReportBlock> {
     if is_quiet && !blocks.is_empty() {
         vec![ReportBlock::Appendix {
@@ -105,7 +105,6 @@ fn heading_block(text: &str) -> ReportBlock {
     }
 }
 
-/// Explains the columns of figures.
 fn figures_note(figures: &[SnippetFigures]) -> String {
     let in_shell = figures.iter().any(|figures| figures.shell_ns.is_some());
     let shell = if in_shell { SHELL_NOTE } else { "" };
@@ -167,7 +166,8 @@ pub fn report_search(
 pub const ERLANG_LOCKS: &str = "lcnt names the lock that they wait for (with a lock-counting \
     emulator: erl -emu_type lcnt, then lcnt:collect() and lcnt:conflicts())";
 
-/// Says that workers hinder each other, and which tool finds the cause; `None` if they do not.
+/// Says that workers hinder each other, and which tool finds the cause. Returns `None` if they do
+/// not.
 pub fn hindrance_note(language: &str, scaling: &ScalingFindings) -> Option<String> {
     let hindered = scaling.hindered_level()?;
     let tool = match language {
@@ -182,9 +182,9 @@ pub fn hindrance_note(language: &str, scaling: &ScalingFindings) -> Option<Strin
     ))
 }
 
-/// The answer for one snippet: `sum(range(10)): 231 ns [228, 236] an iteration (6 runs).` The time
-/// is a median, so it is not the inverse of the throughput in the table, which is computed from the
-/// mean.
+/// Returns the answer for one snippet: `sum(range(10)): 231 ns [228, 236] an iteration (6 runs).`
+/// The time is a median. It is not the inverse of the throughput in the table, which is computed
+/// from the mean.
 fn snippet_sentence(snippet: &SnippetFigures) -> String {
     let label = &snippet.label;
     let runs = crate::figure::format_count(snippet.runs, "run", "runs");
@@ -202,8 +202,7 @@ fn snippet_sentence(snippet: &SnippetFigures) -> String {
     format!("{label}: too few iterations for a median{rate} ({runs}).")
 }
 
-/// Formats a time with its interval, as in `231 ns [228, 236]`; without brackets if the interval is
-/// empty.
+/// Formats a time with its interval, as in `231 ns [228, 236]`. An empty interval is omitted.
 fn format_with_interval(time_ns: &IntervalEstimate) -> String {
     let scale = FigureScale::fit_scale("ns", &[time_ns.value], None);
     let place = scale.rounding_place(time_ns.value, uncertainty_of(time_ns));
@@ -318,7 +317,7 @@ fn add_figures(columns: &mut ColumnSet<SnippetFigures>) {
     );
 }
 
-/// The figures of a level, how it compares with the best level, and whether it is the answer.
+/// The figures of a level, how the level compares with the best one, and whether it is the answer.
 type SnippetLevelRow = (SnippetFigures, Option<LevelState>, bool);
 
 fn levels_table(levels: &SnippetLevels) -> ReportTable {

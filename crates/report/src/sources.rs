@@ -1,7 +1,7 @@
 //! Compares the stored results of one or more sessions. `speedwell compare` prints the result for
 //! sessions and files, and a server shows it on a page.
 //!
-//! This module decides which pairs are compared and which measurement details are shown. Start at
+//! This module chooses the pairs to compare and the measurement details to show. Start at
 //! [`compare_sources`].
 
 use crate::document::Document;
@@ -12,16 +12,16 @@ use anyhow::bail;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_model::{ParameterValue, Session, StepFailure};
 
-/// A label, a session, and the name of the variant to compare; `None` stands for the session's
-/// baseline.
+/// A label, a session, and the variant to compare. Without a variant, the session's baseline is
+/// compared.
 pub type LabelledSession<'a> = (String, &'a Session, Option<String>);
 
-/// Compares several sources, of which the first is the baseline. If there is only one source,
-/// compares its variants.
+/// Compares several sources. The first source is the baseline. For a single source, compares its
+/// variants.
 ///
 /// # Errors
-/// Fails if the only source has a single variant. Also fails if only some sources are searches: a
-/// search tries many rates, and each tried rate would be mistaken for a load of that rate.
+/// Fails if the only source has a single variant, or if only some sources are searches. A search
+/// tries many rates, and each tried rate would be mistaken for a load of that rate.
 pub fn compare_sources(
     sources: &[LabelledSession<'_>],
     settings: &AnalysisSettings,
@@ -101,7 +101,7 @@ fn is_search(session: &Session) -> bool {
 }
 
 /// Explains why loads share no case: for example, one had a fixed rate and the other was a search.
-/// `None` unless all sources are loads, and some of them differ in kind.
+/// Returns `None` unless all sources are loads and some differ in kind.
 fn unlike_loads_text(sources: &[LabelledSession<'_>]) -> Option<String> {
     let load_sessions = sources
         .iter()
@@ -150,7 +150,7 @@ impl LoadPaces {
     }
 }
 
-/// The paces of a session; `None` unless all its runs are loads.
+/// Returns the rates and concurrencies of a session, or `None` unless all its runs are loads.
 fn session_paces(session: &Session) -> Option<LoadPaces> {
     let are_loads = session.runs.iter().all(|run| run.load.is_some());
     if session.runs.is_empty() || !are_loads {
@@ -174,8 +174,8 @@ fn session_paces(session: &Session) -> Option<LoadPaces> {
     })
 }
 
-/// Describes the first failure and how to repeat it, with the number of other failures; `None` if
-/// nothing failed.
+/// Describes the first failure, how to repeat it, and the number of other failures. Returns `None`
+/// if nothing failed.
 fn failed_side_text(failures: &[StepFailure]) -> Option<String> {
     let relevant = || failures.iter().filter(|failure| !failure.cause.is_skip());
     let first = relevant().next()?;
@@ -193,7 +193,7 @@ fn failed_side_text(failures: &[StepFailure]) -> Option<String> {
     ))
 }
 
-/// The sessions behind the sources, without duplicates. They have names only if there are several.
+/// Returns the sessions behind the sources, without duplicates. Only several sessions have names.
 fn distinct_sessions<'a>(
     sources: &'a [LabelledSession<'_>],
 ) -> Vec<(Option<&'a str>, &'a Session)> {

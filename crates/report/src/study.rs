@@ -1,6 +1,6 @@
-//! Reports parameter studies as tables. Each line (one curve of the chart) is a group of rows whose
-//! heading shows its scaling exponent; each x value is a row, with the step from the previous x
-//! value.
+//! Reports parameter studies as tables. A line (one curve of the chart) is a group of rows, whose
+//! heading shows the line's scaling exponent. Each x value is a row, with the step from the
+//! previous x value.
 
 use super::output::OutputOptions;
 use super::unit::FigureScale;
@@ -25,7 +25,7 @@ pub const POINTS_TABLE: &str = "points";
 /// The footnote for points whose mean is a poor summary.
 const SKEWED_NOTE: &str = "the runs of this point are skewed: the median says more than the mean";
 
-/// Reports a study; `log` makes the x axis logarithmic.
+/// Reports a study. `log` makes the x axis logarithmic.
 ///
 /// # Errors
 /// Fails if a study has no chart of the requested kind.
@@ -59,7 +59,7 @@ struct PointLine<'a> {
 }
 
 impl PointLine<'_> {
-    /// Formats the stored figure `stored` with the precision of the point's mean, without the unit.
+    /// Formats `stored` with the precision of the point's mean, without the unit.
     fn format_shown(&self, stored: f64) -> String {
         let mean = &self.point.mean;
         let place = self.scale.rounding_place(mean.value, uncertainty_of(mean));
@@ -155,8 +155,8 @@ fn point_columns<'a>(x_axis: &str) -> ColumnSet<PointLine<'a>> {
         ReportColumn::figure("cases", "cases").expendable(3),
         |line| {
             let cell = ReportCell::count(line.point.cases as u64);
-            // If the study averages over no parameter, every point is one case, so the number of
-            // cases is not informative.
+            // If the study averages over no parameter, every point is one case. The number of cases
+            // is then not informative.
             if line.study.aggregated.is_empty() {
                 cell.with_text("")
             } else {

@@ -1,7 +1,7 @@
 //! Reports results without a comparison: a table per metric, with a row per case and variant.
 //!
-//! A single case with several metrics (a load test, a one-liner) gets one table with the metrics as
-//! rows. Start at [`report_summaries`]; [`prepare_lines`] prepares the rows.
+//! A single case with several metrics (a load test, a snippet) gets one table, with a row per
+//! metric. Start at [`report_summaries`]; [`prepare_lines`] prepares the rows.
 
 use crate::case_labels::{CaseLabels, LabelLine, add_case_columns, labelled_rows};
 use crate::document::{Document, ReportBlock};
@@ -48,7 +48,6 @@ pub fn sort_keys() -> Vec<&'static str> {
     summary_columns("", Verbosity::Normal).sort_keys()
 }
 
-/// The summaries that become the rows of one table.
 type SummarySection<'a> = Vec<&'a CaseSummary>;
 
 fn group_sections(summaries: &[CaseSummary]) -> Vec<SummarySection<'_>> {
@@ -136,7 +135,7 @@ fn label_by_metric(section: &SummarySection<'_>) -> (String, Vec<LabelLine>) {
     )
 }
 
-/// The caption: what all rows share.
+/// Returns the caption: what all rows share.
 fn caption_line(
     metric: Option<&Metric>,
     unit: Option<String>,
@@ -151,7 +150,7 @@ fn caption_line(
         ));
         parts.push(better_direction(metric.better).to_owned());
     }
-    // `prepare_lines` has already formatted the count; only 1 takes the singular.
+    // `prepare_lines` has already formatted the count. Only 1 takes the singular.
     parts.extend(runs.map(|runs| {
         if runs == "1" {
             format_count(1, "run", "")
@@ -167,7 +166,7 @@ fn caption_line(
     Some(parts.join(", ")).filter(|line| !line.is_empty())
 }
 
-/// All columns; `names` is the heading of the row names.
+/// Returns all columns. `names` is the heading of the row names.
 fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<SummaryLine<'a>> {
     let mut columns = ColumnSet::new();
     columns.add_column(
@@ -201,8 +200,8 @@ fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<SummaryLi
     columns
 }
 
-/// Adds columns about disturbed runs. People see the fraction of these runs if it is notable;
-/// programs get this fraction and the figures of the kernel.
+/// Adds columns about disturbed runs. People see the fraction of disturbed runs if it is notable.
+/// Programs get the fraction and the kernel's figures.
 fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>) {
     let disturbed = ReportColumn::figure("disturbed_shown", "disturbed").for_people();
     columns.add_column(disturbed.expendable(5), |line| {
@@ -220,7 +219,6 @@ fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>) {
     }
 }
 
-/// Adds the columns of the variant, the median, its unit and its interval.
 fn add_center(columns: &mut ColumnSet<SummaryLine<'_>>) {
     columns.add_column(ReportColumn::words("variant", "variant"), |line| {
         ReportCell::value(line.summary.variant.to_string()).with_text(line.variant.clone())
@@ -250,7 +248,6 @@ fn add_center(columns: &mut ColumnSet<SummaryLine<'_>>) {
     );
 }
 
-/// Adds the columns of the spread and number of the runs, and of the time of an iteration.
 fn add_spread(columns: &mut ColumnSet<SummaryLine<'_>>) {
     columns.add_column(
         ReportColumn::figure("cv_shown", "CV").for_people(),
@@ -316,8 +313,8 @@ const SUMMARY_FIGURES: [SummaryFigure; 10] = [
     ("outliers", |summary| Some(summary.outliers.len() as f64)),
 ];
 
-/// Returns a bound of the interval, or `None` if there is no interval. With fewer than 6 runs there
-/// is none, and both bounds are set to the median. If the runs do not vary at all, however, bounds
+/// Returns a bound of the interval, or `None` if there is no interval. With fewer than 6 runs,
+/// there is none, and both bounds are set to the median. If the runs do not vary at all, bounds
 /// that equal the median are a real interval.
 fn known_bound(summary: &CaseSummary, end: f64) -> Option<f64> {
     (summary.center.low < summary.center.high || summary.variation == Some(0.0)).then_some(end)
@@ -325,13 +322,13 @@ fn known_bound(summary: &CaseSummary, end: f64) -> Option<f64> {
 
 /// A row of the table.
 pub struct SummaryLine<'a> {
-    /// Its figures.
+    /// The row's figures.
     pub summary: &'a CaseSummary,
-    /// Its name in the table.
+    /// The row's name in the table.
     pub name: RowName,
-    /// The scale in which its figures are shown.
+    /// The scale of the row's figures.
     pub scale: FigureScale,
-    /// The last decimal place of its figures.
+    /// The last decimal place of the row's figures.
     pub place: i32,
     /// The unit; empty if it is in the caption.
     pub unit: String,
@@ -346,14 +343,14 @@ pub struct SummaryLine<'a> {
 }
 
 impl SummaryLine<'_> {
-    /// Formats the stored figure `stored` with the precision of the row, without the unit.
+    /// Formats `stored` with the precision of the row, without the unit.
     fn format_shown(&self, stored: f64) -> String {
         self.scale.format_bare(stored, self.place)
     }
 }
 
-/// Prepares the rows of one table, in the order of `section`. If the rows are `alike`, that is,
-/// about one metric, they get a common unit where possible.
+/// Prepares the rows of one table, in the order of `section`. Rows that are `alike` (about one
+/// metric) get a common unit where possible.
 pub fn prepare_lines<'a>(
     section: &[&'a CaseSummary],
     alike: bool,
@@ -396,7 +393,7 @@ fn summary_uncertainty(summary: &CaseSummary) -> Uncertainty {
     }
 }
 
-/// The scale of a single summary, and the decimal place to which its center is rounded.
+/// Returns the scale of a single summary, and the decimal place to which its center is rounded.
 pub(crate) fn scale_and_place(
     summary: &CaseSummary,
     choice: Option<UnitChoice>,
@@ -422,9 +419,9 @@ fn common_scale(section: &[&CaseSummary], choice: Option<UnitChoice>) -> Option<
     Some(scale.keeping_counts(unit, figures, choice))
 }
 
-/// Returns the time per iteration and worker; `None` unless the metric is throughput. The parameter
-/// `concurrency` of a case is the number of workers that share the throughput; without this
-/// parameter, there is one worker.
+/// Returns the time per iteration and worker, or `None` unless the metric is throughput. The
+/// parameter `concurrency` of a case is the number of workers that share the throughput. Without
+/// this parameter, there is one worker.
 fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Option<(f64, String)> {
     let metric = &summary.metric;
     if metric.name != Metric::THROUGHPUT || metric.better != MetricDirection::Higher {
@@ -442,7 +439,7 @@ fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Opti
     Some((time_ns, text))
 }
 
-/// The answer for a single summary:
+/// Returns the answer for a single summary:
 /// `g/a.js: 1.234 M/s [1.221, 1.240], 810 ns per iteration (30 runs).`
 pub fn summary_sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
     let (scale, place) = scale_and_place(summary, choice);

@@ -2,8 +2,7 @@
 //!
 //! A cell has text, rounded to what the data support, and a value with every digit. A column has an
 //! audience: people see `+8.2 % [+6.9, +9.6]` in two columns where programs get `change`,
-//! `change_low` and `change_high`. A table does not know the width of the page; the formats in
-//! `format/` do.
+//! `change_low` and `change_high`. Only the formats in `format/` know the width of the page.
 
 use crate::datum::Datum;
 use serde_json::Value;
@@ -15,8 +14,8 @@ use std::sync::Arc;
 /// A table.
 #[derive(Debug, Clone, Default)]
 pub struct ReportTable {
-    /// The plural noun for its rows, as an identifier: `changes`, `summaries`. Tables of the same
-    /// name have the same machine-readable columns.
+    /// A plural noun for the rows, as an identifier, such as `changes` or `summaries`. Tables of
+    /// the same name have the same machine-readable columns.
     pub name: &'static str,
     /// Lines above the table: what all rows share.
     pub caption: Vec<String>,
@@ -24,7 +23,7 @@ pub struct ReportTable {
     pub columns: Vec<ReportColumn>,
     /// The rows.
     pub rows: Vec<ReportRow>,
-    /// Notes below the table, referenced by marks in cells; the first is number 1.
+    /// Notes below the table, referenced by marks in cells. The first note is number 1.
     pub footnotes: Vec<String>,
     /// The shaded range behind drawn cells. Changes within this range count as no change.
     pub band: Option<(f64, f64)>,
@@ -33,25 +32,26 @@ pub struct ReportTable {
 /// A column.
 #[derive(Debug, Clone)]
 pub struct ReportColumn {
-    /// Its stable, machine-readable identifier.
+    /// A stable, machine-readable identifier.
     pub key: &'static str,
-    /// Its heading for people.
+    /// The heading for people.
     pub header: String,
-    /// The kind of its contents.
+    /// The kind of contents.
     pub kind: ColumnKind,
-    /// Its audience.
+    /// The audience.
     pub audience: ColumnAudience,
-    /// The order in which a narrow page omits columns: the columns with the highest number go
-    /// first, and those with 0 always stay.
+    /// The order in which a narrow page omits columns. Columns with the highest number go first,
+    /// and columns with 0 always stay.
     pub expendable: u8,
-    /// Whether its few distinct values classify the rows, so that a page can filter by them.
+    /// Whether the column classifies the rows by a few distinct values, so that a page can filter
+    /// by them.
     pub facet: bool,
 }
 
 /// The contents of a column, which decide its layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// The name of the row; may be shortened in the middle on a narrow page.
+    /// The name of the row. A narrow page may shorten it in the middle.
     Label,
     /// A name that is useless when shortened.
     Identifier,
@@ -59,8 +59,8 @@ pub enum ColumnKind {
     Words,
     /// Numbers, right-aligned.
     Figure,
-    /// Drawings that share one axis over the whole column, for formats that can place them. Other
-    /// columns state the same in words.
+    /// Drawings on one axis for the whole column, for formats that can place them. Other columns
+    /// state the same in words.
     Drawn,
 }
 
@@ -86,10 +86,10 @@ pub enum ReportRow {
     Remark(String),
 }
 
-/// A name in full, and a short form for pages too narrow for the full names of all rows.
+/// A full name, and a short form for pages too narrow for the full names of all rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowName {
-    /// The full name; an empty heading is not shown.
+    /// The full name. An empty heading is not shown.
     pub full: String,
     /// The short form.
     pub short: String,
@@ -127,31 +127,31 @@ pub enum TextEmphasis {
 /// A cell of a table.
 #[derive(Debug, Clone, Default)]
 pub struct ReportCell {
-    /// The text for people. A number is rounded, and has its unit unless a caption or another
-    /// column states it.
+    /// The text for people. A number is rounded. It has its unit unless a caption or another column
+    /// states the unit.
     pub text: String,
     /// The value for programs. A number has every digit. `None` means "not known".
     pub value: Option<Datum>,
     /// The emphasis of the text.
     pub emphasis: TextEmphasis,
-    /// Properties that few cells have, boxed because large tables have a million cells.
+    /// Properties that few cells have. They are boxed, because large tables have a million cells.
     pub rare: Option<Box<RareCellData>>,
 }
 
 /// Properties that few cells have.
 #[derive(Debug, Clone, Default)]
 pub struct RareCellData {
-    /// The text for a narrow page; `None` if there is nothing shorter.
+    /// The text for a narrow page, or `None` if there is no shorter text.
     pub short: Option<String>,
     /// One number per run, for programs, instead of a value. There may be millions of runs.
     pub runs: Option<RunList>,
     /// The drawing of the cell.
     pub drawn: Option<ForestRow>,
-    /// The address that the cell links to on a served page; other pages have no such addresses.
+    /// The address that the cell links to on a served page. Other pages have no such addresses.
     pub link: Option<String>,
 }
 
-/// One number per run, in execution order, converted to a list only when written.
+/// One number per run, in execution order. The numbers are converted to a list only when written.
 #[derive(Debug, Clone)]
 pub enum RunList {
     /// The value of each run.
@@ -209,8 +209,8 @@ impl ReportCell {
         }
     }
 
-    /// Creates a cell with a figure, if there is one. Programs get the figure, people the text that
-    /// `format` makes of it.
+    /// Creates a cell with a figure, if there is one. Programs get the figure. People get the text
+    /// that `format` makes of it.
     pub fn shown_figure(figure: Option<f64>, format: impl FnOnce(f64) -> String) -> ReportCell {
         ReportCell::figure(figure).with_text(figure.map(format).unwrap_or_default())
     }
@@ -258,22 +258,22 @@ impl ReportCell {
         self.rare.get_or_insert_default()
     }
 
-    /// The text for a narrow page, if there is a shorter one.
+    /// Returns the text for a narrow page, if there is a shorter text.
     pub fn short(&self) -> Option<&str> {
         self.rare.as_ref()?.short.as_deref()
     }
 
-    /// The list with one number per run, which programs get instead of a value.
+    /// Returns the list with one number per run, which programs get instead of a value.
     pub fn runs(&self) -> Option<&RunList> {
         self.rare.as_ref()?.runs.as_ref()
     }
 
-    /// The drawing of the cell.
+    /// Returns the drawing of the cell.
     pub fn drawn(&self) -> Option<&ForestRow> {
         self.rare.as_ref()?.drawn.as_ref()
     }
 
-    /// The address that the cell links to on a served page.
+    /// Returns the address that the cell links to on a served page.
     pub fn link(&self) -> Option<&str> {
         self.rare.as_ref()?.link.as_deref()
     }
@@ -332,7 +332,7 @@ impl ReportColumn {
         self
     }
 
-    /// Allows narrow pages to omit the column; the highest `order` is omitted first.
+    /// Allows narrow pages to omit the column. The highest `order` is omitted first.
     pub fn expendable(mut self, order: u8) -> ReportColumn {
         self.expendable = order;
         self
@@ -354,7 +354,7 @@ impl ReportTable {
         }
     }
 
-    /// The rows that hold cells.
+    /// Returns the rows that hold cells.
     pub fn cell_rows(&self) -> impl Iterator<Item = &Vec<ReportCell>> {
         self.rows.iter().filter_map(|row| match row {
             ReportRow::Cells(cells) => Some(cells),
@@ -362,7 +362,7 @@ impl ReportTable {
         })
     }
 
-    /// The emphasis of each row with cells, taken from the first facet column.
+    /// Returns the emphasis of each row with cells, taken from the first facet column.
     pub fn row_emphases(&self) -> Vec<TextEmphasis> {
         let facet = self.columns.iter().position(|column| column.facet);
         let emphasis = |cells: &Vec<ReportCell>| {
@@ -371,7 +371,7 @@ impl ReportTable {
         self.cell_rows().map(emphasis).collect()
     }
 
-    /// Indexes of the columns that people see, which are the columns with text in some row.
+    /// Returns the indexes of the columns that people see: the columns with text in some row.
     pub fn for_people(&self) -> Vec<usize> {
         let is_filled =
             |column: usize| self.cell_rows().any(|cells| !cells[column].text.is_empty());
@@ -382,7 +382,8 @@ impl ReportTable {
             .collect()
     }
 
-    /// Indexes of the columns that a page shows: the columns that people see, and the drawings.
+    /// Returns the indexes of the columns that a page shows: the columns that people see, and the
+    /// drawings.
     pub fn for_pages(&self) -> Vec<usize> {
         let is_drawn = |column: usize| {
             self.cell_rows()
@@ -395,8 +396,8 @@ impl ReportTable {
         shown
     }
 
-    /// Indexes of the machine-readable columns. Columns without any value are included, because the
-    /// number of columns must not depend on the data.
+    /// Returns the indexes of the machine-readable columns. Columns without any value are included,
+    /// because the number of columns must not depend on the data.
     pub fn for_machines(&self) -> Vec<usize> {
         (0..self.columns.len())
             .filter(|&column| self.columns[column].audience != ColumnAudience::People)
@@ -404,7 +405,7 @@ impl ReportTable {
     }
 
     /// Sorts the rows by a column, largest value first if `descending`. Rows stay in their group,
-    /// and remarks stay with their row; unknown values come last in either order. Returns `false`
+    /// and remarks stay with their row. Unknown values come last in either order. Returns `false`
     /// if there is no such column.
     pub fn sort_by(&mut self, key: &str, descending: bool) -> bool {
         let Some(column) = self.columns.iter().position(|column| column.key == key) else {
@@ -464,7 +465,7 @@ fn compare_values(a: Option<&Datum>, b: Option<&Datum>, descending: bool) -> Ord
 }
 
 /// The columns of a table whose rows are made from values of type `T`. Each column comes with the
-/// function that fills it, so that the two cannot get out of step.
+/// function that fills it.
 pub struct ColumnSet<T> {
     columns: Vec<(ReportColumn, BuildCell<T>)>,
 }
@@ -535,8 +536,8 @@ impl<T> ColumnSet<T> {
         ReportRow::Cells(self.columns.iter().map(|(_, cell)| cell(item)).collect())
     }
 
-    /// Builds a table of `rows` made by [`ColumnSet::build_row`], with headings and remarks between
-    /// them.
+    /// Builds a table of `rows` made by [`ColumnSet::build_row`]. Headings and remarks may be
+    /// between them.
     pub fn table_of_rows(self, name: &'static str, rows: Vec<ReportRow>) -> ReportTable {
         ReportTable {
             columns: self.columns.into_iter().map(|(column, _)| column).collect(),
@@ -551,7 +552,7 @@ impl<T> ColumnSet<T> {
         self.table_of_rows(name, rows)
     }
 
-    /// The machine-readable names of the columns, which are the sort keys.
+    /// Returns the machine-readable names of the columns, which are the sort keys.
     pub fn sort_keys(&self) -> Vec<&'static str> {
         let columns = self.columns.iter().map(|(column, _)| column);
         let machines = columns.filter(|column| column.audience != ColumnAudience::People);
@@ -579,7 +580,7 @@ impl TableFootnotes {
         superscript_number(index + 1)
     }
 
-    /// All footnotes; the first is number 1.
+    /// Returns all footnotes. The first is number 1.
     pub fn into_texts(self) -> Vec<String> {
         self.texts
     }

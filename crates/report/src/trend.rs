@@ -1,6 +1,6 @@
 //! Builds the report of `history trend`: series over revisions.
 //!
-//! This module decides on wording and columns. Start at [`report_trend`].
+//! This module chooses wording and columns. Start at [`report_trend`].
 
 use crate::changes;
 use crate::changes::text::{cause_text, series_title};
@@ -66,7 +66,7 @@ pub fn sort_keys() -> Vec<&'static str> {
     trend_columns().sort_keys()
 }
 
-/// The headline of a series, as in `1.03 ms since 4a5b6c7; 40 points, 2 changes`.
+/// Returns the headline of a series, as in `1.03 ms since 4a5b6c7; 40 points, 2 changes`.
 fn trend_headline(series: &SeriesTrend) -> String {
     let trend = &series.trend;
     let points = format_count(trend.points.len(), "point", "points");
@@ -151,7 +151,7 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
     notes
 }
 
-/// Compares the spread between sessions with the spread within a session, and advises what reduces
+/// Compares the spread between sessions with the spread within a session, and advises how to reduce
 /// the larger one.
 fn spread_note(between: f64, within: f64) -> String {
     let advice = if between > 2.0 * within {
@@ -168,7 +168,6 @@ fn spread_note(between: f64, within: f64) -> String {
     )
 }
 
-/// A point with the data for its row.
 struct TrendPointLine {
     point: TrendPoint,
     metric: Rc<Metric>,
@@ -197,7 +196,7 @@ fn point_lines(
     newest.iter().map(line).collect()
 }
 
-/// Release names and annotations of a revision.
+/// Returns the release names and annotations of a revision.
 pub(crate) fn labels(history: &ProjectHistory, revision: &str) -> String {
     let labels = history.labels.get(revision);
     labels.map_or_else(String::new, |labels| labels.join(", "))
@@ -261,8 +260,8 @@ fn trend_columns() -> ColumnSet<TrendPointLine> {
     columns
 }
 
-/// Describes a series for programs. Its points and changes are left out, because they are tables of
-/// the document.
+/// Describes a series for programs. Points and changes are tables of the document, so they are left
+/// out.
 fn series_data(series: &SeriesTrend) -> Value {
     let trend = &series.trend;
     let level = |level: &SeriesLevel| {

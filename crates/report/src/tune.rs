@@ -8,31 +8,31 @@ use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, T
 use serde_json::json;
 use speedwell_model::quote;
 
-/// A knob.
+/// A knob, which is a group of settings.
 #[derive(Debug, Clone)]
 pub struct KnobLine {
-    /// Its name.
+    /// The knob's name.
     pub name: &'static str,
-    /// Its state.
+    /// The knob's state.
     pub state: &'static str,
-    /// Its benefit.
+    /// The knob's benefit.
     pub effect: &'static str,
     /// A further remark; may be empty.
     pub note: String,
-    /// Its settings.
+    /// The knob's settings.
     pub settings: Vec<SettingLine>,
 }
 
 /// A setting of the machine.
 #[derive(Debug, Clone)]
 pub struct SettingLine {
-    /// Its file or, if the setting is the state of a system service, `service:` and its name.
+    /// The setting's file, or `service:` and a name for the state of a system service.
     pub path: String,
-    /// Its state.
+    /// The setting's state.
     pub state: String,
     /// The value before the change.
     pub before: String,
-    /// The value after the change: in a plan the desired value, otherwise the current value.
+    /// The value after the change: the desired value in a plan, otherwise the current value.
     pub after: String,
 }
 
@@ -49,7 +49,7 @@ pub struct TunedMachine {
     pub settings: Vec<SettingLine>,
 }
 
-/// Reports all knobs; a plan also explains the benefit of each.
+/// Reports all knobs. A plan also explains the benefit of each knob.
 pub fn report_knobs(knobs: &[KnobLine], is_plan: bool, output: &OutputOptions) -> Document {
     let table = |has_remarks: bool| {
         let columns = knob_columns();
@@ -138,7 +138,7 @@ fn knob_remark(knob: &KnobLine, is_plan: bool) -> String {
     present.join("; ")
 }
 
-/// Summarizes the values of several files: `powersave`, or `1 × performance, 3 × powersave`.
+/// Summarizes the values of several files, as in `powersave` or `1 × performance, 3 × powersave`.
 fn summarize_values<'a>(values: impl Iterator<Item = &'a String>) -> String {
     let mut counts: Vec<(&String, usize)> = Vec::new();
     for value in values {
@@ -207,8 +207,7 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
     document
 }
 
-/// Reports the number of restored settings, `done`, and each setting in `others`, which was not
-/// restored.
+/// Reports the number of restored settings, `done`. Each setting in `others` was not restored.
 pub fn report_restored(done: usize, others: &[SettingLine]) -> Document {
     let mut document = Document::new("restored");
     document.push(ReportBlock::Headline(format!(
@@ -250,7 +249,7 @@ pub fn not_restored_sentence(setting: &SettingLine) -> String {
     }
 }
 
-/// The shell command that restores a setting.
+/// Returns the shell command that restores a setting.
 fn restore_command(path: &str, before: &str) -> String {
     match path.strip_prefix("service:") {
         Some(service) => format!("sudo systemctl start {service}"),

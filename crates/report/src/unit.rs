@@ -1,8 +1,8 @@
-//! Chooses the units in which numbers are shown. The choice depends on the units in which the
-//! numbers are stored, and on the unit that the user requested.
+//! Chooses the units in which numbers are shown, based on the units in which the numbers are stored
+//! and the unit that the user requested.
 //!
 //! A metric's unit is free text (`1/s`, `ns`, `B`). Figures in known units are scaled to stay
-//! short; all others are shown unchanged. `figure.rs` decides on the number of digits.
+//! short. Other figures are shown unchanged. `figure.rs` decides the number of digits.
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,7 +26,7 @@ struct ShownUnit {
     symbol: &'static str,
     base_units: f64,
     dimension: UnitDimension,
-    /// Whether figures are scaled to this unit unless another one is requested.
+    /// Whether figures are scaled to this unit unless another unit is requested.
     is_default: bool,
 }
 
@@ -70,11 +70,11 @@ const KNOWN_UNITS: &[ShownUnit] = &[
     new_unit("GiB/s", 1_073_741_824.0, UnitDimension::Bandwidth, true),
 ];
 
-/// Minimum rate that is shown in k/s. Smaller rates read better in full: `1,234/s` instead of
-/// `1.23 k/s`.
+/// Minimum rate that is shown in k/s. Smaller rates read better in full: `1,234/s` instead of `1.23
+/// k/s`.
 const MIN_SCALED_RATE: f64 = 10_000.0;
 
-/// Maximum ratio of the largest figure of a table to the smallest, if all are shown in one unit.
+/// Maximum ratio of a table's largest figure to its smallest, if all figures are in one unit.
 const MAX_COMMON_UNIT_RATIO: f64 = 1e3;
 
 /// The unit requested with `--unit`.
@@ -105,7 +105,7 @@ fn normalize_symbol(symbol: &str) -> &str {
     }
 }
 
-/// The symbol of a unit whose figures are not scaled. Micro is always written `µ`.
+/// Returns the symbol of a unit whose figures are not scaled. Micro is always written `µ`.
 fn unscaled_symbol(unit: &str) -> String {
     match unit.strip_prefix("us/") {
         _ if unit == "1" => String::new(),
@@ -119,7 +119,7 @@ fn find_unit(symbol: &str) -> Option<&'static ShownUnit> {
     KNOWN_UNITS.iter().find(|unit| unit.symbol == symbol)
 }
 
-/// The dimension of a metric with unit `symbol`; `None` for units without scaling.
+/// Returns the dimension of the unit `symbol`, or `None` for units without scaling.
 pub fn dimension_of(symbol: &str) -> Option<UnitDimension> {
     find_unit(symbol).map(|unit| unit.dimension)
 }
@@ -158,7 +158,7 @@ impl UnitChoice {
     }
 }
 
-/// The conversion from stored figures to shown ones.
+/// The conversion from stored figures to shown figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FigureScale {
     /// The unit shown after a figure; may be empty.
@@ -170,9 +170,9 @@ pub struct FigureScale {
 }
 
 impl FigureScale {
-    /// The scale that keeps all `figures`, which are in `stored_unit`, short: the largest unit in
-    /// which the smallest figure is at least 1. A requested unit, `choice`, takes precedence if it
-    /// fits.
+    /// Returns the scale that keeps all `figures` short: the largest unit in which the smallest
+    /// figure is at least 1. A requested unit, `choice`, takes precedence if it fits. The figures
+    /// are in `stored_unit`.
     pub fn fit_scale(
         stored_unit: &str,
         figures: &[f64],
@@ -196,7 +196,7 @@ impl FigureScale {
         }
     }
 
-    /// The scale that suits the median of `figures`, so that no outlier decides it.
+    /// Returns the scale that suits the median of `figures`, so that no outlier decides the scale.
     pub fn typical_scale(
         stored_unit: &str,
         figures: impl IntoIterator<Item = f64>,
@@ -208,8 +208,8 @@ impl FigureScale {
         FigureScale::fit_scale(stored_unit, median.as_slice(), choice)
     }
 
-    /// The typical scale of `figures` if they can share a unit; `None` if their sizes differ too
-    /// much or all are zero.
+    /// Returns the typical scale of `figures` if they can share a unit. Returns `None` if their
+    /// sizes differ too much or all are zero.
     pub fn common_scale(
         stored_unit: &str,
         figures: impl IntoIterator<Item = f64>,
@@ -242,8 +242,7 @@ fn largest_below(stored: &ShownUnit, figures: &[f64]) -> &'static ShownUnit {
     let fits = |unit: &&ShownUnit| {
         unit.base_units <= smallest && (unit.symbol != "k/s" || smallest >= MIN_SCALED_RATE)
     };
-    // Figures that are smaller than every unit are shown in the first one, the smallest of the
-    // dimension.
+    // Figures that are smaller than every unit are shown in the smallest unit of the dimension.
     let first = default_units.next().unwrap_or(&KNOWN_UNITS[0]);
     default_units.rfind(fits).unwrap_or(first)
 }

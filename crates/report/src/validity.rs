@@ -1,8 +1,8 @@
-//! Reports figures that are not what their names say or that mean less than they seem to, with an
-//! explanation and a remedy for each.
+//! Reports figures that are not what their names say, or that mean less than they seem to. Each
+//! figure gets an explanation and a remedy.
 //!
-//! This module decides only how findings are presented; `analysis/validity/` computes them. Start
-//! at [`report_validity`].
+//! This module only presents findings; `analysis/validity/` computes them. Start at
+//! [`report_validity`].
 
 use crate::document::{Document, ReportBlock};
 use crate::table::{
@@ -14,8 +14,8 @@ use speedwell_analysis::validity::{FindingSeverity, ValidityFinding, join_names}
 /// The machine-readable name of the table.
 const VALIDITY_TABLE: &str = "validity";
 
-/// Builds a table that has a row, an explanation and a remedy for each finding. Without findings,
-/// the document is empty.
+/// Builds a table with a row, an explanation and a remedy for each finding. Without findings, the
+/// document is empty.
 pub fn report_validity(findings: &[ValidityFinding]) -> Document {
     let mut document = Document::new(VALIDITY_TABLE);
     if findings.is_empty() {
@@ -27,8 +27,7 @@ pub fn report_validity(findings: &[ValidityFinding]) -> Document {
         rows.push(columns.build_row(finding));
         rows.push(ReportRow::Remark(finding.says.clone()));
         let next = findings.get(index + 1).map(|next| &next.remedy);
-        // Consecutive findings with the same remedy share it, so print it only after the last of
-        // them.
+        // Consecutive findings may share a remedy. Print the remedy after the last one.
         if next != Some(&finding.remedy) {
             rows.push(ReportRow::Remark(format!("→ {}", finding.remedy)));
         }
@@ -71,9 +70,8 @@ fn validity_columns() -> ColumnSet<ValidityFinding> {
     columns
 }
 
-/// Names the case and the variants of a finding: `hapi, green`. For several cases, the text gives
-/// their number instead: `3 cases, green`. A finding without cases and variants is about
-/// `everything`.
+/// Names the case and the variants of a finding, as in `hapi, green`. Several cases are counted
+/// instead, as in `3 cases, green`. A finding without cases and variants is about `everything`.
 fn finding_place(finding: &ValidityFinding) -> String {
     let cases = match finding.names.as_slice() {
         [] => None,

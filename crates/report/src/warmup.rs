@@ -1,8 +1,8 @@
 //! Reports the findings of `speedwell warmup`: which processes reach a steady state, when, and at
 //! what cost.
 //!
-//! Decides on wording, tables and charts; `analysis::warmup` decides when a process is steady.
-//! Start at [`report_warmup`].
+//! This module chooses wording, tables and charts; `analysis::warmup` decides when a process is
+//! steady. Start at [`report_warmup`].
 
 use crate::case_labels::{distinct, parameters_json};
 use crate::charts::{label_cases, metric_axis};
@@ -27,7 +27,7 @@ use speedwell_model::{
 use speedwell_plot as plot;
 use std::sync::Arc;
 
-/// Reports the warm-up of processes; `machine` describes the machine that ran them.
+/// Reports the warm-up of processes. `machine` describes the machine that ran them.
 pub fn report_warmup(
     found: &WarmupFindings,
     machine: &Environment,
@@ -80,8 +80,8 @@ pub fn sort_keys() -> Vec<&'static str> {
     .concat()
 }
 
-/// Returns the name of each entry. The name says what distinguishes its case from the other cases;
-/// if there are several variants, it contains the variant as well.
+/// Returns the name of each entry. The name says what distinguishes the entry's case from the other
+/// cases. If there are several variants, the name also contains the variant.
 fn entry_names(found: &WarmupFindings) -> Vec<String> {
     let cases: Vec<_> = found
         .cases
@@ -122,8 +122,8 @@ fn warmup_headline(found: &WarmupFindings) -> String {
     }
 }
 
-/// Describes a case under a variant: `warm-up: steady after 1.2 s (iteration 80), then 1.03 ms an
-/// iteration; 10 processes`.
+/// Describes a case under a variant, as in `warm-up: steady after 1.2 s (iteration 80), then 1.03
+/// ms an iteration; 10 processes`.
 fn entry_sentence(warmup: &CaseWarmup) -> String {
     let agreement = warmup.agreement();
     let processes = format_count(warmup.processes.len(), "process", "processes");
@@ -153,7 +153,7 @@ fn entry_sentence(warmup: &CaseWarmup) -> String {
     }
 }
 
-/// Lists how many processes belong to each class: `8 warm-up, 2 flat`.
+/// Counts the processes in each class, as in `8 warm-up, 2 flat`.
 fn class_counts(warmup: &CaseWarmup) -> String {
     let counts = warmup
         .count_classes()
@@ -163,8 +163,8 @@ fn class_counts(warmup: &CaseWarmup) -> String {
 }
 
 /// Returns a sentence per case and candidate with three verdicts: on the steady time, on the start
-/// and on the total time. If one variant starts faster and the other one is faster when steady, a
-/// second sentence names the number of iterations at which their total times are equal.
+/// and on the total time. If one variant starts faster and the other is faster when steady, a
+/// second sentence says after how many iterations their total times are equal.
 fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String> {
     let candidates = distinct(
         found
@@ -218,7 +218,7 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
     sentences
 }
 
-/// Describes one verdict: `start: worse by 18 %`.
+/// Describes one verdict, as in `start: worse by 18 %`.
 fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
     let Some(row) = row else {
         return format!("{name}: not reached in every process");
@@ -234,8 +234,8 @@ fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
     }
 }
 
-/// Says how busy the machine was, and in how many processes the reference loop became slower or
-/// faster at the same moment as the measured code. The cause of such a change is the machine.
+/// Says how busy the machine was. Also counts the processes in which the reference loop changed its
+/// speed at the same moment as the measured code. The machine caused such a change.
 fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
     let mut parts = Vec::new();
     if let Some([minute, ..]) = machine.load {
@@ -282,7 +282,6 @@ fn warmup_note(found: &WarmupFindings) -> String {
     )
 }
 
-/// The row of a case under a variant.
 struct CaseLine {
     name: String,
     warmup: CaseWarmup,
@@ -391,7 +390,6 @@ fn case_columns(clock: ComparedClock) -> ColumnSet<CaseLine> {
     columns
 }
 
-/// The row of a process.
 struct ProcessLine {
     name: String,
     case: String,
@@ -454,7 +452,7 @@ fn process_columns() -> ColumnSet<ProcessLine> {
     columns
 }
 
-/// Adds columns for the findings about the times of a process: levels, spikes, noise, period,
+/// Adds columns for what was found in the times of a process: levels, spikes, noise, period,
 /// changes of the machine, and the class that `warmup_stats` would give.
 fn add_search_columns(columns: &mut ColumnSet<ProcessLine>) {
     columns.add_column(
@@ -494,11 +492,11 @@ fn add_search_columns(columns: &mut ColumnSet<ProcessLine>) {
     });
 }
 
-/// Minimum number of processes with a steady part. A case with fewer such processes is left out of
-/// the histogram that shows where steady parts begin.
+/// Minimum number of processes with a steady part. A case with fewer is left out of the histogram
+/// of the iterations at which steady parts begin.
 const MIN_HISTOGRAM_PROCESSES: usize = 5;
 
-/// Draws a chart per case, which shows every process from its first iteration on, and a histogram
+/// Draws a chart per case, with every process from its first iteration on. Also draws a histogram
 /// of the iterations at which steady parts begin.
 fn warmup_charts(found: &WarmupFindings, names: &[String]) -> Vec<ReportChart> {
     let mut charts: Vec<ReportChart> = names

@@ -1,8 +1,8 @@
 //! Formats the lines that show the state of a running measurement: throughput, gauges that the
 //! language runtime reports, and activity of the machine.
 //!
-//! Text output repeats its header from time to time, CSV output has a single header, and JSON
-//! output has one object per line. Start at [`WatchLines::format_line`].
+//! Text output repeats its header from time to time. CSV output has a single header. JSON output
+//! has one object per line. Start at [`WatchLines::format_line`].
 
 use super::format::ReportFormat;
 use super::unit::FigureScale;
@@ -21,7 +21,7 @@ const MIN_COLUMN_WIDTH: usize = 8;
 /// The values of one line.
 #[derive(Debug, Clone, Default)]
 pub struct WatchLine {
-    /// Iterations per second and the number of workers of each snippet, in snippet order.
+    /// Iterations per second and number of workers, for each snippet in order.
     pub snippets: Vec<(f64, u32)>,
     /// Gauges reported by the language runtime, by name.
     pub gauges: BTreeMap<String, String>,
@@ -29,7 +29,7 @@ pub struct WatchLine {
     pub machine: ActivitySnapshot,
 }
 
-/// Formats lines, and counts them to know when a header is due.
+/// Formats and counts lines. The count decides when a header is due.
 #[derive(Debug)]
 pub struct WatchLines {
     format: ReportFormat,
@@ -39,7 +39,7 @@ pub struct WatchLines {
     written: usize,
 }
 
-/// A column of a line. JSON and CSV contain `key` and `value`; text contains `header` and
+/// A column of a line. JSON and CSV contain `key` and `value`. Text contains `header` and
 /// `formatted`.
 struct WatchFigure {
     key: String,
@@ -63,7 +63,7 @@ impl WatchLines {
         }
     }
 
-    /// Formats a line with its line feed, preceded by a header when one is due.
+    /// Formats a line with its line feed. Adds a header in front when one is due.
     pub fn format_line(&mut self, line: &WatchLine) -> String {
         let figures = self.watch_figures(line);
         let now = Timestamp::now();
@@ -136,8 +136,8 @@ impl WatchLines {
         figures
     }
 
-    /// Summarizes a snippet when it ends. Returns `None` without timing, and for JSON and CSV,
-    /// because the programs that read these formats can compute a summary themselves.
+    /// Summarizes a snippet when it ends. Returns `None` without timing. Also returns `None` for
+    /// JSON and CSV, because programs can compute a summary themselves.
     pub fn format_conclusion(&self, name: &str, timing: Option<&SnippetTiming>) -> Option<String> {
         if matches!(self.format, ReportFormat::Json | ReportFormat::Csv) {
             return None;

@@ -1,8 +1,7 @@
 //! Parses the command line and reports parse errors.
 //!
-//! The module replaces three outputs of clap that are not good enough: the short help, suggestions
-//! for short names, and suggestions of hidden items. It does not know what any command does. Start
-//! at [`parse_command_line`].
+//! The module replaces three outputs of clap: the short help, suggestions for short names, and
+//! suggestions of hidden items. Start at [`parse_command_line`].
 
 use super::{CommandLine, CommandStatus, output_files, short_help, status};
 use clap::builder::StyledStr;
@@ -12,8 +11,8 @@ use speedwell_model::nearest_name;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 
-/// Parses the command line and checks that its output files do not conflict. If there is help or an
-/// error to print, prints it and returns the exit status as an error.
+/// Parses the command line and checks that its output files do not conflict. Prints help or a parse
+/// error, and then returns the exit status as an error.
 pub(super) fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, CommandStatus> {
     if let Some(argument) = arguments
         .iter()
@@ -37,7 +36,7 @@ pub(super) fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, 
         grammar.find_subcommand(name).is_none() && name != "--version" && name != "-V"
     });
     if lists_commands {
-        // Build all commands, because their list shows a description of each.
+        // The list of commands shows all descriptions, so build all commands.
         grammar.build();
     }
     let parsed = grammar
@@ -63,8 +62,8 @@ fn is_option(argument: &OsString) -> bool {
     argument.to_string_lossy().starts_with('-')
 }
 
-/// Returns the innermost command that was typed. Clap builds only the commands that were typed, and
-/// only a built command has a full name.
+/// Returns the innermost command that was typed. Clap has built only typed commands, and only built
+/// commands have a full name.
 fn typed_command(grammar: &Command) -> &Command {
     let mut command = grammar;
     while let Some(inner) = command
@@ -82,7 +81,7 @@ fn print_refusal(
     command: &Command,
     arguments: &[OsString],
 ) -> CommandStatus {
-    // Ignore write errors: they mean that the reader of the output is gone.
+    // Ignore write errors: the reader of the output is gone.
     let _ = match error.kind() {
         ErrorKind::DisplayHelp if !asks_for_long_help(arguments) => {
             status::write_stdout(for_stdout(&short_help::short_help(command)))
@@ -103,7 +102,7 @@ fn print_refusal(
     }
 }
 
-/// Returns whether `--help` or the command `help` was typed, rather than `-h`.
+/// Whether the user typed `--help` or the command `help`, rather than `-h`.
 fn asks_for_long_help(arguments: &[OsString]) -> bool {
     let is_help_command = arguments
         .iter()
@@ -113,7 +112,7 @@ fn asks_for_long_help(arguments: &[OsString]) -> bool {
     is_help_command || arguments.iter().any(|argument| argument == "--help")
 }
 
-/// Renders text for standard output: with colors only on a terminal without `NO_COLOR`.
+/// Renders text for standard output. Colors need a terminal, and `NO_COLOR` turns them off.
 fn for_stdout(text: &StyledStr) -> String {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if std::io::stdout().is_terminal() && !no_color {
@@ -123,8 +122,7 @@ fn for_stdout(text: &StyledStr) -> String {
     }
 }
 
-/// Suggests a similarly named command if clap suggests none, because clap misses typos as short as
-/// `rn`.
+/// Suggests a similarly named command if clap suggests none. Clap misses short typos such as `rn`.
 fn suggest_command(error: &mut clap::Error, command: &Command) {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
         return;
@@ -145,8 +143,8 @@ fn suggest_command(error: &mut clap::Error, command: &Command) {
     }
 }
 
-/// Replaces a suggested hidden option with a similar visible one, or drops the suggestion if there
-/// is none. Replaces a suggested alias with the main name of its option.
+/// Replaces a suggested hidden option with a similar visible option. If there is none, drops the
+/// suggestion. Replaces a suggested alias with the option's main name.
 fn suggest_visible_option(error: &mut clap::Error, command: &Command) {
     let Some(ContextValue::String(suggested)) = error.get(ContextKind::SuggestedArg) else {
         return;

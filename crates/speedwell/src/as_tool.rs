@@ -33,11 +33,11 @@ pub struct AsArgs {
 /// Runs the drop-in replacement.
 ///
 /// # Errors
-/// Fails only if the current directory cannot be determined: drop-ins report their own errors.
+/// Fails if the current directory cannot be determined. Drop-ins report their own errors.
 pub fn run(args: AsArgs) -> anyhow::Result<CommandStatus> {
     let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    // Progress lines overwrite each other, which helps only people at a terminal. They would mix
-    // with output that is printed to the same terminal.
+    // Progress lines overwrite each other, so they need a terminal. They would mix with output on
+    // the same terminal.
     let shows_progress = stderr.is_terminal() && !stdout.is_terminal();
     let mut console = DropInConsole {
         stdin: &mut stdin.lock(),

@@ -12,8 +12,8 @@ use speedwell_store::Store;
 use std::time::Duration;
 
 /// Runs per side in one comparison. Five blocks of four runs can be arranged in 7776 ways. The
-/// analysis enumerates all of them, so its p-values are fine enough for a true error rate of 4.5 %.
-/// With four blocks, the rate would be 4.2 % (crates/stats/DERIVATIONS.md, "Calibration").
+/// analysis enumerates all of them. At a nominal level of 5 %, the actual error rate is 4.5 %. With
+/// four blocks, it would be 4.2 % (crates/stats/DERIVATIONS.md, "Calibration").
 const DEFAULT_RUNS: u32 = 10;
 
 /// Minimum number of runs per side for a meaningful p-value.
@@ -35,11 +35,10 @@ pub fn runs_per_side(requested: Option<u32>) -> anyhow::Result<u32> {
     Ok(runs)
 }
 
-/// Creates a plan that measures each target against itself. `comparisons` is the total number of
-/// comparisons, spread evenly over the cases.
+/// Plans to measure each target against itself. `comparisons` is the total for all cases.
 ///
 /// # Errors
-/// Fails if a target or value is unknown.
+/// Fails if a target or a parameter value is unknown.
 pub fn plan_calibration(
     mut request: MeasureRequest,
     runs: u32,
@@ -47,7 +46,7 @@ pub fn plan_calibration(
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<PreparedPlan> {
     request.variants.given = ["a", "b"].map(Variant::plain).to_vec();
-    // The number of runs is set once the number of cases is known.
+    // `spread_comparisons` sets the number of runs, once the number of cases is known.
     request.plan.sampling.runs = None;
     let mut plans = PreparedPlan::read(&request, listener)?;
     spread_comparisons(&mut plans.plan, runs, comparisons);
@@ -57,7 +56,7 @@ pub fn plan_calibration(
 /// Plans the rest of an interrupted calibration.
 ///
 /// # Errors
-/// Fails if there is no such session or it is not a calibration.
+/// Fails if there is no such session, or the session is not a calibration.
 pub fn resume_calibration(
     store: &Store,
     session: &str,

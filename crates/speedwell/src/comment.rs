@@ -1,8 +1,8 @@
 //! `speedwell comment`: posts the result as a pull-request comment and as a commit status.
 //!
-//! The module decides what to post, and where. If the server rejects a post, the command prints a
-//! warning but does not fail, because the results are stored anyway. `speedwell_server::clients::forge` finds the
-//! existing comment. Start at [`run`].
+//! The module decides what to post, and where; `speedwell_server::clients::forge` finds the
+//! existing comment. If the server rejects a post, the command only prints a warning, because the
+//! results are stored. Start at [`run`].
 
 use super::options::{ComparisonArgs, SelectionArgs, StoreArgs, env_variable};
 use super::pull_comment::{self, PullAnswer};
@@ -15,9 +15,10 @@ use speedwell_machine::environment::{self, GitRepository};
 use speedwell_machine::process::unix_time_ms;
 use speedwell_model::{OriginRequest, OriginSource, short_revision};
 use speedwell_report::sources::LabelledSession;
+use speedwell_server::clients::SecretToken;
 use speedwell_server::clients::forge::{
-    self as forge, CommentOutcome, CommentText, CommitState, ForgeClient, ForgeToken,
-    PullRequestRef, PullUpdate, ResultStamp, StatusOutcome,
+    self as forge, CommentOutcome, CommentText, CommitState, ForgeClient, PullRequestRef,
+    PullUpdate, ResultStamp, StatusOutcome,
 };
 use speedwell_store::{PostedComment, Store};
 use std::cmp::Ordering;
@@ -31,8 +32,8 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Post a comparison as a comment on a pull request, and keep it up to date
 ///
-/// The comment has a hidden marker and is edited in place. An older result never replaces a newer one, neither in the
-/// comment nor in the status. In CI jobs of GitHub, GitLab, Gitea and Forgejo, the comment goes to the pull request
+/// The comment has a hidden marker and is edited in place. An older result never replaces a newer one, either in the
+/// comment or in the status. In CI jobs of GitHub, GitLab, Gitea and Forgejo, the comment goes to the pull request
 /// of the job by default. The token is read from GITHUB_TOKEN or GH_TOKEN (GitHub), GITLAB_TOKEN (GitLab), or
 /// GITEA_TOKEN or FORGEJO_TOKEN (Gitea, Forgejo).
 ///
@@ -62,7 +63,7 @@ pub struct CommentArgs {
     /// Name of the comment, if a pull request has several
     #[arg(long, value_name = "NAME", default_value = "compare")]
     check: String,
-    /// Also set the commit status: failure if --fail-on fails
+    /// Also set the commit status: failure if the --fail-on gate fails
     #[arg(long)]
     status: bool,
     /// Commit that gets the status [default: the job's or result's]
@@ -88,8 +89,8 @@ pub struct CommentArgs {
 /// Posts the comment, and the commit status if requested.
 ///
 /// # Errors
-/// Returns an error if there is no pull request, no token, or nothing to compare. If there is
-/// nothing to compare, the comment is still posted and gives the reason.
+/// Fails if there is no pull request, no token, or nothing to compare. If there is nothing to
+/// compare, the comment is posted and gives the reason.
 pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
     let origin = environment::find_origin(Path::new("."), &OriginRequest::default());
     let link = args
@@ -133,11 +134,11 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
     }
 }
 
-fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Result<ForgeToken> {
+fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Result<SecretToken> {
     if let Some(path) = &args.token_file {
         let text = fs::read_to_string(path)
             .with_context(|| format!("cannot read the token in '{}'", path.display()))?;
-        return Ok(ForgeToken::new(text));
+        return Ok(SecretToken::new(text));
     }
     let names = pull_request.forge.token_variables();
     let token = names
@@ -149,10 +150,10 @@ fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Resu
                 names.join(" or ")
             )
         })?;
-    Ok(ForgeToken::new(token))
+    Ok(SecretToken::new(token))
 }
 
-/// Builds the comment to post from a Markdown file that the user has written.
+/// Builds the comment from the user's Markdown file.
 fn answer_from_file(path: &Path) -> anyhow::Result<PullAnswer> {
     let mut body = String::new();
     let result = if path == Path::new("-") {
@@ -177,8 +178,8 @@ fn answer_from_file(path: &Path) -> anyhow::Result<PullAnswer> {
     })
 }
 
-/// Builds the answer with the comparison. If nothing can be compared, the answer gives the reason,
-/// and the time of the newest result if that time is known.
+/// Builds the comment with the comparison. If nothing can be compared, the comment gives the reason
+/// and, if known, the time of the newest result.
 fn build_answer(args: &CommentArgs) -> PullAnswer {
     let mut started = None;
     compare_sources(args, &mut started).unwrap_or_else(|failure| {
@@ -207,9 +208,9 @@ fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Res
     )
 }
 
-/// Reads the given sources. If none is given, reads the newest session, and also @base if that
-/// session has a single variant. Sets `started` to the start time of the last source, even if
-/// another source cannot be read.
+/// Reads the given sources. By default, reads the newest session and, if that session has a single
+/// variant, @base. Sets `started` to the start time of the last source, even if another source
+/// cannot be read.
 fn read_results(
     args: &CommentArgs,
     started: &mut Option<i64>,
@@ -301,8 +302,8 @@ fn post_update(
     }
 }
 
-/// Records the posted comment in the store. If that fails, only a warning is printed, because the
-/// comment has been posted.
+/// Records the posted comment in the store. A failure only prints a warning, because the comment is
+/// posted.
 fn store_comment(pull_request: &PullRequestRef, args: &CommentArgs, answer: &PullAnswer) {
     let comment = PostedComment {
         forge: pull_request.forge.to_string(),

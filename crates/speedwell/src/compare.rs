@@ -37,8 +37,8 @@ use std::path::Path;
 #[command(
     mut_arg("targets", |arg| arg.value_name("SOURCE|TARGET").help(
         "Results or programs to compare; with --old, targets to measure")),
-    // mut_arg moves an argument to the end. Move `arguments` there again, because the argument
-    // after '--' must be the last one.
+    // mut_arg moves an argument to the end. Call it for `arguments`, because the argument after
+    // '--' must be the last.
     mut_arg("arguments", |arg| arg),
     after_help = "Examples:
   speedwell compare --old ./node-18 --new ./node-22 string_decoder
@@ -59,8 +59,7 @@ pub struct CompareArgs {
 /// Compares the sources, measuring programs first.
 ///
 /// # Errors
-/// Returns an error for sources that cannot be read or have nothing in common, and for invalid
-/// options.
+/// Fails if a source cannot be read, the sources have nothing in common, or an option is invalid.
 pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
     let args = args.measuring;
     if args.variants.old.is_some() || !args.variants.variant.is_empty() {
@@ -159,7 +158,7 @@ fn compare_with_results(
     if args.execution.list || args.execution.test {
         return run::execute_plans(plans, &mut store, &task);
     }
-    // Read the results before measuring, so that unreadable results are reported first.
+    // Read the results first, so that unreadable results are reported before measuring.
     let selection = args.selection.build_selection(&[], TrialMode::No)?;
     let mut others: Vec<Option<ResultSource>> = Vec::new();
     for operand in operands {
@@ -218,7 +217,7 @@ fn compare_results(
     print_comparison(&findings, &sources, &settings, args)
 }
 
-/// Moves the source with this name to the front, which makes it the baseline.
+/// Moves the source with this name to the front, where the baseline is.
 fn put_first(sources: &mut [ResultSource], name: &str) -> anyhow::Result<()> {
     let labels: Vec<&str> = sources.iter().map(|source| source.label.as_str()).collect();
     match labels.iter().position(|label| *label == name) {

@@ -32,8 +32,7 @@ pub fn run(args: &CompletionsArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// Copies the command without its hidden items, because completion scripts for bash would offer
-/// them.
+/// Copies the command without its hidden items, which bash completion scripts would offer.
 fn visible_command(command: &Command) -> Command {
     let options = command.get_arguments().filter(|arg| !arg.is_hide_set());
     let commands = command
@@ -50,8 +49,8 @@ fn visible_command(command: &Command) -> Command {
         .subcommands(commands.map(visible_command))
 }
 
-/// Copies the option without its relations to other options, because the other options may be
-/// hidden and therefore missing from the copied command.
+/// Copies the option without its relations to other options. The copied command may lack the other
+/// options, because they are hidden.
 fn without_relations(arg: &Arg) -> Arg {
     let mut copy = Arg::new(arg.get_id().clone())
         .help(arg.get_help().cloned().unwrap_or_default())
@@ -79,7 +78,7 @@ fn without_relations(arg: &Arg) -> Arg {
     if arg.get_action().takes_values() && !values.is_empty() {
         copy = copy.value_parser(PossibleValuesParser::new(values));
     }
-    // These two settings let shells complete file names after '--' and after the name of a tool.
+    // These settings let shells complete file names after '--' and after a tool's name.
     copy.trailing_var_arg(arg.is_trailing_var_arg_set())
         .last(arg.is_last_set())
 }

@@ -89,8 +89,8 @@ pub struct DoctorArgs {
 /// Checks the machine.
 ///
 /// # Errors
-/// Returns an error if the output cannot be written. With `--calibrate` or `--builds`, it can also
-/// return the errors of the command `run`.
+/// Fails if the output cannot be written. With `--calibrate` or `--builds`, also returns the errors
+/// of the command `run`.
 pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
     if args.calibrate {
         return calibrate_machine(&args);
@@ -110,8 +110,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
     lines.push(report::tuned_check(
         journal.map(|journal| journal.knobs.join(", ")),
     ));
-    // A store that cannot be read counts as a store without uploads, because `doctor` does not
-    // check the store.
+    // `doctor` does not check the store, so an unreadable store counts as a store without uploads.
     let store = args.store.open_existing().ok().flatten();
     let uploads = store
         .and_then(|store| store.list_uploads().ok())
@@ -227,10 +226,9 @@ fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<CommandStatus
         .worse_of(failure_statuses[1]))
 }
 
-/// Number of builds per target. This number and [`RUNS_OF_BUILD`] are twice the minimum for a
-/// comparison. Measuring takes about a minute.
+/// Number of builds per target, twice the minimum for a comparison. Measuring takes about a minute.
 const BUILDS: u32 = 8;
-/// Number of runs per build.
+/// Number of runs per build, twice the minimum for a comparison.
 const RUNS_OF_BUILD: u32 = 4;
 
 /// Measures builds of the targets in several layouts and reports how much they differ.
@@ -284,7 +282,7 @@ impl DoctorArgs {
         )
     }
 
-    /// Builds the task. It tags the session as a calibration.
+    /// Builds the task, which tags the session as a calibration.
     fn measure_task(&self) -> MeasureTask {
         let mut store = self.store.clone();
         store.tag.push(calibration::CALIBRATION_TAG.to_owned());

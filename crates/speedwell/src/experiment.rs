@@ -11,8 +11,8 @@ use speedwell_model::{DefinitionFile, Session};
 use speedwell_report::{self as report, OutputOptions};
 use std::path::PathBuf;
 
-/// Reports an experiment, writes the files that it declares unless `-o` names others, and evaluates
-/// its gates.
+/// Reports an experiment, writes its output files, and evaluates its gates. `-o` overrides the
+/// declared output files.
 ///
 /// # Errors
 /// Fails if an output cannot be written.
@@ -47,8 +47,8 @@ pub fn report_experiment(
     Ok(gate.exit_status())
 }
 
-/// Returns the output files that the experiment declares. They are named after the experiment and
-/// lie in the current folder. A Markdown report needs its charts as a separate file.
+/// Returns the declared output files, named after the experiment and in the current folder. A
+/// Markdown report has its charts in a separate file.
 fn declared_files(experiment: &Experiment, has_charts: bool) -> Vec<PathBuf> {
     let formats = experiment.outputs.iter().flat_map(|output| match output {
         Wanted::Report(formats) => formats.as_slice(),

@@ -1,7 +1,6 @@
-//! Reports the outcome of a command's gate: adds its line to the report and determines the exit
-//! status.
+//! Reports the outcome of a command's gate, the condition that decides the exit status.
 //!
-//! The outcome itself comes from `analysis::gate`, according to the table in docs/reference/gates.md.
+//! `analysis::gate` determines the outcome, according to the table in docs/reference/gates.md.
 //! Start at [`CommandGate::new`] and [`reject_before_measuring`].
 
 use super::CommandStatus;
@@ -14,8 +13,7 @@ use speedwell_analysis::{AnalysisFindings, AnalysisSettings, TestingCorrection, 
 use speedwell_engine::reach_warning;
 use speedwell_report::{self as report, Document};
 
-/// The outcome of the gate, if there is one, and the exit status that applies if the gate passes or
-/// if there is no gate.
+/// The outcome of the gate, if there is a gate, and the exit status.
 #[derive(Debug, Clone, Default)]
 pub struct CommandGate {
     outcome: Option<GateOutcome>,
@@ -24,8 +22,8 @@ pub struct CommandGate {
 }
 
 impl CommandGate {
-    /// Evaluates the gate. `analyze_every_metric` computes the findings of every metric; it is called
-    /// only if there is a gate.
+    /// Evaluates the gate. `analyze_every_metric` computes the findings of every metric, and is
+    /// called only if there is a gate.
     pub fn new(
         findings: &AnalysisFindings,
         fail_on: FailOn,
@@ -87,8 +85,8 @@ impl CommandGate {
         }
     }
 
-    /// Adds the line of the gate to a report. Also prints the line on stderr if people do not see
-    /// the whole report, because of `--format` or `--quiet`.
+    /// Adds the gate's line to a report. With `--format` or `--quiet`, people may not see the whole
+    /// report, so also prints the line on stderr.
     pub fn add_to(&self, document: &mut Document, output: &OutputArgs) {
         let Some(outcome) = &self.outcome else {
             return;
@@ -107,8 +105,8 @@ impl CommandGate {
     }
 }
 
-/// Returns settings that cover every metric, so that the report can mention differences in metrics
-/// outside the gate. Returns `None` if `settings` already covers every metric.
+/// Returns settings that cover every metric, so that the report can mention differences outside the
+/// gate. Returns `None` if `settings` covers every metric.
 pub fn every_metric(settings: &AnalysisSettings) -> Option<AnalysisSettings> {
     (!settings.wants_all_metrics()).then(|| AnalysisSettings {
         metrics: vec!["all".to_owned()],
@@ -116,11 +114,10 @@ pub fn every_metric(settings: &AnalysisSettings) -> Option<AnalysisSettings> {
     })
 }
 
-/// Rejects a gate that could not fail, whatever the results.
+/// Rejects a gate that cannot fail, whatever the results.
 ///
 /// # Errors
-/// Fails if there is a gate, but only one variant or fewer planned runs than the statistical test
-/// needs.
+/// Fails if there is a gate, but only one variant or too few planned runs for the statistical test.
 pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     let has_own_gates = plan.design.experiment.is_some();
     let is_series = plan.design.steady.is_some_and(|rule| !rule.is_metric);
@@ -128,8 +125,8 @@ pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow
         return Ok(());
     }
     reject_single_variant(plan.variants.len(), task.fail_on)?;
-    // This check assumes the best case, in which all cases have changed. Benjamini-Hochberg then
-    // tests each case at the full level, as if there were no correction.
+    // This check is optimistic: it assumes that every case has changed. Benjamini-Hochberg then
+    // tests each case at the full level.
     let correction = match task.settings.correction {
         TestingCorrection::Holm => TestingCorrection::Holm,
         TestingCorrection::BenjaminiHochberg | TestingCorrection::None => TestingCorrection::None,

@@ -50,9 +50,8 @@ pub struct ImportArgs {
 /// Imports the files.
 ///
 /// # Errors
-/// Fails if a file cannot be read or parsed. In that case, nothing is stored from any of the files.
-/// A file whose results have no values is stored, and a warning and the exit status report the
-/// problem.
+/// Fails if a file cannot be read or parsed. Nothing is stored then. A file without values is
+/// stored, and a warning and the exit status report the problem.
 pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
     let (values, better) = args.parse_settings()?;
     let mut files = Vec::new();
@@ -85,8 +84,8 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
             };
             let mut findings = validity::check_session(&session, &facts);
             if has_revision_from_file(&session) {
-                // A file with many revisions often has a single run of each revision. That is no
-                // problem, because the noise shows as differences between neighbouring points.
+                // A file with many revisions often has a single run of each revision. Differences
+                // between neighbouring points then show the noise.
                 findings.retain(|finding| finding.check != ValidityCheck::SingleRuns);
             }
             if !findings.is_empty() {
@@ -116,7 +115,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
 }
 
 impl ImportArgs {
-    /// Parses `--set`: parameter values for all cases, and directions of metrics.
+    /// Parses `--set` into parameter values for all cases, and directions of metrics.
     fn parse_settings(&self) -> anyhow::Result<(Vec<(String, ParameterValue)>, MetricDirections)> {
         let mut values = Vec::new();
         let mut better = MetricDirections::default();
@@ -150,8 +149,7 @@ impl ImportArgs {
     }
 }
 
-/// Returns whether the revision of a session comes from the file itself. This is the case for files
-/// with results of many revisions.
+/// Whether the revision of a session comes from the file itself, as in files with many revisions.
 fn has_revision_from_file(session: &Session) -> bool {
     let origin = session.origin.as_ref();
     origin.is_some_and(|origin| origin.source == OriginSource::File)
@@ -168,16 +166,15 @@ pub(super) struct ImportSummary {
     variants: usize,
     skipped: usize,
     failed: usize,
-    /// Sessions whose results were all in the store already.
+    /// Number of sessions whose results were all in the store.
     known_sessions: usize,
     /// Whether the preferred direction of a metric differs between the file and a stored session.
     differs: bool,
 }
 
 impl ImportSummary {
-    /// Stores the part of a session that is not in the store yet, and returns the number of the new
-    /// session. Removes from `session` the part that is already stored. Returns `None` if the store
-    /// already has everything.
+    /// Removes the part of `session` that is in the store, and stores the rest. Returns the number
+    /// of the new session, or `None` if nothing is left.
     pub(super) fn import_session(
         &mut self,
         store: &mut Store,
@@ -205,7 +202,7 @@ impl ImportSummary {
         Ok(None)
     }
 
-    /// Returns true if the file yielded no run in this import or in an earlier one.
+    /// Whether the file yielded no run in this import or in an earlier import.
     fn has_nothing(&self) -> bool {
         self.runs == 0 && self.known_sessions == 0
     }

@@ -1,17 +1,16 @@
-//! Adds to a comparison what only the store knows: calibrations of machines and cases, and which
-//! sessions are still running.
+//! Adds facts from the store to a comparison: the calibrations, and which sessions are still
+//! running.
 //!
 //! This module decides which comparisons get a warning or lose their verdict. In the analysis
-//! crate, `calibration` decides how a machine is calibrated, and `builds` decides what can be
-//! learned from several builds of the same source.
+//! crate, `calibration` evaluates calibrations, and `builds` evaluates several builds of the same
+//! source.
 
 use speedwell_analysis::{self as analysis, AnalysisFindings, WithheldReason};
 use speedwell_model::{Session, SessionState};
 use speedwell_store::Store;
 
-/// Warns of comparisons on a machine whose rate of false alarms is not the expected one, and of
-/// changes that merely rebuilding the same source could have caused. Withholds the verdicts of
-/// running sessions.
+/// Warns of machines with an unexpected rate of false alarms, and of changes that rebuilding the
+/// same source could have caused. Withholds the verdicts of running sessions.
 pub fn mark_known(findings: &mut AnalysisFindings, sessions: &[&Session], store: &Store) {
     if findings.comparisons.is_empty() {
         return;
@@ -41,8 +40,8 @@ pub fn mark_known(findings: &mut AnalysisFindings, sessions: &[&Session], store:
     }
 }
 
-/// Returns the session's number in this store if it is still running, that is, if the process that
-/// records it is not known to have ended.
+/// Returns the number of the session if it is running: its recording process is not known to have
+/// ended.
 fn running_session_number(session: &Session, store: &Store) -> Option<i64> {
     let number = session
         .number

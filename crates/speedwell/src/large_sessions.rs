@@ -1,8 +1,8 @@
-//! Handles stored sessions that are too large to load as a whole: reports them case by case, with
-//! the same results as if they were loaded, and exports them run by run.
+//! Handles stored sessions that are too large to load as a whole. Reports them case by case, with
+//! the same results, and exports them run by run.
 //!
-//! The module decides which sessions are large, and rejects requests that need all runs of a large
-//! session at once. Start at [`large_document`] and [`load_selected`].
+//! The module rejects requests that need all runs of a large session at once. Start at
+//! [`large_document`] and [`load_selected`].
 
 use super::source;
 use anyhow::{Context, Result, bail, ensure};
@@ -46,8 +46,8 @@ impl SessionSelection<'_> {
     }
 }
 
-/// Calls `process` with the selected part of a large session. Returns `None` for a small
-/// session.
+/// Calls `process` with the selected part of a large session. Returns `None` if the session is
+/// small.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed, if nothing is selected, or if `process` fails.
@@ -66,10 +66,10 @@ pub fn in_parts<T>(
     Ok(Some(result))
 }
 
-/// Builds the report of a large session. Returns `None` if the session is small, or must be loaded
-/// as a whole because it contains loads or its cases are compared with each other. Calls `mark`
-/// with the findings and the session without its runs. `mark` adds further knowledge to the
-/// findings, such as a calibration.
+/// Builds the report of a large session. Returns `None` if the session is small. Also returns
+/// `None` if it must be loaded as a whole, because it contains loads or compares cases with each
+/// other. `mark` adds facts to the findings, such as a calibration, and gets the session without
+/// its runs.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed, nothing is selected, or a metric, unit or chart does not
@@ -102,7 +102,7 @@ pub fn large_document(
     Ok(document.flatten())
 }
 
-/// Loads a session. If it is large, loads only the selected part; callers select from a small one.
+/// Loads a small session, or the selected part of a large session.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed, or if the selection is too large to load.

@@ -2,8 +2,8 @@
 //! several commands share are declared once, in `options/`. `arguments.rs` parses command lines.
 //!
 //! Commands write data to stdout, and progress, warnings and hints to stderr. The exit status is 0
-//! if the command succeeded, 1 if the answer to its question is no, 2 if it failed, and 130 if it
-//! was interrupted. Completed runs are saved before.
+//! for success, 1 for a negative answer (such as a failed gate), 2 for an error, and 130 for an
+//! interrupt. Completed runs are saved in any case.
 
 mod arguments;
 mod as_tool;
@@ -132,7 +132,7 @@ enum InternalCommand {
     },
 }
 
-/// Arguments of a command, built only if that command is used: building the arguments of all
+/// Arguments of a command, built only if the command is used. Building the arguments of all
 /// commands would dominate the start-up time.
 #[derive(Debug)]
 struct DeferredArgs<T>(Box<T>);
@@ -157,7 +157,7 @@ impl<T: FromArgMatches> FromArgMatches for DeferredArgs<T> {
     }
 }
 
-/// Parses the arguments, the first of which is the program's name, and runs the command.
+/// Parses the arguments, starting with the program's name, and runs the command.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> CommandStatus {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let name = arguments.get(1).and_then(|name| name.to_str());
@@ -171,8 +171,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> CommandStatus {
     }
 }
 
-/// Prints the error of a command, if any, and a warning if the cache folder is not the default one.
-/// Returns the exit status.
+/// Prints the error of a command, if any, and a warning about an unusual cache folder. Returns the
+/// exit status.
 fn conclude_command(result: anyhow::Result<CommandStatus>) -> CommandStatus {
     if let Some(warning) = adapters::cache_warning() {
         status::print_warning(warning);
@@ -227,12 +227,11 @@ fn run_internal(command: InternalCommand) -> anyhow::Result<CommandStatus> {
     }
 }
 
-/// Time limit for measuring in a first look. Before that, everything is tried once, so people wait
+/// Time limit for measuring in a first look. Everything is run once beforehand, so people wait
 /// about a minute in total.
 const FIRST_LOOK_TIME: &str = "30s";
 
-/// Number of runs in a first look: more than fit into [`FIRST_LOOK_TIME`], so that the time limit
-/// ends the measurement.
+/// Number of runs in a first look. Usually [`FIRST_LOOK_TIME`] ends the measurement earlier.
 const FIRST_LOOK_RUNS: &str = "32";
 
 /// Takes a first look at created files: runs everything once, then measures for

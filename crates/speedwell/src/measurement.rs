@@ -1,5 +1,5 @@
-//! Measures a session according to its plan, stores every result immediately, and finally reads the
-//! session from the store. Start at [`measure_session`].
+//! Measures a session according to its plan, and stores every result immediately. Start at
+//! [`measure_session`].
 
 use speedwell_adapters as adapters;
 use speedwell_analysis::layout_spreads;
@@ -15,12 +15,12 @@ use speedwell_remote::roles;
 use speedwell_store::Store;
 use std::time::Duration;
 
-/// Executes the plan on the machines of `fleet`, or else on this machine, stores every result
-/// immediately, and finally reads the session from the store.
+/// Executes the plan on the machines of `fleet` or, without a fleet, on this machine. Stores every
+/// result immediately, and finally reads the session from the store.
 ///
 /// # Errors
-/// Fails if the plan does not pass the checks, the store cannot be read or the session cannot be
-/// started. Failing benchmarks are part of the session.
+/// Fails if the plan does not pass the checks, the store cannot be read, or the session cannot be
+/// started. Failing benchmarks are no error.
 pub fn measure_session(
     mut plans: PreparedPlan,
     request: &SessionRequest,
@@ -36,8 +36,8 @@ pub fn measure_session(
     execute_session(plans, request, store, listener)
 }
 
-/// Measures like [`measure_session`], but without the checks and warnings before measuring, which
-/// the caller must perform.
+/// Does the same as [`measure_session`], but leaves the checks and warnings before measuring to the
+/// caller.
 ///
 /// # Errors
 /// See [`measure_session`].
@@ -80,8 +80,8 @@ pub fn execute_session(
     let mut reacquired = Ok(());
     let placement = (plan.design.experiment.as_mut()).and_then(|file| file.placement.as_mut());
     if let Some(placement) = placement.filter(|_| is_resumed) {
-        // The machines are acquired only here, after `resume_recording`, which fails if another
-        // process is still measuring this session.
+        // Acquire the machines only here: `resume_recording` has made sure that no other process
+        // measures this session.
         let machines = roles::reacquire_machines(placement, listener);
         reacquired = machines.map(|machines| lease = Some(Box::new(machines)));
     }
@@ -95,9 +95,8 @@ pub fn execute_session(
     });
     drop(lease);
     if ended.is_err() {
-        // After an error such as a full disk, record that the session was interrupted, so that its
-        // results are kept. If the store cannot record that, the end of this process has the same
-        // effect.
+        // After an error such as a full disk, record an interrupt, so that the results are kept. If
+        // that fails, the end of this process has the same effect.
         let end = SessionEvent::Finished { interrupted: true };
         let _ = recorder.observe(&end);
         let _ = listener.observe(&end);
@@ -113,8 +112,8 @@ pub fn execute_session(
     })
 }
 
-/// Stores how much the session's builds differ. The analysis of later sessions with only one build
-/// uses these values.
+/// Stores how much the session's builds differ. The analysis of later sessions with one build uses
+/// this.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed.

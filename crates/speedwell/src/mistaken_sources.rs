@@ -1,8 +1,7 @@
 //! Explains sources of `compare` that are not results: benchmark files, folders of them, and
 //! commands.
 //!
-//! The module suggests how to measure such sources, but does not know how anything is measured.
-//! Start at [`explain_mistake`].
+//! The module suggests how to measure such sources. Start at [`explain_mistake`].
 
 use super::operand::SourceOperand;
 use anyhow::anyhow;
@@ -11,8 +10,8 @@ use speedwell_adapters::discover::{find_sources, is_command};
 use speedwell_model::quote;
 use std::path::Path;
 
-/// If an operand is a benchmark, or if all operands are commands, replaces the error from reading
-/// them with an error that suggests how to measure them.
+/// If an operand is a benchmark, or all operands are commands, returns an error that suggests how
+/// to measure them. Otherwise, returns `error`.
 pub fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyhow::Error {
     let Ok(current_folder) = std::env::current_dir() else {
         return error;
@@ -44,7 +43,7 @@ pub fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyh
     error
 }
 
-/// Returns whether this location is a benchmark file, or a folder with benchmark files.
+/// Whether this location is a benchmark file, or a folder with benchmark files.
 fn is_target(location: &str, current_folder: &Path) -> bool {
     let is_benchmark =
         |adapters: KnownAdapters| find_sources(location, current_folder, &adapters).is_ok();

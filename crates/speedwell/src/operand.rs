@@ -1,7 +1,6 @@
 //! Parses a SOURCE argument: `[NAME=]LOCATION[,LOCATION...][[VARIANT]][::REGEX]`.
 //!
-//! The module decides which characters separate the parts of an argument. It does not read the
-//! locations. Start at [`parse_all`].
+//! The module does not read the locations. Start at [`parse_all`].
 
 use anyhow::{Context, ensure};
 use speedwell_adapters::discover::{self, BenchmarkPart};
@@ -12,15 +11,15 @@ use std::path::Path;
 pub struct SourceOperand {
     /// Label in tables.
     pub label: String,
-    /// Files, folders, programs, `-` or stored sessions. Several locations form one side of the
-    /// comparison together.
+    /// Files, folders, programs, `-` or stored sessions. All locations together form one side of
+    /// the comparison.
     pub locations: Vec<String>,
     pub variant: Option<String>,
     pub part: Option<BenchmarkPart>,
 }
 
-/// Parses all arguments. Arguments with the same `NAME=` form one operand; operands without a name
-/// are labeled by their files.
+/// Parses all arguments. Arguments with the same `NAME=` form one operand. The label of an operand
+/// without a name comes from its files.
 ///
 /// # Errors
 /// Fails on an invalid pattern.
@@ -31,7 +30,7 @@ pub fn parse_all(arguments: &[String]) -> anyhow::Result<Vec<SourceOperand>> {
 /// Parses arguments that name stored sessions, without accessing the disk.
 ///
 /// # Errors
-/// Fails on an invalid pattern, and on an argument that names something else.
+/// Fails if a pattern is invalid, or an argument names anything but stored sessions.
 pub fn parse_stored(arguments: &[String]) -> anyhow::Result<Vec<SourceOperand>> {
     let operands = parse_among(arguments, |_| false)?;
     for location in operands.iter().flat_map(|operand| &operand.locations) {
@@ -43,7 +42,7 @@ pub fn parse_stored(arguments: &[String]) -> anyhow::Result<Vec<SourceOperand>> 
     Ok(operands)
 }
 
-/// Parses all arguments; `is_file` returns whether a whole argument is the name of a file.
+/// Parses all arguments. `is_file` tells whether a whole argument is the name of a file.
 fn parse_among(
     arguments: &[String],
     is_file: fn(&str) -> bool,
@@ -75,8 +74,8 @@ fn parse_among(
     Ok(operands.into_iter().map(|(_, operand)| operand).collect())
 }
 
-/// Returns the name that replaces the matched parts of case names, so that cases of different
-/// operands can be compared. Returns `None` if no name has to be replaced.
+/// Returns the common name that replaces the matched parts of case names, so that cases of
+/// different operands can be compared. Returns `None` if no replacement is needed.
 pub fn common_name(operands: &[SourceOperand]) -> Option<String> {
     let parts: Vec<Option<&BenchmarkPart>> = operands
         .iter()
@@ -113,8 +112,7 @@ fn parse_argument(
     Ok((name.is_some(), operand))
 }
 
-/// Splits off a name before `=`, unless the whole argument is the name of a file, or the text
-/// before `=` cannot be a name.
+/// Splits off a name before `=`. Does not split the name of a file, or text that cannot be a name.
 fn split_name(argument: &str, is_file: fn(&str) -> bool) -> (Option<&str>, &str) {
     let is_name = |name: &str| {
         let is_name_character = |c: char| c.is_alphanumeric() || "_-.+".contains(c);
@@ -128,7 +126,7 @@ fn split_name(argument: &str, is_file: fn(&str) -> bool) -> (Option<&str>, &str)
     }
 }
 
-/// Splits locations at commas, unless the whole string is the name of a file.
+/// Splits locations at commas. Does not split the name of a file.
 fn split_places(locations: &str, is_file: fn(&str) -> bool) -> Vec<String> {
     if is_file(locations) {
         return vec![locations.to_owned()];
@@ -137,8 +135,7 @@ fn split_places(locations: &str, is_file: fn(&str) -> bool) -> Vec<String> {
     parts.map(str::to_owned).collect()
 }
 
-/// Labels operands by the shortest path suffixes that distinguish them. Operands with equal labels
-/// get numbers.
+/// Shortens labels to the shortest path suffixes that differ. Equal labels get numbers.
 fn shorten_labels(operands: &mut [(bool, SourceOperand)]) {
     let is_plain =
         |(is_named, operand): &(bool, SourceOperand)| *is_named || operand.locations.len() == 1;
@@ -165,7 +162,7 @@ fn shorten_labels(operands: &mut [(bool, SourceOperand)]) {
     }
 }
 
-/// Returns labels for the typed arguments: the shortest path suffixes that distinguish them.
+/// Returns labels for the arguments: the shortest path suffixes that differ.
 pub fn shortest_labels(arguments: &[&str]) -> Vec<String> {
     let longest = arguments
         .iter()
@@ -187,7 +184,7 @@ pub fn shortest_labels(arguments: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// Returns whether different arguments have different labels.
+/// Whether different arguments have different labels.
 fn are_distinct(arguments: &[&str], labels: &[String]) -> bool {
     arguments.iter().enumerate().all(|(index, argument)| {
         (0..index).all(|before| arguments[before] == *argument || labels[before] != labels[index])

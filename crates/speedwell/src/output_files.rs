@@ -1,11 +1,8 @@
-//! Rejects command lines that would destroy a file, because an output would replace an input or
-//! because two outputs would go to the same file.
+//! Rejects command lines in which an output would replace an input or another output.
 //!
-//! The module decides which arguments are outputs and which may name inputs. It does not know what
-//! the commands do: every other argument that may name a file, and names an existing one, counts as
-//! an input. Start at
-//! [`check_outputs`]. [`check_inputs`] checks inputs that are known only once definition files have
-//! been read.
+//! The module lists the options that name outputs. Any other argument that names an existing file
+//! counts as an input. Start at [`check_outputs`]. [`check_inputs`] checks inputs that are known
+//! only once definition files have been read.
 
 use super::options::env_variable;
 use anyhow::bail;
@@ -15,14 +12,14 @@ use speedwell_formats::output_files::{OutputFile, refuse_file, refuse_same, refu
 use speedwell_store::Store;
 use std::path::{Path, PathBuf};
 
-/// Options whose value is a file that the command writes. If a report has several charts, or if a
-/// command runs several HTTP loads, the additional files are numbered: `a.svg`, `a-2.svg`.
+/// Options that name a file to write. With several charts or HTTP loads, further files get numbers:
+/// `a.svg`, `a-2.svg`.
 const OUTPUT_OPTIONS: [&str; 4] = ["output", "hdr", "log_requests", "spool"];
 
 /// The option that names the database, which commands read and write.
 const DATABASE: &str = "db";
 
-/// Placeholders in help texts that stand for values other than files.
+/// Placeholders in help texts for values that are no files.
 const NOT_FILES: [&str; 13] = [
     "NAME", "RE", "N", "DUR", "PCT", "WHEN", "FORMAT", "KIND", "U", "COLUMN", "RULE", "URL", "REV",
 ];
@@ -30,7 +27,7 @@ const NOT_FILES: [&str; 13] = [
 /// Rejects a command line in which an output would replace an input, or another output.
 ///
 /// # Errors
-/// Fails if there are such files. The message names both.
+/// Fails if there are such files.
 pub fn check_outputs(command: &clap::Command, matches: &ArgMatches) -> anyhow::Result<()> {
     let (mut command, mut matches) = (command, matches);
     while let Some((name, inner_matches)) = matches.subcommand() {
@@ -62,11 +59,10 @@ pub fn check_outputs(command: &clap::Command, matches: &ArgMatches) -> anyhow::R
     Ok(())
 }
 
-/// Rejects inputs that a file given with `-o` would replace. The inputs include files that are
-/// named in definition files.
+/// Rejects inputs that a file given with `-o` would replace.
 ///
 /// # Errors
-/// Fails if there is such an input. The message names both files.
+/// Fails if there is such an input.
 pub fn check_inputs<'p>(
     files: &[PathBuf],
     inputs: impl IntoIterator<Item = &'p Path>,
@@ -85,8 +81,8 @@ pub fn check_inputs<'p>(
     Ok(())
 }
 
-/// Lists the files to be written, in the order of the options. If there are any, adds standard
-/// output, in case it is redirected to a file.
+/// Lists the files to write, in the order of the options. If there are any, adds standard output,
+/// which may be redirected to a file.
 fn outputs(command: &clap::Command, matches: &ArgMatches) -> Vec<OutputFile> {
     let mut outputs = Vec::new();
     for argument in command.get_arguments() {
@@ -113,7 +109,7 @@ fn outputs(command: &clap::Command, matches: &ArgMatches) -> Vec<OutputFile> {
     outputs
 }
 
-/// Returns the location of the database; `None` if the command uses no database.
+/// Returns the location of the database, or `None` if the command uses no database.
 fn database_path(command: &clap::Command, matches: &ArgMatches) -> Option<PathBuf> {
     let mut arguments = command.get_arguments();
     arguments.find(|argument| argument.get_id() == DATABASE)?;
@@ -125,7 +121,7 @@ fn database_path(command: &clap::Command, matches: &ArgMatches) -> Option<PathBu
     Some(Store::locate(explicit.as_deref(), &current_folder))
 }
 
-/// Returns the file of a database and SQLite's auxiliary files.
+/// Returns the database file and SQLite's auxiliary files.
 fn database_files(path: &Path) -> impl Iterator<Item = PathBuf> {
     ["", "-wal", "-shm", "-journal"]
         .into_iter()
@@ -151,7 +147,7 @@ fn input_arguments(command: &clap::Command, matches: &ArgMatches) -> Vec<String>
         .collect()
 }
 
-/// Returns the values that the user gave for an option. Ignores the default value.
+/// Returns the typed values of an option. Ignores the default value.
 fn typed_values(matches: &ArgMatches, id: &str) -> Vec<String> {
     let is_typed = matches
         .value_source(id)

@@ -1,8 +1,6 @@
-//! Records the profiles of an experiment in extra runs after measuring, one per requested case and
-//! variant.
+//! Records the profiles of an experiment after measuring, with an extra run per case and variant.
 //!
-//! This module decides what to record if the user requests more profiles than the definition file
-//! does. The analysis selects the cases, and `engine/execution/experiment` records a run. Start at
+//! The analysis selects the cases, and `engine/execution/experiment` records a run. Start at
 //! [`record_profiles`].
 
 use anyhow::Context;
@@ -24,9 +22,9 @@ use speedwell_model::{Case, ProfileRecording, Session, SessionEvent};
 use speedwell_store::Store;
 use std::time::Duration;
 
-/// Records the profiles that the definition file requests and stores them with the session. If
-/// `is_requested`, all cases except those of benchmark files are profiled, whatever condition the
-/// file states. For a profile that cannot be recorded, the reason is stored.
+/// Records the profiles that the definition file requests, and stores them with the session. If
+/// `is_requested`, ignores the file's conditions and profiles all cases except those of benchmark
+/// files. Stores the reason for each profile that cannot be recorded.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed.
@@ -91,7 +89,7 @@ pub fn record_profiles(
     Ok(session_end)
 }
 
-/// Returns how to record profiles; `None` if none are to be recorded.
+/// Returns how to record profiles, or `None` if no profiles are requested.
 fn requested_profile(experiment: &Experiment, is_requested: bool) -> Option<ProfilePlan> {
     let configured = experiment.profile.clone();
     if !is_requested {
@@ -132,7 +130,7 @@ fn profiling_options(profile: &ProfilePlan) -> ProfilingOptions {
     }
 }
 
-/// Returns a warning if there are benchmark files: their harnesses choose the amount of work by
+/// Returns a warning if there are benchmark files. Their harnesses choose the amount of work by
 /// time, so two recordings would not cover the same work.
 fn files_warning(experiment: &Experiment) -> Option<String> {
     let mut groups = experiment.groups.iter();
@@ -150,14 +148,15 @@ fn profile_sides(wanted: &[WantedProfile]) -> impl Iterator<Item = (&WantedProfi
         .flat_map(|profile| [(profile, &profile.pair.0), (profile, &profile.pair.1)])
 }
 
-/// Returns the variant whose timed runs determine how much work to record for a case. All pairs of
-/// the case share this variant, because a variant that is in two pairs is recorded once.
+/// Returns the variant that determines, by its timed runs, how much work to record for a case. All
+/// pairs of the case share this amount, because a variant in two pairs is recorded only once.
 fn work_baseline<'a>(wanted: &'a [WantedProfile], case: &Case) -> &'a str {
     let first = wanted.iter().find(|profile| profile.case == *case);
     first.map_or("", |profile| &profile.pair.0)
 }
 
-/// Records a profile of a case under a variant; `None` if the case was not measured or the user interrupts.
+/// Records a profile of a case and variant. Returns `None` if the case was not measured or the user
+/// interrupts.
 fn record_case(
     plan: &SessionPlan,
     experiment: &Experiment,

@@ -1,8 +1,7 @@
-//! Handles comparisons whose SOURCEs are profiles. A profile is a recording of where a program
-//! spends its time.
+//! Handles comparisons of profiles. A profile records where a program spends its time.
 //!
-//! The module detects by their content which operands are profiles, and prints the comparison of
-//! two profiles. `foreign::profile` reads the files.
+//! The module recognizes profiles by their content, and prints the comparison of two profiles.
+//! `foreign::profile` reads the files.
 
 use super::CommandStatus;
 use super::operand::SourceOperand;
@@ -47,12 +46,12 @@ pub fn read_sides(operands: &[SourceOperand]) -> anyhow::Result<Option<Vec<Stack
     }
 }
 
-/// Reads the recordings of one side and adds them up. Returns `None` if they are not profiles.
+/// Reads and adds up the profiles of one operand. Returns `None` if its files are not profiles.
 fn read_side(operand: &SourceOperand) -> anyhow::Result<Option<StackProfile>> {
     let mut files = Vec::new();
     for location in &operand.locations {
-        // Look only at files and folders. Stored sessions are not files, and a pipe can be read
-        // only once, by the code that reads results.
+        // Skip stored sessions and pipes. A pipe can be read only once, by the code that reads
+        // results.
         let path = Path::new(location);
         if !path.is_file() && !path.is_dir() {
             return Ok(None);
@@ -76,8 +75,8 @@ fn read_side(operand: &SourceOperand) -> anyhow::Result<Option<StackProfile>> {
 
 fn profile_in_file(file: &str) -> anyhow::Result<Option<StackProfile>> {
     let read_context = || format!("cannot read the file '{file}'");
-    // First check whether this is a results file, so that such a file is never taken for a profile.
-    // Executable programs are neither results nor profiles.
+    // Rule out results files first, so that none is taken for a profile. Executable programs are no
+    // profiles, either.
     let mut opened_file = File::open(file).with_context(read_context)?;
     let mut bytes = Vec::new();
     let mut beginning = opened_file
@@ -101,8 +100,7 @@ fn profile_in_file(file: &str) -> anyhow::Result<Option<StackProfile>> {
 /// Compares two profiles.
 ///
 /// # Errors
-/// Fails unless there are exactly two profiles, with costs in the same unit. Also fails with
-/// `--fail-on`.
+/// Fails if there are not exactly two profiles, if their units differ, or if `--fail-on` is given.
 pub fn compare_profiles(
     operands: &[SourceOperand],
     profiles: &[StackProfile],

@@ -1,5 +1,4 @@
-//! Builds the text of the status line: first while benchmarks are discovered and built, then while
-//! they are measured.
+//! Builds the text of the status line while benchmarks are prepared and measured.
 
 use super::options::OutputArgs;
 use super::status;
@@ -36,7 +35,7 @@ enum ProgressState {
 #[derive(Debug)]
 struct PreparationProgress {
     started_at: Instant,
-    /// Number of benchmark files that have listed their cases, and total number of files.
+    /// Number of benchmark files whose cases are known, and total number of files.
     described: (usize, usize),
 }
 
@@ -44,8 +43,7 @@ struct PreparationProgress {
 struct MeasurementProgress {
     started_at: Instant,
     total: usize,
-    /// Whether `total` is only an upper bound, because cases may be decided before all their runs
-    /// are done.
+    /// Whether `total` is an upper bound, because cases may be decided early.
     is_upper_bound: bool,
     done: usize,
     initially_done: usize,
@@ -54,8 +52,7 @@ struct MeasurementProgress {
 }
 
 impl ProgressDisplay {
-    /// Creates a status line, which is shown only if the output options allow it. Notes are shown
-    /// only if the line is shown.
+    /// Creates a status line. The output options decide whether the line and notes are shown.
     pub fn new(output: &OutputArgs) -> ProgressDisplay {
         let state = Arc::new(Mutex::new(ProgressState::Preparing(PreparationProgress {
             started_at: Instant::now(),
@@ -80,8 +77,7 @@ impl ProgressDisplay {
         }
     }
 
-    /// Does the same as [`ProgressDisplay::new`], but shows notes even if the status line is
-    /// hidden.
+    /// Does the same as [`ProgressDisplay::new`], but always shows notes.
     pub fn with_notes(output: &OutputArgs) -> ProgressDisplay {
         let mut progress = ProgressDisplay::new(output);
         progress.notes = !output.quiet;
@@ -183,8 +179,8 @@ impl MeasurementProgress {
         )
     }
 
-    /// Estimates the remaining time, assuming that every planned run is needed and takes as long as
-    /// the runs so far.
+    /// Estimates the remaining time. Assumes that every planned run is needed and takes as long as
+    /// the earlier runs.
     fn remaining_time(&self, elapsed: Duration) -> Option<Duration> {
         let measured = self
             .done
@@ -206,8 +202,7 @@ fn progress_bar(done: usize, total: usize) -> String {
     format!("{}{}", "█".repeat(filled), "░".repeat(BAR_COLUMNS - filled))
 }
 
-/// Formats a duration as `minutes:seconds`, with hours if there are any; rounds up to a whole
-/// second.
+/// Formats a duration, rounded up to a second, as `minutes:seconds` or `hours:minutes:seconds`.
 pub fn format_clock(time: Duration) -> String {
     let seconds = time.as_secs_f64().ceil() as u64;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

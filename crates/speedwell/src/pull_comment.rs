@@ -1,8 +1,8 @@
-//! Builds the pull-request comment: a comparison, or the reason why there is none. This module is
-//! used by `speedwell comment` in CI, and by the server.
+//! Builds the pull-request comment: a comparison, or the reason why there is none. The server and
+//! `speedwell comment` use this module.
 //!
-//! The module decides on the text, the commit status and the summary line; the caller posts them.
-//! Start at [`answer_from_comparison`].
+//! The module builds the text, the commit status and the summary line. The caller posts them. Start
+//! at [`answer_from_comparison`].
 
 use super::CommandStatus;
 use super::gate::{CommandGate, every_metric};
@@ -34,8 +34,7 @@ pub struct PullAnswer {
     pub failure: Option<anyhow::Error>,
 }
 
-/// Builds the answer for a comparison; `mark` adds to the findings what the store knows about the
-/// machine.
+/// Builds the answer for a comparison. `mark` adds facts from the store to the findings.
 ///
 /// # Errors
 /// Fails if nothing can be compared.
@@ -76,8 +75,7 @@ pub fn answer_from_comparison(
         },
         state,
         description,
-        // The comment already lists the failures, so without a gate they do not affect the exit
-        // status.
+        // Without a gate, failures do not affect the exit status, because the comment lists them.
         status: gate
             .outcome()
             .map_or(CommandStatus::DONE, |_| gate.exit_status()),
@@ -85,14 +83,13 @@ pub fn answer_from_comparison(
     })
 }
 
-/// Returns the time of a measurement for a [`ResultStamp`]. These times decide which of two answers
-/// is newer, unless one of their revisions is an ancestor of the other.
+/// Returns the time of a measurement for a [`ResultStamp`]. If neither revision is an ancestor of
+/// the other, this time decides which of two answers is newer.
 pub fn measured_at(started_unix_ms: i64) -> u64 {
     u64::try_from(credible_start(started_unix_ms, unix_time_ms())).unwrap_or_default()
 }
 
-/// Builds an answer that says that nothing was compared, and why. It never claims that nothing
-/// changed.
+/// Builds an answer that says why nothing was compared. It never claims that nothing changed.
 pub fn not_compared(failure: anyhow::Error) -> PullAnswer {
     let message = format!("not compared: {}", ErrorText::from_error(&failure).message);
     let mut document = Document::new("comment");
@@ -121,9 +118,9 @@ pub fn small_link(label: &str, page: &str) -> String {
     format!("\n<sub>[{label}](<{url}>)</sub>\n")
 }
 
-/// Returns the commit status. If the gate failed or could not be evaluated, also returns the line
-/// of the gate. Without a gate, the status is an error if there are failures, or reasons why a gate
-/// could not be evaluated. The first of these reasons is then returned instead of the line.
+/// Returns the commit status. If the gate failed or could not be evaluated, also returns the gate's
+/// line. Without a gate, failures and obstacles to a gate make the status an error. The first
+/// obstacle then replaces the gate's line.
 fn commit_state(findings: &AnalysisFindings, gate: &CommandGate) -> (CommitState, Option<String>) {
     let Some(outcome) = gate.outcome() else {
         let is_complete = findings.failures.is_empty() && findings.gate_obstacles.is_empty();

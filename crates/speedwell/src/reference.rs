@@ -1,4 +1,4 @@
-//! Resolves references like `@latest` or `@base` to stored sessions, with the help of git.
+//! Resolves references such as `@latest` or `@base` to stored sessions.
 
 use crate::history::project::branch_tip;
 use anyhow::Context;
@@ -16,7 +16,7 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct ResolvedSession {
     /// Number of the session.
     pub number: i64,
-    /// What the word was resolved to, unless that is obvious.
+    /// What the reference means, if that is not obvious.
     pub note: Option<String>,
 }
 
@@ -39,8 +39,8 @@ pub fn find_session(store: &Store, word: &str) -> anyhow::Result<ResolvedSession
     Ok(ResolvedSession { number, note: None })
 }
 
-/// Resolves `word`, which names a revision or a session such as `@base`, to a revision ID. A word
-/// that git does not know is taken as an ID.
+/// Returns the ID of the revision that `word` names, directly or by a session such as `@base`. A
+/// word that git does not know counts as an ID.
 ///
 /// # Errors
 /// Fails if there is no such session, or its revision is unknown.
@@ -55,13 +55,13 @@ pub fn resolve_revision(store: &Store, git: &GitRepository, word: &str) -> anyho
     Ok(origin.revision)
 }
 
-/// Returns the position of a revision in the first-parent history of the branch `line`. `word`
-/// names the revision, or a session with this revision, such as `@base`. If the revision is not in
-/// this history, returns the position at which the branch of the revision forked from it.
+/// Returns the position of a revision in the first-parent history of the branch `line`. If the
+/// revision is not in this history, returns the position where its branch forked from `line`.
+/// `word` names the revision, directly or by a session such as `@base`.
 ///
 /// # Errors
-/// Fails if `word` names neither a revision nor a session, or if the branch of the revision did not
-/// fork from `line`.
+/// Fails if `word` names neither a revision nor a session, or the revision's branch did not fork
+/// from `line`.
 pub fn line_position(store: &Store, line: &str, word: &str) -> anyhow::Result<u32> {
     let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
     let revision = resolve_revision(store, &git, word)?;
@@ -76,8 +76,8 @@ pub fn line_position(store: &Store, line: &str, word: &str) -> anyhow::Result<u3
     position.with_context(|| format!("'{word}' is not a revision in the history of '{line}'"))
 }
 
-/// Returns the session of the newest measured revision that the checkout and `branch` have in
-/// common. The search follows the first parents of the branch.
+/// Returns the session of the newest measured revision in both the checkout and `branch`. Follows
+/// the first parents of the branch.
 fn find_base(
     store: &Store,
     git: &GitRepository,

@@ -1,10 +1,8 @@
-//! Checks before the first run that the requested report can be made, by making it from invented
-//! values.
+//! Before the first run, checks the requested report by making it from invented values.
 //!
-//! The module decides which values to invent. A nonexistent sort column, x-axis parameter or chart
-//! makes the report of these values fail, so it is rejected before anything is measured. The module
-//! cannot check the names of metrics, because only a run reveals them (see `engine::rehearsal`).
-//! Start at [`check_report`].
+//! A nonexistent sort column, x-axis parameter or chart is thus rejected early. The module cannot
+//! check the names of metrics, because only a run reveals them (see `engine::rehearsal`). Start at
+//! [`check_report`].
 
 use super::options::MeasureTask;
 use anyhow::bail;
@@ -19,11 +17,11 @@ use speedwell_report::{self as report, ChartKind, OutputOptions, Verbosity};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Number of made-up runs per case and variant: enough for every interval and statistical test.
+/// Number of made-up runs per case and variant, enough for every interval and test.
 const RUNS: u32 = 8;
 
-/// Maximum number of made-up cases of a benchmark that have parameters of the same names. More
-/// cases would add no column or chart.
+/// Maximum number of cases of a benchmark with the same parameter names. More cases would add no
+/// column or chart.
 const MAX_SIMILAR_CASES: usize = 3;
 
 /// Checks the report options against a plan.
@@ -33,7 +31,7 @@ const MAX_SIMILAR_CASES: usize = 3;
 pub fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     let settings = &task.settings;
     let output = OutputOptions {
-        // Do not check the unit: it must suit the metrics, which only runs reveal.
+        // Do not check the unit, because only runs reveal the metrics.
         unit: None,
         verbosity: Verbosity::Quiet,
         ..task.output.report_settings()
@@ -63,8 +61,7 @@ pub fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()
     report::check_document(&document, &output)
 }
 
-/// Checks the chart that was requested for an experiment. An experiment declares its metrics in its
-/// own file, so no values are made up for it.
+/// Checks the requested chart of an experiment, without made-up values.
 fn check_experiment(chart: Option<ChartKind>, is_profiled: bool) -> anyhow::Result<()> {
     match chart {
         None => Ok(()),
@@ -108,7 +105,7 @@ fn made_up_session(plan: &SessionPlan, settings: &AnalysisSettings) -> Session {
     }
 }
 
-/// If several cases of a benchmark have the same parameter names, keeps only a few of these cases.
+/// Keeps only a few cases of each benchmark with the same parameter names.
 fn shorten_plan(plan: &SessionPlan) -> SessionPlan {
     let mut counts: HashMap<(String, Vec<String>), usize> = HashMap::new();
     let is_kept = |job: &&BenchmarkJob| {
@@ -126,8 +123,8 @@ fn shorten_plan(plan: &SessionPlan) -> SessionPlan {
     }
 }
 
-/// Returns the metrics of the made-up runs: throughput, the requested metrics, and the metrics that
-/// every snippet has if the plan contains snippets.
+/// Returns the metrics of the made-up runs: throughput, the requested metrics and, for snippets,
+/// the metrics that all snippets have.
 fn made_up_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Vec<Metric> {
     let requested = settings.metrics.iter().map(String::as_str);
     let mut names: Vec<&str> = requested.filter(|name| *name != "all").collect();

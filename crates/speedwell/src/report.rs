@@ -66,7 +66,7 @@ enum ReportExport {
 /// Reports the sources.
 ///
 /// # Errors
-/// Fails on sources that cannot be read, and on parameters or metrics that they do not contain.
+/// Fails if a source cannot be read, or a parameter or metric does not exist.
 pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
     let selection = args.selection.build_selection(&[], TrialMode::No)?;
     let operands = operand::parse_all(&args.sources)?;
@@ -138,8 +138,8 @@ fn report_gate(
     CommandGate::new(findings, fail_on, analyze_every_metric)
 }
 
-/// Reports or exports a stored session that is too large to load as a whole. Returns `None` if the
-/// sources are anything but a single large session, or if the request cannot be handled in parts.
+/// Reports or exports a stored session that is too large to load as a whole. Returns `None` for
+/// other sources, and for requests that cannot be handled in parts.
 fn large_session(
     args: &ReportArgs,
     operands: &[SourceOperand],
@@ -155,7 +155,7 @@ fn large_session(
     if !is_dividable || operand.variant.is_some() || !location.starts_with('@') {
         return Ok(None);
     }
-    // Ignore errors here: the caller then loads the session as a whole, which reports the error.
+    // Ignore errors: the caller then loads the session, and reports the error.
     let Ok(store) = args.store.open_to_read() else {
         return Ok(None);
     };
@@ -203,7 +203,7 @@ fn large_session(
     Ok(is_done.then(|| gate.exit_status()))
 }
 
-/// Merges the loads of all sources, which are parts of a single load, and reports the merged load.
+/// Merges the sources, which are parts of one load, and reports that load.
 fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<CommandStatus> {
     let mut all_loads = Vec::new();
     for source in sources {

@@ -1,7 +1,7 @@
 //! Reads a results file, or stdin, as sessions.
 //!
-//! The module decides how to report a file that cannot be read, or is only partly understood. It
-//! does not know what the sessions are for. Start at [`read`].
+//! The module also reports files that cannot be read, or are only partly understood. Start at
+//! [`read`].
 
 use super::status;
 use anyhow::{Context, Result, ensure};
@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Maximum size of a file; files are read into memory as a whole.
+/// Maximum size of a file. Files are read into memory as a whole.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// Warnings, each with the files that it is about.
@@ -23,8 +23,8 @@ impl FileWarnings {
     /// Maximum number of files named in one warning.
     const MAX_NAMED_FILES: usize = 2;
 
-    /// Adds a warning about the file `label`. If the warning begins with the label, the label is
-    /// split off, so that equal warnings about several files are printed once.
+    /// Adds a warning about the file `label`. Removes the label from the warning, so that equal
+    /// warnings about several files are printed once.
     pub fn add_warning(&mut self, label: &str, warning: &str) {
         let prefix = format!("'{label}': ");
         let (files, text) = match warning.strip_prefix(&prefix) {
@@ -69,7 +69,7 @@ pub fn read(path: &Path, file_warnings: &mut FileWarnings) -> Result<Vec<Session
     read_with(path, &MetricDirections::default(), file_warnings)
 }
 
-/// Does the same as [`read`], but uses the preferred directions of metrics that the user has set.
+/// Does the same as [`read`] with the user's preferred directions of metrics.
 ///
 /// # Errors
 /// Fails under the same conditions as [`read`].
@@ -99,8 +99,8 @@ pub fn read_with(
     Ok(sessions)
 }
 
-/// Reads a file up to [`MAX_FILE_BYTES`], whatever its format. The caller must ensure that it is a
-/// regular file, not a device.
+/// Reads a file of any format, up to [`MAX_FILE_BYTES`]. The caller must ensure that it is a
+/// regular file.
 ///
 /// # Errors
 /// Fails if the file cannot be read.
@@ -112,9 +112,8 @@ pub fn read_contents(file: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the content and detects its format. Fails if the content is larger than
-/// [`MAX_FILE_BYTES`]. If the format is unknown, reads only the beginning, because a device may
-/// never end.
+/// Reads the content and detects its format. Fails beyond [`MAX_FILE_BYTES`]. Reads only the
+/// beginning of an unknown format, because a device may never end.
 fn read_content(mut reader: impl Read) -> Result<(Vec<u8>, Option<&'static FileFormat>)> {
     let mut bytes = Vec::new();
     reader
@@ -146,7 +145,7 @@ fn read_error_message(label: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Reader of endless zeros. It panics if more than this number of bytes is read.
+    /// Reader of endless zeros. Reading more than this number of bytes panics.
     struct EndlessZeros(u64);
 
     impl Read for EndlessZeros {

@@ -1,9 +1,9 @@
-//! Reads a folder of results as sessions. The folder was either written by asv or contains results
-//! files of any format.
+//! Reads a folder of results as sessions. Either asv wrote the folder, or it contains results files
+//! of any format.
 //!
-//! The module decides which files belong together, and which may be skipped. A file that asv itself
-//! would skip causes a warning; any other unreadable file is an error. `speedwell_formats`
-//! reads the files.
+//! The module decides which files belong together, and which may be skipped. An unreadable file
+//! that asv would skip causes a warning; all others are errors. `speedwell_formats` parses the
+//! files.
 
 use super::results_file::{self, FileWarnings};
 use super::source;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// Reads all results in `folder`. Adds warnings about skipped content to `file_warnings`.
 ///
 /// # Errors
-/// Fails if the folder or a file cannot be read, or if it contains no results.
+/// Fails if the folder or a file cannot be read, or there are no results.
 pub fn read(
     folder: &Path,
     better: &MetricDirections,
@@ -46,8 +46,8 @@ struct AsvResults {
 }
 
 impl AsvResults {
-    /// Finds the results of asv in `folder`, which may contain the results of all machines or of a
-    /// single one. Returns `None` if asv did not write the folder.
+    /// Finds the results of asv in `folder`, for all machines or a single machine. Returns `None`
+    /// if asv did not write the folder.
     fn find_results(folder: &Path) -> Result<Option<AsvResults>> {
         let is_machine = |folder: &Path| folder.join("machine.json").is_file();
         let (root, machines) = if is_machine(folder) {
@@ -65,8 +65,7 @@ impl AsvResults {
         }))
     }
 
-    /// Reads the sessions of one machine after the other. The sessions of a machine are sorted by
-    /// commit date.
+    /// Reads the sessions machine by machine, sorted by commit date.
     fn read(
         &self,
         better: &MetricDirections,
@@ -87,16 +86,15 @@ impl AsvResults {
                 let mut warnings = Vec::new();
                 match asv::read_file(&input, &metadata, &mut warnings) {
                     Ok(session) => sessions.push(session),
-                    // asv skips unreadable files, too, because it may have been interrupted while
-                    // it wrote one.
+                    // asv skips unreadable files, too, because an interrupt may leave a partial
+                    // file.
                     Err(error) => warnings.push(format!("'{label}': skipped the file: {error:#}")),
                 }
                 warnings
                     .iter()
                     .for_each(|warning| file_warnings.add_warning(&label, warning));
             }
-            // The files of a folder have no order of their own. The commit date is the best order
-            // that their contents allow.
+            // The files have no order of their own, so sort by commit date.
             sessions.sort_by_key(|session: &Session| {
                 session
                     .origin
@@ -113,8 +111,7 @@ impl AsvResults {
         Ok(all_sessions)
     }
 
-    /// Reads the metadata of the benchmarks and of the machine from `benchmarks.json` and
-    /// `machine.json`.
+    /// Reads the metadata from `benchmarks.json` and `machine.json`.
     fn read_companions(&self, machine: &Path) -> Result<AsvMetadata> {
         let add_file = |file: &Path, add: &dyn Fn(&[u8]) -> Result<AsvMetadata>| {
             let bytes = results_file::read_contents(file)?;

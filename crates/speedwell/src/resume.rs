@@ -30,11 +30,12 @@ fn explain_no_plan(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> 
     ))
 }
 
-/// Loads the plan of the session `reference`. The rest of the session may take the time `budget`
-/// or, if `budget` is `None`, the session's own budget once more.
+/// Loads the plan of the session `reference`. `budget` limits the time of the rest; the default is
+/// the session's own budget once more.
 ///
 /// # Errors
-/// Fails if there is no such session, or it cannot be resumed, for example because it was imported.
+/// Fails if there is no such session, or the session cannot be resumed, for example after an
+/// import.
 pub fn load_interrupted_plan(
     store: &Store,
     reference: &str,
@@ -61,7 +62,7 @@ pub fn load_interrupted_plan(
     plan.sampling.budget_ms = budget.map(as_milliseconds).or(plan.sampling.budget_ms);
     attach_definitions(&mut plan)?;
     revisions::restore_worktrees(&plan, listener)?;
-    // A definition file need not exist any longer, because its text is stored with the plan.
+    // A definition file need not exist, because its text is stored with the plan.
     let is_kept = |job: &BenchmarkJob| {
         job.source.kind == SourceKind::Experiment || job.source.definition.is_some()
     };
@@ -86,8 +87,8 @@ pub fn load_interrupted_plan(
     })
 }
 
-/// Loads the finished work of a session. If the session has more than `max_runs` runs, omits the
-/// runs that are no longer needed.
+/// Loads the finished work of a session. If the session has more than `max_runs` runs, loads only
+/// the runs that the rest of the session needs.
 fn finished_work(
     store: &Store,
     number: i64,
@@ -95,8 +96,8 @@ fn finished_work(
     max_runs: usize,
 ) -> anyhow::Result<ResumedSession> {
     let finished = store.finished_slots(number)?;
-    // In a distributed session, the workers know which of their cases are settled, so the runs are
-    // not needed here.
+    // In a distributed session, the runs are not needed, because the workers know their settled
+    // cases.
     let is_elsewhere = !store.list_shards(number)?.is_empty();
     let is_large = store.count_runs(number)? > max_runs && !needs_earlier_runs(plan);
     let session = if is_elsewhere || is_large {

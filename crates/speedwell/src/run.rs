@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// Measures, analyzes, reports, and evaluates the gate.
 ///
 /// # Errors
-/// Fails on invalid options, unknown targets, and a store that cannot be written.
+/// Fails if an option is invalid, a target is unknown, or the store cannot be written.
 pub fn run(args: RunArgs) -> anyhow::Result<CommandStatus> {
     ensure!(
         args.execution.order != OrderName::Parallel,
@@ -47,8 +47,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<CommandStatus> {
     })
 }
 
-/// Executes plans as the options request: lists the cases, tries them, or measures and reports
-/// them.
+/// Lists the cases, tries the cases, or measures and reports them, as requested.
 ///
 /// # Errors
 /// Fails if the store or an output cannot be written.
@@ -132,11 +131,11 @@ fn record_and_report(
     Ok(CommandStatus::from_session_end(ended).combine_with_gate(report_session(session, task)?))
 }
 
-/// Measures and stores a session. Prints an error or a note if it ended early. Returns the session,
-/// and an exit status that says how the session ended.
+/// Measures and stores a session. If the session ended early, prints an error or a note. Returns
+/// the session and the exit status.
 ///
 /// # Errors
-/// Fails if the store cannot be written, or if the session has too many runs to load together.
+/// Fails if the store cannot be written, or the session is too large to load.
 pub fn measure_session(
     plans: PreparedPlan,
     store: &mut Store,
@@ -152,8 +151,7 @@ pub fn measure_session(
     Ok((session, status))
 }
 
-/// Does the same as [`measure_session`], but does not keep the runs in memory if there are too
-/// many.
+/// Does the same as [`measure_session`], but does not load the runs of a large session.
 fn measure_in_parts(
     plans: PreparedPlan,
     store: &mut Store,
@@ -190,7 +188,7 @@ fn measure_in_parts(
     Ok((measured, status))
 }
 
-/// Returns true if no run and no failure of the session was stored.
+/// Whether no run and no failure of the session was stored.
 fn has_nothing(measured: &MeasuredSession, store: &Store) -> anyhow::Result<bool> {
     let number = measured.session.number.unwrap_or_default();
     Ok(!measured.in_parts
@@ -200,8 +198,8 @@ fn has_nothing(measured: &MeasuredSession, store: &Store) -> anyhow::Result<bool
         && store.finished_slots(number)?.is_empty())
 }
 
-/// Rejects files given with `-o` that would replace a benchmark file, a file of a snippet's search
-/// path, a definition file or a measured program.
+/// Rejects `-o` files that would replace a benchmark file, a definition file, a measured program,
+/// or a file in a snippet's search path.
 fn check_inputs(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     let files = plan.jobs.iter().map(|job| job.source.file.as_path());
     let snippets = plan.jobs.iter().filter_map(|job| job.snippet.as_ref());
@@ -223,7 +221,7 @@ fn check_inputs(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     task.output.check_inputs(inputs)
 }
 
-/// Rejects, before anything is measured, options that the report would reject afterwards.
+/// Rejects options that the report would reject after measuring.
 fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     if task.study.x_axis.is_some() {
         return task.output.check_report(ReportSubject::Study);
@@ -274,8 +272,8 @@ fn resume_note(
     ))
 }
 
-/// Formats the progress, such as `only 1 of up to 128 runs was done`. A sequential test may need
-/// fewer runs than planned, so its number of runs is a maximum.
+/// Formats the progress, such as `only 1 of up to 128 runs was done`. For a sequential test, the
+/// planned number is a maximum.
 fn progress_text(done: usize, planned: usize, stopping: &StoppingDesign) -> String {
     let total_prefix = match stopping {
         StoppingDesign::Fixed { .. } => "",

@@ -1,5 +1,5 @@
-//! Reports a finished session and picks the exit status. The session was either just measured, or
-//! is read from the store. A stored session can have any size. Start at [`report_session`].
+//! Reports a session that was just measured or is stored, and chooses the exit status. A stored
+//! session can have any size. Start at [`report_session`].
 
 use super::gate::{CommandGate, every_metric};
 use super::large_sessions::{self, SessionSelection};
@@ -97,9 +97,9 @@ fn report_series(
     Ok(gate.exit_status())
 }
 
-/// Evaluates the gate of a stored session that has its own rules, because it is an experiment or
-/// recorded time series of iterations. Returns `None` for any other session, and if the settings
-/// select metrics; the caller then evaluates the gate from the session's findings.
+/// Evaluates the gate of a stored experiment, or of a stored session that recorded time series of
+/// iterations. Returns `None` for any other session, or if the settings select metrics. The caller
+/// then evaluates the gate from the session's findings.
 ///
 /// # Errors
 /// Returns an error if the experiment cannot be read.

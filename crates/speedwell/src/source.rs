@@ -1,10 +1,9 @@
-//! Reads SOURCE operands: files, folders of files, `-` and stored sessions. An operand may also be
-//! a program, which has to be measured instead; this module only detects such an operand, and
-//! builds its program if necessary.
+//! Reads SOURCE operands: files, folders of files, `-` and stored sessions. An operand may also
+//! name a program to be measured. This module only detects such an operand, and builds the program
+//! if necessary.
 //!
-//! This module decides how several locations of one operand are combined, which common names cases
-//! get if different patterns select them, and which sources are identical. `operand` parses the
-//! arguments.
+//! This module combines the locations of an operand and rejects identical sources. It also gives
+//! common names to cases that are selected by different patterns. `operand` parses the arguments.
 
 use super::large_sessions::{self, SessionSelection};
 use super::operand::{self, SourceOperand};
@@ -33,23 +32,20 @@ pub struct ResultSource {
     pub label: String,
     pub session: Session,
     pub variant: Option<String>,
-    /// The pattern after `::`.
     part: Option<BenchmarkPart>,
     /// The locations as the user typed them.
     typed: String,
-    /// Identities of the locations (session numbers, resolved paths), then the index of the session
-    /// among those of the operand.
+    /// Identities of the locations (session numbers or resolved paths), followed by the index of
+    /// the session in the operand.
     origins: Vec<String>,
 }
 
 /// State shared by the sources read so far.
 #[derive(Default)]
 struct ReadState {
-    /// Session ids by origin. A file stores no session id, so its sessions get new ids each time it
-    /// is read. But if two operands select different variants of one file, both belong to the same
-    /// session, and this map gives them the same id.
+    /// Session ids by origin. The sessions of a file get new ids each time the file is read. If two
+    /// operands select different variants of one file, this map gives both the same session id.
     ids: HashMap<String, Vec<String>>,
-    /// Warnings about files.
     file_warnings: FileWarnings,
 }
 
@@ -79,8 +75,8 @@ pub fn read_sources(
     Ok(sources)
 }
 
-/// Reads one of several operands; in the names of its cases, `common_name` replaces the text that
-/// the operand's pattern matches. A file may hold several sessions.
+/// Reads one of several operands. In the names of cases, `common_name` replaces the text that the
+/// operand's pattern matches. A file may hold several sessions.
 ///
 /// # Errors
 /// Fails under the same conditions as [`read_sources`].
@@ -202,7 +198,6 @@ fn load_stored(
     Ok((resolved, session))
 }
 
-/// Combines the sessions of an operand into sources.
 fn assemble_sources(
     operand: &SourceOperand,
     mut sessions: Vec<Session>,
@@ -324,7 +319,7 @@ pub fn check_metrics<'s>(
     analysis::check_metrics(settings, names).context("in --metric")
 }
 
-/// Rejects files given with `-o` that would replace a result file of the operands.
+/// Rejects output files (`-o`) that would overwrite a result file of an operand.
 ///
 /// # Errors
 /// Fails if there is such a file; the message names both files.
@@ -366,7 +361,6 @@ impl ResultSource {
         (self.label.clone(), &self.session, self.variant.clone())
     }
 
-    /// Returns the name of the variant that is compared.
     fn compared_variant(&self) -> &str {
         self.variant
             .as_deref()
@@ -421,7 +415,6 @@ impl ResultSource {
         Ok(())
     }
 
-    /// Keeps only the cases that match the pattern.
     fn keep_matching(&mut self) -> anyhow::Result<()> {
         let Some(part) = &self.part else {
             return Ok(());
@@ -459,12 +452,11 @@ impl ResultSource {
     }
 }
 
-/// Returns a comparison side for the program that an operand names; the program is to be started
-/// with `arguments`. Returns `None` if the operand names results.
+/// Returns the program that an operand names, as a side of a comparison. The program will be
+/// started with `arguments`. Returns `None` if the operand names results.
 ///
 /// # Errors
-/// Fails on a program without benchmarks of a known kind, and on a program that is one of several
-/// locations of the operand.
+/// Fails if the program has no benchmarks of a known kind, or if the operand has other locations.
 pub fn program_side(
     operand: &SourceOperand,
     arguments: &[String],
@@ -528,7 +520,6 @@ pub fn program_side(
     }))
 }
 
-/// Explains that a program has no benchmarks of a known kind.
 fn explain_unknown_program(file: &Path, location: &str) -> anyhow::Error {
     if let Some(name) = framework_without_adapter(file) {
         return anyhow!("'{location}': {}", explain_framework(name, location));

@@ -14,7 +14,7 @@ pub struct CommandStatus(u8);
 impl CommandStatus {
     /// Success.
     pub const DONE: CommandStatus = CommandStatus(0);
-    /// The answer is negative: a gate failed, or a check found a problem.
+    /// The answer is negative: a gate (`--fail-on`) failed, or a check found a problem.
     pub const NEGATIVE: CommandStatus = CommandStatus(1);
     /// Failed: invalid arguments, a missing program, a failing benchmark.
     pub const FAILED: CommandStatus = CommandStatus(2);
@@ -31,8 +31,8 @@ impl CommandStatus {
     }
 
     /// Combines the statuses of two parts of a command, one of which may be a gate. An interrupt
-    /// outranks everything, and a negative answer (a case got worse) outranks a failure (a case
-    /// could not be evaluated).
+    /// outranks everything. A negative answer (a case got worse) outranks a failure (a case could
+    /// not be evaluated).
     pub fn combine_with_gate(self, other: CommandStatus) -> CommandStatus {
         let decisive = [CommandStatus::INTERRUPTED, CommandStatus::NEGATIVE];
         let outranks = |status: &CommandStatus| [self, other].contains(status);
@@ -52,8 +52,8 @@ impl CommandStatus {
         i32::from(self.0)
     }
 
-    /// Returns the more severe of two statuses: an error outranks a negative answer, an interrupt
-    /// outranks both.
+    /// Returns the more severe of two statuses: an error outranks a negative answer, and an
+    /// interrupt outranks both.
     pub fn worse_of(self, other: CommandStatus) -> CommandStatus {
         let rank = |status: CommandStatus| match status {
             CommandStatus::DONE => 0,

@@ -16,7 +16,7 @@ const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 /// Delay before the first drawing: a line for shorter work would only flicker.
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 
-/// Whether a line is on the screen. It must be cleared before anything else is printed.
+/// Whether a line is on the screen. The line must be cleared before anything else is printed.
 static IS_DRAWN: AtomicBool = AtomicBool::new(false);
 
 /// Produces the current text each time the line is drawn; `None` clears the line.
@@ -63,7 +63,6 @@ impl StatusLine {
 }
 
 impl SharedLine {
-    /// Redraws periodically until the line is dropped.
     fn redraw(&self) {
         let mut wait = FIRST_DELAY;
         let mut has_ended = self

@@ -26,8 +26,7 @@ pub fn list_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
             .clone()
             .or_else(|| job.label_as_case())
             .unwrap_or_else(|| {
-                // If the label is not a case id, it is a file name, and the cases are known only
-                // to that file.
+                // A label that is not a case id is a file name. Only that file knows its cases.
                 Case::new(&job.label, Vec::new())
             }),
         runs,
@@ -53,8 +52,8 @@ pub fn list_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
     Ok(print_suite_problems(plans))
 }
 
-/// Executes each case once under the first variant (each case of an experiment once under every
-/// variant) and reports failures.
+/// Executes each case once under the first variant, and reports failures. Executes the cases of an
+/// experiment once under every variant.
 ///
 /// # Errors
 /// Fails if the output cannot be written.
@@ -91,7 +90,6 @@ pub fn test_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
     })
 }
 
-/// Formats the estimated time of all runs.
 fn describe_time(estimate: &ExperimentEstimate, plan: &SessionPlan) -> String {
     let time =
         (!estimate.time.is_zero()).then(|| format_duration(estimate.time.as_millis() as u64));

@@ -1,7 +1,7 @@
-//! Implements the hidden command `worker`, which does a part of Speedwell's work in a process of
-//! its own, on this machine or on a machine of a fleet.
+//! Implements the hidden command `worker`, which does part of Speedwell's work in a separate
+//! process, on this machine or in a fleet.
 //!
-//! The crates `runner` and `measure` do the actual work. Workers for runs, services and load
+//! The crates `engine` and `remote` do the actual work. Workers for runs, services and load
 //! generators receive their request over the private channel (docs/reference/protocol.md,
 //! "Transport"); the other workers read their requests from standard input. Start at [`run`].
 
@@ -213,7 +213,7 @@ fn perform_shards(args: &ShardArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// Answers whether this machine is fit to measure.
+/// Answers whether this machine is fit for measurements.
 ///
 /// # Errors
 /// Fails if reading the request or writing the answer fails.

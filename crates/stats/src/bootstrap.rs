@@ -86,7 +86,7 @@ pub fn ratio_of_medians(
         pool.clear();
         groups.for_each(|group| pool.extend_from_slice(group));
         let middle = pool.len() / 2;
-        // Takes the upper of two middle values, because sorting large resamples is slow.
+        // Takes the upper of two middle values: selecting one value is faster than sorting.
         (!pool.is_empty()).then(|| *pool.select_nth_unstable_by(middle, f64::total_cmp).1)
     };
     let first = median_of(&mut before.iter()).filter(|median| *median > 0.0)?;
@@ -222,9 +222,9 @@ impl ResampleTotals {
     }
 }
 
-// Seeded random indices. A stored seed must give the same draws in every version. This holds
-// because the authors of the generator have fixed its output, and this file itself, not a library,
-// maps the output to a range.
+// Seeded random indices. A stored seed must give the same draws in every version. The output of the
+// generator is fixed by its authors, and the code below, not a library, maps this output to a
+// range.
 
 /// A generator of indices (xoshiro256++, Blackman and Vigna, ACM TOMS 47, 2021).
 pub(crate) struct RandomIndices {

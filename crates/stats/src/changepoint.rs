@@ -1,5 +1,5 @@
-//! Finds the change points of a series, where its level or spread changes: they are the borders
-//! between the segments of the best segmentation.
+//! Finds the change points of a series, where the level or spread changes. Change points are the
+//! borders between the segments of the best segmentation.
 //!
 //! Uses dynamic programming with pruning (PELT: Killick, Fearnhead and Eckley, JASA 107, 2012).
 //! This module does not know what the values are or which changes matter. Start at
@@ -19,22 +19,22 @@ const SLACK: f64 = 1e-6;
 /// this many candidates.
 const GROUP: usize = 64;
 
-/// Returns the segments, in order, that minimize the sum of `cost + penalty` over all segments,
-/// each of at least `shortest` values. The cost of a segment is twice the negative log likelihood
-/// of its values under a normal distribution with the mean and variance of the segment.
+/// Returns the segmentation with the minimum sum of `cost + penalty` over its segments. Each
+/// segment has at least `shortest` values. The cost of a segment is twice the negative log
+/// likelihood of its values under a normal distribution with their mean and variance.
 ///
 /// A common penalty is 15 ln n (Barrett et al., OOPSLA 2017). Returns nothing for an empty slice,
-/// and a single segment for fewer than `2 * shortest` values. A candidate for the start of the last
-/// segment is dropped once its cost exceeds the best cost by `penalty`, as in R's package
-/// changepoint and in ruptures; with `shortest` above 1 and a small penalty, a slightly better
-/// segmentation may be missed.
+/// and a single segment for fewer than `2 * shortest` values. A candidate is a possible start of
+/// the last segment. It is dropped once its cost exceeds the best cost by `penalty`, as in R's
+/// package changepoint and in ruptures. If `shortest` is above 1 and the penalty is small, a
+/// slightly better segmentation may be missed.
 ///
 /// Where little changes, plain PELT prunes nothing and takes O(n²) time. Therefore old candidates
-/// are gathered into groups with a common lower bound: without penalties, no segmentation of s..t
-/// costs more than the single segment s..t. Hence `best(s) + cost(s..t) >= best(s) + cost(s..e) +
-/// cost(e..t)`, where e is the index at which the group was formed, after all its candidates. A
-/// group whose bound is above the best cost is skipped as a whole, and if the minimum of all bounds
-/// is above the best cost, all groups are skipped at once.
+/// are gathered into groups with a common lower bound. A group is formed at an index e after all
+/// its candidates s. Without penalties, splitting a segment never increases the cost, so `best(s) +
+/// cost(s..t) >= best(s) + cost(s..e) + cost(e..t)`. A group is skipped as a whole if its bound is
+/// above the best cost. All groups are skipped at once if the minimum of their bounds is above the
+/// best cost.
 ///
 /// ```
 /// use speedwell_stats::changepoint::find_segments;
@@ -66,7 +66,7 @@ struct SplitSearch {
     /// The minimum cost of the values before each index.
     best: Vec<f64>,
     /// For each index, the start of the last segment in the best segmentation of the values before
-    /// it.
+    /// this index.
     last_change: Vec<usize>,
     /// Old candidates, ascending.
     groups: Vec<TiedGroup>,
@@ -74,9 +74,8 @@ struct SplitSearch {
     /// was formed. It is a bound for all groups together.
     bound_of_all: f64,
     end_of_all: usize,
-    /// Young candidates, ascending, later than the candidates of all groups.
+    /// Young candidates, ascending. All come after the candidates of the groups.
     young: Vec<usize>,
-    /// Number of candidates in a group.
     group_size: usize,
 }
 
@@ -106,14 +105,13 @@ impl SplitSearch {
         }
     }
 
-    /// Returns the best segmentation of all values.
     fn best_segmentation(mut self, shortest: usize) -> Vec<Range<usize>> {
         let count = self.best.len() - 1;
         self.admit_candidate(0);
         for end in shortest..=count {
             self.extend_to(end);
-            // From the next `end` on, the last segment may start at this index, provided that the
-            // values before the index suffice for a segment.
+            // If enough values for a segment precede this index, the last segment may start here
+            // from the next `end` on.
             if end + 1 >= 2 * shortest {
                 self.admit_candidate(end + 1 - shortest);
             }
@@ -126,7 +124,6 @@ impl SplitSearch {
         ends.windows(2).map(|pair| pair[0]..pair[1]).collect()
     }
 
-    /// Returns the cost of the values `begin..end` as one segment.
     fn segment_cost(&self, begin: usize, end: usize) -> f64 {
         if begin == end {
             return 0.0;
@@ -147,14 +144,13 @@ impl SplitSearch {
         self.best[begin] + self.segment_cost(begin, end) + self.penalty
     }
 
-    /// Allows segments to start at `index` from now on.
     fn admit_candidate(&mut self, index: usize) {
         self.young.push(index);
         // Without the minimum cost of the values before `index`, there is no bound.
         if index - self.end_of_all < self.group_size || !self.best[index].is_finite() {
             return;
         }
-        // Nearly optimal candidates stay in `young`: a group that contains one could never be
+        // Nearly optimal candidates stay in `young`: a group with such a candidate could never be
         // skipped.
         let cost_through_here = |begin: usize| self.best[begin] + self.segment_cost(begin, index);
         let near_best = self.best[index] - self.penalty / 2.0;

@@ -118,7 +118,7 @@ pub fn mad(values: &[f64]) -> f64 {
 
 /// Indices of values farther than 5 x 1.4826 x MAD from the median, in ascending order.
 ///
-/// Meant for marking, never for dropping. If more than half of the values are equal, the MAD is 0
+/// Mark these values, but never drop them. If more than half of the values are equal, the MAD is 0
 /// and every value that differs from them is an outlier.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
     let center = median(values);

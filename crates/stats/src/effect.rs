@@ -1,7 +1,8 @@
 //! Computes effect sizes of two groups of values, with no assumption about their distribution.
 //!
 //! An effect size says how far or how often one group exceeds the other; the statistical tests
-//! decide whether that is more than chance. This module ignores blocks. Start at [`hodges_lehmann`].
+//! decide whether that is more than chance. This module ignores blocks. Start at
+//! [`hodges_lehmann`].
 
 use crate::describe::mean;
 use crate::distribution::normal;
@@ -14,7 +15,7 @@ use crate::test::mid_ranks;
 pub struct ShiftEstimate {
     /// Median of all pairwise differences.
     pub estimate: f64,
-    /// Interval of the shift; infinite ends when the groups are too small for the confidence.
+    /// Interval of the shift. Its ends are infinite if the groups are too small for the confidence.
     pub interval: Interval,
 }
 
@@ -54,9 +55,10 @@ pub fn cliffs_delta(baseline: &[f64], candidate: &[f64]) -> f64 {
     2.0 * wins / (baseline.len() * n) as f64 - 1.0
 }
 
-/// Eta squared of groups within strata: the fraction of the squared deviations from the stratum means that the group
-/// means explain (Fisher, Statistical Methods for Research Workers, 1925; partial eta squared with several strata).
-/// `strata` holds groups of values; empty groups are ignored. `None` when nothing varies within strata.
+/// Eta squared of groups within strata: of the squared deviations from the stratum means, the
+/// fraction that the group means explain (Fisher, Statistical Methods for Research Workers, 1925;
+/// partial eta squared with several strata). `strata` holds groups of values; empty groups are
+/// ignored. `None` when nothing varies within strata.
 pub fn eta_squared(strata: &[Vec<Vec<f64>>]) -> Option<f64> {
     let (mut between, mut total) = (0.0, 0.0);
     for groups in strata {
@@ -72,11 +74,12 @@ pub fn eta_squared(strata: &[Vec<Vec<f64>>]) -> Option<f64> {
     (total > 0.0).then(|| between / total)
 }
 
-/// Hodges-Lehmann shift of two groups and its interval (Annals of Mathematical Statistics 34, 1963).
+/// Hodges-Lehmann shift of two groups and its interval (Annals of Mathematical Statistics 34,
+/// 1963).
 ///
-/// The interval runs between two of the ordered pairwise differences. The ranks of these two come
-/// from the exact distribution of U if the number of arrangements fits in 128 bits (up to about 60
-/// values per side), and otherwise from the normal approximation. `None` when a group is empty.
+/// Both ends of the interval are pairwise differences. The ranks of these differences come from the
+/// exact distribution of U if the number of arrangements fits in 128 bits (up to about 60 values
+/// per side), and otherwise from the normal approximation. `None` when a group is empty.
 pub fn hodges_lehmann(
     baseline: &[f64],
     candidate: &[f64],
@@ -105,8 +108,8 @@ pub fn hodges_lehmann(
 /// Rank, from 1, of the difference that is the lower end of the interval; 0 if there is no such
 /// difference.
 ///
-/// Let u be the lower quantile of U, and risk = 1 - confidence. Then P(U <= u - 1) < risk / 2, so
-/// that the u-th difference from either end bounds the shift with at least the requested
+/// Let u be the lower quantile of U, and risk = 1 - confidence. Then P(U <= u - 1) < risk / 2. So
+/// the u-th smallest and the u-th largest difference bound the shift with at least the requested
 /// confidence.
 fn differences_to_cut(n1: usize, n2: usize, confidence: f64) -> usize {
     let tail = 0.5 * (1.0 - confidence);
@@ -117,8 +120,7 @@ fn differences_to_cut(n1: usize, n2: usize, confidence: f64) -> usize {
     })
 }
 
-/// All pairwise differences of two groups. The differences are never stored, so that memory stays
-/// linear.
+/// All pairwise differences of two groups. Only the groups are stored, so memory stays linear.
 struct PairwiseDifferences {
     baseline: Vec<f64>,
     candidate: Vec<f64>,
@@ -186,7 +188,6 @@ impl PairwiseDifferences {
     }
 }
 
-/// How a limit splits the differences.
 struct DifferenceSplit {
     at_most: usize,
     largest_at_most: f64,
@@ -252,8 +253,8 @@ mod tests {
     }
 
     /// R 4.2.2: `x <- ((0:79 * 7919) %% 1009) / 10; y <- ((0:89 * 104729) %% 1013) / 10 + 5`;
-    /// `wilcox.test(y, x, conf.int = TRUE, exact = FALSE, correct = FALSE)`, whose ends are found by
-    /// root search and so lie between two of the differences.
+    /// `wilcox.test(y, x, conf.int = TRUE, exact = FALSE, correct = FALSE)`. R finds the ends by
+    /// root search, so they lie between two differences.
     #[test]
     fn a_large_sample_agrees_with_the_asymptotic_interval_of_r() {
         let x: Vec<f64> = (0..80).map(|i| f64::from(i * 7919 % 1009) / 10.0).collect();

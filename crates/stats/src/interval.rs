@@ -63,8 +63,8 @@ pub fn mean_t(values: &[f64], confidence: f64) -> Option<Interval> {
     })
 }
 
-/// Smallest number of values whose interval of the mean ([`mean_t`]) is at most half as wide as the
-/// interval of `count` values with the same scatter; `count` is 2 or more.
+/// Smallest number of values that at least halves the width of the interval of the mean
+/// ([`mean_t`]), compared with `count` values of the same scatter; `count` is 2 or more.
 pub fn values_to_halve(count: usize, confidence: f64) -> usize {
     let width = |count: usize| {
         let t = student_t::upper_quantile(0.5 * (1.0 - confidence), count.max(2) as f64 - 1.0);
@@ -79,9 +79,9 @@ pub fn values_to_halve(count: usize, confidence: f64) -> usize {
 
 /// Interval of the median between two order statistics, from the exact binomial distribution.
 ///
-/// Takes the narrowest symmetric pair whose coverage is at least `confidence` for any continuous distribution (Conover,
-/// Practical Nonparametric Statistics, section 3.2). `None` when even the range from minimum to maximum covers less,
-/// which at 95 % means fewer than 6 values.
+/// Takes the narrowest symmetric pair whose coverage is at least `confidence` for any continuous
+/// distribution (Conover, Practical Nonparametric Statistics, section 3.2). `None` when even the
+/// range from minimum to maximum covers less. At 95 %, this means fewer than 6 values.
 pub fn median_binomial(values: &[f64], confidence: f64) -> Option<Interval> {
     let n = values.len();
     let cut = values_to_cut(n, 0.5 * (1.0 - confidence))?;
@@ -126,8 +126,8 @@ fn values_to_cut(n: usize, tail: f64) -> Option<usize> {
 /// Interval of the probability of an event that happened `count` times in `trials` (Clopper and
 /// Pearson, Biometrika 26, 1934).
 ///
-/// Covers the true probability with at least `confidence`, whatever that probability is. Without trials, the interval
-/// is 0..1.
+/// Covers the true probability with at least `confidence`, whatever that probability is. Without
+/// trials, the interval is 0..1.
 pub fn share_exact(count: u64, trials: u64, confidence: f64) -> Interval {
     let tail = 0.5 * (1.0 - confidence);
     let low = |share: f64| tail - binomial::upper_tail(count - 1, trials, share);
@@ -151,7 +151,8 @@ mod tests {
 
     #[test]
     fn fewer_than_four_times_as_many_values_halve_the_interval_of_a_few() {
-        // According to R, qt(.975, n - 1) / sqrt(n) is 8.985, 2.484, 1.591, 1.2417 and 1.049 for 2 to 6 values.
+        // According to R, qt(.975, n - 1) / sqrt(n) is 8.985, 2.484, 1.591, 1.2417 and 1.049 for 2
+        // to 6 values.
         assert_eq!(values_to_halve(3, 0.95), 5);
         assert_eq!(values_to_halve(2, 0.95), 3);
         // The ratio approaches four as the count grows.

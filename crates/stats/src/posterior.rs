@@ -1,18 +1,17 @@
 //! Bisects a sequence of revisions by Bayes' rule: computes from noisy runs which revision
 //! introduced a change, and which revision to measure next.
 //!
-//! The likelihood assumes no shape of noise: the evidence of a run is how much more often values
-//! like its value occurred at the bad end than at the good end. This module builds and measures
-//! nothing. The method is probabilistic bisection (Horstein, IEEE Transactions on Information
-//! Theory 9, 1963; Burnashev and Zigangirov, Problems of Information Transmission 10, 1974). Start
-//! at [`RevisionPosterior`].
+//! The evidence of a run is how much more often similar values occurred at the bad end than at the
+//! good end. No shape of the noise is assumed. This module builds and measures nothing. The method
+//! is probabilistic bisection (Horstein, IEEE Transactions on Information Theory 9, 1963; Burnashev
+//! and Zigangirov, Problems of Information Transmission 10, 1974). Start at [`RevisionPosterior`].
 
 use crate::describe::quantile;
 use std::ops::RangeInclusive;
 
 /// The evidence that a measured value gives for the bad end against the good end. The quartiles of
-/// the pooled values of both ends divide all values into four quarters, and the evidence depends on
-/// the quarter in which the measured value lies.
+/// the pooled values of both ends define four quarters. The evidence depends only on the quarter of
+/// the measured value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PosteriorBins {
     cuts: [f64; 3],
@@ -24,8 +23,8 @@ impl PosteriorBins {
     /// Computes the bins from the runs of both ends so far. The caller computes them anew after
     /// every block. `None` when an end has no run.
     ///
-    /// Half a run is added to every count, so that a quarter that one end never reached is not
-    /// decisive by itself.
+    /// Half a run is added to every count, so that no quarter is decisive by itself, even if one
+    /// end never reached it.
     pub fn new(good: &[f64], bad: &[f64]) -> Option<PosteriorBins> {
         if good.is_empty() || bad.is_empty() {
             return None;
@@ -148,8 +147,8 @@ impl RevisionPosterior {
 mod tests {
     use super::*;
 
-    /// The quartiles are 2.75, 4.5 and 6.25. The good runs lie in two quarters and the bad runs in the
-    /// other two, so the evidence is -+ ln 5.
+    /// The quartiles are 2.75, 4.5 and 6.25. The good runs lie in two quarters and the bad runs in
+    /// the other two, so the evidence is -+ ln 5.
     fn sample_bins() -> PosteriorBins {
         PosteriorBins::new(&[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0]).unwrap()
     }

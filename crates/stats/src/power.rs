@@ -1,18 +1,18 @@
 //! Plans the number of runs: computes how many runs are needed to detect a change, and which change
 //! a given number of runs can detect.
 //!
-//! Uses the normal approximation of the rank test. The time that a run takes plays no role. Changes
-//! and coefficients of variation are fractions: 0.02 is 2 %. Start at [`runs_per_side`].
+//! Uses the normal approximation of the rank test. Changes and coefficients of variation are
+//! fractions: 0.02 is 2 %. Start at [`runs_per_side`].
 
 use crate::distribution::normal;
 
 /// Asymptotic efficiency of the rank test relative to the t-test for normal noise: 3 / pi, to three
-/// digits (Lehmann, Nonparametrics, 1975, section 2.4). It is larger for heavier tails, so plans
-/// err on the safe side.
+/// digits (Lehmann, Nonparametrics, 1975, section 2.4). The efficiency is larger for heavier tails,
+/// so plans err on the safe side.
 const EFFICIENCY: f64 = 0.955;
 
-/// Runs per side that detect a relative `change` with probability `power` in a two-sided test at
-/// `alpha`, when each side has the coefficient of variation `cv`; at least 1.
+/// Number of runs per side, at least 1, with which a two-sided test at `alpha` detects a relative
+/// `change` with probability `power`. Each side has the coefficient of variation `cv`.
 ///
 /// 2 (z(alpha/2) + z(power))^2 (cv / ln(1 + change))^2 / efficiency, rounded up. A planner should
 /// not go below [`MINIMUM_PER_SIDE`](crate::test::stratified::MINIMUM_PER_SIDE).
@@ -41,8 +41,8 @@ fn quantile_sum(alpha: f64, power: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Expected values from R 4.2.2: 2 (qnorm(.975) + qnorm(.8))^2 (cv / log(1 + d))^2 / .955, rounded
-    /// up.
+    /// Expected values from R 4.2.2: 2 (qnorm(.975) + qnorm(.8))^2 (cv / log(1 + d))^2 / .955,
+    /// rounded up.
     #[test]
     fn planned_runs_follow_the_formula() {
         let changes = [0.005, 0.01, 0.02, 0.05, 0.10];

@@ -1,5 +1,4 @@
-//! Searches for the highest sustainable rate, when a trial shows only whether a rate was kept or
-//! missed.
+//! Searches for the highest sustainable rate. A trial shows only whether a rate was kept or missed.
 //!
 //! This module decides which rate to try next and what the answer is. It doubles the rate until a
 //! rate is missed, then bisects between the highest kept and the lowest missed rate. Near the
@@ -109,7 +108,6 @@ pub fn search_answer(trials: &[RateTrial]) -> RateSearchAnswer {
     }
 }
 
-/// Returns every rate tried, in ascending order, with its verdict.
 fn rate_verdicts(trials: &[RateTrial]) -> Vec<(f64, ProbeVerdict)> {
     let mut rates: Vec<f64> = trials.iter().map(|trial| trial.rate).collect();
     rates.sort_unstable_by(f64::total_cmp);
@@ -145,7 +143,6 @@ mod tests {
         resolution: 0.05,
     };
 
-    /// Tries rates until there is nothing left to try.
     fn run_search(mut is_kept: impl FnMut(f64) -> bool) -> (RateSearchAnswer, Vec<RateTrial>) {
         let mut trials = Vec::new();
         while let NextRate::Try(rate) = next_rate(&trials, &RULES) {

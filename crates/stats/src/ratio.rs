@@ -20,11 +20,11 @@ pub struct RatioEstimate {
 /// Ratio of the means with Fieller's interval (Supplement to JRSS 7, 1940).
 ///
 /// The interval holds every ratio r that a t-test of mean(candidate) = r mean(baseline) does not
-/// reject; its degrees of freedom are Satterthwaite's at the estimated ratio (Tamhane and Logan,
-/// Biometrical Journal 46, 2004). `confidence` is a fraction such as 0.95.
+/// reject. The degrees of freedom of this t-test are Satterthwaite's at the estimated ratio
+/// (Tamhane and Logan, Biometrical Journal 46, 2004). `confidence` is a fraction such as 0.95.
 ///
-/// `None` with fewer than 2 values per side, or when the baseline's mean cannot be distinguished
-/// from zero, as the set of ratios is then not an interval.
+/// `None` with fewer than 2 values per side, or if the baseline's mean cannot be distinguished from
+/// zero: the ratios then do not form an interval.
 pub fn fieller_interval(
     baseline: &[f64],
     candidate: &[f64],
@@ -52,8 +52,8 @@ pub fn fieller_interval(
         (var_b, candidate.len()),
     );
     let t = student_t::upper_quantile(0.5 * (1.0 - confidence), df);
-    // (b - r a)^2 = t^2 (var_b + r^2 var_a) is a quadratic in r: its leading coefficient is
-    // a^2 (1 - g), positive exactly when the baseline's mean differs from zero.
+    // (b - r a)^2 = t^2 (var_b + r^2 var_a) is a quadratic in r. Its leading coefficient,
+    // a^2 (1 - g), is positive exactly when the baseline's mean differs from zero.
     let g = t * t * var_a / (a * a);
     if g.is_nan() || g >= 1.0 {
         return None;

@@ -1,11 +1,11 @@
 //! Finds the number of workers at which throughput stops growing, despite noise.
 //!
-//! Each level of concurrency is visited several times, and each visit yields one throughput. The noise of a level is
-//! the variation between its visits, not the variation within a visit. This module decides which level to visit next,
-//! when to stop, and what the answer is (the knee, the level from which on throughput no longer grows). It knows
-//! nothing about the workers and never waits: [`next_level`] and [`search_answer`] are pure functions of the visits so
-//! far, so that a stored session leads to the same decisions again. Start at [`next_level`]; [`VisitNoise`] compares
-//! two levels.
+//! Each level of concurrency is visited several times, and each visit yields one throughput. The
+//! noise of a level is the variation between its visits, not the variation within a visit. This
+//! module decides which level to visit next, when to stop, and where the knee is: the level from
+//! which throughput no longer grows. [`next_level`] and [`search_answer`] are pure functions of the
+//! visits so far, so a stored session leads to the same decisions again. Start at [`next_level`];
+//! [`VisitNoise`] compares two levels.
 
 use crate::Interval;
 use crate::describe;
@@ -18,7 +18,8 @@ pub struct ConcurrencyLevel {
     pub concurrency: u32,
     /// Throughput of every visit in order, in any unit; zero is valid.
     pub throughputs: Vec<f64>,
-    /// Whether measuring failed at this level. Such a level cannot be the answer, and no higher level is visited.
+    /// Whether measuring failed at this level. Such a level cannot be the answer, and no higher
+    /// level is visited.
     pub is_spoilt: bool,
 }
 
@@ -66,17 +67,18 @@ pub enum NextLevel {
 /// Maximum ratio between the best level and its neighbors: a wider gap could hide a peak.
 const MAX_RATIO_AT_BEST: f64 = 1.5;
 
-/// The search locates the knee to an eighth of its concurrency. Levels that are closer together
-/// usually have throughputs that cannot be distinguished.
+/// The search locates the knee to an eighth of its concurrency. The throughputs of closer levels
+/// can usually not be distinguished.
 const RESOLUTION: u32 = 8;
 
 /// Returns the level to visit next.
 ///
-/// 1. Search upwards: visit every level [`SaturationRules::visits`] times, until [`SaturationRules::patience`] levels in a row show no
-///    growth beyond noise, compared with the best level before them.
+/// 1. Search upwards: visit every level [`SaturationRules::visits`] times, until no growth beyond
+///    noise is found in [`SaturationRules::patience`] levels in a row, compared with the best level
+///    before them.
 /// 2. Refine around the best level, in case there is a peak between two levels.
-/// 3. Revisit lower levels that may be as good as the best, alternating with the best, so that slow drift affects
-///    both.
+/// 3. Revisit lower levels that may be as good as the best. Alternate with the best level, so that
+///    slow drift affects both.
 /// 4. Bisect the gap below the lowest level that is as good as the best.
 ///
 /// New visits can overturn earlier decisions; the search then continues.
@@ -166,8 +168,8 @@ fn middle_level(low: u32, high: u32, rules: &SaturationRules) -> Option<u32> {
     (low < middle && middle < high).then_some(middle)
 }
 
-/// Finds the lowest level that may be as good as the best level. If that is still unclear, returns
-/// the one of these two levels that has fewer visits.
+/// Finds the lowest level that may be as good as the best level. If this is unclear, returns the
+/// less visited of these two levels.
 fn unclear_level(standings: &[LevelState], best: usize, rules: &SaturationRules) -> Option<u32> {
     let level = standings[..best]
         .iter()
@@ -190,7 +192,6 @@ fn level_below_knee(standings: &[LevelState], rules: &SaturationRules) -> Option
 
 // Comparison of every level with the best level, and the resulting answer.
 
-/// Confidence of reported intervals.
 const REPORTED_CONFIDENCE: f64 = 0.95;
 
 /// How a level compares with the best level.
@@ -326,11 +327,11 @@ fn level_status(
 }
 
 // Noise between visits, and the comparison of two levels. Three visits are too few to estimate the
-// spread of one level. The pooled relative spread of all levels is known much better, and a machine's
-// noise is roughly proportional to the measured value.
+// spread of one level. Therefore the relative spread is pooled over all levels: a machine's noise
+// is roughly proportional to the measured value.
 
-/// Confidence of decisions: a search makes about twenty comparisons, each repeated several times, and hardly
-/// any may be wrong.
+/// Confidence of decisions. A search repeats about twenty comparisons several times, and hardly any
+/// may be wrong.
 const CONFIDENCE: f64 = 0.98;
 
 /// Smaller changes never count as growth or decline, however significant.
@@ -389,8 +390,8 @@ impl VisitNoise {
         }
     }
 
-    /// Half the width of the interval of the mean of `visits` visits, as a fraction of the mean;
-    /// `None` if nothing is known about the spread.
+    /// Half width of the interval of a mean over `visits` visits, as a fraction of the mean; `None`
+    /// if nothing is known about the spread.
     pub fn half_width(&self, visits: usize, confidence: f64) -> Option<f64> {
         self.interval_half_width(1.0 / visits as f64, confidence)
     }
@@ -402,8 +403,8 @@ impl VisitNoise {
         })
     }
 
-    /// The change from one level to another, with the interval of its logarithm at `confidence`; the interval has no
-    /// width if nothing is known about the spread.
+    /// The change from one level to another, with the interval of its logarithm at `confidence`.
+    /// The interval has no width if nothing is known about the spread.
     pub fn change_at(
         &self,
         from: &ConcurrencyLevel,

@@ -387,7 +387,7 @@ pub fn fit_power_law(x: &[f64], y: &[f64]) -> Option<PowerLawFit> {
     let yy = products(&y, mean_y, &y, mean_y);
     let exponent = xy / xx;
     let factor = (mean_y - exponent * mean_x).exp();
-    // Without two different x there is no slope: xx is 0, also if there are no values.
+    // If all x are equal, or there are none, xx is 0 and the line has no slope.
     (xx > 0.0).then_some(PowerLawFit {
         exponent,
         factor,

@@ -8,9 +8,9 @@ use crate::Interval;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};
 use crate::distribution::mean_squares::{chi_squared_upper_quantile, f_upper_quantile};
 
-/// Values further from their group's median than this many standard deviations (estimated from the
-/// median absolute deviation within all groups) are moved to that distance, so that one disturbed
-/// run is not mistaken for the scatter of all runs.
+/// A value farther from its group's median than this many standard deviations is moved to that
+/// distance, so that one disturbed run is not mistaken for the scatter of all runs. The standard
+/// deviation is estimated from the median absolute deviation within all groups.
 const MAX_DEVIATIONS: f64 = 4.0;
 
 /// Standard deviations at two levels.
@@ -18,8 +18,8 @@ const MAX_DEVIATIONS: f64 = 4.0;
 pub struct VarianceComponents {
     /// Number of groups in all families.
     pub groups: usize,
-    /// Standard deviation between the true values of groups of a family; 0 if the groups differ no
-    /// more than expected from the scatter within them.
+    /// Standard deviation between the true values of the groups in a family; 0 if the groups differ
+    /// no more than expected from the scatter within them.
     pub between: f64,
     /// The interval of `between` at the requested confidence.
     pub interval: Interval,
@@ -88,9 +88,9 @@ pub fn variance_components(
 }
 
 impl VarianceComponents {
-    /// Optimal number of values per group when a new group costs `cost` times as much as another
-    /// value: the number with the narrowest interval for the same effort (Kalibera and Jones, ISMM
-    /// 2013). `None` if groups do not differ, so that one group is enough.
+    /// Optimal number of values per group if starting a group costs `cost` times as much as one
+    /// value. This number gives the narrowest interval for the same effort (Kalibera and Jones,
+    /// ISMM 2013). `None` if groups do not differ, so that one group is enough.
     pub fn values_per_group(&self, cost: f64) -> Option<u32> {
         let best = (cost.max(0.0)).sqrt() * self.within / self.between;
         best.is_finite().then(|| best.round().max(1.0) as u32)

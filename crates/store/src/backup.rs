@@ -1,10 +1,10 @@
 //! Dumps the projects of a store as JSON Lines, and restores them into either back end.
 //!
-//! A backup consists of what [`json_lines`](speedwell_formats::json_lines) writes for every session,
-//! interleaved with lines for data outside sessions: token digests, triage, the revisions of each
+//! A backup contains the lines that [`json_lines`](speedwell_formats::json_lines) writes for every
+//! session. Other lines hold data outside sessions: token digests, triage, the revisions of each
 //! branch, deletions. So any program that reads sessions, later versions of Speedwell included, can
 //! read a backup. Derived data (points and detector states) is left out. The last line counts
-//! projects and sessions, so that a file that was cut between two sessions is detected. Start at
+//! projects and sessions, which reveals a file that was cut between two sessions. Start at
 //! [`Store::write_backup`]; [`BackupLine`] lists the kinds of lines.
 
 mod rows;
@@ -143,8 +143,8 @@ impl<R: BufRead> BackupLines<R> {
         Ok(lines)
     }
 
-    /// Returns whether a complete file ends with a line of totals. Files of older versions have no
-    /// such line, so a file cut between two sessions cannot be detected.
+    /// Returns whether a complete file ends with a line of totals. Without such a line (older
+    /// versions), a cut between two sessions cannot be detected.
     pub fn has_end(&self) -> bool {
         self.version >= FIRST_WITH_END
     }
@@ -168,8 +168,8 @@ impl<R: BufRead> BackupLines<R> {
     /// Returns the next project and whether it is public; `None` at the end.
     ///
     /// # Errors
-    /// Fails if the next line does not start a project, or if the end line is missing or counts
-    /// other numbers of projects and sessions.
+    /// Fails if the next line does not start a project, or if the end line is missing or its counts
+    /// are wrong.
     pub fn next_project(&mut self) -> anyhow::Result<Option<(String, bool)>> {
         let Some(text) = self.next.as_deref() else {
             let is_whole = self.has_ended || !self.has_end();
@@ -295,8 +295,8 @@ impl Store {
                         continue;
                     }
                     write_line(out, &BackupLine::Stored(read_metadata(file, number)?))?;
-                    // A backup does not include the plan of a session, so a session whose process
-                    // was killed could not be resumed from it. The session is written as ended.
+                    // A backup includes no plans, so a killed session could not be resumed from it.
+                    // Write such a session as ended.
                     let session = SessionByCases::new(self, number)?;
                     session.into_ended().write_lines(out)?;
                     count += 1;
@@ -589,7 +589,6 @@ impl RestoreState {
     }
 }
 
-/// Inserts the metadata that the backup contains about a session.
 fn restore_metadata(
     file: &Database,
     session: &Session,
@@ -632,9 +631,9 @@ fn restore_metadata(
     Ok(())
 }
 
-/// Uses up all numbers before `number`, so that a session keeps the number that users know; does
-/// nothing if these are more than [`MAX_NUMBER_GAP`]. For each number, a row is inserted and
-/// deleted. The number is then never assigned again.
+/// Uses up all numbers before `number`, so that a session keeps the number that users know. Does
+/// nothing if there are more than [`MAX_NUMBER_GAP`] such numbers. Inserts and deletes a row with
+/// each number: the number is then never assigned again.
 fn skip_numbers(file: &Database, session: &Session, number: i64) -> anyhow::Result<()> {
     let sql = sql!("SELECT coalesce(max(number), 0) FROM session");
     let newest: i64 = file.query_value(sql, sql_params![])?;
@@ -659,8 +658,8 @@ fn skip_numbers(file: &Database, session: &Session, number: i64) -> anyhow::Resu
     Ok(())
 }
 
-/// Restores the revisions of a branch. If the store already has revisions of that branch, they stay
-/// as they are, because more may have been added since the backup.
+/// Restores the revisions of a branch. Revisions that the store already has for this branch stay as
+/// they are, because more may have been added since the backup.
 fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> anyhow::Result<()> {
     let sql =
         sql!("SELECT revision FROM branch_revision WHERE project = $1 AND branch = $2 LIMIT 1");

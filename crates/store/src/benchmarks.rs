@@ -8,11 +8,12 @@ use super::browse::read_count;
 use super::database::{Error, SqlRow, SqlStatement, sql, sql_params};
 use speedwell_model::stored::{StoredBenchmark, StoredCase};
 
-/// Counting sessions stops at this number. A count that reaches it means "more than a thousand".
+/// Counting sessions stops at this number. A count that reaches this limit means "more than a
+/// thousand".
 const COUNT_LIMIT: i64 = 1_001;
 
 impl Store {
-    /// Returns all benchmarks with a run, by name.
+    /// Returns all benchmarks that have a run, sorted by name.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -1,4 +1,4 @@
-//! Read-only queries for browsing: filtered lists, a page at a time.
+//! Runs read-only queries for browsing: filtered lists, one page at a time.
 //!
 //! The lists use only tables that are small compared with the tables of runs and samples. Start at
 //! [`Store::open_to_view`].
@@ -71,8 +71,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Returns up to `max_count` sessions that are being measured or whose process was killed, newest
-    /// first.
+    /// Returns up to `max_count` sessions that are being measured or whose process was killed,
+    /// newest first.
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
@@ -159,7 +159,7 @@ impl Store {
 
     /// Returns the previous and the next session on the same branch and machine. In each direction,
     /// searches at most a thousand sessions of the branch. If the session has no branch, searches
-    /// at most a thousand of all sessions for others without a branch.
+    /// at most a thousand sessions of the store for sessions without a branch.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::sync::Arc;
 
-/// A session with more runs than this, which would take more than 300 MB, is not loaded as a whole.
+/// A session with more runs than this is not loaded as a whole: it would take more than 300 MB.
 pub const LARGE_SESSION: usize = 200_000;
 
 /// A part is the group of cases that is in memory at one time. Once a part holds this many runs, no
@@ -32,7 +32,6 @@ pub struct SessionByCases<'s> {
     min_runs_per_part: usize,
 }
 
-/// Location of the runs of a case.
 #[derive(Debug)]
 struct StoredRuns {
     case: Case,
@@ -54,7 +53,7 @@ impl Store {
     }
 
     /// Loads a session that was just measured. Omits its runs if there are more than
-    /// [`LARGE_SESSION`]; the second value tells whether it did.
+    /// [`LARGE_SESSION`]; the second value tells whether the runs were omitted.
     ///
     /// # Errors
     /// Fails if there is no such session, and on database errors.
@@ -210,9 +209,8 @@ impl<'s> SessionByCases<'s> {
         json_lines::write_streaming(counted, out, |each| self.for_each_run(each))
     }
 
-    /// Returns the runs of a case, each with its index in the order of execution. Runs that list
-    /// the parameters in the same order follow each other and are sorted; the result as a whole is
-    /// not sorted.
+    /// Returns the runs of a case, each with its index in the order of execution. The result is
+    /// sorted only among the runs that list the parameters in the same order.
     fn case_runs(
         &self,
         stored: &StoredRuns,

@@ -1,8 +1,7 @@
-//! Stores the queue of pull-request comments that the server posts: whether a project wants
-//! comments, and for which sessions they are pending.
+//! Stores where a project wants comments on pull requests, and the queue of pending comments.
 //!
 //! A row is inserted in the same transaction as its session, so that nothing is lost when the
-//! server is killed; servers that share a store claim a row before they post its comment. The text
+//! server is killed. Servers that share a store claim a row before they post its comment. The text
 //! of a comment is written elsewhere. Start at [`Store::set_forge`].
 
 use super::Store;
@@ -242,7 +241,7 @@ fn read_forge(file: &Database) -> Result<Option<String>, Error> {
     file.query_first(sql, sql_params![FORGE], |row| row.get(0))
 }
 
-/// Returns the job that is due and was attempted least often; of several, the oldest.
+/// Returns the due job with the fewest attempts; if there are several, the oldest.
 fn next_due_job(file: &Database, now_unix_ms: i64) -> Result<Option<CommentJob>, Error> {
     // A claim that ends too far in the future was made before the clock was set back. It is
     // ignored.

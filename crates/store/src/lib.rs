@@ -1,10 +1,9 @@
 //! Stores sessions in a SQLite file or a PostgreSQL database, during and after measurement.
 //!
 //! Decides where the file is, what its tables look like and when data counts as stored. The results
-//! of a slot, which is one planned run, are stored together once its `SlotsDone` event has been
-//! observed, whatever happens to the process afterwards. Knows neither where runs come from nor how
-//! they are analyzed. Start with [`Store`], then [`SessionRecorder`]; the tables are in
-//! `schema.rs`.
+//! of a slot (one planned run) are stored together when the `SlotsDone` event of the slot is
+//! observed. From then on, the results survive whatever happens to the process. Start with
+//! [`Store`], then [`SessionRecorder`]; the tables are in `schema.rs`.
 
 use anyhow::{Context, anyhow};
 use database::{Database, Error, SqliteConnection};
@@ -100,9 +99,9 @@ const ROOT_MARKERS: [&str; 3] = [FOLDER, "speedwell.toml", ".git"];
 impl Store {
     /// Returns the results file for work done in the folder `from`.
     ///
-    /// If `explicit` (`--db`) is given, that is the file. Otherwise, the file is
-    /// `.speedwell/results.db` in the nearest folder, from `from` upwards, that contains
-    /// `.speedwell`, `speedwell.toml` or `.git`. If there is no such folder, the file is in the
+    /// If `explicit` (`--db`) is given, that is the file. Otherwise, searches upwards from `from`
+    /// for a folder that contains `.speedwell`, `speedwell.toml` or `.git`. The file is
+    /// `.speedwell/results.db` in that folder. If there is no such folder, the file is in the
     /// user's data folder (`$XDG_DATA_HOME/speedwell`, by default `~/.local/share/speedwell`).
     /// Nothing is created.
     pub fn locate(explicit: Option<&Path>, from: &Path) -> PathBuf {
@@ -154,7 +153,7 @@ impl Store {
     /// # Errors
     /// Fails if the folder cannot be created, or the file is not a database, belongs to another
     /// program, was written by a newer version, cannot be written, or stays locked for 10 seconds.
-    /// With a database server, fails if it cannot be reached or rejects the login.
+    /// Fails if a database server cannot be reached or rejects the login.
     pub fn open(path: &Path) -> anyhow::Result<Store> {
         match Store::server_address(path) {
             Some(address) => Store::open_server(address),
@@ -250,8 +249,8 @@ impl Store {
     }
 }
 
-/// States that the store could not be used. [`StoreErrorKind::from_error`] finds this in a chain of
-/// errors.
+/// States that the store could not be used. [`StoreErrorKind::from_error`] finds this error in a
+/// chain of errors.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 struct StoreError {

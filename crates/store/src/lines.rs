@@ -206,8 +206,8 @@ impl Store {
     }
 
     /// Returns a revision by its number, with its position on the line of `branch`. A revision that
-    /// is not on the line (it was rebased or squashed) gets the position of the revision on the
-    /// line that has the same tree, if there is exactly one.
+    /// was rebased or squashed is not on the line. It gets the position of the line's revision with
+    /// the same tree, if there is exactly one.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -229,8 +229,8 @@ impl Store {
         branch: &str,
         numbers: &[i64],
     ) -> anyhow::Result<Vec<(i64, PlacedRevision)>> {
-        // The join starts from the revisions with the same tree. A join that starts from the line
-        // would scan the whole line for each revision that is not on it.
+        // The join starts from the revisions with the same tree. If it started from the line, each
+        // revision that is not on the line would cost a scan of the whole line.
         let sql = sql!(
             "SELECT id, tree, parents, committed_unix_ms, subject, coalesce(
                  (SELECT position FROM branch_revision WHERE branch_revision.revision = known.number

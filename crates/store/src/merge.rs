@@ -2,9 +2,8 @@
 //! repeatedly.
 //!
 //! The result depends only on the blocks, not on their order: it is the session that a single
-//! machine would have recorded. This rests on the primary key of `block_origin`: a block and its
-//! origin are inserted in one transaction, so a duplicate violates the key. Start at
-//! [`SessionMerger::merge_block`].
+//! machine would have recorded. The primary key of `block_origin` excludes duplicates: a block and
+//! its origin are inserted in one transaction. Start at [`SessionMerger::merge_block`].
 
 use super::Store;
 use super::database::{Database, sql, sql_params};
@@ -20,7 +19,7 @@ use speedwell_model::{Environment, Run, Session, SessionMachine, StepFailure};
 pub struct BlockOrigin {
     /// Index of the machine in the session.
     pub machine: u32,
-    /// Number of the shard, which is the unit of work that is sent to a machine.
+    /// Number of the shard, the unit of work that is sent to a machine.
     pub shard: u32,
     /// Number of the attempt at the shard.
     pub attempt: u32,
@@ -301,9 +300,9 @@ impl SessionMerger<'_> {
         })
     }
 
-    /// Stores what a machine reports about itself. If it is the only machine, its environment also
-    /// becomes the environment of the session. The session keeps its programs and its machine,
-    /// which are known already.
+    /// Stores what a machine reports about itself. If the session has no other machine, the
+    /// reported environment also becomes the environment of the session. The session keeps its
+    /// programs and its machine, which are known already.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -211,8 +211,8 @@ fn store_pack(file: &Database, pack: &PointPack) -> anyhow::Result<()> {
 }
 
 /// Packs points. The result contains the distinct digests of the benchmark, each preceded by its
-/// length, then a length of 0, and then [`WORDS_PER_POINT`] words per point. `None` if there are too
-/// many digests, or one is empty.
+/// length, then a length of 0, and then [`WORDS_PER_POINT`] words per point. `None` if there are
+/// too many digests, or a digest is empty.
 fn encode_points(points: &[StoredPoint]) -> Option<Vec<u8>> {
     let mut works: Vec<&str> = Vec::new();
     let mut words = Vec::with_capacity(points.len() * WORDS_PER_POINT);

@@ -18,13 +18,14 @@ use speedwell_model::{
 };
 use std::collections::HashMap;
 
-/// Maximum lead of a machine's clock before it counts as wrong, in milliseconds.
+/// Maximum lead of a machine's clock, in milliseconds. A clock that is further ahead counts as
+/// wrong.
 const MAX_AHEAD_MS: i64 = 86_400_000;
 
 /// Returns the start time to use for a session that claims to have started at `started_unix_ms`. If
 /// that time is more than a day in the future, returns `now_unix_ms`, the time at which the session
-/// is first read. This keeps a machine whose clock is years ahead from having the newest point for
-/// all these years.
+/// is first read. Without this rule, a machine with a clock that is years ahead would have the
+/// newest point for all these years.
 pub fn credible_start(started_unix_ms: i64, now_unix_ms: i64) -> i64 {
     if is_in_future(started_unix_ms, now_unix_ms) {
         now_unix_ms
@@ -386,7 +387,6 @@ impl LineFailures {
     }
 }
 
-/// Keys of a stored failure.
 #[derive(Debug, Clone, Deserialize)]
 struct FailureKeys {
     step: Option<String>,
@@ -404,7 +404,6 @@ impl FailureKeys {
     }
 }
 
-/// Keys of a stored design.
 #[derive(Deserialize)]
 struct DesignKeys {
     purpose: Option<String>,
@@ -555,8 +554,8 @@ pub(super) fn upsert_series(
     )
 }
 
-/// Returns the number of a revision, inserting the revision if needed. If the tree or the commit
-/// time of a stored revision is missing and now known, updates its facts; never removes facts.
+/// Returns the number of a revision, inserting the revision if needed. Adds facts to a stored
+/// revision that lacks the tree or the commit time; never removes facts.
 pub(super) fn upsert_revision(file: &Database, revision: &Revision) -> anyhow::Result<i64> {
     let number = file.query_first(
         sql!(

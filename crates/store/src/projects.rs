@@ -20,7 +20,6 @@ pub struct StoredProject {
     pub is_public: bool,
 }
 
-/// Maximum length of a name.
 const MAX_NAME_LENGTH: usize = 64;
 
 /// Names that would clash with other paths of the server.
@@ -46,7 +45,7 @@ pub fn project_name_problem(name: &str) -> Option<&'static str> {
 }
 
 impl Store {
-    /// Returns all projects, the first project before the others, which are sorted by name.
+    /// Returns the first project, followed by all others in the order of their names.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -1,4 +1,4 @@
-//! Loads sessions as they were stored, but without superseded runs.
+//! Loads stored sessions. Leaves out superseded runs.
 
 use super::Store;
 use super::database::{
@@ -135,7 +135,6 @@ impl Store {
         parse_state(&name)
     }
 
-    /// Reads one column of the session's row.
     fn session_column<T: FromColumn>(
         &self,
         statement: &'static SqlStatement,
@@ -286,7 +285,6 @@ impl<'a> RunReader<'a> {
         }
     }
 
-    /// Returns all runs in order of execution.
     fn all_runs(&mut self, session: i64) -> anyhow::Result<Vec<Run>> {
         let mut found = Vec::new();
         self.for_each_run(session, &mut |run| {
@@ -350,7 +348,6 @@ impl<'a> RunReader<'a> {
         Ok(found)
     }
 
-    /// Returns the runs of some slots in order of execution.
     fn slot_runs(&mut self, session: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
         let runs = sql!(
             "SELECT seq, benchmark_case, variant, slot, block, started_unix_ms, wall_ns, user_ns,

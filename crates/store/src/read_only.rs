@@ -1,5 +1,4 @@
-//! Reads a results file that cannot be written, because it belongs to another user, or is on a
-//! read-only mount or in an archive.
+//! Reads a results file that cannot be written, for instance because it belongs to another user.
 //!
 //! SQLite needs auxiliary files even to read a database with write-ahead logging, and a database of
 //! an earlier version must be migrated. If these files or the database cannot be written, the
@@ -63,7 +62,7 @@ impl Store {
     }
 }
 
-/// Returns whether this process may write the file and its folder; also true if there is no such
+/// Returns whether this process may write the file and its folder. Returns true if there is no such
 /// file.
 fn is_writable(path: &Path) -> bool {
     let folder = path
@@ -102,7 +101,7 @@ fn open_read_only(path: &Path) -> anyhow::Result<Store> {
                     return Ok(store(file, None));
                 }
                 DatabaseOwner::Ours(_) => break,
-                // Fail with the same error as for any other file.
+                // Fail with the same error as `Store::open` does for a writable file.
                 DatabaseOwner::Newer(_) | DatabaseOwner::Foreign => {
                     return Ok(store(SqliteConnection::open(path, LOCK_TIMEOUT)?, None));
                 }

@@ -10,7 +10,7 @@ use speedwell_model::{
 };
 use std::collections::BTreeMap;
 
-/// Observes a session and stores each slot, which is one planned run, as soon as it is complete.
+/// Observes a session, and stores each slot (one planned run) as soon as it is complete.
 ///
 /// The rows of a slot (its runs or its failure, and the mark that it is done) stay in memory until
 /// [`SessionEvent::SlotsDone`] and are then committed together. So a killed session holds only
@@ -218,7 +218,7 @@ impl SessionRecorder<'_> {
     }
 
     /// Ends the session. Also stores the results of incomplete slots, because they are useful to a
-    /// user who never resumes the session. Resuming drops them first.
+    /// user who never resumes the session. Resuming the session drops these results first.
     pub(super) fn finish_session(&mut self, interrupted: bool) -> anyhow::Result<()> {
         let open: Vec<u32> = self.open_slots.keys().copied().collect();
         for slot in open {

@@ -6,7 +6,6 @@ use anyhow::{anyhow, bail, ensure};
 use speedwell_model::SessionReference;
 use std::collections::HashMap;
 
-/// Minimum length of an id prefix.
 const MIN_ID_PREFIX: usize = 4;
 
 impl Store {

@@ -12,8 +12,8 @@ pub struct RetentionRules<'a> {
     /// Keeps interrupted and empty sessions that started at or after this time, in milliseconds
     /// since the Unix epoch; `None` keeps all interrupted and empty sessions.
     pub failed_since: Option<i64>,
-    /// Of the branches that are not in `main`, keeps the sessions that started at or after this
-    /// time; `None` keeps all sessions of these branches.
+    /// Keeps the sessions of branches outside `main` that started at or after this time; `None`
+    /// keeps all of them.
     pub branches_since: Option<i64>,
     /// Branches whose sessions are always kept.
     pub main: &'a [String],

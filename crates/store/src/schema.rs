@@ -67,7 +67,7 @@ pub(super) const STEPS: &[SchemaStep] = &[
 ];
 
 /// `run` and `sample` are clustered by session (`WITHOUT ROWID`), because a session is read as a
-/// whole, and new rows are only added at its end. Therefore, storing a run touches only two pages.
+/// whole. New rows are added only at the end of a session, so storing a run touches only two pages.
 /// The rows of a planned run also say whether it is done. Only a planned run without rows, which is
 /// rare, is marked as done in another table.
 const FIRST: SchemaStep = SchemaStep::same(include_str!("steps/1-sessions.sql"));
@@ -120,13 +120,13 @@ const HISTORY: SchemaStep = SchemaStep {
 const SERVER: SchemaStep = SchemaStep::same(include_str!("steps/11-server.sql"));
 
 /// Sessions on several machines: the machines, the shards assigned to each, and the origin of every
-/// block. As before this migration, the runs of a session on a single machine do not refer to a
-/// machine.
+/// block. The runs of a session on a single machine refer to no machine.
 const FLEET: SchemaStep = SchemaStep::same(include_str!("steps/12-fleet.sql"));
 
 /// Comments that the server posts on pull requests, running loads, the state of lines in measured
-/// order, and which sessions measured each benchmark, so that listing benchmarks scans no sessions.
-/// Triggers keep the table of benchmarks and sessions up to date, whichever program writes.
+/// order, and the sessions that measured each benchmark. With the last table, benchmarks can be
+/// listed without a scan of all sessions. Triggers keep this table up to date, whichever program
+/// writes.
 const SERVED: SchemaStep = SchemaStep {
     text: include_str!("steps/13-served.sql"),
     differs: PostgresVariant::Instead(include_str!("steps/13-served.postgres.sql")),

@@ -1,8 +1,8 @@
 //! Selects sessions by filters and returns their numbers, newest first.
 //!
-//! A page shows about fifty sessions out of perhaps a hundred thousand. Therefore the filter that
-//! is usually most selective drives the search: its index is scanned from the newest session, and
-//! only the sessions that it matches are checked against the other filters. Start at
+//! A page shows about fifty sessions out of perhaps a hundred thousand. Therefore the search starts
+//! from the filter that is usually most selective. The index of this filter is scanned from the
+//! newest session, and only its matches are checked against the other filters. Start at
 //! [`Store::selected_numbers`].
 
 use super::Store;
@@ -223,7 +223,6 @@ impl Store {
         self.query_rows(sql, params, |row| row.get(0))
     }
 
-    /// Returns the newest sessions below a number.
     fn newest_below(&self, before: i64, limit: usize) -> anyhow::Result<Vec<i64>> {
         let sql =
             sql!("SELECT number FROM session WHERE number < $1 ORDER BY number DESC LIMIT $2");

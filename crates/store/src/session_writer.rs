@@ -138,8 +138,8 @@ impl SessionWriter {
     }
 
     /// Records at which position of the plan a metric was first reported; an earlier position
-    /// replaces a later one. This is needed because blocks arrive in any order, but the primary
-    /// metric of a session is the one that comes first in the plan.
+    /// replaces a later one. The primary metric of a session is the first in the plan, but blocks
+    /// arrive in any order.
     pub fn record_first_report(
         &self,
         file: &Database,
@@ -278,8 +278,8 @@ impl SessionWriter {
         Ok(metric_index)
     }
 
-    /// Returns the index of a metric. Adds the metric if it was not declared; unless it is the
-    /// throughput, it then has no unit, and higher values count as better.
+    /// Returns the index of a metric. Adds a metric that was not declared. An added metric has no
+    /// unit (except for the throughput), and higher values count as better.
     fn metric_index(&mut self, file: &Database, name: &Arc<str>) -> Result<i64, Error> {
         if let Some(&index) = self.metrics.get(name) {
             return Ok(index);
@@ -526,7 +526,6 @@ impl SessionWriter {
     }
 }
 
-/// Columns of a run that are stored as JSON.
 struct RunJson {
     notes: Option<String>,
     kernel_stats: Option<String>,

@@ -1,6 +1,6 @@
-//! Inserts, tags, lists and deletes whole sessions. Also stores how much builds of the same source
-//! differ, and calibrations of machines; a machine is identified by its host name, processor model
-//! and number of processors.
+//! Inserts, tags, lists and deletes whole sessions. Also stores the spread between builds of the
+//! same source, and calibrations of machines. A calibration identifies its machine by host name,
+//! processor model and number of processors.
 
 use crate::Store;
 use crate::database::{Database, Error, SqlRow, sql, sql_params};

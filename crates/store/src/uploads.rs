@@ -1,4 +1,4 @@
-//! Stores incoming uploads: keeps the parts of a session until all have arrived, then stores the
+//! Stores incoming uploads. Keeps the parts of a session until all have arrived, then stores the
 //! session as a whole.
 //!
 //! A client that gets no response retries, so every operation is idempotent: existing data is
@@ -171,8 +171,8 @@ impl Store {
     /// Adds lines to an upload. `first_line` is the index of their first line in the session, where
     /// 0 is the header. If the upload expects other lines next, the given lines are ignored.
     ///
-    /// Returns the state of the upload. The second value is false if the upload is incomplete and
-    /// the lines were ignored for another reason than repeating an earlier part.
+    /// Returns the state of the upload. The second value is false if an incomplete upload ignored
+    /// the lines although they do not repeat an earlier part.
     ///
     /// # Errors
     /// Fails if the upload was not started, or on database errors.

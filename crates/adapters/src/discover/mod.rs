@@ -2,8 +2,8 @@
 //!
 //! Start at [`discover_benchmarks`]. [`target`] finds benchmark files and their kinds,
 //! [`BenchmarkSelection`] holds the user's filters and values, and [`suite`] asks each file for its
-//! cases. [`programs`] pairs the benchmarks of programs that are compared with each other; a
-//! [`BenchmarkPart`] limits a comparison to some of a program's benchmarks.
+//! cases. [`programs`] pairs the benchmarks of the programs in a comparison. A [`BenchmarkPart`]
+//! limits a comparison to some of a program's benchmarks.
 
 use crate::{DefaultLoadTool, TrialMode};
 use anyhow::{Context as _, bail};
@@ -65,10 +65,9 @@ impl BenchmarkPart {
     }
 }
 
-/// Returns the word that, in each program's benchmark names, is to replace the text matched by that
-/// program's pattern. The word is the same for all programs. Returns `None` if a program has no
-/// pattern. Also returns `None` if all patterns are the same, because the names are then the same
-/// already.
+/// Returns the common replacement for the texts that the programs' patterns match in benchmark
+/// names. Returns `None` if a program has no pattern, or if all patterns are equal: the names then
+/// agree without a replacement.
 pub fn shared_word(parts: &[Option<&BenchmarkPart>]) -> Option<String> {
     let patterns: Vec<&str> = parts.iter().flatten().map(|part| part.pattern()).collect();
     let differ = patterns.windows(2).any(|pair| pair[0] != pair[1]);
@@ -89,7 +88,7 @@ pub struct BenchmarkSelection {
     pub of_benchmarks: Vec<(String, (String, String))>,
     /// Values for all benchmark files at or below a path, used instead of `sets`.
     pub of_files: Vec<(PathBuf, Vec<(String, String)>)>,
-    /// Whether, and how, cases are merely tried out with small values instead of being measured.
+    /// Whether and how cases are tried with small values instead of measured.
     pub trial: TrialMode,
     /// HTTP client for loads that do not name a client.
     pub usual_tool: DefaultLoadTool,
@@ -102,8 +101,8 @@ impl BenchmarkSelection {
         (self.filters.is_empty() || any(&self.filters)) && !any(&self.excludes)
     }
 
-    /// Returns the values for a file. A value that is given for this file alone replaces the values
-    /// that the parameter has for all files.
+    /// Returns the values for a file. A value for this file alone replaces the parameter's values
+    /// for all files.
     pub fn sets_of(&self, name: &str, file: &Path) -> Vec<(String, String)> {
         let file_entry = self
             .of_files
@@ -124,8 +123,7 @@ impl BenchmarkSelection {
             .map(|(_, set)| set)
     }
 
-    /// Whether a measured case is selected, by the name of its benchmark and the values of its
-    /// parameters.
+    /// Whether a measured case is selected. Its benchmark's name and its parameter values decide.
     pub fn selects_case(&self, case: &Case) -> bool {
         let has = |name: &str, wanted: &str| case.value(name).is_some_and(|v| v.plain() == wanted);
         let allowed = |name: &str| {
@@ -152,9 +150,9 @@ impl BenchmarkSelection {
         }
     }
 
-    /// Adds the values in lines such as `buffers/copy.js n=1000 len=16`: the name of a benchmark
-    /// file, with values for this file alone. The values of a line without a name apply to all
-    /// files. Ignores empty lines and lines that begin with `#`.
+    /// Adds the values in lines such as `buffers/copy.js n=1000 len=16`. The line gives values for
+    /// this benchmark file alone. The values of a line without a name apply to all files. Ignores
+    /// empty lines and lines that begin with `#`.
     ///
     /// # Errors
     /// Fails if a line has no value; the message gives its number.

@@ -1,7 +1,7 @@
-//! Pairs the benchmarks of programs that are compared with each other.
+//! Pairs the benchmarks of the programs in a comparison.
 //!
-//! This module decides which benchmarks of the programs are the same case, independently of how
-//! they are measured. Start at [`find_common_benchmarks`].
+//! This module decides which benchmarks are the same case, however they are measured. Start at
+//! [`find_common_benchmarks`].
 
 use super::suite::{DiscoveredBenchmarks, describe_sources};
 use super::{BenchmarkSelection, target};
@@ -25,8 +25,8 @@ pub struct ComparisonSide {
     pub file: PathBuf,
     /// Adapter for the benchmark framework of the program, if it uses one.
     pub suite: Option<Arc<SuiteAdapter>>,
-    /// The package from which the program is built, which is also its working directory; `None` if
-    /// the program runs in the user's working directory.
+    /// The package from which the program is built. The package is also the working directory.
+    /// `None` if the program runs in the user's working directory.
     pub directory: Option<PathBuf>,
     /// The benchmarks of this program to compare; all of them if `None`.
     pub part: Option<BenchmarkPart>,
@@ -53,12 +53,12 @@ impl ComparisonSide {
     }
 }
 
-/// Jobs of one side, each with its case; the key is the id that the case has in the comparison.
+/// Jobs of one side with their cases, by case id in the comparison.
 type JobsByCase = IndexMap<String, (Case, BenchmarkJob)>;
 
 /// Finds the benchmarks that all `sides` have, in the order of the first side. If a side has a
-/// pattern ([`ComparisonSide::part`]), `word` replaces the text that the pattern matches in the
-/// names of the side's benchmarks. Warns about benchmarks that are missing on a side.
+/// pattern ([`ComparisonSide::part`]), `word` replaces the matching text in its benchmark names.
+/// Warns about benchmarks that are missing on a side.
 ///
 /// # Errors
 /// Fails if the benchmarks of a side cannot be listed, a side has no matching benchmark, or the
@@ -196,8 +196,8 @@ impl<'a> CaseNaming<'a> {
             .clone()
             .unwrap_or_else(|| Case::new(&job.label, Vec::new()));
         // A program that uses our header prefixes the names of its benchmarks with the name of the
-        // requested file. In the label, replace this prefix with the file name of the first side;
-        // in the name for the comparison, omit it.
+        // requested file. The label gets the file name of the first side instead. The name for the
+        // comparison gets no prefix.
         let own_file = format!("{}/", job.source.name);
         if let (Some(first_file), Some(name)) =
             (&self.first_file, case.benchmark.strip_prefix(&own_file))

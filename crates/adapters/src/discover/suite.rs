@@ -38,7 +38,7 @@ pub struct DiscoveredBenchmarks {
     pub files: usize,
     /// Versions of the baseline's program and its components, if files reported them.
     pub versions: BTreeMap<String, String>,
-    /// Versions of other frameworks whose benchmarks are included, by name.
+    /// Versions of the other frameworks, by framework name.
     pub suites: BTreeMap<String, String>,
 }
 

@@ -1,9 +1,9 @@
 //! Finds benchmark files and decides their kind.
 //!
-//! A folder with a `common.js` next to its groups is a Node.js core folder and follows that
-//! project's rules: groups are its folders except `fixtures` and `node_modules`, names that begin
-//! with `.` or `_` are hidden, and a folder with `index.js` is one benchmark. Any other folder is
-//! searched for benchmark files.
+//! A folder with a `common.js` next to its groups is a Node.js core folder. That project's rules
+//! apply: all folders except `fixtures` and `node_modules` are groups, names that begin with `.` or
+//! `_` are hidden, and a folder with `index.js` is one benchmark. Any other folder is searched for
+//! benchmark files.
 
 use crate::{
     BenchmarkSource, KnownAdapters, SourceKind, builtin_adapter, explain_framework,
@@ -34,10 +34,10 @@ pub fn find_all_sources(targets: &[String], cwd: &Path) -> anyhow::Result<Vec<Be
     Ok(found?.into_iter().flatten().collect())
 }
 
-/// Finds every benchmark file that `target` denotes: a file, a folder, the name of a group below
-/// the current folder or its `benchmark` folder, `FOLDER/...` for Go packages, or `SUITE:PATH`,
-/// where SUITE is a framework that `adapters` contains. A file that defines adapters denotes no
-/// benchmark files.
+/// Finds every benchmark file that `target` denotes. The target is a file, a folder, `FOLDER/...`
+/// for Go packages, `SUITE:PATH` with a framework in `adapters`, or the name of a group in the
+/// current folder or its `benchmark` folder. A file that defines adapters denotes no benchmark
+/// files.
 ///
 /// # Errors
 /// Fails if `target` denotes nothing, or something without benchmarks.
@@ -107,7 +107,7 @@ pub fn find_sources(
     Ok(found)
 }
 
-/// Finds the first file in a folder that belongs to a framework without an adapter.
+/// Finds the folder's first file of a framework without an adapter.
 fn foreign_file(folder: &Path) -> Option<(PathBuf, &'static str)> {
     let inside = visible_entries(folder).ok()?;
     let files = inside.iter().filter(|entry| entry.is_file());
@@ -317,8 +317,8 @@ fn classify_file(
     })
 }
 
-/// Finds Go packages in and below a folder, like `go test ./...`: excludes nested modules,
-/// `vendor`, `testdata`, and folders whose names begin with a dot or an underscore.
+/// Finds Go packages in and below a folder. As in `go test ./...`, nested modules, `vendor`,
+/// `testdata`, and folders whose names begin with a dot or an underscore are excluded.
 fn go_packages(
     target: &str,
     folder: &Path,
@@ -423,8 +423,8 @@ fn classify_own_kind(
     Ok(source(SourceKind::Node))
 }
 
-/// Reads a definition file. The names of its benchmarks do not include the folder of the file; its
-/// commands start in this folder.
+/// Reads a definition file. Its commands start in the folder of the file. The names of its
+/// benchmarks do not include this folder.
 fn definition_source(file: &Path) -> anyhow::Result<BenchmarkSource> {
     let definition = LazyDefinition::new(speedwell_config::read_source(file, &[])?);
     let name = definition.experiment()?.name.clone();
@@ -437,8 +437,8 @@ fn definition_source(file: &Path) -> anyhow::Result<BenchmarkSource> {
 }
 
 /// Returns the sources of an experiment: the definition file itself, for its servers and commands,
-/// and the benchmark files that its groups list. The name that the experiment gives itself is read
-/// later, when the experiment is described.
+/// and the benchmark files that its groups list. The experiment's own name is read later, when the
+/// experiment is described.
 fn experiment_sources(
     file: &Path,
     cwd: &Path,
@@ -450,7 +450,7 @@ fn experiment_sources(
         file,
         &[],
     )?));
-    // Ignore errors in the file here: they are reported when it is read with the user's values.
+    // Ignore errors here: they are reported when the file is read with the user's values.
     let experiment = definition.experiment();
     let mut found = vec![BenchmarkSource {
         name: stem.to_string_lossy().into_owned(),
@@ -512,7 +512,7 @@ pub fn declared_variants(sources: &[BenchmarkSource]) -> anyhow::Result<Vec<Vari
 }
 
 /// Creates a source for a built program. Its folder is a build folder, not a group, and is not part
-/// of the names of cases. Therefore, two builds in two folders have the same cases.
+/// of case names, so two builds in two folders have the same cases.
 pub fn program_source(
     file: &Path,
     suite: Option<Arc<SuiteAdapter>>,
@@ -561,8 +561,8 @@ pub fn is_text(file: &Path) -> bool {
     read.is_ok() && !beginning.contains(&0)
 }
 
-/// Finds the Node.js core folder to which a single file belongs: the file is in one of the folder's
-/// groups, or it requires the folder's `common.js` by a relative path.
+/// Finds the Node.js core folder of a single file. The file is in one of the folder's groups, or
+/// requires the folder's `common.js` by a relative path.
 fn core_root_of<'a>(file: &'a Path, text: &str) -> Option<&'a Path> {
     let has_library = |folder: &&Path| folder.join("common.js").is_file();
     let group_root = file.ancestors().nth(2).filter(has_library);

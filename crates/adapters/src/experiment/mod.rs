@@ -1,9 +1,9 @@
-//! Performs runs of experiments. For each run, starts a process of this program, which receives a
-//! single assignment and returns a single report.
+//! Performs runs of experiments. Each run is a separate process of this program: it receives one
+//! assignment and returns one report.
 //!
 //! This module decides which parts of a report are samples and which are failures. The definition
-//! file (`config/experiment`) defines the steps of a run, and `engine/execution/experiment` performs them.
-//! Start at [`perform_run`].
+//! file (`config/experiment`) defines the steps of a run, and `engine/execution/experiment`
+//! performs them. Start at [`perform_run`].
 
 mod profiled;
 mod shared_services;
@@ -103,8 +103,8 @@ impl LanguageHarness for ExperimentHarness {
 }
 
 /// Evaluates the definition file with the user's values. A load file may be measured together with
-/// other benchmarks. Values for names that the file does not declare may be meant for the other
-/// benchmarks, so they are ignored.
+/// other benchmarks, so values for names that the file does not declare are
+/// ignored.
 fn read_experiment<'a>(
     definition: &'a LazyDefinition,
     source: &BenchmarkSource,
@@ -129,7 +129,7 @@ struct AssignedRun {
     assignment: RunAssignment,
     /// Seed for the random choices of the run.
     seed: u64,
-    /// Names of the metrics of the case's group, the primary one first.
+    /// Names of the group's metrics, the primary metric first.
     metrics: Vec<String>,
 }
 
@@ -237,8 +237,7 @@ fn perform_with_services(
         };
     }
     let mut attempt = perform_run(&assigned_run, job, setting);
-    // A lost service takes precedence over the run's own failure: a target whose database is gone
-    // fails because of that.
+    // A lost service takes precedence over the run's own failure, which the loss may have caused.
     if let Some(failure) = services.find_loss(attempt.failure.is_some()) {
         attempt.failure = Some(to_run_failure(failure));
     }
@@ -300,7 +299,7 @@ fn parse_report(message: &ProtocolMessage) -> Option<StageReport> {
     serde_json::from_str(&message.get("json")?).ok()
 }
 
-/// Port shown in replay commands. Any port works; the port of the run may be in use again.
+/// Port shown in replay commands. The run's own port may be in use again.
 const REPLAY_PORT: u16 = 3000;
 
 /// Builds the command a user would type to start the target, or to send the load.

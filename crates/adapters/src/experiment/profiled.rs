@@ -1,5 +1,5 @@
-//! Performs runs that are profiled instead of timed. All variants must do the same work, so a load
-//! that lasts for a given duration is replaced by a load with a given number of requests.
+//! Performs runs that are profiled instead of timed. All variants must do the same work. A load
+//! with a given duration is therefore replaced by a load with a given number of requests.
 
 use super::{
     AssignedRun, BenchmarkJob, RunContext, parse_report, resolve_assignment, run_in_process,

@@ -1,9 +1,8 @@
 //! Manages services that several runs share. One process of this program runs the services of the
 //! session, and another one runs the services of the current block.
 //!
-//! This module decides when services start and stop; `engine/execution/experiment` and `remote/roles`
-//! decide what a service does.
-//! Start at [`SharedServicePool::ensure_ready`].
+//! This module decides when services start and stop. `engine/execution/experiment` and
+//! `remote/roles` decide what a service does. Start at [`SharedServicePool::ensure_ready`].
 
 use crate::{ProtocolMessage, own_program};
 use speedwell_machine::process::{
@@ -27,8 +26,8 @@ const SERVICE_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 const STOP_TIMEOUT: Duration = Duration::from_secs(120);
 /// Interval for checking whether the user has interrupted.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// How long to wait for a report that a service has ended, after a run has failed. If the end of
-/// the service caused the failure, the failure may be reported first.
+/// After a failed run, how long to wait for a report that a service has ended. The service may have
+/// caused the failure, but its report may arrive later.
 const REPORT_DELAY: Duration = Duration::from_millis(300);
 /// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;
@@ -42,7 +41,7 @@ pub struct SharedServicePool {
 
 impl SharedServicePool {
     /// Makes sure that the shared services of a run are ready, and adds their addresses to the
-    /// assignment. Services of a block are restarted for each block of each case.
+    /// assignment. Block services restart for each block of each case.
     ///
     /// # Errors
     /// Fails with the stage that failed.
@@ -86,7 +85,7 @@ impl SharedServicePool {
     }
 
     /// Returns why a service has become unusable; `None` if all services are usable. After a failed
-    /// run, waits briefly, since the end of a service may be reported later than its consequences.
+    /// run, waits briefly: the report that a service has ended may come after the failure.
     pub(super) fn find_loss(&self, has_failed: bool) -> Option<StageFailure> {
         let timeout = if has_failed {
             REPORT_DELAY

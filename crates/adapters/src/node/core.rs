@@ -79,8 +79,8 @@ impl LanguageHarness for NodeCoreHarness {
                 }
                 let mut results = reports.observations;
                 // We cannot read a clock inside the folder's library, so we take the processor time
-                // of the whole process. With an HTTP tool, we report none, because the tool would
-                // use most of the time.
+                // of the whole process. If an HTTP tool runs, we report no processor time, because
+                // the tool would use most of it.
                 if let (Some(_), [result], None) = (expected, &mut results[..], &job.http_tool) {
                     let usage = &outcome.usage;
                     result.add_cpu_times(&[usage.cpu_ns() as f64]);
@@ -110,8 +110,8 @@ fn enumerate(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcom
 
 /// Enumerates cases for a trial: every combination of non-numeric values, with the small numbers
 /// that the file uses for trials. Node.js core's own trial ignores the user's values and runs only
-/// one case per file, so broken cases go unnoticed; it is enumerated unchanged only with
-/// [`TrialMode::Own`].
+/// one case per file, so broken cases go unnoticed. Only [`TrialMode::Own`] enumerates that trial
+/// unchanged.
 fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcome {
     let trial = |extra_arguments: Vec<String>| {
         let mut arguments = vec!["--test".to_owned()];
@@ -152,8 +152,8 @@ fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> Probe
     ProbeOutcome::Cases(found)
 }
 
-/// Returns `name=value` for every non-numeric value that real measurements use but the file's own
-/// trial omits. Leaves out parameters that the user set or for which the trial starts with a
+/// Returns `name=value` for every non-numeric value that measurements use and the file's own trial
+/// omits. Leaves out parameters that the user set, and parameters for which the trial starts with a
 /// different value.
 fn missing_words(
     full: &EnumeratedCases,
@@ -252,8 +252,8 @@ fn to_description(
 }
 
 /// Returns the parameters that the file declares. If these could not be observed, collects the
-/// parameters from the cases. Values that the user set may add parameters that the file does not
-/// declare. If the user set any, the cases are therefore first enumerated again without them.
+/// parameters from the cases. The user's values may add undeclared parameters. If there are such
+/// values, first enumerates the cases again without them.
 fn declared_parameters(
     source: &BenchmarkSource,
     request: &DescribeRequest,
@@ -299,8 +299,8 @@ fn describe_as_one_job(
     }
 }
 
-/// Sets the HTTP tool of a job; a tool that the script does not name itself also becomes an
-/// argument.
+/// Sets the HTTP tool of a job. If the script does not name the tool itself, the tool also becomes
+/// an argument.
 pub(super) fn with_tool(mut job: BenchmarkJob, tool: &ToolChoice) -> BenchmarkJob {
     match tool {
         ToolChoice::NotNeeded => {}
@@ -316,8 +316,8 @@ pub(super) fn with_tool(mut job: BenchmarkJob, tool: &ToolChoice) -> BenchmarkJo
     job
 }
 
-/// Parses words of the form `name=value`. The kind of each value is a guess until a report states
-/// the kind.
+/// Parses words of the form `name=value`. Guesses each value's kind; a report states the kind
+/// later.
 fn parse_values(arguments: &[String]) -> Vec<(String, ParameterValue)> {
     let pair = |word: &String| {
         let (name, value) = word.split_once('=')?;
@@ -370,8 +370,7 @@ fn bare_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
 }
 
 /// Translates an argument for the folder's own library. The library does not support our load
-/// generator, so the name of the generator is replaced by the name of a tool that the library
-/// knows.
+/// generator, so the generator gets the name of a tool that the library knows.
 fn argument_text(word: &str, job: &BenchmarkJob) -> String {
     match (word.strip_prefix("benchmarker="), &job.http_tool) {
         (Some(OWN_TOOL), Some(tool)) => format!("benchmarker={}", tool_alias(tool)),
@@ -379,8 +378,8 @@ fn argument_text(word: &str, job: &BenchmarkJob) -> String {
     }
 }
 
-/// Makes the chosen HTTP tool available: through a shim that saves its output, or directly if no
-/// shim can be created.
+/// Makes the chosen HTTP tool available through a shim that saves its output. If no shim can be
+/// created, the tool is available directly.
 fn with_http_tool(spec: ProcessSpec, tool: Option<&str>) -> (ProcessSpec, Option<ToolShim>) {
     let serial = next_serial();
     let Some(shim) = tool.and_then(|tool| ToolShim::new(tool, &serial)) else {
@@ -394,8 +393,7 @@ fn with_http_tool(spec: ProcessSpec, tool: Option<&str>) -> (ProcessSpec, Option
     (spec, Some(shim))
 }
 
-/// Puts the folder of our load generator on the search path of the replay command, because the
-/// process had this folder on its search path.
+/// Adds the folder of our load generator to the search path of the replay command.
 fn with_shim_path(bare: ProcessSpec, shim: Option<&ToolShim>) -> ProcessSpec {
     let own_shim = shim.filter(|shim| shim.tool() == OWN_TOOL);
     match (own_shim, std::env::var("PATH")) {

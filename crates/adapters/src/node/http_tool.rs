@@ -7,8 +7,8 @@
 //! ([`without_tools`]).
 //!
 //! A [`ToolShim`] replaces the tool that is used. It starts the real tool and saves the tool's
-//! whole output, because `common.js` keeps only the rate. Since `common.js` does not support our
-//! own load generator, a shim with the name of another tool can start the generator instead.
+//! whole output, because `common.js` keeps only the rate. `common.js` does not support our own load
+//! generator, but a shim with the name of another tool can start the generator.
 
 use crate::cache_folder;
 use crate::job::{DefaultLoadTool, DescribeRequest, TrialMode};
@@ -125,7 +125,7 @@ fn named_by_script(
     }
 }
 
-/// Returns the tool name of our generator for the protocol that the script's server speaks. Our own
+/// Returns our generator's tool name, which depends on the protocol of the script's server. Our own
 /// package detects the protocol itself.
 fn own_tool(text: &str, library: BenchmarkLibrary) -> &'static str {
     if library == BenchmarkLibrary::NodeCore && speaks_http2(text) {
@@ -187,8 +187,8 @@ printf '%s\n' "$output" | tee "$SPEEDWELL_HTTP_OUTPUT"
 exit "$status"
 "#;
 
-/// Shim that translates options of wrk and autocannon to ours: `-d` is the duration, `-c` and `-H`
-/// have the same meaning (autocannon writes a header field as `name=value`), and `-t` is dropped,
+/// Shim that translates options of wrk and autocannon to ours. `-d` is the duration. `-c` and `-H`
+/// have the same meaning, but autocannon writes a header field as `name=value`. `-t` is dropped,
 /// because we choose the number of threads. Prints the only number that the library reads from
 /// either tool.
 const TRANSLATING_SHIM: &str = r#"#!/bin/sh
@@ -251,7 +251,7 @@ printf 'finished, %.2f req/s\n' "$rate"
 
 /// Name under which our generator is passed to Node.js core's library.
 const HTTP1_ALIAS: &str = "wrk";
-/// The same for an HTTP/2 server.
+/// Name under which our generator is passed to the library for an HTTP/2 server.
 const HTTP2_ALIAS: &str = "h2load";
 
 /// User-visible name of a tool.
@@ -282,8 +282,8 @@ pub struct ToolShim {
 }
 
 impl ToolShim {
-    /// Creates the shim for `tool`. Returns `None` if `tool` is neither our own generator nor one
-    /// of [`TOOLS`], if it is not installed, or if the shim cannot be written.
+    /// Creates the shim for `tool`. Returns `None` if `tool` is unknown (neither our generator nor
+    /// one of [`TOOLS`]) or not installed, or if the shim cannot be written.
     pub fn new(tool: &str, serial: &str) -> Option<ToolShim> {
         let is_own = shown_name(tool) == OWN_TOOL;
         if !is_own && !TOOLS.contains(&tool) {
@@ -383,7 +383,7 @@ fn write_script(script: &Path, text: &str, serial: &str) -> Option<()> {
 pub const TOOLS: [&str; 3] = ["wrk", "autocannon", "h2load"];
 
 /// Returns the search path `path` without the [`TOOLS`], except for `visible`. A folder that cannot
-/// be replaced stays: a slower start is better than a program that is not found.
+/// be replaced stays: a slower start is better than a missing program.
 pub fn without_tools(path: &OsStr, visible: Option<&str>) -> OsString {
     let hidden: Vec<&str> = TOOLS
         .into_iter()
@@ -443,8 +443,8 @@ fn shadow_folder(folder: &Path, hidden: &[&str], cache: &Path) -> Option<PathBuf
 }
 
 /// Gives the process its own port and temporary folder, so that two processes can run at the same
-/// time. Also gives it a search path without the tools that it does not use, because `common.js`
-/// would spend time on them.
+/// time. Also removes unused tools from its search path, because `common.js` would spend time on
+/// them.
 pub fn with_isolated_environment(mut spec: ProcessSpec, http_tool: Option<&str>) -> ProcessSpec {
     if let Some(port) = free_port() {
         spec = spec.env("PORT", port.to_string());

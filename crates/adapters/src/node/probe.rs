@@ -1,8 +1,7 @@
 //! Enumerates the cases of a Node.js file by running its own code, without measuring.
 //!
-//! A preloaded script replaces the fork that would start a case, and reports what would have been
-//! started. Filters, groups and future options of the folder's `common.js` work without further
-//! support, because that file itself runs.
+//! A preloaded script intercepts the start of each case and reports the case instead. The folder's
+//! own `common.js` runs, so its filters, groups and future options work without further support.
 
 use crate::description_cache::{self, DescriptionInputs, DescriptionOrigin};
 use crate::job::{BenchmarkSource, DescribeRequest};
@@ -204,7 +203,7 @@ impl ChildConversation for PreloadOutput {
     }
 }
 
-/// Explains why a script that reported nothing cannot run here, if its output says so.
+/// If a script reported nothing and its output says that it cannot run here, returns the reason.
 pub fn skip_reason(output: &str) -> Option<String> {
     output
         .contains("Binding failed to load")

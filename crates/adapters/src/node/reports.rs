@@ -20,8 +20,8 @@ const EXIT_GRACE: Duration = Duration::from_secs(6);
 
 /// Collects the observations of one process.
 pub struct ReportCollector {
-    /// Name of the benchmark. It replaces the name in the messages, because that name is relative
-    /// to `common.js`.
+    /// Name of the benchmark. Names in messages are not used, because they are relative to
+    /// `common.js`.
     pub name: Option<String>,
     /// Observations so far.
     pub observations: Vec<RunResult>,

@@ -33,8 +33,8 @@ impl JsRuntime {
     }
 
     /// Returns the arguments between the program and the script: the user's `arguments`, and what
-    /// the runtime needs before them. Deno needs a subcommand and permissions, unless `arguments`
-    /// begins with a subcommand.
+    /// the runtime needs before them. Deno needs a subcommand and permissions if `arguments` does
+    /// not begin with a subcommand.
     pub(crate) fn arguments(self, arguments: &[String]) -> Vec<String> {
         let is_bare = arguments.first().is_none_or(|first| first.starts_with('-'));
         let defaults: &[&str] = match self {

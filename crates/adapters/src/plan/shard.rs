@@ -47,9 +47,8 @@ impl SessionPlan {
     /// Extracts the part `shard` of the plan. Its slots keep the numbers, blocks, order and
     /// random choices of the whole plan.
     ///
-    /// A stratum number beyond the plan's strata adds another execution. This is meant for cases
-    /// that move to another machine, where they are measured again from the start, with new slot
-    /// numbers.
+    /// A stratum number beyond the plan's strata adds another execution. Cases that move to another
+    /// machine are measured in this way: again from the start, with new slot numbers.
     ///
     /// # Errors
     /// Fails if the shard is empty, if its cases are not in ascending order or not in the plan, or
@@ -98,7 +97,7 @@ mod tests {
     use super::PlanShard;
     use speedwell_model::RunOrder;
 
-    /// Divides cases at random among this many shards; empty ones are dropped.
+    /// Divides cases at random among this many shards. Drops empty shards.
     fn divide_cases(cases: u32, shards: u32, random: &mut BlockShuffle) -> Vec<Vec<u32>> {
         let mut all: Vec<Vec<u32>> = vec![Vec::new(); shards as usize];
         for case in 0..cases {

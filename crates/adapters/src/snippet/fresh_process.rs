@@ -1,5 +1,5 @@
-//! Measures each run of a snippet in a fresh process, as `speedwell eval` does unless several
-//! snippets share a process.
+//! Measures each run of a snippet in a fresh process. If several snippets share a process,
+//! `shared.rs` measures them.
 
 use super::live_harness::{
     HarnessFailure, calibrate_command, error_cause, load_command, run_command, workers_command,
@@ -188,9 +188,9 @@ fn count_instructions(
     counting::perform_counted(&inputs, &commands, &observe)
 }
 
-/// Converts the timing of one run to metrics. The first metric is the one that is compared, unless
-/// processor times are. If the harness reports batches, it is the time of the median batch, which
-/// other activity on the machine hardly affects; otherwise, it is the throughput.
+/// Converts the timing of one run to metrics. If processor times are not compared, the first metric
+/// is. If the harness reports batches, the first metric is the time of the median batch, which
+/// other activity on the machine hardly affects. Otherwise, the first metric is the throughput.
 pub fn to_observation(timing: &SnippetTiming, job: &BenchmarkJob) -> RunResult {
     let case = job
         .case
@@ -236,8 +236,8 @@ fn collect_warnings(events: &EventLog, timing: &SnippetTiming) -> Vec<String> {
     warnings
 }
 
-/// Warns about code that takes hardly longer than an empty iteration, as if a compiler had removed
-/// it. No warning is given if the harness's event `loaded` rules that out.
+/// Warns about code that takes hardly longer than an empty iteration: a compiler may have removed
+/// the code. No warning is given if the harness's event `loaded` rules that out.
 pub fn folded_warning(
     timing: &SnippetTiming,
     empty_ns: Option<f64>,

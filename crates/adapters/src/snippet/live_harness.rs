@@ -1,9 +1,9 @@
-//! Controls a harness whose process survives between runs, so that the results of one run can
-//! determine the next.
+//! Controls a harness whose process survives between runs: the results of one run can determine the
+//! next run.
 //!
-//! The harness answers commands one by one. A thread listens to the process, and waits for the next
-//! command once an answer is complete; none of our code runs while the snippet is measured. The
-//! commands are described in docs/reference/protocol.md, "Measuring code". Start at
+//! The harness answers commands one by one. A thread listens to the process. When an answer is
+//! complete, the thread waits for the next command. None of our code runs while the snippet is
+//! measured. The commands are described in docs/reference/protocol.md, "Measuring code". Start at
 //! [`LiveHarness::start`].
 
 use crate::ProtocolMessage;
@@ -351,9 +351,9 @@ fn final_event(verb: &str) -> &'static str {
     }
 }
 
-/// Whether `event` completes the answer that ends with `final_verb`. An error, unless it comes from
-/// the stage `done`, also completes every answer except the answer to a run, in which other jobs
-/// may continue. If the run itself was rejected, a protocol error completes the answer.
+/// Whether `event` completes the answer that ends with `final_verb`. Errors also complete an
+/// answer, except errors of the stage `done`. During a run, other jobs may continue after an error,
+/// so only a protocol error completes the answer: the run itself was rejected.
 fn is_last(event: &ProtocolMessage, final_verb: &str) -> bool {
     let failed = event.verb == "error" && event.get("stage").as_deref() != Some("done");
     let refused = event.get("stage").as_deref() == Some("protocol");
@@ -397,7 +397,7 @@ impl ChildConversation for CommandRelay {
         let complete = self
             .pending
             .is_some_and(|final_verb| is_last(&message, final_verb));
-        // If no one receives events any more, no command follows either, and the process quits.
+        // Without a receiver of events, no command follows, and the process quits.
         let _ = self.messages.send(message);
         if !complete {
             return NextStep::Wait;

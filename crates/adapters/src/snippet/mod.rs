@@ -55,7 +55,8 @@ pub fn build_process(
     build_with_layout(snippet, program, variant, RunLayout::default()).map(|(spec, _)| spec)
 }
 
-/// Like [`build_process`], but with a memory layout; also returns how the program was linked.
+/// Does the same as [`build_process`] with a memory layout. Also returns how the program was
+/// linked.
 fn build_with_layout(
     snippet: &Snippet,
     program: &Path,
@@ -105,8 +106,8 @@ fn shell_process(shell: &Path) -> ProcessSpec {
     ProcessSpec::new(own_program()).args([sh::HARNESS_COMMAND.to_owned(), path])
 }
 
-/// Emulator options: no shell, no user files, and no distribution daemon, because it is needed only
-/// if there are several nodes.
+/// Emulator options: no shell, no user files, and no distribution daemon, which only several nodes
+/// need.
 const EMULATOR_OPTIONS: [&str; 8] = [
     "-noshell",
     "-noinput",

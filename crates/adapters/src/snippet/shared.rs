@@ -1,8 +1,8 @@
 //! Measures snippets that share one process, where they take turns or run at the same time.
 //!
 //! Before the first run, the process is started and loads its snippets. Between runs, the workers
-//! wait and keep their state. Each measurement is reported like the run of a separate process, with
-//! a note. Start at [`SharedProcesses::perform_run`].
+//! wait and keep their state. Each measurement is reported as a run of its own, with a note. Start
+//! at [`SharedProcesses::perform_run`].
 
 use super::build_process;
 use super::fresh_process::{folded_warning, shared_process_failure, to_observation};
@@ -34,8 +34,7 @@ struct SharedProcess {
     empty_ns: Option<f64>,
     /// The harness's reply for each loaded snippet, by job name.
     loaded: HashMap<String, ProtocolMessage>,
-    /// Results, by variant, that were measured together with another snippet and have not been
-    /// requested yet.
+    /// Results, by variant, of joint runs with another snippet. No caller has requested them yet.
     pending: HashMap<String, VecDeque<RunOutcome>>,
 }
 

@@ -1,10 +1,11 @@
 //! Converts the reports of a snippet's workers to rates and times.
 //!
 //! Each worker ends its windows at the end of a batch, so no two workers end a window at the same
-//! instant. If many workers share few processors, each misses different deadlines, and their
-//! windows differ in length and position. Therefore the counters of all workers are interpolated
-//! linearly between their points, and evaluated at the same instants ([`interpolate_windows`]). No
-//! iteration or time is lost or counted twice, and the mean of the windows is the overall rate.
+//! instant. If many workers share few processors, each worker misses different deadlines, so the
+//! workers' windows differ in length and position. Therefore the counters of all workers are
+//! interpolated linearly between their points, and evaluated at the same instants
+//! ([`interpolate_windows`]). No iteration or time is lost or counted twice, and the mean of the
+//! windows is the overall rate.
 
 use crate::ProtocolMessage;
 use speedwell_model::{BatchQuantiles, SampleDivision, SampleLength, SnippetTiming, TimingWindow};
@@ -202,13 +203,13 @@ fn window_range(moving: &[&CounterPoints], samples: &SampleDivision) -> Option<(
         ends.sort_unstable();
         *ends.get(ends.len().checked_sub(1)? / 2)?
     } else {
-        // The windows end when the first worker has all its points, because that worker then stops
-        // recording.
+        // The windows end when the first worker has all its points and stops recording.
         last_times(&complete).into_iter().min()?
     };
     let used = if is_incomplete { moving } else { &complete };
-    // The windows begin when all workers have begun. If a worker began only after `end`, they begin
-    // with the first worker instead, and the late worker is counted from the start of the run.
+    // The windows begin when all workers have begun. If a worker began only after `end`, the
+    // windows begin with the first worker instead, and the late worker is counted from the start of
+    // the run.
     let begin = first_times(used)
         .into_iter()
         .max()

@@ -2,7 +2,7 @@
 //!
 //! The tool, such as cargo, decides itself what to rebuild. A process of Speedwell calls it once
 //! per package and variant. Built programs are copied to the cache folder under a name that depends
-//! on their content, so that a program that is being measured is never replaced. Start at
+//! on their content. A program that is being measured is thus never replaced. Start at
 //! [`build_programs`].
 
 use super::command::PlaceholderValues;

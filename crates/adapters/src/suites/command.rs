@@ -41,8 +41,8 @@ impl PlaceholderValues {
         self
     }
 
-    /// Adds the values that can select a case: its name, a pattern for the name, and a pattern for
-    /// each level of the name.
+    /// Adds the values that can select a case: its name, and patterns for the name and for each of
+    /// its levels.
     pub fn with_case(
         self,
         name: &str,
@@ -88,7 +88,7 @@ impl PlaceholderValues {
     }
 }
 
-/// Appends each of the placeholders that the command does not already contain.
+/// Appends the placeholders that the command lacks.
 pub fn with_placeholders(command: &[String], placeholders: &[&str]) -> Vec<String> {
     let mut words = command.to_vec();
     for placeholder in placeholders {

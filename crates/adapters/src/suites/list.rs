@@ -171,8 +171,8 @@ impl CaseListing<'_> {
         })
     }
 
-    /// Warns if the framework cannot execute some of its cases in isolation, because several cases
-    /// have the same command.
+    /// Warns if several cases have the same command, so that the framework cannot execute them in
+    /// isolation.
     fn shared_execution_warning(&self, cases: &[ListedCase]) -> Option<String> {
         let keys = &self.built.adapter.keys;
         let mut cases_per_command: HashMap<Vec<String>, usize> = HashMap::new();
@@ -250,8 +250,8 @@ impl CaseListing<'_> {
         }
     }
 
-    /// Names a Go benchmark as if its output contained the package, which is missing from the
-    /// output if the benchmark fails or is skipped early.
+    /// Names a Go benchmark as if its output contained the package. The output lacks the package if
+    /// the benchmark fails or is skipped early.
     fn with_package(&self, listed: ListedCase) -> ListedCase {
         if self.built.adapter.keys.read != ResultFormat::GoBench {
             return listed;
@@ -343,7 +343,7 @@ pub fn collect_parameters(jobs: &[BenchmarkJob]) -> Vec<DeclaredParameter> {
     found
 }
 
-/// Removes the cases in which a parameter has another value than requested. New values cannot be
+/// Removes the cases in which a parameter does not have a requested value. New values cannot be
 /// set, because the framework decides which cases exist.
 pub fn select_values(description: &mut BenchmarkDescription, sets: &[(String, String)]) {
     let fits = |name: &str, value: &ParameterValue| {

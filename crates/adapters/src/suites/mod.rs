@@ -3,7 +3,7 @@
 //!
 //! This file decides how one case is started and how its output is handled. The adapters in
 //! `crates/adapters/suites/*.toml` declare the options of each framework, and
-//! `results::foreign::suites` parses the output. [`KnownAdapters`] recognizes files, and `build.rs`
+//! `formats::foreign::suites` parses the output. [`KnownAdapters`] recognizes files, and `build.rs`
 //! builds packages first. Start at [`FrameworkHarness`].
 
 mod build;
@@ -138,8 +138,8 @@ pub fn unsupported_option(
     command::unsupported_option(adapter, requested)
 }
 
-/// If the source is a package, builds its programs under a variant, unless this process has built
-/// them already. Otherwise does nothing.
+/// Builds the programs of a package under a variant. Does nothing if the source is not a package,
+/// or if this process has already built the programs.
 ///
 /// # Errors
 /// Fails if the package does not compile, or its tool is missing.
@@ -335,8 +335,8 @@ fn perform_case(
     attempt
 }
 
-/// If the framework reported an error, makes that error the cause of the failure instead of the
-/// exit status, because the error says more.
+/// If the framework reported an error, uses this error as the cause of the failure. The error says
+/// more than the exit status.
 fn explain_failure(attempt: &mut RunOutcome, reported: Option<FailureCause>) {
     let stdout = &attempt.stdout;
     let Some(failure) = &mut attempt.failure else {

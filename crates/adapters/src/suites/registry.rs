@@ -21,7 +21,7 @@ static BUILTIN_ADAPTERS: LazyLock<Vec<Arc<SuiteAdapter>>> = LazyLock::new(|| {
     let texts = BUILTIN_FILES
         .files()
         .filter_map(|file| file.contents_utf8());
-    // An unreadable adapter is skipped, but a test ensures that there is none.
+    // A test ensures that every adapter is readable.
     let read = texts.filter_map(|text| SuiteAdapter::parse_checked(text).ok());
     read.flatten().map(Arc::new).collect()
 });
@@ -133,7 +133,7 @@ impl KnownAdapters {
         find_matching(&self.adapters, path)
     }
 
-    /// Like [`KnownAdapters::recognize`], but only among the user's adapters.
+    /// Finds the adapter of a file or folder among the user's adapters.
     pub fn recognize_by_user(&self, path: &Path) -> Option<Arc<SuiteAdapter>> {
         find_matching(self.user_adapters(), path)
     }

@@ -1,5 +1,5 @@
-//! Reads the results of a process from the place to which it writes them: stdout, a pipe, or a
-//! file. Other modules interpret the results. Start at [`ResultLocation`].
+//! Reads the results that a process writes to stdout, to a pipe, or to a file. Other modules
+//! interpret the results. Start at [`ResultLocation`].
 
 use super::registry::files_matching;
 use speedwell_config::adapter::SuiteAdapter;

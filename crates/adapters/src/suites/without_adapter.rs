@@ -1,4 +1,4 @@
-//! Recognizes frameworks that have no built-in adapter, so that messages can name them.
+//! Recognizes frameworks without a built-in adapter, for messages.
 //!
 //! The content of a file shows its framework. Files are read, never executed. Start at
 //! [`framework_without_adapter`].

@@ -2,9 +2,9 @@
 //! revisions differ, the benchmark itself changed, and its values say nothing about the code under
 //! test.
 //!
-//! This file decides which sources make up a benchmark: files of tests and benchmarks, but not of
-//! the code under test. `source_items.rs` decides how source code is split, and `pool.rs` decides
-//! which parts one benchmark uses. No file is executed. Start at [`fingerprint_benchmarks`].
+//! This file decides which sources make up a benchmark: only files of tests and benchmarks.
+//! `source_items.rs` decides how source code is split, and `pool.rs` decides which parts one
+//! benchmark uses. No file is executed. Start at [`fingerprint_benchmarks`].
 
 mod pool;
 mod source_items;
@@ -102,8 +102,8 @@ fn naming_of(source: &BenchmarkSource) -> BenchmarkNaming {
             | ResultFormat::Catch2
             | ResultFormat::Vitest,
         ) => BenchmarkNaming::Handed,
-        // A cargo package may use any of several frameworks. Among these, only criterion gives
-        // benchmarks names that differ from the names of functions, so functions are tried first.
+        // A cargo package may use any of several frameworks. In all but criterion, benchmarks have
+        // the names of functions, so functions are tried first.
         _ => BenchmarkNaming::Declared,
     }
 }
@@ -145,7 +145,7 @@ fn locate_source(
     }
 }
 
-/// Returns where to search for the sources of a program: in the worktree, if the variant has one.
+/// Returns where to search for the sources of a program: in the variant's worktree.
 fn program_location(variant: &Variant) -> Option<SourceLocation> {
     let worktree = variant.worktree.as_ref()?;
     Some(SourceLocation::Program(worktree.folder.clone()))

@@ -30,7 +30,7 @@ pub enum BenchmarkNaming {
 pub struct SourcePool {
     items: Vec<(SourceItem, PathBuf)>,
     files: HashSet<PathBuf>,
-    /// Base folder for paths in literals, besides the folder of the file that contains the literal.
+    /// Base folder for paths in literals, in addition to the folder of the literal's file.
     folder: PathBuf,
 }
 
@@ -42,8 +42,7 @@ impl SourcePool {
         }
     }
 
-    /// Adds a file and returns its tokens; does nothing and returns none if the file was added
-    /// before.
+    /// Adds a file and returns its tokens. Returns no tokens if the file was added before.
     pub fn add_file(&mut self, file: &Path) -> Vec<SourceToken> {
         let (Some(syntax), Ok(bytes)) = (SourceSyntax::from_file(file), fs::read(file)) else {
             return Vec::new();
@@ -58,7 +57,7 @@ impl SourcePool {
     }
 
     /// Fingerprints the source code of one benchmark. If no declaration fits the benchmark's name,
-    /// fingerprints all declarations if `or_all` is true, and otherwise returns `None`.
+    /// fingerprints all declarations, or returns `None` if `or_all` is false.
     pub fn fingerprint_benchmark(
         &self,
         name: &str,

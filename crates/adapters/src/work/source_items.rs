@@ -2,7 +2,7 @@
 //! names that each one declares.
 //!
 //! This requires no grammar: brackets, line ends and a few keywords show where a declaration ends.
-//! A wrong split yields larger declarations, so that a change is attributed to more benchmarks than
+//! A wrong split yields larger declarations. A change is then attributed to more benchmarks than
 //! necessary, never to fewer. Start at [`split_items`].
 
 use super::tokens::{SourceSyntax, SourceToken, TokenKind};
@@ -14,8 +14,7 @@ pub struct SourceItem {
     pub names: Vec<String>,
     /// Tokens of the declaration.
     pub tokens: Vec<SourceToken>,
-    /// Further names whose use implies that this declaration is used, such as the type to which a
-    /// method belongs.
+    /// Names whose use implies the use of this declaration, for example the type of a method.
     pub belongs_to: Vec<String>,
     /// Whether the declaration takes effect even if nothing names it.
     pub is_always: bool,
@@ -181,8 +180,8 @@ fn go_imports(tokens: &[SourceToken]) -> Vec<SourceItem> {
         };
         let names: Vec<String> = match alias.take() {
             Some(alias) => vec![alias.text.clone()],
-            // The package gopkg.in/yaml.v3 is called 'yaml', and example.com/go-x/v2 is called 'x',
-            // so every part of the path is accepted as the name.
+            // Every part of the path may be the name: the package gopkg.in/yaml.v3 is called
+            // 'yaml', and example.com/go-x/v2 is called 'x'.
             None => path
                 .split(|c: char| !c.is_alphanumeric() && c != '_')
                 .map(str::to_owned)
@@ -425,7 +424,7 @@ fn last_word(tokens: &[SourceToken]) -> Vec<String> {
     words.next_back().map(str::to_owned).into_iter().collect()
 }
 
-/// Whether a class starts in the first column, as top-level classes do and nested ones do not.
+/// Whether a class starts in the first column. Nested classes do not.
 fn is_top_level(piece: &[SourceToken]) -> bool {
     piece.first().is_some_and(|token| token.column == Some(0))
 }

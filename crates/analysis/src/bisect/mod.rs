@@ -1,9 +1,9 @@
 //! Finds which revision in a linear history introduced a change, and decides what to measure next.
 //! The module is a pure state machine: it builds and measures nothing.
 //!
-//! Everything is derived from the runs so far, so a search that was killed resumes where it was:
-//! [`next_step`] replays the search over the measured runs and returns the first step that is not
-//! done yet. Start at [`BisectObservations`] and [`next_step`]; the replay is in `search.rs`.
+//! Everything is derived from the runs so far, so a killed search can resume. [`next_step`] replays
+//! the search over the measured runs, and returns the first step that is not done yet. Start at
+//! [`BisectObservations`] and [`next_step`]; the replay is in `search.rs`.
 
 mod read;
 mod search;
@@ -37,9 +37,8 @@ pub struct BisectObservations {
     pub built: BTreeSet<usize>,
     /// Revisions that could not be built.
     pub unbuildable: BTreeSet<usize>,
-    /// Digest of the benchmark's source in each revision where it is known: a different digest
-    /// means different work. Left empty to let the search confirm a change even where the benchmark
-    /// itself changed.
+    /// Digest of the benchmark's source, by revision, where known. Different digests mean different
+    /// work. If empty, the search confirms changes even where the benchmark itself changed.
     pub work_digests: BTreeMap<usize, String>,
 }
 
@@ -132,7 +131,7 @@ impl BisectAnswer {
     }
 }
 
-/// Comparison of two revisions of the history, the good end and the bad end of the searched part.
+/// Comparison of the good end and the bad end of the searched part of the history.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum EndsComparison {
     /// The two revisions differ by this relative change.
@@ -155,14 +154,13 @@ pub struct BisectedChange {
     /// First measurable revision with the change. The change came with this revision or with an
     /// unmeasurable one before it.
     pub after: usize,
-    /// Smallest set of revisions that holds 95 % of the probability of having introduced the
-    /// change.
+    /// Smallest set of revisions that contains the cause with a probability of 95 %.
     pub set: Vec<usize>,
     /// Result of the confirmation.
     pub confirmed: ChangeConfirmation,
 }
 
-/// Result of the second measurement of the two revisions between which a change was found.
+/// Result of measuring the two revisions around a change again.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ChangeConfirmation {
     /// Both revisions were measured again.
@@ -181,8 +179,8 @@ pub enum ChangeConfirmation {
 pub struct BisectState {
     /// Comparison of the ends, once known.
     pub ends: Option<EndsComparison>,
-    /// Smallest set of revisions that holds 95 % of the probability of having introduced the
-    /// change. As long as nothing is known, the set holds all revisions but the good end.
+    /// Smallest set of revisions that contains the cause with a probability of 95 %. As long as
+    /// nothing is known, the set holds all revisions but the good end.
     pub set: Vec<usize>,
 }
 

@@ -20,11 +20,11 @@ use std::collections::BTreeSet;
 /// Number of blocks that compare the ends before the search. They hold 16 runs of each end.
 const END_BLOCKS: u32 = 8;
 
-/// Number of blocks after which the second of two revisions counts as hanging, if
-/// [`RevisionPair::second_hangs`] holds.
+/// Minimum number of blocks before the second of two revisions counts as hanging
+/// ([`RevisionPair::second_hangs`]).
 const HANG_BLOCKS: u32 = 2;
 
-/// Probability from which a change counts as located.
+/// Minimum probability at which a change counts as located.
 const FOUND_PROBABILITY: f64 = 0.95;
 
 /// Number of runs after which the search gives up.
@@ -114,8 +114,8 @@ impl RevisionPair {
             .find(|&revision| !has_value(revision))
     }
 
-    /// Whether the second revision exceeds the time limit and the first does not: runs of the
-    /// second exceeded it and none has a value, and no run of the first exceeded it.
+    /// Whether only the second revision exceeds the time limit: some of its runs exceeded the limit
+    /// and none has a value, and no run of the first revision exceeded the limit.
     fn second_hangs(&self) -> bool {
         self.values[1].is_empty() && self.hung[1] > 0 && self.hung[0] == 0
     }
@@ -331,8 +331,8 @@ impl BisectReplay<'_> {
         }
     }
 
-    /// Whether two revisions measured at different times differ by an amount that matters, which
-    /// suggests another change between them. Only measuring both revisions in common blocks can
+    /// Whether two revisions measured at different times differ by an amount that matters. If so,
+    /// there may be another change between them. Only measuring both revisions in common blocks can
     /// confirm that change.
     fn medians_differ(&self, old: &[f64], new: &[f64]) -> bool {
         let (Some(before), Some(after)) = (median(&mut old.to_vec()), median(&mut new.to_vec()))
@@ -346,8 +346,7 @@ impl BisectReplay<'_> {
     }
 
     /// Returns the outcomes of the next block, which holds these revisions. If outcomes are
-    /// missing, returns an error that holds the step needed first: to build a revision or to
-    /// measure the block.
+    /// missing, the error holds the step needed first: to build a revision or to measure the block.
     fn block_outcomes(
         &mut self,
         phase: BisectPhase,

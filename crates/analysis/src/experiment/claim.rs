@@ -1,11 +1,10 @@
 //! Decides whether the data support a claim, and whether changes pass the gates.
 //!
-//! A claim concerns noisy figures, so the answer is yes, no or undecided. Each comparison in a
-//! claim is decided by Student's interval over the runs: the k-th run of one variant is paired with
-//! the k-th run of the other, which took place in the same block. The interval covers the mean log
-//! ratio (the mean difference if a side is not positive). An interval that excludes zero decides
-//! the comparison; otherwise it stays open. Kleene's three-valued logic combines the comparisons of
-//! a claim.
+//! A claim concerns noisy figures, so the answer is yes, no or undecided. Student's interval over
+//! the runs decides each comparison in a claim. The k-th runs of two variants form a pair, because
+//! they took place in the same block. The interval covers the mean log ratio (the mean difference
+//! if a side is not positive). An interval that excludes zero decides the comparison; otherwise it
+//! stays open. Kleene's three-valued logic combines the comparisons of a claim.
 //!
 //! A conjunction holds only if all its parts hold, so the error rate of the answer yes is at most
 //! the error rate of one part (intersection-union test, Berger 1982). A conjunction fails if any
@@ -60,7 +59,7 @@ pub struct ClaimComparison {
     /// Geometric mean of the left side divided by the right side, with its interval; `None` if a
     /// side is not positive or there are too few runs.
     pub ratio: Option<IntervalEstimate>,
-    /// Unit of both sides, if all their figures have the same unit and no figure is divided or
+    /// Unit of both sides. `None` if figures differ in unit, or if a figure is divided or
     /// multiplied by another.
     pub unit: Option<String>,
     /// Medians of left and right.
@@ -161,8 +160,7 @@ impl ClaimChecker<'_> {
         (!values.is_empty()).then_some(values)
     }
 
-    /// Unit of all figures of an expression, if they have the same unit and the arithmetic keeps
-    /// it.
+    /// Unit of an expression. `None` if its figures differ in unit or the arithmetic changes it.
     fn expression_unit(&self, expression: &ClaimExpression) -> Option<String> {
         let terms = expression.terms();
         let unit_of = |term: &&MetricTerm| {

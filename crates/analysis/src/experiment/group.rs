@@ -66,8 +66,8 @@ fn group_session(session: &Session, experiment: &Experiment, group: &BenchmarkGr
     session.with_runs(|run| belongs(&run.case))
 }
 
-/// Metrics of a group that its runs report. If they report none of these, the first metric of the
-/// first run.
+/// Metrics of a group that its runs report. If the runs report none of them, returns the first
+/// metric of the first run.
 fn group_metrics(group: &BenchmarkGroup, part: &Session) -> Vec<Metric> {
     let reported = group.metrics.iter().filter_map(|metric| {
         let name = group.stored_name(metric);
@@ -141,7 +141,7 @@ fn analyze_metric(
     }
 }
 
-/// Change of the only case of a comparison, or the overall change if there are several cases.
+/// Change of a comparison's only case. If there are several cases, returns the overall change.
 fn noise_floor(comparison: &CandidateComparison) -> Option<IntervalEstimate> {
     match &comparison.rows[..] {
         [only] => only.change,

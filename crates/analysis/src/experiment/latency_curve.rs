@@ -27,7 +27,7 @@ pub struct LatencyCurve {
     pub variant: Arc<str>,
     /// Each percentage with its time: the median, minimum and maximum over the runs.
     pub points: Vec<(u32, [f64; 3])>,
-    /// Median over the runs of the number of requests in flight, which follows from Little's law.
+    /// Number of requests in flight by Little's law: the median over the runs.
     pub effective_concurrency: Option<f64>,
     /// Requested number of requests in flight.
     pub requested_concurrency: Option<f64>,

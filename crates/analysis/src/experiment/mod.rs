@@ -81,7 +81,7 @@ impl ExperimentFindings {
 /// Adds the results of the gates in the definition file; `texts` are the source texts of the gates.
 fn add_gates(found: &[GateFound], texts: &[String], outcome: &mut GateOutcome) {
     let describe = |gate: &GateFound| format!("'{}' in {}", gate.text, gate.case);
-    // A gate is listed once per case, however many candidates it applies to.
+    // A gate is listed once per case, even if it applies to several candidates.
     let add = |list: &mut Vec<String>, message: String| {
         if !list.contains(&message) {
             list.push(message);
@@ -149,8 +149,8 @@ pub fn analyze_experiment(
     findings
 }
 
-/// Returns the experiment with the baseline that the settings request, or else with the baseline
-/// requested when the session was measured.
+/// Returns the experiment with the requested baseline: the settings' baseline, or else the baseline
+/// of the session's design.
 fn with_baseline(
     session: &Session,
     experiment: &Experiment,
@@ -234,9 +234,9 @@ fn service_cases(experiment: &Experiment) -> Vec<(String, ServerWork)> {
     experiment.groups.iter().flat_map(of_group).collect()
 }
 
-/// Duration in seconds of a load whose profile is recorded. The load consists of as many requests
-/// as the baseline served in this time in its timed runs, which gives about two thousand samples
-/// per busy processor.
+/// Duration in seconds of a load whose profile is recorded. The load has as many requests as the
+/// baseline served in this time in its timed runs. This gives about two thousand samples per busy
+/// processor.
 pub const RECORDED_LOAD_SECONDS: f64 = 2.0;
 
 /// A case and two variants whose profiles are to be compared.
@@ -315,8 +315,8 @@ fn headline_verdict(
     row.map_or(Verdict::Unclear, |row| row.verdict)
 }
 
-/// Number of requests in a recorded load of this case, based on the timed runs of the baseline, or
-/// of all variants if the baseline has none.
+/// Number of requests in a recorded load of this case. It follows from the timed runs of the
+/// baseline, or of all variants if the baseline has none.
 pub fn recorded_requests(session: &Session, case: &Case, baseline: &str) -> Option<u64> {
     let rates = |is_selected: &dyn Fn(&str) -> bool| -> Option<f64> {
         let runs = session.runs.iter();

@@ -48,10 +48,10 @@ pub enum ConditionAnswer {
 pub enum UnknownReason {
     /// The figure is refused, because the measurement does not support it.
     Refused(TimeRefusal),
-    /// The figure is counted from the time at which a request was due, but requests of a closed
-    /// load (one without a schedule) are never due.
+    /// The figure is a time since a request was due, but the load is closed: without a schedule,
+    /// its requests are never due.
     ClosedLoad,
-    /// There is no request from which the figure can be computed.
+    /// No request contributes to the figure.
     NoRequests,
     /// Only a lower bound of the figure is known.
     LowerBound,
@@ -114,7 +114,6 @@ pub fn gate_outcome(judged: &[JudgedCondition<'_>]) -> Option<GateOutcome> {
 /// A figure, or why there is none.
 type FigureResult = Result<FigureValue, UnknownReason>;
 
-/// A figure.
 #[derive(Debug, Clone, Copy)]
 struct FigureValue {
     value: f64,
@@ -267,7 +266,7 @@ fn mean_figure(
 pub struct LoadCondition {
     /// The figure.
     pub figure: LoadFigure,
-    /// The load fails if its figure compares with the limit in this way.
+    /// How the figure of a failing load compares with the limit.
     pub operator: LimitOperator,
     /// Limit, in nanoseconds, in requests per second, as a fraction (0 to 1), or as a count.
     pub limit: f64,
@@ -332,7 +331,7 @@ impl LimitOperator {
 }
 
 impl LoadCondition {
-    /// Smallest number of requests of which at least one lies beyond the percentile; 1 for other
+    /// Number of requests needed for at least one to lie beyond the percentile; 1 for other
     /// figures.
     pub fn fewest_requests(&self) -> u64 {
         const ALL_PPM: u32 = 1_000_000;

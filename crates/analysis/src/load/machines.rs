@@ -1,5 +1,5 @@
-//! Collects remarks on a load that several machines sent: which machines were lost, which were the
-//! bottleneck, and whether their parts add up to the whole.
+//! Collects remarks on a load that several machines sent: lost machines, bottlenecks, and parts
+//! that do not add up to the whole.
 //!
 //! A bottleneck on one machine limits the whole load, because no other machine sends the missing
 //! requests. Start at [`machine_remarks`].
@@ -35,8 +35,8 @@ pub(super) fn machine_remarks(run: &LoadRun) -> Vec<LoadRemark> {
     remarks
 }
 
-/// Verdict on the whole load. If the whole seems punctual but some machine was late, the verdict on
-/// the latest machine counts, so that punctual machines do not hide a late one.
+/// Verdict on the whole load. If the whole load seems punctual but some machine was late, the
+/// verdict on the latest machine counts: punctual machines must not hide a late one.
 pub(super) fn combined_verdict(load_verdict: OpenVerdict, parts: &[LoadPart]) -> OpenVerdict {
     let verdict_of_part = |part: &LoadPart| {
         let (own_lag_p99_ns, own_lag_limit_ns) = part.own_lag_p99_ns?;
@@ -66,8 +66,8 @@ fn lost_machine(part: &LoadPart) -> Option<LoadRemark> {
     })
 }
 
-/// Remark if the counts of the machines do not add up to the counts of the whole load. The two are
-/// kept separately.
+/// Returns a remark if the machines' counts do not add up to the counts of the whole load. The two
+/// are kept separately.
 fn unequal_parts(run: &LoadRun) -> Option<LoadRemark> {
     let remaining_parts = || run.parts.iter().filter(|part| part.lost.is_none());
     remaining_parts().next()?;

@@ -1,11 +1,11 @@
 //! Computes the figures of a load, and judges how far they can be trusted.
 //!
-//! Decides which times are reported, which are refused (not reported, because the measurement does
-//! not support them), and what a reader must be warned about. Formats nothing. Start at
+//! Decides which times are reported, and what a reader must be warned about. Times that the
+//! measurement does not support are refused, which means not reported. Formats nothing. Start at
 //! [`analyze_load`] and [`LoadFindings`]; [`gate`] checks figures against limits.
 //!
 //! Times since sending (service) and times since the request was due (response) are never mixed. A
-//! closed load has no response time: its clients send late when the server is slow, and so omit the
+//! closed load has no response time: its clients send late when the server is slow, which omits the
 //! waits that users would have had (coordinated omission, G. Tene 2013).
 
 pub mod gate;

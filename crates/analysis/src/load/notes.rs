@@ -115,12 +115,12 @@ pub enum LoadRemark {
         /// Most frequent error.
         class: ErrorClass,
     },
-    /// Responses with a status other than 2xx that count as successful, as requested.
+    /// Responses with a status other than 2xx. The user requested that they count as successful.
     Accepted {
         /// Number of responses.
         count: u64,
     },
-    /// Requests that were due but not sent, or sent but not answered at the end.
+    /// Due requests that were not sent or not answered when the load ended.
     Unfinished {
         /// Due, but never sent.
         unsent: u64,
@@ -236,8 +236,8 @@ pub struct LoadHalves {
 }
 
 /// Compares the halves of a load; returns them if they differ. `course` is the quantity to compare.
-/// The caller passes the median time for an open load, because its schedule determines its
-/// throughput, and does not call this for a load with a varying schedule.
+/// For an open load, the caller passes the median time, because the schedule determines the
+/// throughput. For a load with a varying schedule, this is not called.
 pub(super) fn compare_halves(
     measured: &LoadMeasurement,
     course: DriftMetric,

@@ -32,8 +32,8 @@ pub struct RateSeries {
     /// this rate and more, so the highest sustained rate is unknown.
     pub refused_at: Option<f64>,
     /// Whether other programs preempted the generator in every attempt at the two rates that bound
-    /// the answer. They also affected a server on the same machine, which may sustain more without
-    /// them.
+    /// the answer. A server on the same machine was affected too, and may sustain more without
+    /// those programs.
     pub is_disturbed: bool,
 }
 
@@ -123,9 +123,9 @@ fn is_late(attempt: &RateAttempt) -> bool {
     attempt.missed == Some(MissedReason::Generator)
 }
 
-/// Whether every attempt at the rates that bound an answer was disturbed. At a missed rate, many
-/// requests are in flight, so any preemption affects many of them; at a sustained rate, only
-/// frequent preemptions affect many.
+/// Whether every attempt at the rates that bound an answer was disturbed. At a missed rate, any
+/// preemption affects many requests, because many are in flight. At a sustained rate, only frequent
+/// preemptions affect many.
 fn is_disturbed(tries: &[RateAttempt], answer: RateAnswer) -> bool {
     let bounds = [answer.kept.or(answer.missed), answer.missed];
     bounds.iter().all(|bound| {
@@ -198,10 +198,9 @@ fn rate_attempt(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
     })
 }
 
-/// Fraction of the due requests that succeeded in time. Even if the server keeps up, some requests
-/// are still in flight when a load ends: the last request, and the requests that became due so late
-/// that even the shortest service time, without any queueing, reaches past the end. These requests
-/// count as answered.
+/// Fraction of the due requests that succeeded in time. Some requests are in flight when a load
+/// ends, even if the server keeps up: the last request, and the requests that became due less than
+/// the shortest service time before the end. These requests count as answered.
 fn answered_share(load: &LoadFindings<'_>, rate: f64) -> f64 {
     let service_times = load.spread_of(TimedQuantity::Service, RequestGroup::Ok);
     let fastest_s = service_times.map_or(0.0, |spread| spread.least_ns as f64 / 1e9);
@@ -214,8 +213,8 @@ fn answered_share(load: &LoadFindings<'_>, rate: f64) -> f64 {
     }
 }
 
-/// Why the load does not pass the first condition that it fails or that cannot be judged; `None` if
-/// it passes all conditions.
+/// Names the first condition that the load fails or that cannot be judged; `None` if the load
+/// passes all conditions.
 fn missed_limit(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option<MissedReason> {
     let loads = std::slice::from_ref(load);
     let judged = gate::judge_conditions(conditions, loads);
@@ -231,12 +230,12 @@ fn missed_limit(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
     }
 }
 
-/// A level is invalid if a larger fraction of its requests failed: its throughput then no longer
-/// counts the intended work.
+/// A level is invalid if a larger fraction of its requests failed: its throughput does not count
+/// the intended work.
 const MAX_FAILED_SHARE: f64 = 0.01;
 
-/// Number of time windows into which a load is split if each level was loaded only once; the
-/// windows then take the place of repeated loads.
+/// Number of time windows per load if each level was loaded only once. The windows then take the
+/// place of repeated loads.
 const WINDOW_COUNT: usize = 5;
 
 /// Loads of one target at several levels of concurrency.
@@ -262,10 +261,9 @@ pub struct LevelVisits {
     pub visits: usize,
     /// Successful requests per second, averaged over these loads.
     pub throughput_per_s: f64,
-    /// Median service time of a load, in nanoseconds; the median over the loads at this level.
+    /// Median service time, in nanoseconds: the median over the loads at this level.
     pub p50_ns: Option<f64>,
-    /// 99th percentile of a load's service time, in nanoseconds; the median over the loads at this
-    /// level.
+    /// 99th percentile of service time, in nanoseconds: the median over the loads at this level.
     pub p99_ns: Option<f64>,
     /// Mean number of requests in flight.
     pub effective: Option<f64>,
@@ -276,7 +274,7 @@ pub struct LevelVisits {
     /// Whether, in most of these loads, threads of the generator were so busy that they may have
     /// limited the load.
     pub is_generator_bound: bool,
-    /// Whether too many requests failed for the level to be valid; the search then went no higher.
+    /// Whether so many requests failed that the level is invalid. The search then went no higher.
     pub is_spoilt: bool,
 }
 
@@ -357,8 +355,8 @@ fn is_spoilt(measured: &LoadMeasurement) -> bool {
     counts.all_errors() as f64 > MAX_FAILED_SHARE * counts.attempts() as f64
 }
 
-/// Successful requests per second in windows of equal length after the warm-up; the throughput of
-/// the whole load if it is too short for windows.
+/// Successful requests per second in windows of equal length after the warm-up. A load that is too
+/// short for windows counts as one window.
 fn window_throughputs(measured: &LoadMeasurement) -> Vec<f64> {
     let ticks = complete_ticks(measured);
     let length = ticks.len() / WINDOW_COUNT;

@@ -384,9 +384,9 @@ impl GeneratorTrust {
             .collect()
     }
 
-    /// Tells for each quantile in `ppm` why it is not reported; `None` if it is. A late generator
-    /// sent its requests at the wrong times, so service times are refused along with the response
-    /// times that contain them.
+    /// Returns, for each quantile in `ppm`, why the quantile is refused; `None` if it is reported.
+    /// A late generator sent its requests at the wrong times, so service times are refused along
+    /// with the response times that contain them.
     fn quantile_refusals(&self, quantity: TimedQuantity, ppm: &[u32]) -> Vec<Option<TimeRefusal>> {
         let (Some(verdict), Some(all_times)) = (self.verdict, &self.all_times) else {
             return vec![None; ppm.len()];

@@ -102,8 +102,8 @@ impl<'s> CheckedCells<'s> {
         cells
     }
 
-    /// Cells of the sides of a comparison that come from several sessions. A side consists of its
-    /// label, its session and the name of the compared variant.
+    /// Cells of a comparison between sessions. Each side is given by its label, its session and the
+    /// name of the compared variant.
     pub fn of_sides(sides: &[(&str, &'s Session, &str)]) -> CheckedCells<'s> {
         let sessions: Vec<&Session> = sides.iter().map(|(_, session, _)| *session).collect();
         let mut cells = CheckedCells::empty(&sessions);
@@ -433,7 +433,7 @@ pub(super) fn check_failed_requests(cells: &CheckedCells<'_>) -> Vec<ValidityFin
     cells.cells.iter().filter_map(finding_of_cell).collect()
 }
 
-/// Checks for failures that ab counts only because a body is not as long as the first body.
+/// Checks for responses that ab counts as failed only because of their body length.
 pub(super) fn check_length_failures(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     let remedy = "Measure with 'ab -l', which accepts bodies of different lengths, and check the \
         content of the responses.";

@@ -126,8 +126,8 @@ impl WorkMeasure {
     }
 }
 
-/// Size of the largest change, as a fraction, that may still be noise according to the control; 0
-/// without a control.
+/// Size of the largest change, as a fraction, that may be noise according to the control; 0 without
+/// a control.
 fn control_floor(control: Option<&CandidateComparison>, case: &str) -> f64 {
     let rows = control.map_or(&[][..], |control| &control.rows);
     let row = rows.iter().find(|row| row.case.id() == case);
@@ -185,7 +185,7 @@ const RANKING_REMEDY: &str = "Compare throughput, or measure the latencies again
 const REFUSED: &str = "The sides had different numbers of requests in flight, so these latencies are not \
     ranked.";
 
-/// A variant or run as named in a finding, with its number of requests in flight.
+/// A variant or run, with its name in findings and its number of requests in flight.
 struct LatencyEntry {
     name: String,
     in_flight: RoundedFigure,
@@ -235,8 +235,8 @@ fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Va
     })
 }
 
-/// One entry for the variant of the cell. If there is only one variant and its runs carried
-/// different loads, one entry for each run instead.
+/// Returns one entry for the cell's variant. If there is only one variant and its runs carried
+/// different loads, returns one entry for each run.
 fn latency_entries(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<LatencyEntry> {
     let numbered = cell.runs.iter().zip(1..);
     let mut loads: Vec<(usize, RoundedFigure)> = numbered
@@ -282,8 +282,8 @@ fn loads_differ(a: &RoundedFigure, b: &RoundedFigure) -> bool {
     b.low > a.high * MAX_SAME_LOAD_RATIO || a.low > b.high * MAX_SAME_LOAD_RATIO
 }
 
-/// Checks whether latencies come from more than one generator; these may start timing at different
-/// moments.
+/// Checks whether latencies come from more than one generator. Generators may start timing at
+/// different moments.
 pub(super) fn check_generators(generators: &[String]) -> Option<ValidityFinding> {
     let message = format!(
         "Latencies come from {}, which may start timing at different moments.",

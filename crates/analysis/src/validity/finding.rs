@@ -90,7 +90,7 @@ pub struct ValidityFinding {
     pub names: Vec<String>,
     /// Affected variants; empty if all variants are affected.
     pub variants: Vec<String>,
-    /// Numbers of the affected runs, which count from 1, if the finding concerns one case under one
+    /// Numbers of the affected runs, counting from 1, if the finding concerns one case under one
     /// variant. Empty if all runs are affected.
     pub runs: Vec<usize>,
     /// For latencies: two variants or runs that must not be ranked against each other. For

@@ -57,8 +57,8 @@ const UNKNOWN_CONCURRENCY_REMEDY: &str = "Import the file with the requested num
     connections=N --set pipelining=N), so that this can be checked.";
 
 /// Checks whether the latencies of all cells merely restate the rates. If they do, rate times mean
-/// latency is the same number in all cells. This number is also below the requested number of
-/// requests in flight, if the requested number is known.
+/// latency is equal in all cells. The product is also below the requested number of requests in
+/// flight, if that number is known.
 pub(super) fn check_latency_restates_rate(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
     let mut cell_figures: Vec<(&CheckedCell<'_>, RoundedFigure, f64)> = Vec::new();
     for cell in &cells.cells {

@@ -2,9 +2,8 @@
 //! whether the requested load was really in flight.
 //!
 //! Sets two kinds of limits. Limits on the machine say when figures may reflect the machine instead
-//! of the server. Two examples are a pressure that is still too low to show in `top`, and a
-//! generator that is too busy to send on time. Limits on the load say when it counts as lighter or
-//! heavier than requested.
+//! of the server. Examples are a pressure too low to show in `top`, and a generator too busy to
+//! send on time. Limits on the load say when it counts as lighter or heavier than requested.
 //!
 //! Rate times mean latency is the mean number of requests in flight (Little 1961, "A proof for the
 //! queuing formula L = lambda W"). Start at [`check_machine`] and [`check_in_flight`].
@@ -62,8 +61,8 @@ struct LimitExcess<'a, 's> {
     max_percent: f64,
 }
 
-/// One finding per limit. It covers the runs of all cells that exceed the limit, because other
-/// activity on the machine rarely affects only one cell.
+/// One finding per limit, for all affected cells, because other activity on the machine rarely
+/// affects only one cell.
 pub(super) fn check_machine(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     LIMITS
         .iter()
@@ -188,7 +187,7 @@ enum LoadDeviation {
     Heavier,
 }
 
-/// Checks for runs of a cell whose load deviates from the requested load in the direction `side`.
+/// Checks for runs whose load deviates from the requested load in the direction `side`.
 fn check_deviation(
     cells: &CheckedCells<'_>,
     cell: &CheckedCell<'_>,

@@ -40,8 +40,8 @@ pub fn check_session(session: &Session, facts: &KnownFacts<'_>) -> Vec<ValidityF
     in_order(groups, &cells)
 }
 
-/// Checks the sides of a comparison that come from several sessions. A side consists of its label,
-/// its session and the name of the compared variant.
+/// Checks a comparison between sessions. Each side is given by its label, its session and the name
+/// of the compared variant.
 pub(super) fn check_sides(sides: &[(&str, &Session, &str)]) -> Vec<ValidityFinding> {
     let cells = CheckedCells::of_sides(sides);
     in_order(check_cells(&cells), &cells)
@@ -72,8 +72,8 @@ fn sort_findings(
     findings
 }
 
-/// Index of the findings about generators in the result of [`check_cells`]. Like the check for
-/// identical records, the check of generators needs all parts of a session.
+/// Index of the findings about generators in the result of [`check_cells`]. The check of generators
+/// needs all parts of a session.
 const GENERATORS_INDEX: usize = 6;
 /// Index of the findings about identical records in the result of [`check_cells`].
 const RECORDS_INDEX: usize = 8;

@@ -14,7 +14,7 @@ use speedwell_model::{Case, Session, SessionState};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Whether some check compares the cases of this session with each other, so that the session must
+/// Whether some check compares the cases of this session with each other. If so, the session must
 /// be read as a whole. Does not look at runs.
 pub(crate) fn needs_all_cells(session: &Session) -> bool {
     let loads = LOADS

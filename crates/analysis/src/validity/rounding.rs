@@ -103,8 +103,7 @@ mod tests {
     fn the_last_printed_digit_comes_back_in_any_unit() {
         assert_eq!(printed_step(&[54620.0, 28200.4, 11450.15], "1/s"), 0.01);
         assert_eq!(printed_step(&[1000.0, 20000.0], "1/s"), 1.0);
-        // The three lines are 1.75 and 4.4 ms, whole milliseconds, and nanoseconds measured by
-        // Speedwell.
+        // The lines check two decimals of a millisecond, whole milliseconds, and whole nanoseconds.
         assert_eq!(printed_step(&[1_750_000.0, 4_400_000.0], "ns"), 1e4);
         assert_eq!(printed_step(&[1129e6, 585e6], "ns"), 1e6);
         assert_eq!(printed_step(&[1_750_123.0, 4_400_001.0], "ns"), 1.0);

@@ -227,9 +227,9 @@ impl CaseWarmup {
             .map(|values| median(&values))
     }
 
-    /// Two times in nanoseconds. The first is how much longer the iterations up to the first steady
-    /// point took than the same number of iterations at steady speed. The second is the time of one
-    /// steady iteration.
+    /// Two times in nanoseconds. The first is the extra time of the iterations up to the first
+    /// steady point, compared with as many steady iterations. The second is the time of one steady
+    /// iteration.
     fn start_and_steady_cost(&self) -> Option<(f64, f64)> {
         let extra = |process: &ProcessWarmup| {
             let first = process.search.first_steady_point()? as f64 + 1.0;
@@ -414,9 +414,9 @@ fn analyze_process(
     ))
 }
 
-/// Replaces the points of every run by the three figures. If one process of a case under a variant
-/// has no steady part, no process of this case and variant gets steady figures, because the other
-/// processes would be a biased selection.
+/// Replaces the points of every run by the three figures. Omits the steady figures of a case under
+/// a variant if one of its processes has no steady part, because the other processes would be a
+/// biased selection.
 fn figures_session(session: &Session, cases: &[CaseWarmup]) -> Session {
     let [steady, start, total] = warmup_metrics();
     let reduce_run = |run: &Run| {

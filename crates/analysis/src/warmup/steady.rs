@@ -26,7 +26,8 @@ pub enum WarmupClass {
     Cyclic,
     /// The last change of level came so late that too few points follow.
     NoSteadyState,
-    /// The times are too noisy from point to point, or the machine changed too often.
+    /// The times are too noisy from point to point, or the speed of the machine changed too
+    /// often.
     Unclear,
 }
 
@@ -110,7 +111,8 @@ const NEIGHBORS: usize = 5;
 const MIN_SPIKE: f64 = 0.05;
 /// Minimum distance of a spike from its neighbors, in standard deviations of the neighbors.
 const SPIKE_DEVIATIONS: f64 = 6.0;
-/// Ratio of the standard deviation to the median absolute deviation of normal values.
+/// Ratio of the standard deviation to the median absolute deviation, for normally
+/// distributed values.
 const MAD_TO_DEVIATION: f64 = 1.4826;
 /// If the noise between points is above this, changes of a few percent cannot be detected.
 const MAX_NOISE: f64 = 0.10;
@@ -276,8 +278,8 @@ impl SmoothedSeries {
         (points, log)
     }
 
-    /// Splits the series into levels. Neighboring levels are joined unless their ratio differs from
-    /// 1 by more than `delta`.
+    /// Splits the series into levels. Neighboring levels are joined if their ratio differs from 1
+    /// by at most `delta`.
     fn log_levels(&self, delta: f64) -> Vec<LogLevel> {
         // Subtracting the middle avoids loss of digits in large sums of squares.
         let middle = median(&self.logs);

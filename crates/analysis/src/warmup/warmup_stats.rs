@@ -143,8 +143,8 @@ impl SeriesSegment {
     }
 }
 
-/// Points whose distance from the median of their window is more than three times the distance
-/// between the window's 10th and 90th percentiles.
+/// Points far from the median of their window: more than three times the distance between the
+/// window's 10th and 90th percentiles.
 fn find_outliers(times_s: &[f64]) -> Vec<usize> {
     let is_outlier = |index: &usize| {
         let begin = index.saturating_sub(OUTLIER_WINDOW / 2);

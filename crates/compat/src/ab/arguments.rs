@@ -159,7 +159,7 @@ impl AbRequest {
         }
     }
 
-    /// Whether requests have a body, in which case the report counts the bytes sent.
+    /// Whether requests have a body. If so, the report counts the bytes sent.
     pub fn is_upload(&self) -> bool {
         self.upload.is_some()
     }

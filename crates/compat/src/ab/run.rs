@@ -66,7 +66,7 @@ impl<'a> AbTest<'a> {
     /// Sends all requests and prints what ab prints during a test.
     ///
     /// # Errors
-    /// Fails if the test could not start, if the server negotiated another TLS version than the one
+    /// Fails if the test could not start, if the server negotiated a TLS version other than the one
     /// that `-f` requires, or if a console stream is closed.
     pub fn run_test(&self, console: &mut DropInConsole<'_>) -> Result<AbOutcome> {
         let report_options = &self.request.shown;
@@ -237,7 +237,7 @@ fn empty_measurement() -> LoadMeasurement {
     }
 }
 
-/// No progress is shown up to this number of requests, as in ab.
+/// Tests with at most this many requests show no progress, as in ab.
 const PROGRESS_MIN_REQUESTS: u64 = 150;
 
 /// Minimum number of requests between two progress lines.

@@ -13,7 +13,7 @@ pub type KeyValues = Vec<String>;
 #[derive(Debug, Clone)]
 struct ProjectionField {
     name: String,
-    /// Index of the part of the projection that the field belongs to.
+    /// Index of the field's part in the projection.
     part: usize,
     order: FieldOrder,
 }
@@ -35,8 +35,8 @@ pub struct KeyProjection {
     has_unit: bool,
 }
 
-/// Names of the settings and name parts that the projections on the command line use. The
-/// projection of everything else excludes them.
+/// Settings and name parts that the projections on the command line use. The projection of
+/// everything else excludes them.
 #[derive(Debug, Clone, Default)]
 pub struct UsedKeys {
     settings: Vec<String>,
@@ -46,7 +46,7 @@ pub struct UsedKeys {
 }
 
 impl UsedKeys {
-    /// Creates a projection of these parts, and marks what they name as used. `has_unit` is true
+    /// Creates a projection of these parts, and marks the names in them as used. `has_unit` is true
     /// for the projection into tables, where the unit becomes the last field.
     pub fn add_projection(
         &mut self,

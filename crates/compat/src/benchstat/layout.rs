@@ -24,7 +24,7 @@ struct LayoutCell {
 pub struct TextLayout {
     cells: Vec<LayoutCell>,
     columns: usize,
-    /// Columns that keep their width even if a cell that spans several columns needs more.
+    /// Columns that are not widened for cells that span several columns.
     narrow: Vec<usize>,
     row: usize,
     column: usize,

@@ -18,8 +18,8 @@ pub fn format_text(tables: &BenchstatTables) -> String {
     out
 }
 
-/// Returns the lines above a table. If the table follows another table, these are an empty line and
-/// only the fields with other values than in the table before.
+/// Returns the lines above a table. For a later table, these are an empty line and the fields whose
+/// values differ from the table before.
 fn table_headings(tables: &BenchstatTables, index: usize) -> Vec<String> {
     let projection = &tables.rules.table;
     let key = &tables.tables[index].key;

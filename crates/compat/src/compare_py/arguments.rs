@@ -56,8 +56,8 @@ pub enum ColorMode {
     Never,
 }
 
-/// Long name and letter of each option, and whether it takes a value. `compare.py` does not have
-/// the last two options. These two do not make any abbreviation of the other options ambiguous.
+/// Long name and letter of each option, and whether it takes a value. The last two options do not
+/// exist in `compare.py`. They make no abbreviation of another option ambiguous.
 const KNOWN_OPTIONS: [(&str, Option<char>, bool); 8] = [
     ("--help", Some('h'), false),
     ("--display_aggregates_only", Some('a'), false),

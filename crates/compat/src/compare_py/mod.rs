@@ -68,10 +68,10 @@ fn run_comparison(request: &ComparePyRequest, console: &mut DropInConsole<'_>) -
 /// Settings of a comparison and of its output.
 struct ComparePyRun<'q> {
     request: &'q ComparePyRequest,
-    /// Filters that the mode requires, and the string that replaces their matches in names.
+    /// Filters that the modes `filters` and `benchmarksfiltered` require, and the string that
+    /// replaces their matches in names.
     filters: Option<([NameFilter; 2], String)>,
-    /// Filter in the options that are passed on to the programs. This filter is also applied to
-    /// result files.
+    /// Filter among the options for the programs. It is also applied to result files.
     passed: Option<NameFilter>,
     rules: ComparisonRules,
 }

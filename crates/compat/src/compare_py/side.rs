@@ -13,9 +13,8 @@ use std::collections::{HashMap, HashSet};
 /// How the entries of a side are chosen.
 #[derive(Debug, Default)]
 pub struct EntryChoice<'f> {
-    /// Filter for the entries of a result file that was given as input. The filter is matched
-    /// against names without the suffix of an aggregate. `None` for programs, because they apply
-    /// the filter themselves.
+    /// Filter for the entries of a result file. The filter is matched against names without the
+    /// suffix of an aggregate. `None` for programs, because they apply the filter themselves.
     pub file_filter: Option<&'f NameFilter>,
     /// Filter for entries to keep, and the string that replaces its matches.
     pub renamed: Option<(&'f NameFilter, &'f str)>,
@@ -111,8 +110,8 @@ impl NameFilter {
     }
 
     /// Creates a filter from a value of `--benchmark_filter`, interpreted as the measured programs
-    /// do: a leading `-` inverts the filter, and `all` matches everything (google/benchmark, user
-    /// guide, "Running a subset").
+    /// interpret it: a leading `-` inverts the filter, and `all` matches everything
+    /// (google/benchmark, user guide, "Running a subset").
     ///
     /// # Errors
     /// Fails like [`NameFilter::new`].
@@ -128,7 +127,8 @@ impl NameFilter {
         })
     }
 
-    /// Returns the pattern. The `-` of an inverted filter is not a part of it, and `all` is empty.
+    /// Returns the pattern, without the `-` of an inverted filter. The option value `all` gives an
+    /// empty pattern.
     pub fn pattern(&self) -> &str {
         &self.text
     }

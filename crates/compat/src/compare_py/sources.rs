@@ -189,7 +189,7 @@ fn check_outputs(
     Ok(())
 }
 
-/// Checks before measuring for errors that would otherwise be found only after measuring.
+/// Checks early for errors that would otherwise be found only after measuring.
 fn check_inputs(
     request: &ComparePyRequest,
     inputs: [&SideInput; 2],

@@ -1,5 +1,5 @@
-//! Prints the table, byte for byte as `compare.py` does unless [`ComparisonRules::Sound`] requires
-//! another text, width or color.
+//! Prints the table. It equals the table of `compare.py` byte for byte, unless
+//! [`ComparisonRules::Sound`] requires another text, width or color.
 //!
 //! Decides the widths, order and colors of the table's parts. Does not know where the figures come
 //! from. Start at [`ComparisonTable::write`]. [`write_json`] writes the comparison as JSON.
@@ -294,8 +294,8 @@ fn geomean_element<'e>(pair: &'e ComparedPair) -> JsonElement<'e> {
     }
 }
 
-/// Writes all rows and the geometric means as JSON (`-d`), byte for byte as Python does, except
-/// that numbers that are not finite become null.
+/// Writes all rows and the geometric means as JSON (`-d`), byte for byte as Python does. Only
+/// numbers that are not finite differ: they become null.
 ///
 /// # Errors
 /// Fails if the file cannot be written.

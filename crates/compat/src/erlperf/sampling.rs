@@ -25,7 +25,7 @@ pub struct SnippetSamples {
     pub workers: u32,
     /// Results of each visit. A visit takes one or more samples without a pause.
     pub visits: Vec<SnippetTiming>,
-    /// Maximum time by which a sample ended too late, in nanoseconds.
+    /// Longest delay of a sample's end, in nanoseconds.
     pub late_ns: f64,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! As in erlperf, the end of an argument decides what it is: code ends with a dot, a tuple with a
 //! brace, and any other argument names a file. Unlike in erlperf, an argument that names no
-//! existing file counts as code whose final dot is missing. Erlang itself checks the code. A file
+//! existing file counts as code without its final dot. Erlang itself checks the code. A file
 //! contains a list of `{Module, Function, Arguments}` in Erlang's external term format ("External
 //! Term Format" in the ERTS manual). The list is converted to Erlang code; terms without a textual
 //! form, such as processes, are rejected. Start at [`parse_snippet`].
@@ -20,8 +20,7 @@ pub struct ErlangSnippet {
     pub snippet: Snippet,
     /// Name in tables.
     pub label: String,
-    /// Title of the snippet's source listing. This is the code, not the label, even if there is a
-    /// label.
+    /// Title of the snippet's source listing: the code, even if there is a label.
     pub shown: String,
     /// Whether the code lacks its final dot. The user may then have meant the name of a file.
     pub lacks_dot: bool,

@@ -2,7 +2,7 @@
 //!
 //! A sample is a window of a run. Throughput is stated per second, whatever the length of the
 //! window. For a full report, [`SystemDescription`] adds lines that describe the machine. It also
-//! warns about VMs that are unsuitable for measurements, such as debug builds.
+//! holds warnings about VMs that are unsuitable for measurements, such as debug builds.
 
 use crate::console::terminal_columns;
 pub use crate::erlperf::table::ReportDetail as Style;
@@ -102,7 +102,7 @@ impl SystemDescription {
         table.write(style, viewport.unwrap_or(DEFAULT_WIDTH), out)
     }
 
-    /// Writes the lines above a full report.
+    /// Writes the lines above the table of a full report.
     ///
     /// # Errors
     /// Fails if `out` is closed.

@@ -56,8 +56,8 @@ pub struct Visit {
     pub job: usize,
     /// Its samples.
     pub timing: SnippetTiming,
-    /// Maximum time by which a sample ended too late, in nanoseconds. Covers all snippets that were
-    /// measured together.
+    /// Longest delay of a sample's end, in nanoseconds. Covers all snippets that were measured
+    /// together.
     pub late_ns: f64,
 }
 

@@ -21,7 +21,7 @@ pub enum HyperfineCommand {
 pub struct HyperfineRequest {
     /// Commands in hyperfine's order. If there is a reference, it is the first command.
     pub commands: Vec<MeasuredCommand>,
-    /// Whether the first command is the one that the user gave with `--reference`.
+    /// Whether the user gave the first command with `--reference`.
     pub has_reference: bool,
     /// `-w`.
     pub warmup: u64,
@@ -31,8 +31,8 @@ pub struct HyperfineRequest {
     pub min_time_s: f64,
     /// `-s`: command that is executed once before the runs of each measured command.
     pub setup: Option<String>,
-    /// `-p`: commands that are executed before every run. The list is empty, or it has one command
-    /// for all measured commands or one for each.
+    /// `-p`: commands that are executed before every run. The list is empty, has one command for
+    /// all measured commands, or has one command for each.
     pub prepare: Vec<String>,
     /// `-C`: the same as `-p`, but executed after every run.
     pub conclude: Vec<String>,
@@ -224,8 +224,8 @@ const REQUIRED_OPTIONS: &[(&str, &str)] = &[
     ("parameter-step-size", "parameter-scan"),
 ];
 
-/// Reason to reject a command line, and the exit status. The status is 1 for a value that is only
-/// checked after all options have been read, such as a number, and 2 otherwise.
+/// Reason to reject a command line, and the exit status. The status is 1 for values, such as
+/// numbers, that are checked after all options have been read. Otherwise it is 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HyperfineRefusal {
     pub reason: String,
@@ -284,8 +284,8 @@ impl<'a> HyperfineArguments<'a> {
         Ok(parsed)
     }
 
-    /// Parses the letters after a single dash. The first letter whose option takes a value is the
-    /// last one; the rest of the word, if there is any, is this value.
+    /// Parses the letters after a single dash. The first letter that takes a value is the last
+    /// letter. The rest of the word, if any, is its value.
     fn read_letters(
         &mut self,
         letters: &'a str,
@@ -548,7 +548,7 @@ fn run_bounds(parsed: &HyperfineArguments<'_>) -> Result<(u64, Option<u64>), Hyp
 }
 
 /// Returns the commands of the hook `name`, which is executed before or after every run. The list
-/// is empty, or it has one command for all `count` measured commands or one for each.
+/// is empty, has one command for all `count` measured commands, or has one command for each.
 fn hook_commands(
     parsed: &HyperfineArguments<'_>,
     name: &str,

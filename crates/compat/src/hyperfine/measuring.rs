@@ -35,8 +35,8 @@ pub trait MeasureObserver {
     /// Called before the runs of a command. If commands are measured in blocks, called after all
     /// runs instead, just before `command_measured`.
     fn command_started(&mut self, number: usize) -> Result<()>;
-    /// Called with the number of completed runs and the total number of runs: of the current
-    /// command or, if commands are measured in blocks, of all commands.
+    /// Called with the completed and the total number of runs. If commands are measured in blocks,
+    /// these are the runs of all commands; otherwise, of the current command.
     fn runs_completed(&mut self, done: u64, total: u64);
     /// Called after all runs of a command.
     fn command_measured(&mut self, figures: &CommandFigures) -> Result<()>;
@@ -108,8 +108,8 @@ impl<'a> CommandMeasurement<'a> {
         Ok(measuring)
     }
 
-    /// Returns messages about processes that measured commands left behind and that were therefore
-    /// killed.
+    /// Returns messages about processes that were killed because measured commands left them
+    /// behind.
     pub fn remarks_on_processes(&self) -> Vec<String> {
         let message = |(command_line, names): (&String, &BTreeSet<String>)| {
             let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();

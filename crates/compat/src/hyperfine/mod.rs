@@ -1,7 +1,7 @@
 //! Emulates hyperfine: measures shell commands, with hyperfine's options, output and exports.
 //!
 //! Decides the order of steps and the exit status: 0 if every command was measured, 1 if a command
-//! failed or a value such as a number is invalid, 2 if the command line is invalid otherwise.
+//! failed or a value such as a number is invalid, 2 for any other invalid command line.
 //! `docs/reference/hyperfine.md` lists the differences from hyperfine. Start at [`run`].
 
 mod arguments;
@@ -212,8 +212,8 @@ impl MeasureObserver for ConsoleObserver<'_, '_> {
 
     fn save_results(&mut self, figures: &[CommandFigures], is_part: bool) -> Result<()> {
         for (export, file) in self.request.exports.iter().filter(|(_, file)| file != "-") {
-            // What a pipe has received cannot be replaced, so a pipe gets results only of commands
-            // that have ended.
+            // Output to a pipe cannot be replaced, so a pipe gets only the results of commands that
+            // have ended.
             if is_part && !Path::new(file).is_file() {
                 continue;
             }

@@ -1,9 +1,10 @@
-//! Provides what the drop-ins for `run.js`, `compare.js` and `scatter.js` of Node.js core have in
-//! common before they measure: they parse the command line and find the benchmark scripts.
+//! Provides the steps before measuring, which the drop-ins for `run.js`, `compare.js` and
+//! `scatter.js` of Node.js core share: parsing the command line and finding the benchmark scripts.
 //!
 //! Decides which scripts are selected, and what is printed before measuring. Node.js core's own
 //! `run.js` uses the benchmarks in its folder. A drop-in has to find this folder first. Does not
-//! deal with results: `node/driver.rs` follows the session. Start at [`CommandLine::run_with`].
+//! deal with results: `node/driver.rs` receives them during the session. Start at
+//! [`CommandLine::run_with`].
 
 pub mod driver;
 pub mod progress;
@@ -248,8 +249,8 @@ pub fn select_scripts(
     Ok(scripts)
 }
 
-/// Whether a file is selected: a filter must match its name, if there are filters, and no exclusion
-/// may match.
+/// Whether a file is selected: no exclusion matches its name and, if there are filters, a filter
+/// does.
 fn passes_filters(arguments: &ParsedArguments<'_>, file: &str) -> bool {
     let mut filters = arguments.values("filter").peekable();
     let is_admitted = filters.peek().is_none() || filters.any(|filter| file.contains(filter));

@@ -111,8 +111,7 @@ impl NodeProgress {
         } else {
             passes_done / (files * self.passes).max(1) as f64
         };
-        // The added number is larger than rounding errors, which must not lower a percentage of,
-        // say, 50 to 49.
+        // Add more than the rounding errors, which must not lower a percentage from 50 to 49.
         let percent = (fraction * 100.0 + 1e-9).floor();
         format!(
             "[{hours:02}:{minutes:02}:{:02}|% {percent:>3}| {} files | {} runs | {} configs]: {} ",

@@ -21,9 +21,8 @@ pub enum TextCollation {
 impl TextCollation {
     /// Returns the order that R would use with these environment variables.
     ///
-    /// If none of the variables is set, R uses the locale C, in which it also prints `±` as two
-    /// escape sequences. We use the order of a UTF-8 locale in this case, because all our output is
-    /// UTF-8.
+    /// If none of the variables is set, R uses the locale C and prints `±` as two escape sequences.
+    /// All our output is UTF-8, so we use the order of a UTF-8 locale.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> TextCollation {
         let locale = ["LC_ALL", "LC_COLLATE", "LANG"]
             .into_iter()

@@ -1,5 +1,5 @@
-//! Builds the assignment of one run. It contains the sections of a group for one case and one
-//! variant, and every placeholder whose value is known in advance is filled. Start at
+//! Builds the assignment of one run: the sections of a group for one case and one variant.
+//! Placeholders are filled if their values are known in advance. Start at
 //! [`Experiment::assignment`] or, for loads defined as `[benchmark.NAME]`, at
 //! [`Experiment::load_assignment`].
 
@@ -126,8 +126,8 @@ impl Experiment {
                 defined.fill_placeholders(program, line, &variant.place.child_key("program"))?;
             defined.define_value("program", program);
         }
-        // If nothing else defines `{path}`, define it as the path that the load requests, so that
-        // readiness checks can also use it.
+        // Unless defined elsewhere, `{path}` is the path that the load requests. Readiness checks
+        // can then use it, too.
         if defined
             .fill_placeholders("{path}", None, &group.place)
             .is_err()
@@ -196,8 +196,8 @@ impl Experiment {
 // Loads in the short form, `[benchmark.NAME]`.
 
 impl Experiment {
-    /// Returns the assignment of one run of a load, for one case. `program` is the program that the
-    /// variant starts; without it, `{program}` stays unexpanded, as does `{port}`.
+    /// Returns the assignment of one run of a load, for one case. `program` replaces `{program}`,
+    /// which otherwise stays unexpanded. `{port}` always stays unexpanded.
     ///
     /// # Errors
     /// Fails if a setting is invalid for the case, or the variant changes something that does not

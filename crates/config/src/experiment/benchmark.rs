@@ -5,8 +5,7 @@
 //! keys that define the cases are read only once, by [`resolve_benchmark`]; all other keys are read
 //! once per case, with the placeholders filled for that case (`assignment.rs`). Variants have the
 //! form that harnesses use, because the command line may replace them. If the file gives a variant
-//! a server or URL of its own, every variant with that name uses it, even if the variant is defined
-//! on the command line.
+//! its own server or URL, a variant of the same name on the command line uses it, too.
 
 use super::group::{BenchmarkGroup, SeedSource};
 use super::load::{ClientName, DEFAULT_CONCURRENCY, InlineBody, header_lines, load_end};

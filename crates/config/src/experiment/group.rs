@@ -78,8 +78,7 @@ pub struct BenchmarkGroup {
     pub name: String,
     /// Kind of the group.
     pub kind: GroupKind,
-    /// Parameters of its cases. For benchmark files, values that replace those declared in the
-    /// files.
+    /// Parameters of its cases. For benchmark files, these values replace the declared values.
     pub parameters: GroupParameters,
     /// Cases in order; empty for benchmark files, whose cases are unknown.
     pub cases: Vec<Case>,

@@ -1,7 +1,7 @@
 //! Reads `[group.load]`, which defines the load on a server.
 //!
-//! The table becomes a [`LoadSpec`], just as the options of `speedwell load` do, so that a load
-//! means the same everywhere.
+//! The table becomes a [`LoadSpec`], as the options of `speedwell load` do. A load therefore means
+//! the same everywhere.
 
 use crate::file_part::FilePart;
 use crate::value::{

@@ -102,9 +102,9 @@ pub fn find_metric(kind: GroupKind, name: &str) -> Option<Metric> {
     Some(Metric::new(name, unit, better))
 }
 
-/// Returns the name under which runs store a metric: the name in the file, without `:u` and with
-/// `_` instead of dots, or the current name if this name is outdated. If `is_old`, the file is from
-/// before schema 2, where `throughput` counted bytes.
+/// Returns the name under which runs store a metric. An outdated name becomes the current name. In
+/// any other name, `:u` is removed and dots become `_`. If `is_old`, the file is from before schema
+/// 2, where `throughput` counted bytes.
 pub fn stored_name(kind: GroupKind, name: &str, is_old: bool) -> String {
     let plain = name.strip_suffix(":u").unwrap_or(name);
     let current = match (is_loaded(kind), plain) {

@@ -1,5 +1,5 @@
-//! Reads definition files, which contain groups, variants (which patch a target), claims and gates.
-//! A file with only `[benchmark.NAME]` is the short form of a file whose groups are loads.
+//! Reads definition files, which contain groups, variants, claims and gates. A variant patches a
+//! target. A file with only `[benchmark.NAME]` is the short form of a file whose groups are loads.
 //!
 //! This module decides what such a file may contain, and builds the assignment of each run.
 //! Everything is checked when the file is read, down to the last case under the last variant.
@@ -96,7 +96,7 @@ pub struct Experiment {
     pub outputs: Vec<ReportOutput>,
     /// Default value of `{program}`.
     pub program: Option<String>,
-    /// Placement of its roles on separate machines, if requested.
+    /// Machines requested for the target, services and load generators.
     pub place: Option<RolePlacement>,
     /// Machines of the placement, once they are chosen.
     pub placement: Option<Box<MachinePlacement>>,
@@ -382,8 +382,8 @@ fn resolve_groups(
     }
 }
 
-/// Rejects `--set` for a name that the file does not define, and parameters of groups whose name is
-/// also a file parameter or a variant's placeholder.
+/// Rejects `--set` for a name that the file does not define. Also rejects group parameters with the
+/// name of a file parameter or of a variant's placeholder.
 fn check_settings(experiment: &Experiment, settings: &SetValues) -> Result<()> {
     let param_names = experiment.params.iter().map(|(name, _)| name);
     let mut known: Vec<String> = param_names.cloned().collect();
@@ -412,8 +412,8 @@ fn check_settings(experiment: &Experiment, settings: &SetValues) -> Result<()> {
     settings.check_names(&known)
 }
 
-/// Resolves every case under every variant to find all errors early, rejects services that differ
-/// between the runs that share them, and decides the metrics of the groups.
+/// Resolves every case under every variant, to find all errors early. Rejects services that differ
+/// between runs that share them. Decides the metrics of the groups.
 fn check_runs(experiment: &mut Experiment, top: &FilePart) -> Result<()> {
     let mut shared = place::SharedServices::new(&experiment.services);
     for (group_index, part) in group_parts(top).iter().enumerate() {

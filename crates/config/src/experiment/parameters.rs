@@ -1,5 +1,5 @@
-//! Reads the parameters in `[params]` and `[group.parameters]`, builds the cases that they define,
-//! and applies the values of `--set`, which replace declared values.
+//! Reads the parameters in `[params]` and `[group.parameters]`, applies `--set` to them, and builds
+//! the cases.
 
 use crate::file_part::{FilePart, error_at_line, nearest_hint};
 use crate::placeholders::PlaceholderMap;
@@ -11,7 +11,7 @@ use speedwell_model::{Case, ParameterValue};
 /// Reserved names, which a file cannot define.
 pub const RESERVED_NAMES: [&str; 5] = ["port", "seed", "root", "program", "cpus"];
 
-/// String that stands for the number of processors that the target may use.
+/// Value that stands for the number of processors available to the target.
 const CPUS_TEXT: &str = "cpus";
 
 /// Parameters with their values.
@@ -20,15 +20,14 @@ pub type GroupParameters = Vec<(String, Vec<ParameterValue>)>;
 /// Parameters, each with one or more values.
 pub type ValueTable = IndexMap<String, OneOrMany<PlainValue>>;
 
-/// Values set on the command line: names with one or more values.
+/// Parameter values set on the command line.
 #[derive(Debug, Clone, Default)]
 pub struct SetValues {
     pairs: Vec<(String, String)>,
 }
 
 impl SetValues {
-    /// Creates settings from pairs of name and value; several pairs with the same name give several
-    /// values.
+    /// Creates settings from pairs of name and value. A repeated name gets several values.
     pub fn new(pairs: &[(String, String)]) -> SetValues {
         SetValues {
             pairs: pairs.to_vec(),
@@ -41,7 +40,7 @@ impl SetValues {
         set.map(|(_, value)| value.as_str()).collect()
     }
 
-    /// Returns the values set for a parameter, else the values declared in the file.
+    /// Returns the values set for a parameter or, if none are set, the declared values.
     pub fn replace_values(&self, name: &str, declared: Vec<ParameterValue>) -> Vec<ParameterValue> {
         let kind = declared.first().map(ParameterValue::kind);
         let set = self.values_of(name).into_iter().map(|text| match kind {
@@ -124,7 +123,7 @@ pub fn check_name(part: &FilePart, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Resolves the parameters of a group; values set on the command line replace declared values.
+/// Resolves the parameters of a group. Values of `--set` replace declared values.
 pub fn group_parameters(
     declared: &ValueTable,
     group: &FilePart,
@@ -154,8 +153,8 @@ pub fn group_parameters(
     Ok(found)
 }
 
-/// Returns a case for every combination of values that `exclude` does not match. The last parameter
-/// changes fastest.
+/// Returns a case for every combination of values, except those that `exclude` matches. The last
+/// parameter changes fastest.
 pub fn combine_cases(
     exclude: &[ValueTable],
     group: &FilePart,

@@ -1,5 +1,5 @@
-//! Reads `[[service]]`, which defines the services that a target needs, and `[place]`, which assigns
-//! machines of a fleet to the roles of an experiment.
+//! Reads `[[service]]`, which defines the services that a target needs, and `[place]`, which
+//! assigns machines of a fleet to the roles of an experiment: target, services and load.
 //!
 //! This module decides what a file may contain; other code chooses the machines. Values that are
 //! known only when a run begins stay placeholders: `{host}`, `{target.host}`, `{NAME.host}` and
@@ -32,7 +32,7 @@ static SERVICE_PLACEHOLDER: LazyLock<Option<Regex>> =
 /// URL of a target that runs on the same machine as its load generator.
 const LOCAL_TARGET_URL: &str = "http://127.0.0.1:{port}";
 
-/// Placement of the roles of an experiment.
+/// Machines for the roles of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolePlacement {
     /// The target first, then services with a machine of their own, then the load.
@@ -41,7 +41,7 @@ pub struct RolePlacement {
     pub ports: Option<(u16, u16)>,
 }
 
-/// A role of an experiment that has its own machines.
+/// A role that has machines of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedRole {
     /// `target`, `load`, or the name of a service.
@@ -245,8 +245,8 @@ pub fn read_services(top: &FilePart, is_placed: bool) -> Result<Vec<DeclaredServ
     Ok(found)
 }
 
-/// Returns the lifetime of a service. It cannot exceed the lifetime of a preceding service, because
-/// services start in the order of the file.
+/// Returns the lifetime of a service. Services start in the order of the file, so no service may
+/// outlive a service before it.
 fn service_scope(part: &FilePart, others: &[DeclaredService]) -> Result<ServiceScope> {
     let Some(name) = part.get("scope").and_then(TreeNode::as_text) else {
         return Ok(ServiceScope::Run);
@@ -285,13 +285,13 @@ fn service_scope(part: &FilePart, others: &[DeclaredService]) -> Result<ServiceS
     }
 }
 
-/// Detects services that several runs share although their definitions differ between these runs.
+/// Detects shared services whose definitions differ between the runs that share them.
 pub(super) struct SharedServices {
     declared: Vec<DeclaredService>,
     /// Services of the very first run.
     first: Option<Vec<BackingService>>,
-    /// Services of the first run of each case. The key is the index of the group, and the index of
-    /// the case in this group.
+    /// Services of the first run of each case, by the index of its group and the index of the case
+    /// in the group.
     by_case: HashMap<(usize, usize), Vec<BackingService>>,
 }
 
@@ -304,8 +304,8 @@ impl SharedServices {
         }
     }
 
-    /// Adds the services of a case under a variant; rejects services that differ from the services
-    /// of an earlier run with which they are shared.
+    /// Adds the services of a run. Rejects a service that is shared with an earlier run but was
+    /// defined differently there.
     pub fn add_run(&mut self, case: (usize, usize), services: Vec<BackingService>) -> Result<()> {
         if self
             .declared
@@ -337,7 +337,7 @@ impl SharedServices {
     }
 }
 
-/// Returns the name of the first relevant service that differs.
+/// Returns the name of the first service that is relevant and differs.
 fn differing_service(
     left: &[BackingService],
     right: &[BackingService],
@@ -488,7 +488,6 @@ impl RolePlacement {
 }
 
 impl Experiment {
-    /// Whether the file requests profiles.
     fn profile_is_wanted(&self, top: &FilePart) -> bool {
         self.profile.is_some() || top.has("profile")
     }

@@ -1,5 +1,4 @@
-//! Reads `[plan]`, which defines the number of runs, their order, their processors, and when to
-//! stop.
+//! Reads `[plan]`, which defines the number of runs, their order, the processors, and when to stop.
 
 use super::variant::ExperimentVariant;
 use crate::file_part::FilePart;
@@ -14,8 +13,8 @@ use std::time::Duration;
 /// Default time limit of a run, as for all measurements.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Minimum number of processors to divide between target and load: if there are only two or three,
-/// taking one away changes the target more than sharing does.
+/// Minimum number of processors to divide between target and load. With fewer processors, taking
+/// one away changes the target more than sharing does.
 const MIN_DIVISIBLE_PROCESSORS: u32 = 4;
 
 /// How an experiment is measured.
@@ -31,7 +30,7 @@ pub struct ExperimentPlan {
     pub pins: Option<ProcessorPins>,
     /// Time limit of the whole measurement.
     pub budget: Option<Duration>,
-    /// A case is done when its interval is this narrow on each side, as a fraction.
+    /// A case is done when the half-width of its interval reaches this fraction.
     pub precision: Option<f64>,
     /// Default time limit of a run.
     pub timeout: Duration,
@@ -40,7 +39,7 @@ pub struct ExperimentPlan {
 /// Division of processors between target and load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessorPins {
-    /// Processors of the target; `None` means all that the load leaves.
+    /// Processors of the target; `None` means all processors that the load does not use.
     pub target: Option<u32>,
     /// Processors of the load generator.
     pub load: u32,
@@ -123,8 +122,7 @@ struct StopWhenKeys {
     budget: Option<DurationValue>,
 }
 
-/// Resolves `[plan]` of the file. [`check_control`] checks the control later, because variants are
-/// read after the processors are known.
+/// Resolves `[plan]`. The variants are read later, so [`check_control`] checks the control.
 pub fn resolve_plan(keys: &PlanKeys, top: &FilePart) -> Result<ExperimentPlan> {
     let order = match keys.order {
         Some(OrderName::Alternate) => RunOrder::Alternate,
@@ -179,9 +177,8 @@ pub fn check_variant(
     }
 }
 
-/// Suffix of the name of a control, which is the second measurement of a variant. The difference
-/// between the two measurements is noise (A/A test). Smaller differences between variants cannot be
-/// detected.
+/// Suffix of a control's name. A control is a second measurement of a variant (A/A test): the
+/// difference between the two measurements is noise.
 const REPETITION_SUFFIX: &str = "-again";
 
 /// Returns the name of the second measurement of a variant.

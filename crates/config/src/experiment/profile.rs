@@ -41,7 +41,7 @@ pub enum ProfileCondition {
     Always,
     /// No cases.
     Never,
-    /// Cases with this verdict, or all other cases.
+    /// Cases with or without this verdict.
     Verdict {
         /// Verdict to compare with.
         verdict: Verdict,

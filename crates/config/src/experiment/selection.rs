@@ -31,8 +31,8 @@ impl WrongName {
     }
 }
 
-/// Returns all cases that have the metric, if one is given, and match the filter. Fails if there
-/// are none.
+/// Returns the cases that match the filter and, if a metric is given, have the metric. Fails if
+/// there are none.
 pub fn selected_cases(
     groups: &[&BenchmarkGroup],
     metric: Option<&str>,
@@ -114,8 +114,8 @@ fn unknown_metric<'a>(metric: &str, groups: impl Iterator<Item = &'a BenchmarkGr
     wrong_name(metric, format!("unknown metric '{metric}'"), hint)
 }
 
-/// Whether a group has the metric. Benchmark files may have any metric, because their metrics are
-/// known only when they are measured.
+/// Whether a group has the metric. Any metric is possible for benchmark files: their metrics are
+/// unknown until they are measured.
 fn has_metric(group: &BenchmarkGroup, metric: Option<&str>) -> bool {
     group.kind == GroupKind::Function
         || metric.is_none_or(|metric| group.find_metric(metric).is_some())

@@ -19,7 +19,7 @@ use speedwell_model::{Case, ParameterValue, as_milliseconds};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Default time limit for a server to be ready, as for `speedwell load --serve`.
+/// Default time for a server to become ready, as in `speedwell load --serve`.
 pub const DEFAULT_READY_LIMIT: Duration = Duration::from_secs(30);
 
 /// Default time limit for a server to stop.
@@ -151,13 +151,13 @@ pub fn resolve_target(
     })
 }
 
-/// Removes `.` components, which would only confuse readers.
+/// Removes `.` components.
 pub fn normalize_path(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
-/// Returns the variant's command. Without one, returns the target's command, with the variant's
-/// program as the first argument unless a placeholder marks its position. The variant's arguments
+/// Returns the variant's command, or else the target's. In the target's command, the variant's
+/// program replaces the first argument, unless `{program}` marks its place. The variant's arguments
 /// come last.
 fn resolve_command(
     keys: &TargetKeys,

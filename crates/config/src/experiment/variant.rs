@@ -1,9 +1,9 @@
 //! Reads `[[variant]]`, or `[variant.NAME]` for short. A variant is a named set of
 //! changes to the program under test.
 //!
-//! A variant changes only the target, never the load generator or the counters: otherwise,
-//! measuring instruments would be compared together with the program. A key without a built-in
-//! meaning defines a placeholder, which must then be used.
+//! A variant changes only the target. If a variant changed the load generator or the counters, a
+//! comparison would include their difference. A key without a built-in meaning defines a
+//! placeholder, which the file must use.
 
 use super::command::{CommandArguments, CommandText, EnvironmentKeys};
 use super::parameters::check_name;
@@ -36,16 +36,16 @@ pub struct ExperimentVariant {
     pub label: Option<String>,
     /// Color in charts, `#rrggbb`.
     pub color: Option<String>,
-    /// Properties in which it differs, for a grid of variants.
+    /// Properties that distinguish the variant in a grid of variants.
     pub factors: Vec<(String, String)>,
     /// Changes of the target, with placeholders.
     pub(super) patch: TreeNode,
     /// Changes to loads in the short form: `serve` and `url`, with placeholders.
     pub(super) load: NodeTable,
-    /// Whether it stands for the unchanged target, in a file without variants.
+    /// Whether the variant is the unchanged target of a file without variants.
     is_implied: bool,
     pub(super) place: NodePath,
-    /// Placeholders that it defines, with their lines.
+    /// Placeholders that the variant defines, with their lines.
     pub(super) own_values: Vec<(String, ParameterValue, Option<usize>)>,
 }
 
@@ -68,7 +68,7 @@ impl ExperimentVariant {
         }
     }
 
-    /// Whether the file declares it.
+    /// Whether the file declares the variant.
     pub fn is_declared(&self) -> bool {
         !self.is_implied
     }
@@ -117,7 +117,7 @@ pub struct VariantKeys {
     url: Option<DeferredValue<String>>,
 }
 
-/// Changes of a variant to the target, for one case.
+/// A variant's changes to the target, for one case.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct PatchKeys {
@@ -257,7 +257,7 @@ fn checked_name(name: String, part: &FilePart) -> Result<String> {
     Ok(name)
 }
 
-/// Returns the keys that have a meaning only because a placeholder has their name.
+/// Returns the keys whose only meaning is to define a placeholder.
 fn own_placeholders(
     part: &FilePart,
     has_loads: bool,

@@ -1,4 +1,4 @@
-//! Reads the conditions without which the results of a run are invalid: the expected responses of a
+//! Reads the checks that a run must pass for its results to be valid: the expected responses of a
 //! server (`[group.verify]`), and the proof that a variant took effect (`assert`).
 
 use crate::file_part::FilePart;
@@ -61,7 +61,7 @@ enum BodyRuleKey {
     Bytes(WholeNumber<0>),
 }
 
-/// Resolves the expected responses; by default they have a status from 200 to 299 and equal length.
+/// Resolves the expected responses. The default is a status from 200 to 299 and equal lengths.
 pub fn resolve_verify(keys: Option<VerifyKeys>) -> ResponseCheck {
     let mut verify = ResponseCheck {
         path: None,
@@ -124,8 +124,8 @@ enum ProofMoment {
     Exit,
 }
 
-/// Resolves the proofs of a variant. Files are relative to `directory`, the working directory of
-/// the target. By default, a `server` is checked when it is ready.
+/// Resolves the proofs of a variant. Files are relative to the target's working directory. A
+/// `server` is checked when it is ready, unless a proof says otherwise.
 pub fn resolve_proofs(
     proofs: OneOrMany<ProofKeys>,
     variant: &FilePart,

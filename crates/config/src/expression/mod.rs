@@ -1,8 +1,7 @@
-//! Defines expressions over metrics and variants, for claims and gates.
+//! Defines expressions over metrics and variants, for claims and for gates, which limit changes.
 //!
-//! This module decides the grammar of expressions, and evaluates them for given measured values. It
-//! does not depend on where the measured values come from. The grammar, from lowest to highest
-//! precedence:
+//! This module decides the grammar of expressions, and evaluates them for given measured values.
+//! The grammar, from lowest to highest precedence:
 //!
 //! ```text
 //! or  and  not  < <= > >= == !=  + -  * /  -x
@@ -17,8 +16,8 @@ mod value;
 
 pub use parser::{evaluate_arithmetic, parse_filter};
 
-/// Every unit with the unit in which it is stored (nanoseconds, bytes), and the factor between the
-/// two. Sizes with k, M, G are powers of 1000, with Ki, Mi, Gi powers of 1024 (IEC 80000-13).
+/// Units, each with the unit in which it is stored and the factor between the two. k, M and G are
+/// powers of 1000; Ki, Mi and Gi are powers of 1024 (IEC 80000-13).
 const QUANTITY_UNITS: [(&str, &str, f64); 13] = [
     ("ns", "ns", 1.0),
     ("us", "ns", 1e3),
@@ -98,7 +97,8 @@ pub struct MetricTerm {
     pub variant: String,
 }
 
-/// Selects the cases that belong to the group and have the values; without either, all cases.
+/// Selects the cases that belong to the group and have the values. An empty filter selects all
+/// cases.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct CaseFilter {
     /// Group.
@@ -137,7 +137,7 @@ pub enum BinaryOperator {
 }
 
 impl ClaimExpression {
-    /// Returns the terms in it, in order and without duplicates.
+    /// Returns the terms of the expression, in order and without duplicates.
     pub fn terms(&self) -> Vec<&MetricTerm> {
         let mut found: Vec<&MetricTerm> = Vec::new();
         self.visit_parts(&mut |part| {
@@ -150,7 +150,7 @@ impl ClaimExpression {
         found
     }
 
-    /// Returns the parameters in it, in order and without duplicates.
+    /// Returns the parameters of the expression, in order and without duplicates.
     pub fn parameter_names(&self) -> Vec<&str> {
         let mut found: Vec<&str> = Vec::new();
         self.visit_parts(&mut |part| {
@@ -163,7 +163,7 @@ impl ClaimExpression {
         found
     }
 
-    /// Returns the times and sizes in it.
+    /// Returns the times and sizes in the expression.
     pub fn quantities(&self) -> Vec<(f64, QuantityUnit)> {
         let mut found = Vec::new();
         self.visit_parts(&mut |part| {
@@ -229,7 +229,7 @@ fn hint_line(hint: &Option<String>) -> String {
 }
 
 impl ExpressionError {
-    /// Creates an error about `part` of the expression, which names something that does not exist.
+    /// Creates an error about a name that does not exist. `part` is this name.
     pub fn about_name(text: &str, part: &str, message: String, hint: String) -> ExpressionError {
         let continues_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
         let is_whole_name = |index: &usize| {

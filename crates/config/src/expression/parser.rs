@@ -1,15 +1,15 @@
 //! Parses expressions, with one function per rule of the grammar.
 //!
-//! In brackets, names of variants, groups and values need no quotes, even with hyphens: a name
-//! extends to the closing bracket or, in square brackets, to the next comma or `=`. Only names that
-//! contain such a character or begin with a quote need quotes.
+//! In brackets, names of variants, groups and values need no quotes, even with hyphens. A name ends
+//! at the closing bracket; in square brackets, also at a comma or `=`. Names that contain such a
+//! character or begin with a quote need quotes.
 
 use super::{
     BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, ExpressionError, MetricTerm,
     QuantityUnit,
 };
 
-/// Maximum nesting of brackets, because each level uses stack space.
+/// Maximum nesting of brackets. Each level uses stack space.
 const MAX_DEPTH: usize = 100;
 
 impl ClaimExpression {
@@ -41,7 +41,7 @@ pub fn evaluate_arithmetic(text: &str) -> Option<f64> {
     is_plain.then_some(value)
 }
 
-/// Parses a filter in the form that it has in the brackets of a term: `promises, test=fibonacci`.
+/// Parses a filter, written as in the square brackets of a term: `promises, test=fibonacci`.
 ///
 /// # Errors
 /// Fails if the text is not a filter; the error shows the column.
@@ -49,7 +49,6 @@ pub fn parse_filter(text: &str) -> Result<CaseFilter, ExpressionError> {
     ExpressionParser::new(text).whole_filter()
 }
 
-/// State of parsing a text.
 struct ExpressionParser<'a> {
     text: &'a str,
     position: usize,

@@ -26,7 +26,7 @@ impl BinaryOperator {
     /// Higher precedence than any operator.
     pub(super) const MAX_PRECEDENCE: u8 = 7;
 
-    /// Returns its symbol.
+    /// Returns the symbol of the operator.
     pub fn symbol(self) -> &'static str {
         match self {
             BinaryOperator::Or => "or",
@@ -44,7 +44,7 @@ impl BinaryOperator {
         }
     }
 
-    /// Returns its precedence.
+    /// Returns the precedence of the operator.
     pub(super) fn precedence(self) -> u8 {
         match self {
             BinaryOperator::Or => 1,
@@ -55,12 +55,12 @@ impl BinaryOperator {
         }
     }
 
-    /// Whether it compares two numbers.
+    /// Whether the operator compares two numbers.
     pub fn is_comparison(self) -> bool {
         self.precedence() == 4
     }
 
-    /// Whether it is one of `<`, `<=`, `>`, `>=`.
+    /// Whether the operator is one of `<`, `<=`, `>`, `>=`.
     pub fn is_bound(self) -> bool {
         self.is_comparison() && !matches!(self, BinaryOperator::Equal | BinaryOperator::Unequal)
     }

@@ -69,7 +69,7 @@ impl ClaimExpression {
 }
 
 impl BinaryOperator {
-    /// Returns the result of a comparison of two numbers; `None` for other operators.
+    /// Compares two numbers; `None` if the operator is not a comparison.
     pub fn compare_numbers(self, left: f64, right: f64) -> Option<bool> {
         match self {
             BinaryOperator::Less => Some(left < right),

@@ -11,10 +11,8 @@ use speedwell_model::{
     Case, ParameterValue, SampleDivision, SampleLength, Snippet, SnippetLanguage, Variant,
 };
 
-/// How one run of a command is divided into samples by default. There is a single sample. It
-/// consists of as many executions as fit into the time, but at least one. There is no warm-up,
-/// because earlier executions do not warm up a new process, and slow commands should not be
-/// executed for nothing.
+/// Default division of a command's run: one sample of as many executions as fit into the time, but
+/// at least one. There is no warm-up, because an execution does not warm up the next process.
 const COMMAND_SAMPLES: SampleDivision = SampleDivision {
     count: 1,
     length: SampleLength::TimeNs(300_000_000),
@@ -54,8 +52,8 @@ pub struct EvalRequest {
     pub is_trial: bool,
 }
 
-/// Creates a plan that measures snippets. Several snippets become variants of one case, so that
-/// they are compared. If programs are compared, each snippet becomes a case instead.
+/// Creates a plan that measures snippets. If programs are compared, each snippet becomes a case.
+/// Otherwise, the snippets become variants of one case and are compared.
 ///
 /// # Errors
 /// Fails if the variants conflict with each other or with other options.
@@ -108,8 +106,8 @@ fn snippets_as_variants(snippets: &[NamedSnippet]) -> Vec<Variant> {
     snippets.iter().map(variant).collect()
 }
 
-/// Builds the cases. Snippets that are compared share their cases. Otherwise, every snippet has
-/// cases of its own. There is one case for every combination of values and every number of workers.
+/// Builds a case for every combination of values and every number of workers. Snippets that are
+/// compared share these cases. Otherwise, every snippet has cases of its own.
 ///
 /// # Errors
 /// Fails if the current folder is gone, there are too many combinations, or the selection matches

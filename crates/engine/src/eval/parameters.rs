@@ -34,8 +34,8 @@ impl DecimalNumber {
             .parse()
             .ok()
             .filter(|_| is_number)?;
-        // Below this limit, only a conversion to the maximum number of decimal places can overflow,
-        // which `with_places` detects.
+        // Below this limit, scaling to more decimal places and the subtraction in `parse_range` can
+        // still overflow; both are checked.
         (units < 1_000_000_000_000_000_000_000).then_some(DecimalNumber {
             units: sign * units,
             places,
@@ -130,8 +130,8 @@ pub fn parse_list(text: &str) -> Vec<String> {
     values
 }
 
-/// Converts strings to parameter values: numbers or booleans if all have the same type and each
-/// prints exactly as the user typed it; strings otherwise.
+/// Converts strings to numbers or to booleans if all of them have that type and each prints exactly
+/// as the user typed it. Otherwise, they stay strings.
 pub fn infer_values(strings: &[String]) -> Vec<ParameterValue> {
     let inferred: Vec<ParameterValue> = strings
         .iter()

@@ -1,10 +1,9 @@
-//! Rejects a run if its code changed during the session: otherwise one verdict would cover two
+//! Rejects a run if its code changed during the session: otherwise, one verdict would cover two
 //! different programs.
 //!
-//! Compares each file with its state before the first run by its size, modification time and inode.
-//! If any of them changed, compares a small file by its content. `adapters::code_files` decides
-//! which files count.
-//! Start at [`CodeChangeGuard::check_files`].
+//! Compares the size, modification time and inode of each file with those before the first run. If
+//! any of them differs, the content of a small file decides. `adapters::code_files` selects the
+//! files. Start at [`CodeChangeGuard::check_files`].
 
 use speedwell_adapters::{self as adapters, BenchmarkJob};
 use speedwell_model::{FailureCause, Variant};
@@ -14,8 +13,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// If the metadata of a file changed, a file up to this size is compared by content, so that a file
-/// rewritten with the same content does not count as changed.
+/// Maximum size of a file that is compared by content if its metadata differ. A file that was
+/// rewritten with the same content has not changed.
 const MAX_READ_BYTES: u64 = 1 << 20;
 
 /// Metadata that distinguishes two states of a file.
@@ -42,7 +41,7 @@ pub(super) struct CodeChangeGuard {
 }
 
 impl CodeChangeGuard {
-    /// Returns a failure if the next run would execute other code than the runs before.
+    /// Returns a failure if the code of the next run differs from the code of earlier runs.
     pub fn check_files(&mut self, job: &BenchmarkJob, variant: &Variant) -> Option<FailureCause> {
         let key = (job.source.file.clone(), variant_key(job, variant));
         let files = self.files.entry(key).or_insert_with(|| {

@@ -32,13 +32,13 @@ pub trait StoppingRule {
     /// decision about one case depend on the others.
     fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool>;
 
-    /// Whether the rule inspects runs. If it does not, [`StoppingRule::settled_cases`] is never
-    /// called, and runs are dropped when their block closes, unless the plan has snippets.
+    /// Whether the rule inspects runs. If not, [`StoppingRule::settled_cases`] is never called.
+    /// Unless the plan has snippets, runs are then dropped when their block closes.
     fn inspects_runs(&self) -> bool {
         true
     }
 
-    /// Adds metrics that can be computed from those that a run reported.
+    /// Adds metrics that are computed from the reported metrics of a run.
     fn derive_metrics(&self, _result: &mut RunResult) {}
 }
 
@@ -51,8 +51,8 @@ pub struct ExecuteOptions {
     pub previous_runs: Vec<Run>,
     /// Completed slots that yielded neither a run nor a failure.
     ///
-    /// `None` if `previous_runs` holds all runs, because these slots can then be derived from it.
-    /// If the stopping rule does not inspect runs, `previous_runs` holds only the runs of
+    /// `None` if `previous_runs` holds all runs: these slots can then be derived from it. If the
+    /// stopping rule does not inspect runs, `previous_runs` holds only the runs of
     /// [`SessionPlan::begun_slots`].
     pub empty_slots: Option<BTreeSet<u32>>,
     /// Completed slots that failed.
@@ -146,17 +146,17 @@ pub fn execute(
     Ok(session_end)
 }
 
-/// Number of consecutive failures after which a variant of a case is abandoned. Further attempts at
-/// a benchmark that always fails reveal nothing new, and a benchmark that hangs takes its full
-/// timeout on every attempt.
+/// Number of consecutive failures after which a variant of a case is abandoned. A benchmark that
+/// always fails reveals nothing new, and a benchmark that hangs takes its full timeout on every
+/// attempt.
 const MAX_CONSECUTIVE_FAILURES: u32 = 2;
 
-/// If one variant of a snippet is abandoned, the other variants still run until each of them has
-/// this number of runs. Fewer runs do not suffice for a confidence interval.
+/// If one variant of a snippet is abandoned, the other variants run until each of them has this
+/// number of runs, the minimum for a confidence interval.
 const MIN_RUNS_ALONE: usize = 6;
 
-/// Maximum number of retries of a disturbed run. After the last retry, the block of the run is
-/// lost, because a machine that disturbs three runs in a row will also disturb the fourth.
+/// Maximum number of retries of a disturbed run. A machine that disturbs three runs in a row will
+/// also disturb the fourth, so the block of the run is then given up.
 const MAX_DISTURBED_RETRIES: u32 = 2;
 
 /// Outcome of one slot.
@@ -231,7 +231,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         Ok(())
     }
 
-    /// Takes over the runs of a resumed session, retries the disturbed runs of its last block, and
+    /// Restores the runs of a resumed session, retries the disturbed runs of its last block, and
     /// decides again which cases are settled.
     fn resume(
         &mut self,
@@ -340,8 +340,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         Ok(outcome)
     }
 
-    /// Executes slots unless their case is settled. If they are the last slots of their block,
-    /// closes the block. If the session ends because of these slots, the block stays open.
+    /// Executes slots unless their case is settled. Closes the block after its last slots, unless
+    /// the session ends because of these slots.
     ///
     /// Returns `None` if the slots were skipped.
     fn run_unsettled_slots(
@@ -441,9 +441,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         })
     }
 
-    /// If the code of a slot in `group` has changed since its first run, reports a failure and
-    /// marks all slots in `group` as done instead of running them. Returns whether the slots were
-    /// rejected in this way.
+    /// Rejects the slots in `group` if the code of one of them has changed since its first run:
+    /// reports a failure and marks all slots in `group` as done. Returns whether it rejected them.
     fn reject_changed_code(&mut self, group: &[PlanSlot]) -> anyhow::Result<bool> {
         let plan = self.plan;
         let unchanged = &mut self.unchanged;
@@ -587,8 +586,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         Ok(())
     }
 
-    /// Returns the jobs that were open so far and whose cases are now all settled. A job has
-    /// several cases if its file starts the cases itself.
+    /// Returns the open jobs whose cases are now all settled. A job has several cases if its file
+    /// starts the cases itself.
     fn settled_jobs(&mut self) -> Vec<usize> {
         if !self.stopping_rule.inspects_runs() {
             return Vec::new();
@@ -673,9 +672,9 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         })
     }
 
-    /// Whether more runs of a case are useless, because one variant keeps failing and cannot be
-    /// compared. The other variants of a snippet are worth reporting even then, so a snippet is
-    /// abandoned only when each of them has [`MIN_RUNS_ALONE`] runs.
+    /// Whether to give up a case, because one variant keeps failing and cannot be compared. The
+    /// other variants of a snippet are still worth reporting, so each of them first gets
+    /// [`MIN_RUNS_ALONE`] runs.
     fn is_case_abandoned(&self, job: usize, runs: &[Run]) -> bool {
         let variants = 0..self.plan.variants.len();
         let (abandoned, others): (Vec<usize>, Vec<usize>) =
@@ -702,7 +701,7 @@ fn target_machine(plan: &SessionPlan) -> Option<u32> {
     u32::try_from(placement.target).ok()
 }
 
-/// Context for running one slot.
+/// Builds the context for running one slot.
 pub(super) fn run_context<'a>(
     plan: &'a SessionPlan,
     slot: &PlanSlot,
@@ -774,8 +773,8 @@ fn note_late_failure(mut result: RunResult, cause: &FailureCause) -> Option<RunR
     Some(result)
 }
 
-/// Remembers the first checksum of every case and the variant that computed it, to compare later
-/// checksums with it.
+/// Remembers the first checksum of every case, and its variant, for comparison with later
+/// checksums.
 #[derive(Debug, Default)]
 pub(super) struct ChecksumLedger(HashMap<String, (String, String)>);
 

@@ -430,9 +430,9 @@ impl StoppingRule for NeverSettle {
     }
 }
 
-/// Records a session that is killed after `events` events and then resumed, with a stopping rule
-/// that inspects runs only if `looks` is set. Returns the stored session, and whether it ended
-/// without being killed.
+/// Records a session that is killed after `events` events and then resumed. The stopping rule
+/// inspects runs only if `looks` is set. Returns the stored session, and whether it ended without
+/// being killed.
 fn kill_and_resume(
     store: &mut Store,
     whole_plan: &SessionPlan,

@@ -1,7 +1,7 @@
 //! Runs both sides of a pair at the same time on one processor.
 //!
-//! The two sides take turns on the processor many times a second, so whatever slows the machine
-//! slows both of them, and the time that a side waits for its turn does not count as processor
+//! The two sides take turns on the processor many times a second. Whatever slows the machine
+//! therefore slows both sides. The time that a side waits for its turn is not part of its processor
 //! time. This module decides which processor the two sides share, how long their time slices are,
 //! and which of their metrics are meaningful. Start at [`run_concurrently`].
 
@@ -15,8 +15,8 @@ use std::time::Duration;
 /// Time slice of one side: long enough that caches are warm for most of it.
 const PAIR_TIME_SLICE: TimeSlice = TimeSlice(Duration::from_millis(20));
 
-/// Draws the processor that the runs of this block share, from the processors to which the plan
-/// pins runs or else from all usable ones. Returns `None` unless runs are paired.
+/// Draws the processor that the runs of this block share: from the processors to which the plan
+/// pins runs or, without pinning, from all usable ones. Returns `None` if runs are not paired.
 pub(super) fn draw_processor(plan: &SessionPlan, block: u32) -> Option<CpuSet> {
     if plan.design.order != RunOrder::Paired {
         return None;
@@ -57,7 +57,7 @@ pub(super) fn run_concurrently(
     })
 }
 
-/// Puts processor time first, so that it is the metric that is compared. Paired runs keep no other
+/// Puts processor time first, because the first metric is compared. Paired runs keep no other
 /// metric, because any other time includes the time slices of the other side.
 ///
 /// # Errors

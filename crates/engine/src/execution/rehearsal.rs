@@ -1,5 +1,5 @@
-//! Runs a job once, briefly and without recording it, to find out whether its program starts and
-//! which metrics it reports.
+//! Runs a job once, briefly and without recording it, to learn whether its program starts and which
+//! metrics the job reports.
 
 use crate::execution::execute::{perform_slot, run_context};
 use crate::execution::pairs;

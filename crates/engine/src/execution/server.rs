@@ -1,5 +1,5 @@
-//! Starts a local server, and determines when it is ready and whether it is really the process that
-//! listens at its address.
+//! Starts a local server, waits until it is ready, and checks that no other process listens at its
+//! address.
 //!
 //! This module decides whose responses are measured. It knows nothing about the requests. Start at
 //! [`wait_until_ready`], which every server goes through, or at [`LoadServer::start`] for the
@@ -14,10 +14,8 @@ use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Interval for polling a starting server.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Timeout of one connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Number of lines that are kept from the stderr of a server that died.
@@ -151,8 +149,8 @@ impl LoadServer {
     /// `command` as the name of the server.
     ///
     /// # Errors
-    /// Fails if the addresses are in use already, the command ends or does not accept connections
-    /// in time, or another process accepts them.
+    /// Fails if the addresses are in use already, if the command ends or accepts no connection in
+    /// time, or if another process accepts connections.
     pub fn start(
         spec: ProcessSpec,
         command: &str,
@@ -202,8 +200,8 @@ impl LoadServer {
         self.service.has_ended()
     }
 
-    /// Whether a server that vanished under load is ending. Waits briefly for its end; see
-    /// [`ServiceProcess::is_dying`].
+    /// Whether a server that stopped responding under load is ending. Waits briefly for its end;
+    /// see [`ServiceProcess::is_dying`].
     pub fn is_dying(&self) -> bool {
         self.service.is_dying()
     }

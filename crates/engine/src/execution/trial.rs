@@ -16,9 +16,8 @@ enum TrialEvent {
     Ended(usize, Box<RunOutcome>),
 }
 
-/// Executes each job of `plan` once under the first variant. If the plan is for an experiment,
-/// executes each job once under every variant. Runs up to `max_threads` jobs at a time, because
-/// nothing is measured.
+/// Executes each job of `plan` once under the first variant or, in an experiment, under every
+/// variant. Nothing is measured, so up to `max_threads` jobs run at a time.
 ///
 /// # Errors
 /// Fails if an observer failed. Failures of tried programs are events, not errors.
@@ -69,8 +68,8 @@ pub fn try_all(
     Ok(session_end)
 }
 
-/// Returns the number of variants to try. In an experiment, all variants are tried, because they
-/// differ in more than just the program; otherwise, only the first one is.
+/// Returns the number of variants to try: all variants of an experiment, because they differ in
+/// more than the program, otherwise only the first one.
 fn count_tried_variants(plan: &SessionPlan) -> usize {
     match plan.design.experiment {
         Some(_) => plan.variants.len(),

@@ -1,15 +1,15 @@
 //! Checks out and builds each revision once, in a linked worktree in the cache folder, so that the
 //! user's checkout stays as it is.
 //!
-//! Git's metadata of a worktree (gitrepository-layout(5)) is in the cache folder as well, so the
-//! user's repository never shows a trace of Speedwell, even if Speedwell was killed.
+//! Git's metadata of a worktree (gitrepository-layout(5)) is in the cache folder as well. The
+//! user's repository therefore never shows a trace of Speedwell, even if Speedwell was killed.
 //!
-//! This module decides which folder belongs to a revision and its build command, when a worktree is
-//! used again, and when it is evicted. It knows nothing about measurements.
+//! This module decides which folder belongs to a revision and its build command, and when a
+//! worktree is used again or evicted. It knows nothing about measurements.
 //!
 //! The folder around a worktree is locked while the worktree is built (exclusive lock) or measured
 //! (shared lock). The kernel releases the lock when the process ends, so a worktree that a killed
-//! process left behind is not locked. If it is incomplete, it has no `BUILT_MARKER`.
+//! process left behind is not locked. An incomplete worktree has no `BUILT_MARKER`.
 //!
 //! Start at [`Checkout::find`], then [`prepare_worktree`].
 
@@ -192,7 +192,7 @@ impl Checkout {
 }
 
 /// Makes sure that the worktree exists and is built, and locks it until [`release_worktree`] or the
-/// end of this process. Before waiting and before building, passes `note` a text that says so.
+/// end of this process. Passes `note` a message before waiting and before building.
 ///
 /// # Errors
 /// Fails if the commit cannot be checked out or built.
@@ -292,9 +292,9 @@ pub fn replace_files(
     }
 }
 
-/// Returns which of the given files of the checkout are artifacts, that is, files that each
-/// revision must build for itself. Artifacts are files that git ignores in the checkout, and files
-/// that are in no commit but that the build of the worktree has produced.
+/// Returns the artifacts among the given files of the checkout. An artifact is a file that each
+/// revision must build for itself: git ignores it in the checkout, or it is in no commit and the
+/// build of the worktree has produced it.
 pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet<PathBuf> {
     let is_inside = |path: &&PathBuf| path.starts_with(&worktree.checkout) && path.is_file();
     let checkout_files: Vec<PathBuf> = files.iter().filter(is_inside).cloned().collect();
@@ -321,7 +321,7 @@ pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet
     artifacts
 }
 
-/// Returns which of the given files of the checkout are tracked by git, that is, are in its index.
+/// Returns which of the given files git tracks in the checkout.
 pub fn find_tracked(checkout: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
     list_files(checkout, &[], files)
 }
@@ -387,7 +387,6 @@ impl WorktreeEntry {
         built.is_ok_and(|built| built == worktree_identity(worktree)) && worktree.folder.is_dir()
     }
 
-    /// Updates the time of last use.
     fn update_last_use(&self) {
         if let Ok(built) = File::options().append(true).open(self.0.join(BUILT_MARKER)) {
             let _ = built.set_modified(SystemTime::now());
@@ -652,8 +651,8 @@ fn fill_placeholders(command: &str, worktree: &VariantWorktree) -> String {
     expanded
 }
 
-/// Checks out submodules from the user's checkout instead of their remotes, without a network.
-/// Skips submodules that are not checked out there.
+/// Checks out submodules from the user's checkout, which needs no network. Skips submodules that
+/// the user has not checked out.
 fn update_submodules(checkout: &Path, folder: &Path) -> Result<()> {
     if !folder.join(".gitmodules").is_file() {
         return Ok(());

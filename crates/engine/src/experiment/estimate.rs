@@ -16,11 +16,10 @@ pub struct ExperimentEstimate {
     pub requests: u64,
 }
 
-/// Returns the measuring time of benchmark files and snippets, if options and files determine this
-/// time before anything runs. The result excludes the time to start programs and servers. `None` if
-/// a benchmark or a framework determines the time. Also `None` for paired or shared runs, searches,
-/// instruction counts, and experiments with more than benchmark files; for such experiments,
-/// [`estimate_loads`] gives an estimate.
+/// Returns the measuring time of benchmark files and snippets, without the time to start programs
+/// and servers. Returns `None` if a benchmark or a framework determines the time, and for paired or
+/// shared runs, searches, and instruction counts. Also returns `None` for experiments with more
+/// than benchmark files; [`estimate_loads`] estimates these.
 pub fn measuring_time(plan: &SessionPlan) -> Option<Duration> {
     let is_sequential = plan.design.order != RunOrder::Paired && !plan.shared;
     if !is_sequential || plan.is_search || plan.design.counting.is_some() {
@@ -71,7 +70,7 @@ pub fn estimate_loads(plan: &SessionPlan) -> anyhow::Result<Option<ExperimentEst
 
 /// Estimates the time and requests of all runs from a trial; `None` if the estimate is empty or the
 /// plan is not an experiment. `lived_ns` are the lifetimes of the trial runs in the order of
-/// `runner::try_all`: all variants of a job, then the next job.
+/// `execution::try_all`: all variants of a job, then the next job.
 ///
 /// # Errors
 /// Fails if the definition was stored by a version of this program with a different grammar.

@@ -162,7 +162,7 @@ fn build_variants(
     Ok(variants)
 }
 
-/// Applies the plan settings of the file that the request does not override.
+/// Applies the file's plan settings, except those that the request overrides.
 fn apply_file_plan(experiment: &Experiment, request: &PlanRequest, plan: &mut SessionPlan) {
     let file_plan = &experiment.plan;
     let sampling = &request.sampling;

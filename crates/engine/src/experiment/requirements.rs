@@ -1,5 +1,5 @@
-//! Checks the requirements of an experiment before anything starts. All of them are checked before
-//! an error is returned, so that one message names everything that is missing.
+//! Checks the requirements of an experiment before anything starts. One error names everything that
+//! is missing.
 
 use crate::EventListener;
 use anyhow::bail;

@@ -25,8 +25,8 @@ const SAVE_AS_UTF8: &str = "save it as UTF-8";
 /// Number of bytes that are inspected if there is no byte order mark.
 const MAX_INSPECTED_BYTES: usize = 64;
 
-/// Returns whether bytes are UTF-16. They are if they begin with a byte order mark, or if every
-/// second byte is zero, as in UTF-16 text that begins with ASCII characters.
+/// Returns whether bytes are UTF-16. Such bytes begin with a byte order mark, or every second byte
+/// is zero, as in UTF-16 text that begins with ASCII characters.
 pub fn is_utf16(bytes: &[u8]) -> bool {
     let starts_with = |mark: &[u8]| bytes.starts_with(mark);
     let first = &bytes[..bytes.len().min(MAX_INSPECTED_BYTES) & !1];
@@ -41,7 +41,7 @@ pub fn is_utf16(bytes: &[u8]) -> bool {
 /// Returns a reader of the same source without its byte order mark.
 ///
 /// # Errors
-/// Fails like [`strip_bom`], or if reading fails.
+/// Fails if the source is UTF-16 or reading fails.
 pub fn plain_source(mut source: impl Read) -> Result<impl Read> {
     let mut first = Vec::with_capacity(MAX_INSPECTED_BYTES);
     source
@@ -61,8 +61,8 @@ pub struct UnreadableFile {
     pub hint: &'static str,
 }
 
-/// Describes output that a program formats for people: a function that recognizes one of its lines,
-/// the name of the program, and a hint on how to get results that can be read.
+/// Output that a program formats for people: a function that recognizes one of its lines, the name
+/// of the program, and a hint on how to get readable results.
 type PrintedOutput = (fn(&str) -> bool, &'static str, &'static str);
 
 const PRINTED_OUTPUTS: [PrintedOutput; 7] = [

@@ -45,8 +45,8 @@ pub enum GoBenchLine<'a> {
     End(Option<&'a str>, bool),
     /// `panic: WHY`.
     Panic(&'a str),
-    /// An indented line. After a failure or skip, or before it with `-v`, the line states the
-    /// reason; otherwise, it is a log.
+    /// An indented line. It states the reason of a failure or skip in the previous line or, with
+    /// `-v`, in the next line. Otherwise, it is a log.
     Log(&'a str),
     /// A name alone, without GOMAXPROCS, as `-v` prints it before the results of the benchmark.
     Announced(&'a str),
@@ -166,8 +166,8 @@ fn parse_figures(text: &str) -> Option<GoFigures<'_>> {
     })
 }
 
-/// The units that package testing reports. Each has the name of its metric, the unit in which its
-/// values are stored, its direction, and the factor from the reported to the stored unit.
+/// The units that package testing reports, each with the name of its metric, the stored unit, the
+/// direction, and the factor from the reported to the stored unit.
 const KNOWN_UNITS: [(&str, &str, &str, MetricDirection, f64); 4] = [
     ("ns/op", "time", "ns", MetricDirection::Lower, 1.0),
     (
@@ -332,9 +332,9 @@ impl ProcessorSuffixes {
             .unwrap_or((name, 1))
     }
 
-    /// Splits the name of a benchmark that stopped. If it stopped in its first iteration, its name
-    /// has no number appended; GOMAXPROCS is then the number that was appended to results, if only
-    /// a single number was appended.
+    /// Splits the name of a benchmark that stopped. The name has no number if the benchmark stopped
+    /// in its first iteration; GOMAXPROCS is then the number in the names of results, if there is
+    /// only one.
     pub fn split_stopped_name<'n>(&self, name: &'n str, announced: Option<&str>) -> (&'n str, u32) {
         let split = announced.and_then(|announced| split_announced_name(announced, name));
         match split.unwrap_or_else(|| self.split_name(name)) {
@@ -343,8 +343,7 @@ impl ProcessorSuffixes {
         }
     }
 
-    /// Returns the GOMAXPROCS that was appended to the names of results, if only a single number
-    /// was appended.
+    /// Returns the GOMAXPROCS in the names of results, if there is only one.
     fn single_count(&self) -> Option<u32> {
         self.0.first().copied().filter(|_| self.0.len() == 1)
     }

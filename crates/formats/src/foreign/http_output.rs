@@ -1,8 +1,8 @@
 //! Parses the output of HTTP tools: rate, latency, errors and responses other than 2xx. Figures
 //! that a tool does not report are omitted.
 //!
-//! The output comes from a tool that Node core's `common.js` started, or from a file to which it
-//! was saved. `common.js` itself ignores most of the output. Start at [`HttpOutput::read`].
+//! The output comes from a tool that Node core's `common.js` started, or from a file. `common.js`
+//! itself ignores most of the output. Start at [`HttpOutput::read`].
 
 use serde_json::{Map, Value as Json, json};
 
@@ -172,8 +172,8 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
         pipelining: count("pipelining").filter(|requests| *requests > 1.0),
         seconds,
         requests,
-        // The rate is computed here because autocannon's own average is less exact: autocannon
-        // counts requests per whole second, in a histogram that rounds these counts.
+        // The rate is computed here, because autocannon's own average is less exact: its histogram
+        // rounds the counts of requests per second.
         rate: requests
             .zip(seconds)
             .map(|(requests, seconds)| requests / seconds),
@@ -205,9 +205,9 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
     {
         found.has_fixed_rate = true;
         found.remarks.push(format!(
-            "it has {recorded} latencies for {requests} responses: autocannon added the \
-             surplus to correct for a constant rate; because it did so in steps of 1 ms, it added \
-             too many"
+            "the output has {recorded} latencies for {requests} responses: autocannon added the \
+             surplus to account for requests that could not start on time at the constant rate; \
+             because it did so in steps of 1 ms, it added too many"
         ));
     }
     let in_flight = count("connections").unwrap_or(1.0) * count("pipelining").unwrap_or(1.0);
@@ -275,8 +275,8 @@ fn parse_h2load(output: &str) -> Option<HttpOutput> {
         requests: counted(requests, "done"),
         rate: rate.and_then(|rate| rate.parse().ok()),
         bytes_per_second: bandwidth.and_then(parse_bytes),
-        // Failed requests are those with an error, which includes timeouts, and those with a status
-        // of 4xx or 5xx, which have a count of their own.
+        // A failed request has an error, such as a timeout, or a status of 4xx or 5xx, which h2load
+        // counts separately.
         errors: counted(requests, "errored")?,
         non2xx: ["3xx", "4xx", "5xx"]
             .iter()

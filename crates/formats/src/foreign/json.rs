@@ -106,7 +106,7 @@ pub const NOT_FINITE: &str = "\0not finite";
 /// Parses a whole document. A non-finite number becomes the string [`NOT_FINITE`].
 ///
 /// # Errors
-/// Fails like [`parse`].
+/// See [`parse`].
 pub fn parse_marking_not_finite(bytes: &[u8]) -> Result<Value> {
     let text = require_text(bytes)?;
     let marker = Value::from(NOT_FINITE).to_string();

@@ -21,8 +21,8 @@ pub enum MeasuredQuantity {
     Derived,
 }
 
-/// A unit. It has a quantity and a ratio to the unit in which that quantity is stored; the ratio is
-/// the product of a power of ten and a power of two.
+/// A unit. The ratio of the unit to the stored unit of its quantity is the product of a power of
+/// ten and a power of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeasuredUnit {
     /// Measured quantity.

@@ -1,9 +1,8 @@
 //! Reads results of google/benchmark programs: `--benchmark_out=F` or `--benchmark_format=json`.
 //!
-//! Decides how rows are stored: each repetition becomes a run, because compare.py also treats
-//! repetitions as replicates; a note says that they share a process. Knows nothing about where the
-//! file comes from. Start at [`read`]. The format is json_schema_version 1 of the library's JSON
-//! reporter.
+//! Decides how rows are stored. Each repetition becomes a run, because compare.py also treats
+//! repetitions as replicates. A note says that these runs share a process. Start at [`read`]. The
+//! format is json_schema_version 1 of the library's JSON reporter.
 
 use crate::duplicate_names::{ListedResult, distinguish_results};
 use crate::foreign::google_benchmark::{
@@ -42,8 +41,8 @@ const ROW_KEYS: [&str; 6] = [
 /// Reads a whole file. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// Fails if the file is not JSON or has an unsupported schema version, or if a value is missing,
-/// unknown or of the wrong type; the message names the location of the value.
+/// Fails if the file is not JSON, has an unsupported schema version, or has a missing or invalid
+/// value; the message names the location of the value.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let file = GoogleBenchmarkFile::read(bytes)?;
     let context = Some(JsonNode::at_location("context".to_owned(), &file.context))
@@ -89,8 +88,8 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 type BenchmarkKey<'a> = (&'a str, Option<(u64, u64)>);
 
 /// Groups rows by benchmark, in order of first appearance. In files of old versions, only the
-/// suffix of the name distinguishes aggregates from repetitions; such aggregates are dropped if the
-/// file also has rows without the suffix.
+/// suffix of the name distinguishes aggregates. They are dropped if the file also has rows without
+/// the suffix.
 fn group_by_benchmark(
     rows: &[GoogleBenchmarkRow],
 ) -> IndexMap<BenchmarkKey<'_>, Vec<&GoogleBenchmarkRow>> {
@@ -117,7 +116,6 @@ fn shared_label(rows: &[&GoogleBenchmarkRow]) -> Option<(String, String)> {
     is_shared.then(|| ("label".to_owned(), label.to_owned()))
 }
 
-/// State of reading a file.
 #[derive(Default)]
 struct RowsReader<'a> {
     imported: SessionBuilder,

@@ -4,9 +4,9 @@
 //! run. Tables of the same section are joined by the names of their rows and columns, never by
 //! position. Does not check whether the figures are plausible. Start at [`read`].
 //!
-//! The metric of a number follows from the heading of its column or table, otherwise from its unit.
-//! If a throughput in bytes has no unit, `infer_byte_unit` infers the unit from the sizes of
-//! responses, which are whole numbers of bytes.
+//! The heading of a column or table names the metric of its numbers. Without such a heading, the
+//! unit determines the metric. If a throughput in bytes has no unit, `infer_byte_unit` infers the
+//! unit from the sizes of responses, which are whole numbers of bytes.
 
 use crate::foreign::file_beginning;
 use crate::foreign::unit::{MeasuredQuantity, MeasuredUnit, split_trailing_unit};
@@ -28,7 +28,7 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 }
 
 /// Reads all tables of figures. Tables of one section form a group if they have the same columns
-/// and share at least half of the rows of the smaller table; each group becomes a session. Adds
+/// and share at least half of the rows of the smaller table. Each group becomes a session. Adds
 /// messages about assumptions and dropped content to `warnings`.
 ///
 /// # Errors
@@ -63,7 +63,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec
     Ok(sessions)
 }
 
-/// Returns whether two tables belong to the same group, which holds different metrics of the same
+/// Returns whether two tables belong to the same group: they hold different metrics of the same
 /// cases and variants.
 fn is_same_group(first: &FigureTable, second: &FigureTable) -> bool {
     let columns =
@@ -79,8 +79,8 @@ fn is_same_group(first: &FigureTable, second: &FigureTable) -> bool {
         && shared > 0
 }
 
-/// Joins the tables of a group into a session. Cells with the same names of row and column belong
-/// to the same run.
+/// Joins the tables of a group into a session. Cells with the same row and column names belong to
+/// the same run.
 fn join_tables(label: &str, group: &[FigureTable]) -> Session {
     let variants = group[0].columns.iter().map(Variant::plain).collect();
     let mut metrics: Vec<Metric> = Vec::new();
@@ -146,7 +146,7 @@ pub struct FigureTable {
     pub cells: Vec<FigureCell>,
     /// Whether the table has bandwidths whose unit may be MB/s (10^6 bytes) or MiB/s (2^20 bytes).
     pub is_vague: bool,
-    /// Assumptions and dropped content.
+    /// Messages about assumptions and dropped content.
     pub remarks: Vec<String>,
 }
 
@@ -172,11 +172,9 @@ pub struct FigureCell {
 enum HeadingKind {
     Requests,
     Throughput,
-    /// Name of the metric.
     Latency(String),
 }
 
-/// Returns all tables of figures.
 fn all_figure_tables(tables: &[MarkdownTable]) -> Vec<FigureTable> {
     // In a section with a table of `Requests`, `Throughput` means bytes per second. In any other
     // section, it means requests per second.
@@ -260,8 +258,8 @@ fn parse_percentile(word: &str) -> Option<String> {
     (is_number && is_percent).then(|| percentile_metric(&percent))
 }
 
-/// Returns the figures of a table; `None` if the table has no figures, or if it contains cells that
-/// are neither figures nor names.
+/// Returns the figures of a table; `None` if it has none, or if it contains cells that are neither
+/// figures nor names.
 fn figure_table(table: &MarkdownTable, is_beside_requests: bool) -> Option<FigureTable> {
     let is_name = |row: &Vec<String>| !row[0].is_empty() && PrintedNumber::parse(&row[0]).is_none();
     if !table.rows.iter().all(is_name) {
@@ -310,9 +308,9 @@ fn figure_table(table: &MarkdownTable, is_beside_requests: bool) -> Option<Figur
     (!figures.cells.is_empty()).then_some(figures)
 }
 
-/// Returns whether the columns of a table are metrics rather than variants. They are metrics if at
-/// least two headings name a metric, or the heading of the only column does, and if no metric
-/// occurs twice.
+/// Returns whether the columns of a table are metrics rather than variants. This requires that at
+/// least two headings, or the heading of the only column, name a metric, and that no metric occurs
+/// twice.
 fn are_metrics(columns: &[Option<HeadingKind>]) -> bool {
     let kinds: Vec<&HeadingKind> = columns.iter().flatten().collect();
     let is_repeated = (1..kinds.len()).any(|index| kinds[..index].contains(&kinds[index]));
@@ -321,13 +319,12 @@ fn are_metrics(columns: &[Option<HeadingKind>]) -> bool {
 
 /// A column of figures.
 struct FigureColumn<'a> {
-    /// Index of the column.
     index: usize,
     /// Variant to which the figures belong.
     variant: &'a str,
     /// Kind of the figures, if the headings name it.
     kind: Option<HeadingKind>,
-    /// Unit of those figures that have no unit next to them.
+    /// Unit of the figures that have no unit of their own.
     unit: Option<MeasuredUnit>,
     /// Whether the section also has a table of requests.
     is_beside_requests: bool,
@@ -436,9 +433,9 @@ fn metric_and_unit(
     Some((Some(found.0), found.1))
 }
 
-/// Values are read as MiB/s only if the number of misfits for MB/s is more than this many times the
-/// number of misfits for MiB/s. Even the right unit has a few misfits by chance, because averages
-/// of rates and of bytes do not divide into exact whole numbers.
+/// Values are read as MiB/s only if MB/s has more than this many times as many misfits as MiB/s.
+/// Even the right unit has a few misfits by chance: the quotient of two averages is rarely a
+/// whole number.
 const MIN_MISFIT_RATIO: usize = 4;
 
 /// Determines whether bandwidths without a unit are in MB/s or in MiB/s. Adds this assumption to
@@ -474,8 +471,8 @@ fn infer_byte_unit(group: &mut [FigureTable], remarks: &mut Vec<String>) {
     }
 }
 
-/// Counts the misfits of a unit, which are the cells for which no whole number of bytes per
-/// response agrees with the rounded figures.
+/// Counts the misfits of a unit. A misfit is a cell whose rounded figures agree with no whole
+/// number of bytes per response.
 fn count_misfits(group: &[FigureTable], bytes: &FigureTable, unit: MeasuredUnit) -> usize {
     let step = |cells: &[FigureCell]| {
         let decimals = cells.iter().map(|cell| cell.number.decimals()).max();

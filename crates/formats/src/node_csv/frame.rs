@@ -112,8 +112,8 @@ impl ScatterFrame {
         self.rates.push(rate);
     }
 
-    /// Returns the column of the parameter with the given name, or the names of benchmarks for
-    /// `filename`.
+    /// Returns the column of the parameter with this name. The name `filename` selects the names of
+    /// benchmarks.
     pub fn find_column(&self, name: &str) -> Option<&TextColumn> {
         match name {
             "filename" => Some(&self.filenames),

@@ -77,8 +77,7 @@ fn break_lines(text: &str, length: usize) -> String {
 
 /// Quotes a string with the first suitable kind of quote: single, double, backtick. A quote is
 /// suitable if the string does not contain it; for backticks, the string must not contain `${`
-/// either. If none is suitable, the string is put in single quotes, and its own single quotes are
-/// escaped.
+/// either. If none is suitable, single quotes are used, and those in the string are escaped.
 fn quote_text(text: &str) -> String {
     let quote = if !text.contains('\'') {
         '\''
@@ -110,8 +109,8 @@ fn quote_text(text: &str) -> String {
 
 /// Parses a number.
 ///
-/// Returns NaN for the words that JavaScript prints for a missing number (`null`, `undefined`,
-/// `NaN`), and `None` for anything else that is not a number.
+/// The words `null`, `undefined` and `NaN`, which JavaScript prints for a missing number, become
+/// NaN. Any other text that is not a number becomes `None`.
 pub fn parse_number(text: &[u8]) -> Option<f64> {
     match text {
         [b'0'..=b'9' | b'-' | b'.', ..] => std::str::from_utf8(text).ok()?.parse().ok(),
@@ -121,8 +120,7 @@ pub fn parse_number(text: &[u8]) -> Option<f64> {
     }
 }
 
-/// Parses a figure in a numeric column as R does: an empty field and `NA` stand for a missing
-/// figure and become NaN.
+/// Parses a number in a numeric column as R parses it: an empty field and `NA` become NaN.
 pub fn parse_figure(text: &[u8]) -> Option<f64> {
     match text {
         b"" | b"NA" => Some(f64::NAN),
@@ -147,8 +145,8 @@ pub fn format_number(number: f64) -> String {
     ryu_js::Buffer::new().format(number).to_owned()
 }
 
-/// Formats seconds with exactly nine decimals; an unknown time is `NaN`, the one word that programs
-/// accept in a numeric column.
+/// Formats seconds with exactly nine decimals. An unknown time becomes `NaN`, the only word that
+/// programs accept in a numeric column.
 pub fn format_seconds(elapsed_ns: Option<u64>) -> String {
     match elapsed_ns {
         Some(ns) => format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000),
@@ -238,8 +236,8 @@ pub fn parse_bare(word: &str) -> ParameterValue {
     }
 }
 
-/// Parses a quoted string. `util.inspect` may have broken the string after its line ends, into
-/// `'a\n' +` and, on the next line, `  'b'`.
+/// Parses a quoted string. After each line end in the string, `util.inspect` may have broken the
+/// text into `'a\n' +` and, on the next line, `  'b'`.
 fn parse_string(text: &str) -> Result<(ParameterValue, &str), ConfigurationError> {
     let mut decoded = String::new();
     let mut rest = text;

@@ -1,8 +1,8 @@
 //! Reads the rows of a Node.js benchmark CSV one after the other, in constant memory.
 //!
-//! Decides which lines are rows. All other lines (output of benchmarks, repeated headers in
-//! concatenated files) are skipped, and counted unless they are headers or blank. Knows nothing
-//! about cases or sessions. Start at [`RowReader::next_row`].
+//! Decides which lines are rows. All other lines, such as output of benchmarks, are skipped.
+//! Skipped lines are counted, except blank lines and the repeated headers of concatenated files.
+//! Knows nothing about cases or sessions. Start at [`RowReader::next_row`].
 
 use super::javascript;
 use super::record::{CsvField, ScanResult, scan_record};
@@ -16,8 +16,7 @@ use std::ops::Range;
 /// Initial size of the buffer, in bytes. It exceeds the 64 KiB that the pipe of a shell holds.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// Maximum length of a row. Anything longer is not a row but text that happens to begin with a
-/// quote.
+/// Maximum length of a row. A longer text is no row; it merely begins with a quote.
 const LONGEST_ROW_BYTES: usize = 1024 * 1024;
 
 /// Reads rows from a source, one after the other.
@@ -259,8 +258,8 @@ mod tests {
 
     const HEADER: &str = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n";
 
-    /// A source that returns one byte at a time, so that the reader is tested with buffered data
-    /// that end at every possible position.
+    /// A source that returns one byte at a time. The buffered data thus end at every possible
+    /// position.
     struct DripSource<'a>(&'a [u8]);
 
     impl Read for DripSource<'_> {

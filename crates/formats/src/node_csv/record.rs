@@ -8,7 +8,7 @@
 use memchr::{memchr, memchr2};
 use std::borrow::Cow;
 
-/// Position of a field in the scanned bytes. It excludes the surrounding quotes.
+/// Position of a field in the scanned bytes, without the surrounding quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CsvField {
     start: usize,
@@ -76,7 +76,7 @@ pub enum ScanResult {
 
 /// Splits the record at the front of `bytes` into fields.
 ///
-/// `last` means that no more bytes follow, so that the end of the bytes ends the record.
+/// `last` means that no more bytes follow; the record then ends with `bytes`.
 pub fn scan_record(bytes: &[u8], last: bool, fields: &mut Vec<CsvField>) -> ScanResult {
     fields.clear();
     let mut index = 0;

@@ -1,4 +1,5 @@
-//! Writes rows byte for byte as the Node.js scripts `run.js`, `scatter.js` and `compare.js` do.
+//! Writes rows that are byte-identical to those of the Node.js scripts `run.js`, `scatter.js` and
+//! `compare.js`.
 //!
 //! Decides spacing, quoting and number formats of each layout; the caller supplies the names and
 //! numbers. `run.js` and `scatter.js` separate columns with a comma and a blank, `compare.js` with

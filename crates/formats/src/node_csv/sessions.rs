@@ -106,7 +106,8 @@ impl RowCollector {
             block,
             build: None,
             started_unix_ms: 0,
-            // The file lacks the process's running time; the measured time is a lower bound.
+            // The file does not contain the running time of the process. The measured time is a
+            // lower bound.
             wall_ns: elapsed_ns.unwrap_or_default(),
             usage: None,
             kernel_stats: None,
@@ -124,7 +125,6 @@ impl RowCollector {
         Ok(())
     }
 
-    /// Returns the case of a row.
     fn row_case(&mut self, row: &CsvRow<'_>) -> Result<KnownCase> {
         if self.layout.as_ref() != Some(row.layout) {
             // The same text has another meaning in another layout.
@@ -186,7 +186,6 @@ impl RowCollector {
     }
 }
 
-/// Returns the parameters of a row, in file order.
 fn row_values(row: &CsvRow<'_>) -> Result<Vec<(String, ParameterValue)>> {
     if let Some(text) = row.configuration() {
         return javascript::parse_configuration(&text)

@@ -52,12 +52,12 @@ pub struct SpoolBlock {
     pub runs: Vec<Run>,
     /// Failures of the block.
     pub failures: Vec<StepFailure>,
-    /// The metrics of the runs. The number before each metric tells where it was first reported:
-    /// 65536 times the slot, plus its index among the metrics first reported in that slot.
+    /// The metrics of the runs. The number before each metric is 65536 times the slot in which the
+    /// metric was first reported, plus the metric's index among the metrics first reported in that
+    /// slot.
     pub metrics: Vec<(i64, Metric)>,
 }
 
-/// Kinds of lines.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum SpoolLine<'a> {
@@ -74,7 +74,6 @@ enum SpoolLine<'a> {
     /// End of a complete block.
     BlockDone(BlockTrailer),
     Decided(DecisionLine),
-    /// A message for the user.
     Warning(Cow<'a, str>),
     /// Last line.
     Ended(AttemptEnd),

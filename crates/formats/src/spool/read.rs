@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 /// Maximum length of a line in bytes; longer lines are rejected.
 const MAX_LINE_BYTES: usize = 16 << 20;
 
-/// Slots (planned runs) that a shard should contain: for each slot, the index of its case, its
-/// block and its variant.
+/// Slots (planned runs) that a shard should contain. The map gives the case index, the block and
+/// the variant of each slot.
 #[derive(Debug, Clone, Default)]
 pub struct ShardSlots(HashMap<u32, (u32, u32, String)>);
 
@@ -194,7 +194,7 @@ impl SpoolReader {
         SpoolItem::Block(block)
     }
 
-    /// Returns the metrics first reported in the open block, plus earlier ones that its runs use.
+    /// Returns the metrics first reported in the open block, and earlier metrics that its runs use.
     fn block_metrics(&self, runs: &[Run]) -> Vec<(i64, Metric)> {
         let samples = runs.iter().flat_map(|run| &run.samples);
         let names: HashSet<&str> = samples.map(|sample| &*sample.metric).collect();

@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 pub struct AttemptEnd {
     /// Number of blocks that the attempt closed.
     pub blocks: u32,
-    /// Number of cases that the attempt decided need no more runs; absent in spools of earlier
-    /// versions.
+    /// Number of cases for which the attempt decided that no more runs are needed; absent in spools
+    /// of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<u32>,
-    /// Why part of the shard was not measured; `None` if all of it was.
+    /// Why part of the shard was not measured; `None` if the whole shard was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -95,8 +95,8 @@ impl SpoolWriter {
         self.write_line(&SpoolLine::Warning(Cow::Borrowed(sentence)))
     }
 
-    /// Ends the spool. `reason` says why part of the shard was not measured; it is `None` if all
-    /// of it was. An `.ended` file, created atomically next to the spool, marks it as complete.
+    /// Ends the spool. `reason` says why part of the shard was not measured, if so. An `.ended`
+    /// file, created atomically next to the spool, marks the spool as complete.
     ///
     /// # Errors
     /// Fails if the file cannot be written.
@@ -116,8 +116,8 @@ impl SpoolWriter {
             .with_context(|| format!("cannot write '{}'", target.display()))
     }
 
-    /// Copies a block that an earlier attempt closed. `job` is the index of its case in this
-    /// attempt's plan.
+    /// Copies a block that an earlier attempt closed. `job` is the index of the block's case in
+    /// this attempt's plan.
     ///
     /// # Errors
     /// Fails if the file cannot be written.

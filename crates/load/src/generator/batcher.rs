@@ -14,15 +14,15 @@ use std::time::Duration;
 /// There are no pauses if this many requests or fewer are in flight.
 const MIN_IN_FLIGHT: u64 = 16;
 
-/// There is no pause if at least a fraction of 1 / `ENDED_DIVISOR` of the requests in flight ended
-/// in the last iteration of the event loop.
+/// There is no pause if at least 1 / `ENDED_DIVISOR` of the requests in flight ended in the last
+/// iteration of the event loop.
 const ENDED_DIVISOR: u64 = 4;
 
 /// A pause lasts at most the median service time divided by this number.
 const MEDIAN_DIVISOR: u64 = 8;
 
-/// Pausing starts when at least this many responses are expected per pause, and stops when fewer
-/// than [`STOP_THRESHOLD`] are.
+/// Pausing starts when at least this many responses are expected per pause. It stops when fewer
+/// than [`STOP_THRESHOLD`] are expected.
 const START_THRESHOLD: f64 = 2.0;
 const STOP_THRESHOLD: f64 = 1.0;
 
@@ -71,7 +71,6 @@ impl ReadBatcher {
 
 // The code below lets a thread monitor its own CPU time and context switches.
 
-/// Resource usage of the current thread.
 pub(super) struct ThreadMonitor {
     pub report: ThreadReport,
     start_cpu_ns: u64,
@@ -108,7 +107,6 @@ impl ThreadMonitor {
     }
 }
 
-/// CPU time of the current thread.
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -17,7 +17,6 @@ use std::io::{BufRead, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// TLS parameters of all connections of a load.
 #[derive(Debug, Clone)]
 pub(super) struct TlsParameters {
     pub config: Arc<ClientConfig>,
@@ -162,8 +161,8 @@ impl ByteChannel {
             ReceiveResult::Reset => return ReadResult::Reset,
         };
         traffic.received += read as u64;
-        // A read that does not fill the buffer has drained the socket, so skip another read, which
-        // would find nothing.
+        // A read that does not fill the buffer has drained the socket. Another read would find
+        // nothing.
         let state = if read < buffer.len() {
             ReadResult::Drained
         } else {
@@ -266,9 +265,9 @@ fn tls_failure_class(was_established: bool) -> ErrorClass {
     }
 }
 
-/// Error class of a TLS error. With TLS 1.3, the server checks our certificate only after our side
-/// of the handshake has completed (RFC 8446, section 4.4.2.4). An alert that rejects our
-/// certificate therefore counts as a handshake error even if it arrives later.
+/// Error class of a TLS error. With TLS 1.3, the client completes its side of the handshake before
+/// the server checks the client's certificate (RFC 8446, section 4.4.2.4). An alert that rejects
+/// this certificate therefore counts as a handshake error even if it arrives later.
 fn tls_error_class(error: &rustls::Error, was_established: bool) -> ErrorClass {
     match error {
         rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
@@ -308,8 +307,8 @@ pub(super) fn begin_connecting(
     let socket = socket_with(family, SocketType::STREAM, flags, None)?;
     let result = match address {
         ServerAddress::Internet(address) => {
-            // Disable Nagle's algorithm, which would only delay requests: most of them are one
-            // small segment.
+            // Disable Nagle's algorithm. It would only delay requests, because most requests are
+            // one small segment.
             sockopt::set_tcp_nodelay(&socket, true)?;
             if let Some(local) = local {
                 bind(&socket, &SocketAddr::new(local, 0))?;
@@ -324,12 +323,10 @@ pub(super) fn begin_connecting(
     }
 }
 
-/// Returns the result of connecting, once the socket is ready.
 pub(super) fn finish_connecting(socket: &OwnedFd) -> Result<(), Errno> {
     sockopt::socket_error(socket)?
 }
 
-/// Error class of a failed connection attempt.
 pub(super) fn connect_error_class(error: Errno) -> ErrorClass {
     match error {
         Errno::TIMEDOUT => ErrorClass::ConnectTimeout,
@@ -339,13 +336,11 @@ pub(super) fn connect_error_class(error: Errno) -> ErrorClass {
         Errno::ADDRNOTAVAIL | Errno::ADDRINUSE | Errno::MFILE | Errno::NFILE => {
             ErrorClass::ConnectNoPort
         }
-        // This includes EAGAIN, with which a Unix socket refuses connections while its backlog is
-        // full.
+        // A Unix socket whose backlog is full refuses connections with EAGAIN.
         _ => ErrorClass::ConnectRefused,
     }
 }
 
-/// Result of a receive call.
 pub(super) enum ReceiveResult {
     Bytes(usize),
     /// No more data for now.

@@ -1,8 +1,8 @@
-//! Provides the load clock, which counts the time since the start of the load, and a timer that
-//! follows this clock.
+//! Provides the load clock, and a timer that follows it. The load clock counts the time since the
+//! start of the load.
 //!
 //! The operating system times all waits by its own clock. If a test can move the load clock, every
-//! wait is cut short, so that the event loop notices the new time.
+//! wait is therefore cut short, and the event loop notices the new time.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::time::{
@@ -43,7 +43,7 @@ impl LoadClock {
         self.time.elapsed_since(self.start).as_nanos() as u64
     }
 
-    /// Converts an instant to load time; with a movable clock, returns the current load time
+    /// Converts an instant to load time. With a movable clock, returns the current load time
     /// instead.
     #[cfg(feature = "http3")]
     pub fn to_load_ns(self, moment: Instant) -> u64 {

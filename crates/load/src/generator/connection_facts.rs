@@ -18,7 +18,6 @@ pub struct TlsFacts {
     pub alpn: Option<String>,
 }
 
-/// Facts about an established connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConnectionFacts {
     pub tls: Option<TlsFacts>,

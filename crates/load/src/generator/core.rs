@@ -17,7 +17,6 @@ use crate::pace::thread_part;
 use rustls::ClientConnection;
 use speedwell_model::load::outcomes::ErrorClass;
 
-/// Maximum number of bytes per read.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// State shared by the connections of a thread.
@@ -30,7 +29,7 @@ pub(super) struct WorkerCore<'a> {
     pub traffic: TransportTraffic,
     pub buffer: Box<[u8]>,
     pub tls: Option<TlsParameters>,
-    /// Replaces [`WorkerCore::poll`] for waiting and connecting if the load uses HTTP/3.
+    /// Waits and connects instead of [`WorkerCore::poll`] if the load uses HTTP/3.
     #[cfg(feature = "http3")]
     pub quic: Option<quic::TimedQuicEngine>,
     /// Facts about the connection, if this thread sends a probe.
@@ -52,7 +51,7 @@ pub(super) struct WorkerCore<'a> {
     /// Minimum and maximum number of requests per connection.
     pub uses: Option<(u64, u64)>,
     /// Number of connection attempts of this thread, plus the initial attempts of the preceding
-    /// threads. It selects the next address, so that all addresses get their turn.
+    /// threads. The number selects the next address, so that all addresses get their turn.
     attempts: usize,
     /// Position of this thread among all threads of all generators.
     part: LoadShare,
@@ -121,7 +120,7 @@ impl<'a> WorkerCore<'a> {
         thread_part(max, self.part.index, self.part.count).max(1) as u32
     }
 
-    /// Adds to the counts the traffic since the last call.
+    /// Adds the traffic since the last call to the counts.
     pub fn flush_traffic(&mut self, now_ns: u64) {
         #[cfg(feature = "http3")]
         if let Some(quic) = &self.quic {
@@ -148,8 +147,7 @@ impl<'a> WorkerCore<'a> {
         memory: Vec<u8>,
     ) -> Result<ByteChannel, ErrorClass> {
         let address = self.next_address();
-        // For TCP, the five calls are socket, its option, connect, registration with epoll, and the
-        // close at the end.
+        // For TCP, the five calls are socket, setsockopt, connect, epoll_ctl, and finally close.
         self.traffic.calls += 5;
         let socket = channel::begin_connecting(address, self.load.target.local)
             .map_err(channel::connect_error_class)?;

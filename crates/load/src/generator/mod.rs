@@ -1,9 +1,9 @@
 //! Runs a load.
 //!
-//! Each thread has its own connections, requests, histograms and share of the schedule; threads
-//! share no mutable data while measuring, except flags that end the load. Start at [`run`], which
-//! starts the threads and monitors them. Continue with `worker`, the event loop of a thread, and
-//! `connection`.
+//! Each thread has its own connections, requests, histograms and share of the schedule. While
+//! measuring, threads share only the flags that end the load; results go to the monitoring thread
+//! through mailboxes. Start at [`run`], which starts the threads and monitors them. Continue with
+//! `worker`, the event loop of a thread, and `connection`.
 
 mod batcher;
 mod channel;
@@ -47,7 +47,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use worker::{LoadWorker, ThreadResult};
 
-/// Why a load has no result. Failures of connections and requests are part of the result instead.
+/// Why a load has no result. Failures of connections and requests are not listed here: they are
+/// part of a result.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadStartError {
     /// TLS cannot be set up.
@@ -260,8 +261,8 @@ fn watch_threads(
 ) -> Vec<std::io::Result<ThreadResult>> {
     let mut results = Vec::new();
     let mut last_ns = 0;
-    // Gather totals half an interval after each tick, to avoid contention with threads that hand
-    // over their counts at the tick.
+    // Gather totals half an interval after each tick: at the tick itself, threads hand over their
+    // counts.
     let mut next_ns = TICK_NS + TICK_NS / 2;
     loop {
         let wait = Duration::from_nanos(next_ns.saturating_sub(clock.now_ns()));
@@ -302,8 +303,8 @@ fn merge_results(
 ) -> LoadMeasurement {
     let end_times = results.iter().map(|result| result.last_end_ns);
     let last_end_ns = end_times.max().unwrap_or(0);
-    // An open load without a request limit lasts for its requested duration, although its last
-    // request is due earlier.
+    // An open load without a request limit lasts for its full duration. Its last request is due
+    // earlier.
     let runs_full_duration =
         !load.is_closed() && load.stop.after_requests.is_none() && window_end_ns != NEVER;
     let ended_by_time = runs_full_duration || results.iter().any(|result| result.ended_by_time);

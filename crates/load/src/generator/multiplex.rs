@@ -62,7 +62,6 @@ impl Http2Requests {
         }
     }
 
-    /// Resets the state for a new connection.
     pub fn reset_connection(&mut self) {
         self.http = Http2Connection::new(&self.settings);
         self.streams.has_answered = false;
@@ -73,8 +72,8 @@ impl Http2Requests {
     }
 
     /// Number of requests that can be sent now. The number is 0 until the server has announced its
-    /// stream limit, because some servers refuse excess streams. Only the request for which the
-    /// connection was opened is sent before that.
+    /// stream limit, because some servers refuse excess streams. Until then, only the request for
+    /// which the connection was opened is sent.
     pub fn available_streams(&self) -> u32 {
         if self.http.is_ready() {
             self.streams.free_tokens.len().min(self.http.capacity()) as u32
@@ -113,7 +112,6 @@ impl Http2Requests {
         self.http.mark_sent(bytes);
     }
 
-    /// Processes received bytes.
     pub fn process_input(
         &mut self,
         bytes: &[u8],
@@ -187,7 +185,6 @@ impl Http2Requests {
         }
     }
 
-    /// Removes and returns all requests.
     pub fn take_all(&mut self) -> Vec<StartedRequest> {
         let tokens = 0..self.streams.requests.len() as u32;
         tokens

@@ -22,7 +22,6 @@ pub(super) fn first_connections(load: &LoadConfig, part: LoadShare) -> u32 {
     }
 }
 
-/// The pacing of the requests of a thread.
 pub(super) enum RequestPacing<'a> {
     Closed(ClosedPacing),
     Open(Box<OpenPacing<'a>>),
@@ -51,8 +50,8 @@ impl<'a> RequestPacing<'a> {
         }
     }
 
-    /// Returns the time at which sending stops because of the time limit or the end of the
-    /// schedule, in nanoseconds since the start, or [`NEVER`].
+    /// Returns when sending stops because of the time limit or the end of the schedule. The time is
+    /// in nanoseconds since the start, or [`NEVER`].
     pub fn window_end_ns(load: &LoadConfig) -> u64 {
         let stop_end_ns = load
             .stop
@@ -115,7 +114,8 @@ impl ClosedPacing {
         Some(new_request(index, now_ns, now_ns, is_warmup))
     }
 
-    /// Think time that a client of this connection starts now, in nanoseconds.
+    /// Returns the think time, in nanoseconds, of a client that uses this connection and starts to
+    /// think now.
     pub fn think_ns(&mut self, connection: u32) -> u64 {
         match self.thinkers.len() {
             0 => 0,
@@ -125,9 +125,9 @@ impl ClosedPacing {
 }
 
 /// Requests that become due at scheduled times. Due requests that wait for a connection are only
-/// counted, so that a long queue takes no memory. For this purpose, two iterators go through the
-/// schedule: `due_cursor` finds the requests that have become due, and `send_cursor`, which is
-/// behind it, yields the next request to send.
+/// counted, so a long queue takes no memory. Two iterators therefore go through the schedule:
+/// `due_cursor` finds the requests that have become due, and `send_cursor` follows it and yields
+/// the next request to send.
 pub(super) struct OpenPacing<'a> {
     send_cursor: ThreadSchedule<'a>,
     due_cursor: ThreadSchedule<'a>,

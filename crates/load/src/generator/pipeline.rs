@@ -1,8 +1,8 @@
 //! Tracks the requests of one HTTP/1 connection. Responses arrive in the order of the requests.
 //!
-//! This module determines to which request a response, or the end of the connection, belongs. It
-//! knows nothing about sockets, or about when the next request is due. Start at
-//! [`Http1Requests::process_input`].
+//! This module determines to which request a response belongs, and which requests the end of the
+//! connection affects. It knows nothing about sockets, or about when the next request is due. Start
+//! at [`Http1Requests::process_input`].
 
 use super::clock::NEVER;
 use super::recorder::{JudgedResponse, RequestRecorder, has_good_body};
@@ -31,7 +31,6 @@ impl Http1Requests {
         }
     }
 
-    /// Resets the state for a new connection.
     pub fn reset_connection(&mut self) {
         self.reply.reset();
         self.output.clear();
@@ -49,12 +48,10 @@ impl Http1Requests {
         self.requests.back()
     }
 
-    /// Removes and returns all requests.
     pub fn take_all(&mut self) -> Vec<StartedRequest> {
         self.requests.drain(..).collect()
     }
 
-    /// Adds a request that was sent.
     pub fn push_request(&mut self, sent: StartedRequest) {
         if self.requests.is_empty() {
             self.reply.expect_response(sent.method);
@@ -62,7 +59,6 @@ impl Http1Requests {
         self.requests.push_back(sent);
     }
 
-    /// Processes received bytes.
     pub fn process_input(
         &mut self,
         mut bytes: &[u8],
@@ -98,8 +94,8 @@ impl Http1Requests {
         }
     }
 
-    /// Completes the first request; `rest` is the data after its response. Returns `None` if `rest`
-    /// remains to be processed.
+    /// Completes the first request. `rest` is the data after its response. Returns `None` if some
+    /// of this data remains to be processed.
     fn finish_first(
         &mut self,
         summary: ResponseSummary,
@@ -110,7 +106,7 @@ impl Http1Requests {
         let sent = self.requests.pop_front()?;
         let is_goodbye = is_timeout_notice(rest);
         if !rest.is_empty() && self.requests.is_empty() && !is_goodbye {
-            // Unsolicited bytes cast doubt on where the response ended (RFC 9112, section 6.3).
+            // The extra bytes may mean that the response ended elsewhere (RFC 9112, section 6.3).
             recorder.record_failure(&sent, ErrorClass::ProtocolExtraBytes, now_ns, &summary);
             return Some(InputOutcome::Closed);
         }
@@ -195,9 +191,8 @@ fn reply_error_class(error: ResponseError) -> ErrorClass {
     }
 }
 
-/// Whether bytes on an idle connection are a 408 response or its beginning. With this response, a
-/// server announces that it closes the connection because no request arrived (RFC 9110, section
-/// 15.5.9).
+/// Whether bytes on an idle connection are a 408 response or its beginning. A server sends this
+/// response when it closes the connection because no request arrived (RFC 9110, section 15.5.9).
 fn is_timeout_notice(bytes: &[u8]) -> bool {
     [b"HTTP/1.1 408", b"HTTP/1.0 408"].iter().any(|status| {
         let length = bytes.len().min(status.len());

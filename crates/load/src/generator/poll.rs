@@ -1,10 +1,10 @@
 //! Waits for many sockets until a deadline.
 //!
-//! The deadline is either a timeout of the wait, or a timer that is watched like a socket. Every
-//! wait sets up and tears down its timeout, whereas a timer is set only once if many waits share a
-//! deadline. Open loads therefore use a timer: their waits end when the next request is due,
-//! however many responses arrive before that. Closed loads use timeouts: on a virtual machine, a
-//! client that waits for each response was slower by a fifth if a timer was set to a distant time.
+//! A deadline is either the timeout of one wait, or a timer that is watched like a socket. Each
+//! wait sets its timeout anew, but a timer is set only once for all waits with the same deadline.
+//! Open loads therefore use a timer: their deadline is the time of the next request, however many
+//! responses arrive before it. Closed loads use timeouts. On a virtual machine, a client that waits
+//! for each response was slower by a fifth with a timer set to a distant time.
 
 use super::clock::{LoadClock, LoadTimer, NEVER};
 use rustix::buffer::spare_capacity;
@@ -14,7 +14,6 @@ use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use std::io;
 
-/// Maximum number of events per wait.
 pub(super) const MAX_EVENTS: usize = 1024;
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -26,8 +25,8 @@ const TIMER_TOKEN: u64 = u64::MAX;
 pub(super) struct SocketPoll {
     epoll: OwnedFd,
     events: Vec<Event>,
-    /// Whether `epoll_pwait2` is available. Kernels before 5.11 lack it, and some sandboxes forbid
-    /// system calls unknown to them.
+    /// Whether `epoll_pwait2` is available. Kernels before 5.11 do not have it, and some sandboxes
+    /// forbid it.
     waits_exactly: bool,
     clock: LoadClock,
     /// Timer that ends waits, if timeouts are not used.
@@ -41,13 +40,12 @@ struct PollTimer {
     fires_at_ns: u64,
 }
 
-/// An event on a socket.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SocketEvent {
     pub token: u64,
-    /// Data, or an end of stream, can be read.
+    /// Data, the end of the stream or an error can be read.
     pub readable: bool,
-    /// The socket is writable, or has an error that writing will report.
+    /// The socket is writable, or the peer has closed, or there is an error.
     pub writable: bool,
     /// The peer has closed or there is an error: read until the end.
     pub ended: bool,
@@ -80,8 +78,7 @@ impl SocketPoll {
     }
 
     /// Watches a socket until it is closed. Polling is edge-triggered, so readers must drain the
-    /// socket. In return, no system calls are needed to start and stop watching whether it is
-    /// writable.
+    /// socket. In return, watching whether the socket is writable takes no further system calls.
     pub fn watch_socket(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         Ok(epoll::add(
@@ -92,9 +89,9 @@ impl SocketPoll {
         )?)
     }
 
-    /// Waits for socket events until a deadline. With [`NEVER`], waits without limit; with a
-    /// deadline at or before `now_ns`, does not wait. Returns the numbers of events and of system
-    /// calls; without `epoll_pwait2`, a wait also counts as one call.
+    /// Waits for socket events until a deadline. [`NEVER`] means to wait without limit, and a
+    /// deadline at or before `now_ns` not to wait at all. Returns the numbers of events and of
+    /// system calls. Without `epoll_pwait2`, a wait may make two calls, but counts as one.
     pub fn wait(&mut self, now_ns: u64, until_ns: u64) -> io::Result<(usize, u64)> {
         let Some(alarm) = &mut self.alarm else {
             let timeout_ns = if until_ns == NEVER {
@@ -130,8 +127,8 @@ impl SocketPoll {
         self.events.len()
     }
 
-    /// Waits for events for at most `timeout_ns`, or without limit if [`NEVER`]; returns the number
-    /// of events.
+    /// Waits for events for at most `timeout_ns`; [`NEVER`] means no limit. Returns the number of
+    /// events.
     fn wait_at_most(&mut self, timeout_ns: u64) -> io::Result<usize> {
         let timeout = (timeout_ns != NEVER).then_some(Timespec {
             tv_sec: (timeout_ns / NS_PER_S) as i64,

@@ -36,8 +36,7 @@ pub struct ProbeResponse {
     pub body: Vec<u8>,
     /// Length of the body.
     pub body_bytes: u64,
-    /// Length of the whole response. With HTTP/3, only the length of the body, because the rest is
-    /// unknown.
+    /// Length of the whole response. With HTTP/3, only the length of the body is known and given.
     pub wire_bytes: u64,
     /// Whether the connection can be reused.
     pub is_reusable: bool,

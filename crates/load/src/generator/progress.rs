@@ -19,7 +19,7 @@ pub struct ProgressReport<'a> {
     pub at_ns: u64,
     /// Whether the load is in its warm-up.
     pub is_warmup: bool,
-    /// Totals since the end of the warm-up, or, during the warm-up, since the start.
+    /// Totals since the end of the warm-up; during the warm-up, totals since the start.
     pub so_far: &'a RequestTotals,
     /// Events since the last report.
     pub tick: &'a TimelineTick,
@@ -181,7 +181,7 @@ impl<'a> SteadyWatch<'a> {
         };
         self.ticks.push(progress.tick.clone());
         if steady.is_met(&self.ticks) {
-            // Threads read the end at every tick, so that all threads know it within two ticks.
+            // Threads read `end_ns` at every tick, so all threads know it within two ticks.
             self.end_ns
                 .store(progress.at_ns + 2 * TICK_NS, Ordering::Relaxed);
             self.steady = None;
@@ -189,8 +189,7 @@ impl<'a> SteadyWatch<'a> {
     }
 }
 
-// The code below passes the totals of a thread to the monitoring thread without blocking the
-// sender.
+// The code below passes the totals of a thread to the monitoring thread. The sender never blocks.
 
 /// Holds one filled and one empty set of totals.
 #[derive(Debug)]
@@ -223,8 +222,8 @@ impl TotalsMailbox {
         }
     }
 
-    /// Exchanges the totals for empty ones and returns true. Does nothing and returns false if the
-    /// previous totals have not been taken and given back yet.
+    /// Exchanges the totals for empty ones and returns true. Does nothing and returns false unless
+    /// the previous totals have been taken and given back.
     pub fn hand_over(
         &self,
         totals: &mut Box<RequestTotals>,

@@ -68,7 +68,7 @@ impl ProtocolState {
         }
     }
 
-    /// Whether the last request sent, or the server, rules out further requests.
+    /// Whether the last request or the server rules out further requests.
     pub fn is_last(&self) -> bool {
         match self {
             ProtocolState::One(pipeline) => {
@@ -80,8 +80,8 @@ impl ProtocolState {
         }
     }
 
-    /// Sends a request. With HTTP/2, and with HTTP/1 if several requests may be in flight, only
-    /// buffers it; [`ProtocolState::flush_output`] then writes all buffered requests together.
+    /// Sends or buffers a request. HTTP/2 buffers it, and so does HTTP/1 if several requests may be
+    /// in flight. [`ProtocolState::flush_output`] then writes all buffered requests together.
     pub fn send(
         &mut self,
         sent: StartedRequest,
@@ -161,7 +161,6 @@ impl ProtocolState {
         Ok(())
     }
 
-    /// Resets the state for a new connection.
     pub fn reset_connection(&mut self) {
         match self {
             ProtocolState::One(pipeline) => pipeline.reset_connection(),
@@ -200,7 +199,7 @@ impl ProtocolState {
         }
     }
 
-    /// Ends requests that exceed their timeouts. HTTP/1 cannot end a single request, so for HTTP/1
+    /// Ends requests that exceed their timeouts. HTTP/1 cannot end a single request. For HTTP/1,
     /// this returns the error class with which to close the connection.
     pub fn expire_timeouts(
         &mut self,
@@ -235,7 +234,6 @@ impl ProtocolState {
         }
     }
 
-    /// Removes and returns all requests.
     pub fn take_all(&mut self) -> Vec<StartedRequest> {
         match self {
             ProtocolState::One(pipeline) => pipeline.take_all(),

@@ -127,7 +127,6 @@ impl PreparedRequest {
     }
 }
 
-/// Error class of a failed connection attempt.
 pub(super) fn connect_error_class(error: H3ConnectError) -> ErrorClass {
     match error {
         H3ConnectError::Refused => ErrorClass::ConnectRefused,
@@ -141,7 +140,7 @@ pub(super) fn connect_error_class(error: H3ConnectError) -> ErrorClass {
     }
 }
 
-/// Converts the way a connection ended to the loss that is recorded for its requests.
+/// Returns the loss to record for the requests of a connection that ended in this way.
 pub(super) fn connection_loss(end: ConnectionEnd) -> ConnectionLoss {
     match end {
         ConnectionEnd::Closed => ConnectionLoss::End,
@@ -222,7 +221,7 @@ impl QuicRequests {
     }
 
     /// Number of requests that can be sent now. QUIC does not reveal how many more streams the
-    /// server permits, so nothing is sent while a request waits for a stream.
+    /// server permits. The number is therefore 0 while a request waits for a stream.
     pub fn available_streams(&self) -> u32 {
         if self.awaiting_stream > 0 || self.is_draining() {
             0
@@ -441,7 +440,6 @@ impl QuicRequests {
         }
     }
 
-    /// Removes and returns all requests.
     pub fn take_all(&mut self) -> Vec<StartedRequest> {
         let capacity = 0..self.slots.len() as u32;
         capacity

@@ -1,4 +1,4 @@
-//! Records the end of every request: in the counts, the times, and optionally as a row.
+//! Records the end of every request in the counts and times, and optionally as a row.
 //!
 //! This module decides to which totals a request belongs. It knows nothing about connections. Start
 //! at [`RequestRecorder::record_response`].
@@ -20,15 +20,15 @@ pub(super) struct RequestRecorder<'a> {
     pub warmup: Box<RequestTotals>,
     /// Time at which sending ends; [`u64::MAX`] if no time limit ends the load.
     pub window_end_ns: u64,
-    /// Number of successful responses that arrived before the end of sending.
+    /// Number of successful responses that arrived before sending ended.
     pub ok_in_time: u64,
     /// Requests started but not ended.
     pub in_flight: u64,
     /// The last complete response.
     pub last: ResponseSummary,
-    /// When the last of the requests started after the warm-up was answered or failed.
+    /// Latest end of a request that started after the warm-up.
     pub last_end_ns: u64,
-    /// Total time that requests were in flight between the warm-up and the end of sending.
+    /// Sum of the times that requests were in flight between the warm-up and the end of sending.
     pub in_flight_ns: u128,
     /// One row per request started after the warm-up, if the load asks for rows.
     pub rows: Vec<RequestRecord>,
@@ -58,8 +58,8 @@ impl<'a> RequestRecorder<'a> {
         }
     }
 
-    /// Returns the totals of requests and connections that started during the warm-up or, if not
-    /// `is_warmup`, after the warm-up.
+    /// Returns the totals for requests and connections that started during the warm-up
+    /// (`is_warmup`) or after it.
     pub fn totals_mut(&mut self, is_warmup: bool) -> &mut Box<RequestTotals> {
         if is_warmup {
             &mut self.warmup
@@ -167,8 +167,8 @@ impl<'a> RequestRecorder<'a> {
         );
     }
 
-    /// Records that the load ended before this request did. Such requests are not counted here, but
-    /// when the final totals are computed.
+    /// Records that a request was still in flight when the load ended. Such requests are counted
+    /// only when the final totals are computed.
     pub fn record_in_flight(&mut self, sent: &StartedRequest, end_ns: u64) {
         self.record_end(
             sent,
@@ -232,7 +232,7 @@ impl<'a> RequestRecorder<'a> {
     }
 }
 
-/// Whether the kept part of a body contains the text that the rule requires. True for all other
+/// Whether the kept part of a body contains the text that the rule requires. Also true for other
 /// rules, and if nothing was kept.
 pub(super) fn has_good_body(rule: Option<&BodyRule>, watch: Option<&ResponseWatch>) -> bool {
     match (rule, watch) {

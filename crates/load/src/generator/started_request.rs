@@ -71,7 +71,7 @@ impl StartedRequest {
     }
 }
 
-// The types below describe how a connection ended, and what that means for its requests.
+// The types below describe how a connection ended, and what this means for its requests.
 
 /// State of a connection after received bytes were processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,8 +120,8 @@ impl ConnectionLoss {
         }
     }
 
-    /// Error class of a request behind the oldest one. No response data has arrived for such a
-    /// request. Returns `None` if the loss counts only against the oldest request, or we closed the
+    /// Error class of a request that waits behind the oldest one, without any response data.
+    /// Returns `None` if the loss counts only against the oldest request, or if we closed the
     /// connection ourselves.
     pub fn pending_error_class(self, sent: &StartedRequest) -> Option<ErrorClass> {
         match self {
@@ -130,8 +130,8 @@ impl ConnectionLoss {
         }
     }
 
-    /// Whether the server probably closed an idle connection while the request was on its way, and
-    /// thus did not process the request.
+    /// Whether the server probably closed an idle connection while the request was on its way. Such
+    /// a request was not processed.
     pub fn is_stale(self, sent: &StartedRequest, phase: ResponsePhase) -> bool {
         matches!(
             self,

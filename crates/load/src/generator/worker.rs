@@ -20,7 +20,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Timeouts are checked at intervals of the shortest timeout divided by this number, but of at
+/// The interval between checks of timeouts is the shortest timeout divided by this number, but at
 /// least 1 ms and at most [`TICK_NS`].
 const TIMEOUT_CHECK_DIVISOR: u64 = 100;
 
@@ -39,7 +39,6 @@ pub(super) struct LoadWorker<'a> {
     sleepers: BinaryHeap<Reverse<(u64, u32, bool)>>,
     mailbox: &'a TotalsMailbox,
     stop: &'a AtomicBool,
-    /// End of the load, if it is determined while the load is running.
     end_ns: &'a AtomicU64,
     batcher: ReadBatcher,
     monitor: ThreadMonitor,
@@ -199,8 +198,8 @@ impl<'a> LoadWorker<'a> {
         self.hand_over(now_ns, until_ns);
     }
 
-    /// Hands over the counts up to `until_ns`. These are the counts of the warm-up until they have
-    /// been handed over after its end, and then the counts of the measured requests.
+    /// Hands over the counts up to `until_ns`. Counts of the warm-up come first. Counts of measured
+    /// requests follow once the warm-up has been handed over completely.
     fn hand_over(&mut self, now_ns: u64, until_ns: u64) {
         let is_warmup = self.hands_over_warmup;
         let until_ns = if is_warmup {
@@ -286,8 +285,8 @@ impl<'a> LoadWorker<'a> {
         }
     }
 
-    /// Enforces timeouts. Reads available data first: otherwise, a thread that was itself delayed
-    /// would consider responses late although they are waiting in its sockets.
+    /// Enforces timeouts. Reads available data first: a delayed thread would otherwise consider
+    /// responses late that are waiting in its sockets.
     fn expire_timeouts(&mut self, now_ns: u64) -> io::Result<()> {
         // With long timeouts, the checks coincide with the ticks.
         self.next_timeout_check_ns =
@@ -313,7 +312,6 @@ impl<'a> LoadWorker<'a> {
         }
     }
 
-    /// Waits for responses and processes them.
     fn wait_and_receive(&mut self, mut now_ns: u64, until_ns: u64) -> io::Result<()> {
         let in_flight = self.core.recorder.in_flight;
         if let Some(pause) = self.batcher.next_pause(in_flight, self.last_ended) {
@@ -363,8 +361,8 @@ impl<'a> LoadWorker<'a> {
         }
     }
 
-    /// Updates a connection after an event. Clients whose requests have ended start their think
-    /// time, and the connection is listed if it has room.
+    /// Updates a connection after an event: starts the think time of clients whose requests have
+    /// ended, and lists the connection if it has room.
     fn update_connection(&mut self, id: u32, now_ns: u64) {
         let ended = std::mem::take(&mut self.core.ended);
         if let RequestPacing::Closed(pacing) = &mut self.pacing {
@@ -445,8 +443,7 @@ impl LoadWorker<'_> {
         };
         pacing.advance_to(now_ns);
         for class in std::mem::take(&mut self.core.failed_to_open) {
-            // A failed connection attempt counts as the outcome of the request that has waited
-            // longest.
+            // A failed attempt to connect ends the request that has waited longest.
             if let Some(sent) = pacing.take_due(now_ns) {
                 let sent = self.core.count_attempt(sent);
                 let no_response = ResponseSummary::default();
@@ -511,7 +508,6 @@ impl LoadWorker<'_> {
 
 // The code below ends a thread: it accounts for unfinished requests and completes the counts.
 
-/// How a thread ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LoadEnd {
     pub at_ns: u64,
@@ -519,7 +515,6 @@ pub(super) struct LoadEnd {
     pub is_interrupted: bool,
 }
 
-/// Results of a thread.
 pub(super) struct ThreadResult {
     pub totals: RequestTotals,
     pub warmup: RequestTotals,
@@ -554,8 +549,8 @@ impl LoadWorker<'_> {
         }
         if let RequestPacing::Open(pacing) = &mut self.pacing {
             pacing.advance_to(end_ns.min(self.core.recorder.window_end_ns));
-            // If a connection had room, a generator that was on time would have sent these
-            // requests. Their delay is then caused by the generator.
+            // A generator that was on time would have sent these requests if a connection had room.
+            // In that case, the generator caused their delay.
             while let Some(mut sent) = pacing.take_due(end_ns) {
                 if had_room {
                     sent.own_lag_ns = end_ns.saturating_sub(sent.intended_ns);

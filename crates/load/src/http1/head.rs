@@ -1,5 +1,5 @@
-//! Reads the head of a response: finds its lines and its end, parses the status line and the
-//! fields, and determines where the body ends (RFC 9112, section 6.3).
+//! Reads the head of a response. Parses the status line and the fields, and determines where the
+//! body ends (RFC 9112, section 6.3).
 //!
 //! The lines are found in one pass that can stop at any byte and resume later. A bare LF ends a
 //! line (section 2.2), folded fields are unfolded as required of user agents (section 5.2), and
@@ -17,16 +17,16 @@ pub(super) struct HeadScanner {
     position: usize,
     /// Start of the current line, including lines folded into it.
     line: usize,
-    /// End of the text of the current line, once its line end was found. The next byte decides
-    /// whether the next line continues the field.
+    /// End of the text of the current line, once the line end is found. The next byte decides
+    /// whether the field continues on the next line.
     text_end: Option<usize>,
     fields: usize,
 }
 
 impl HeadScanner {
     /// Continues reading; `head` contains everything from the first byte of the head. Returns the
-    /// end of the head once it is found. Errors occur at the same byte, no matter how the head is
-    /// split into pieces.
+    /// end of the head once it is found. The split into pieces does not affect the byte at which an
+    /// error occurs.
     pub(super) fn scan(
         &mut self,
         head: &[u8],
@@ -68,7 +68,7 @@ impl HeadScanner {
         }
     }
 
-    /// Advances past the next line end and returns where the text before it ends.
+    /// Advances past the next line end. Returns the position at which this line end starts.
     fn line_end(&mut self, head: &[u8]) -> Result<Option<usize>, ResponseError> {
         loop {
             let position = next_control(head, self.position);
@@ -92,8 +92,8 @@ impl HeadScanner {
 }
 
 /// Returns the position of the next byte that is below 32 or equals 127, or the length if there is
-/// none. Works on eight bytes at a time, because most of a head consists of header values, and most
-/// bytes of values need no other check.
+/// none. Works on eight bytes at a time: a head consists mostly of header values, and most of their
+/// bytes need no other check.
 #[inline(always)]
 fn next_control(bytes: &[u8], from: usize) -> usize {
     let rest = &bytes[from.min(bytes.len())..];
@@ -109,9 +109,9 @@ fn next_control(bytes: &[u8], from: usize) -> usize {
     from + words.len() * 8 + found
 }
 
-/// Sets the highest bit of each byte of the word that is below 32 or equals 127. Neither sum
-/// carries into the next byte. The highest bit of a byte of `printable` is set if its low seven
-/// bits are at least 32, and the highest bit of a byte of `delete` if they are 127.
+/// Sets the highest bit of each byte of the word that is below 32 or equals 127. The highest bit of
+/// a byte of `printable` is set if the low seven bits are at least 32. The highest bit of a byte of
+/// `delete` is set if the low seven bits are 127. Neither sum carries into the next byte.
 #[inline(always)]
 fn mark_controls(word: u64) -> u64 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
@@ -148,8 +148,8 @@ pub(super) fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|byte| is_token_byte(*byte))
 }
 
-/// Whether the bytes can be the start of a status line. Detects a peer that does not speak HTTP as
-/// early as the first byte.
+/// Whether the bytes can be the start of a status line. The first byte may already show that the
+/// peer does not speak HTTP.
 pub(super) fn begins_like_http(bytes: &[u8]) -> bool {
     const START: &[u8] = b"HTTP/";
     let length = bytes.len().min(START.len());
@@ -176,8 +176,8 @@ pub(super) fn parse_status_line(line: &[u8], facts: &mut HeadFacts) -> Result<()
     Ok(())
 }
 
-/// Returns the length of the token at the start of a line. Checks eight bytes at a time while they
-/// are letters and hyphens, as in most names, and single bytes otherwise.
+/// Returns the length of the token at the start of a line. Most names consist of letters and
+/// hyphens, so these are checked eight at a time, and other bytes one at a time.
 fn token_length(line: &[u8]) -> usize {
     let mut position = 0;
     while let Some(word) = line[position..].first_chunk::<8>() {
@@ -297,8 +297,8 @@ fn parse_codings(value: &[u8], facts: &mut HeadFacts) {
     }
 }
 
-// The code below determines the end of the body from the header fields, by the rules of RFC 9112,
-// section 6.3, in their order.
+// The code below determines the end of the body from the header fields. It follows the rules of RFC
+// 9112, section 6.3, in their order.
 
 /// How to find the end of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -364,9 +364,9 @@ impl HeadFacts {
     }
 
     /// Whether the connection persists after a body with this framing (RFC 9112, section 9.3;
-    /// `close` takes precedence). The connection never persists after a transfer coding in
-    /// HTTP/1.0, which is faulty framing (section 6.1), or after a successful CONNECT, which makes
-    /// it a tunnel.
+    /// `close` takes precedence). A transfer coding in HTTP/1.0 is faulty framing (section 6.1) and
+    /// ends the connection. A successful CONNECT turns the connection into a tunnel and thus ends
+    /// it for HTTP.
     pub(super) fn is_reusable(&self, framing: BodyFraming, method: MethodKind) -> bool {
         let persists = !self.close && (!self.is_http_1_0 || self.keep_alive);
         let faulty = self.is_http_1_0 && self.codings > 0;

@@ -1,8 +1,8 @@
 //! Implements an HTTP/1.1 client without sockets. It works on byte slices (RFC 9110 and RFC 9112).
 //!
-//! [`Http1Request`] encodes a request once, to be sent any number of times. [`ResponseReader`] is
-//! fed received data in pieces of any size and finds where a response ends, how large it was and
-//! whether its connection can be reused. Neither type knows about time, sockets or the purpose of a
+//! [`Http1Request`] encodes a request once, to be sent any number of times. [`ResponseReader`]
+//! accepts received data in pieces of any size. It finds the end and the size of each response, and
+//! whether the connection can be reused. Neither type knows about time, sockets or the purpose of a
 //! request. Nothing is allocated per request, except when a connection receives a head in pieces
 //! for the first time. Start at [`ResponseReader`].
 
@@ -41,8 +41,8 @@ pub struct ResponseSummary {
     pub reusable: bool,
     /// Whether only the end of the connection marks the end of the body.
     pub until_eof: bool,
-    /// Whether both Transfer-Encoding and Content-Length were present. Transfer-Encoding was
-    /// obeyed. RFC 9112 (section 6.1) considers the combination a sign of tampering.
+    /// Whether both Transfer-Encoding, which was obeyed, and Content-Length were present. RFC 9112
+    /// (section 6.1) considers this combination a sign of tampering.
     pub doubtful_framing: bool,
 }
 
@@ -53,7 +53,7 @@ impl ResponseSummary {
     }
 }
 
-/// What the end of the connection meant for the awaited response.
+/// What the end of the connection means for the awaited response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseEnd {
     /// No response was awaited: the peer closed an idle connection.
@@ -179,7 +179,7 @@ impl ResponseWatch {
         }
     }
 
-    /// Takes over the beginning of a body that was kept elsewhere.
+    /// Uses the beginning of a body that the caller has already collected, up to the watch's limit.
     #[cfg(feature = "http3")]
     pub(crate) fn set_body(&mut self, mut body: Vec<u8>) {
         body.truncate(self.max_body_bytes);

@@ -1,8 +1,7 @@
 //! Checks and encodes a request once, so that it can be sent any number of times.
 //!
-//! This module decides which bytes are sent and in which order, not where they are sent. It rejects
-//! requests that could not be framed or would smuggle a second request. Start at
-//! [`Http1Request::new`].
+//! This module decides which bytes are sent, not where they are sent. It rejects requests that
+//! could not be framed or would smuggle a second request. Start at [`Http1Request::new`].
 
 use super::MethodKind;
 use super::head::is_token;
@@ -38,8 +37,8 @@ pub struct RequestParts<'a> {
     pub target: &'a str,
     /// Value of Host, unless `headers` contains one.
     pub host: &'a str,
-    /// Additional header fields, in this order. Connection and Content-Length are added where
-    /// needed, unless present.
+    /// Additional header fields, in this order. Connection and Content-Length are added if they are
+    /// needed and not among these fields.
     pub headers: &'a [(&'a str, &'a [u8])],
     /// Body. For `None`, Content-Length is sent only with methods that are expected to have a body.
     pub body: Option<&'a [u8]>,
@@ -54,8 +53,8 @@ pub struct RequestParts<'a> {
 pub enum InvalidRequest {
     /// The method is not a token.
     Method(String),
-    /// The target is empty, contains blanks, control or non-ASCII characters or a fragment, or does
-    /// not suit the method.
+    /// The target is empty, does not suit the method, or contains a fragment, blanks, control
+    /// characters or non-ASCII characters.
     Target(String),
     /// The value of Host contains characters that are invalid in host and port.
     Host(String),
@@ -123,7 +122,7 @@ impl Http1Request {
     /// Checks and encodes the parts.
     ///
     /// # Errors
-    /// Fails if a part is invalid or would be parsed as something else.
+    /// Fails if a part is invalid or if a server would parse it as another part.
     pub fn new(parts: &RequestParts) -> Result<Http1Request, InvalidRequest> {
         validate_parts(parts)?;
         let mut bytes = Vec::with_capacity(512 + parts.body.map_or(0, <[u8]>::len));
@@ -201,8 +200,8 @@ impl RequestParts<'_> {
             .map(|(_, value)| *value)
     }
 
-    /// Value of Content-Length to send. Without a body, a method that is expected to have one
-    /// announces a length of 0 (RFC 9110, section 8.6).
+    /// Value of Content-Length to send. If a method is expected to have a body but has none, the
+    /// value is 0 (RFC 9110, section 8.6).
     pub(crate) fn content_length(&self) -> Option<usize> {
         match (self.body, self.method) {
             (Some(body), _) => Some(body.len()),

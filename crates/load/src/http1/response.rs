@@ -25,7 +25,7 @@ impl Default for HeadLimits {
     }
 }
 
-/// Progress of the awaited response, i.e. where a reset or timeout interrupted it.
+/// Progress of the awaited response. It tells where a reset or timeout interrupted the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ResponsePhase {
     /// No response is awaited.
@@ -269,8 +269,8 @@ impl ResponseReader {
         Ok(read)
     }
 
-    /// Scans the head in place if it starts in these bytes; otherwise, appends them to the buffered
-    /// part first. Returns the number of bytes read and whether the head is complete.
+    /// Scans the head in place if it starts in these bytes. Otherwise, appends the bytes to the
+    /// buffered part first. Returns the number of bytes read and whether the head is complete.
     fn scan_lines(
         &mut self,
         bytes: &[u8],

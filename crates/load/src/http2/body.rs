@@ -65,9 +65,9 @@ impl Http2Connection {
     }
 
     /// Charges a frame, including its padding, to the windows of its stream and of the connection
-    /// (RFC 9113, section 6.9.1). Data is consumed immediately, so a window is enlarged again when
-    /// half of it is used up. Frames of cancelled streams also count for the connection. Returns
-    /// the slot of the stream if the stream is open and may have a body.
+    /// (RFC 9113, section 6.9.1). Data is consumed immediately, so half-used windows are enlarged
+    /// again. Frames of cancelled streams also count for the connection. Returns the slot of the
+    /// stream if the stream is open and may have a body.
     #[inline]
     fn charge_windows(
         &mut self,
@@ -163,8 +163,8 @@ impl Http2Connection {
         Ok(&rest[taken..])
     }
 
-    /// Reports a part of a body as an event. Returns false if the body is too long, which makes the
-    /// stream fail.
+    /// Reports a part of a body as an event. If the body is too long, fails the stream and returns
+    /// false.
     #[inline]
     fn deliver_data(
         &mut self,
@@ -206,7 +206,7 @@ impl Http2Connection {
         on_event(Http2Event::Ended { token, summary });
     }
 
-    /// Fails a stream. Resets it unless the peer reset it or will not process it.
+    /// Fails a stream. Resets the stream unless the peer has reset it or will not process it.
     pub(super) fn fail_stream(
         &mut self,
         slot: u32,
@@ -223,12 +223,11 @@ impl Http2Connection {
     }
 }
 
-// Request bodies are sent within the windows of stream and connection, in frames that the peer
-// accepts, and no faster than the output is drained (RFC 9113, section 6.9).
+// Request bodies are sent as fast as the output is drained, within the windows of stream and
+// connection (RFC 9113, section 6.9), and in frames that the peer accepts.
 
-/// Parts of long bodies are appended to the output only while the output holds fewer bytes than
-/// this. The limit is enough for any send buffer, but small compared to large bodies, which are
-/// therefore never copied as a whole.
+/// Body data is appended to the output only while the output holds fewer bytes than this. The limit
+/// is enough for any send buffer, and large bodies are never copied as a whole.
 const MAX_OUTPUT_BYTES: usize = 256 * 1024;
 
 impl Http2Connection {

@@ -80,7 +80,7 @@ pub struct Http2Connection {
     pub(super) carry: Vec<u8>,
     /// A DATA or unknown frame whose payload is incomplete.
     pub(super) incoming: Option<IncomingFrame>,
-    /// An incomplete header block. The next field holds the part of the block that has arrived.
+    /// An incomplete header block. `block` holds the part of it that has arrived.
     pub(super) pending: Option<PendingHeaderBlock>,
     pub(super) block: Vec<u8>,
     /// Decoder for the peer's header compression; `None` if the peer must not use a compression
@@ -223,8 +223,8 @@ impl Http2Connection {
     ///
     /// # Errors
     /// Fails if the peer violates the protocol. A GOAWAY frame is then appended to the output, and
-    /// open streams remain available from [`Http2Connection::open_tokens`]. Later calls return the same
-    /// error.
+    /// open streams remain available from [`Http2Connection::open_tokens`]. Later calls return the
+    /// same error.
     pub fn feed(
         &mut self,
         bytes: &[u8],
@@ -260,8 +260,8 @@ impl Http2Connection {
         found.map_or(ResponsePhase::Idle, |(_, stream)| stream.phase)
     }
 
-    /// Whether the rest of a stream's body waits for the peer to enlarge a window. If it does, a
-    /// timeout counts as a flow-control stall.
+    /// Whether the rest of a stream's body waits for the peer to enlarge a window. A timeout then
+    /// counts as a flow-control stall.
     pub fn waits_for_window(&self, token: u32) -> bool {
         self.streams.find_token(token).is_some_and(|(_, stream)| {
             stream.upload.is_some() && (stream.send_window <= 0 || self.send_window <= 0)
@@ -289,7 +289,6 @@ impl Http2Connection {
         }
     }
 
-    /// Frees the slot of a stream.
     pub(super) fn free_slot(&mut self, slot: u32) {
         if self.streams.stream_mut(slot).is_queued {
             self.uploads.retain(|queued| *queued != slot);
@@ -298,9 +297,9 @@ impl Http2Connection {
     }
 }
 
-// Input is split into frames. A frame in one piece is read in place; a split frame is buffered
-// until the rest arrives. DATA frames and frames of unknown type are the exception: they are
-// processed in pieces.
+// Input is split into frames. A frame in one piece is read in place. A frame in several pieces is
+// buffered until the rest arrives, but the pieces of DATA frames and of unknown frames are
+// processed immediately.
 
 impl Http2Connection {
     pub(super) fn read_frames(
@@ -442,8 +441,8 @@ impl Http2Connection {
     }
 
     /// Checks that we have opened the stream before. Frames on idle streams are errors (RFC 9113,
-    /// section 5.1). Frames on streams with even IDs are errors, too, because only the peer could
-    /// open such streams, and it is not allowed to.
+    /// section 5.1), and so are frames on streams with even IDs: only the peer could open these,
+    /// but it is not allowed to.
     pub(super) fn check_opened(&self, stream: u32) -> Result<(), Http2ConnectionError> {
         if stream % 2 == 1 && stream < self.next_id {
             Ok(())

@@ -6,9 +6,9 @@ use super::{
     Http2StreamError,
 };
 
-/// Limit in bytes of the output that a peer may provoke before it accepts any output. The limit
-/// permits nearly four thousand PING responses. Without a limit, a peer that keeps sending but
-/// never reads would exhaust memory on each of its connections.
+/// Limit in bytes of the output that a peer may provoke before it accepts any output: nearly four
+/// thousand PING responses. Without a limit, a peer that keeps sending but never reads would
+/// exhaust memory.
 const MAX_PROVOKED_BYTES: usize = 1 << 16;
 
 impl Http2Connection {
@@ -182,8 +182,8 @@ impl Http2Connection {
         on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2ConnectionError> {
         self.check_opened(id)?;
-        // A stream that has ended may still be reset, for instance because the server does not want
-        // the rest of its request (section 8.1).
+        // A server may reset a stream that has ended, for instance because it does not want the
+        // rest of the request (section 8.1).
         if let Some(slot) = self.streams.find_slot(id) {
             let error = match Http2ErrorCode(u32::from_be_bytes(*payload)) {
                 Http2ErrorCode::REFUSED_STREAM => Http2StreamError::Refused,

@@ -3,7 +3,6 @@
 
 use super::{Http2ConnectionError, Http2ErrorCode};
 
-/// Size of a frame head.
 pub(super) const HEAD_BYTES: usize = 9;
 
 /// Size of the largest payload that every peer accepts (section 6.5.2).
@@ -65,7 +64,6 @@ impl FrameHead {
     }
 }
 
-/// Appends a frame.
 pub(super) fn push_frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
     let head = FrameHead {
         length: payload.len() as u32,
@@ -77,7 +75,6 @@ pub(super) fn push_frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, pa
     out.extend_from_slice(payload);
 }
 
-/// Appends a RST_STREAM frame.
 pub(super) fn push_reset(out: &mut Vec<u8>, stream: u32, code: Http2ErrorCode) {
     push_frame(out, kind::RST_STREAM, 0, stream, &code.0.to_be_bytes());
 }
@@ -116,8 +113,8 @@ pub struct Http2Settings {
     pub stream_window: u32,
     /// Window of the whole connection; at least its initial size of 65535.
     pub connection_window: u32,
-    /// Maximum size in bytes of a compressed header block, and also of its decoded fields, which
-    /// RFC 9113 counts with 32 extra bytes per field.
+    /// Maximum size in bytes of a compressed header block, and of its decoded fields. For the
+    /// decoded fields, RFC 9113 adds 32 bytes per field.
     pub max_header_bytes: u32,
 }
 
@@ -234,7 +231,6 @@ impl PeerSettings {
     }
 }
 
-/// A queue of bytes to write.
 #[derive(Debug, Default)]
 pub(super) struct OutputQueue {
     bytes: Vec<u8>,
@@ -248,8 +244,8 @@ impl OutputQueue {
         &self.bytes[self.start..]
     }
 
-    /// Returns the buffer to append to. Discards sent bytes once they are the larger part, so that
-    /// moving the rest costs no more than appending it did.
+    /// Returns the buffer to append to. Discards sent bytes once they are the larger part. Moving
+    /// the rest then costs no more than appending it did.
     #[inline]
     pub(super) fn append_buffer(&mut self) -> &mut Vec<u8> {
         if self.start > self.bytes.len() / 2 {

@@ -1,10 +1,10 @@
 //! Reads the header block of a response: extracts the status and the content length immediately,
 //! and other fields on demand.
 //!
-//! Without a compression table, a block is only scanned. The scan checks all names, but reads only
-//! the values of `:status` and `content-length`; it skips other values by their length, which RFC
-//! 7541 permits. The scan alone decides whether the response is valid. Other values are checked
-//! only by [`HeaderBlock::decode_fields`].
+//! Without a compression table, a block is only scanned. The scan checks all names, but only the
+//! values of `:status` and `content-length`. It alone decides whether the response is valid. It
+//! skips other values by their length, which RFC 7541 permits; [`HeaderBlock::decode_fields`]
+//! checks these values.
 
 use super::hpack::{
     BlockReader, CodedText, DecodeResult, FieldList, FieldName, FieldRepresentation, HpackDecoder,
@@ -20,8 +20,8 @@ const FIRST_STATUS: u32 = 8;
 const LAST_STATUS: u32 = 14;
 const CONTENT_LENGTH: u32 = 28;
 const TRANSFER_ENCODING: u32 = 57;
-/// Bit set of the static table indices whose names are allowed in responses but do not matter to
-/// the scan.
+/// Bit set of static table indices. Their names are allowed in responses, but do not matter to the
+/// scan.
 const IRRELEVANT_INDICES: u64 = (1 << (STATIC_ENTRIES + 1))
     - (1 << (LAST_STATUS + 1))
     - (1 << CONTENT_LENGTH)
@@ -86,8 +86,8 @@ impl<'a> HeaderBlock<'a> {
     /// already.
     ///
     /// # Errors
-    /// Fails if a value is malformed or the fields are too large; the scan of a block does not
-    /// check that.
+    /// Fails if a value is malformed or the fields are too large. The scan of a block checks
+    /// neither.
     pub fn decode_fields<'b>(
         &self,
         memory: &'b mut FieldList,
@@ -256,7 +256,6 @@ impl BlockFacts {
         facts.check_complete(part)
     }
 
-    /// Examines decoded fields.
     pub(super) fn from_fields(
         fields: &FieldList,
         part: BlockPart,

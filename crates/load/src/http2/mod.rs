@@ -3,10 +3,10 @@
 //!
 //! [`Http2Request`] encodes a request once, to be sent on many streams. [`Http2Connection`] opens
 //! streams with such requests, is fed with received data, and reports the outcome of each stream.
-//! By default, it announces a compression table of size zero, so that the fields of a response need
-//! not be decoded until they are requested. Neither type knows about time or sockets. Nothing is
-//! allocated per request once a connection has reached its peak activity. Start at
-//! [`Http2Connection`], which reports [`Http2Event`]s; stream lookup is in `streams`.
+//! By default, the connection permits no compression table. The fields of a response are then
+//! decoded only on demand. Neither type knows about time or sockets. Nothing is allocated per
+//! request once a connection has reached its peak activity. Start at [`Http2Connection`], which
+//! reports [`Http2Event`]s; stream lookup is in `streams`.
 
 mod body;
 mod connection;
@@ -28,7 +28,7 @@ pub use request::{Http2Request, UrlScheme};
 use crate::http1::ResponseSummary;
 use std::fmt;
 
-/// An event of the connection, or of a stream, which is identified by the caller's token.
+/// An event of the connection or of a stream. The caller's token identifies the stream.
 ///
 /// Every opened stream ends with exactly one `Ended` or `Failed` event, unless the stream is
 /// cancelled or the connection fails first.
@@ -114,7 +114,7 @@ impl Http2ErrorCode {
     /// The peer causes excessive work.
     pub const ENHANCE_YOUR_CALM: Http2ErrorCode = Http2ErrorCode(11);
 
-    /// Returns the name in RFC 9113, section 7; `None` for a code that it does not list.
+    /// Returns the name of the code; `None` if RFC 9113, section 7, does not list the code.
     pub fn name(self) -> Option<&'static str> {
         const NAMES: [&str; 14] = [
             "NO_ERROR",
@@ -155,8 +155,8 @@ pub enum Http2ConnectionError {
     NoSettings,
     /// A frame exceeds our limit, or its length is invalid for its type.
     FrameSize,
-    /// A frame arrived on a stream that was never opened, or on which frames of its type are not
-    /// allowed.
+    /// A frame arrived on a stream that was never opened, or on a stream that does not permit
+    /// frames of this type.
     Stream,
     /// The frames of a header block are not consecutive (section 6.10).
     Continuation,
@@ -226,10 +226,9 @@ pub enum Http2StreamError {
     Reset(Http2ErrorCode),
     /// The peer reset the stream and did not process the request (REFUSED_STREAM).
     Refused,
-    /// The peer closed the connection with this code and did not process the request: the ID of its
-    /// stream is higher than the ID of the last stream that the peer will process. This is distinct
-    /// from `Refused`, so that results show whether the server closed the connection or was
-    /// overloaded.
+    /// The peer closed the connection with this code and did not process the request. The ID of the
+    /// stream is higher than the ID of the last stream that the peer will process. Results thus
+    /// distinguish a server that closed the connection from an overloaded one (`Refused`).
     GoAway(Http2ErrorCode),
     /// The body does not match Content-Length, or exists where none is allowed.
     Length,
@@ -237,9 +236,9 @@ pub enum Http2StreamError {
     LengthConflict,
     /// `:status` is missing, repeated, or not a number from 100 to 999.
     Status,
-    /// A field is malformed: an invalid name or value, a pseudo-header field after regular fields
-    /// or in trailers, a pseudo-header field of requests, a connection-specific field of HTTP/1, or
-    /// an unreadable Content-Length (RFC 9113, section 8.2).
+    /// A field is malformed (RFC 9113, section 8.2): an invalid name or value, a pseudo-header
+    /// field that is misplaced or belongs to requests, a connection-specific field of HTTP/1, or an
+    /// unreadable Content-Length.
     Header,
     /// The order of frames is invalid: a body before the head, trailers that do not end the stream,
     /// an interim response that ends it, or status 101 (RFC 9113, sections 8.1 and 8.6).

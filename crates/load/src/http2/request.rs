@@ -11,7 +11,8 @@ use std::io::Write;
 use std::sync::Arc;
 
 /// Maximum size of a fragment of a header block: the payload that every peer accepts, minus one
-/// byte. The first fragment needs this byte if it announces a new size of the compression table.
+/// byte. That byte is for a new size of the compression table, which the first fragment may have to
+/// announce.
 const MAX_FRAGMENT_BYTES: usize = MIN_MAX_FRAME_BYTES as usize - 1;
 
 /// Scheme of the requested URL.
@@ -144,7 +145,7 @@ impl Http2Request {
         &self.body
     }
 
-    /// Kind of the method. It determines how the response is framed.
+    /// Kind of the method, which determines how the response is framed.
     pub fn method(&self) -> MethodKind {
         self.method
     }
@@ -182,8 +183,7 @@ fn push_block(out: &mut Vec<u8>, parts: &RequestParts, scheme: UrlScheme) {
         .unwrap_or(parts.host.as_bytes());
     encode_field(out, b":method", parts.method.as_bytes());
     if parts.method == "CONNECT" {
-        // The target takes the place of the authority; other pseudo-header fields are omitted
-        // (section 8.5).
+        // The authority is the target; other pseudo-header fields are omitted (section 8.5).
         encode_field(out, b":authority", parts.target.as_bytes());
     } else {
         encode_field(out, b":scheme", scheme.name());
@@ -207,8 +207,8 @@ fn push_block(out: &mut Vec<u8>, parts: &RequestParts, scheme: UrlScheme) {
     }
 }
 
-/// Whether a field is omitted, because it is specific to HTTP/1 connections or because a
-/// pseudo-header field replaces it.
+/// Whether a field is omitted: it is specific to HTTP/1 connections, or a pseudo-header field
+/// replaces it.
 pub(crate) fn is_omitted(name: &str, value: &[u8]) -> bool {
     const NAMES: [&str; 6] = [
         "connection",

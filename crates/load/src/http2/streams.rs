@@ -3,8 +3,8 @@
 //! Streams are stored in reusable slots. A hash table with open addressing and linear probing finds
 //! the slot of a stream ID (Robin Hood hashing; Celis, Larson and Munro 1985). IDs increase by two,
 //! so the ID divided by two serves as the hash value. The hash value determines the home position
-//! of an entry, and most entries are in their home positions. One stream that stays open while
-//! millions of others open and close costs an occasional extra probe and no memory.
+//! of an entry, and most entries are in their home positions. If one stream stays open while
+//! millions of others open and close, it costs an occasional extra probe, but no memory.
 
 use crate::http1::{MethodKind, ResponsePhase, ResponseSummary};
 use std::sync::Arc;
@@ -77,8 +77,8 @@ impl StreamTable {
 
     /// Inserts an entry. If two entries compete for a position, the position goes to the entry that
     /// is farther from its home position. A lookup may therefore stop at an entry that is nearer to
-    /// its home position than the wanted entry would be. When a gap is closed, the loop may stop at
-    /// the first entry that is in its home position.
+    /// its home position than the wanted entry would be. A loop that closes a gap may stop at the
+    /// first entry in its home position.
     fn insert_entry(&mut self, mut entry: TableEntry) {
         let mut index = self.home_index(entry.id);
         let mut distance = 0;

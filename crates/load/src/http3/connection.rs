@@ -24,7 +24,7 @@ use tokio::task::yield_now;
 
 type Driver = client::Connection<h3_quinn::Connection, Bytes>;
 
-/// Maximum number of times that the task yields after the connection ends, so that requests can
+/// Maximum number of times that the task yields after the connection ends. Meanwhile, requests can
 /// read data that has already arrived.
 const MAX_DRAIN_YIELDS: u32 = 64;
 
@@ -61,9 +61,9 @@ impl H3Connection {
             .is_some_and(ConnectionState::is_closing)
     }
 
-    /// Sends a request, whose events carry `key`. `keep_bytes` limits how much of the response body
-    /// is kept; if it is given, the header fields are also kept. Dropping the result cancels the
-    /// request. Returns `None` until the connection is established.
+    /// Sends a request. Its events carry `key`. `keep_bytes` limits how much of the response body
+    /// is kept; if `keep_bytes` is given, the header fields are also kept. Dropping the result
+    /// cancels the request. Returns `None` until the connection is established.
     pub fn send(
         &self,
         engine: &mut H3Engine,
@@ -111,7 +111,6 @@ impl H3Engine {
     }
 }
 
-/// State of a connection's task.
 struct ConnectionTask {
     to: SocketAddr,
     local: Option<IpAddr>,
@@ -129,7 +128,6 @@ struct ConnectionTask {
 /// Strong count of [`ConnectionTask::users`] when no request is in flight.
 const IDLE_USERS: usize = 2;
 
-/// An established connection.
 struct ConnectedParts {
     connection: quinn::Connection,
     datagrams: Arc<QuicSocket>,
@@ -145,8 +143,8 @@ impl ConnectionTask {
             RaceWinner::First(Err(error)) => {
                 return self.report_event(EventKind::NotEstablished(error));
             }
-            // The handle was dropped first. The attempt to connect is dropped here as well, which
-            // closes the connection.
+            // The handle was dropped first. Returning drops the attempt to connect, which closes
+            // the connection.
             RaceWinner::Second(_) => return,
         };
         let ConnectedParts {
@@ -229,8 +227,8 @@ impl ConnectionTask {
             })
     }
 
-    /// Waits for the end of the connection. Reports an event if the server announces before then
-    /// that it accepts no further requests.
+    /// Waits for the end of the connection. If the server first announces that it accepts no
+    /// further requests, reports an event.
     async fn wait_for_end(
         &self,
         connection: &quinn::Connection,
@@ -267,6 +265,6 @@ impl ConnectionTask {
 }
 
 fn code_to_varint(code: Code) -> VarInt {
-    // `H3_NO_ERROR`, the only code that is passed, has 9 bits.
+    // The only code that is passed, `H3_NO_ERROR`, has 9 bits.
     VarInt::from_u32(code.value() as u32)
 }

@@ -1,8 +1,8 @@
 //! Wraps the UDP socket of one connection, counts its traffic and detects unreachable servers.
 //!
 //! The socket is connected, so that the operating system reports ICMP errors for its packets
-//! (udp(7)). `quinn` would keep waiting for packets that cannot come, so the task of the connection
-//! also waits for [`QuicSocket::wait_for_failure`] and then ends the connection.
+//! (udp(7)). `quinn` would nevertheless keep waiting for packets. The task of the connection
+//! therefore also waits for [`QuicSocket::wait_for_failure`], and then ends the connection.
 
 use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
 use quinn::{AsyncUdpSocket, UdpPoller};
@@ -47,7 +47,6 @@ impl TrafficCounters {
     }
 }
 
-/// The UDP socket of a connection.
 #[derive(Debug)]
 pub(crate) struct QuicSocket {
     socket: tokio::net::UdpSocket,
@@ -110,8 +109,8 @@ impl QuicSocket {
     }
 
     fn record_error(&self, error: &io::Error) {
-        // Only these errors mean that there is no server. Other errors, for example because a
-        // packet is too large or a queue is full, are transient.
+        // Only these errors mean that there is no server. Others are transient: for example, a
+        // packet is too large or a queue is full.
         let is_final = matches!(
             error.kind(),
             io::ErrorKind::ConnectionRefused

@@ -19,12 +19,12 @@ use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 
-/// Idle timeout of a connection. A TCP connection would stay open for minutes, but for QUIC, this
-/// timeout is the only sign of a dead peer. Many servers also use a timeout of 30 s.
+/// Idle timeout of a connection. For QUIC, this timeout is the only sign of a dead peer. Many
+/// servers also use 30 s. A TCP connection would stay open for minutes.
 const IDLE_MS: u32 = 30_000;
 
-/// Interval of keep-alive packets. Without these packets, the connection and the response would be
-/// lost if a server took longer than the idle timeout to respond.
+/// Interval of keep-alive packets. Without them, a response that takes longer than the idle timeout
+/// would be lost with its connection.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Number of scheduler turns that each connection gets at shutdown to send CONNECTION_CLOSE.

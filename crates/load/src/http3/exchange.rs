@@ -36,7 +36,6 @@ impl RequestHandle {
     }
 }
 
-/// A request to send.
 pub(crate) struct RequestTask {
     pub sender: RequestSender,
     pub head: http::Request<()>,
@@ -99,8 +98,8 @@ impl RequestTask {
     }
 }
 
-/// Opens a stream and writes the head. If this has to wait, usually because the server's stream
-/// limit is reached, reports the beginning and the end of the wait.
+/// Opens a stream and writes the head. If the stream has to wait, usually because of the server's
+/// stream limit, reports the start and the end of the wait.
 async fn open_stream(
     sender: &mut RequestSender,
     head: http::Request<()>,

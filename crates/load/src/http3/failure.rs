@@ -74,7 +74,6 @@ pub enum RequestFailure {
 }
 
 impl H3ConnectError {
-    /// Classifies an error of the operating system.
     pub(crate) fn from_socket_error(error: &io::Error) -> H3ConnectError {
         match error.kind() {
             io::ErrorKind::ConnectionRefused => H3ConnectError::Refused,
@@ -85,7 +84,6 @@ impl H3ConnectError {
         }
     }
 
-    /// Classifies an error of the handshake.
     pub(crate) fn from_handshake_error(error: &ConnectionError) -> H3ConnectError {
         let of_alert = |code: u64, is_ours: bool| match code.wrapping_sub(TLS_ALERT_CODES.start) {
             ALPN_ALERT => H3ConnectError::Alpn,
@@ -149,7 +147,6 @@ impl ConnectionEnd {
 }
 
 impl RequestFailure {
-    /// Classifies an error of a stream.
     pub(crate) fn from_stream_error(error: StreamError) -> RequestFailure {
         match error {
             StreamError::RemoteTerminate { code, .. } => match code {

@@ -73,8 +73,8 @@ impl RequestKinds {
     /// Maximum length of the cycle of kinds, in requests.
     pub const LONGEST_CYCLE: u64 = 10_000;
 
-    /// Validates the kinds. If the table has rows, placeholders in braces are filled in; otherwise,
-    /// braces are ordinary text.
+    /// Validates the kinds. Placeholders in braces are filled from the rows of the table. Without
+    /// rows, braces are ordinary text.
     ///
     /// # Errors
     /// Fails if a kind cannot be sent as specified.
@@ -122,8 +122,8 @@ impl RequestKinds {
     }
 
     /// Returns the table row for request number `index`. Each kind goes through the table
-    /// separately; otherwise two alternating kinds would always get the same half of an even number
-    /// of rows.
+    /// separately. Otherwise, two alternating kinds would each use only half of the rows if the
+    /// number of rows is even.
     pub fn row_at(&self, index: u64) -> u64 {
         let cycle = self.order.len() as u64;
         let turn = self.order[(index % cycle) as usize];
@@ -168,8 +168,8 @@ fn check_kind(kind: &RequestKind, rows: &DataTable) -> Result<(), KindsError> {
         .map_err(request_error)
 }
 
-/// Orders the kinds within a cycle. Each slot gets the kind that is furthest behind its share, so
-/// that no kind comes in bursts and every cycle has the exact proportions.
+/// Orders the kinds within a cycle. Each slot gets the kind that is furthest behind its share. No
+/// kind then comes in bursts, and every cycle has the exact proportions.
 fn interleave_kinds(weights: &[u32]) -> Result<Vec<CycleSlot>, KindsError> {
     let divisor = weights.iter().fold(0, |a, b| common_divisor(a, *b));
     if divisor == 0 || weights.len() > usize::from(u16::MAX) {

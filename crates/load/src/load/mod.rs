@@ -70,7 +70,7 @@ pub struct LoadConfig {
     pub streams_per_connection: u32,
     /// When the load ends, counted from the end of the warm-up.
     pub stop: StopCondition,
-    /// Ends the load early once it is steady.
+    /// Rule for ending the load early, once it is steady.
     pub steady: Option<SteadinessRule>,
     /// Warm-up in nanoseconds; its requests are counted separately from the measured ones.
     pub warmup_ns: u64,
@@ -214,17 +214,17 @@ pub struct RequestTimeouts {
     pub total_ns: Option<u64>,
 }
 
-/// Whether to delay reading so that several responses are read at once.
+/// Whether to delay reading, in order to read several responses at once.
 ///
-/// A generator that wakes up for each response breaks up the bursts in which a busy server works,
-/// and both sides then pay for one wake-up per response. A delay may make the timestamps of
-/// responses late by up to its length; the result reports the longest delay.
+/// A busy server works in bursts. A generator that wakes up for each response breaks up these
+/// bursts, and both sides pay for one wake-up per response. Timestamps of responses may be late by
+/// the length of a delay. The result reports the longest delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchingMode {
     /// Reads each response as soon as the operating system reports it.
     Off,
-    /// A closed load that keeps its server busy delays reading by at most `max_delay_ns`, and by at
-    /// most an eighth of the median service time.
+    /// Closed loads that keep their server busy delay reading by up to `max_delay_ns`, but at most
+    /// by an eighth of the median service time.
     Adaptive {
         /// Maximum delay in nanoseconds.
         max_delay_ns: u64,
@@ -234,22 +234,21 @@ pub enum BatchingMode {
 /// How connections are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionRules {
-    /// Requests after which a connection is closed; `None` for no limit. The generator adds no
-    /// header field for this, so the server is asked to close the connection only if the configured
-    /// request asks for it.
+    /// Number of requests after which a connection is closed; `None` for no limit. The generator
+    /// adds no header field that asks the server to close the connection.
     pub max_requests: Option<u64>,
-    /// Age in nanoseconds from which on a request is the last on its connection; `None` for no
-    /// limit.
+    /// Age in nanoseconds after which a connection gets only one more request; `None` for no limit.
     pub lifetime_ns: Option<u64>,
     /// Timeouts.
     pub timeouts: RequestTimeouts,
-    /// With HTTP/1, retries a request once if its reused connection was closed before the first
-    /// byte of the response, because the server probably closed the connection for being idle. The
-    /// second attempt is counted as a retry.
+    /// Whether to retry an HTTP/1 request once if its reused connection was closed before the first
+    /// byte of the response. The server has then probably closed an idle connection. The result
+    /// counts such retries.
     pub retries_stale: bool,
     /// Whether to delay reading.
     pub batching: BatchingMode,
-    /// Spins instead of sleeping: uses one processor per thread for shorter latency.
+    /// Whether threads spin instead of sleeping. Latency is shorter, but each thread uses a whole
+    /// processor.
     pub busy_poll: bool,
 }
 

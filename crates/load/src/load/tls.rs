@@ -16,7 +16,7 @@ pub enum TrustSource {
     /// Certificates that the operating system trusts.
     #[default]
     System,
-    /// Only certificates in this file (PEM) and certificates signed by an authority in it.
+    /// Only certificates in this file (PEM), and certificates that an authority in it has signed.
     Authority(PathBuf),
     /// Any certificate.
     Anyone,
@@ -75,8 +75,8 @@ impl TlsOptions {
             .map_err(|_| TlsError::Name(name.to_owned()))
     }
 
-    /// Builds the TLS configuration; `protocols` are offered by ALPN (RFC 7301). The reason for
-    /// rejecting a certificate is stored in `last_refusal`.
+    /// Builds the TLS configuration; `protocols` are offered by ALPN (RFC 7301). If a certificate
+    /// is rejected, `last_refusal` holds the reason.
     ///
     /// # Errors
     /// Fails if a file cannot be read or there is no trusted authority.

@@ -77,8 +77,7 @@ fn format_duration(time: Duration) -> String {
     format!("{count} {name}{}", if count == 1 { "" } else { "s" })
 }
 
-/// The reason for the latest rejection of a certificate. It is stored because QUIC preserves only
-/// an alert.
+/// The reason for the latest rejection of a certificate. QUIC itself preserves only an alert.
 #[derive(Debug, Default)]
 pub struct LastRefusal(Mutex<Option<CertificateRefusal>>);
 
@@ -145,8 +144,8 @@ impl KnownCertVerifier {
         })
     }
 
-    /// Reconsiders a certificate that the authorities do not vouch for. `openssl req -x509` makes
-    /// certificates that are authorities, which the library rejects as server certificates.
+    /// Reconsiders a certificate that the authorities do not vouch for. `openssl req -x509` marks
+    /// its certificates as authorities, and the library rejects authorities as servers.
     fn reconsider(
         &self,
         certificate: &CertificateDer<'_>,
@@ -157,9 +156,8 @@ impl KnownCertVerifier {
             return Err(error);
         };
         // The library checks validity dates before the issuer, and the name last (verify_cert.rs of
-        // rustls-webpki 0.103). Therefore, a certificate that fails because of its issuer is within
-        // its validity period, and a certificate that fails because of its name has a trusted
-        // issuer.
+        // rustls-webpki 0.103). A certificate that fails because of its issuer is therefore valid
+        // at this time. A certificate that fails because of its name also has a trusted issuer.
         let is_accepted = || {
             self.accepted
                 .iter()
@@ -177,8 +175,8 @@ impl KnownCertVerifier {
         self.check_common_name(certificate, name, reason.clone())
     }
 
-    /// Accepts a matching common name if the certificate has no alternative names and the user
-    /// named a file of trusted certificates. curl does the same.
+    /// Accepts a matching common name, as curl does. The certificate must have no alternative
+    /// names, and the user must have named a file of trusted certificates.
     fn check_common_name(
         &self,
         certificate: &CertificateDer<'_>,
@@ -220,7 +218,7 @@ fn is_authority(reason: &CertificateError) -> bool {
     matches!(webpki_error(reason), Some(webpki::Error::CaUsedAsEndEntity))
 }
 
-/// Returns the error of the underlying webpki library. Its errors distinguish more cases.
+/// Returns the error of the underlying webpki library, which distinguishes more cases.
 fn webpki_error(reason: &CertificateError) -> Option<&webpki::Error> {
     match reason {
         CertificateError::Other(other) => other.0.downcast_ref(),

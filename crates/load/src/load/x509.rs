@@ -43,7 +43,6 @@ pub(crate) fn key_bits(certificate: &[u8]) -> Option<u32> {
     fixed_key_bits(algorithm).or_else(|| modulus_bits(bits))
 }
 
-/// Returns the subject's common name, if any.
 pub(super) fn common_name(certificate: &[u8]) -> Option<String> {
     common_name_of(parse_fields(certificate)?.subject)
 }

@@ -2,8 +2,9 @@
 //!
 //! A pace is plain data. A closed pace is a number of clients, each of which waits for a response
 //! before it sends its next request. An open pace is a schedule that does not depend on responses.
-//! Nothing here sleeps or reads a clock. Start at [`RateSchedule`], which computes when requests of
-//! an open pace are due, then [`ThreadSchedule`], the part of a schedule that one thread sends.
+//! Nothing here sleeps or reads a clock. Start at [`RateSchedule`], which computes when the
+//! requests of an open pace are due. Continue with [`ThreadSchedule`], the part of a schedule that
+//! one thread sends.
 
 mod schedule;
 

@@ -1,11 +1,10 @@
 //! Computes the schedule of the open model, in which the time of every request is known before the
 //! first request is sent.
 //!
-//! Each time is computed from the request's number and never from the previous time, so errors do
+//! Each time is computed from the request's number, not from the previous time. Errors therefore do
 //! not accumulate: the last request of an hour is as exact as the first. Random arrivals use the
-//! same arithmetic: if the arrivals of a Poisson process of rate 1 are mapped through the inverse
-//! of the integral of the scheduled rate, the result is a Poisson process with the scheduled rate
-//! (Lewis and Shedler 1979).
+//! same arithmetic. A Poisson process of rate 1, mapped through the inverse of the integral of the
+//! scheduled rate, is a Poisson process with the scheduled rate (Lewis and Shedler 1979).
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -29,8 +28,8 @@ pub struct RateSchedule {
     spacing: ArrivalSpacing,
 }
 
-/// Start of a stage: the index of the stage, the time at which it begins, and the units of the
-/// integral accumulated before it.
+/// Start of a stage: its index, its start time, and the units of the integral accumulated before
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct StagePosition {
     pub stage: usize,
@@ -77,8 +76,8 @@ impl RateSchedule {
     }
 
     /// When request `index` (from 0) is due, in nanoseconds since the start; `None` after the end.
-    /// Each call draws random arrivals anew from the beginning, so threads use
-    /// [`RateSchedule::thread_schedule`] instead.
+    /// Each call draws all random arrivals anew. Threads therefore use
+    /// [`RateSchedule::thread_schedule`].
     pub fn due_ns(&self, index: u64) -> Option<u64> {
         match self.spacing {
             ArrivalSpacing::Even => self.time_at_units(
@@ -137,15 +136,15 @@ impl RateSchedule {
     }
 
     /// Returns the time in nanoseconds at which `units` have accumulated. The search begins at
-    /// `position`, which must not lie after that time, and advances `position`, so that a walk
-    /// through the schedule visits each stage once.
+    /// `position`, which must not lie after that time. It advances `position`, so a walk through
+    /// the schedule visits each stage once.
     pub(super) fn time_at_units(&self, units: u128, position: &mut StagePosition) -> Option<u64> {
         loop {
             let stage = self.stages.get(position.stage)?;
             let units_in_stage = units - position.begins_units;
-            // A request that falls exactly on the end of a stage belongs to the next stage with a
-            // rate above zero. The request is due when the integral exceeds its number, and during
-            // a pause the integral does not grow.
+            // A request exactly at the end of a stage belongs to the next stage with a rate above
+            // zero. The request is due when the integral exceeds its number, and the integral does
+            // not grow during a pause.
             if units_in_stage < stage.total_units() {
                 return position
                     .begins_ns
@@ -258,7 +257,7 @@ impl ScheduleStage {
         self.refine_ns(guess, units)
     }
 
-    /// Estimates in floating point the time t at which u = `units` have accumulated: t = 2u / (2a +
+    /// Estimates in floating point when u = `units` have accumulated. The time is t = 2u / (2a +
     /// sqrt(4a^2 + 4u(b - a) / T)), with a, b and T as in [`ScheduleStage::reaches_at_most`]. This
     /// form of the quadratic formula does not suffer from cancellation near a rate of zero.
     fn estimate_ns(&self, units: u128) -> u64 {
@@ -363,8 +362,8 @@ pub struct ThreadSchedule<'a> {
     random: Option<ArrivalWalk>,
 }
 
-/// State of random arrivals. Arrivals can only be drawn in sequence, so every thread draws the
-/// arrivals of all threads and uses only its own.
+/// State of random arrivals. Arrivals can only be drawn in sequence: every thread draws those of
+/// all threads, but uses only its own.
 #[derive(Debug, Clone)]
 struct ArrivalWalk {
     draws: ExponentialDraws,
@@ -460,8 +459,8 @@ impl ExponentialDraws {
     }
 }
 
-/// When a load ends: as soon as one of the conditions is met. A load without conditions runs until
-/// its schedule ends or it is stopped.
+/// Conditions that end a load; the first one that is met counts. A load without conditions runs
+/// until its schedule ends or it is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StopCondition {
     /// Total number of requests over all threads.
@@ -471,7 +470,7 @@ pub struct StopCondition {
 }
 
 impl StopCondition {
-    /// Whether request `index` (from 0), due `at_ns` after the start, is still sent.
+    /// Whether to send request `index` (from 0), which is due `at_ns` after the start.
     pub fn allows(&self, index: u64, at_ns: u64) -> bool {
         self.after_requests.is_none_or(|count| index < count)
             && self.after_ns.is_none_or(|end_ns| at_ns < end_ns)

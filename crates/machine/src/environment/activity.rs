@@ -1,9 +1,9 @@
 //! Measures how busy the machine is: load, pressure and steal time. A measurement covers the
 //! present moment, an interval, or the time since the last snapshot.
 //!
-//! Also defines limits of pressure. If pressure exceeds its upper limit, there is a warning before
-//! measuring, and `speedwell doctor` reports a problem. Start at [`busy_machine`],
-//! [`ActivityInterval::start`] and [`ProcessWatch::take_snapshot`].
+//! Also defines limits of pressure. Above the upper limit, there is a warning before measuring, and
+//! `speedwell doctor` reports a problem. Start at [`busy_machine`], [`ActivityInterval::start`] and
+//! [`ProcessWatch::take_snapshot`].
 
 use crate::environment::busy_processes::{self, OtherProcess};
 use crate::environment::file_tree::{FileTree, find_field};
@@ -54,9 +54,9 @@ impl PressureResource {
     }
 
     /// Returns two limits of the pressure in percent. Above the first, results get noisier; above
-    /// the second, they are probably wrong. The limits for memory are lower: even a low memory
-    /// pressure means that the kernel reclaims pages during the measurement, which is worse than an
-    /// occasional wait for a processor.
+    /// the second, they are probably wrong. The limits for memory are lower, because under memory
+    /// pressure the kernel reclaims pages during the measurement. This is worse than an occasional
+    /// wait for a processor.
     pub fn limits_percent(self) -> (f64, f64) {
         match self {
             PressureResource::Memory => (1.0, 10.0),
@@ -119,7 +119,7 @@ pub(super) fn waited_share(from_us: u64, to_us: u64, elapsed: Duration) -> f64 {
     let waited_ns = to_us.saturating_sub(from_us) as f64 * 1e3;
     let elapsed_ns = elapsed.as_nanos().max(1) as f64;
     // The totals are read slightly before and after the interval, so the waiting time can exceed
-    // its length.
+    // the length of the interval.
     (waited_ns / elapsed_ns).min(1.0)
 }
 
@@ -134,8 +134,8 @@ pub(super) fn steal_percent(tree: &FileTree) -> Option<f64> {
     Some(stolen_share((0, 0), steal_ticks(tree)?)? * 100.0)
 }
 
-/// If other processes use more than this fraction of the processors, a benchmark probably has to
-/// share its processor with one of them.
+/// If other processes use more than this fraction of the processors, a benchmark probably shares
+/// its processor with one of them.
 const LOADED_SHARE: f64 = 0.75;
 
 /// Describes how busy the machine is now; `None` if it is quiet or does not report its activity.
@@ -170,8 +170,8 @@ fn describe_activity(
     }
     let processes = neighbours();
     let used_cpus: f64 = processes.iter().map(|neighbour| neighbour.cpus).sum();
-    // We ourselves may have caused the load of the last minute, so it counts only if others are
-    // busy now.
+    // We ourselves may have caused the load of the last minute. It only counts if other processes
+    // are busy now.
     if causes.is_empty() && used_cpus < LOADED_SHARE * f64::from(cpu_count) {
         return None;
     }
@@ -238,7 +238,6 @@ impl ActivityInterval {
     }
 }
 
-/// Counters at the last snapshot.
 #[derive(Debug)]
 struct ActivityCounters {
     taken_at: Instant,
@@ -247,8 +246,8 @@ struct ActivityCounters {
     stolen: Option<(u64, u64)>,
 }
 
-/// Context switches of a thread since its start. We keep them by thread, because a sum over all
-/// threads would drop when a thread ends.
+/// Context switches of a thread since its start. They are kept by thread: a sum over all threads
+/// would drop when a thread ends.
 #[derive(Debug, Clone, Copy, Default)]
 struct SwitchCounts {
     voluntary: u64,
@@ -271,8 +270,8 @@ impl ProcessWatch {
         ProcessWatch { tree, pid, last }
     }
 
-    /// Returns the activity since the last snapshot. The memory is the current one, and pressure
-    /// covers the last ten seconds.
+    /// Returns the activity since the last snapshot, the current memory, and the pressure over the
+    /// last ten seconds.
     pub fn take_snapshot(&mut self) -> ActivitySnapshot {
         let current = read_counters(&self.tree, self.pid);
         let last = &self.last;
@@ -441,8 +440,7 @@ mod tests {
 
     #[test]
     fn processor_time_is_told_in_less_than_ticks() {
-        // This needs a process of its own, because other tests work in the test process at the same
-        // time.
+        // This needs a process of its own: other tests work in the test process at the same time.
         let work = ProcessSpec::new("/bin/sh").args(["-c", "while :; do :; done"]);
         let service = ServiceProcess::start(work).unwrap();
         let used = || cpu_ns_of(service.pid()).unwrap();

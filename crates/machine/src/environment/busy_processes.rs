@@ -43,8 +43,8 @@ pub(super) fn find_busiest() -> Vec<OtherProcess> {
     processes.collect()
 }
 
-/// Describes the processes: `2 other processes use 1.6 of 2 processors: ...`; `None` if there are
-/// none.
+/// Describes the processes, as in `2 other processes use 1.6 of 2 processors: ...`; `None` if there
+/// are none.
 pub(super) fn describe_processes(processes: &[OtherProcess], processors: u32) -> Option<String> {
     let used: f64 = processes.iter().map(|process| process.cpus).sum();
     let subject = match processes.len() {

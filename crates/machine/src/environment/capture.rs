@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 /// `programs` lists each variant with its program and the result of [`super::program_version`]; no
 /// program is started here.
 ///
-/// Facts that change within minutes have names that start with `now_`. All other facts describe the
-/// machine and its settings. Results are comparable only if these other facts are the same.
+/// Facts whose names start with `now_` change within minutes. Results are comparable only if all
+/// other facts are the same.
 pub fn capture_environment(programs: &[(String, PathBuf, Option<String>)]) -> Environment {
     let mut environment = capture_from(&FileTree::with_root(Path::new("/")));
     environment.programs = programs

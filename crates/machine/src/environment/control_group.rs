@@ -1,8 +1,8 @@
 //! Reads the limits of CPU time and memory that a container or a service manager has set for us.
 //!
 //! Supports both versions of control groups, because hosts with version 1 are still common (kernel
-//! documentation, `admin-guide/cgroup-v2.rst` and `cgroup-v1/`). Our control group and any group
-//! above it may have a limit; the lowest limit applies.
+//! documentation, `admin-guide/cgroup-v2.rst` and `cgroup-v1/`). Our control group and each group
+//! above it may have a limit. The lowest limit applies.
 
 use super::file_tree::FileTree;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub(super) fn cpu_limit(tree: &FileTree) -> Option<CpuLimit> {
         .min_by(|a, b| a.cpus.total_cmp(&b.cpus))
 }
 
-/// Parses a limit; `None` if the quota is `max` or negative, which means that there is no limit.
+/// Parses a limit; `None` if there is no limit, i.e. the quota is `max` or negative.
 fn parse_limit(
     tree: &FileTree,
     group: &Path,
@@ -89,14 +89,14 @@ pub(super) fn group_path(tree: &FileTree) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Iterates over the folders of our group and of all groups above it. If `controller` is given, the
-/// folders are in its version 1 hierarchy; otherwise, they are in the single hierarchy of version
+/// Iterates over the folders of our group and of all groups above it. The folders are in the
+/// version 1 hierarchy of `controller` or, without a controller, in the single hierarchy of version
 /// 2.
 fn group_folders(tree: &FileTree, controller: Option<&str>) -> impl Iterator<Item = PathBuf> {
     let folders = find_mount(tree, controller).map(|mount| {
         let group = find_own_group(tree, controller).unwrap_or_else(|| "/".to_owned());
-        // In a container, the mount may show only a part of the hierarchy, and our path may be
-        // outside of this part.
+        // In a container, the mount may show only a part of the hierarchy. Our path may be outside
+        // of this part.
         let below_mount = Path::new(&group)
             .strip_prefix(&mount.root)
             .unwrap_or(Path::new(""));

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The files below a root folder. A file that cannot be read counts as missing, because every
-/// kernel shows different files.
+/// The files below a root folder. Every kernel shows different files, so a file that cannot be read
+/// counts as missing.
 #[derive(Debug, Clone)]
 pub(crate) struct FileTree {
     root: PathBuf,
@@ -56,8 +56,8 @@ impl FileTree {
     }
 }
 
-/// Returns the value from the first line of `text` that has the form `NAME<separator>VALUE` and
-/// this name. Many files in `/proc` consist of such lines.
+/// Returns the value in the first line of the form `NAME<separator>VALUE` that has this name. Many
+/// files in `/proc` consist of such lines.
 pub(super) fn find_field<'a>(text: &'a str, name: &str, separator: char) -> Option<&'a str> {
     text.lines()
         .filter_map(|line| line.split_once(separator))
@@ -74,7 +74,7 @@ pub(super) mod fake {
     use std::path::Path;
     use tempfile::TempDir;
 
-    /// A tree, and its folder, which exists as long as this value.
+    /// A tree and its folder. The folder exists as long as this value.
     pub(crate) struct FakeMachine(pub TempDir, FileTree);
 
     impl Deref for FakeMachine {
@@ -86,8 +86,7 @@ pub(super) mod fake {
 
     /// Creates a machine with exactly these files.
     pub(crate) fn machine(files: &[(&str, &str)]) -> FakeMachine {
-        // The files are kept in memory, like the files of a real `/proc`, because syncing costs
-        // nothing there.
+        // The files are kept in memory, like those of a real `/proc`. Syncing costs nothing there.
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() {
             tempfile::tempdir_in(memory).unwrap()

@@ -1,7 +1,7 @@
 //! Runs git, which may be slow, missing, or configured to run other programs.
 //!
-//! Git is started in such a way that it runs no hook, no file system monitor and no password
-//! prompt. Queries neither change nor lock anything in the repository. Start at [`GitRepository`].
+//! Git is started with options that prevent hooks, file system monitors and password prompts.
+//! Queries neither change nor lock anything in the repository. Start at [`GitRepository`].
 
 use crate::process::{
     ChildConversation, NextStep, OutputStream, ProcessEnd, ProcessOutcome, ProcessSpec, run_child,
@@ -22,7 +22,7 @@ pub struct GitRepository {
     folder: PathBuf,
     limit: Duration,
     deadline: Instant,
-    /// Whether we know that there is no repository. If so, git is not started at all.
+    /// Whether it is known that there is no repository. If so, git is not started at all.
     has_no_repository: Arc<AtomicBool>,
 }
 
@@ -67,9 +67,9 @@ impl Error for GitError {
     }
 }
 
-/// Variables through which git tells a hook about the repository. They must be unset to work on
-/// another repository, or on another worktree of the same repository. Variables for user settings
-/// (`GIT_CONFIG_COUNT`, `GIT_SSH`) are not included.
+/// Variables through which git tells a hook about the repository. To work on another repository or
+/// worktree, they must be unset. Variables for user settings (`GIT_CONFIG_COUNT`, `GIT_SSH`) are
+/// not included.
 pub const REPOSITORY_VARIABLES: [&str; 13] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -96,7 +96,6 @@ const QUIET_OPTIONS: [&str; 5] = [
     "core.hooksPath=/dev/null",
 ];
 
-/// Maximum length of a commit subject.
 const MAX_SUBJECT_CHARS: usize = 200;
 
 /// Beginning of git's message for a folder outside any repository.
@@ -143,12 +142,12 @@ impl GitRepository {
         self.run_command(ProcessSpec::new("git").args(arguments), command)
     }
 
-    /// Does the same as [`GitRepository::git_output`], but returns no reason for a failure.
+    /// Same as [`GitRepository::git_output`], but without a reason for a failure.
     pub fn try_git_output(&self, arguments: &[&str]) -> Option<String> {
         self.git_output(arguments).ok()
     }
 
-    /// Returns a digest of the uncommitted changes to tracked files; `None` if there are none, or if
+    /// Returns a digest of the uncommitted changes to tracked files; `None` without changes, or if
     /// git fails.
     pub fn uncommitted_digest(&self) -> Option<String> {
         let quiet = QUIET_OPTIONS.join(" ");
@@ -165,10 +164,10 @@ impl GitRepository {
         self.try_git_output(&["rev-parse", "--verify", "-q", "--end-of-options", &commit])
     }
 
-    /// Returns the reference of the target branch, into which other branches are merged. If `name`
-    /// is given, this is the branch `name` of the remote, or else the local branch `name`.
-    /// Otherwise, it is the default branch of the remote, or else the user's default branch, or
-    /// else the first existing branch with a usual name.
+    /// Returns the reference of the branch into which other branches are merged. With `name`, this
+    /// is the branch `name` of the remote, or else the local branch `name`. Without `name`, it is
+    /// the default branch of the remote, or else the user's default branch, or else the first
+    /// existing branch with a usual name.
     pub fn target_branch(&self, name: Option<&str>) -> Option<String> {
         const USUAL: [&str; 3] = ["main", "master", "trunk"];
         let Some(name) = name else {
@@ -203,9 +202,9 @@ impl GitRepository {
         self.try_git_output(&["merge-base", "--end-of-options", first, second])
     }
 
-    /// Returns the commits that are reachable from any of `tips`, but not from `excluded`, along
-    /// all parents. Ignores tips that do not exist in the repository. Returns `None` if `excluded`
-    /// does not exist.
+    /// Returns the commits that any of `tips` reaches along its parents, but `excluded` does not
+    /// reach. Ignores tips that do not exist in the repository. Returns `None` if `excluded` does
+    /// not exist.
     pub fn commits_after(&self, excluded: &str, tips: &[&str]) -> Option<HashSet<String>> {
         let exclusion = format!("^{}", self.commit_id(excluded)?);
         let mut commits = HashSet::new();
@@ -251,7 +250,7 @@ impl GitRepository {
             .collect()
     }
 
-    /// Returns `tip` and its ancestors along first parents, the oldest first, without `excluded`
+    /// Returns `tip` and its ancestors along first parents, the oldest first. Leaves out `excluded`
     /// and its ancestors.
     pub fn first_parent_line(&self, tip: &str, excluded: Option<&str>) -> Option<Vec<Revision>> {
         let exclusion = excluded.map(|excluded| format!("^{excluded}"));
@@ -286,8 +285,8 @@ impl GitRepository {
             .collect()
     }
 
-    /// Returns the tag of each tagged commit, by commit ID. If a commit has several tags, returns
-    /// the tag whose name sorts last.
+    /// Returns the tag of each tagged commit, by commit ID. Of several tags of a commit, the last
+    /// one in alphabetical order counts.
     pub fn tags_by_commit(&self) -> HashMap<String, String> {
         let format = "--format=%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end) %(refname:short)";
         let listing = self
@@ -314,7 +313,7 @@ impl GitRepository {
             unset: REPOSITORY_VARIABLES.map(str::to_owned).to_vec(),
             ..spec
         };
-        // Git must not ask for a password, and its messages must be in English, whatever the user's
+        // Git must not ask for a password. Its messages must be in English, whatever the user's
         // language is.
         let spec = spec.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
         let mut output = StdoutCollector(Vec::new());
@@ -337,8 +336,8 @@ impl GitRepository {
     }
 }
 
-/// Whether this folder, or a folder above it, contains or is a repository. Returns true if only git
-/// can tell.
+/// Returns false if neither this folder nor a folder above it is, or contains, a repository.
+/// Returns true if only git can tell.
 fn may_have_repository(folder: &Path) -> bool {
     let has_repository = |folder: &Path| {
         folder.join(".git").symlink_metadata().is_ok() || folder.join("objects").is_dir()

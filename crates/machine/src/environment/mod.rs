@@ -3,8 +3,8 @@
 //! Reads kernel files and queries programs for their versions; does not evaluate results.
 //! [`capture_environment()`] collects the facts that are stored with a session, and
 //! [`run_all_checks()`] assesses the machine for `speedwell doctor`. Only [`tune`] changes the
-//! machine, and only on request. All files are read below a root folder, so that tests can simulate
-//! a machine. Start at `capture.rs` and `check/mod.rs`.
+//! machine, and only on request. Tests can simulate a machine, because all files are read below a
+//! root folder. Start at `capture.rs` and `check/mod.rs`.
 
 mod activity;
 mod busy_processes;

@@ -1,6 +1,6 @@
 //! Determines which revision and branch are measured. The user's options take precedence over the
-//! variables of a CI job, and these take precedence over the repository of the folder. Start at
-//! [`find_origin`].
+//! variables of a CI job. These variables take precedence over the repository of the folder. Start
+//! at [`find_origin`].
 
 use crate::environment::git::GitRepository;
 use anyhow::Context;
@@ -8,7 +8,7 @@ use speedwell_model::{CodeOrigin, OriginRequest, OriginSource, Revision};
 use std::path::Path;
 use std::time::Duration;
 
-/// Total time limit for git. If git exceeds it, the session may have no revision.
+/// Total time limit for git. If git takes longer, the session may have no revision.
 const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns the origin of the code in `folder`; `None` if unknown.
@@ -28,8 +28,8 @@ pub struct BranchFork {
     pub id: String,
 }
 
-/// Returns the merge base of `HEAD` and `branch`. The default of `branch` is the branch into which
-/// a CI job's pull request will be merged, or else the default branch of the remote repository.
+/// Returns the merge base of `HEAD` and `branch`. If `branch` is `None`, uses the branch into which
+/// a CI job will merge its pull request, or else the default branch of the remote repository.
 ///
 /// # Errors
 /// Fails if there is no such branch or no common commit, as in a shallow clone.
@@ -65,7 +65,6 @@ fn missing_branch_message(git: &GitRepository, name: &str) -> String {
     format!("no branch '{name}' here\nhint: {hint}")
 }
 
-/// Returns a nonempty environment variable.
 fn env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -219,8 +218,8 @@ mod tests {
         assert_eq!(origin.subject.as_deref(), Some("commit two"));
         assert_eq!(origin.branch.as_deref(), Some("main"));
         assert_eq!(origin.dirty, None);
-        // Without a remote, the target is a branch with a usual name: here `main`, the current
-        // branch.
+        // Without a remote, the target is a branch with a usual name. Here, this is `main`, the
+        // current branch.
         assert_eq!(origin.base, history.commit_id("HEAD").into());
 
         history.write_file("file", "three");

@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 
 const CPU: &str = "/sys/devices/system/cpu";
 
-/// Returns the processor model.
 pub(super) fn processor_model(tree: &FileTree) -> Option<String> {
     let text = tree.read_text("/proc/cpuinfo")?;
     // The line is named "model name" on x86, "cpu model" on MIPS, and "cpu" on POWER. On ARM, only
-    // the model of the board is known, from the line "Model" or from another file.
+    // the board's model is known: from the line "Model" or from another file.
     ["model name", "cpu model", "cpu", "Model"]
         .iter()
         .find_map(|name| find_field(&text, name, ':'))
@@ -50,15 +49,14 @@ pub(super) fn cpu_affinity(tree: &FileTree) -> Option<String> {
     find_field(&status, "Cpus_allowed_list", ':').map(str::to_owned)
 }
 
-/// Returns the number of processors that are online.
 pub(super) fn online_count(tree: &FileTree) -> Option<u32> {
     tree.read_text(format!("{CPU}/online"))
         .map(|list| parse_cpu_list(&list).len() as u32)
 }
 
 /// Returns the number of processors that we may use. These are the online processors in our
-/// affinity mask, or fewer if a control group limits CPU time. Rounds down to whole processors, but
-/// returns at least 1.
+/// affinity mask, or fewer if a control group limits CPU time. A fraction of a processor is rounded
+/// down, but the result is at least 1.
 pub(super) fn available_count(tree: &FileTree) -> Option<u32> {
     let online = tree
         .read_text(format!("{CPU}/online"))

@@ -1,5 +1,5 @@
-//! Finds programs, records which file a name refers to, and queries versions. A query uses the
-//! options that the program understands, and has a time limit. Start at [`describe_program`] and
+//! Finds programs, records which file a name refers to, and queries versions. Each query has a time
+//! limit and uses options that the program understands. Start at [`describe_program`] and
 //! [`program_version`].
 
 use crate::environment::file_tree::FileTree;
@@ -48,7 +48,8 @@ pub(super) fn describe_program(
     }
 }
 
-/// Resolves a name or path to a file, following links; returns the input if it cannot be found.
+/// Resolves a name or path to a file, and follows links. Returns the input if there is no such
+/// file.
 fn resolve_program(path: &Path) -> PathBuf {
     let is_bare_name = path.components().count() == 1 && !path.is_absolute();
     let search = env::var_os("PATH").filter(|_| is_bare_name);
@@ -63,8 +64,7 @@ fn resolve_program(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// Time limit for a query. If a program takes longer to print its version, it has probably started
-/// its real work instead.
+/// Time limit for a query. A program that takes longer has probably started its real work.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Version information reported by a program.
@@ -104,7 +104,7 @@ fn version_with_clock(clock: WaitClock, path: &Path) -> ProgramVersion {
 /// How to query the version of a program.
 struct VersionQuery {
     arguments: &'static [&'static str],
-    /// Whether the output is used even if the program exits with a failure status.
+    /// Whether the output also counts if the program exits with a failure status.
     any_status: bool,
     /// Whether the output is a version table as in Node.js, Bun and Deno.
     json: bool,
@@ -158,8 +158,8 @@ impl ProgramVersion {
     }
 }
 
-/// Returns the first line that starts with the program's name (Elixir first prints the version of
-/// Erlang), or else the first nonempty line.
+/// Returns the first line that starts with the program's name, or else the first nonempty line.
+/// Elixir, for example, first prints the version of Erlang.
 fn version_line(text: &str, name: &str) -> Option<String> {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let name = name.to_lowercase();
@@ -176,8 +176,8 @@ struct QueryOutput {
 }
 
 /// Runs the program with its input closed, in a process group of its own. All output that it writes
-/// before it ends counts, however late we read this output. If a child keeps the streams open after
-/// the end of the program, the child is killed.
+/// before it ends counts, even if we read it later. Children that keep the streams open after the
+/// program ends are killed.
 fn run_query(clock: WaitClock, path: &Path, arguments: &[&str]) -> Option<QueryOutput> {
     let spec = ProcessSpec {
         limit: VERSION_TIMEOUT,
@@ -197,9 +197,9 @@ fn run_query(clock: WaitClock, path: &Path, arguments: &[&str]) -> Option<QueryO
     })
 }
 
-/// Starts a program. Retries as long as the kernel refuses because the file is open for writing.
-/// This happens if we have just written the program: between fork and exec, another process of ours
-/// still has a copy of the descriptor through which the file was written.
+/// Starts a program. Retries while the kernel refuses because the file is open for writing. This
+/// happens if we have just written the program: another process of ours, between fork and exec,
+/// still has a copy of the descriptor.
 fn start_with_retry(spec: &ProcessSpec) -> Option<ProcessOutcome> {
     let clock = spec.clock;
     let deadline = clock.now() + spec.limit;
@@ -285,8 +285,8 @@ mod tests {
         thread::scope(|scope| {
             let query = scope.spawn(|| version_with_clock(clock, path));
             wait_until(until);
-            // `until` may hold before the thread that queries has read the clock, so the clock is
-            // advanced repeatedly.
+            // `until` may hold before the thread that queries has read the clock. The clock is
+            // therefore advanced repeatedly.
             while !query.is_finished() {
                 clock.advance(VERSION_TIMEOUT);
                 thread::sleep(Duration::from_millis(2));

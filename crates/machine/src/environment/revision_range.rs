@@ -15,7 +15,7 @@ struct ListedCommit {
 }
 
 /// Returns the chain of revisions from `good` to `bad` (both full IDs), including both. The chain
-/// follows first parents or, if `along_all_parents` is set, is the longest chain along any parents.
+/// follows first parents. If `along_all_parents` is set, it is the longest chain along any parents.
 /// Returns `None` if there is no such chain.
 ///
 /// # Errors
@@ -52,8 +52,8 @@ fn longest_path(
     bad: &str,
     along_all_parents: bool,
 ) -> Option<Vec<LineRevision>> {
-    // Contains, for each commit, the length of the longest path from `first` to the commit, and the
-    // index of the commit's predecessor on this path.
+    // For each commit: the length of the longest path from `first`, and the index of the commit's
+    // predecessor on this path.
     let mut paths: HashMap<&str, (usize, Option<usize>)> = HashMap::from([(&*first.id, (0, None))]);
     for (index, commit) in commits.iter().enumerate() {
         let parents = commit

@@ -1,7 +1,7 @@
 //! Reads the state of the machine during a run: steal time, pressure, frequency, temperature.
 //!
-//! Each file is opened once per session, and optional files that are slow to read are not used.
-//! Recording therefore costs a few microseconds before and after a run, and nothing during the run.
+//! Each file is opened once per session. Optional files that are slow to read are not used.
+//! Recording thus costs a few microseconds before and after a run, and nothing during the run.
 //! Start at [`RunSensors::open`].
 
 use crate::environment::activity::{
@@ -115,8 +115,7 @@ impl RunSensors {
     }
 }
 
-/// A kernel file that is read repeatedly; `None` if it does not exist, or if it is optional and
-/// slow to read.
+/// A kernel file that is read repeatedly; `None` if it is missing, or optional and slow to read.
 #[derive(Debug)]
 struct SensorFile(Option<(File, RefCell<Vec<u8>>)>);
 
@@ -126,7 +125,7 @@ impl SensorFile {
         SensorFile(file.map(|file| (file, RefCell::new(vec![0; 4096]))))
     }
 
-    /// Opens a file that contains a number, and closes it again if the number cannot be read, or
+    /// Opens a file that contains a number. Closes it again if the number cannot be read, or if
     /// reading is slow.
     fn open_if_fast(tree: &FileTree, path: &str) -> SensorFile {
         let source = SensorFile::open(tree, path);
@@ -180,8 +179,8 @@ mod tests {
             (&throttle("package"), "7\n"),
             ("/sys/class/thermal/thermal_zone0/temp", "61500\n"),
         ]);
-        // On a busy machine, reading may be slow, so the optional files are opened without regard
-        // to speed.
+        // Reading may be slow on a busy machine, so the speed of the optional files is ignored
+        // here.
         let mut sensors = RunSensors::open_below(&tree);
         let open = |path: &str| SensorFile::open(&tree, path);
         sensors.frequency = open(&frequency);

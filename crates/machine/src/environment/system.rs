@@ -13,7 +13,6 @@ pub(super) fn kernel_version(tree: &FileTree) -> Option<String> {
     Some(format!("{system} {release}"))
 }
 
-/// Returns the name of the distribution.
 pub(super) fn distribution_name(tree: &FileTree) -> Option<String> {
     let text = tree
         .read_text("/etc/os-release")
@@ -82,7 +81,7 @@ const FIRMWARE_NAMES: &[(&str, &str)] = &[
 ];
 
 /// Returns the hypervisor; `None` on bare metal. On x86, a processor flag reveals any hypervisor.
-/// On other architectures, only names reveal a hypervisor, such as the name of the firmware.
+/// Other architectures reveal one only by names, such as the name of the firmware.
 pub(super) fn detect_hypervisor(tree: &FileTree) -> Option<String> {
     let text = tree.read_text("/proc/cpuinfo").unwrap_or_default();
     let flagged = find_field(&text, "flags", ':')
@@ -137,7 +136,6 @@ pub(super) struct MemoryState {
     pub swap_used_bytes: u64,
 }
 
-/// Returns the current state of memory.
 pub(super) fn memory_state(tree: &FileTree) -> Option<MemoryState> {
     let text = tree.read_text("/proc/meminfo")?;
     let bytes = |name| -> Option<u64> {

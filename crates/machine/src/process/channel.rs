@@ -1,5 +1,5 @@
-//! Opens a private channel between us and a child, in addition to the child's standard streams.
-//! Defines the trait for conversations over this channel.
+//! Opens a private channel between us and a child, in addition to the child's standard streams, and
+//! defines the trait for conversations over the channel.
 
 use rustix::io::ioctl_fionbio;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -12,7 +12,7 @@ use std::os::fd::{OwnedFd, RawFd};
 pub enum ChannelKind {
     /// No channel.
     None,
-    /// A stream socket, as Node.js uses it between parent and child. The variable `NODE_CHANNEL_FD`
+    /// A stream socket as Node.js uses between parent and child. The variable `NODE_CHANNEL_FD`
     /// holds the descriptor of the child's end.
     NodeSocket,
     /// Two pipes: the child reads commands on descriptor 3 and writes events on descriptor 4. The
@@ -20,7 +20,7 @@ pub enum ChannelKind {
     Harness,
     /// One pipe from the child. The child's end is descriptor 3, which the named variable holds.
     Pipe(&'static str),
-    /// The child's stdout, which is otherwise captured only in part.
+    /// The child's stdout. All other kinds capture stdout only in part.
     Stdout,
 }
 
@@ -31,7 +31,7 @@ pub enum NextStep {
     Wait,
     /// Send these bytes, then continue listening.
     Send(Vec<u8>),
-    /// Expect no more data. The child has this long to end by itself.
+    /// Expect no more data, and give the child this long to end by itself.
     Linger(std::time::Duration),
 }
 
@@ -57,15 +57,15 @@ pub trait ChildConversation {
     /// Observes output of the child on a standard stream.
     fn observe_output(&mut self, _stream: OutputStream, _bytes: &[u8]) {}
 
-    /// Called each time before we wait for output or the end of the child. Returns bytes to send if
-    /// an answer is overdue.
+    /// Called each time before we wait for the child. Returns bytes to send if an answer is
+    /// overdue.
     fn overdue_bytes(&mut self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Called when the user interrupts us. Returns the bytes to send to the child, and how long it
-    /// then has to end by itself; `None` kills the child at once. A
-    /// [`ServiceProcess`](crate::ServiceProcess) only gets the bytes, and is not ended.
+    /// Called when the user interrupts us. Returns bytes to send to the child, and how long the
+    /// child may take to end by itself; `None` kills the child at once. A
+    /// [`ServiceProcess`](crate::ServiceProcess) gets only the bytes, and is not ended.
     fn stop_request(&mut self) -> Option<(Vec<u8>, std::time::Duration)> {
         None
     }
@@ -92,8 +92,8 @@ pub(super) struct ChannelEnds {
 }
 
 impl ChannelKind {
-    /// Opens our ends and the child's ends, all close-on-exec. After the fork, the child's ends are
-    /// moved to their descriptors.
+    /// Opens our ends and the child's ends, all close-on-exec. After the fork, the child moves its
+    /// ends to their descriptors.
     pub(super) fn open(self) -> io::Result<ChannelEnds> {
         let mut ends = ChannelEnds::default();
         match self {
@@ -103,8 +103,7 @@ impl ChannelKind {
                 ends.read = Some(ours);
                 ends.child.push((theirs, 3));
                 ends.environment.push(("NODE_CHANNEL_FD", "3".into()));
-                // Node.js accepts only the modes json and advanced. Of these, only json is a text
-                // format.
+                // Node.js accepts only the modes json and advanced, and only json is a text format.
                 ends.environment
                     .push(("NODE_CHANNEL_SERIALIZATION_MODE", "json".into()));
             }

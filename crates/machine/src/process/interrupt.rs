@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Signals this close together count as one interrupt. On Ctrl-C, the terminal sends a signal to us
-/// and to `timeout`, `npm` or `make`, which forward it, so that we get it twice. No user presses
-/// the key twice that fast.
+/// and to a parent such as `timeout`, `npm` or `make`. The parent forwards the signal, so we get it
+/// twice. No user presses the key twice that fast.
 const DEBOUNCE_TIME: Duration = Duration::from_millis(100);
 
 static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -18,9 +18,8 @@ static INTERRUPTED_AT_NS: AtomicU64 = AtomicU64::new(0);
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
 /// Makes [`is_interrupt_requested`] return true after SIGINT, SIGTERM or SIGHUP, instead of letting
-/// the signal end the process immediately. If another signal arrives before the interrupt is
-/// cleared, but more than `DEBOUNCE_TIME` after the first, the process exits with status 130.
-/// Calling this function again has no effect.
+/// the signal end the process. A second signal ends the process with status 130 if the interrupt
+/// has not been cleared and `DEBOUNCE_TIME` has passed. Calling this function again has no effect.
 ///
 /// # Errors
 /// Fails if the handlers could not be installed.
@@ -53,8 +52,8 @@ fn handle_signal(start: Instant) {
 #[error("interrupted before anything was measured")]
 pub struct InterruptedEarly;
 
-/// Returns an error if the user has interrupted us. Steps before the first run call this, because
-/// their result is useless if nothing will be measured.
+/// Returns an error if the user has interrupted us. Steps before the first run call this function,
+/// because their results are useless if nothing will be measured.
 ///
 /// # Errors
 /// Fails if the user interrupted.
@@ -71,13 +70,12 @@ pub fn is_interrupt_requested() -> bool {
     IS_INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// Returns the flag that [`is_interrupt_requested`] reads, so that callers can poll it in a loop of
-/// their own.
+/// Returns the flag that [`is_interrupt_requested`] reads, for callers that poll it themselves.
 pub fn interrupt_flag() -> &'static AtomicBool {
     &IS_INTERRUPTED
 }
 
-/// Interrupts this process as a user would, for example because its client has gone away.
+/// Interrupts this process as Ctrl-C would, for example because its client has gone away.
 pub fn request_interrupt() {
     IS_INTERRUPTED.store(true, Ordering::Relaxed);
 }

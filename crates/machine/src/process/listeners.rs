@@ -1,7 +1,7 @@
-//! Finds out which processes listen on an address. It asks the kernel or, if that fails, reads the
+//! Finds out which processes listen on an address: asks the kernel or, if that fails, reads the
 //! kernel's tables (proc_pid_net(5)).
 //!
-//! This module does not decide who should listen. Start at [`sockets_at`], then [`holders_of`].
+//! Start at [`sockets_at`], then [`holders_of`].
 
 use crate::process::sock_diag;
 use std::collections::BTreeSet;
@@ -15,8 +15,8 @@ const TCP_LISTEN: &str = "0A";
 /// Flag of a listening socket in /proc/net/unix (include/uapi/linux/net.h, `__SO_ACCEPTCON`).
 const UNIX_LISTEN_FLAG: u32 = 1 << 16;
 
-/// Returns inodes of the listening sockets that connections to `address` can reach: those bound to
-/// `address`, or to every address of the machine.
+/// Returns inodes of the listening sockets that connections to `address` can reach. These sockets
+/// are bound to `address`, or to every address of the machine.
 pub fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
     let port = address.port();
     let listening = sock_diag::query_listening(port).unwrap_or_else(|_| sockets_in_tables(port));
@@ -26,7 +26,7 @@ pub fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
     reached.map(|(_, inode)| inode).collect()
 }
 
-/// Returns inodes of the listening sockets bound to a path.
+/// Returns inodes of the listening sockets bound to `path`.
 pub fn sockets_at_path(path: &Path) -> BTreeSet<u64> {
     let text = fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let wanted_path = path.to_string_lossy();
@@ -42,7 +42,7 @@ pub fn sockets_at_path(path: &Path) -> BTreeSet<u64> {
         .collect()
 }
 
-/// Parses the inode and path of a line of /proc/net/unix, where spaces pad the inode.
+/// Parses the inode and path in a line of /proc/net/unix. Spaces pad the inode.
 fn inode_and_path(line: &str) -> Option<(u64, &str)> {
     let mut unparsed = line;
     for _ in 0..6 {
@@ -66,7 +66,7 @@ pub fn holders_of(sockets: &BTreeSet<u64>, among: impl IntoIterator<Item = i32>)
     among.into_iter().filter(holds).collect()
 }
 
-/// Returns every process that holds one of the sockets and that we may inspect.
+/// Returns every process that holds one of the sockets, as far as we may inspect processes.
 pub fn all_holders_of(sockets: &BTreeSet<u64>) -> Vec<i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -104,7 +104,7 @@ fn sockets_in_tables(port: u16) -> Vec<(IpAddr, u64)> {
 }
 
 /// Whether a socket bound to `bound` receives connections to `wanted`. A socket bound to all IPv6
-/// addresses also receives IPv4, unless IPV6_V6ONLY is set, which the table does not show.
+/// addresses also receives IPv4, unless IPV6_V6ONLY is set. The table does not show this option.
 fn receives_connections(bound: IpAddr, wanted: IpAddr) -> bool {
     match bound {
         IpAddr::V6(bound) if bound.is_unspecified() => true,
@@ -153,7 +153,8 @@ mod tests {
             assert!(all_holders_of(&sockets).contains(&own_pid), "{bind}");
             assert!(holders_of(&sockets, [1]).is_empty(), "{bind}");
             drop(listener);
-            // A child that another test is starting holds a copy of the descriptor until exec.
+            // Another test may be starting a child, which holds a copy of the descriptor until
+            // exec.
             let address = SocketAddr::from(([127, 0, 0, 1], port));
             let is_gone = (0..3_000).any(|_| {
                 std::thread::sleep(std::time::Duration::from_millis(10));

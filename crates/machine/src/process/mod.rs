@@ -1,10 +1,9 @@
 //! Runs child processes. Each child gets its own process group, a time limit and a bounded capture
-//! of its output. After each child, its whole process tree is terminated. Only [`run_attached`] and
-//! [`spawn_detached`] start children without all this.
+//! of its output. After each child, its whole process tree is terminated. Children of
+//! [`run_attached`] and [`spawn_detached`] have none of this.
 //!
-//! This module knows nothing about benchmarks. It starts one program, listens to it until it ends or
-//! its time is up, and leaves no process behind. Start with [`run_child`]; [`ProcessSpec`]
-//! describes what to start and [`ProcessOutcome`] how it ended.
+//! This module knows nothing about benchmarks. Start with [`run_child`]; [`ProcessSpec`] describes
+//! what to start, and [`ProcessOutcome`] describes how the process ended.
 
 mod activity;
 mod channel;

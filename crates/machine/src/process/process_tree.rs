@@ -2,9 +2,9 @@
 //! a child. Also kills the orphans that a child left behind.
 //!
 //! A child's process group is killed as a whole, but a descendant, such as a daemon, may have left
-//! the group. If its parent ends, the descendant is an orphan. As a "subreaper", we become the
-//! parent of such orphans, and so learn of them. Start at [`tree_of`], [`kill_leftovers`] and
-//! [`ProcessIdentity::current_process`].
+//! the group. If the parent of the descendant ends, the descendant is an orphan. As a "subreaper",
+//! we become the parent of such orphans, and so learn of them. Start at [`tree_of`],
+//! [`kill_leftovers`] and [`ProcessIdentity::current_process`].
 
 use crate::process::syscalls::cpu_ns_of_process;
 use rustix::param::clock_ticks_per_second;
@@ -28,17 +28,17 @@ struct ProcessStat {
     group: i32,
     /// Processor time of the process itself.
     cpu_ticks: u64,
-    /// Processor time of the ended children that it has waited for.
+    /// Processor time of the ended children that the process has waited for.
     reaped_children_ticks: u64,
 }
 
-/// Returns the living processes of the tree of `root`: itself, its descendants and its process
+/// Returns the living processes in the tree of `root`: `root`, its descendants and its process
 /// group.
 pub fn tree_of(root: i32) -> Vec<i32> {
     tree_members(&read_processes(), root)
 }
 
-/// Returns the living processes of several trees. Scans nothing if there are no roots.
+/// Returns the living processes of several trees. Does not read /proc if there are no roots.
 pub(super) fn trees_of(roots: &[i32]) -> BTreeSet<i32> {
     if roots.is_empty() {
         return BTreeSet::new();
@@ -50,8 +50,8 @@ pub(super) fn trees_of(roots: &[i32]) -> BTreeSet<i32> {
         .collect()
 }
 
-/// Returns the processor time of the tree in nanoseconds, excluding zombies. `None` if no process
-/// is left.
+/// Returns the processor time of the living processes in the tree, in nanoseconds. `None` if no
+/// process is left.
 pub fn cpu_ns_of(root: i32) -> Option<u64> {
     let processes = read_processes();
     let tree = tree_members(&processes, root);
@@ -75,7 +75,7 @@ pub fn cpu_ns_of_others() -> BTreeMap<i32, u64> {
 }
 
 /// Returns the processor time of the process without its children, in nanoseconds. If the clock of
-/// the process cannot be read, the result is only as precise as the ticks in `stat`.
+/// the process cannot be read, the result has only the resolution of the ticks in `stat`.
 fn own_cpu_ns(pid: i32, stat: &ProcessStat) -> u64 {
     cpu_ns_of_process(pid).unwrap_or_else(|| ns_of_ticks(stat.cpu_ticks))
 }
@@ -97,11 +97,11 @@ pub fn peak_rss_bytes_of(root: i32) -> Option<u64> {
     Some(peaks.sum()).filter(|&bytes| bytes > 0)
 }
 
-/// Returns how often the main thread of a process was moved to another processor; only some kernels
-/// report it (sched(7), `CONFIG_SCHED_DEBUG`).
+/// Returns how often the main thread of a process was moved to another processor. Only some kernels
+/// report this number (sched(7), `CONFIG_SCHED_DEBUG`).
 pub(super) fn migrations_of(pid: Pid) -> Option<u64> {
     let mut file = fs::File::open(format!("/proc/{}/sched", pid.as_raw_pid())).ok()?;
-    // This reads one page at most, and only once, because it is done for every run.
+    // One page is enough, and every further read would slow down each run.
     let mut text = [0; 4096];
     let length = file.read(&mut text).ok()?;
     let text = str::from_utf8(&text[..length]).ok()?;
@@ -110,8 +110,8 @@ pub(super) fn migrations_of(pid: Pid) -> Option<u64> {
     line.trim_start_matches([' ', ':']).trim().parse().ok()
 }
 
-/// Whether a descendant of this process is running or waiting for a processor; `None` if there is
-/// no descendant. The state of a thread is `R` in both cases (proc_pid_stat(5)).
+/// Whether a descendant of this process is running or waiting for a processor. The state of a
+/// thread is `R` in both cases (proc_pid_stat(5)). `None` if there is no descendant.
 pub fn wants_processor() -> Option<bool> {
     let processes = read_processes();
     let own_pid = ProcessIdentity::current_process().pid;
@@ -168,7 +168,7 @@ fn read_processes() -> BTreeMap<i32, ProcessStat> {
         .collect()
 }
 
-/// Parses a stat line. The name is in parentheses and may contain anything, including parentheses.
+/// Parses a stat line. The name is in parentheses and may itself contain parentheses.
 fn parse_stat(text: &str) -> Option<ProcessStat> {
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
@@ -189,7 +189,7 @@ fn is_runnable(stat: &str) -> bool {
 
 fn is_descendant(processes: &BTreeMap<i32, ProcessStat>, pid: i32, root: i32) -> bool {
     let mut current = pid;
-    // The number of steps is limited, because the tree may change in the meantime. No process has more
+    // The tree may change in the meantime, so the number of steps is limited. No process has more
     // ancestors than there are processes.
     for _ in 0..processes.len() {
         if current == root {
@@ -218,8 +218,8 @@ static ADOPTING: AtomicBool = AtomicBool::new(false);
 
 /// Makes this process the parent of orphaned descendants (prctl(2), `PR_SET_CHILD_SUBREAPER`).
 ///
-/// The command-line tool calls this once before measuring; programs that embed this library may
-/// prefer not to.
+/// The command-line tool calls this function once before measuring. Other programs may prefer not
+/// to adopt orphans.
 pub fn adopt_orphans() {
     if set_child_subreaper(Some(getpid())).is_ok() {
         ADOPTING.store(true, Ordering::Relaxed);
@@ -227,10 +227,9 @@ pub fn adopt_orphans() {
 }
 
 /// Kills the process group `group` and every adopted orphan. Returns the names of the orphans and
-/// of the given `members` of the group.
+/// of the `members` of the group.
 pub(super) fn kill_leftovers(group: Pid, members: &[i32]) -> BTreeSet<String> {
-    // The names are collected first, because the kernel does not show the name of a process after
-    // it was killed.
+    // The names are collected first, because the kernel no longer shows them after the kill.
     let living: BTreeSet<i32> = if ADOPTING.load(Ordering::Relaxed) {
         trees_of(&unwatched_children())
     } else {
@@ -246,13 +245,12 @@ pub(super) fn kill_leftovers(group: Pid, members: &[i32]) -> BTreeSet<String> {
     names
 }
 
-/// Kills the processes that `find` returns. Repeats this until `find` returns none, or until two
-/// seconds have passed. Returns the names of the processes that were alive when they were killed.
+/// Kills the processes that `find` returns, until `find` returns none or two seconds have passed.
+/// Returns the names of the processes that were alive when they were killed.
 fn kill_repeatedly(find: impl Fn() -> Vec<i32>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let deadline = Instant::now() + Duration::from_secs(2);
-    // Killing an orphan may make us the parent of its children, so the search is repeated until no
-    // orphan is left.
+    // Killing an orphan may make us the parent of its children, so the search is repeated.
     while Instant::now() < deadline {
         let pids = find();
         if pids.is_empty() {
@@ -272,11 +270,11 @@ fn name_or_number(pid: i32) -> String {
     name_of(pid).unwrap_or_else(|| format!("process {pid}"))
 }
 
-/// Tracks orphans: processes that commands have left behind, and that no thread waits on. Orphans
-/// become children of this process.
+/// Tracks orphans: processes that commands have left behind. Orphans become children of this
+/// process, but no thread waits on them.
 ///
-/// Orphans that predate the tracking are ignored. Orphans that [`OrphanTracker::keep_new`] spares
-/// are killed when the tracker is dropped. No other thread may start processes while a tracker
+/// Orphans that predate the tracking are ignored. When the tracker is dropped, it kills the orphans
+/// that [`OrphanTracker::keep_new`] spared. No other thread may start processes while a tracker
 /// exists.
 #[derive(Debug)]
 pub struct OrphanTracker {
@@ -327,7 +325,7 @@ impl Drop for OrphanTracker {
     }
 }
 
-/// Kills and reaps one adopted process. Returns whether it was still alive.
+/// Kills and reaps one adopted process. Returns whether the process was alive.
 fn kill_and_reap(pid: i32) -> bool {
     let alive = std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
         !stat
@@ -347,8 +345,8 @@ fn kill_and_reap(pid: i32) -> bool {
 /// Returns our children that no thread waits on, except each [`CompanionProcess`]. Holds the lock
 /// that [`spawn_watched`] takes.
 ///
-/// While a thread waits on any child, an orphan may belong to that child, so this returns nothing
-/// until the last such child has been reaped.
+/// While a thread waits on any child, an orphan may be a descendant of that child. The result is
+/// then empty.
 fn unwatched_children() -> Vec<i32> {
     let Ok(watched) = WATCHED.lock() else {
         return Vec::new();
@@ -377,11 +375,10 @@ fn without_companions(children: impl Iterator<Item = i32>) -> Vec<i32> {
     children.filter(|pid| !companions.contains(pid)).collect()
 }
 
-/// Children that no thread waits on and that must not count as orphans.
 static COMPANIONS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
 /// A child that runs alongside the measured processes, such as a connection to another machine.
-/// While this value lives, the child does not count as left behind by a measured process.
+/// While this value lives, the child does not count as an orphan.
 #[derive(Debug)]
 pub struct CompanionProcess {
     pid: i32,
@@ -409,7 +406,8 @@ impl Drop for CompanionProcess {
 /// Children that some thread is waiting on.
 static WATCHED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
-/// Starts and registers a child in one step, so that no other thread takes it for an orphan.
+/// Starts and registers a child in one step. Otherwise, another thread could take the child for an
+/// orphan.
 pub(super) fn spawn_watched(command: &mut Command) -> io::Result<Child> {
     let mut watched = WATCHED
         .lock()
@@ -426,8 +424,8 @@ pub(super) fn unregister(pid: Pid) {
     }
 }
 
-/// Identifies a process uniquely on its machine: process ids are reused, but not with the same
-/// start time.
+/// Identifies a process uniquely on its machine. A process id alone may be reused, but not with the
+/// same start time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
     /// Machine id, if there is one (machine-id(5)).
@@ -460,8 +458,8 @@ impl ProcessIdentity {
         }
     }
 
-    /// Whether the process has ended; `None` if that is unknown here, because it belongs to another
-    /// machine or a container.
+    /// Whether the process has ended; `None` if the process belongs to another machine or
+    /// container, so that its state is unknown here.
     pub fn has_ended(&self) -> Option<bool> {
         self.has_ended_as_seen_from(&ProcessIdentity::current_process())
     }
@@ -469,7 +467,7 @@ impl ProcessIdentity {
     /// Sends the process SIGINT, as Ctrl-C would, if it lives on this machine.
     ///
     /// # Errors
-    /// Fails if it belongs to another user.
+    /// Fails if the process belongs to another user.
     pub fn interrupt(&self) -> io::Result<()> {
         match Pid::from_raw(self.pid) {
             Some(process) if self.has_ended() == Some(false) => {
@@ -483,7 +481,8 @@ impl ProcessIdentity {
         let are_equal =
             |left: &Option<String>, right: &Option<String>| Some(left.as_ref()? == right.as_ref()?);
         if !are_equal(&self.boot_id, &observer.boot_id)? {
-            // A process does not outlive its kernel; nothing is known about other machines.
+            // A process does not outlive its kernel. Nothing is known about processes of other
+            // machines.
             return are_equal(&self.machine_id, &observer.machine_id)?.then_some(true);
         }
         if !are_equal(&self.pid_namespace, &observer.pid_namespace)? {
@@ -494,7 +493,7 @@ impl ProcessIdentity {
 }
 
 /// Returns the start time of a living process (proc_pid_stat(5), field 22). The name of the process
-/// precedes it in parentheses, and may contain anything.
+/// precedes the field in parentheses and may contain anything.
 fn start_ticks(pid: i32) -> Option<i64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
@@ -519,7 +518,8 @@ mod tests {
             (10, stat(1, 10)),
             (11, stat(10, 10)),
             (12, stat(11, 12)),
-            // 13 is an orphan of the tree that stayed in its group, 20 is unrelated.
+            // Process 13 is an orphan that stayed in the group of its tree; process 20 is
+            // unrelated.
             (13, stat(1, 10)),
             (20, stat(1, 20)),
         ]);

@@ -36,7 +36,7 @@ impl CpuSet {
     /// Returns the processors that this thread may use.
     ///
     /// # Errors
-    /// Fails if the system does not report them.
+    /// Fails if the system does not report the processors.
     pub fn usable_by_thread() -> io::Result<CpuSet> {
         let mask = thread::sched_getaffinity(None)?;
         let all_cpus = 0..thread::CpuSet::MAX_CPU;
@@ -46,11 +46,11 @@ impl CpuSet {
     /// Checks that this thread may use all processors of the set.
     ///
     /// # Errors
-    /// Returns an error that names a processor this thread may not use.
+    /// Fails if this thread may not use one of the processors, and names the processor.
     pub fn check_usable(&self) -> Result<(), UnusableCpu> {
         let Ok(usable) = CpuSet::usable_by_thread() else {
-            // The system does not report the usable processors. `bind_thread` then fails if it
-            // cannot use the set.
+            // The system does not report the usable processors. `bind_thread` then fails if the set
+            // cannot be used.
             return Ok(());
         };
         let is_unusable = |cpu: &&usize| !usable.0.contains(cpu);
@@ -60,8 +60,8 @@ impl CpuSet {
         }
     }
 
-    /// Binds this thread, and all threads and processes that it starts from now on, to the
-    /// processors of the set.
+    /// Binds this thread to the processors of the set, along with all threads and processes that
+    /// the thread starts from now on.
     ///
     /// # Errors
     /// Fails if the system does not allow this.
@@ -69,7 +69,7 @@ impl CpuSet {
         Ok(thread::sched_setaffinity(None, &self.to_mask())?)
     }
 
-    /// Formats the set with ranges: `0-3,6`.
+    /// Formats the set as a list of ranges: `0-3,6`.
     fn ranges(&self) -> String {
         let mut ranges: Vec<(usize, usize)> = Vec::new();
         for &cpu in &self.0 {
@@ -187,9 +187,9 @@ impl From<CpuSet> for String {
 /// A real-time priority above ordinary processes, but below most kernel threads.
 const REAL_TIME_PRIORITY: i32 = 10;
 
-/// Gives a thread real-time priority until the guard is dropped: the thread that created the guard,
-/// and threads that it starts, run ahead of every process without real-time priority (`SCHED_FIFO`,
-/// sched(7)).
+/// Gives the thread that created the guard real-time priority until the guard is dropped. The
+/// thread, and threads that it starts, run ahead of every process without real-time priority
+/// (`SCHED_FIFO`, sched(7)).
 #[derive(Debug)]
 pub struct RealTimeGuard {
     previous: ThreadScheduling,
@@ -199,7 +199,7 @@ impl RealTimeGuard {
     /// Raises the priority of the calling thread.
     ///
     /// # Errors
-    /// Fails if the operating system does not permit it.
+    /// Fails if the operating system does not permit a higher priority.
     pub fn raise_priority() -> io::Result<RealTimeGuard> {
         let previous = ThreadScheduling::current_scheduling()?;
         ThreadScheduling::real_time(REAL_TIME_PRIORITY).apply()?;

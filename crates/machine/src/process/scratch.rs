@@ -1,8 +1,8 @@
 //! Creates a folder for temporary files, and removes it when its [`ScratchFolder`] is dropped.
 //!
-//! All users share the parent folder. So the temporary folder is always a new one that only its
-//! owner can access, and no other user can place a link or file there first (CWE-377, CWE-59). A
-//! lock marks the folder as in use. If a process is killed, the kernel releases its lock, and the
+//! All users share the parent folder. So each temporary folder is a new one that only its owner can
+//! access. No other user can place a link or file there first (CWE-377, CWE-59). A lock marks the
+//! folder as in use. If a process is killed, the kernel releases the lock of its folder, and the
 //! next process that creates a temporary folder removes the abandoned one.
 
 use anyhow::{Context, Result};
@@ -28,7 +28,7 @@ impl ScratchFolder {
     /// Creates a new folder.
     ///
     /// # Errors
-    /// Fails if it cannot be created.
+    /// Fails if the folder cannot be created.
     pub fn new() -> Result<ScratchFolder> {
         let parent = std::env::temp_dir();
         remove_abandoned(&parent, MIN_ABANDONED_AGE);
@@ -38,14 +38,14 @@ impl ScratchFolder {
     fn create_in(parent: &Path) -> Result<ScratchFolder> {
         let folder = parent.join(format!("{FOLDER_PREFIX}{}", uuid::Uuid::now_v7().simple()));
         let error_context = || format!("cannot create the folder '{}'", folder.display());
-        // This fails if anything of that name exists, including a dangling link (mkdir(2)).
+        // This fails if anything with that name exists, including a dangling link (mkdir(2)).
         DirBuilder::new()
             .mode(0o700)
             .create(&folder)
             .with_context(error_context)?;
         let lock = File::open(&folder).with_context(error_context)?;
         // An error is ignored. Where locks are unsupported, other processes cannot lock the folder
-        // either. They remove only folders that they can lock, so they do not remove this one.
+        // either, and they remove only folders that they can lock.
         let _ = lock.try_lock();
         Ok(ScratchFolder {
             folder,
@@ -66,18 +66,17 @@ impl ScratchFolder {
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        // An error is ignored, because a later process removes what cannot be removed now.
+        // An error is ignored, because a later process removes the remains.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// Effective user id, the owner of the files we create.
+/// Returns the id of the effective user, who owns the files that we create.
 pub fn effective_user_id() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Removes temporary folders of this user that no process has locked and that have not changed for
-/// `min_age`.
+/// Removes temporary folders of this user that are not locked and have not changed for `min_age`.
 fn remove_abandoned(parent: &Path, min_age: Duration) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if !entry
@@ -89,7 +88,7 @@ fn remove_abandoned(parent: &Path, min_age: Duration) {
         }
         let is_own_folder =
             |metadata: &fs::Metadata| metadata.is_dir() && metadata.uid() == effective_user_id();
-        // This is the metadata of a link itself, not of its target.
+        // This is the metadata of the entry, not of the target of a link.
         let Some(metadata) = entry.metadata().ok().filter(is_own_folder) else {
             continue;
         };

@@ -12,17 +12,17 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A process that is still alive this long after it lost its connections is not dying. The time is
+/// A process that is alive this long after its connections were lost is not dying. The time is
 /// generous, because a dying process may first write a large core dump.
 const DEATH_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A running child. Dropping it ends the child and all processes it started.
+/// A running child. Dropping this value ends the child and all processes that the child started.
 #[derive(Debug)]
 pub struct ServiceProcess {
     pid: i32,
     clock: WaitClock,
-    /// Closing this pipe makes the listener thread end the child.
+    /// The listener thread ends the child when this pipe is closed.
     end_pipe: Option<OwnedFd>,
     listener: Option<JoinHandle<io::Result<ProcessOutcome>>>,
 }
@@ -31,15 +31,16 @@ impl ServiceProcess {
     /// Starts a child. The limit of `spec` is its maximum lifetime.
     ///
     /// # Errors
-    /// Fails if it cannot be started.
+    /// Fails if the child cannot be started.
     pub fn start(spec: ProcessSpec) -> io::Result<ServiceProcess> {
         ServiceProcess::start_with_conversation(spec, ())
     }
 
-    /// Starts a child, and a thread that holds a conversation with it over its private channel.
+    /// Starts a child, and a thread that holds `conversation` with the child over its private
+    /// channel.
     ///
     /// # Errors
-    /// Fails if it cannot be started.
+    /// Fails if the child cannot be started.
     pub fn start_with_conversation(
         spec: ProcessSpec,
         mut conversation: impl ChildConversation + Send + 'static,
@@ -47,14 +48,13 @@ impl ServiceProcess {
         let (end, end_pipe) = channel::open_pipe()?;
         let clock = spec.clock;
         let (sender, started) = mpsc::channel();
-        // The thread that starts the child must outlive it: the kernel kills a child when the
-        // thread that started it ends (prctl(2), PR_SET_PDEATHSIG).
+        // The thread that starts the child must outlive the child: the kernel kills a child when
+        // the thread that started it ends (prctl(2), PR_SET_PDEATHSIG).
         let listener = std::thread::Builder::new()
             .name("service".into())
             .spawn(move || {
                 run_until(&spec, &mut conversation, Some(end), |pid| {
-                    // The receiver waits for the pid, so sending fails only if the receiver
-                    // panicked.
+                    // Sending fails only if the receiver, which waits for the pid, has panicked.
                     let _ = sender.send(pid);
                 })
             })?;
@@ -90,8 +90,8 @@ impl ServiceProcess {
         self.listener.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Whether the child has ended by itself or is about to end. Waits a while for its end, because
-    /// a dying process closes its connections before its end can be observed.
+    /// Whether the child has ended by itself or is about to end. Waits a while, because a dying
+    /// process closes its connections before its end can be observed.
     pub fn is_dying(&self) -> bool {
         let begin = self.clock.now();
         while !self.has_ended() && self.clock.elapsed_since(begin) < DEATH_TIMEOUT {
@@ -100,10 +100,10 @@ impl ServiceProcess {
         self.has_ended()
     }
 
-    /// Asks the child to end, waits for that, and returns the outcome.
+    /// Asks the child to end, waits until it has ended, and returns the outcome.
     ///
     /// # Errors
-    /// Fails if waiting for it to exit fails.
+    /// Fails if the child cannot be waited for.
     pub fn stop_and_wait(mut self) -> io::Result<ProcessOutcome> {
         self.end_pipe = None;
         match self.listener.take() {
@@ -137,7 +137,7 @@ mod tests {
 
     fn shell(script: &str) -> ServiceProcess {
         let mut spec = ProcessSpec::new("/bin/sh").args(["-c", script]);
-        // Long enough for a regular exit, even on a busy machine.
+        // This is long enough for a regular exit, even on a busy machine.
         spec.shutdown.grace = Duration::from_secs(30);
         ServiceProcess::start(spec).unwrap()
     }

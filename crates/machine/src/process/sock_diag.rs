@@ -1,8 +1,8 @@
 //! Asks the kernel which TCP sockets listen on a port (sock_diag(7)).
 //!
-//! Reading the files /proc/net/tcp and tcp6 instead would take milliseconds, during which a
-//! starting server may have to wait for a processor: these files list every connection, and the
-//! size of the kernel's hash table behind them grows with the machine's memory.
+//! The files /proc/net/tcp and tcp6 have the same information, but reading them takes milliseconds.
+//! During that time, a starting server may have to wait for a processor. The files list every
+//! connection, and the kernel's hash table behind them grows with the machine's memory.
 
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
@@ -56,7 +56,7 @@ fn build_request(family: AddressFamily, port: u16) -> Vec<u8> {
     let mut message = length.to_ne_bytes().to_vec();
     message.extend(BY_FAMILY.to_ne_bytes());
     message.extend(REQUEST_DUMP.to_ne_bytes());
-    // Sequence number and port id. They are unused, because this socket has no other user.
+    // The sequence number and port id are unused, because this socket has no other user.
     message.extend([0; 8]);
     message.extend([family.as_raw() as u8, TCP, 0, 0]);
     message.extend(LISTEN_STATE_MASK.to_ne_bytes());
@@ -65,7 +65,7 @@ fn build_request(family: AddressFamily, port: u16) -> Vec<u8> {
     message
 }
 
-/// Extracts the sockets from one response. Returns whether it was the last.
+/// Extracts the sockets from one response. Returns whether the response was the last.
 fn parse_response(mut messages: &[u8], sockets: &mut Vec<(IpAddr, u64)>) -> io::Result<bool> {
     let malformed = || io::Error::from(io::ErrorKind::InvalidData);
     while !messages.is_empty() {

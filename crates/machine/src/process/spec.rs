@@ -36,17 +36,17 @@ pub struct ProcessSpec {
     pub channel: ChannelKind,
     /// How to shut the process down before its time limit.
     pub shutdown: ShutdownPolicy,
-    /// Clock of its time limit and grace period; measured times are always real.
+    /// Clock for the time limit and the grace period. Measured times always use the real clock.
     pub clock: WaitClock,
     /// Whether the process gets only the variables in `environment`, and no randomized memory
-    /// addresses. Its behavior then depends on its program alone.
+    /// addresses. The behavior of the process then depends on its program alone.
     pub is_fixed: bool,
 }
 
 /// How to shut a child down before killing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShutdownPolicy {
-    /// Signal that its group gets.
+    /// Signal that the child's process group gets.
     pub signal: Signal,
     /// Time that the child may take to end.
     pub grace: Duration,
@@ -92,8 +92,8 @@ impl ProcessSpec {
     }
 }
 
-/// Returns a shell line that starts the program as `spec` does, in the same folder, with the same
-/// added variables and arguments. Variables that `spec` removes are not shown.
+/// Returns a shell line that starts the same program in the same folder with the same added
+/// variables and arguments. Variables that `spec` removes are not shown.
 pub fn shell_line(spec: &ProcessSpec) -> String {
     let mut parts = Vec::new();
     if let Some(folder) = &spec.directory {
@@ -123,7 +123,7 @@ pub enum ProcessEnd {
     Interrupted,
 }
 
-/// Converts to `Exit` or `Signal` only: a status does not tell whether we ended the process.
+/// Converts to `Exit` or `Signal` only: a status does not show whether we ended the process.
 impl From<ExitStatus> for ProcessEnd {
     fn from(status: ExitStatus) -> ProcessEnd {
         match status.signal() {
@@ -149,19 +149,19 @@ impl fmt::Display for ProcessEnd {
 /// Everything known about a process that has ended.
 #[derive(Debug, Clone)]
 pub struct ProcessOutcome {
-    /// How it ended.
+    /// How the process ended.
     pub ended: ProcessEnd,
-    /// Wall time from just before its start to its end.
+    /// Wall time from just before the start of the process to its end.
     pub wall_ns: u64,
     /// Start time in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
-    /// Resources used by it and the children it waited for.
+    /// Resources used by the process and by the children that it waited for.
     pub usage: ResourceUsage,
     /// Captured stdout.
     pub stdout: CapturedStream,
     /// Captured stderr.
     pub stderr: CapturedStream,
-    /// Names of the processes that it left behind and that we killed.
+    /// Names of the processes that were left behind and that we killed.
     pub strays: BTreeSet<String>,
     /// How the shutdown went, if one was requested.
     pub shutdown: Option<ShutdownOutcome>,
@@ -170,19 +170,19 @@ pub struct ProcessOutcome {
 /// How a child ended after a shutdown request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShutdownOutcome {
-    /// How the child ended: with a status, by the signal that it was sent, or because it was killed.
+    /// How the child ended: with a status, by our signal, or because it was killed.
     pub manner: ProcessEnd,
-    /// Time from the request to its end.
+    /// Time from the request to the end of the child.
     pub took_ns: u64,
-    /// Whether it did not end in time and was killed.
+    /// Whether the child did not end in time and was killed.
     pub was_killed: bool,
 }
 
 impl ProcessOutcome {
-    /// Describes the processes it left behind, if any.
+    /// Describes the processes that were left behind, if any.
     pub fn describe_leftovers(&self) -> Option<String> {
-        // The message has no counts, so that several runs cause the same message, which is reported
-        // only once.
+        // The message has no counts. Then several runs cause the same message, and the message is
+        // reported only once.
         let names: Vec<String> = self.strays.iter().map(|name| format!("'{name}'")).collect();
         (!names.is_empty()).then(|| {
             format!(
@@ -232,8 +232,7 @@ pub fn resolve_program(program: &Path) -> anyhow::Result<PathBuf> {
     std::path::absolute(&candidate).with_context(|| format!("cannot resolve '{displayed}'"))
 }
 
-/// Maximum number of bytes kept from the beginning of a stream, and maximum number kept from its
-/// end.
+/// Maximum number of bytes kept from the beginning of a stream, and from its end.
 const MAX_KEPT_BYTES: usize = 64 * 1024;
 
 /// Beginning and end of a captured stream. A child may write gigabytes, of which we keep 128 KiB.
@@ -251,7 +250,7 @@ impl CapturedStream {
         let space = MAX_KEPT_BYTES - self.head.len().min(MAX_KEPT_BYTES);
         let (head, remainder) = bytes.split_at(space.min(bytes.len()));
         self.head.extend_from_slice(head);
-        // However large the input is, only its last MAX_KEPT_BYTES can be kept.
+        // Only the last MAX_KEPT_BYTES bytes of the input can be kept.
         let remainder = &remainder[remainder.len().saturating_sub(MAX_KEPT_BYTES)..];
         let excess = (self.tail.len() + remainder.len()).saturating_sub(MAX_KEPT_BYTES);
         self.tail.drain(..excess);

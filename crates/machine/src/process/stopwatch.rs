@@ -1,8 +1,8 @@
 //! Times one short process from start to end, including its resource usage.
 //!
 //! Nothing reads the output of the process, and no other thread waits for the process. So the
-//! result is the time that the operating system takes to start, execute and end it. Start at
-//! [`ProcessStopwatch::time_process`].
+//! result is the time that the operating system takes to start, execute and end the process. Start
+//! at [`ProcessStopwatch::time_process`].
 
 use crate::process::spec::ProcessEnd;
 use crate::process::syscalls::reap_child;
@@ -27,8 +27,7 @@ pub struct TimedExecution {
     pub ended: ProcessEnd,
 }
 
-/// Times processes one after the other. Another thread may kill the running process, and every
-/// process that is started later.
+/// Times processes one after the other. Another thread may kill the running process and later ones.
 #[derive(Debug, Default)]
 pub struct ProcessStopwatch {
     running: AtomicI32,
@@ -39,7 +38,7 @@ impl ProcessStopwatch {
     /// Executes `command` and waits for it to exit.
     ///
     /// # Errors
-    /// Fails if it cannot be started.
+    /// Fails if the process cannot be started.
     pub fn time_process(&self, command: &mut Command) -> io::Result<TimedExecution> {
         let begin = Instant::now();
         let child = command.spawn()?;
@@ -48,8 +47,7 @@ impl ProcessStopwatch {
         if self.is_stopped() {
             kill(pid);
         }
-        // Waits for the pid, not for a process group: the process leads a group only if the command
-        // says so.
+        // This waits for the pid, because the process may not lead a process group.
         let reaped = reap_child(pid);
         let wall_ns = begin.elapsed().as_nanos() as u64;
         self.running.store(0, Ordering::SeqCst);
@@ -77,15 +75,14 @@ impl ProcessStopwatch {
         self.stopped.store(false, Ordering::SeqCst);
     }
 
-    /// Whether [`ProcessStopwatch::stop`] was called, and [`ProcessStopwatch::resume`] was not called
-    /// since.
+    /// Whether [`ProcessStopwatch::stop`] was called after the last [`ProcessStopwatch::resume`].
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::SeqCst)
     }
 }
 
-/// Kills the process and the group that it leads. The process was not yet reaped, or it was reaped
-/// only a moment ago. The kernel does not give its pid to another process that quickly.
+/// Kills the process and the group that the process leads. If the process was reaped, it was reaped
+/// only a moment ago. The kernel does not give a pid to another process that quickly.
 fn kill(pid: Pid) {
     let _ = kill_process_group(pid, Signal::KILL);
     let _ = kill_process(pid, Signal::KILL);

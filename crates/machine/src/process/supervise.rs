@@ -1,4 +1,4 @@
-//! Runs one child from start to end: sets up descriptors, process group and death signal, then
+//! Runs one child from start to end. Sets up descriptors, process group and death signal, then
 //! listens and decides when to end the child. Start at [`run_child`].
 
 use crate::process::channel::{self, ChannelEnds, ChildConversation, NextStep};
@@ -22,11 +22,12 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Polling interval while nothing happens: short enough to react to Ctrl-C, long enough not to
-/// disturb measurements.
+/// Polling interval while nothing happens. It is short enough to react to Ctrl-C, and long enough
+/// not to disturb measurements.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Starts `spec`, talks with it, and returns when it and all processes it started are gone.
+/// Starts `spec` and talks with the process. Returns when the process and all processes that it
+/// started are gone.
 ///
 /// # Errors
 /// Fails if the program could not be started or waited for. Everything else is part of the
@@ -38,9 +39,9 @@ pub fn run_child(
     run_until(spec, conversation, None, |_| ())
 }
 
-/// Like [`run_child`], but passes the pid to `started`. If `end`, one end of a pipe, is given,
-/// interrupts do not end the child. Instead, when the other end of the pipe is closed, the child is
-/// asked to end, and is killed if it does not.
+/// Same as [`run_child`], but passes the pid to `started`. `end` is one end of a pipe. If `end` is
+/// given, interrupts do not end the child. Instead, closing the other end of the pipe asks the
+/// child to end, and a child that does not end is killed.
 pub(super) fn run_until(
     spec: &ProcessSpec,
     conversation: &mut dyn ChildConversation,
@@ -60,7 +61,8 @@ pub(super) fn run_until(
     };
     let forced_end = listener.listen();
     let wall_ns = begin.elapsed().as_nanos() as u64;
-    // This is read before the process is reaped, because reaping removes its entries in /proc.
+    // The number is read before the process is reaped, because reaping removes the process from
+    // /proc.
     let migrations = process_tree::migrations_of(group);
     let (status, usage) = reap_child(group)?;
     process_tree::unregister(group);
@@ -71,8 +73,8 @@ pub(super) fn run_until(
         was_killed: listener.was_killed,
     });
     listener.read_remaining();
-    // The tree is read only if the end of a pipe controls the child (`StopSource::Pipe`). Scanning
-    // all processes takes time, which would distort runs of microseconds.
+    // Scanning all processes takes time, which would distort runs of microseconds. So the tree is
+    // read only if a pipe controls the child (`StopSource::Pipe`).
     let held_tree = if is_held {
         tree_of(group.as_raw_pid())
     } else {
@@ -107,7 +109,7 @@ enum StopSource {
     User,
     /// The holder of the other end of this pipe, by closing it.
     Pipe(OwnedFd),
-    /// No one, because the end of the child is already decided: it has time until the deadline.
+    /// No one, because we have already asked the child to end: it has time until the deadline.
     Decided,
 }
 
@@ -115,7 +117,7 @@ struct ChildListener<'a> {
     child: RunningChild,
     conversation: &'a mut dyn ChildConversation,
     clock: WaitClock,
-    /// Time of `clock` at which the child is killed if it is still running.
+    /// Time of `clock` at which the child is killed.
     deadline: Instant,
     stop_source: StopSource,
     shutdown: ShutdownPolicy,
@@ -178,7 +180,7 @@ impl<'a> ChildListener<'a> {
     }
 
     /// Returns why the child must be killed, if its time is up. A child that supports shutdown
-    /// requests first gets such a request, and a new deadline.
+    /// requests first gets a request and a new deadline.
     fn check_overdue(&mut self) -> Option<ProcessEnd> {
         let grace = match &self.stop_source {
             StopSource::User if is_interrupt_requested() => {
@@ -195,7 +197,7 @@ impl<'a> ChildListener<'a> {
                 self.end_requested_at = Some(Instant::now());
                 Some(self.shutdown.grace)
             }
-            // The holder of the pipe decides what happens next; the child only has to finish its
+            // The holder of the pipe decides what happens next. The child only has to finish its
             // current response.
             StopSource::Pipe(_) if is_interrupt_requested() && !self.was_notified => {
                 self.was_notified = true;
@@ -312,7 +314,7 @@ impl<'a> ChildListener<'a> {
         }
     }
 
-    /// Writes pending bytes, as far as the pipe accepts them.
+    /// Writes as many pending bytes as the pipe accepts.
     fn send_pending(&mut self) {
         let Some(fd) = self
             .child
@@ -325,13 +327,13 @@ impl<'a> ChildListener<'a> {
         match write(fd, &self.unsent) {
             Ok(count) => drop(self.unsent.drain(..count)),
             Err(Errno::AGAIN | Errno::INTR) => {}
-            // The child closed its end; its exit status will explain why.
+            // The child closed its end. Its exit status will explain why.
             Err(_) => self.unsent.clear(),
         }
     }
 
-    /// Reads what the ended process left in the pipes. Its surviving children may keep the pipes
-    /// open, so reading stops when no data is available, even if a pipe is not closed.
+    /// Reads what the ended process left in the pipes. Surviving children may keep a pipe open, so
+    /// reading stops when no data is available.
     fn read_remaining(&mut self) {
         for stream_index in 0..3 {
             while self.read_stream(stream_index) {}
@@ -365,9 +367,9 @@ pub(super) struct RunningChild {
     pub pid: Pid,
     /// Becomes readable when the process ends.
     pub pidfd: OwnedFd,
-    /// Our end of its stdout, until it is closed.
+    /// Our end of the child's stdout, until it is closed.
     pub stdout: Option<OwnedFd>,
-    /// Our end of its stderr, until it is closed.
+    /// Our end of the child's stderr, until it is closed.
     pub stderr: Option<OwnedFd>,
     /// Our read end of the private channel.
     pub read: Option<OwnedFd>,
@@ -430,8 +432,8 @@ pub(super) fn start_child(spec: &ProcessSpec) -> io::Result<RunningChild> {
     })
 }
 
-/// Moves descriptors above the numbers that they will get in the child. Otherwise, a descriptor
-/// that gets its number could overwrite another descriptor.
+/// Moves descriptors above the numbers that they will get in the child. Otherwise, assigning a
+/// number could overwrite a descriptor that has not been assigned yet.
 fn move_above_targets(child: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd, RawFd)>> {
     child
         .into_iter()
@@ -442,7 +444,7 @@ fn move_above_targets(child: Vec<(OwnedFd, RawFd)>) -> io::Result<Vec<(OwnedFd, 
         .collect()
 }
 
-/// Runs in the child before exec. It makes only system calls, which rustix makes without the C
+/// Runs in the child before exec. Makes only system calls, and rustix makes them without the C
 /// library.
 fn prepare_child(moves: &[(OwnedFd, RawFd)], mask: Option<&thread::CpuSet>) -> io::Result<()> {
     for (from, to) in moves {
@@ -452,7 +454,7 @@ fn prepare_child(moves: &[(OwnedFd, RawFd)], mask: Option<&thread::CpuSet>) -> i
         let mut to = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(*to) });
         dup2(from, &mut to)?;
     }
-    // If we are killed without a chance to clean up, the kernel kills the child.
+    // If we are killed and cannot clean up, the kernel kills the child.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     if let Some(mask) = mask {
         thread::sched_setaffinity(None, mask)?;

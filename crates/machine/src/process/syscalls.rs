@@ -1,8 +1,8 @@
-//! Makes system calls that rustix lacks: reaping a child with its resource usage, disabling address
-//! randomization, the processor time of another process, and real-time priority.
+//! Makes system calls that rustix lacks. They reap a child with its resource usage, disable address
+//! randomization, read the processor time of another process, and set real-time priority.
 //!
-//! The unsafe calls of this crate are here, except those that set time slices (`scheduling.rs`),
-//! those between fork and exec (`supervise.rs`, `unsupervised.rs`), and those in a signal handler
+//! The unsafe calls of this folder are here, with three exceptions: time slices (`scheduling.rs`),
+//! code between fork and exec (`supervise.rs`, `unsupervised.rs`), and the signal handler
 //! (`interrupt.rs`).
 
 use rustix::process::Pid;
@@ -48,7 +48,7 @@ pub fn disable_address_randomization() {
     unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
 }
 
-/// Returns the processor time of one process, including its ended threads. This clock is far finer
+/// Returns the processor time of one process, including its ended threads. The clock is far finer
 /// than the ticks in /proc, which last 10 ms (clock_getcpuclockid(3)).
 pub fn cpu_ns_of_process(pid: i32) -> Option<u64> {
     let mut clock = 0;
@@ -71,16 +71,16 @@ pub struct ThreadScheduling {
     parameters: SchedulingParameters,
 }
 
-/// Argument of sched_setscheduler(2). The system calls are made directly, because the functions of
-/// the same names in musl only return ENOSYS: POSIX defines them for processes, but Linux
-/// implements them for threads.
+/// Argument of sched_setscheduler(2). The functions with this name in musl only return ENOSYS,
+/// because POSIX defines them for processes but Linux implements them for threads. So the system
+/// calls are made directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 struct SchedulingParameters {
     priority: libc::c_int,
 }
 
-/// This number denotes the calling thread in the system calls about scheduling.
+/// In the system calls about scheduling, this number denotes the calling thread.
 const CALLING_THREAD: libc::c_long = 0;
 
 impl ThreadScheduling {

@@ -1,5 +1,5 @@
-//! Starts children that have no time limit and whose output we do not capture: [`run_attached`]
-//! starts one that talks to the user itself, and [`spawn_detached`] one that outlives us.
+//! Starts children without a time limit and without capturing their output. [`run_attached`] starts
+//! a child that talks to the user, and [`spawn_detached`] a child that outlives us.
 //!
 //! An attached child has our streams and process group, so that the terminal treats it as part of
 //! this process. A detached child has its own session and another parent.
@@ -18,15 +18,15 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Polling interval while nothing happens: short enough to react to Ctrl-C, long enough not to
-/// disturb measurements.
+/// Polling interval while nothing happens. It is short enough to react to Ctrl-C, and long enough
+/// not to disturb measurements.
 const POLL_INTERVAL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 250_000_000,
 };
 
 /// Starts `program` in `directory` and waits for it to exit. When the user interrupts us, the
-/// program gets one SIGTERM and is killed if it has not ended after `grace`.
+/// program gets one SIGTERM. If it has not ended after `grace`, it is killed.
 ///
 /// # Errors
 /// Fails if the program could not be started or waited for.
@@ -41,7 +41,7 @@ pub fn run_attached<S: AsRef<OsStr>>(
     // SAFETY: one system call, which is async-signal-safe and touches no memory.
     unsafe {
         command.pre_exec(|| {
-            // If we are killed without a chance to clean up, the kernel kills the child.
+            // If we are killed and cannot clean up, the kernel kills the child.
             let _ = set_parent_process_death_signal(Some(Signal::KILL));
             Ok(())
         });
@@ -57,7 +57,7 @@ fn wait_with_grace(child: &mut Child, grace: Duration) -> io::Result<ProcessEnd>
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
     let mut terminated_at: Option<Instant> = None;
     loop {
-        // The result is ignored: the child is checked whatever poll returns.
+        // The result is ignored, because the child is checked in any case.
         let _ = poll(
             &mut [PollFd::new(&pidfd, PollFlags::IN)],
             Some(&POLL_INTERVAL),
@@ -70,7 +70,7 @@ fn wait_with_grace(child: &mut Child, grace: Duration) -> io::Result<ProcessEnd>
             });
         }
         match terminated_at {
-            // The signal is sent only once: the child would take a second one for a second
+            // The signal is sent only once. The child would take a second signal for a second
             // interrupt, and end immediately.
             None if is_interrupt_requested() => {
                 terminated_at = Some(Instant::now());
@@ -84,11 +84,11 @@ fn wait_with_grace(child: &mut Child, grace: Duration) -> io::Result<ProcessEnd>
     }
 }
 
-/// Starts a command in a session of its own, adopted by another process, so that neither our
-/// terminal's signals nor our exit affects it. Returns its stdout.
+/// Starts a command in its own session, with another process as its parent. So neither our
+/// terminal's signals nor our exit affect the command. Returns its stdout.
 ///
 /// # Errors
-/// Fails if it could not be started.
+/// Fails if the command could not be started.
 pub fn spawn_detached(command: &mut Command) -> io::Result<ChildStdout> {
     command
         .stdout(Stdio::piped())

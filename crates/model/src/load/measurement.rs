@@ -1,6 +1,6 @@
 //! Describes the result of a load: counts, times, and the generator's report about itself. The
-//! result is plain data that can be written to a file, read back, and merged with the results of
-//! other generators without loss.
+//! result can be written to a file, read back, and merged with the results of other generators
+//! without loss.
 //!
 //! Start at [`LoadMeasurement`].
 
@@ -18,21 +18,21 @@ use std::borrow::Cow;
 pub struct LoadMeasurement {
     /// Start of the load, in milliseconds since the Unix epoch.
     pub began_epoch_ms: u64,
-    /// Duration in nanoseconds, from the end of the warm-up. It lasts until the last response if
-    /// the load ends after a fixed number of requests, or until the end of sending if a time limit
-    /// ends the load. Rates refer to this duration.
+    /// Duration in nanoseconds, from the end of the warm-up. A load with a fixed number of requests
+    /// lasts until the last response. A load with a time limit lasts until the end of sending.
+    /// Rates refer to this duration.
     pub elapsed_ns: u64,
-    /// Number of successful responses within [`LoadMeasurement::elapsed_ns`], from which the
-    /// throughput is computed.
+    /// Number of successful responses within [`LoadMeasurement::elapsed_ns`]. The throughput is
+    /// computed from this number.
     pub ok_in_time: u64,
-    /// Total time that requests were in flight within [`LoadMeasurement::elapsed_ns`]; requests
-    /// that overlap the start or end of this duration count only in part. Absent in older files.
+    /// Total time that requests were in flight within [`LoadMeasurement::elapsed_ns`]. Only the
+    /// part of a request within this duration counts. Absent in older files.
     #[serde(default, alias = "under_way_ns")]
     pub in_flight_ns: Option<u64>,
     /// Totals of all requests after the warm-up.
     #[serde(alias = "account")]
     pub totals: RequestTotals,
-    /// Totals of the warm-up, which [`LoadMeasurement::totals`] does not include.
+    /// Totals of the warm-up. [`LoadMeasurement::totals`] does not include them.
     pub warmup: RequestTotals,
     /// The timeline of the load.
     pub timeline: LoadTimeline,
@@ -46,8 +46,8 @@ pub struct LoadMeasurement {
     pub reached_max_connections: bool,
     /// Whether the load was interrupted.
     pub is_interrupted: bool,
-    /// One row per request started after the warm-up, in order of completion, if rows were
-    /// requested.
+    /// One row per request that started after the warm-up, in order of completion. Empty unless
+    /// rows were requested.
     pub rows: Vec<RequestRecord>,
 }
 
@@ -57,7 +57,7 @@ impl LoadMeasurement {
         (self.elapsed_ns > 0).then(|| self.ok_in_time as f64 / (self.elapsed_ns as f64 / 1e9))
     }
 
-    /// Whether some errors are typical of a server that died.
+    /// Whether some errors suggest that the server died.
     pub fn has_lost_server(&self) -> bool {
         let mut classes = ErrorClass::all_classes().filter(|class| class.indicates_dead_server());
         classes.any(|class| self.totals.outcomes.errors(class) > 0)
@@ -74,7 +74,7 @@ impl LoadMeasurement {
         }
     }
 
-    /// Merges the result of another generator that sent its part of the same load at the same time.
+    /// Merges the result of another generator that sent another part of the load at the same time.
     pub fn merge(&mut self, other: LoadMeasurement) {
         self.began_epoch_ms = self.began_epoch_ms.min(other.began_epoch_ms);
         self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
@@ -92,7 +92,7 @@ impl LoadMeasurement {
         self.rows.sort_by_key(|row| row.end_ns);
     }
 
-    /// Shifts all times by `later_ns`, to align a generator that started later with the others.
+    /// Shifts all times by `later_ns`, for a generator that started later than the others.
     pub fn shift_by(&mut self, later_ns: u64) {
         self.timeline.shift_by(later_ns);
         for row in &mut self.rows {
@@ -101,7 +101,7 @@ impl LoadMeasurement {
     }
 }
 
-/// One request, with times in nanoseconds since the start of the load (including the warm-up).
+/// One request. Times are in nanoseconds since the start of the load, including the warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestRecord {
     /// Sequence number in the load, from 0.
@@ -110,10 +110,9 @@ pub struct RequestRecord {
     pub kind: u16,
     /// Scheduled start, in an open load.
     pub intended_ns: Option<u64>,
-    /// When processing started, i.e. connecting if the request needed a connection, or else
-    /// sending.
+    /// When processing started: connecting, if the request needed a connection, otherwise sending.
     pub begun_ns: u64,
-    /// When the request was sent; absent if it was never sent.
+    /// When the request was sent; `None` if it was not sent.
     pub sent_ns: Option<u64>,
     /// When the first byte of the response arrived.
     pub first_byte_ns: Option<u64>,
@@ -121,14 +120,14 @@ pub struct RequestRecord {
     pub end_ns: u64,
     /// Outcome of the request.
     pub outcome: RequestOutcome,
-    /// Status code of a complete response, or of an HTTP/1 response that the end of the connection
-    /// cut short; else 0.
+    /// Status code of a complete response, or of an HTTP/1 response that was cut short by the end
+    /// of the connection. Otherwise 0.
     pub status: u16,
     /// Body bytes received.
     pub body_bytes: u64,
     /// Bytes of the whole response on the wire.
     pub wire_bytes: u64,
-    /// Whether the connection had been used before.
+    /// Whether another request had used the connection before.
     pub is_reused: bool,
 }
 
@@ -162,18 +161,17 @@ pub struct ThreadReport {
     pub involuntary_switches: u64,
     /// Iterations of the event loop.
     pub loops: u64,
-    /// System calls: waits, sends, receives and connection setup. With HTTP/3, this is a lower
-    /// bound that counts only socket calls and one wait per iteration.
+    /// System calls for waits, sends, receives and connection setup. With HTTP/3, a lower bound:
+    /// only socket calls and one wait per iteration are counted.
     pub system_calls: u64,
     /// Time slept to read several responses at once, in nanoseconds.
     pub batched_ns: u64,
-    /// The longest of these sleeps, in nanoseconds. The timestamps of responses may be late by this
+    /// The longest of these sleeps, in nanoseconds. Timestamps of responses may be late by this
     /// time.
     pub longest_batch_ns: u64,
     /// Most requests on one connection.
     pub most_requests: u64,
-    /// Fewest requests on one connection. Connections that had carried no request when the load
-    /// ended are ignored.
+    /// Fewest requests on one connection, without connections that never carried a request.
     pub fewest_requests: u64,
 }
 
@@ -193,8 +191,8 @@ impl ThreadReport {
 }
 
 impl LoadMeasurement {
-    /// Assesses whether an open load was delivered as scheduled and whether the generator kept up.
-    /// Returns `None` for a closed load, which has no schedule to miss.
+    /// Assesses whether an open load was delivered on schedule and whether the generator kept up.
+    /// Returns `None` for a closed load, which has no schedule.
     pub fn verdict(&self) -> Option<OpenVerdict> {
         let LoadLatency::Open(latency) = &self.totals.latency else {
             return None;
@@ -254,7 +252,7 @@ impl RequestTotals {
 pub enum LoadLatency {
     /// Clients wait for each response: service times only.
     Closed(Box<ClosedLatency>),
-    /// Requests follow a schedule: service times, response times from the intended start, and lag.
+    /// Requests follow a schedule: service times, response times since the intended start, and lag.
     Open(Box<OpenLatency>),
 }
 
@@ -271,7 +269,7 @@ impl LoadLatency {
     /// Adds the times of a load with the same model.
     ///
     /// # Panics
-    /// Panics if one load is closed and the other open: their times have different meanings.
+    /// Panics if one load is closed and the other open, because their times differ in meaning.
     pub fn merge(&mut self, other: &LoadLatency) {
         match (self, other) {
             (LoadLatency::Closed(mine), LoadLatency::Closed(theirs)) => mine.merge(theirs),
@@ -288,7 +286,7 @@ impl LoadLatency {
         }
     }
 
-    /// Records a request that was sent. Only open loads use the intended start.
+    /// Records a request that was sent. A closed load ignores the intended start.
     pub fn record(
         &mut self,
         outcome: RequestOutcome,
@@ -317,7 +315,7 @@ impl LoadLatency {
         }
     }
 
-    /// Times since sending for one outcome, if it occurred.
+    /// Times since sending for one outcome; `None` if the outcome did not occur.
     pub fn sent_times(&self, outcome: RequestOutcome) -> Option<&ServiceTimes> {
         match self {
             LoadLatency::Closed(latency) => latency.requests.get(outcome),
@@ -354,7 +352,7 @@ impl LoadLatency {
     }
 }
 
-// Properties of responses that may reveal a flawed experiment.
+// Properties of responses that may reveal a flaw in the experiment.
 
 /// Properties of complete responses with a successful status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -380,7 +378,7 @@ pub struct ResponseStats {
 }
 
 impl ResponseStats {
-    /// Returns empty counts for the next period. They keep the body lengths, for comparison with
+    /// Returns empty counts for the next period. They keep the body lengths for comparison with
     /// later responses.
     pub fn next_period(&self) -> ResponseStats {
         ResponseStats {
@@ -410,10 +408,9 @@ impl ResponseStats {
         self.doubtful_framing += u64::from(is_doubtful);
     }
 
-    /// Adds the responses of another thread or period. If the first body of `other` differs in
-    /// length from the first body here, every response of `other` that is as long as its first body
-    /// counts as different. It is unknown whether the remaining responses of `other` differ, so
-    /// they do not count.
+    /// Adds the responses of another thread or period. If the first bodies differ in length, all
+    /// responses of `other` with the length of its first body count as different. For the remaining
+    /// responses of `other`, it is unknown whether they differ, so they do not count.
     pub fn merge(&mut self, other: &ResponseStats) {
         match (self.first_body_bytes, other.first_body_bytes) {
             (_, None) => {}
@@ -454,12 +451,13 @@ pub struct TimelineTick {
     pub ok: u64,
     /// Failed requests.
     pub errors: u64,
-    /// Median of the service times of successful responses, in nanoseconds. If intervals were
-    /// merged, the largest of their medians.
+    /// Median of the service times of successful responses, in nanoseconds. For merged intervals,
+    /// the largest of their medians.
     pub p50_ns: Option<u64>,
-    /// 99th percentile of these times. If intervals were merged, the largest of their percentiles.
+    /// 99th percentile of these service times. For merged intervals, the largest of their
+    /// percentiles.
     pub p99_ns: Option<u64>,
-    /// Maximum of these times.
+    /// Maximum of these service times.
     #[serde(alias = "most_ns")]
     pub max_ns: Option<u64>,
 }
@@ -478,8 +476,8 @@ impl TimelineTick {
         }
     }
 
-    /// Merges the events of another generator, or of a later part of the interval. Of every two
-    /// corresponding times, keeps the larger one.
+    /// Merges the events of another generator, or of a later part of the interval. For each
+    /// statistic of the service times, keeps the larger value.
     pub fn merge(&mut self, other: &TimelineTick) {
         self.ok += other.ok;
         self.errors += other.errors;
@@ -489,7 +487,7 @@ impl TimelineTick {
     }
 }
 
-/// Events in intervals of equal length since the start of the load (including the warm-up).
+/// Events in intervals of equal length since the start of the load, including the warm-up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadTimeline {
     /// Length of an interval in nanoseconds.
@@ -501,7 +499,7 @@ pub struct LoadTimeline {
 }
 
 impl LoadTimeline {
-    /// Merges intervals in pairs.
+    /// Merges each pair of adjacent intervals.
     pub fn merge_pairs(&mut self) {
         let pairs = self.ticks.chunks(2).map(|pair| {
             let mut both = pair[0].clone();
@@ -526,9 +524,9 @@ impl LoadTimeline {
         }
     }
 
-    /// Merges the timeline of another generator that started at the same time. If the intervals of
-    /// one timeline are shorter, because it did not become too long, merges them in pairs until both
-    /// have the same length.
+    /// Merges the timeline of another generator that started at the same time. If one timeline has
+    /// shorter intervals, they are first merged in pairs until both timelines have intervals of the
+    /// same length.
     pub fn merge(&mut self, other: &LoadTimeline) {
         let mut other = Cow::Borrowed(other);
         while (1..other.interval_ns).contains(&self.interval_ns) {

@@ -1,7 +1,7 @@
-//! Describes HTTP loads: what was requested ([`spec`]), what was measured ([`measurement`], with the
-//! [`latency`] and the [`outcomes`] of requests), and the complete record of a load ([`run`]).
+//! Describes HTTP loads: what was requested ([`spec`]), what was measured ([`measurement`], with
+//! [`latency`] and [`outcomes`]), and the complete record of a load ([`run`]).
 //!
-//! All of it is plain data. The crate `speedwell-load` executes a load and fills in the
+//! All types are plain data. The crate `speedwell-load` executes a load and fills in the
 //! measurement.
 
 pub mod latency;

@@ -1,7 +1,7 @@
-//! Defines the record of one HTTP load: its options, facts about the server, and the measurements. The record is plain
-//! data that can be written to a file and read back without loss.
+//! Defines the record of one HTTP load: its options, facts about the server, and the measurements.
+//! The record can be written to a file and read back without loss.
 //!
-//! This module neither formats nor evaluates the record. Start at [`LoadRun`].
+//! Start at [`LoadRun`].
 
 use crate::Session;
 use crate::load::measurement::LoadMeasurement;
@@ -11,55 +11,58 @@ use serde::{Deserialize, Serialize};
 /// The complete record of one load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadRun {
-    /// Label that distinguishes the load from others in a report. It is the URL.
+    /// Label that distinguishes the load from other loads in a report: the URL.
     pub label: String,
     /// The target URL, with the path of the first kind of request.
     pub url: String,
-    /// Number of the round to which the load belongs, from 0. In each round, every URL gets one load.
+    /// Number of the round, from 0. In each round, every URL gets one load.
     pub round: u32,
-    /// Its position in the order of execution of all loads of the command, from 0.
+    /// Position of the load in the execution order of all loads of the command, from 0.
     pub slot: u32,
     /// The options of the load.
     #[serde(alias = "asked")]
     pub requested: LoadFacts,
-    /// Result of the probe request before the load; `None` with `--no-verify`, and if an experiment started the server.
+    /// Result of the probe request before the load. `None` with `--no-verify`, or if an experiment
+    /// started the server.
     pub probe: Option<ProbeFacts>,
     /// Measurements, merged over all generators.
     pub measured: LoadMeasurement,
-    /// What became of the server, if it was started for the load.
+    /// What happened to the server, if the load's command started it.
     pub server: Option<ServerOutcome>,
     /// Each machine's part, if several machines generated the load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<LoadPart>,
-    /// Whether the measurement is incomplete because a generator process or the server died, or a machine was lost.
-    /// [`LoadRun::warnings`] explains it.
+    /// Whether the measurement is incomplete, because a generator process or the server died or a
+    /// machine was lost. [`LoadRun::warnings`] has the explanation.
     pub is_partial: bool,
-    /// Caveats that the numbers do not show, as whole sentences: a generator process died, redirects were followed, and
-    /// so on.
+    /// Caveats that the numbers do not show, as whole sentences. For example, redirects were
+    /// followed.
     pub warnings: Vec<String>,
 }
 
-/// One machine's part of a load that several machines generate. Times are converted to the coordinator's clock.
+/// One machine's part of a load that several machines generate. Times are converted to the clock of
+/// the coordinator, which is the machine that controls the load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadPart {
     /// The machine's name.
     pub machine: String,
-    /// Its identity.
+    /// The machine's unique id.
     pub id: String,
-    /// Index of its first generator process, counted over all machines from 0.
+    /// Index of the machine's first generator process, counted over all machines from 0.
     pub first: u32,
-    /// Number of its generator processes.
+    /// Number of generator processes on the machine.
     pub processes: u32,
-    /// Offset of the clocks in nanoseconds, measured before the load. The time of the coordinator's clock is the time
-    /// of the machine's clock plus this offset.
+    /// Offset of the clocks in nanoseconds, measured before the load: the coordinator's time minus
+    /// the machine's time.
     pub offset_ns: i64,
-    /// Uncertainty of that offset, in nanoseconds.
+    /// Uncertainty of `offset_ns`, in nanoseconds.
     pub uncertainty_ns: u64,
-    /// Change of that offset by the end of the load, in nanoseconds; `None` if the offset could not be measured again.
+    /// Change of `offset_ns` by the end of the load, in nanoseconds; `None` if the offset could not
+    /// be measured again.
     pub drift_ns: Option<i64>,
-    /// Delay of its first generator after the agreed start, in nanoseconds.
+    /// Delay of the machine's first generator after the agreed start, in nanoseconds.
     pub began_ns: Option<i64>,
-    /// Shortest time to connect among several attempts before the load, in nanoseconds.
+    /// Shortest time to connect before the load, among several attempts, in nanoseconds.
     pub connect_ns: Option<u64>,
     /// Requests attempted after the warm-up.
     pub attempted: u64,
@@ -67,19 +70,20 @@ pub struct LoadPart {
     pub ok: u64,
     /// Number of these requests that failed.
     pub errors: u64,
-    /// Duration of its part, as [`LoadMeasurement::elapsed_ns`].
+    /// Duration of the part, as in [`LoadMeasurement::elapsed_ns`].
     pub elapsed_ns: u64,
-    /// Utilization of its busiest thread, from 0 to 1.
+    /// Utilization of the machine's busiest thread, from 0 to 1.
     pub busiest: f64,
-    /// Whether this utilization is so high that the generator may have been the bottleneck.
+    /// Whether `busiest` is so high that the generator may have been the bottleneck.
     pub is_bottleneck: bool,
-    /// For a load with a rate: the 99th percentile of how late the generator itself sent requests, and the limit for
-    /// this percentile, both in nanoseconds.
+    /// For a load with a rate: the 99th percentile of the generator's own delay in sending
+    /// requests, and the limit for this percentile, both in nanoseconds.
     pub own_lag_p99_ns: Option<(u64, u64)>,
-    /// The network device that was utilized most in relation to its speed, and this utilization as a fraction.
+    /// The network device with the highest utilization relative to its speed, and this utilization
+    /// as a fraction.
     pub link: Option<(String, f64)>,
-    /// The reason, if the part was lost. The numbers of the part are then from its last progress report, and the
-    /// measurements of the load do not include the part.
+    /// Why the part was lost, if it was. The numbers of a lost part come from its last progress
+    /// report, and the measurements of the load do not include them.
     pub lost: Option<String>,
 }
 
@@ -92,7 +96,7 @@ pub struct LoadFacts {
     pub requests: Option<u64>,
     /// Duration of the load after the warm-up, in nanoseconds.
     pub time_ns: Option<u64>,
-    /// Duration of the warm-up, which is recorded separately, in nanoseconds.
+    /// Duration of the warm-up, in nanoseconds. The warm-up is recorded separately.
     pub warmup_ns: u64,
     /// How long to wait for outstanding responses at the end, in nanoseconds.
     pub drain_ns: u64,
@@ -100,7 +104,7 @@ pub struct LoadFacts {
     pub kinds: Vec<KindFacts>,
     /// `HTTP/1.0`, `HTTP/1.1`, `HTTP/2` or `HTTP/3`.
     pub protocol: String,
-    /// With HTTP/2: size limit of the header compression table that the server may use, in bytes.
+    /// With HTTP/2: maximum size of the header compression table that the server may use, in bytes.
     pub h2_table_bytes: Option<u32>,
     /// Maximum number of requests in flight per connection.
     #[serde(alias = "lanes")]
@@ -122,13 +126,13 @@ pub struct LoadFacts {
     pub threads: u32,
     /// Generator processes.
     pub processes: u32,
-    /// Processors the threads were pinned to.
+    /// Processors to which the threads were pinned.
     pub processors: Vec<usize>,
     /// Whether the generator ran with real-time priority.
     pub is_realtime: bool,
     /// Whether the generator polled instead of sleeping.
     pub busy_polls: bool,
-    /// Longest delay of a response due to batched reads, in nanoseconds; `None` if batching was off.
+    /// Longest delay of a response by batched reads, in nanoseconds; `None` if batching was off.
     pub batching_ns: Option<u64>,
 }
 
@@ -146,18 +150,18 @@ impl LoadFacts {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "model")]
 pub enum PaceFacts {
-    /// Clients that wait for a response before their next request.
+    /// Each client waits for a response before its next request.
     Closed {
         /// Number of clients.
         concurrency: u32,
-        /// The pause between a response and the next request, in nanoseconds; 0 for none.
+        /// The pause between a response and the next request, in nanoseconds; 0 for no pause.
         think_ns: u64,
         /// Whether pauses are random, with `think_ns` as their mean.
         thinks_at_random: bool,
         /// Seed of random pauses.
         seed: u64,
     },
-    /// Requests sent on a schedule.
+    /// Requests follow a schedule.
     Open {
         /// The stages of the schedule, in order.
         stages: Vec<StageFacts>,
@@ -176,20 +180,20 @@ pub enum PaceFacts {
 /// One stage of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StageFacts {
-    /// Rate at its start, in requests per second.
+    /// Rate at the start of the stage, in requests per second.
     pub from_per_s: f64,
-    /// Rate at its end, in requests per second.
+    /// Rate at the end of the stage, in requests per second.
     pub to_per_s: f64,
-    /// Its length in nanoseconds; `None` if the stage lasts until the load ends.
+    /// Length of the stage in nanoseconds; `None` if the stage lasts until the load ends.
     pub duration_ns: Option<u64>,
 }
 
 /// One kind of request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KindFacts {
-    /// Its name.
+    /// Name of the kind.
     pub name: String,
-    /// Its relative frequency.
+    /// Relative frequency of the kind.
     pub weight: u32,
     /// The method.
     pub method: String,
@@ -213,7 +217,7 @@ pub struct TimeoutFacts {
 /// What counted as success.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RuleFacts {
-    /// Inclusive ranges of accepted statuses; empty accepts 200 to 299.
+    /// Inclusive ranges of accepted statuses. An empty list accepts 200 to 299.
     pub statuses: Vec<(u16, u16)>,
     /// Text that each body had to contain.
     pub body_contains: Option<String>,
@@ -244,7 +248,7 @@ pub struct ProbeFacts {
     pub connect_ns: u64,
     /// Time from sending to the last byte, in nanoseconds.
     pub service_ns: u64,
-    /// URLs that redirected here, in order, if redirects were followed.
+    /// URLs that redirected to the probed URL, in order, if redirects were followed.
     pub redirected_from: Vec<String>,
 }
 
@@ -261,19 +265,19 @@ pub struct TlsFacts {
     pub alpn: Option<String>,
 }
 
-/// What became of a server that was started for the load.
+/// What happened to a server that was started for the load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerOutcome {
-    /// The command that started it.
+    /// The command that started the server.
     pub command: String,
-    /// Time from its start to its first accepted connection, in nanoseconds.
+    /// Time from the server's start to its first accepted connection, in nanoseconds.
     pub ready_ns: u64,
-    /// Processor time of the server's processes during the measurement, in nanoseconds, where the
-    /// operating system reports it.
+    /// Processor time of the server's processes during the measurement, in nanoseconds; `None` if
+    /// the operating system does not report it.
     pub cpu_ns: Option<u64>,
-    /// How it ended prematurely, as the end of a sentence: `exited with status 1`.
+    /// How the server ended prematurely, as the end of a sentence: `exited with status 1`.
     pub died: Option<String>,
-    /// Last lines of its stderr, if it died.
+    /// Last lines of the server's stderr, if it died.
     pub stderr_tail: String,
 }
 

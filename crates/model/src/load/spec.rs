@@ -1,8 +1,8 @@
 //! Defines the specification of an HTTP load: target, pace, requests, connections, and success criteria.
 //!
-//! The command line and definition files fill a [`LoadSpec`], processes exchange it as JSON, and [`LoadSpec::to_args`]
-//! formats it as options of `speedwell load` for the user to paste. Its fields have the long names of these options, so
-//! that names are the same everywhere. A [`LoadSpec`] contains no defaults: `engine/execution/load/build.rs` supplies them.
+//! The command line and definition files fill a [`LoadSpec`], processes exchange it as JSON, and
+//! [`LoadSpec::to_args`] formats it as options of `speedwell load`. Each field has the long name of
+//! its option. A [`LoadSpec`] contains no defaults: `engine/execution/load/build.rs` supplies them.
 
 use crate::{ParameterValue, ValueKind, parse_duration};
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub struct LoadSpec {
     pub concurrency: Option<u32>,
     /// Requests per second, independent of the server's responses.
     pub rate: Option<f64>,
-    /// Stages of changing or constant rate before `rate` applies.
+    /// Stages of changing or constant rate. After them, `rate` applies.
     pub ramp: Vec<RateStage>,
     /// Whether arrivals are random (Poisson).
     pub poisson: bool,
@@ -37,9 +37,9 @@ pub struct LoadSpec {
     /// Duration of the load.
     #[serde(with = "duration_text")]
     pub time: Option<Duration>,
-    /// Ends the load once the throughput of two consecutive seconds differs by at most this percentage.
+    /// Ends the load once two consecutive seconds differ in throughput by at most this percentage.
     pub until_steady: Option<f64>,
-    /// Warm-up, whose requests are not counted.
+    /// Duration of the warm-up. Its requests are not counted.
     #[serde(with = "duration_text")]
     pub warmup: Option<Duration>,
     /// How long to wait for outstanding responses at the end.
@@ -73,7 +73,7 @@ pub struct LoadSpec {
     pub http2: bool,
     /// Whether to use HTTP/3.
     pub http3: bool,
-    /// Size limit of the header compression table that the server may use, in bytes.
+    /// Maximum size of the header compression table that the server may use, in bytes.
     pub h2_table_size: Option<u32>,
 
     /// Statuses that count as success.
@@ -88,9 +88,9 @@ pub struct LoadSpec {
 
     /// Whether to open a new connection for every request.
     pub no_keepalive: bool,
-    /// Requests in flight on a connection of HTTP/2 or HTTP/3.
+    /// Requests in flight on an HTTP/2 or HTTP/3 connection.
     pub streams: Option<u32>,
-    /// Requests in flight on a connection of HTTP/1.1.
+    /// Requests in flight on an HTTP/1.1 connection.
     pub pipeline: Option<u32>,
     /// Number of requests after which a connection is closed.
     pub requests_per_connection: Option<u32>,
@@ -108,11 +108,13 @@ pub struct LoadSpec {
     /// Time limit until the first byte of a response.
     #[serde(with = "duration_text")]
     pub first_byte_timeout: Option<Duration>,
-    /// Whether to retry a request if the server closed the idle connection just when the request was sent.
+    /// Whether to retry a request if the server closed the idle connection just as the request was
+    /// sent.
     pub retry_stale_keepalive: bool,
     /// The Unix domain socket to connect to.
     pub unix_socket: Option<PathBuf>,
-    /// Redirections, each as `HOST1:PORT1:HOST2:PORT2`: the load connects to HOST2:PORT2 instead of HOST1:PORT1.
+    /// Redirections, each as `HOST1:PORT1:HOST2:PORT2`. The load connects to HOST2:PORT2 instead of
+    /// HOST1:PORT1.
     pub connect_to: Vec<String>,
     /// Addresses to use for a host and a port, each as `HOST:PORT:ADDRESS[,ADDRESS...]`.
     pub resolve: Vec<String>,
@@ -171,7 +173,6 @@ impl LoadSpec {
         self.set_options().map(|(name, _)| name).collect()
     }
 
-    /// The fields that differ from their defaults.
     fn set_options(&self) -> impl Iterator<Item = (String, Json)> {
         let nothing = LoadSpec {
             url: self.url.clone(),
@@ -183,8 +184,8 @@ impl LoadSpec {
             .filter(move |(name, value)| defaults.get(name) != Some(value))
     }
 
-    /// Applies `fill` to every string that may contain placeholders in a definition file: URL, server command, request, and
-    /// expected body.
+    /// Applies `fill` to every string that may contain placeholders in a definition file: URL,
+    /// server command, request, and expected body.
     #[must_use]
     pub fn fill_placeholders(mut self, fill: &dyn Fn(&str) -> String) -> LoadSpec {
         self.url = fill(&self.url);
@@ -203,8 +204,8 @@ impl LoadSpec {
         self
     }
 
-    /// Reduces the load to a single request. For wrk, reduces it to one second, because wrk cannot stop after a number
-    /// of requests.
+    /// Reduces the load to a single request. wrk cannot stop after a number of requests, so its
+    /// load is reduced to one second.
     #[must_use]
     pub fn single_request(self) -> LoadSpec {
         let ends_by_time = self.client == LoadClient::Wrk;
@@ -224,13 +225,13 @@ impl LoadSpec {
         self.streams.or(self.pipeline).unwrap_or(1)
     }
 
-    /// Whether requests are sent on a schedule instead of after a response (open load).
+    /// Whether requests follow a schedule instead of waiting for responses (open load).
     pub fn is_open(&self) -> bool {
         self.rate.is_some() || !self.ramp.is_empty()
     }
 }
 
-/// Serializes the fields; every field is a string, a number, a flag or a list of strings.
+/// Serializes the fields. Every field is a string, a number, a flag or a list of strings.
 fn to_json_fields(spec: &LoadSpec) -> Map<String, Json> {
     match serde_json::to_value(spec) {
         Ok(Json::Object(fields)) => fields,
@@ -272,7 +273,7 @@ impl LoadClient {
         ("h2load", LoadClient::H2load),
     ];
 
-    /// Its name.
+    /// The name of the client.
     pub fn name(self) -> &'static str {
         let found = LoadClient::NAMES.iter().find(|(_, client)| *client == self);
         found.map_or("", |(name, _)| name)
@@ -290,15 +291,15 @@ impl FromStr for LoadClient {
     }
 }
 
-/// A stage of a load: its rate changes evenly from one value to another.
+/// A stage of a load. The rate changes evenly from one value to another.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RateStage {
-    /// Requests per second at its beginning.
+    /// Requests per second at the beginning of the stage.
     pub from: f64,
-    /// Requests per second at its end.
+    /// Requests per second at the end of the stage.
     pub to: f64,
-    /// Its length.
+    /// Length of the stage.
     pub duration: Duration,
 }
 
@@ -344,16 +345,16 @@ impl From<RateStage> for String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ThinkPause {
-    /// Its length; for pauses of random length, the mean.
+    /// Length of the pause. For pauses of random length, the mean length.
     pub length: Duration,
-    /// Whether pauses are of random length, exponentially distributed.
+    /// Whether the lengths of pauses are random, with an exponential distribution.
     pub is_random: bool,
 }
 
 impl FromStr for ThinkPause {
     type Err = String;
 
-    /// Parses `100ms`, or `'100ms exp'` for random pauses with that mean.
+    /// Parses `100ms`, or `'100ms exp'` for random pauses with this mean.
     fn from_str(text: &str) -> Result<ThinkPause, String> {
         let mut words = text.split_whitespace();
         let length = words.next().and_then(parse_duration);
@@ -414,7 +415,7 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Parses a status or a range of them: `304`, `200-299`, `2xx`.
+/// Parses a status or a range of statuses: `304`, `200-299`, `2xx`.
 ///
 /// # Errors
 /// Returns an error with an example for anything else.

@@ -1,10 +1,10 @@
 //! Runs the loop that measures a session on other machines: submits work, collects and merges the
 //! results, and [recovers from losses](super::reassign).
 //!
-//! A shard is a part of the plan for one machine; it is done when one of its attempts completes. An
+//! A shard is a part of the plan for one machine. It is done when one of its attempts completes. An
 //! attempt writes its results to a spool, which is a file or a stream. Only complete blocks are
-//! merged. Spools are authoritative; the status that the engine (Slurm, for example) reports for a
-//! job is only a hint. Start at [`FleetCoordinator::run`].
+//! merged. The spools are authoritative. The job status that the engine (Slurm, for example)
+//! reports is only a hint. Start at [`FleetCoordinator::run`].
 
 use super::polling::{PollBackoff, WaitingReport};
 use super::shard_request::{
@@ -27,11 +27,11 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interval between checks while waiting for spools to end or jobs to exit.
+/// Interval between checks while the coordinator waits for spools to end or jobs to exit.
 const SPOOL_POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How long idle jobs may take to exit before they are canceled.
+/// Time that idle jobs may take to exit before they are canceled.
 const JOB_EXIT_GRACE: Duration = Duration::from_secs(2);
-/// How long workers may take to finish their current block.
+/// Time that workers may take to finish their current block.
 const BLOCK_GRACE: Duration = Duration::from_secs(10);
 
 /// A session that other machines measure.
@@ -46,14 +46,14 @@ pub(super) struct FleetCoordinator<'a, 's, 'l> {
     pub machines: Vec<WorkerMachine>,
     pub shards: Vec<StoredShard>,
     pub attempts: Vec<ShardAttempt>,
-    /// Replaced attempts whose workers may still be alive.
+    /// Replaced attempts, whose workers may be alive.
     pub stale: StaleAttempts,
     pub streams: Vec<SpoolStream>,
     /// All submitted jobs.
     pub jobs: BTreeSet<JobId>,
     /// Number of the next task.
     pub next_task: u32,
-    /// Failed attempts at each shard on its present machine, since this coordinator started.
+    /// Failed attempts at each shard on its current machine, since this coordinator started.
     pub failed_attempts: Vec<u32>,
     /// How the workers are attached to this process.
     pub attachment: Attachment,
@@ -64,9 +64,9 @@ pub(super) struct FleetCoordinator<'a, 's, 'l> {
 pub(super) enum Attachment {
     /// The workers end with the coordinator, if the engine supports that.
     Attached,
-    /// The workers are independent of the coordinator, which exits once it has handed out the work.
+    /// The workers are independent of the coordinator, which exits after handing out the work.
     Detached,
-    /// The workers are independent of the coordinator, but it follows their progress.
+    /// The workers are independent of the coordinator, which follows their progress.
     Watching,
 }
 
@@ -84,7 +84,8 @@ pub(super) struct WorkerMachine {
     pub failures: u32,
 }
 
-/// An attempt to measure a shard. It stays in [`FleetCoordinator::attempts`] until it is settled.
+/// An attempt to measure a shard. An attempt stays in [`FleetCoordinator::attempts`] until it is
+/// settled.
 pub(super) struct ShardAttempt {
     pub shard: u32,
     pub origin: BlockOrigin,
@@ -96,8 +97,8 @@ pub(super) struct ShardAttempt {
     /// about the machine.
     pub is_resumed: bool,
     pub blocks: u32,
-    /// Early-stopping decisions based on blocks that another attempt delivered. They count only if
-    /// this attempt completes its shard.
+    /// Early-stopping decisions based on blocks that another attempt delivered. These decisions
+    /// count only if this attempt completes its shard.
     pub decisions: Vec<(u32, usize)>,
     /// How the attempt ended; `None` before its end.
     pub end: Option<AttemptOutcome>,
@@ -146,9 +147,9 @@ impl FleetCoordinator<'_, '_, '_> {
         }
     }
 
-    /// If the engine has a queue, waits briefly for the jobs to exit and cancels the rest. Jobs
-    /// exit by themselves unless their supervisor has died. A job without a supervisor would hold
-    /// its machine until it was canceled.
+    /// If the engine has a queue, waits briefly for the jobs to exit and cancels the rest. A job
+    /// exits by itself unless its supervisor has died. A job without a supervisor would hold its
+    /// machine until it was canceled.
     fn free_machines(&mut self) {
         let mut jobs: Vec<JobId> = std::mem::take(&mut self.jobs).into_iter().collect();
         let begin = Instant::now();
@@ -167,7 +168,7 @@ impl FleetCoordinator<'_, '_, '_> {
         }
     }
 
-    /// Hands out the waiting shards; returns whether any shard was waiting.
+    /// Hands out the waiting shards. Returns whether there were any.
     pub fn submit(&mut self) -> anyhow::Result<bool> {
         let mut has_submitted = false;
         for machine in 0..self.machines.len() {
@@ -237,13 +238,13 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok(())
     }
 
-    /// Name of the spool of a shard's latest attempt, as used over a connection.
+    /// Name of the spool of a shard's latest attempt, for use over a connection.
     pub fn spool_name(&self, shard: u32) -> String {
         format!("{shard}.{}", self.shards[shard as usize].attempt)
     }
 
-    /// Collects available results and describes the state of the unfinished shards. Does not hand
-    /// out work.
+    /// Collects available results and describes the state of the unfinished shards. Hands out no
+    /// work.
     ///
     /// # Errors
     /// Fails if the store cannot be written or the engine does not answer.
@@ -322,7 +323,8 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok(())
     }
 
-    /// Builds the request for the next attempt at a shard, which skips everything already stored.
+    /// Builds the request for the next attempt at a shard. The attempt skips everything already
+    /// stored.
     fn build_request(&self, shard: u32) -> anyhow::Result<ShardRequest> {
         let stored = &self.shards[shard as usize];
         let machine = &self.machines[stored.machine as usize];
@@ -358,7 +360,7 @@ impl FleetCoordinator<'_, '_, '_> {
         })
     }
 
-    /// Reads all new spool data; returns whether there was any.
+    /// Reads all new spool data. Returns whether there was any.
     pub fn collect_spools(&mut self) -> anyhow::Result<bool> {
         let mut has_news = false;
         for stream in 0..self.streams.len() {
@@ -468,9 +470,8 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok(())
     }
 
-    /// Records that an attempt has decided that a case needs no more runs. Returns whether the
-    /// decision was recorded; this requires that the attempt delivered the block on which the
-    /// decision is based.
+    /// Records an attempt's decision that a case needs no more runs, if this attempt delivered the
+    /// block on which the decision is based. Returns whether the decision was recorded.
     fn record_decision(
         &mut self,
         origin: BlockOrigin,
@@ -508,7 +509,7 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Queries the engine about the jobs, reports why some have not started, and ends attempts
-    /// whose worker is gone; returns whether results arrived or an attempt ended.
+    /// whose worker is gone. Returns whether results arrived or an attempt ended.
     fn poll_jobs(&mut self, waiting_report: &mut WaitingReport) -> anyhow::Result<bool> {
         let mut jobs: Vec<JobId> = self
             .attempts
@@ -523,7 +524,7 @@ impl FleetCoordinator<'_, '_, '_> {
         let states = match self.engine.job_states(&jobs) {
             Ok(states) => states,
             Err(error) => {
-                // The engine may recover, and the workers' results are not lost.
+                // The engine may recover, and no results of the workers are lost.
                 self.warn(&format!("The engine does not respond: {error:#}"))?;
                 return Ok(false);
             }
@@ -572,7 +573,7 @@ impl FleetCoordinator<'_, '_, '_> {
         })
     }
 
-    /// Asks workers to stop after their current block where possible, then cancels the jobs and
+    /// Asks workers to stop after their current block if possible. Then cancels the jobs and
     /// collects their results.
     ///
     /// # Errors
@@ -602,7 +603,7 @@ impl FleetCoordinator<'_, '_, '_> {
         self.release_shards()
     }
 
-    /// Marks the shards of unfinished attempts as waiting, so that a resumed session retries them.
+    /// Marks the shards of unfinished attempts as waiting. A resumed session then retries them.
     fn release_shards(&mut self) -> anyhow::Result<()> {
         for attempt in std::mem::take(&mut self.attempts) {
             let is_complete = matches!(attempt.end, Some(AttemptOutcome::Complete));

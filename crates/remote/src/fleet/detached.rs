@@ -1,5 +1,5 @@
-//! Reattaches to sessions with detached workers: reports their progress, waits for their end or
-//! cancels them. Finds the workers by the shards recorded in the store. Start at
+//! Reattaches to a session with detached workers: reports its progress, waits for its end or
+//! cancels it. The shards recorded in the store identify the workers. Start at
 //! [`reattach_session`].
 
 use super::coordinator::{Attachment, FleetCoordinator, WorkerMachine, is_settled};
@@ -28,7 +28,7 @@ use std::time::Duration;
 pub enum DetachedAction {
     /// Collect results; the workers continue.
     Report,
-    /// Collect results until everything is measured, retrying when a worker is lost.
+    /// Collect results until everything is measured, and retry when a worker is lost.
     Wait,
     /// Stop the workers and collect their results.
     Cancel,
@@ -47,11 +47,11 @@ pub struct ShardStatus {
     pub engine_status: Option<String>,
 }
 
-/// Collects the results of a session's workers, and does what `action` says.
+/// Collects the results of a session's workers, then performs `action`.
 ///
 /// # Errors
-/// Fails if the session was not distributed, another process manages it, or the engine or the store
-/// cannot be accessed.
+/// Fails if the session was not distributed, if another process manages it, or if the engine or the
+/// store cannot be accessed.
 pub fn reattach_session(
     store: &mut Store,
     number: i64,
@@ -114,7 +114,7 @@ pub fn reattach_session(
     Ok((ended, shard_statuses(store, number, statuses)?))
 }
 
-/// The session's machines, with the session's folder on each.
+/// The session's machines, each with the session's folder.
 fn session_machines(
     session: &Session,
     fleet_machines: &[FleetMachine],
@@ -144,7 +144,7 @@ fn session_shards(store: &Store, number: i64) -> anyhow::Result<Vec<StoredShard>
     Ok(shards)
 }
 
-/// Returns the status of each shard according to the store; `statuses` adds what the engine
+/// Returns the status of each shard according to the store. `statuses` adds what the engine
 /// reports, by shard index.
 fn shard_statuses(
     store: &Store,
@@ -169,9 +169,9 @@ fn shard_statuses(
     Ok((0..).zip(store.list_shards(number)?).map(status).collect())
 }
 
-/// Removes what a session left on its machines, or everything older than two weeks on all machines.
-/// Returns a summary per machine. A folder that machines share is listed once, under the first of
-/// these machines.
+/// Removes the files of a session from its machines. Without a session, removes everything older
+/// than two weeks from all machines. Returns a summary per machine. A folder shared by several
+/// machines is listed once, under the first of them.
 ///
 /// # Errors
 /// Fails if the session is still being measured or a machine cannot be reached.
@@ -198,7 +198,7 @@ pub fn clean_up(
     clean_machines(&mut engine, machines, id.as_deref(), file)
 }
 
-/// Removes the files of a session from these machines or, without a session, all old files.
+/// Removes the files of a session from these machines. Without a session, removes all old files.
 pub(crate) fn clean_machines(
     engine: &mut FleetEngine,
     machines: impl IntoIterator<Item = FleetMachine>,
@@ -255,7 +255,7 @@ fn clean_there(
         .with_context(|| last_line.unwrap_or("connection lost").to_owned())
 }
 
-/// Cleans a folder on the machine where this process runs; returns the summary as JSON.
+/// Cleans a folder on this machine. Returns the summary as JSON.
 ///
 /// # Errors
 /// Fails if the folder cannot be cleaned.

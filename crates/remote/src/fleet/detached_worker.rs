@@ -1,4 +1,4 @@
-//! Runs on a machine that measures for a detached session: starts a worker for the received
+//! Runs on a machine that measures for a detached session. Starts a worker for the received
 //! requests, streams the worker's spools when a coordinator reconnects, and ends the worker.
 
 use super::shard_request::{request_path, stop_marker};
@@ -16,7 +16,7 @@ use std::time::Duration;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const WORKER_EXIT_GRACE: Duration = Duration::from_secs(5);
 
-/// Reads requests from stdin, one per line, starts a detached worker for them and returns its name.
+/// Reads requests from stdin, one per line. Starts a detached worker for them and returns its name.
 ///
 /// # Errors
 /// Fails if a request cannot be saved or the worker cannot be started.
@@ -33,8 +33,8 @@ pub fn launch_worker(folder: &Path) -> anyhow::Result<String> {
         tasks.push(task);
     }
     ensure!(!tasks.is_empty(), "no requests");
-    // The coordinator that sent these requests replaces an earlier one, whose connection may have
-    // broken. So the worker of the earlier coordinator has to end first.
+    // The coordinator that sent these requests replaces an earlier coordinator, whose connection
+    // may have broken. So the earlier worker has to end first.
     let name_file = folder.join("worker");
     if let Ok(earlier) = fs::read_to_string(&name_file) {
         detached::end_worker(&JobId(earlier), WORKER_EXIT_GRACE)?;
@@ -56,9 +56,9 @@ pub fn perform_detached(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
     perform_tasks(folder, tasks)
 }
 
-/// Copies the spools of a worker to stdout, in the given order. Without `follows`, copies what
-/// exists now. With `follows`, continues to copy until the worker has ended. Returns whether the
-/// worker has ended.
+/// Copies the spools of a worker to stdout, in the given order. Without `follows`, copies only
+/// existing data. With `follows`, continues until the worker has ended. Returns whether the worker
+/// has ended.
 ///
 /// # Errors
 /// Fails if a spool cannot be read or nothing reads the output.
@@ -81,8 +81,8 @@ pub fn stream_spools(folder: &Path, arguments: &[String], follows: bool) -> anyh
         }
         let mut file: Option<File> = None;
         loop {
-            // This check comes before the copy, so that the last copy reads everything that was
-            // written before the end.
+            // This check comes before the copy. The last copy then includes everything that was
+            // written before the worker ended.
             let is_last_pass = !follows
                 || detached::has_ended(&job)
                 || spools[index + 1..].iter().any(|next| path(next).exists());
@@ -105,8 +105,8 @@ pub fn stream_spools(folder: &Path, arguments: &[String], follows: bool) -> anyh
     Ok(detached::has_ended(&job))
 }
 
-/// Interrupts this process when stdin ends, because from then on nothing reads its output. This is
-/// necessary only with `follows`; otherwise, the process ends by itself.
+/// Interrupts this process when stdin ends, because nothing reads its output any more. Without
+/// `follows`, the process ends by itself.
 fn stop_at_stdin_end() {
     thread::spawn(|| {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());

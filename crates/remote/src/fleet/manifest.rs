@@ -1,5 +1,5 @@
 //! Collects what a machine needs to measure its part of a plan: benchmark files, programs outside
-//! the system folders, this program, and the plan with its paths rewritten for the bundle.
+//! the system folders, this program, and the plan. Paths in the plan are rewritten for the bundle.
 
 use super::shard_request::{BUNDLE_PLACEHOLDER, PLAN_PATH, PROGRAM_PATH};
 use crate::machines::bundle::{BundleSource, FileBundle};
@@ -13,13 +13,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that every machine provides itself.
+/// Folders that every machine provides.
 const SYSTEM_FOLDERS: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix"];
 
 /// Rejects plans that cannot be measured on other machines, before anything is sent.
 ///
 /// # Errors
-/// Fails with a message that names the obstacle and what to do about it.
+/// Fails with a message that names the obstacle and a remedy.
 pub fn check_sendable(plan: &SessionPlan) -> anyhow::Result<()> {
     ensure!(
         plan.design.experiment.is_none()
@@ -91,7 +91,7 @@ pub fn gather_bundle(plan: &SessionPlan) -> anyhow::Result<FileBundle> {
 /// A local path and its counterpart on the machine.
 type FolderPair = (PathBuf, PathBuf);
 
-/// Returns what to send from these folders, and the path of each folder on the machine.
+/// Returns what to send, and each folder with its path on the machine.
 fn map_folders(folders: PlanFolders) -> anyhow::Result<(Vec<BundleSource>, Vec<FolderPair>)> {
     let sent_folders = outermost_folders(folders.sent);
     let (mut sources, mut prefixes) = (Vec::new(), Vec::new());
@@ -122,17 +122,18 @@ fn map_folders(folders: PlanFolders) -> anyhow::Result<(Vec<BundleSource>, Vec<F
 /// Folders that a plan refers to.
 #[derive(Debug, Default)]
 struct PlanFolders {
-    /// Folders to send: projects, and folders of files outside any project.
+    /// Folders to send: projects, and folders of files that belong to no project.
     sent: BTreeSet<PathBuf>,
-    /// All folders named in the plan. Their paths in the plan are rewritten for the machine. Some
-    /// of these folders, for example the folder that gives groups their names, also contain files
-    /// that are not sent.
+    /// All folders named in the plan, whose paths are rewritten for the machine. Some of these
+    /// folders also contain files that are not sent, such as the folder that gives groups their
+    /// names.
     named: BTreeSet<PathBuf>,
 }
 
 impl PlanFolders {
-    /// Adds the folders of a benchmark file: the folder of its project or, outside any project, the
-    /// folder of the file. `named` are other folders of the plan that may contain the file.
+    /// Adds the folders of a benchmark file. The folder of its project is sent or, without a
+    /// project, the folder of the file. `named` are other folders of the plan that may contain the
+    /// file.
     fn add_file(&mut self, file: &Path, named: [&Path; 2]) {
         if let Some(folder) = file.parent() {
             let root = project::project_root(folder).unwrap_or(folder);
@@ -176,7 +177,7 @@ fn plan_folders(plan: &SessionPlan) -> PlanFolders {
     folders
 }
 
-/// Drops each folder that lies inside another of the folders.
+/// Drops each folder that lies inside another folder of the set.
 fn outermost_folders(folders: BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let mut outermost: Vec<PathBuf> = Vec::new();
     for folder in folders {
@@ -187,8 +188,8 @@ fn outermost_folders(folders: BTreeSet<PathBuf>) -> Vec<PathBuf> {
     outermost
 }
 
-/// Returns the programs that the plan names by an absolute path outside the system folders. A bare
-/// name refers to a program that is installed on the machine.
+/// Returns the programs that the plan names by an absolute path outside the system folders. A name
+/// without a path refers to a program installed on the machine.
 fn plan_programs(plan: &SessionPlan) -> BTreeSet<PathBuf> {
     let is_user_program = |path: &PathBuf| {
         path.is_absolute()
@@ -203,7 +204,7 @@ fn plan_programs(plan: &SessionPlan) -> BTreeSet<PathBuf> {
     programs.filter(is_user_program).collect()
 }
 
-/// Whether git ignores the program, as it usually does with build output.
+/// Whether git ignores the program, as is usual for build output.
 fn is_ignored(program: &Path) -> bool {
     let output = std::process::Command::new("git")
         .arg("-C")
@@ -214,7 +215,7 @@ fn is_ignored(program: &Path) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// Links the bundle's program into the session's folder, where engines start it.
+/// Links the bundle's program into the session's folder. Engines start the program there.
 ///
 /// # Errors
 /// Fails if the link cannot be created.

@@ -1,9 +1,10 @@
 //! Measures a session on other machines: divides the plan among them, sends the necessary files,
-//! and merges the results into one session, in the form that a single machine would have written.
+//! and merges the results into one session. A single machine would have written the same form of
+//! session.
 //!
-//! A comparison never spans machines: all blocks of a case are measured on the same machine or,
-//! with [`FleetRequest::on_each_machine`], every machine measures all cases in its own blocks.
-//! Start at [`measure_on_fleet`]; [`worker`] runs on the other machines.
+//! A comparison never spans machines: all blocks of a case are measured on the same machine. With
+//! [`FleetRequest::on_each_machine`], every machine measures all cases in its own blocks. Start at
+//! [`measure_on_fleet`]. [`worker`] runs on the other machines.
 
 mod coordinator;
 pub(crate) mod detached;
@@ -43,10 +44,11 @@ pub use upload::receive_bundle;
 /// Minimum number of runs per variant on each machine, if [`FleetRequest::on_each_machine`]
 /// replaces a sequential stopping rule.
 const MIN_RUNS_PER_MACHINE: u32 = 8;
-/// Target number of runs per variant on all machines together, in the same case.
+/// Target number of runs per variant on all machines together, if a sequential stopping rule is
+/// replaced.
 const TARGET_RUNS: u32 = 32;
 
-/// Assumed overhead of a process, in seconds; accurate enough to divide the work.
+/// Assumed overhead of a process, in seconds. It is accurate enough to divide the work.
 const PROCESS_OVERHEAD_S: f64 = 0.1;
 
 /// Options for measuring on other machines.
@@ -54,14 +56,14 @@ const PROCESS_OVERHEAD_S: f64 = 0.1;
 pub struct FleetRequest {
     /// The fleet file.
     pub file: FleetFile,
-    /// Labels or names of the machines to use. A resumed session ignores them and uses the machines
-    /// with which it was started.
+    /// Labels or names of the machines to use. A resumed session uses its original machines
+    /// instead.
     pub labels: Option<MachineSelector>,
-    /// Number of machines to use; all that are usable if `None`.
+    /// Number of machines to use; `None` for all usable machines.
     pub machines: Option<u32>,
     /// Whether every machine measures all cases.
     pub on_each_machine: bool,
-    /// Whether to exit once the work is handed out.
+    /// Whether to exit after handing out the work.
     pub detach: bool,
 }
 
@@ -139,7 +141,7 @@ pub fn measure_on_fleet(
     Ok(MeasuredSession::new(stored, ended, plan.slots().len()))
 }
 
-/// Reports to the listener how much there is to do and how much is done.
+/// Reports to the listener how much work there is and how much of it is done.
 fn emit_start(
     plan: &SessionPlan,
     merger: &SessionMerger<'_>,
@@ -195,8 +197,8 @@ fn assign_machines(
 }
 
 /// Resumes reading the attempts that an earlier coordinator started, from the beginning of their
-/// spools. If `follows` is set, withdraws earlier requests to stop and keeps connections open until
-/// the workers have ended.
+/// spools. With `follows`, withdraws earlier requests to stop, and keeps connections open until the
+/// workers have ended.
 fn resume_attempts(
     coordinator: &mut FleetCoordinator<'_, '_, '_>,
     follows: bool,
@@ -239,7 +241,7 @@ fn resume_attempts(
             coordinator.follow_spool(shard, job, SpoolSource::Stream, true)?;
             continue;
         }
-        // Without a connection, the spool is read from a file. If the attempt needed a connection
+        // Without a connection, the spool is read from a file. If the attempt needed a connection,
         // and the connection broke, the attempt delivers nothing more and ends immediately.
         let file = attempt_spool_path(&folder, shard, stored.attempt);
         coordinator.follow_spool(shard, job, SpoolSource::from_file(file), true)?;
@@ -247,8 +249,8 @@ fn resume_attempts(
     Ok(())
 }
 
-/// Returns the first task number that no request file uses on the machines whose folder is directly
-/// accessible.
+/// Returns the first task number without a request file on the machines with a directly accessible
+/// folder.
 fn next_task(machines: &[WorkerMachine]) -> u32 {
     let first_free_task = |machine: &WorkerMachine| {
         (0..)
@@ -259,8 +261,8 @@ fn next_task(machines: &[WorkerMachine]) -> u32 {
     shared.map(first_free_task).max().unwrap_or(0)
 }
 
-/// Selects as many usable machines with the requested labels or names as needed, free ones first.
-/// Returns them sorted by name.
+/// Selects as many usable machines with the requested labels or names as needed, free machines
+/// first. Returns them sorted by name.
 pub(crate) fn select_machines(
     fleet_machines: &[FleetMachine],
     fleet: &FleetRequest,
@@ -290,7 +292,6 @@ pub(crate) fn select_machines(
         .filter(is_usable)
         .map(|&machine| machine.clone())
         .collect();
-    // Prefer free machines.
     usable.sort_by(|left, right| {
         let key =
             |machine: &FleetMachine| (machine.state != MachineState::Free, machine.name.clone());
@@ -316,7 +317,7 @@ pub(crate) fn select_machines(
     Ok(usable)
 }
 
-/// Returns the current state of the machines of a session.
+/// Returns the current state of the session's machines.
 fn current_machines(
     session: &[SessionMachine],
     fleet_machines: &[FleetMachine],
@@ -331,7 +332,7 @@ fn current_machines(
     session.iter().map(find).collect()
 }
 
-/// The record of a machine that has not reported anything about itself yet.
+/// The record of a machine that has reported nothing about itself yet.
 fn initial_record(machine: &FleetMachine) -> SessionMachine {
     SessionMachine {
         id: machine.name.clone(),
@@ -341,8 +342,8 @@ fn initial_record(machine: &FleetMachine) -> SessionMachine {
     }
 }
 
-/// Makes every machine measure all cases with a fixed number of runs, because a sequential stopping
-/// rule would need the results of all machines.
+/// Makes every machine measure all cases with a fixed number of runs. A sequential stopping rule
+/// would need the results of all machines.
 fn repeat_on_each(plan: &mut SessionPlan, machines: u32) {
     plan.strata = machines;
     if let StoppingDesign::Sequential { .. } = plan.design.stopping {
@@ -387,7 +388,6 @@ fn cut_plan(
     shards
 }
 
-/// Estimates the duration of a case from the plan, in seconds.
 fn expected_duration_s(plan: &SessionPlan, job: &speedwell_adapters::BenchmarkJob) -> f64 {
     let samples = job.samples.unwrap_or(plan.sampling.samples);
     let measured_ns = match samples.length {

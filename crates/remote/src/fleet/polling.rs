@@ -1,21 +1,21 @@
 //! Decides how a coordinator waits: when it checks spools and queries the engine, and how it
 //! reports work that has not started.
 //!
-//! The coordinator polls often after something has arrived. The longer nothing happens, the less
-//! often it polls, because polling takes time from a measurement on the same machine. Start at
+//! The coordinator polls often after something has arrived. It polls less often the longer nothing
+//! happens, because polling takes time from a measurement on the same machine. Start at
 //! [`PollBackoff`] and [`WaitingReport`].
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Interval between checks of the spools: minimum and maximum.
+/// Minimum and maximum interval between checks of the spools.
 const SPOOL_POLL_INTERVALS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
-/// If a result arrives after a wait of `t`, it is noticed at most `t / LATENESS_DIVISOR` later, or
+/// A result that arrives after a wait of `t` is noticed at most `t / LATENESS_DIVISOR` later, or
 /// after the minimum interval if that is longer.
 const LATENESS_DIVISOR: u32 = 20;
 /// Delay between handing out work and the first query about it.
 const FIRST_QUERY_DELAY: Duration = Duration::from_secs(1);
-/// Maximum number of machines to name for each reason why machines wait.
+/// Maximum number of machines to name for each reason for waiting.
 const MAX_NAMES: usize = 5;
 
 /// Decides when to poll.
@@ -28,7 +28,7 @@ pub(super) struct PollBackoff {
 
 impl PollBackoff {
     /// Starts at `now`. The first query to the engine is due after one second, or after `max_pause`
-    /// if that is shorter. The pause doubles after each query, up to `max_pause`.
+    /// if that is shorter. Each query doubles the pause, up to `max_pause`.
     pub fn new(now: Instant, max_pause: Duration) -> PollBackoff {
         PollBackoff {
             last_news: now,
@@ -65,7 +65,7 @@ impl PollBackoff {
     }
 }
 
-/// Work that the engine has not started, as of the last query.
+/// Work that the engine had not started at the last query.
 #[derive(Debug, Default)]
 pub(super) struct WaitingReport {
     latest: String,
@@ -73,9 +73,9 @@ pub(super) struct WaitingReport {
 }
 
 impl WaitingReport {
-    /// Describes which machines wait and for which reason, if that is worth reporting: the
-    /// description must be the same as at the last query and must not have been reported yet. The
-    /// short wait that always occurs between two tasks of a job is not worth reporting.
+    /// Describes which machines wait and why, if that is worth reporting. The description must be
+    /// the same as at the last query, and must not have been reported yet. This excludes the short
+    /// wait that always occurs between two tasks of a job.
     pub fn update(&mut self, waiting: &BTreeMap<String, Vec<String>>) -> Option<&str> {
         let reasons = waiting
             .iter()

@@ -1,4 +1,4 @@
-//! Settles attempts whose worker has ended: each shard is done, retried, moved to another machine
+//! Settles attempts whose worker has ended. Each shard is done, retried, moved to another machine
 //! or given up. Start at [`FleetCoordinator::settle_attempts`].
 
 use super::coordinator::{AttemptOutcome, FleetCoordinator, ShardAttempt, is_settled, to_shard};
@@ -13,7 +13,7 @@ use speedwell_store::{BlockOrigin, ShardState};
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Number of failed attempts on one machine after which a shard is lost.
+/// Number of failed attempts on one machine after which a shard is given up.
 const MAX_ATTEMPTS: u32 = 3;
 /// Number of consecutive attempts without a completed block after which a machine gets no more
 /// work.
@@ -60,8 +60,8 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok(())
     }
 
-    /// Moves shards away from a machine that cannot even store their requests, for example because
-    /// its disk is full.
+    /// Moves shards away from a machine that cannot store their requests, for example because its
+    /// disk is full.
     pub fn abandon_machine(
         &mut self,
         machine: usize,
@@ -76,9 +76,9 @@ impl FleetCoordinator<'_, '_, '_> {
             .try_for_each(|shard| self.retry_shard(*shard, reason))
     }
 
-    /// Tells an attempt's worker to stop after its current block. The engine may have reported the
-    /// worker dead although it is alive. The results of such a worker no longer count, but it still
-    /// holds the machine.
+    /// Tells an attempt's worker to stop after its current block. The engine may report a worker
+    /// dead although it is alive. The worker's results no longer count, but the worker holds the
+    /// machine.
     pub fn notify_replaced(&self, origin: BlockOrigin) {
         let machine = &self.machines[origin.machine as usize];
         if machine.is_shared {
@@ -90,8 +90,8 @@ impl FleetCoordinator<'_, '_, '_> {
         }
     }
 
-    /// Prepares a new attempt at a shard, on another machine if the present one keeps failing.
-    /// Gives up the shard if it has had too many failed attempts.
+    /// Prepares a new attempt at a shard, on another machine if the current machine keeps failing.
+    /// Gives up the shard after too many failed attempts.
     fn retry_shard(&mut self, shard: u32, reason: &str) -> anyhow::Result<()> {
         let stored = self.shards[shard as usize].clone();
         let machine = stored.machine as usize;
@@ -120,7 +120,7 @@ impl FleetCoordinator<'_, '_, '_> {
         self.merger.set_shard(shard, stored)
     }
 
-    /// The least loaded of the other machines that still get work.
+    /// The least loaded of the other usable machines.
     fn other_machine(&self, excluded: usize) -> Option<u32> {
         let load = |machine: usize| {
             let shards = self
@@ -137,8 +137,8 @@ impl FleetCoordinator<'_, '_, '_> {
             .map(|index| index as u32)
     }
 
-    /// Restarts the unfinished cases of a shard on another machine with new slot numbers, and sets
-    /// the existing runs of these cases aside.
+    /// Restarts the unfinished cases of a shard on another machine, with new slots (positions in
+    /// the plan). Sets the existing runs of these cases aside.
     fn move_shard(&mut self, shard: u32, to: u32, from: &str, reason: &str) -> anyhow::Result<()> {
         let stored = self.shards[shard as usize].clone();
         let part = self.plan.extract_shard(&to_shard(&stored))?;
@@ -180,7 +180,7 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok(())
     }
 
-    /// Gives up a shard: each case becomes a failure unless it was decided early.
+    /// Gives up a shard. Each of its cases becomes a failure, unless it was decided early.
     fn give_up_shard(&mut self, shard: u32, reason: &str) -> anyhow::Result<()> {
         self.shards[shard as usize].state = ShardState::Lost;
         let stored = self.shards[shard as usize].clone();

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub const PLAN_PATH: &str = "plan.json";
 /// Path of the program in a bundle.
 pub const PROGRAM_PATH: &str = "bin/speedwell";
-/// Placeholder for the bundle's folder in the paths of its plan; the actual folder is unknown when
+/// Placeholder for the bundle's folder in the paths of the plan. The actual folder is unknown when
 /// the bundle is made.
 pub const BUNDLE_PLACEHOLDER: &str = "/speedwell-bundle";
 
@@ -36,7 +36,7 @@ pub struct ShardRequest {
     pub labels: Vec<String>,
     /// The part of the plan to measure.
     pub shard: PlanShard,
-    /// Slots that earlier attempts completed.
+    /// Slots (positions in the plan) that earlier attempts completed.
     pub done: BTreeSet<u32>,
     /// Completed slots that failed.
     pub failed: BTreeSet<u32>,
@@ -58,41 +58,41 @@ impl ShardRequest {
     /// Loads the part of the session's plan to measure, with the paths of this machine.
     ///
     /// # Errors
-    /// Fails if the bundle has no plan, or the plan does not have this part.
+    /// Fails if the bundle has no plan, or if this part is not in the plan.
     pub fn load_plan(&self) -> anyhow::Result<SessionPlan> {
         let file = self.bundle.join(PLAN_PATH);
         let read = || -> anyhow::Result<SessionPlan> {
             Ok(serde_json::from_str(&fs::read_to_string(&file)?)?)
         };
         let plan = read().with_context(|| format!("cannot read '{}'", file.display()))?;
-        // Benchmarks get the real path of the bundle, not the path of the symlink to the bundle.
+        // Benchmarks get the real path of the bundle instead of the symlink.
         let bundle = fs::canonicalize(&self.bundle)?;
         let relocation = RelocationMap::new([(PathBuf::from(BUNDLE_PLACEHOLDER), bundle)]);
         plan.relocated(&relocation).extract_shard(&self.shard)
     }
 
-    /// Path of this attempt's spool in the session's folder.
+    /// Path of this attempt's spool, inside the session's folder.
     pub fn spool_path(&self, folder: &Path) -> PathBuf {
         attempt_spool_path(folder, self.number, self.attempt)
     }
 }
 
-/// Path of an attempt's spool in a session's folder.
+/// Path of an attempt's spool, inside a session's folder.
 pub fn attempt_spool_path(folder: &Path, shard: u32, attempt: u32) -> PathBuf {
     folder
         .join("spools")
         .join(format!("{shard}.{attempt}.jsonl"))
 }
 
-/// Path of the file that tells the worker of an attempt, if it is still alive, that another attempt
-/// has replaced this one.
+/// Path of the marker file that tells an attempt's worker, if it is alive, that another attempt has
+/// replaced this one.
 pub fn replaced_marker(folder: &Path, shard: u32, attempt: u32) -> PathBuf {
     folder
         .join("spools")
         .join(format!("{shard}.{attempt}.over"))
 }
 
-/// Path of a task's request in a session's folder.
+/// Path of a task's request, inside a session's folder.
 pub fn request_path(folder: &Path, task: u32) -> PathBuf {
     folder.join("orders").join(format!("{task}.json"))
 }
@@ -102,7 +102,7 @@ pub fn stop_marker(folder: &Path) -> PathBuf {
     folder.join("stop")
 }
 
-/// Returns the slots that a spool of this part of the plan may contain.
+/// Returns the slots that a spool may contain for this part of the plan.
 pub(super) fn expected_slots(part: &SessionPlan) -> ShardSlots {
     let expected = part.slots().into_iter().map(|slot| {
         let variant = part.variants[slot.variant].name.clone();

@@ -1,5 +1,5 @@
-//! Reads the lines of spools, either from growing files in a directly accessible folder or from the
-//! output of a remote worker, which sends one spool after the other.
+//! Reads the lines of spools. The lines come from growing files in a directly accessible folder, or
+//! from the output of a remote worker, which sends one spool after the other.
 
 use anyhow::Context;
 use serde::Deserialize;
@@ -10,10 +10,9 @@ use std::process::ChildStdout;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
-/// Maximum number of bytes that are read at once. Longer lines arrive in several pieces.
+/// Maximum number of bytes read at once. Longer lines arrive in several pieces.
 const MAX_PIECE_BYTES: u64 = 1 << 20;
 
-/// Source of an attempt's spool lines.
 pub(super) enum SpoolSource {
     /// A file, and the offset up to which it has been read.
     File { path: PathBuf, read: u64 },
@@ -22,13 +21,12 @@ pub(super) enum SpoolSource {
 }
 
 impl SpoolSource {
-    /// A spool file, read from the beginning.
+    /// Reads a spool file from its beginning.
     pub fn from_file(path: PathBuf) -> SpoolSource {
         SpoolSource::File { path, read: 0 }
     }
 
-    /// Reads the bytes appended to the file since the last read. Returns nothing for a
-    /// [`SpoolStream`], which reads its lines itself.
+    /// Reads the bytes appended to the file since the last read. Returns nothing for a stream.
     ///
     /// # Errors
     /// Fails if the file exists but cannot be read.
@@ -92,7 +90,6 @@ impl SpoolStream {
         }
     }
 
-    /// Whether all output has been read.
     pub fn has_ended(&self) -> bool {
         self.has_ended
     }

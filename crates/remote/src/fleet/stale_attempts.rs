@@ -1,11 +1,11 @@
-//! Handles workers that the engine has reported dead and whose shard has a new attempt. Such a
-//! worker may still be alive. It then finishes its current block before it notices that its attempt
+//! Handles workers that the engine has reported dead and whose shards have been given to new
+//! attempts. Such a worker may still be alive. It notices after its current block that its attempt
 //! has been replaced.
 //!
-//! If both workers need the same machine lock, the new worker waits until the old one has exited,
-//! and takes over the blocks of the old one (see [`earlier_blocks`]). Otherwise, both workers may
-//! run at the same time. Blocks of the old attempt are then rejected and reported (see
-//! [`StaleAttempts::take_rejected`]). They can be reported only if the spool of the old attempt is
+//! If the old and the new worker need the same machine lock, the new worker waits until the old one
+//! has exited. The new worker then reuses the blocks of the old attempt (see [`earlier_blocks`]).
+//! Otherwise, both workers may run at the same time, and blocks of the old attempt are rejected and
+//! reported (see [`StaleAttempts::take_rejected`]). They can be reported only if the old spool is
 //! in a directly accessible folder, because a broken connection delivers nothing more.
 
 use super::shard_request::{ShardRequest, attempt_spool_path, expected_slots};
@@ -19,8 +19,8 @@ use std::fs;
 use std::path::Path;
 
 /// Reads the spools that earlier attempts at the shard left in the session's folder. Returns the
-/// blocks in them that the request does not list as done, each with the index of its case in
-/// `plan`. `plan` is the part of the session's plan that this attempt measures.
+/// blocks that the request does not list as done, each with the index of its case in `plan`. `plan`
+/// is the part of the session's plan that this attempt measures.
 pub(super) fn earlier_blocks(
     folder: &Path,
     request: &ShardRequest,
@@ -48,7 +48,7 @@ pub(super) fn earlier_blocks(
     blocks
 }
 
-/// A replaced attempt whose end has not been observed.
+/// A replaced attempt that may still be running.
 pub(super) struct StaleAttempt {
     pub origin: BlockOrigin,
     pub reader: SpoolReader,
@@ -56,7 +56,7 @@ pub(super) struct StaleAttempt {
 }
 
 impl StaleAttempt {
-    /// Returns the blocks completed since the last call and whether the attempt has ended. An
+    /// Returns the blocks completed since the last call, and whether the attempt has ended. An
     /// unreadable spool yields nothing.
     fn read_blocks(&mut self) -> (Vec<SpoolBlock>, bool) {
         let bytes = self.source.read().unwrap_or_default();
@@ -74,7 +74,6 @@ impl StaleAttempt {
     }
 }
 
-/// All stale attempts of a session.
 #[derive(Default)]
 pub(super) struct StaleAttempts {
     running: Vec<StaleAttempt>,
@@ -87,10 +86,10 @@ impl StaleAttempts {
         self.running.push(stale);
     }
 
-    /// Returns each block of a stale attempt for which the store now has different runs, delivered
-    /// by another attempt. Each block comes with its origin and is returned once. `stored_runs`
-    /// returns the stored runs of slots. If a successor took over a block, the stored runs are the
-    /// same, and the block is not returned.
+    /// Returns the rejected blocks, each once and with its origin. A block of a stale attempt is
+    /// rejected when another attempt has delivered different runs. If a successor reused the block,
+    /// the stored runs are the same. `stored_runs` returns the stored runs of slots (positions in
+    /// the plan).
     ///
     /// # Errors
     /// Fails if `stored_runs` fails.

@@ -1,8 +1,6 @@
-//! Sends the files that a session needs to a machine, either by writing them to a directly
-//! accessible folder or over a connection.
-//!
-//! Over a connection, this program is sent first. It is then started on the machine and receives
-//! everything else.
+//! Sends a machine the files that a session needs. The files are written to a directly accessible
+//! folder or sent over a connection. In the second case, this program is sent first; once started
+//! on the machine, it receives everything else.
 
 use super::manifest::link_program;
 use super::shard_request::PROGRAM_PATH;
@@ -24,13 +22,9 @@ pub(crate) fn is_shared(file: &FleetFile) -> bool {
     file.folder.is_some() || file.engine != EngineKind::Ssh
 }
 
-/// Maximum number of skipped files to name.
 const MAX_NAMED_FILES: usize = 5;
 
 /// Warns about files that cannot be sent.
-///
-/// # Errors
-/// Fails if the listener fails.
 pub(crate) fn warn_of_left_out(
     bundle: &FileBundle,
     listener: &mut EventListener<'_>,
@@ -48,7 +42,7 @@ pub(crate) fn warn_of_left_out(
     Ok(())
 }
 
-/// Reports that the necessary files are being sent to a machine, with their size.
+/// Reports the size of the files that are being sent to a machine.
 ///
 /// # Errors
 /// Fails if the listener fails.
@@ -62,7 +56,7 @@ pub(crate) fn note_sending(
     listener.observe(&SessionEvent::Note(&sentence))
 }
 
-/// Lays everything out in a directly accessible folder; returns the folders of the session and the
+/// Writes everything to a directly accessible folder. Returns the folders of the session and the
 /// bundle.
 ///
 /// # Errors
@@ -101,7 +95,7 @@ pub fn receive_bundle(folder: &Path) -> anyhow::Result<()> {
     )
 }
 
-/// Sends everything over a connection; returns the remote folders of the session and the bundle.
+/// Sends everything over a connection. Returns the remote folders of the session and the bundle.
 ///
 /// # Errors
 /// Fails if the machine cannot be reached or rejects the bundle.
@@ -131,8 +125,8 @@ pub(crate) fn send_over_connection(
     connection.close(result)
 }
 
-/// Links the program that the machine starts in a session: the program configured for the machine
-/// or, without one, the program of the bundle.
+/// Links the program that the machine starts in a session. The program configured for the machine
+/// takes precedence over the program in the bundle.
 fn link_session_program(
     machine: &FleetMachine,
     folder: &Path,
@@ -181,7 +175,7 @@ impl WorkerConnection {
         })
     }
 
-    /// Closes the connection. An error gets the last line of the remote stderr as context, since
+    /// Closes the connection. An error gets the last line of the remote stderr as context, because
     /// that line probably names the cause.
     fn close<T>(self, result: anyhow::Result<T>) -> anyhow::Result<T> {
         let WorkerConnection { child, stdin, .. } = self;

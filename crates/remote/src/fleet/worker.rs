@@ -1,8 +1,8 @@
 //! Runs on a machine of a fleet: measures shards there and writes their spools.
 //!
-//! A worker holds the machine lock while it measures, so that other measurements wait. Before every
-//! block, it checks whether a later attempt has started or a stop was requested, and if so, stops.
-//! Start at [`perform_tasks`].
+//! A worker holds the machine lock while it measures, so other measurements wait. Before every
+//! block, the worker stops if a later attempt has started or a stop was requested. Start at
+//! [`perform_tasks`].
 
 use super::shard_request::{
     ShardRequest, attempt_spool_path, replaced_marker, request_path, stop_marker,
@@ -62,7 +62,7 @@ pub fn perform_tasks(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// In the fleet folder, removes the sessions that have not been written to for two weeks.
+/// Removes the sessions in the fleet folder that have not been written to for two weeks.
 fn remove_old_sessions(session: &Path) {
     let fleet = session.ancestors().nth(2);
     if let Some(fleet) = fleet.filter(|_| {
@@ -70,7 +70,7 @@ fn remove_old_sessions(session: &Path) {
             .parent()
             .is_some_and(|parent| parent.ends_with("sessions"))
     }) {
-        // If the removal fails, this worker measures nevertheless, and the next worker tries again.
+        // If the removal fails, the next worker tries again.
         let _ = clean::clean_folder(fleet, clean::CleanTarget::Older(clean::SESSION_MAX_AGE));
     }
 }
@@ -96,7 +96,7 @@ fn run_attempt(
     mut copy: Option<Box<dyn Write + Send>>,
 ) -> anyhow::Result<()> {
     let mut attempt: Option<(SessionPlan, SpoolWriter)> = None;
-    // If the wait is long, create the spool early, so that the wait can be reported.
+    // Create the spool early if the wait is long, because the spool reports the wait.
     let lock = wait_for_machine(folder, &mut |sentence| {
         if attempt.is_none() {
             attempt = Some(begin_attempt(folder, request, copy.take())?);
@@ -138,9 +138,9 @@ fn run_attempt(
     }
 }
 
-/// Builds the options for the execution. They contain everything that need not be measured again:
-/// the results that the coordinator has, and the blocks that earlier attempts left on this machine.
-/// Those blocks are copied to the spool.
+/// Builds the options for the execution. They list everything that need not be measured again:
+/// results that the coordinator already has, and blocks left here by earlier attempts. Those blocks
+/// are copied to the spool.
 fn execution_options(
     folder: &Path,
     request: &ShardRequest,
@@ -162,7 +162,6 @@ fn execution_options(
     Ok(options)
 }
 
-/// Loads the plan of an attempt and creates its spool.
 fn begin_attempt(
     folder: &Path,
     request: &ShardRequest,
@@ -191,7 +190,7 @@ fn begin_attempt(
     Ok((plan, spool))
 }
 
-/// Describes this machine, with a warning if its identity is uncertain.
+/// Describes this machine. Adds a warning if its identity is uncertain.
 fn describe_machine(request: &ShardRequest) -> (SessionMachine, Option<String>) {
     let environment = environment::capture_environment(&[]);
     let identity = MachineIdentity::from_environment(Path::new("/"), &environment);
@@ -206,8 +205,8 @@ fn describe_machine(request: &ShardRequest) -> (SessionMachine, Option<String>) 
     (machine, identity.warning)
 }
 
-/// Waits for exclusive use of this machine; `None` if the worker should stop. Reports a long wait
-/// and the current holder through `report`.
+/// Waits for exclusive use of this machine. Passes the current holder to `report` if the wait is
+/// long. Returns `None` if the worker should stop.
 fn wait_for_machine(
     folder: &Path,
     report: &mut dyn FnMut(&str) -> anyhow::Result<()>,
@@ -239,7 +238,7 @@ struct BlockGuard<'a> {
 }
 
 impl BlockGuard<'_> {
-    /// Returns the reason not to start another block, if there is a reason.
+    /// Returns the reason not to start another block, if any.
     fn stop_reason(&mut self) -> Option<String> {
         let mut offsets = 1..4;
         let ShardRequest {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 const MAX_STDERR_BYTES: u64 = 4096;
 
-/// State of the machine that sends part of the load.
+/// State of a machine that sends part of the load.
 #[derive(Debug, Default)]
 pub(super) struct GeneratorState {
     pub ready: Option<(GeneratorReady, ClockOffset)>,
@@ -22,10 +22,10 @@ pub(super) struct GeneratorState {
     pub report: Option<GeneratorReport>,
     /// Offset of the machine's clock after the load.
     pub offset_after: Option<ClockOffset>,
-    /// `None` until the connection ends. The inner value is the reason why it ended, or `None`
-    /// after a normal end.
+    /// `None` until the connection ends. The inner value is `None` after a normal end, otherwise
+    /// the reason for the end.
     pub end: Option<Option<String>>,
-    /// When the machine last sent a message or, at the end, when the connection ended.
+    /// Time of the machine's last message or, once the connection has ended, time of the end.
     pub last_heard: Option<Instant>,
 }
 
@@ -60,7 +60,7 @@ impl SharedLoadState {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until a generator's state changes, but at most this long.
+    /// Waits at most `max_wait` for a generator's state to change.
     pub fn wait_for_news(&self, max_wait: Duration) -> MutexGuard<'_, Vec<GeneratorState>> {
         let result = self.changed.wait_timeout(self.generator_states(), max_wait);
         result.unwrap_or_else(PoisonError::into_inner).0
@@ -74,7 +74,7 @@ impl SharedLoadState {
         self.changed.notify_all();
     }
 
-    /// Announces the time at which all machines start, or that they will not start.
+    /// Announces the common start time, or `None` if the load will not start.
     pub fn announce_start(&self, start: Option<i64>) {
         let mut agreed = self.start.lock().unwrap_or_else(PoisonError::into_inner);
         agreed.get_or_insert(start);
@@ -82,7 +82,6 @@ impl SharedLoadState {
         self.changed.notify_all();
     }
 
-    /// Waits for the announcement of the start.
     fn await_start(&self) -> Option<i64> {
         loop {
             let agreed = *self.start.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,7 +93,7 @@ impl SharedLoadState {
     }
 }
 
-/// An open connection. The thread that follows it owns the reading end.
+/// An open connection. The thread that follows the connection owns the reading end.
 pub(crate) struct GeneratorConnection {
     _companion: CompanionProcess,
     child: Mutex<Child>,
@@ -103,7 +102,7 @@ pub(crate) struct GeneratorConnection {
 }
 
 impl GeneratorConnection {
-    /// Creates a connection; also returns its reading end.
+    /// Creates a connection and its reading end.
     pub fn new(mut child: Child) -> Result<(GeneratorConnection, BufReader<ChildStdout>)> {
         let reader = child
             .stdout
@@ -113,7 +112,7 @@ impl GeneratorConnection {
         let stderr_reader = stderr.map(|mut stderr| {
             std::thread::spawn(move || {
                 let mut bytes = Vec::new();
-                // Discard the rest, so that the process does not block on an unread stderr.
+                // Discard the rest: otherwise, the process would block on a full stderr pipe.
                 let _ = stderr
                     .by_ref()
                     .take(MAX_STDERR_BYTES)
@@ -144,8 +143,7 @@ impl GeneratorConnection {
         drop(reader);
         let end = result.err().map(|error| self.end_reason(&error));
         if end.is_none() {
-            // The machine has reported everything. Wait for the process of the connection to exit,
-            // so that no process remains.
+            // The machine has reported everything. Reap the process of the connection.
             let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = child.wait();
         }
@@ -181,8 +179,8 @@ impl GeneratorConnection {
                 Some(("measured", report)) => {
                     let report =
                         serde_json::from_str(report).context("cannot parse its results")?;
-                    // The clock of the machine may have drifted during the load. If the query
-                    // fails, the measurement is still valid.
+                    // The machine's clock may have drifted during the load. If the query fails, the
+                    // measurement is still valid.
                     let offset_after = self.query_offset(reader).ok();
                     state.update_state(index, |generator| {
                         (generator.report, generator.offset_after) = (Some(report), offset_after);
@@ -219,7 +217,7 @@ impl GeneratorConnection {
         let _ = child.kill();
     }
 
-    /// Closes stdin and waits for the process to exit, but at most this long. Then kills it.
+    /// Closes stdin and waits at most `max_wait` for the process to exit, then kills it.
     pub fn close(&self, max_wait: Duration) {
         *self.stdin.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let deadline = Instant::now() + max_wait;
@@ -227,13 +225,12 @@ impl GeneratorConnection {
         while Instant::now() < deadline && matches!(child.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // Usually the process has exited by now.
         let _ = child.kill();
         let _ = child.wait();
     }
 
-    /// Ends the process of the connection, and explains why the connection ended, based on the
-    /// stderr and the exit status of this process.
+    /// Ends the process of the connection. Returns the reason why the connection ended, based on
+    /// the stderr and exit status of this process.
     pub fn end_reason(&self, error: &anyhow::Error) -> String {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         // The process exits when its input ends, unless the machine does not respond.
@@ -257,7 +254,6 @@ impl GeneratorConnection {
     }
 }
 
-/// Reads the next line, without its newline.
 pub(crate) fn read_line(reader: &mut BufReader<ChildStdout>) -> Result<String> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 || !line.ends_with('\n') {
@@ -267,7 +263,7 @@ pub(crate) fn read_line(reader: &mut BufReader<ChildStdout>) -> Result<String> {
     Ok(line)
 }
 
-/// Skips to the next line that starts with this word, and returns the remainder of the line.
+/// Skips to the next line that starts with `word`, and returns the rest of that line.
 fn await_line(reader: &mut BufReader<ChildStdout>, word: &str) -> Result<String> {
     loop {
         let line = read_line(reader)?;

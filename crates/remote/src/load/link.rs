@@ -7,7 +7,6 @@ use std::time::Instant;
 /// Network devices in sysfs (sysfs-class-net(5)).
 const NET_DEVICES: &str = "/sys/class/net";
 
-/// A network device with a known speed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct NetworkDevice {
     name: String,
@@ -32,7 +31,7 @@ impl LinkWatch {
         }
     }
 
-    /// The device with the highest utilization since the start, and that utilization.
+    /// Returns the device with the highest utilization since the start, and this utilization.
     pub fn most_used(&self) -> Option<(String, f64)> {
         let seconds = self.started.elapsed().as_secs_f64();
         most_used(
@@ -43,7 +42,7 @@ impl LinkWatch {
     }
 }
 
-/// Lists the devices with a known speed. The loopback device has no known speed, so it is left out.
+/// Lists the devices with a known speed. The loopback device has none.
 fn list_devices(folder: &Path) -> Vec<NetworkDevice> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let device = |entry: fs::DirEntry| {
@@ -62,9 +61,8 @@ fn list_devices(folder: &Path) -> Vec<NetworkDevice> {
     entries.filter_map(device).collect()
 }
 
-/// Returns the device with the highest utilization, and this utilization. The utilization of a
-/// device is the utilization of its busier direction. Links are full duplex, so each direction has
-/// the full speed.
+/// Returns the device with the highest utilization, and this utilization. Links are full duplex:
+/// each direction has the full speed, so only the busier direction counts.
 fn most_used(
     before: &[NetworkDevice],
     after: &[NetworkDevice],

@@ -1,5 +1,5 @@
-//! Sends one load from several machines: each machine gets its part of the load, all machines start
-//! at an agreed time, and their measurements are merged.
+//! Sends one load from several machines. Each machine sends its part of the load, all machines
+//! start at an agreed time, and their measurements are merged.
 //!
 //! A latency is a difference of times on one machine, so clock offsets do not affect it. Clock
 //! offsets only affect when a machine starts and how its timeline is aligned with the others. Start
@@ -25,16 +25,15 @@ use std::time::{Duration, Instant};
 
 /// Interval between checks for a reason to end a load.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Time between the announcement of the start and the start, in addition to the time that the
-/// announcement takes to arrive.
+/// Time from the announcement of the start to the start itself. The time that the announcement
+/// takes to arrive is added.
 const START_LEAD_NS: i64 = 300_000_000;
-/// A machine that sends part of a load counts as lost after being silent for this long. Normally,
-/// it reports its progress ten times per second.
+/// A silent machine is considered lost after this time. Normally, a machine reports its progress
+/// ten times per second.
 const MAX_SILENCE: Duration = Duration::from_secs(15);
-/// How long a machine may take to report after the load was stopped, including the time for
-/// outstanding responses.
+/// Time that a machine gets to report after the load was stopped. It covers outstanding responses.
 const REPORT_GRACE: Duration = Duration::from_secs(60);
-/// Maximum number of ssh connections. Each is a local process of 8 MiB.
+/// Maximum number of ssh connections. Each connection is a local process of 8 MiB.
 pub(crate) const MAX_MACHINES: usize = 64;
 
 /// Machines that send loads.
@@ -83,8 +82,8 @@ impl LoadGenerators {
         })
     }
 
-    /// Creates generators on known machines, each given by its name and the path of this program on
-    /// that machine.
+    /// Creates generators on known machines. Each machine is given by its name and the path of this
+    /// program there.
     pub(crate) fn on_machines(
         engine: FleetEngine,
         machines: impl IntoIterator<Item = (String, String)>,
@@ -178,7 +177,7 @@ fn check_portable(spec: &LoadSpec) -> Result<()> {
     Ok(())
 }
 
-/// Divides the load: every machine gets the same number of generators.
+/// Divides the load. Every machine gets the same number of generators.
 fn generator_requests(job: &LoadJob, machines: u32) -> Vec<WorkerAssignment> {
     let total = job.processes();
     let count = total / machines.max(1);
@@ -192,8 +191,8 @@ fn generator_requests(job: &LoadJob, machines: u32) -> Vec<WorkerAssignment> {
     (0..machines).map(request).collect()
 }
 
-/// Waits until all machines are ready and announces a start to all of them. If one cannot start,
-/// none does.
+/// Waits until all machines are ready, then announces a start to all of them. If one machine cannot
+/// start, none does.
 fn agree_on_start(
     connections: &[GeneratorConnection],
     state: &SharedLoadState,
@@ -227,8 +226,8 @@ fn agree_on_start(
     }
 }
 
-/// Follows the load until all connections have ended: reports progress, and stops all machines if
-/// one is lost or `stop` is set.
+/// Reports the progress of the load until all connections have ended. Stops all machines if one is
+/// lost or `stop` is set.
 fn monitor_load(
     connections: &[GeneratorConnection],
     state: &SharedLoadState,
@@ -334,7 +333,7 @@ fn explain_failure(names: &[&str], states: &[GeneratorState]) -> anyhow::Error {
             format!("'{name}' cannot send the load: {reason}"),
         ))
     });
-    // Report the first failure: the other connections were closed because of it.
+    // Report the first failure: it caused the end of the other connections.
     match failures.min_by_key(|(instant, _)| *instant) {
         Some((_, reason)) => anyhow::anyhow!(reason),
         None => anyhow::anyhow!("the load was stopped before it began"),
@@ -402,7 +401,8 @@ mod tests {
     use speedwell_model::load::latency::{IntendedStart, RequestOutcome, RequestTimes};
     use speedwell_model::load::measurement::{LoadTimeline, RequestTotals, TimelineTick};
 
-    /// The measurement of a generator whose successful responses took these times, in nanoseconds.
+    /// Returns the measurement of a generator whose successful responses took these times, in
+    /// nanoseconds.
     fn measurement(times: impl Iterator<Item = u64>) -> LoadMeasurement {
         let mut totals = RequestTotals::new(true);
         for end_ns in times {
@@ -441,8 +441,8 @@ mod tests {
         }
     }
 
-    /// State of a machine whose clock is behind the local clock by `offset_ns`. By the local clock,
-    /// the machine started at `began_ns`.
+    /// Returns the state of a machine whose clock is behind the local clock by `offset_ns`. The
+    /// machine started at `began_ns` by the local clock.
     fn generator_state(measured: LoadMeasurement, offset_ns: i64, began_ns: i64) -> GeneratorState {
         let offset = ClockOffset {
             offset_ns,
@@ -478,8 +478,7 @@ mod tests {
 
     #[test]
     fn three_machines_give_the_percentiles_of_one_generator_with_all_parts() {
-        // Response times over four orders of magnitude, spread like the response times of real
-        // requests.
+        // The times cover four orders of magnitude, as real response times do.
         let time = |at: u64| 1_000 + (at * 7_919) % 9_973 * (1 + at % 11) * 1_000;
         let whole = measurement((0..10_001).map(time));
         let part = |index: u64| measurement((0..10_001).filter(|at| at % 3 == index).map(time));
@@ -495,7 +494,7 @@ mod tests {
         assert_eq!(counts, [3334, 3334, 3333]);
         let began: Vec<Option<i64>> = sent.parts.iter().map(|part| part.began_ns).collect();
         assert_eq!(began, [Some(1_000), Some(0), Some(300_000_000)]);
-        // The timeline of the last machine is placed in the fourth interval.
+        // The timeline of the last machine starts in the fourth interval.
         let ok: Vec<u64> = (sent.measured.timeline.ticks.iter())
             .map(|tick| tick.ok)
             .collect();

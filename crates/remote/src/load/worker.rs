@@ -1,11 +1,11 @@
-//! Runs the generators on a machine that sends part of a load for another machine. The generators
-//! of all machines start at an agreed time.
+//! Runs the generators on a machine that sends part of a load on behalf of another machine. The
+//! generators of all machines start at an agreed time.
 //!
-//! Protocol: the coordinator, which runs on the other machine, sends a request as JSON. The worker
-//! replies `ready FACTS`, and answers each `time` with the time of its clock. The coordinator then
-//! sends `start NS`, which is a time of that clock. The worker sends `at SNAPSHOT` from time to
-//! time and `measured REPORT` at the end, and answers `time` until the connection closes. Closing
-//! the connection, or sending `stop`, ends the load. Start at [`perform_load`].
+//! The coordinator, which runs on the other machine, sends a request as JSON. The worker replies
+//! `ready FACTS`, and answers each `time` with the time of its clock. The coordinator then sends
+//! `start NS`, a time by the worker's clock. The worker sends `at SNAPSHOT` from time to time and
+//! `measured REPORT` at the end. It answers `time` until the connection closes. Closing the
+//! connection or sending `stop` ends the load. Start at [`perform_load`].
 
 use super::link::LinkWatch;
 use crate::machines::{MachineIdentity, clock};
@@ -32,8 +32,8 @@ use std::time::{Duration, Instant};
 /// Subcommand of [`process::WORKER_COMMAND`] that runs [`perform_load`].
 pub const LOAD_SUBCOMMAND: &str = "load";
 
-/// Number of trial connections before a load. The server's kernel accepts connections by itself, so
-/// a few trials suffice. Many trials would overflow the server's accept queue: the kernel silently
+/// Number of trial connections before a load. A few suffice, because the server's kernel accepts
+/// connections by itself. Many trials could overflow the server's accept queue; the kernel silently
 /// drops the excess, and retries come seconds later.
 const CONNECT_TRIALS: usize = 8;
 /// Delay between trial connections, so that the server accepts one before the next arrives.
@@ -58,7 +58,7 @@ pub(super) struct GeneratorReport {
     pub link: Option<(String, f64)>,
 }
 
-/// Sends this machine's part of the load that the request on stdin describes.
+/// Sends this machine's part of a load. The request on stdin describes the load.
 ///
 /// # Errors
 /// Fails if the connection breaks or the load cannot be sent from here.
@@ -108,7 +108,7 @@ pub fn perform_load() -> Result<()> {
     Ok(())
 }
 
-/// Sends the load from this process, or from several processes.
+/// Sends this machine's part from this process or from several processes.
 fn send_part(
     job: &LoadJob,
     request: &WorkerAssignment,
@@ -116,8 +116,7 @@ fn send_part(
     stop: &AtomicBool,
 ) -> Result<Option<CombinedResult>> {
     let mut watch = |snapshot: &LoadSnapshot| {
-        // A lost snapshot is harmless. If nothing reads the snapshots any longer, the load is
-        // stopped anyway.
+        // A lost snapshot is harmless: if the connection is closed, the load is stopped anyway.
         let _ = send_message("at", snapshot);
     };
     if request.count > 1 {
@@ -156,8 +155,7 @@ fn send_message(word: &str, message: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
-/// Answers clock queries until the connection ends. The end of the connection, or any message that
-/// is not a clock query, ends the load.
+/// Answers clock queries. Any other message, or the end of the connection, ends the load.
 fn answer_clock_queries(stop: Arc<AtomicBool>) -> JoinHandle<()> {
     thread::spawn(move || {
         let mut input = io::stdin().lock();
@@ -175,7 +173,7 @@ fn machine_id() -> String {
     MachineIdentity::from_environment(Path::new("/"), &environment::capture_environment(&[])).id
 }
 
-/// Returns the shortest time to connect, without TLS; `None` if a connection failed.
+/// Returns the shortest time to connect, without TLS. Returns `None` if a connection failed.
 fn min_connect_ns(job: &LoadJob) -> Option<u64> {
     let address = job.load.target.addresses.first()?;
     let connect = || {

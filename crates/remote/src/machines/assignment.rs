@@ -1,17 +1,17 @@
 //! Assigns cases to machines and cuts the cases of a machine into shards.
 //!
-//! A case should stay on the machine that has its history. The machine is therefore derived from
-//! the names of case and machine by rendezvous hashing (Thaler and Ravishankar 1998): adding or
-//! removing a machine moves few cases. No machine gets more than 1.25 times the mean load, unless a
-//! single case takes longer or fits on no machine.
+//! A case should stay on the machine that has its history. Rendezvous hashing (Thaler and
+//! Ravishankar 1998) therefore derives the machine from the names of case and machine: adding or
+//! removing a machine moves few cases. No machine gets more than 1.25 times the mean load, except
+//! for a single case that takes longer or a case that fits on no machine.
 
 use ring::digest::{SHA256, digest};
 
 /// Load limit of a machine, as a multiple of the mean load of all machines.
 const MAX_LOAD_RATIO: f64 = 1.25;
 
-/// Target duration of a shard, in seconds. Shards are short, so that losing a machine costs little,
-/// and so that other users of a queue get their turn.
+/// Target duration of a shard, in seconds. Short shards make the loss of a machine cheap, and give
+/// other users of a queue their turn.
 const TARGET_SHARD_S: f64 = 600.0;
 
 /// Returns the index of a machine for each case. A case is given by its name and its duration in
@@ -53,7 +53,7 @@ fn rendezvous_weight(case: &str, machine: &str) -> u64 {
     first_bytes.fold(0, |sum, &byte| (sum << 8) | u64::from(byte))
 }
 
-/// Cuts the cases of one machine into shards of about ten minutes with at least one case each. A
+/// Cuts the cases of one machine into shards of about ten minutes, each with at least one case. A
 /// case is given by its index and its duration in seconds.
 pub fn cut_into_shards(cases: impl IntoIterator<Item = (u32, f64)>) -> Vec<Vec<u32>> {
     let mut shards: Vec<Vec<u32>> = Vec::new();

@@ -1,10 +1,10 @@
 //! Gathers bundles. A bundle is a sorted list of all files that a machine needs, with the digests
-//! of their contents. Bundles with the same files have the same ID, wherever and whenever they were
-//! gathered. Equal contents are sent only once.
+//! of their contents. Bundles with the same files have the same ID. Equal contents are sent only
+//! once.
 //!
-//! This module also decides which lists are valid: no entry may escape the folder in which the
-//! bundle is laid out. Lists are checked both when a bundle is gathered and when it is unpacked.
-//! Start at [`FileBundle::gather`]; [`super::content_store`] is the receiving end.
+//! This module also validates lists: no entry may escape the folder in which the bundle is laid
+//! out. Lists are checked when a bundle is gathered and when it is unpacked. Start at
+//! [`FileBundle::gather`]; [`super::content_store`] is the receiving end.
 
 use anyhow::{Context, bail, ensure};
 use ring::digest::{self, SHA256};
@@ -41,9 +41,9 @@ pub struct BundleEntry {
 /// Something to put into a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BundleSource {
-    /// A folder. Inside a git repository, it stands for the files that git tracks or does not
-    /// ignore. If there are none, or elsewhere, it stands for all files outside `.git`,
-    /// `.speedwell` and fleet folders.
+    /// A folder. Inside a git repository, the bundle gets the files that git tracks or does not
+    /// ignore. If there are none, or outside a repository, the bundle gets all files except those
+    /// in `.git`, `.speedwell` and fleet folders.
     Folder {
         /// Path on this machine.
         from: PathBuf,
@@ -66,7 +66,7 @@ pub enum BundleSource {
     },
 }
 
-/// A list of files, and where on this machine the content of each file comes from.
+/// A list of files, with the local source of each file's content.
 #[derive(Debug, Clone, Default)]
 pub struct FileBundle {
     entries: Vec<BundleEntry>,
@@ -104,12 +104,12 @@ enum ContentSource {
 }
 
 impl FileBundle {
-    /// Reads and hashes all files.
+    /// Reads and hashes all files. A file in a folder that cannot be sent is skipped; see
+    /// [`FileBundle::skipped_files`].
     ///
     /// # Errors
     /// Fails if a program or a folder cannot be read, or if the files exceed
-    /// [`MAX_BENCHMARK_BYTES`]. If a file in a folder cannot be sent, it is skipped; see
-    /// [`FileBundle::skipped_files`].
+    /// [`MAX_BENCHMARK_BYTES`].
     pub fn gather(sources: &[BundleSource]) -> anyhow::Result<FileBundle> {
         let mut bundle = FileBundle::default();
         let mut benchmark_files: Vec<(u64, PathBuf)> = Vec::new();
@@ -194,7 +194,7 @@ impl FileBundle {
         self.entries.push(entry);
     }
 
-    /// Returns one sentence for each file that is in a folder but cannot be sent, with the reason.
+    /// Returns one sentence for each file in a folder that cannot be sent, with the reason.
     pub fn skipped_files(&self) -> &[String] {
         &self.skipped_files
     }
@@ -229,7 +229,6 @@ impl FileBundle {
     }
 }
 
-/// Describes a file type other than a regular file.
 fn describe_file_type(kind: fs::FileType) -> &'static str {
     match kind {
         kind if kind.is_dir() => "a folder",
@@ -239,7 +238,7 @@ fn describe_file_type(kind: fs::FileType) -> &'static str {
     }
 }
 
-/// ID of a bundle with these entries: the digest of the list.
+/// Returns the ID of a bundle with these entries: the digest of the list.
 pub fn bundle_id(entries: &[BundleEntry]) -> String {
     let mut context = digest::Context::new(&SHA256);
     for entry in entries {
@@ -250,11 +249,11 @@ pub fn bundle_id(entries: &[BundleEntry]) -> String {
     encode_hex(context.finish().as_ref())
 }
 
-/// Validates a list of entries from any source: all paths must stay within one folder.
+/// Checks that a list of entries from any source is valid: all paths must stay within one folder.
 ///
 /// # Errors
-/// Fails if the list is not sorted, if a path is absolute, not normalized, leaves the folder,
-/// occurs twice or goes through a file, or if a digest is malformed.
+/// Fails if the list is not sorted or a digest is malformed. Also fails if a path is absolute, is
+/// not normalized, leaves the folder, occurs twice or goes through a file.
 pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
     for pair in entries.windows(2) {
         ensure!(
@@ -298,7 +297,7 @@ pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Enforces [`MAX_BENCHMARK_BYTES`]; the error names the largest files.
+/// Enforces [`MAX_BENCHMARK_BYTES`]. The error names the largest files.
 fn check_size_limit(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
     let total: u64 = files.iter().map(|(bytes, _)| bytes).sum();
     if total <= MAX_BENCHMARK_BYTES {
@@ -324,7 +323,7 @@ fn check_size_limit(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
 /// Lists the files of a folder, as paths relative to the folder.
 fn list_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if let Some(files) = list_git_files(folder) {
-        // Git still lists deleted files until the deletion is committed.
+        // Git lists a deleted file until the deletion is committed.
         return Ok(files
             .into_iter()
             .filter(|file| folder.join(file).exists())
@@ -355,14 +354,14 @@ fn list_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// Subfolders of a fleet folder.
 pub(crate) const FLEET_SUBFOLDERS: [&str; 3] = ["objects", "bundles", "sessions"];
 
-/// Whether this is a fleet folder, which holds files that were sent to this machine.
+/// Whether this folder holds files that were sent to this machine.
 fn is_fleet_folder(folder: &Path) -> bool {
     FLEET_SUBFOLDERS
         .iter()
         .all(|subfolder| folder.join(subfolder).is_dir())
 }
 
-/// Lists the files that git tracks or does not ignore; `None` outside a repository.
+/// Lists the files that git tracks or does not ignore. Returns `None` outside a repository.
 fn list_git_files(folder: &Path) -> Option<Vec<PathBuf>> {
     let output = Command::new("git")
         .arg("-C")
@@ -383,7 +382,7 @@ fn list_git_files(folder: &Path) -> Option<Vec<PathBuf>> {
     (output.status.success() && !files.is_empty()).then_some(files)
 }
 
-/// SHA-256 of the remaining input, in hexadecimal.
+/// Returns the SHA-256 of the remaining input, in hexadecimal.
 pub(crate) fn hash_reader(reader: &mut dyn Read) -> io::Result<String> {
     let mut context = digest::Context::new(&SHA256);
     let mut buffer = vec![0; 1 << 16];

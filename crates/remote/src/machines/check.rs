@@ -1,5 +1,5 @@
-//! Checks whether a machine is fit to measure: reports its identity, clock offset, sources of noise
-//! and speed probe. Start at [`check_machine`]; [`serve_check`] runs on the checked machine.
+//! Checks whether a machine is fit for measurements. Reports its identity, clock offset, sources of
+//! noise and speed probe. Start at [`check_machine`]; [`serve_check`] runs on the checked machine.
 
 use crate::machines::clock::{self, ClockOffset};
 use crate::machines::{FleetEngine, FleetMachine, MachineIdentity};
@@ -22,7 +22,7 @@ pub struct MachineReport {
     pub version: String,
     /// Results of the individual checks.
     pub checks: Vec<MachineCheck>,
-    /// Time taken by a fixed amount of work.
+    /// Times of two fixed pieces of work.
     pub speed_probe: SpeedProbe,
 }
 
@@ -31,7 +31,7 @@ pub struct MachineReport {
 pub struct MachineCheck {
     /// Name of the check.
     pub name: String,
-    /// Whether measurements suffer from the finding. If so, the machine is unfit.
+    /// Whether the finding impairs measurements. If so, the machine is unfit.
     pub is_problem: bool,
     /// Whether the user should know about the finding.
     pub is_warning: bool,
@@ -93,8 +93,7 @@ pub fn check_machine(
     }
 }
 
-/// Runs on the machine that [`check_machine`] checks: answers clock queries, then sends the result
-/// of `check`.
+/// Answers clock queries from [`check_machine`], then sends the result of `check`.
 ///
 /// # Errors
 /// Fails if the connection breaks.

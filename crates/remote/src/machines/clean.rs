@@ -1,6 +1,6 @@
 //! Removes sessions from a fleet folder: a named session, or all sessions that have not been
-//! written to for two weeks. Bundles that no remaining session uses are removed as well. Removing
-//! the last session removes everything that we created in the folder. Start at [`clean_folder`].
+//! written to for two weeks. Bundles that no remaining session uses are also removed. Removing the
+//! last session removes everything that we created in the folder. Start at [`clean_folder`].
 
 use crate::machines::content_store::BUNDLE_LINK;
 use anyhow::{Context, Result, ensure};
@@ -96,20 +96,18 @@ pub fn clean_folder(folder: &Path, target: CleanTarget<'_>) -> Result<CleanSumma
     Ok(summary)
 }
 
-/// Returns the entries of a folder; none if the folder does not exist.
+/// Returns the entries of a folder. A missing folder has none.
 fn list_entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()
 }
 
-/// Returns the name of the bundle that a session uses.
 fn session_bundle(session: &Path) -> Option<OsString> {
     let target = fs::read_link(session.join(BUNDLE_LINK)).ok()?;
     target.file_name().map(OsString::from)
 }
 
-/// Whether the folder and everything up to two levels below it have not been written to for longer
-/// than `age`.
+/// Whether nothing was written to the folder for longer than `age`, down to two levels below it.
 fn is_older(folder: &Path, age: Duration) -> bool {
     let modified_at = |path: &Path| {
         fs::symlink_metadata(path)

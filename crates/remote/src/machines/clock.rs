@@ -1,15 +1,15 @@
 //! Estimates the clock offset between this machine and another.
 //!
-//! The remote clock is read somewhere between sending a query and receiving the answer. The offset
-//! is therefore known to within half the round trip, however asymmetric the two directions are, and
-//! the shortest of several round trips gives the best estimate (the clock filter of NTP, RFC 5905).
-//! Start at [`estimate_offset`].
+//! The remote clock is read at some time between sending a query and receiving the answer. The
+//! offset is therefore known to within half the round trip, even if the two directions take
+//! different times. The shortest of several round trips gives the best estimate (the clock filter
+//! of NTP, RFC 5905). Start at [`estimate_offset`].
 
 use anyhow::{Context, Result, ensure};
 use std::io::{BufRead, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Number of queries per estimate. With so many, at least one is very likely to be answered without
+/// Number of queries per estimate. At least one of so many is very likely to be answered without
 /// delay.
 pub const CLOCK_QUERIES: usize = 32;
 /// Upper bound of the clock's resolution: a reading may be older than the true time by this much.
@@ -44,8 +44,8 @@ impl ClockOffset {
     }
 }
 
-/// Estimates the offset from several exchanges; `None` if there are none, or if our clock went
-/// backwards in all of them.
+/// Estimates the offset from several exchanges. Returns `None` if there are none, or if our clock
+/// went backwards in all of them.
 pub fn estimate_offset(exchanges: &[ClockExchange]) -> Option<ClockOffset> {
     let valid = exchanges
         .iter()
@@ -86,7 +86,7 @@ pub fn query_clock(writer: &mut impl Write, reader: &mut impl BufRead) -> Result
     estimate_offset(&exchanges).context("the clock of this machine runs backwards")
 }
 
-/// Answers `time` queries until another line arrives or the connection ends; returns that line, or
+/// Answers `time` queries until another line arrives or the connection ends. Returns that line, or
 /// an empty string.
 ///
 /// # Errors
@@ -117,7 +117,8 @@ mod tests {
     use super::*;
     use std::io::BufReader;
 
-    /// Deterministic pseudorandom numbers below `bound` (64-bit LCG with Knuth's constants).
+    /// Returns a deterministic pseudorandom number below `bound` (64-bit LCG with Knuth's
+    /// constants).
     fn random_below(state: &mut u64, bound: u64) -> u64 {
         *state = state
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -129,8 +130,8 @@ mod tests {
     fn the_true_offset_is_within_the_uncertainty_whatever_the_ways_take() {
         let mut state = 5;
         for round in 0..2000 {
-            // The remote clock is off by up to 30 s. Most one-way delays are up to 200 us, and one
-            // in eight is up to 50 ms.
+            // The remote clock is off by up to 30 s. Most one-way delays are up to 200 us; one in
+            // eight is up to 50 ms.
             let skew_ns = random_below(&mut state, 60_000_000_000) as i64 - 30_000_000_000;
             let count = 1 + random_below(&mut state, CLOCK_QUERIES as u64);
             let mut now_ns = 1_000_000_000_000;
@@ -187,7 +188,7 @@ mod tests {
 
     #[test]
     fn both_ends_of_a_line_agree_on_what_is_said() {
-        // Two pipes, one per direction, connect both ends. Both ends read the same clock.
+        // One pipe per direction connects the two ends. Both ends read the same clock.
         let (there, mut to) = std::io::pipe().unwrap();
         let (from, mut back) = std::io::pipe().unwrap();
         let other =

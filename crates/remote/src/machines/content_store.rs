@@ -1,10 +1,10 @@
-//! Manages the fleet folder on a machine: a content-addressed store of objects, bundles made from
-//! them, and one folder per session.
+//! Manages the fleet folder on a machine. The folder has a content-addressed store of objects,
+//! bundles made from the objects, and one folder per session.
 //!
 //! An object is written to a temporary file, synced, verified and renamed, so every object in the
-//! store is complete. The digest of an object is verified again before the object becomes part of a
-//! bundle. [`send_bundle`] and [`receive_bundle`] are the two ends of a connection that transfers
-//! only missing objects. Start at [`ContentStore`].
+//! store is complete. Its digest is verified again before the object becomes part of a bundle.
+//! [`send_bundle`] and [`receive_bundle`] are the two ends of a connection. Only missing objects
+//! are transferred. Start at [`ContentStore`].
 
 use super::bundle::{
     BundleEntry, FLEET_SUBFOLDERS, FileBundle, bundle_id, hash_reader, validate_entries,
@@ -30,7 +30,7 @@ pub struct ContentStore {
 }
 
 impl ContentStore {
-    /// Opens the folder, creates it if it is missing, and restricts access to its user.
+    /// Opens the folder, creates it if it is missing, and restricts access to the current user.
     ///
     /// # Errors
     /// Fails if the folder cannot be created or belongs to another user.
@@ -73,7 +73,7 @@ impl ContentStore {
         self.folder.join("objects").join(prefix).join(suffix)
     }
 
-    /// Returns the digests of entries for which the store has no object, without duplicates.
+    /// Returns the digests of the entries whose objects are missing, without duplicates.
     pub fn missing_digests(&self, entries: &[BundleEntry]) -> Vec<String> {
         let is_missing = |entry: &&BundleEntry| {
             let metadata = fs::metadata(self.object_path(&entry.sha256));
@@ -89,8 +89,8 @@ impl ContentStore {
         missing
     }
 
-    /// Adds the programs that [`program::send_program`] sent earlier to the object store, as hard
-    /// links. Their content is verified before they become part of a bundle.
+    /// Adds hard links to programs that [`program::send_program`] sent earlier. Their content is
+    /// verified before they become part of a bundle.
     fn adopt_programs(&self, entries: &[BundleEntry]) {
         for entry in entries.iter().filter(|entry| entry.is_program) {
             let (sent_program, object) = (
@@ -132,7 +132,7 @@ impl ContentStore {
         })
     }
 
-    /// Lays out a bundle and returns its folder. If the folder exists already, it is used as it is.
+    /// Lays out a bundle and returns its folder. An existing folder is used as it is.
     ///
     /// # Errors
     /// Fails if the list is invalid, an object is missing or damaged, or the disk fails.
@@ -181,7 +181,7 @@ impl ContentStore {
         Ok(set_mode(if entry.is_program { 0o700 } else { 0o600 })?)
     }
 
-    /// Creates the link from a session's folder to the bundle that the session uses.
+    /// Links a session's folder to the session's bundle.
     fn link_bundle(&self, session: &Path, bundle: &Path) -> anyhow::Result<()> {
         let (link, temporary) = (session.join(BUNDLE_LINK), session.join("bundle.part"));
         let name = bundle.file_name().unwrap_or_default();
@@ -193,8 +193,8 @@ impl ContentStore {
     }
 }
 
-/// Creates a folder if it is missing, and restricts access to its user; rejects a folder of another
-/// user.
+/// Creates a folder if it is missing, and restricts access to the current user. Rejects a folder of
+/// another user.
 fn create_private_folder(folder: &Path) -> anyhow::Result<()> {
     let error_context = || format!("cannot use the folder '{}'", folder.display());
     let mut builder = DirBuilder::new();
@@ -213,7 +213,7 @@ fn create_private_folder(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// First message of the sender: what to lay out.
+/// First message of the sender.
 #[derive(Serialize, Deserialize)]
 struct BundleOffer {
     session: String,
@@ -228,12 +228,10 @@ enum ReceiverReply {
     Missing(Vec<String>),
     /// The bundle is laid out. Contains the folders of the session and of the bundle.
     Ready(PathBuf, PathBuf),
-    /// The receiver rejects the bundle.
     Refused(String),
 }
 
-/// Sends the missing objects of a bundle and returns the remote folders of the session and the
-/// bundle.
+/// Sends the missing objects of a bundle. Returns the remote folders of the session and the bundle.
 ///
 /// # Errors
 /// Fails if the connection breaks or the receiver rejects the bundle.
@@ -263,9 +261,9 @@ pub fn send_bundle(
     }
 }
 
-/// Receives what [`send_bundle`] sends: stores the missing objects and lays out the bundle in
-/// `folder`. Before it reports success, calls `before_reply` with the folders of the session and
-/// the bundle.
+/// Receives a bundle from [`send_bundle`]: stores the missing objects and lays out the bundle in
+/// `folder`. Calls `before_reply` with the folders of the session and the bundle before reporting
+/// success.
 ///
 /// # Errors
 /// Fails if the connection breaks. All other errors are reported to the sender.
@@ -327,8 +325,8 @@ fn read_message<T: serde::de::DeserializeOwned>(reader: &mut dyn BufRead) -> any
     serde_json::from_slice(&line).context("the remote program sent an unexpected message")
 }
 
-/// Lays out a bundle in a folder that this machine can access directly, such as a shared folder.
-/// Returns the folders of the session and the bundle.
+/// Lays out a bundle in a directly accessible folder, such as a shared folder. Returns the folders
+/// of the session and the bundle.
 ///
 /// # Errors
 /// See [`ContentStore::put_object`] and [`ContentStore::lay_out_bundle`].
@@ -371,7 +369,7 @@ mod tests {
         FileBundle::gather(&wanted.collect::<Vec<_>>()).unwrap()
     }
 
-    /// Sends a bundle over a socket; returns the result and the number of bytes sent.
+    /// Sends a bundle over a socket. Returns the result and the number of bytes sent.
     fn send_over_socket(
         bundle: &FileBundle,
         folder: &Path,

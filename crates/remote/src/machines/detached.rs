@@ -1,5 +1,5 @@
 //! Starts and ends detached workers, which outlive the process that started them. A worker is
-//! identified by its process ID, the process's start time and the boot ID of the machine. Start at
+//! identified by its process ID and start time and by the boot ID of the machine. Start at
 //! [`start_worker`].
 
 use anyhow::{Context, Result, ensure};
@@ -22,14 +22,13 @@ pub const NAME_OPTION: &str = "--named";
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The ID that an engine gives to work that it has accepted.
+/// The ID that an engine gives to accepted work.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct JobId(pub String);
 
 impl JobId {
     /// Returns a new ID for a worker that does not outlive this process. The ID contains the name
-    /// of this process, so that IDs recorded by an earlier coordinator of the session match none of
-    /// our workers.
+    /// of this process. IDs recorded by an earlier coordinator therefore match none of our workers.
     pub(crate) fn next_held() -> JobId {
         static STARTED_WORKERS: AtomicU32 = AtomicU32::new(0);
         let number = STARTED_WORKERS.fetch_add(1, Ordering::Relaxed);
@@ -37,8 +36,8 @@ impl JobId {
     }
 }
 
-/// Starts the program in a session's `folder` as a detached worker that executes these tasks;
-/// returns the worker's ID.
+/// Starts the program in a session's `folder` as a detached worker for these tasks. Returns the
+/// worker's ID.
 ///
 /// # Errors
 /// Fails if the worker cannot be started or ends before it prints its name.
@@ -86,8 +85,7 @@ pub fn has_ended(job: &JobId) -> bool {
     parse_worker_name(&job.0).is_none_or(|worker| worker.has_ended() != Some(false))
 }
 
-/// Ends a worker on this machine: asks it to stop, and kills it if it is still running after
-/// `grace`.
+/// Asks a worker on this machine to stop. Kills the worker if it is still running after `grace`.
 ///
 /// # Errors
 /// Fails if the worker belongs to another user.
@@ -101,7 +99,7 @@ pub fn end_worker(job: &JobId, grace: Duration) -> Result<()> {
     let deadline = Instant::now() + grace;
     while !has_ended(job) {
         if Instant::now() >= deadline {
-            // Ignore the error: the worker may have ended just now.
+            // The worker may have ended just now.
             let _ = kill_process(pid, Signal::KILL);
             return Ok(());
         }
@@ -132,9 +130,9 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     /// Creates a folder in which `bin/speedwell` is this script. A separate process copies the
-    /// script to its place. If this process wrote the script there itself, a concurrent test might
-    /// fork while the file is open. The forked child would inherit the open descriptor until it
-    /// calls execve, and starting the script would fail with ETXTBSY (execve(2)).
+    /// script to its place. If this process wrote the script itself, a concurrent test might fork
+    /// while the file is open. The forked child would keep the open descriptor until it calls
+    /// execve, and starting the script would fail with ETXTBSY (execve(2)).
     fn script_folder(script: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("bin")).unwrap();

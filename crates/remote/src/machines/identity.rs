@@ -7,10 +7,9 @@ use speedwell_model::Environment;
 use std::fs;
 use std::path::Path;
 
-/// Prefix that is hashed together with the machine ID. The ID itself must not be exposed
-/// (machine-id(5)); the hash is useless for other applications.
+/// The machine ID must not be exposed (machine-id(5)). It is hashed with this prefix, and the hash
+/// is useless for other applications.
 const SALT: &str = "speedwell-machine";
-/// Number of hexadecimal digits in an identity.
 const DIGITS: usize = 16;
 
 /// Identity of a machine.
@@ -20,16 +19,15 @@ pub struct MachineIdentity {
     pub id: String,
     /// Host name.
     pub host: String,
-    /// Processor model and count, memory in GiB and architecture. Machines of the same class form
-    /// one population.
+    /// Processor model and count, memory in GiB and architecture. The analysis treats machines of
+    /// the same class as a sample of all such machines.
     pub class: String,
     /// Warning if the identity may change or be shared with another machine.
     pub warning: Option<String>,
 }
 
 impl MachineIdentity {
-    /// Identifies the machine whose files are below `root` (normally `/`) and whose environment is
-    /// given.
+    /// Identifies a machine by its environment and by the files below `root` (normally `/`).
     pub fn from_environment(root: &Path, environment: &Environment) -> MachineIdentity {
         let read = |file: &str| {
             let text = fs::read_to_string(root.join(file)).unwrap_or_default();
@@ -67,14 +65,14 @@ fn hash_id(number: &str) -> String {
     digits[..DIGITS].to_owned()
 }
 
-/// Formats the known facts, as in `AMD EPYC 7B13, 2 processors, 24 GiB, x86_64`.
+/// Joins the known facts, as in `AMD EPYC 7B13, 2 processors, 24 GiB, x86_64`.
 fn machine_class(environment: &Environment) -> String {
     const GIB: u64 = 1 << 30;
     let cpus = environment.cpus.map(|cpus| match cpus {
         1 => "1 processor".to_owned(),
         _ => format!("{cpus} processors"),
     });
-    // Round: the memory reserved by firmware and kernel varies a little between boots.
+    // Round, because the memory reserved by firmware and kernel varies a little between boots.
     let memory = environment
         .memory_bytes
         .map(|bytes| format!("{} GiB", (bytes + GIB / 2) / GIB));

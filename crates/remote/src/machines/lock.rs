@@ -1,11 +1,10 @@
 //! Locks a machine for one measuring worker at a time, across all users. The kernel releases the
-//! lock when its holder exits for any reason. Roles of experiments hold a shared lock, so several
-//! of them can use the machine at once.
+//! lock when its holder exits for any reason. Roles of experiments share the lock, so several of
+//! them can use the machine at once.
 //!
-//! Waiters queue for a second lock, the ticket. A waiter keeps the ticket until it has acquired the
-//! machine lock, so a waiter that wants to share the machine cannot overtake a waiter that wants it
-//! exclusively. An experiment queues only once for everything it does on the machine. Start at
-//! [`LockTicket`].
+//! Waiters queue for a second lock, the ticket. A waiter keeps the ticket until it has the machine
+//! lock. A waiter for shared use therefore cannot overtake a waiter for exclusive use. An
+//! experiment queues only once for everything it does on the machine. Start at [`LockTicket`].
 
 use anyhow::{Context, Result};
 use rustix::fs::{Mode, OFlags};
@@ -19,7 +18,7 @@ use std::path::{Path, PathBuf};
 const LOCK_PATH: &str = "/run/lock/speedwell.lock";
 /// Name of the lock file in the fleet folder, for machines without `/run/lock`.
 const LOCK_FILE_NAME: &str = "speedwell.lock";
-/// Name of the ticket's lock file, next to the lock itself.
+/// Name of the ticket's lock file, in the folder of the lock file itself.
 pub(crate) const TICKET_FILE_NAME: &str = "speedwell.turn";
 
 /// The right to measure on this machine until this value is dropped or the process ends.
@@ -34,7 +33,6 @@ pub struct LockTicket {
     lock_path: PathBuf,
     ticket_file: File,
     is_shared: bool,
-    /// Whether we hold the ticket.
     holds_ticket: bool,
 }
 
@@ -61,7 +59,7 @@ impl LockTicket {
         LockTicket::open_at(&lock_paths(folder), false)
     }
 
-    /// Requests shared use: other holders that also share the machine may use it at the same time.
+    /// Requests shared use: others that share the machine may use it at the same time.
     ///
     /// # Errors
     /// Fails if no lock file can be created.
@@ -82,7 +80,7 @@ impl LockTicket {
         })
     }
 
-    /// Tries to acquire the machine, without blocking. Returns `None` if another waiter comes first
+    /// Tries to acquire the machine without blocking. Returns `None` if another waiter comes first
     /// or the machine is locked.
     ///
     /// # Errors
@@ -103,8 +101,8 @@ impl LockTicket {
         Ok(Some(MachineLock { _file: file }))
     }
 
-    /// Describes the current holders of the lock as far as they are visible, as in
-    /// `process 81 of user 1000 (speedwell worker shard)`.
+    /// Describes the current holders of the lock that are visible, as in `process 81 of user 1000
+    /// (speedwell worker shard)`.
     pub fn describe_holders(&self) -> String {
         let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
         let inode = fs::metadata(&self.lock_path).map(|metadata| metadata.ino());
@@ -119,7 +117,7 @@ impl LockTicket {
     }
 }
 
-/// Returns the paths where the lock file may be, in order of preference.
+/// Returns the possible paths of the lock file, in order of preference.
 fn lock_paths(folder: &Path) -> [PathBuf; 2] {
     [PathBuf::from(LOCK_PATH), folder.join(LOCK_FILE_NAME)]
 }
@@ -137,7 +135,7 @@ fn open_first(paths: &[PathBuf]) -> Result<(File, PathBuf)> {
     Err(error).with_context(|| format!("cannot open the lock '{}'", path.display()))
 }
 
-/// Tries to lock a file without blocking, and returns whether this succeeded.
+/// Tries to lock a file without blocking. Returns whether the file was locked.
 fn try_lock(file: &File, is_shared: bool, path: &Path) -> Result<bool> {
     let result = if is_shared {
         file.try_lock_shared()
@@ -153,7 +151,7 @@ fn try_lock(file: &File, is_shared: bool, path: &Path) -> Result<bool> {
     }
 }
 
-/// Processes that hold a lock on this inode, according to the contents of /proc/locks
+/// Finds the processes that hold a lock on this inode in the contents of /proc/locks
 /// (proc_locks(5)).
 fn lock_holders(locks: &str, inode: u64) -> Vec<u32> {
     let holder = |line: &str| {
@@ -171,7 +169,7 @@ fn lock_holders(locks: &str, inode: u64) -> Vec<u32> {
     locks.lines().filter_map(holder).collect()
 }
 
-/// Describes a process; `None` if the process is not visible to this one.
+/// Describes a process. Returns `None` if the process is not visible to this one.
 fn describe_process(process: u32) -> Option<String> {
     let command_line = fs::read(format!("/proc/{process}/cmdline")).ok()?;
     let command_line = String::from_utf8_lossy(&command_line).into_owned();
@@ -190,10 +188,10 @@ fn describe_process(process: u32) -> Option<String> {
     ))
 }
 
-/// Opens the lock file, and creates it if it is missing. The file is opened read-only, which
-/// suffices for a lock, so that all users can use a file that one of them created: in
-/// world-writable directories, the kernel may deny opening another user's file for writing or with
-/// O_CREAT.
+/// Opens the lock file, and creates it if it is missing. All users must be able to use a file that
+/// one of them created. In world-writable directories, however, the kernel may deny opening another
+/// user's file for writing or with O_CREAT. The file is therefore opened read-only, which suffices
+/// for a lock.
 fn open_lock_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open_existing = || rustix::fs::open(path, flags, Mode::empty());
@@ -222,7 +220,7 @@ mod tests {
         let second = take();
         assert!(second.is_some(), "it is given back");
         drop(second);
-        // The file remains, and a read-only file works, too.
+        // A read-only file works, too.
         let mut permissions = places[1].metadata().unwrap().permissions();
         permissions.set_readonly(true);
         fs::set_permissions(&places[1], permissions).unwrap();

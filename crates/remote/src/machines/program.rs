@@ -1,4 +1,4 @@
-//! Sends our own program to a machine once and identifies it there by its digest. Start at
+//! Sends our own program to a machine once. Its digest identifies the program there. Start at
 //! [`send_program`].
 
 use crate::machines::{FleetEngine, FleetMachine};
@@ -9,8 +9,8 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-/// Creates the fleet folder `$2` if it is missing, and fails if it belongs to another user. Prints
-/// the digest of the file `$1` if this file exists.
+/// Creates the fleet folder `$2` if it is missing, and fails if the folder belongs to another user.
+/// Prints the digest of the file `$1` if the file exists.
 const DIGEST_SCRIPT: &str = r#"umask 077
 mkdir -p "$2/programs" || exit 3
 [ -O "$2" ] || { echo "the folder $2 belongs to another user" >&2; exit 3; }
@@ -24,8 +24,8 @@ const NAME_DIGITS: usize = 16;
 /// Name of the statically linked program, next to the regular one.
 const STATIC_NAME: &str = "speedwell-static";
 
-/// Returns the program to send to other machines: the statically linked program if it exists next
-/// to `own`, otherwise `own`. Shared libraries on other machines may be older than ours.
+/// Returns the program to send to other machines. The statically linked program next to `own` is
+/// preferred, because shared libraries on other machines may be older than ours.
 pub fn program_to_send(own: &Path) -> PathBuf {
     let static_program = own.with_file_name(STATIC_NAME);
     if static_program.is_file() {
@@ -35,11 +35,11 @@ pub fn program_to_send(own: &Path) -> PathBuf {
     }
 }
 
-/// Ensures that the machine has `program` and returns its path there. If another program is
-/// configured for the machine, returns the path of that program and sends nothing.
+/// Ensures that the machine has `program`, and returns the program's path there. If another program
+/// is configured for the machine, returns that path and sends nothing.
 ///
 /// # Errors
-/// Fails if the machine cannot be reached or we may not write there.
+/// Fails if the machine cannot be reached or does not let us write.
 pub fn send_program(
     engine: &mut FleetEngine,
     machine: &FleetMachine,
@@ -75,8 +75,8 @@ pub fn send_program(
     Ok(path)
 }
 
-/// Returns the path of a program that [`send_program`] sent on its own, not as part of a bundle of
-/// files. The path is relative to the fleet folder.
+/// Returns the path, relative to the fleet folder, of a program sent by [`send_program`]. Programs
+/// in bundles have other paths.
 pub(crate) fn program_path(digest: &str) -> PathBuf {
     let name = format!("speedwell-{}", &digest[..NAME_DIGITS]);
     Path::new("programs").join(name)
@@ -85,7 +85,7 @@ pub(crate) fn program_path(digest: &str) -> PathBuf {
 /// Sends input over a connection and returns the output.
 ///
 /// # Errors
-/// Fails if the remote program fails; the message is the last line of its stderr.
+/// Fails with the last line of the remote program's stderr if that program fails.
 pub(crate) fn send_and_read(mut connection: Child, input: &mut impl Read) -> Result<String> {
     let copied = match connection.stdin.take() {
         Some(mut stdin) => io::copy(input, &mut stdin).and_then(|_| stdin.flush()),

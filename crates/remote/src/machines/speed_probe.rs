@@ -1,16 +1,16 @@
 //! Times two fixed pieces of work. The result, a speed probe, reveals a machine that is slower than
-//! usual regardless of the benchmark. Start at [`probe_speed`].
+//! usual, whatever the benchmark. Start at [`probe_speed`].
 
 use speedwell_model::SpeedProbe;
 use std::hint::black_box;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Steps of the integer work, which take about 50 ms on a Xeon.
+/// Steps of the integer work. They take about 50 ms on a Xeon.
 const INTEGER_STEPS: u32 = 18_000_000;
-/// Words of the memory ring: 32 MiB, which exceeds the cache per core of most processors.
+/// Words of the memory ring. Its 32 MiB exceed the cache per core of most processors.
 const RING_WORDS: usize = 4 << 20;
-/// Steps of the walk through the ring; each step depends on the previous one. Together, the steps
-/// take about 50 ms on a Xeon.
+/// Steps of the walk through the ring. Each step depends on the previous one. All steps take about
+/// 50 ms on a Xeon.
 const WALK_STEPS: u32 = 400_000;
 
 /// Times both pieces of work on this machine.
@@ -44,9 +44,9 @@ fn run_integer_chain(steps: u32) -> u64 {
     state
 }
 
-/// Returns a permutation with a single cycle in which neighbors are far apart. It is a full-period
-/// LCG (Hull and Dobell 1962: the multiplier minus one is a multiple of 4, the increment is odd,
-/// and `count` is a power of 2).
+/// Returns a permutation with a single cycle, in which neighbors are far apart. The permutation is
+/// a full-period LCG (Hull and Dobell 1962): the multiplier minus one is a multiple of 4, the
+/// increment is odd, and `count` is a power of 2.
 fn build_ring(count: usize) -> Vec<usize> {
     let next = |index: usize| index.wrapping_mul(1_664_525).wrapping_add(1_013_904_223) % count;
     (0..count).map(next).collect()
@@ -79,7 +79,7 @@ mod tests {
             probe.integer_ns > 1_000_000 && probe.memory_ns > 1_000_000,
             "{probe:?}"
         );
-        // Ten times the steps take longer: the optimizer has not removed the work.
+        // Ten times the steps take longer, so the optimizer has not removed the work.
         let time = |steps: u32| {
             let begun = Instant::now();
             black_box(run_integer_chain(black_box(steps)));

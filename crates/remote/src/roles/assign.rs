@@ -1,4 +1,4 @@
-//! Assigns machines of a fleet to the roles of an experiment: no machine gets two roles, and either
+//! Assigns machines of a fleet to the roles of an experiment. No machine gets two roles, and either
 //! all roles get their machines or none does. Start at [`assign_machines`].
 
 use crate::load::MAX_MACHINES;
@@ -6,10 +6,10 @@ use crate::machines::{FleetMachine, LeaseComponent, MachineState};
 use anyhow::{Context, Result, ensure};
 use speedwell_config::experiment::PlacedRole;
 
-/// Maximum length of a list of names that is passed as one argument. The kernel allows 128 KiB.
+/// Maximum length of a list of names passed as one argument. The kernel allows 128 KiB.
 const MAX_LIST_BYTES: usize = 64 << 10;
 
-/// Returns the indexes of each role's machines; no machine has two roles.
+/// Returns the indexes of each role's machines. No machine has two roles.
 pub(super) fn assign_machines(
     roles: &[PlacedRole],
     machines: &[FleetMachine],
@@ -67,10 +67,10 @@ pub(super) fn assign_machines(
     Ok((0..roles.len()).map(machines_of_role).collect())
 }
 
-/// Builds the components of a job that gives each role suitable machines. The scheduler chooses the
-/// machines of a role, provided that no choice can take a machine that another role needs.
-/// Otherwise, or if the list of machines to avoid would be too long, the machines in `assignment`
-/// are named.
+/// Builds the components of a job that gives each role suitable machines. Normally, the scheduler
+/// chooses the machines of a role. The components name the machines in `assignment` if a choice
+/// could take a machine that another role needs, or if the list of machines to avoid would be too
+/// long.
 pub(super) fn lease_components(
     roles: &[PlacedRole],
     machines: &[FleetMachine],

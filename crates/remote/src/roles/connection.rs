@@ -1,4 +1,4 @@
-//! Connects this process to one role of an experiment, which runs on another machine. Start at
+//! Connects this process to one role of an experiment on another machine. Start at
 //! [`RoleConnection::open`].
 
 use super::worker::{LoadReply, ROLE_SUBCOMMAND, WorkerEvent, WorkerRequest};
@@ -15,9 +15,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// Poll interval for interrupts by the user.
+/// Interval between checks for an interrupt by the user.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Time in which a role, with everything it started, must end.
+/// Time that a role and everything it started get to end.
 const END_GRACE: Duration = Duration::from_secs(30);
 
 /// A role of an experiment on its machine. The role ends when this value is dropped.
@@ -31,8 +31,8 @@ pub(super) struct RoleConnection {
 }
 
 impl RoleConnection {
-    /// Starts this program on a machine and sends it the request. The machine is given by its name
-    /// and the path of this program on it.
+    /// Starts this program on a machine and sends the request to it. The machine is given by its
+    /// name and the path of this program there.
     ///
     /// # Errors
     /// Fails if the machine cannot be reached.
@@ -51,7 +51,7 @@ impl RoleConnection {
             .map_err(connect_failure)?;
         let (connection, reader) = GeneratorConnection::new(child).map_err(connect_failure)?;
         let json = serde_json::to_string(request).map_err(|error| connect_failure(error.into()))?;
-        // Ignore errors: if the connection has failed, the next read gives the reason.
+        // If the connection has failed, the next read gives the reason.
         let _ = connection.send_line(&json);
         let alarm = Arc::new(AtomicBool::new(false));
         Ok(RoleConnection {
@@ -108,13 +108,13 @@ impl RoleConnection {
         )
     }
 
-    /// Returns a flag that is set when a running load has to end, because the role asks for that or
-    /// has itself ended.
+    /// Returns a flag that is set when a running load has to end. The role sets the flag by asking
+    /// for the end or by ending itself.
     pub fn alarm(&self) -> &AtomicBool {
         &self.alarm
     }
 
-    /// Sends the role the outcome of the load that it requested.
+    /// Sends the outcome of a load to the role that requested it.
     pub fn send_outcome(&self, reply: &LoadReply) {
         self.alarm.store(false, Ordering::Relaxed);
         if let Ok(json) = serde_json::to_string(reply) {
@@ -123,7 +123,7 @@ impl RoleConnection {
         }
     }
 
-    /// Ends a service and appends the notes of its final report to `notes`.
+    /// Ends a service. Appends the notes of its final report to `notes`.
     ///
     /// # Errors
     /// Fails if the final report of the service contains a failure.

@@ -1,6 +1,6 @@
-//! Manages experiments on several machines from outside the process that measures: shows which
-//! roles run where and whether they are being measured, waits for the end, cancels, and cleans up.
-//! Start at [`PlacedSession::find`].
+//! Manages experiments on several machines from outside the measuring process. Shows which roles
+//! run where and whether they are being measured, waits for the end, cancels, and cleans up. Start
+//! at [`PlacedSession::find`].
 
 use crate::fleet::detached::clean_machines;
 use crate::machines::clean::CleanSummary;
@@ -15,19 +15,18 @@ use speedwell_store::Store;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Poll interval while waiting for a session to end.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// How long a session may take to end, including what runs on its machines.
+/// How long a session may take to end on all its machines.
 const END_GRACE: Duration = Duration::from_secs(60);
 
 /// Which process measures a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MeasuringProcess {
-    /// A process on this machine, with its ID.
+    /// A process on this machine, with this ID.
     Here(i32),
     /// A process on another machine, as far as the store knows.
     Elsewhere,
-    /// No process, and the plan is not finished.
+    /// No process, although the plan is not finished.
     Interrupted,
     /// No process, because the session is complete.
     Complete,
@@ -103,7 +102,7 @@ impl PlacedSession {
         })
     }
 
-    /// Lists the roles, with what the engine reports about their machines.
+    /// Lists the roles and what the engine reports about their machines.
     ///
     /// # Errors
     /// Fails if the engine does not answer.
@@ -154,8 +153,8 @@ impl PlacedSession {
     /// Ends the session as Ctrl-C would, and releases its machines.
     ///
     /// # Errors
-    /// Fails if the session holds no allocation and either has ended or is measured by a process on
-    /// another machine, or if it does not end in time.
+    /// Fails if the session does not end in time. A session that holds no allocation cannot be
+    /// cancelled if it has ended or if a process on another machine measures it.
     pub fn cancel(&self, store: &Store) -> Result<()> {
         let measuring = self.measuring_process(store)?;
         if let MeasuringProcess::Here(process) = measuring {
@@ -190,7 +189,7 @@ impl PlacedSession {
         Ok(())
     }
 
-    /// Removes the session's files from its machines; returns a summary per machine.
+    /// Removes the session's files from its machines. Returns a summary per machine.
     ///
     /// # Errors
     /// Fails if the session is still being measured or a machine cannot be reached.

@@ -1,7 +1,6 @@
-//! Acquires what an experiment holds from its first run to its last: the scheduler's job, if there
-//! is one, and a lock on each machine. The lease lasts for the whole experiment, so that no run
-//! blocks halfway, and users who wait for exclusive use of a machine are not starved. Start at
-//! [`MachineLease`].
+//! Acquires the scheduler's job, if there is one, and a lock on each machine. An experiment holds
+//! both from its first run to its last. No run therefore blocks halfway, and users who wait for
+//! exclusive use of a machine are not starved. Start at [`MachineLease`].
 
 use super::connection::RoleConnection;
 use super::resend_missing;
@@ -25,8 +24,8 @@ pub struct MachineLease {
 }
 
 impl MachineLease {
-    /// Acquires the locks of all machines in the order of their identities, because two experiments
-    /// that use different orders could deadlock. Several names of one machine share a lock.
+    /// Acquires the locks of all machines in the order of their identities: two experiments that
+    /// use different orders could deadlock. Several names of one machine share a lock.
     ///
     /// # Errors
     /// Fails if a machine cannot be reached or the user interrupts.
@@ -55,7 +54,7 @@ impl MachineLease {
     }
 }
 
-/// Waits until the process that the connection has started on the machine holds the machine's lock.
+/// Waits until the process that the connection started holds its machine's lock.
 fn await_lock(
     connection: RoleConnection,
     machine: &str,
@@ -77,7 +76,7 @@ fn await_lock(
     }
 }
 
-/// Name of the scheduler's job that holds the machines of an experiment.
+/// Returns the name of the scheduler's job that holds an experiment's machines.
 pub(super) fn job_name(session: &str) -> String {
     format!("speedwell-{session}")
 }
@@ -120,8 +119,8 @@ pub fn reacquire_machines(
     let mut engine = FleetEngine::from_file(&file);
     let mut lease = None;
     if let Some(earlier) = &placement.allocation {
-        // If a job of the earlier process still held the machines, waiting for them would never
-        // end.
+        // A job of the earlier process may still hold the machines. Waiting for them would then
+        // never end.
         engine.release_allocation(earlier)?;
         lease = acquire_allocation(
             &mut engine,

@@ -1,9 +1,9 @@
-//! Prepares experiments whose roles run on different machines: selects the machines and sends the
+//! Prepares experiments whose roles run on different machines. Selects the machines and sends the
 //! necessary files to each.
 //!
-//! The machines are selected once, either for all roles or for none, and keep their roles in all
-//! runs. [`perform_run`] controls one run from this machine, and [`worker`] executes a role on
-//! another machine. Start at [`prepare_machines`].
+//! The machines are selected once, for all roles or for none, and keep their roles in all runs.
+//! [`perform_run`] controls one run from this machine, and [`worker`] executes a role on another
+//! machine. Start at [`prepare_machines`].
 
 mod assign;
 mod connection;
@@ -34,9 +34,8 @@ use worker::{ProbeReport, WorkerEvent, WorkerRequest};
 /// Path of the definition file's folder in a bundle.
 const FILES_PATH: &str = "files/0";
 
-/// Selects machines for every role and sends them the necessary files: the folder of the definition
-/// file, `root`, and this program. The machines are held until the returned [`MachineLease`] is
-/// dropped.
+/// Selects machines for every role. Sends each machine this program and the folder of the
+/// definition file, `root`. The machines are held until the returned [`MachineLease`] is dropped.
 ///
 /// # Errors
 /// Fails if a role gets no machine, or if the files cannot be sent to a machine.
@@ -95,8 +94,7 @@ pub fn prepare_machines(
     Ok((placement, machine_lease))
 }
 
-/// If the files of an interrupted session have been removed from some of its machines, sends the
-/// files to these machines again.
+/// Sends the files of an interrupted session again to machines from which they have been removed.
 fn resend_missing(
     engine: &mut FleetEngine,
     placement: &mut MachinePlacement,
@@ -135,7 +133,7 @@ fn resend_missing(
     Ok(())
 }
 
-/// Assigns machines to the roles; `machines` is in the order of the roles.
+/// Assigns machines to the roles. `machines` is in the order of the roles.
 fn build_placement(
     role_placement: &RolePlacement,
     assignment: &[Vec<usize>],
@@ -225,8 +223,8 @@ fn probe_machine(engine: &mut FleetEngine, machine: &str, program: &str) -> Resu
     }
 }
 
-/// Returns the address at which other machines reach a machine: the address in the fleet file, or
-/// else the address at which this process reaches the machine.
+/// Returns the address at which other machines reach a machine. The address in the fleet file takes
+/// precedence over the address at which this process reaches the machine.
 fn machine_address(file: &FleetFile, name: &str, reached_at: Option<IpAddr>) -> Result<IpAddr> {
     let entry = file.machines.iter().find(|entry| entry.name == name);
     let configured = entry.and_then(|entry| entry.address);

@@ -1,5 +1,5 @@
-//! Rewrites the paths of the programs that an experiment starts on other machines (its target and
-//! services), because the folder of the definition file lies elsewhere on those machines.
+//! Rewrites the paths of the programs (target and services) that an experiment starts on other
+//! machines. The folder of the definition file lies elsewhere on those machines.
 
 use speedwell_model::assignment::{BackingService, ProofSource, RunAssignment, TargetProgram};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ pub(super) struct FolderMapping<'a> {
 }
 
 impl FolderMapping<'_> {
-    /// Rewrites the paths of a target, and of the files that prove that its variant took effect.
+    /// Rewrites the paths of a target. Also rewrites the paths of files that prove that the variant
+    /// took effect.
     pub fn map_assignment(self, mut assignment: RunAssignment) -> RunAssignment {
         self.map_target(&mut assignment.target);
         for proof in &mut assignment.proofs {
@@ -23,7 +24,6 @@ impl FolderMapping<'_> {
         assignment
     }
 
-    /// Rewrites the paths of a service.
     pub fn map_service(self, mut service: BackingService) -> BackingService {
         self.map_target(&mut service.program);
         for argument in service.ready.iter_mut().flatten() {

@@ -1,4 +1,4 @@
-//! Performs one run of an experiment whose roles run on different machines; each role has its own
+//! Performs one run of an experiment whose roles run on different machines. Each role has its own
 //! connection to this process. Services start before the target, and the load machines send the
 //! load. Start at [`perform_run`]; [`keep_services`] runs services that several runs share.
 
@@ -30,8 +30,7 @@ use std::time::{Duration, Instant};
 
 /// Interval between checks for a reason to end a load.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// How long to wait, after the target has failed, for the end of a service that may have caused the
-/// failure.
+/// After the target has failed, wait this long for the end of a service that may be the cause.
 const SERVICE_END_DELAY: Duration = Duration::from_millis(300);
 
 /// Performs a run on this machine, or on the machines where its roles are placed.
@@ -105,7 +104,7 @@ pub fn keep_services(
     report.performed
 }
 
-/// Does the same as [`keep_services`], on the machines where the services are placed.
+/// Keeps services like [`keep_services`], but on the machines where they are placed.
 fn keep_placed_services(
     keeping: &ScopedServices,
     placement: &MachinePlacement,
@@ -134,8 +133,8 @@ fn keep_placed_services(
     result.and(end_result)
 }
 
-/// Placeholders known before anything starts: the target's host, and the addresses of services that
-/// outlive the target.
+/// Returns the placeholders known before anything starts: the target's host, and the addresses of
+/// services that outlive the target.
 fn initial_placeholders(
     placement: &MachinePlacement,
     kept: &[PlaceholderValue],
@@ -146,8 +145,8 @@ fn initial_placeholders(
     placeholders
 }
 
-/// Starts each service on its machine, one service after the other, because a service may need the
-/// services before it. Adds their addresses to `placeholders`.
+/// Starts each service on its machine and adds its address to `placeholders`. A service may need
+/// the services before it, so they start one after the other.
 fn start_services(
     engine: &mut FleetEngine,
     placement: &MachinePlacement,
@@ -196,8 +195,8 @@ fn end_all(services: Vec<RoleConnection>, report: &mut RunReport) -> StageResult
     result
 }
 
-/// Returns the failure of the service whose loss made the target fail, if there is such a service.
-/// The end of the service may be noticed a little later than the failure of the target.
+/// Returns the failure of a service whose loss made the target fail, if any. The end of the service
+/// may be noticed a little later than the failure of the target.
 fn find_lost_service(services: &[RoleConnection]) -> Option<StageFailure> {
     let begin = Instant::now();
     loop {

@@ -1,10 +1,11 @@
 //! Runs one role of an experiment on this machine: the target or a service. Everything that the
-//! role starts ends when its connection ends.
+//! role starts ends when the role's connection ends.
 //!
 //! The coordinating process sends one [`WorkerRequest`] on stdin, and the role answers with
 //! [`WorkerEvent`]s on stdout. The coordinator answers each [`WorkerEvent::Load`] with a
-//! [`LoadReply`]. Every message is a line of JSON. The role of the target starts, checks and stops
-//! the server (`engine/execution/experiment`), but other workers send the loads. Start at [`perform_role`].
+//! [`LoadReply`]. Every message is a line of JSON. The target's role starts, checks and stops the
+//! server (`engine/execution/experiment`), but other workers send the loads. Start at
+//! [`perform_role`].
 
 use crate::machines::{LockTicket, MachineIdentity, MachineLock};
 use anyhow::{Context, Result, anyhow, bail};
@@ -33,14 +34,14 @@ pub const ROLE_SUBCOMMAND: &str = "role";
 
 /// Poll interval of a role that runs the target or a service.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Poll interval of the role that only holds the lock of the machine or waits for it.
+/// Poll interval of a role that holds the machine's lock or waits for it.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// How long a role waits for the lock before it reports the wait to the coordinator.
 const MIN_REPORTED_WAIT: Duration = Duration::from_secs(2);
 /// How long to wait for an exclusive measurement on the machine to end.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The first message to a role: what to do.
+/// The first message to a role.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum WorkerRequest {
     /// Report identity and environment.
@@ -82,7 +83,7 @@ pub(super) enum WorkerEvent {
     Hello(Box<ProbeReport>),
     /// The machine's lock is held, shared with other experiments.
     Locked,
-    /// An exclusive measurement is running on the machine; the string describes the lock's holder.
+    /// An exclusive measurement is running on the machine. The string describes the lock's holder.
     Queued(String),
     /// The service is ready at this port.
     Ready(u16),
@@ -94,21 +95,18 @@ pub(super) enum WorkerEvent {
     Done(Box<RoleOutcome>),
 }
 
-/// A load that other workers are to send.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct RequestedLoad {
     pub spec: LoadSpec,
     pub seed: u64,
 }
 
-/// Outcome of a role.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct RoleOutcome {
     pub performed: StageReport,
     pub load: Option<LoadRun>,
 }
 
-/// Identity and environment of a machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ProbeReport {
     pub identity: MachineIdentity,
@@ -117,17 +115,15 @@ pub(super) struct ProbeReport {
     pub reached_at: Option<IpAddr>,
 }
 
-/// The reply to a requested load.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum LoadReply {
-    /// The load was sent.
     Sent(Box<LoadRun>),
-    /// The load was not sent, with the reason.
+    /// The reason why the load was not sent.
     NotSent(String),
 }
 
-/// Reads a request from stdin and performs it. A failure of the role itself is sent to the
-/// coordinator as part of its outcome.
+/// Reads a request from stdin and performs it. If the role itself fails, its outcome tells the
+/// coordinator.
 ///
 /// # Errors
 /// Fails if the connection breaks or the request is malformed.
@@ -165,7 +161,7 @@ fn probe_report() -> ProbeReport {
     }
 }
 
-/// Holds the lock of this machine until the connection ends, so that the roles of the experiment
+/// Holds the lock of this machine until the connection ends. The roles of the experiment therefore
 /// need not queue.
 fn hold_lock(folder: &Path, replies: &Receiver<LoadReply>) -> StageResult<()> {
     let lock_failure = |error: anyhow::Error| stage_failure(RunStage::Start, format!("{error:#}"));
@@ -225,7 +221,6 @@ fn run_service(
     failure.map_or(stop_result, Err)
 }
 
-/// Runs the target.
 fn run_target_request(
     request: &TargetRequest,
     replies: Receiver<LoadReply>,
@@ -240,7 +235,7 @@ fn run_target_request(
     run_target(&request.assignment, &site, request.seed, report)
 }
 
-/// Takes the lock of this machine, shared with other experiments. Waits at most [`LOCK_TIMEOUT`]
+/// Acquires the lock of this machine, shared with other experiments. Waits at most [`LOCK_TIMEOUT`]
 /// for an exclusive measurement to end.
 fn share_lock(folder: &Path) -> StageResult<MachineLock> {
     let lock_failure = |reason: String| stage_failure(RunStage::Start, reason);

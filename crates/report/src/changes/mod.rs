@@ -1,7 +1,6 @@
 //! Builds the report of `history changes`: what changed from revision to revision.
 //!
-//! This module decides on columns; `changes/text.rs` decides how a change is worded. Start at
-//! [`report_changes`].
+//! This module chooses the columns; `changes/text.rs` words a change. Start at [`report_changes`].
 
 pub(crate) mod text;
 
@@ -24,11 +23,11 @@ use speedwell_model::{
 /// The machine-readable name of the tables.
 const CHANGES_TABLE: &str = "changes";
 
-/// Maximum number of changes in a table that is not collapsed in Markdown.
+/// A table with more changes is collapsed in Markdown.
 const MAX_UNFOLDED_CHANGES: usize = 20;
 
-/// Reports the changes that pass `is_shown`: first those that are not merely suspected, then the
-/// suspected ones, each in the order of the revisions.
+/// Reports the changes that pass `is_shown`: first the established ones, then those that are only
+/// suspected. Each part is in the order of the revisions.
 pub fn report_changes(
     history: &ProjectHistory,
     is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
@@ -40,7 +39,7 @@ pub fn report_changes(
         (lines.into_iter()).partition(|line| line.change.state == ChangeState::Suspected);
     let open = OpenChanges::count_open(known.iter().chain(&suspected));
     document.push(ReportBlock::Headline(open.sentence(history)));
-    // Without any change, the table is added nevertheless, so that programs find it.
+    // The table is added even if it is empty, so that programs find it.
     if !known.is_empty() || suspected.is_empty() {
         document.push(changes_block(&known, output));
     }
@@ -74,13 +73,13 @@ pub fn sort_keys() -> Vec<&'static str> {
     change_columns().sort_keys()
 }
 
-/// Builds the table of the changes of one series, for the report of its trend.
+/// Builds a table of one series' changes, for the report of the series' trend.
 pub(crate) fn changes_table(series: &SeriesTrend, history: &ProjectHistory) -> Option<ReportTable> {
     let lines = series_changes(series, history);
     (!lines.is_empty()).then(|| change_columns().build_table(CHANGES_TABLE, &shown_changes(&lines)))
 }
 
-/// Numbers of changes that are neither triaged by a person, nor refuted or withdrawn.
+/// Numbers of changes that no person has triaged and that are neither refuted nor withdrawn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenChanges {
     /// Established changes.
@@ -115,7 +114,7 @@ impl OpenChanges {
         open
     }
 
-    /// Summarizes a history: the number of open changes or, if there is none, the smallest change
+    /// Summarizes a history: the number of open changes or, if there are none, the smallest change
     /// that the search would have found.
     pub fn sentence(&self, history: &ProjectHistory) -> String {
         let searched = history
@@ -166,8 +165,8 @@ fn history_lines<'a>(
     lines
 }
 
-/// Builds the table of these changes. In Markdown, a long table is collapsed, because Markdown is
-/// usually embedded in comments and summaries.
+/// Builds a table. In Markdown, a long table is collapsed, because Markdown is usually embedded in
+/// comments and summaries.
 fn changes_block(lines: &[SeriesChange<'_>], output: &OutputOptions) -> ReportBlock {
     let table =
         ReportBlock::Table(change_columns().build_table(CHANGES_TABLE, &shown_changes(lines)));
@@ -249,8 +248,8 @@ fn add_state(columns: &mut ColumnSet<ShownChange>) {
     columns.add_value("note", |line| line.note.clone());
 }
 
-/// Says how large a change must be for the search to find it. Without this, "no change" would claim
-/// too much.
+/// Says how large a change must be for the search to find it. Without this sentence, "no change"
+/// would claim too much.
 fn detectable_change(history: &ProjectHistory) -> Option<String> {
     let ratios: Vec<f64> = history
         .series
@@ -334,8 +333,8 @@ fn changes_notes(history: &ProjectHistory) -> Vec<String> {
     notes
 }
 
-/// Notes on pairs of series. In each pair, one series may continue the other: either the metric is
-/// now measured differently, or the case was renamed.
+/// Returns notes on pairs of series in which one series may continue the other: the metric is now
+/// measured differently, or the case was renamed.
 fn split_series_notes(history: &ProjectHistory) -> Vec<String> {
     let mut notes = Vec::new();
     for [old, new] in history.changed_metrics() {
@@ -357,7 +356,7 @@ fn split_series_notes(history: &ProjectHistory) -> Vec<String> {
     notes
 }
 
-/// Describes unit and direction of a metric: `in 'ns' (less is better)`.
+/// Describes unit and direction of a metric, as in `in 'ns' (less is better)`.
 fn metric_phrase(metric: &Metric) -> String {
     let better = match metric.better {
         MetricDirection::Higher => "more is better",
@@ -370,7 +369,7 @@ fn metric_phrase(metric: &Metric) -> String {
     }
 }
 
-/// A note on a change that nearly all cases share, with advice on what to do.
+/// Returns a note, with advice, on a change that nearly all cases share.
 fn common_change_note(common: &CommonChange<'_>) -> String {
     let [smallest, largest] = common.ratios.map(|ratio| match ratio {
         f64::INFINITY => "from 0".to_owned(),

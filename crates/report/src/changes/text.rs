@@ -1,6 +1,6 @@
 //! Puts a change into words, for tables, charts and sentences.
 //!
-//! Start at [`series_changes`]; table columns are in `changes/mod.rs`.
+//! Start at [`series_changes`]; `changes/mod.rs` has the table columns.
 
 use crate::comparison::{verdict_emphasis, verdict_symbol};
 use crate::document::CaseAnswer;
@@ -13,7 +13,7 @@ use speedwell_model::{
     ChangeState, ChangeTriage, IntervalEstimate, RecordedChange, Verdict, short_revision,
 };
 
-/// The title of a series: its case, variant and metric.
+/// Names the case, variant and metric of a series.
 pub(crate) fn series_title(series: &SeriesTrend) -> String {
     format!("{}, {}", case_phrase(series), series.key.metric.name)
 }
@@ -25,7 +25,6 @@ fn case_phrase(series: &SeriesTrend) -> String {
     }
 }
 
-/// A change with its series.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SeriesChange<'a> {
     pub series: &'a SeriesTrend,
@@ -34,7 +33,7 @@ pub(crate) struct SeriesChange<'a> {
     pub verdict: Verdict,
 }
 
-/// The changes of a series, in the order of its trend.
+/// Returns the changes of a series, in the order of its trend.
 pub(crate) fn series_changes<'a>(
     series: &'a SeriesTrend,
     history: &ProjectHistory,
@@ -50,8 +49,8 @@ pub(crate) fn series_changes<'a>(
         .collect()
 }
 
-/// Formats both levels of a change from zero, or "from 0" if the levels are unknown. `None` for any
-/// other change.
+/// Formats both levels of a change from zero, or "from 0" if the levels are unknown. Returns `None`
+/// for any other change.
 fn from_zero(series: &SeriesTrend, change: &RecordedChange) -> Option<String> {
     let format_sides = |sides: [IntervalEstimate; 2]| {
         let formatted = sides.map(|side| format_figure(&side, &series.key.metric));
@@ -67,7 +66,7 @@ pub(crate) struct ShownChange {
     pub number: i64,
     pub verdict: Verdict,
     pub change: IntervalEstimate,
-    /// The levels of a change from zero, which has no percentage: `0 -> 1`.
+    /// The levels of a change from zero, such as `0 -> 1`. Such a change has no percentage.
     pub from_zero: Option<String>,
     pub case: String,
     pub metric: String,
@@ -83,7 +82,7 @@ pub(crate) struct ShownChange {
 }
 
 impl SeriesChange<'_> {
-    /// The finding for the gallery of a page.
+    /// Returns the finding for the gallery of a page.
     pub fn gallery_answer(&self) -> CaseAnswer {
         let emphasis = match self.change.state {
             _ if !self.change.is_open() => TextEmphasis::Muted,
@@ -140,14 +139,14 @@ impl SeriesChange<'_> {
 }
 
 impl ShownChange {
-    /// The size of the change: `~+4.8 %`, or `~+4.8 % [+4.1, +5.5]` if `with_interval`; `0 -> 1`
-    /// for a change from zero.
+    /// Formats the size of the change: `~+4.8 %`, or `~+4.8 % [+4.1, +5.5]` if `with_interval`. A
+    /// change from zero is formatted as `0 -> 1`.
     pub fn size_text(&self, with_interval: bool) -> String {
         if let Some(sides) = &self.from_zero {
             return sides.clone();
         }
-        // A change found by searching the history is overestimated on average until new
-        // measurements confirm it.
+        // On average, a change found by searching the history looks too large. New measurements
+        // remove this bias.
         let approximation_mark = match self.state {
             ChangeState::Confirmed => "",
             _ => "~",

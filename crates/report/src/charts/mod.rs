@@ -1,4 +1,4 @@
-//! Decides which chart shows which findings, and builds the charts as data for `speedwell_plot`.
+//! Chooses the charts of each kind of findings, and builds them as data for `speedwell_plot`.
 //!
 //! | kind | shows |
 //! |---|---|
@@ -90,11 +90,11 @@ impl FromStr for ChartKind {
     }
 }
 
-/// Draws charts of the given `kind` from `findings`. If `kind` is `None`, draws charts of the
-/// changes, followed by charts of every run.
+/// Draws charts of the given `kind` from `findings`. Without a kind, draws charts of the changes,
+/// followed by charts of every run.
 ///
 /// # Errors
-/// Fails if findings of this type have no chart of that kind.
+/// Fails if `findings` have no chart of that kind.
 pub fn draw_findings(
     findings: &AnalysisFindings,
     kind: Option<ChartKind>,
@@ -124,21 +124,21 @@ pub fn draw_findings(
         ChartKind::Line => bail!("a line chart needs a parameter study (--x-axis NAME)"),
         ChartKind::Trend => return Err(not_a_trend()),
     };
-    // A requested chart is shown even if other parts of the report show the same.
+    // Show a requested chart even if other parts of the report show the same.
     for chart in &mut charts {
         chart.shown_elsewhere = false;
     }
     Ok(charts)
 }
 
-/// The error if someone requests a trend chart for a report that does not cover revisions.
+/// Returns the error for a trend chart of a report that does not cover revisions.
 pub fn not_a_trend() -> anyhow::Error {
     anyhow!(
         "a trend chart shows results over revisions, which this report does not have\nhint: speedwell history trend -o trend.svg"
     )
 }
 
-/// Draws the chart of a parameter study; `log` makes the x axis logarithmic.
+/// Draws the chart of a parameter study. `log` makes the x axis logarithmic.
 ///
 /// # Errors
 /// Fails if a study has no chart of that kind.
@@ -158,7 +158,7 @@ pub fn draw_study(
     }
 }
 
-/// One forest chart per comparison that has a change to show.
+/// Draws a forest chart for each comparison that has a change to show.
 pub fn draw_forests(comparisons: &[CandidateComparison]) -> Vec<ReportChart> {
     let has_change =
         |comparison: &&CandidateComparison| comparison.rows.iter().any(|row| row.change.is_some());
@@ -203,13 +203,14 @@ fn draw_forest(comparison: &CandidateComparison) -> ReportChart {
     }
 }
 
-/// The range of changes that count as the same, in percent; `None` if this range is empty.
+/// Returns the range of changes that count as the same, in percent. Returns `None` if the range is
+/// empty.
 pub fn threshold_band(comparison: &CandidateComparison) -> Option<(f64, f64)> {
     let delta = comparison.delta * 100.0;
     (delta > 0.0).then_some((-delta, delta))
 }
 
-/// One case of a forest chart, in percent; `None` if the change is unknown.
+/// Returns one case of a forest chart, in percent. Returns `None` if the change is unknown.
 pub fn forest_row(row: &CaseComparison, label: String) -> Option<plot::ForestRow> {
     let change = row.change?;
     Some(plot::ForestRow {

@@ -1,5 +1,5 @@
-//! Prepares what the charts of a metric share: the cases of a panel with their names, the values of
-//! both sides of a comparison, and axes.
+//! Prepares the parts that a metric's charts share: the cases of a panel with their names, the
+//! values of both sides of a comparison, and axes.
 
 use crate::case_labels::{CaseLabels, LabelLine};
 use crate::figure::{better_direction, name_in_unit};
@@ -11,15 +11,15 @@ use speedwell_plot::ChartAxis;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Maximum ratio of values on a linear axis. At a larger ratio, the axis is logarithmic, because a
-/// linear one would hide the small values.
+/// Maximum ratio of values on a linear axis. At a larger ratio, a linear axis would hide the small
+/// values, so the axis is logarithmic.
 const MAX_LINEAR_RATIO: f64 = 50.0;
 
 /// The contents of one chart of a metric.
 pub struct MetricPanel<'a> {
     /// The metric.
     pub metric: &'a Metric,
-    /// How its values are shown.
+    /// How the metric's values are shown.
     pub scale: FigureScale,
     /// What all cases share; may be empty.
     pub shared: String,
@@ -29,13 +29,13 @@ pub struct MetricPanel<'a> {
 
 /// One case.
 pub struct CaseCategory<'a> {
-    /// Its name; a line break separates benchmark and parameters.
+    /// The case's name. A line break separates benchmark and parameters.
     pub label: String,
     /// One summary per variant.
     pub variants: Vec<&'a CaseSummary>,
 }
 
-/// One panel per metric.
+/// Creates one panel per metric.
 pub fn metric_panels(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<MetricPanel<'_>> {
     let mut metrics: Vec<&Metric> = Vec::new();
     for summary in summaries {
@@ -87,13 +87,13 @@ fn metric_panel<'a>(
 }
 
 /// The values of both sides of each comparison, by metric, case and variant. Charts show these
-/// values, because medians over all runs could contradict the change that is shown next to them.
+/// values: medians over all runs could contradict the change shown next to them.
 #[derive(Debug, Default)]
 pub struct ComparedSides(HashMap<(String, String, String), IntervalEstimate>);
 
 impl ComparedSides {
-    /// Collects the sides of `comparisons`. If a variant is in several comparisons, its values come
-    /// from the first of them.
+    /// Collects the sides of `comparisons`. The first comparison of a variant determines its
+    /// values.
     pub fn new(comparisons: &[CandidateComparison]) -> ComparedSides {
         let mut sides = HashMap::new();
         for comparison in comparisons {
@@ -127,9 +127,9 @@ impl ComparedSides {
         self.0.is_empty()
     }
 
-    /// The value of one side, taken from its row of the comparison. For a candidate, the interval
-    /// is derived from the interval of the change. A baseline has no interval, since the change is
-    /// relative to the baseline.
+    /// Returns the value of one side of a comparison. A candidate's interval is derived from the
+    /// interval of the change. A baseline has no interval, because the change is relative to the
+    /// baseline.
     pub fn side_estimate(&self, summary: &CaseSummary) -> Option<IntervalEstimate> {
         let key = (
             summary.metric.name.clone(),
@@ -140,7 +140,7 @@ impl ComparedSides {
     }
 }
 
-/// What all cases share, and the name of each case with its index in `cases`.
+/// Returns what all cases share, and the name of each case with its index in `cases`.
 pub fn label_cases(cases: &[Arc<Case>]) -> (String, Vec<(usize, String)>) {
     let labels = CaseLabels::new(cases);
     let mut heading = String::new();
@@ -163,17 +163,17 @@ pub fn label_cases(cases: &[Arc<Case>]) -> (String, Vec<(usize, String)>) {
 }
 
 impl MetricPanel<'_> {
-    /// A value axis that fits all `values` (in display units).
+    /// Returns a value axis that fits all `values` (in display units).
     pub fn value_axis(&self, values: impl Iterator<Item = f64>) -> ChartAxis {
         metric_axis(self.metric, &self.scale, values)
     }
 
-    /// The subtitle: whatever all cases share, if anything.
+    /// Returns what all cases share, if anything.
     pub fn subtitle(&self) -> Option<String> {
         Some(self.shared.clone()).filter(|shared| !shared.is_empty())
     }
 
-    /// The values of a summary's runs in display units.
+    /// Returns the values of a summary's runs in display units.
     pub fn shown_values(&self, summary: &CaseSummary) -> Vec<f64> {
         summary
             .runs
@@ -183,7 +183,7 @@ impl MetricPanel<'_> {
     }
 }
 
-/// An axis of a metric's values.
+/// Creates an axis for a metric's values.
 pub fn metric_axis(
     metric: &Metric,
     scale: &FigureScale,
@@ -206,7 +206,8 @@ pub fn metric_axis(
     }
 }
 
-/// A line or a cloud of points. Its color follows from its position among the series of the chart.
+/// Creates a line or a cloud of points. Its color follows from its position among the series of the
+/// chart.
 pub fn point_series(
     name: impl Into<String>,
     points: impl IntoIterator<Item = plot::ChartPoint>,

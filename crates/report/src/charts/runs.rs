@@ -12,9 +12,8 @@ use speedwell_analysis::{AnalysisFindings, CaseSummary};
 use speedwell_model::{Metric, RunValue};
 use speedwell_plot as plot;
 
-/// One box chart per metric. The cases of a comparison may differ by orders of magnitude. If there
-/// are several cases, each is therefore drawn relative to its baseline, which keeps the boxes
-/// readable.
+/// Draws a box chart per metric. Several cases of a comparison may differ by orders of magnitude.
+/// Each is therefore drawn relative to its baseline, which keeps the boxes readable.
 pub fn draw_boxes(findings: &AnalysisFindings, unit: Option<UnitChoice>) -> Vec<ReportChart> {
     let compared = ComparedSides::new(&findings.comparisons);
     let baseline = findings.comparisons.first().map(|first| &first.baseline);
@@ -101,8 +100,8 @@ fn box_chart(
     }
 }
 
-/// One bar chart per metric: medians with their intervals, or the sides of a comparison with the
-/// intervals of the changes.
+/// Draws a bar chart per metric. The bars show medians with their intervals, or the sides of a
+/// comparison with the intervals of the changes.
 pub fn draw_bars(findings: &AnalysisFindings, unit: Option<UnitChoice>) -> Vec<ReportChart> {
     let compared = ComparedSides::new(&findings.comparisons);
     let draw = |panel: &MetricPanel<'_>| bar_chart(panel, &compared);
@@ -149,8 +148,8 @@ fn bar_chart(panel: &MetricPanel<'_>, compared: &ComparedSides) -> ReportChart {
     )
 }
 
-/// Draws histograms of the values. Each case has a panel, and each sheet shows up to
-/// [`MAX_PANELS_PER_SHEET`] cases of one metric.
+/// Draws histograms. Each case has a panel, and each sheet shows up to [`MAX_PANELS_PER_SHEET`]
+/// cases of one metric.
 pub fn draw_histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec<ReportChart> {
     let draw = |panel: &MetricPanel<'_>| {
         let series = |name: &str, summary: Option<&&CaseSummary>| plot::HistogramSeries {
@@ -206,7 +205,7 @@ pub fn draw_in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec
         .collect()
 }
 
-/// Maximum number of panels on a sheet: more are hard to survey and do not fit on a screen.
+/// Maximum number of panels on a sheet. More panels are hard to survey and do not fit on a screen.
 const MAX_PANELS_PER_SHEET: usize = 24;
 
 /// The sheets of one metric.
@@ -215,7 +214,7 @@ struct ChartSheets<'a, M> {
     title: String,
     x: plot::ChartAxis,
     y: plot::ChartAxis,
-    /// The marks of one case.
+    /// The function that draws one case.
     marks: M,
 }
 
@@ -239,8 +238,7 @@ fn draw_sheets<M: Fn(&CaseCategory<'_>) -> plot::GridMarks>(
 }
 
 impl<M: Fn(&CaseCategory<'_>) -> plot::GridMarks> ChartSheets<'_, M> {
-    /// Draws one sheet. If it shows a single case, that case gets the whole sheet instead of a
-    /// panel.
+    /// Draws one sheet. A single case fills the whole sheet, without a panel.
     fn draw_sheet(&self, cases: &[CaseCategory<'_>], title: &str) -> plot::AnyChart {
         let (title, x, y) = (title.to_owned(), self.x.clone(), self.y.clone());
         if let [only] = cases {
@@ -287,8 +285,8 @@ impl<M: Fn(&CaseCategory<'_>) -> plot::GridMarks> ChartSheets<'_, M> {
     }
 }
 
-/// An axis that suits all cases. It is logarithmic if the values of some case require that, but not
-/// because the cases are far from each other.
+/// Returns an axis that suits all cases. The axis is logarithmic if the values of a single case
+/// require that. Differences between cases do not matter.
 fn common_axis(panel: &MetricPanel<'_>) -> plot::ChartAxis {
     let values = |category: &CaseCategory<'_>| {
         let summaries = category.variants.iter();
@@ -333,15 +331,15 @@ fn case_id(category: &CaseCategory<'_>) -> String {
 pub struct VariantLane<'a> {
     /// The variant.
     pub variant: &'a str,
-    /// Its runs, in order of execution.
+    /// The variant's runs, in order of execution.
     pub runs: &'a [RunValue],
-    /// The value that is compared or, without a comparison, the median. A line is drawn at this
-    /// value, and the unit is chosen to suit it.
+    /// The compared value or, without a comparison, the median. A line is drawn at this value, and
+    /// the unit suits it.
     pub center: f64,
 }
 
 /// Draws every run of a case. `is_apart` means that the lanes were measured in different sessions.
-/// Such lanes have no common order, and are drawn one after the other.
+/// Such lanes have no common order, so they are drawn one after the other.
 pub fn draw_every_run(
     metric: &Metric,
     lanes: &[VariantLane<'_>],
@@ -387,7 +385,7 @@ pub fn draw_every_run(
     )
 }
 
-/// Positions on the bottom axis, by lane and run; and the borders between blocks, or between lanes
+/// Positions on the bottom axis, by lane and run. Then the borders between blocks, or between lanes
 /// that are drawn one after the other.
 type LanePositions = (Vec<Vec<usize>>, Vec<f64>);
 

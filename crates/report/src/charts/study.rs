@@ -1,4 +1,5 @@
-//! Draws charts of a parameter study: the metric over one parameter, one line per value of another.
+//! Draws charts of a parameter study. They show the metric over one parameter, with one line per
+//! value of another parameter.
 
 use crate::case_labels::distinct;
 use crate::charts::panel::{metric_axis, point_series};
@@ -8,7 +9,6 @@ use speedwell_analysis::{ParameterStudy, StudyPoint};
 use speedwell_model::ParameterValue;
 use speedwell_plot as plot;
 
-/// Data shared by the charts of one study.
 struct StudyDrawing<'a> {
     study: &'a ParameterStudy,
     scale: FigureScale,
@@ -34,7 +34,7 @@ pub fn draw_line(study: &ParameterStudy, unit: Option<UnitChoice>, log: bool) ->
     })
 }
 
-/// Draws points without lines. Only the tooltips of the points contain their intervals.
+/// Draws points without lines. Only the points' tooltips contain the intervals.
 pub fn draw_scatter(study: &ParameterStudy, unit: Option<UnitChoice>, log: bool) -> ReportChart {
     let drawing = StudyDrawing::new(study, unit);
     build_chart(&drawing, |title, subtitle| {
@@ -116,7 +116,7 @@ impl<'a> StudyDrawing<'a> {
         }
     }
 
-    /// Whether all x values are numbers; otherwise all are treated as names.
+    /// Whether all x values are numbers. Otherwise, all x values are treated as names.
     fn is_numeric(&self) -> bool {
         self.x_values
             .iter()
@@ -141,7 +141,7 @@ impl<'a> StudyDrawing<'a> {
         metric_axis(&self.study.metric, &self.scale, values)
     }
 
-    /// The position of a point on the bottom axis.
+    /// Returns the position of a point on the bottom axis.
     fn x_position(&self, point: &StudyPoint) -> f64 {
         let position = || {
             self.x_values
@@ -156,7 +156,6 @@ impl<'a> StudyDrawing<'a> {
         x.unwrap_or(f64::NAN)
     }
 
-    /// The points of each line.
     fn line_points(&self, line: &str) -> impl Iterator<Item = &'a StudyPoint> {
         let points = self.study.points.iter();
         points.filter(move |point| point.line == line)
@@ -173,7 +172,7 @@ impl<'a> StudyDrawing<'a> {
         self.lines.iter().map(series).collect()
     }
 
-    /// The runs behind the points of each line.
+    /// Returns the runs behind the points of each line.
     fn run_points(&self) -> Vec<Vec<plot::ChartPoint>> {
         let runs = |point: &'a StudyPoint| {
             let shown = |value: &f64| {

@@ -1,6 +1,6 @@
 //! Draws trend charts: the points of a series, its levels, its changes, and notes on other events.
 //!
-//! This module decides where revisions are on the axis; `changes` decides on the wording.
+//! This module places revisions on the axis; `changes` words the changes.
 
 use super::{panel, verdict_mark};
 use crate::changes::text::{SeriesChange, cause_text, series_changes, series_title};
@@ -24,7 +24,7 @@ pub enum TrendXAxis {
     Time,
 }
 
-/// Maximum number of marks: more are hard to distinguish and slow to draw. If there are more
+/// Maximum number of marks. More marks are hard to distinguish and slow to draw. If there are more
 /// points, a mark covers several.
 const MAX_MARKS: usize = 1_000;
 
@@ -48,13 +48,12 @@ pub fn draw_trend(
     }
 }
 
-/// Data shared by the parts of one chart.
 struct TrendDrawing<'a> {
     series: &'a SeriesTrend,
     history: &'a ProjectHistory,
     axis: TrendXAxis,
     scale: FigureScale,
-    /// The coordinate on the bottom axis for each position in the history that has a point or a
+    /// Coordinates on the bottom axis, by position in the history, for positions with a point or a
     /// note.
     coordinates: BTreeMap<u32, f64>,
     /// Machine numbers in order of first appearance.
@@ -133,7 +132,6 @@ impl<'a> TrendDrawing<'a> {
         }
     }
 
-    /// The number of points per mark.
     fn points_per_mark(&self) -> usize {
         self.series.trend.points.len().div_ceil(MAX_MARKS)
     }
@@ -177,7 +175,7 @@ impl<'a> TrendDrawing<'a> {
         marks
     }
 
-    /// One mark for several points: their median, with their range.
+    /// Draws one mark for several points: their median and their range.
     fn merge_points(&self, neighbors: &[&TrendPoint]) -> Option<plot::TrendPoint> {
         let mut by_value = neighbors.to_vec();
         by_value.sort_by(|one, other| one.point.value.total_cmp(&other.point.value));
@@ -241,8 +239,8 @@ impl<'a> TrendDrawing<'a> {
         self.machines.iter().position(|other| *other == number)
     }
 
-    /// Draws a level from its first point to its last. If several machines have values for the
-    /// level, each gets a line of its own.
+    /// Draws a level from its first point to its last. Each machine with values for the level gets
+    /// its own line.
     fn draw_levels(&self, level: &SeriesLevel) -> Vec<plot::TrendLevel> {
         let level_segment = |machine: Option<u32>, value: &IntervalEstimate| {
             let is_measured_on =
@@ -363,7 +361,7 @@ impl<'a> TrendDrawing<'a> {
         notes
     }
 
-    /// A coordinate between a point and the position before it.
+    /// Returns a coordinate between a point and the position before it.
     fn place_before(&self, index: usize) -> Option<f64> {
         let position = self.series.trend.points[index].position;
         let coordinate = *self.coordinates.get(&position)?;
@@ -374,19 +372,19 @@ impl<'a> TrendDrawing<'a> {
     }
 }
 
-/// Why the point is excluded from the search for changes.
+/// Says why the point is excluded from the search for changes.
 fn exclusion_reason(point: &TrendPoint) -> &'static str {
     match point.point.is_dirty {
         _ if point.is_searched() => "",
         true => "uncommitted changes",
-        // Someone chose to measure this revision again because of its value, so the new value is
-        // not a random sample.
+        // This revision was measured again because of its value, so the new value is not a random
+        // sample.
         false => "measured again",
     }
 }
 
-/// The positions of everything in the chart, with their times, in history order. A revision without
-/// a point is included if it lies between points, or if it belongs to a session.
+/// Returns the positions of everything in the chart, with their times, in history order. A revision
+/// without a point is included if it lies between points or belongs to a session.
 fn chart_positions(series: &SeriesTrend, history: &ProjectHistory) -> BTreeMap<u32, Option<i64>> {
     let points = series.trend.points.iter();
     let time = |point: &TrendPoint| point.revision.committed_unix_ms.or(Some(point.at_unix_ms));
@@ -412,7 +410,7 @@ fn chart_positions(series: &SeriesTrend, history: &ProjectHistory) -> BTreeMap<u
     positions
 }
 
-/// The coordinates of all positions. On a time axis, a revision is never placed before its
+/// Returns the coordinates of all positions. On a time axis, a revision is never placed before its
 /// predecessor in the history, even if its date is earlier.
 fn axis_coordinates(
     positions: &BTreeMap<u32, Option<i64>>,
@@ -436,8 +434,8 @@ fn axis_coordinates(
         .collect()
 }
 
-/// Summarizes the differences between two environments. For a single difference, shows both values,
-/// without any leading words that they share.
+/// Summarizes the differences between two environments. A single difference is shown with both
+/// values, without leading words that the values share.
 fn short_cause(differences: &[FactDifference]) -> String {
     match differences {
         [] => String::new(),

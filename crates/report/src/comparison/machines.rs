@@ -1,7 +1,6 @@
 //! Reports on cases that were measured on several machines: which machine measured a case, how much
-//! the machines differ, and what to expect of other machines like them. Start at
-//! [`withdrawal_remark`], [`add_columns`] and [`machines_forest`]; `analysis/machines.rs` computes
-//! the findings.
+//! the machines differ, and what to expect of other such machines. Start at [`withdrawal_remark`],
+//! [`add_columns`] and [`machines_forest`]; `analysis/machines.rs` computes the findings.
 //!
 //! This file and `rows.rs` use each other on purpose: `rows.rs` adds the columns of this file to
 //! its table, and these columns read the rows of that table.
@@ -22,7 +21,7 @@ use speedwell_analysis::{
 use speedwell_model::{IntervalEstimate, MetricDirection};
 use speedwell_plot as plot;
 
-/// Why a verdict was withdrawn, with the two machines that differ most.
+/// Says why a verdict was withdrawn. Names the two machines that differ most.
 pub fn withdrawal_remark(row: &CaseComparison) -> Option<String> {
     let by_machine = row.machines.as_ref().filter(|effects| effects.depends)?;
     let p = by_machine.p_equal.map(format_probability)?;
@@ -46,8 +45,8 @@ fn range_text(by_machine: &AcrossMachines) -> Option<String> {
     Some(format!("{low} … {high}"))
 }
 
-/// Adds a column: the machine of each case if no case has more than one, otherwise the range across
-/// machines. In verbose output, a range is followed by a column per machine.
+/// Adds a column with the machine of each case if no case has several machines, otherwise with the
+/// range of changes across machines. Verbose output also has a column per machine after a range.
 pub fn add_columns<'a>(
     columns: &mut ColumnSet<VerdictLine<'a>>,
     rows: &[&CaseComparison],
@@ -88,7 +87,7 @@ pub fn add_columns<'a>(
     });
 }
 
-/// The effects in a row of the table, one per machine.
+/// Returns the effects in a row of the table, one per machine.
 fn line_machines<'l>(line: &'l VerdictLine<'_>) -> impl Iterator<Item = &'l MachineEffect> {
     line.row
         .machines
@@ -123,7 +122,7 @@ fn add_machine_columns<'a>(
     }
 }
 
-/// All per-machine figures, for programs.
+/// Returns all per-machine figures, for programs.
 fn machines_data(by_machine: &AcrossMachines) -> Value {
     let machine = |machine: &MachineEffect| {
         json!({
@@ -153,8 +152,8 @@ fn machines_data(by_machine: &AcrossMachines) -> Value {
     })
 }
 
-/// Notes on what to expect of other machines. For a single case they state the expected change; for
-/// several cases they say where to find it.
+/// Returns notes on what to expect of other machines. For a single case, they state the expected
+/// change. For several cases, they say where to find it.
 pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
     let rows = || {
         comparison
@@ -209,8 +208,8 @@ fn expectation_note(population: &MachinePopulation, comparison: &CandidateCompar
     )
 }
 
-/// Draws the change of a case on each machine, on all of these machines, and as expected on others
-/// like them. `None` if the case was measured on one machine.
+/// Draws the change of a case on each machine, on all these machines, and as expected on other such
+/// machines. Returns `None` if the case was measured on one machine.
 pub fn machines_forest(
     comparison: &CandidateComparison,
     row: &CaseComparison,
@@ -260,7 +259,7 @@ pub fn machines_forest(
     })
 }
 
-/// The mark for a change that has an interval but no verdict.
+/// Returns the mark for a change that has an interval but no verdict.
 fn interval_mark(change: &IntervalEstimate, better: MetricDirection) -> plot::VerdictMark {
     match (change.low > 0.0, change.high < 0.0, better) {
         (true, _, MetricDirection::Higher) | (_, true, MetricDirection::Lower) => {
@@ -288,7 +287,7 @@ mod tests {
         ("m4", "zen4"),
     ];
 
-    /// Findings from four machines with four blocks each; `factors` scale the new variant.
+    /// Returns findings from four machines with four blocks each; `factors` scale the new variant.
     fn simulated_findings(factors: [f64; 4]) -> AnalysisFindings {
         let value = move |variant: &str, number: u32| {
             let factor = if variant == "new" {

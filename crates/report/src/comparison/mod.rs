@@ -1,10 +1,10 @@
-//! Reports comparisons of a baseline with candidates: for each, the answer in words, then a table.
+//! Reports comparisons of a baseline with candidates. For each comparison, the answer in words
+//! comes first, then a table.
 //!
-//! This module decides which comparisons share a table. Usually a table shows one comparison, and
-//! its rows are the cases. If all comparisons have the same single case, such tables would have one
-//! row each. Instead, the comparisons are then the rows of one table: a row for each metric (of a
-//! load test) or for each candidate (of several one-liners). Sentences are in `text.rs`, rows and
-//! columns in `rows.rs`.
+//! This module decides which comparisons share a table. Usually, a table shows one comparison, with
+//! a row per case. If all comparisons have the same single case, they become the rows of one table.
+//! Its rows are then the metrics of a load test, or the candidates if several snippets of code are
+//! compared. Sentences are in `text.rs`, rows and columns in `rows.rs`.
 
 #[cfg(test)]
 mod agreement_tests;
@@ -162,14 +162,14 @@ fn section_table(section: &ComparisonSection<'_>, output: &OutputOptions) -> Rep
 pub struct ComparisonSection<'a> {
     /// What a row stands for.
     pub rows: SectionRows,
-    /// Its comparisons. All have the same baseline, unless the rows are pairs.
+    /// The section's comparisons. All have the same baseline, unless the rows are pairs.
     pub comparisons: Vec<&'a CandidateComparison>,
 }
 
 /// The kind of rows in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SectionRows {
-    /// Cases, of one comparison.
+    /// Cases of one comparison.
     Cases,
     /// Metrics of a single case.
     Metrics,
@@ -207,12 +207,12 @@ pub fn group_sections(comparisons: &[CandidateComparison]) -> Vec<ComparisonSect
 }
 
 impl<'a> ComparisonSection<'a> {
-    /// The first comparison, for properties that all of them share.
+    /// Returns the first comparison, for properties that all comparisons share.
     pub fn first_comparison(&self) -> &'a CandidateComparison {
         self.comparisons[0]
     }
 
-    /// Adds `other` if it belongs to the same table; returns whether it did.
+    /// Adds `other` if it belongs to the same table. Returns whether it was added.
     fn try_join(&mut self, other: &'a CandidateComparison) -> bool {
         let first = self.first_comparison();
         if single_case(first).is_none() || single_case(first) != single_case(other) {
@@ -238,7 +238,7 @@ impl<'a> ComparisonSection<'a> {
         true
     }
 
-    /// The subject of the section, given all comparisons.
+    /// Returns the section's title, given all comparisons.
     pub fn section_title(&self, all: &[CandidateComparison]) -> String {
         let first = self.first_comparison();
         if self.rows == SectionRows::Pairs {
@@ -260,7 +260,7 @@ impl<'a> ComparisonSection<'a> {
         }
     }
 
-    /// The prefix that distinguishes one comparison of this section in a sentence.
+    /// Returns the prefix that distinguishes one comparison of this section in a sentence.
     pub fn sentence_prefix(&self, comparison: &CandidateComparison) -> String {
         match self.rows {
             SectionRows::Metrics => format!("{}: ", comparison.metric.name),
@@ -268,7 +268,7 @@ impl<'a> ComparisonSection<'a> {
         }
     }
 
-    /// The heading of the column of names.
+    /// Heading of the column of names.
     pub fn names_header(&self) -> &'static str {
         match self.rows {
             SectionRows::Cases => "case",
@@ -278,7 +278,7 @@ impl<'a> ComparisonSection<'a> {
         }
     }
 
-    /// The heading of the column of the baseline's figures.
+    /// Heading of the baseline's column.
     pub fn baseline_header(&self) -> &str {
         match self.rows {
             SectionRows::Pairs => "baseline",
@@ -286,7 +286,7 @@ impl<'a> ComparisonSection<'a> {
         }
     }
 
-    /// The heading of the column of the candidates' figures.
+    /// Heading of the candidates' column.
     pub fn candidate_header(&self) -> &str {
         match self.rows {
             SectionRows::Candidates | SectionRows::Pairs => "candidate",
@@ -351,7 +351,7 @@ fn metric_name(comparison: &CandidateComparison) -> RowName {
     }
 }
 
-/// Maximum number of rows of a short table. No highlights are listed above such a table.
+/// Maximum number of rows of a table without a list of highlights above it.
 const MAX_SHORT_TABLE: usize = 20;
 /// Maximum number of cases named per verdict.
 const MAX_NAMED_CHANGES: usize = 5;
@@ -402,7 +402,7 @@ fn highlight_text(row: &CaseComparison, verdict: Verdict) -> String {
 /// Maximum number of unmatched cases that are named by default.
 const MAX_NAMED_UNMATCHED: usize = 8;
 
-/// Lists, for each side, the cases that only it has.
+/// Lists the cases that only one side has, for each side.
 pub fn unmatched_blocks(
     comparisons: &[&CandidateComparison],
     failures: &[StepFailure],
@@ -447,7 +447,7 @@ pub fn unmatched_blocks(
     blocks
 }
 
-/// States that the other side of a case failed, and how.
+/// Says that the other side of a case failed, and how.
 fn failed_partner(
     id: &str,
     variant: &str,
@@ -472,7 +472,7 @@ fn failed_partner(
     Some(format!("{partner} {}", failure.cause))
 }
 
-/// One object per comparison.
+/// Returns one object per comparison.
 pub fn comparisons_data(comparisons: &[CandidateComparison]) -> Value {
     comparisons.iter().map(comparison_data).collect()
 }
@@ -507,7 +507,7 @@ fn comparison_data(comparison: &CandidateComparison) -> Value {
     data
 }
 
-/// An estimate; bounds that are not finite become `null`.
+/// Returns an estimate as data; bounds that are not finite become `null`.
 fn estimate_data(estimate: &IntervalEstimate) -> Value {
     json!({
         "value": json_number(estimate.value),
@@ -516,7 +516,7 @@ fn estimate_data(estimate: &IntervalEstimate) -> Value {
     })
 }
 
-/// Names of methods as in `--method`.
+/// Returns a method's name in `--method`.
 fn method_name(method: StatisticalMethod) -> &'static str {
     match method {
         StatisticalMethod::Rank => "rank",
@@ -527,7 +527,7 @@ fn method_name(method: StatisticalMethod) -> &'static str {
     }
 }
 
-/// Names of corrections as in `--correct`.
+/// Returns a correction's name in `--correct`.
 fn correction_name(correction: TestingCorrection) -> &'static str {
     match correction {
         TestingCorrection::BenjaminiHochberg => "bh",

@@ -1,7 +1,7 @@
 //! Builds the rows and columns of the verdict table, for people and for programs.
 //!
 //! Start at [`prepare_lines`] and [`verdict_columns`]. The first decides what concerns several
-//! cells of a row at once: the common unit of both sides, the digits shown, the footnote marks. The
+//! cells of a row: the common unit of both sides, the digits shown, and the footnote marks. The
 //! second decides what each column shows.
 
 use super::machines;
@@ -29,11 +29,11 @@ const INDICATIVE_NOTE: &str = "only a hint: the order of these runs is fixed or 
 
 /// A row of the table.
 pub struct VerdictLine<'a> {
-    /// The comparison it belongs to.
+    /// The row's comparison.
     pub comparison: &'a CandidateComparison,
-    /// Its figures.
+    /// The row's findings.
     pub row: &'a CaseComparison,
-    /// Its name in the table.
+    /// The row's name in the table.
     pub name: RowName,
     /// How the figures of both sides are shown.
     pub scale: FigureScale,
@@ -48,7 +48,7 @@ pub struct VerdictLine<'a> {
 }
 
 impl VerdictLine<'_> {
-    /// The remark below the row.
+    /// Returns the remark below the row.
     pub fn row_remark(&self) -> Option<String> {
         let mean = self.row.mean_change.filter(|_| self.row.is_shape_changed)?;
         let mean = format_change_interval(&mean);
@@ -57,7 +57,7 @@ impl VerdictLine<'_> {
         ))
     }
 
-    /// The figures of the baseline and the candidate as printed in the table.
+    /// Returns the figures of the baseline and the candidate as printed in the table.
     pub fn side_figures(&self) -> [String; 2] {
         let sides = [&self.row.baseline, &self.row.candidate];
         [0, 1].map(|side| {
@@ -66,7 +66,7 @@ impl VerdictLine<'_> {
         })
     }
 
-    /// The verdict with its symbol and footnote marks.
+    /// Returns the verdict with its symbol and footnote marks.
     pub fn verdict_text(&self) -> String {
         if let Some(withheld) = &self.row.withheld {
             return format!("- {withheld} {}", self.marks).trim_end().to_owned();
@@ -82,12 +82,12 @@ impl VerdictLine<'_> {
             .to_owned()
     }
 
-    /// Whether there is a change, but it is unknown which direction of the metric is better.
+    /// Whether there is a change in a metric whose better direction is unknown.
     fn has_no_direction(&self) -> bool {
         self.row.differs && self.comparison.metric.better == MetricDirection::Unknown
     }
 
-    /// The change in percent; a change from zero shows both figures.
+    /// Formats the change in percent. A change from zero shows both figures.
     fn change_text(&self) -> String {
         match self.row.change {
             Some(change) => format_change(&change),
@@ -97,7 +97,7 @@ impl VerdictLine<'_> {
     }
 }
 
-/// A symbol that distinguishes verdicts without color.
+/// Returns a symbol that distinguishes verdicts without color.
 pub fn verdict_symbol(verdict: Verdict) -> char {
     match verdict {
         Verdict::Better => '▲',
@@ -107,7 +107,7 @@ pub fn verdict_symbol(verdict: Verdict) -> char {
     }
 }
 
-/// The emphasis of a verdict.
+/// Returns the emphasis of a verdict.
 pub fn verdict_emphasis(verdict: Verdict) -> TextEmphasis {
     match verdict {
         Verdict::Better => TextEmphasis::Good,
@@ -146,15 +146,15 @@ pub fn prepare_lines<'a>(
     cases.into_iter().map(line).collect()
 }
 
-/// Minimum number of significant digits of a figure that is printed next to a change. With fewer
-/// digits, dividing the printed figures would give a different change.
+/// Minimum number of significant digits of a figure next to a change. With fewer digits, dividing
+/// the printed figures would give a different change.
 const MIN_SIGNIFICANT_DIGITS: i32 = 3;
 /// Maximum ratio of two sides that are rounded to the same decimal place.
 const MAX_SIMILAR_RATIO: f64 = 10.0;
 
-/// The last decimal places of both sides. They follow from the interval of the change, so that the
-/// printed figures agree with the printed change. The spread of one side would not be suitable,
-/// because the figure of that side may be less certain than the ratio of both figures.
+/// Returns the last decimal places of both sides. They follow from the interval of the change, so
+/// that the printed figures agree with the printed change. The spread of one side is unsuitable:
+/// that side's figure may be less certain than the ratio of both figures.
 fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
     let last_place = |(location, uncertainty): (f64, Uncertainty)| {
         let last_place = scale.rounding_place(location, uncertainty);
@@ -172,8 +172,8 @@ fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
     }
 }
 
-/// Both sides with their uncertainty, which follows from the interval of the change. Without an
-/// interval, it follows from the runs of each side.
+/// Returns both sides with their uncertainty. It follows from the interval of the change or,
+/// without one, from the runs of each side.
 fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
     let half_width = row.change.and_then(|change| log_half_width(&change));
     [&row.baseline, &row.candidate].map(|side| {
@@ -185,14 +185,14 @@ fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
     })
 }
 
-/// Half the width of an interval on the log scale, which serves as the relative uncertainty of both
-/// sides. `None` if the interval is empty or unbounded.
+/// Returns half the width of an interval on the log scale, used as the relative uncertainty of both
+/// sides. Returns `None` if the interval is empty or unbounded.
 fn log_half_width(change: &IntervalEstimate) -> Option<f64> {
     let half = 0.5 * (change.high.ln_1p() - change.low.ln_1p());
     (half > 0.0 && half.is_finite()).then_some(half)
 }
 
-/// One scale for all rows, if their figures share a metric and are of similar size.
+/// Returns one scale for all rows if their figures share a metric and are of similar size.
 fn common_scale(cases: &[CaseInComparison<'_>], choice: Option<UnitChoice>) -> Option<FigureScale> {
     let metric = &cases.first()?.0.metric;
     if cases
@@ -225,8 +225,8 @@ fn row_notes(row: &CaseComparison) -> impl Iterator<Item = Cow<'_, str>> {
     indicative.into_iter().chain(by_machine).chain(other_notes)
 }
 
-/// Notes that hold for every row of a table with several rows. They are not footnotes, because a
-/// mark on every row would carry no information.
+/// Returns notes that hold for every row of a table with several rows. A footnote mark on every row
+/// would carry no information.
 pub fn shared_remarks(cases: &[CaseInComparison<'_>]) -> Vec<String> {
     let Some(((_, first), others @ [_, ..])) = cases.split_first() else {
         return Vec::new();
@@ -242,7 +242,7 @@ pub fn shared_remarks(cases: &[CaseInComparison<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// Makes a sentence of a note: capitalizes its first letter and ends it with a period.
+/// Capitalizes a note's first letter and ends the note with a period.
 fn capitalize_sentence(note: &str) -> String {
     let mut characters = note.chars();
     let first = characters
@@ -265,7 +265,7 @@ fn footnote_marks(
         .join(" ")
 }
 
-/// All columns of a table, given the headings of the names, the baseline and the candidate.
+/// Returns all columns of a table, given the headings of the names, the baseline and the candidate.
 pub fn verdict_columns<'a>(
     [names, baseline, candidate]: [&str; 3],
     confidence: f64,
@@ -293,7 +293,7 @@ pub fn verdict_columns<'a>(
     columns
 }
 
-/// Both sides in their common unit.
+/// Adds both sides in their common unit.
 fn add_sides(columns: &mut ColumnSet<VerdictLine<'_>>, baseline: &str, candidate: &str) {
     let column = |key, side: &str| ReportColumn::figure(key, side).for_people();
     columns.add_column(column("baseline_shown", baseline), |line| {
@@ -363,7 +363,7 @@ fn add_evidence(columns: &mut ColumnSet<VerdictLine<'_>>) {
     );
 }
 
-/// The figures that the kernel reports, each with the keys of the columns for the medians of both
+/// The figures that the kernel reports. For each, the keys of the columns with the medians of both
 /// sides.
 const KERNEL_COLUMNS: [(&str, &str, Recorded); 12] = [
     ("baseline_steal", "candidate_steal", Recorded::Steal),
@@ -416,9 +416,9 @@ const KERNEL_COLUMNS: [(&str, &str, Recorded); 12] = [
     ),
 ];
 
-/// Adds columns on disturbed runs. People see which fraction of the runs of each side was
-/// disturbed, if it is large enough to matter. Programs get this fraction and the kernel's figures
-/// for all rows.
+/// Adds columns on disturbed runs. People see which fraction of each side's runs was disturbed, if
+/// the fraction is large enough to matter. Programs get the fraction and the kernel's figures for
+/// all rows.
 pub fn add_disturbance(columns: &mut ColumnSet<VerdictLine<'_>>) {
     let column = ReportColumn::figure("disturbed_shown", "disturbed").for_people();
     columns.add_column(column.expendable(6), |line| {
@@ -464,7 +464,7 @@ fn add_spread(columns: &mut ColumnSet<VerdictLine<'_>>, baseline: &str, candidat
     );
 }
 
-/// The key of a machine-readable column, and the function that returns its figure.
+/// The key of a machine-readable column, and the function that returns the column's figure.
 type ComparisonFigure = (&'static str, fn(&CaseComparison) -> Option<f64>);
 
 /// Machine-readable figures with all digits.

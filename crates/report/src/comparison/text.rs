@@ -1,5 +1,5 @@
-//! Puts the answer of a comparison into words. Also gives readers what they need to judge the
-//! answer: units above the table, method and limits below it.
+//! Puts the answer of a comparison into words. Also states what readers need to judge the answer:
+//! units above the table, method and limits below it.
 //!
 //! The words must agree with the figures: nothing is called faster unless the verdict says so.
 
@@ -14,9 +14,9 @@ use speedwell_analysis::{
 };
 use speedwell_model::{Metric, StepFailure, Verdict};
 
-/// The answer of one comparison, in one or two sentences. If there is a single case, `changed`
-/// names what changed, such as the metric. If measuring was cut short, `ended_after` is the number
-/// of runs until then.
+/// Returns the answer of one comparison, in one or two sentences. For a single case, `changed`
+/// names what changed, such as the metric. `ended_after` is the number of runs if measuring was cut
+/// short.
 pub fn comparison_headline(
     comparison: &CandidateComparison,
     changed: &str,
@@ -44,7 +44,7 @@ pub fn comparison_headline(
     }
 }
 
-/// The sides that failed, and how: `new failed (exited with status 3)`.
+/// Names the sides that failed, and how, as in `new failed (exited with status 3)`.
 fn failed_sides(comparison: &CandidateComparison, failures: &[StepFailure]) -> Option<String> {
     let sides = [&comparison.baseline, &comparison.candidate];
     let failed: Vec<String> = sides
@@ -165,7 +165,7 @@ fn many_cases_headline(comparison: &CandidateComparison) -> String {
     sentence + &omitted + "."
 }
 
-/// How many cases have no answer, and why.
+/// Says how many cases have no answer, and why.
 fn omitted_clause(comparison: &CandidateComparison) -> String {
     let mut reasons: Vec<(String, usize)> = Vec::new();
     for withheld in comparison
@@ -212,7 +212,8 @@ fn count_of_cases(number: usize, total: usize) -> String {
     }
 }
 
-/// The line above the table: metric, unit, direction, runs; everything that all rows share.
+/// Returns the line above the table: metric, unit, direction, runs, and everything else that all
+/// rows share.
 pub fn comparison_caption(
     section: &[&CandidateComparison],
     unit: Option<String>,
@@ -237,10 +238,10 @@ pub fn comparison_caption(
     Some(parts.join(", ")).filter(|line| !line.is_empty())
 }
 
-/// The explanations below all tables, without duplicates. They describe the method and, where no
-/// change was found, how large a hidden change may be and how many more runs are needed. Verbose
-/// output adds details that experts know already, and that pages list among the measurement
-/// details.
+/// Returns the explanations below all tables, without duplicates. They describe the method. Where
+/// no change was found, they also say how large a hidden change may be and how many more runs are
+/// needed. Verbose output adds details that experts know already, and that pages list among the
+/// measurement details.
 pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosity) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for comparison in comparisons
@@ -291,7 +292,7 @@ fn method_note(comparison: &CandidateComparison) -> String {
     )
 }
 
-/// The test, and the kind of change that it estimates.
+/// Names the test, and the kind of change that it estimates.
 pub fn method_words(method: StatisticalMethod) -> &'static str {
     match method {
         StatisticalMethod::Rank => "rank test permuted within blocks, change of the typical run",
@@ -304,7 +305,7 @@ pub fn method_words(method: StatisticalMethod) -> &'static str {
     }
 }
 
-/// How the p-values of many cases are adjusted.
+/// Says how the p-values of many cases are adjusted.
 pub fn correction_words(correction: TestingCorrection) -> &'static str {
     match correction {
         TestingCorrection::BenjaminiHochberg => {
@@ -317,7 +318,7 @@ pub fn correction_words(correction: TestingCorrection) -> &'static str {
     }
 }
 
-/// The null hypothesis behind p, if it is not "no change".
+/// Describes the null hypothesis behind p, if it is not "no change".
 fn hypothesis_note(comparison: &CandidateComparison) -> Option<String> {
     let threshold = format_setting(comparison.threshold?);
     Some(format!(
@@ -342,7 +343,7 @@ fn correction_note(comparisons: &[CandidateComparison]) -> Option<&'static str> 
     }
 }
 
-/// The smallest and the largest figure in words.
+/// Formats the smallest and the largest figure.
 fn format_range<T: PartialOrd + Copy>(
     figures: &[T],
     format_one: impl Fn(T) -> String,
@@ -364,8 +365,8 @@ fn format_range<T: PartialOrd + Copy>(
 }
 
 /// Says how large a change may be hidden in cases without a finding, and how many runs unclear
-/// cases need. The minimum detectable effect must accompany every answer that found nothing,
-/// including "same".
+/// cases need. Every answer that found nothing, including "same", must give this minimum detectable
+/// effect.
 fn undetected_note(comparisons: &[CandidateComparison]) -> Option<String> {
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
     let open: Vec<&CaseComparison> = rows

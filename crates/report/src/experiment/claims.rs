@@ -10,8 +10,8 @@ use speedwell_analysis::experiment::{
     ClaimAnswer, ClaimComparison, ClaimFound, ExperimentFindings,
 };
 
-/// A table with a row per claim. Remarks below the row give the figures of both sides for every
-/// comparison of the claim.
+/// Builds a table with a row per claim. For each comparison of the claim, a remark below the row
+/// gives the figures of both sides.
 pub fn report_claims(found: &ExperimentFindings) -> Document {
     let mut document = Document::new("claims");
     if found.claims.is_empty() {
@@ -32,7 +32,7 @@ pub fn report_claims(found: &ExperimentFindings) -> Document {
     document
 }
 
-/// The machine-readable word, the displayed text and the emphasis of an answer.
+/// Returns the machine-readable word, the displayed text and the emphasis of an answer.
 fn answer_words(answer: ClaimAnswer) -> (&'static str, &'static str, TextEmphasis) {
     match answer {
         ClaimAnswer::Yes => ("holds", "✓ holds", TextEmphasis::Good),
@@ -95,7 +95,6 @@ fn format_figure(value: f64) -> String {
     format_number(value, decimal_place(value, Uncertainty::Unknown))
 }
 
-/// The comparisons as data.
 fn parts_data(claim: &ClaimFound) -> Value {
     let data = |part: &ClaimComparison| {
         json!({
@@ -112,8 +111,8 @@ fn parts_data(claim: &ClaimFound) -> Value {
     claim.parts.iter().map(data).collect()
 }
 
-/// The numbers of kept, broken and undecided gates, and a sentence for each broken gate.
-/// Machine-readable output lists all gates.
+/// Reports how many gates passed, failed or are undecided, with a sentence for each failed gate. A
+/// gate is a condition that decides the exit status. Machine-readable output lists all gates.
 pub fn report_gates(found: &ExperimentFindings) -> Document {
     let mut document = Document::new("gates");
     if found.gates.is_empty() {

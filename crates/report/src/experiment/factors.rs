@@ -1,5 +1,5 @@
-//! Builds the overview of an experiment: the grid of variants that differ in two factors, the
-//! combinations that failed, and the changes of a group as forest charts.
+//! Builds the overview of an experiment: grids of variants that differ in two factors, combinations
+//! that failed, and forest charts of the changes of a group.
 
 use crate::case_labels::distinct;
 use crate::charts::{ComparedSides, forest_row, label_cases, threshold_band};
@@ -17,7 +17,7 @@ use speedwell_model::{IntervalEstimate, Metric, StepFailure};
 use speedwell_plot as plot;
 use std::sync::Arc;
 
-/// The results of every combination of two factors in one case, in the main metric of its group.
+/// The results in one case for every combination of two factors, in the main metric of the group.
 struct FactorGrid<'a> {
     case: String,
     metric: &'a Metric,
@@ -28,13 +28,12 @@ struct FactorGrid<'a> {
     rows: Vec<(String, Vec<Option<GridCell<'a>>>)>,
 }
 
-/// One variant in the grid.
 struct GridCell<'a> {
     variant: &'a str,
     center: IntervalEstimate,
 }
 
-/// A table per case; empty unless all variants declare the same two factors.
+/// Builds a table per case. There is none unless all variants declare the same two factors.
 pub fn factor_tables(group: &GroupFindings, experiment: &Experiment) -> Vec<ReportTable> {
     factor_grids(group, experiment)
         .iter()
@@ -42,7 +41,7 @@ pub fn factor_tables(group: &GroupFindings, experiment: &Experiment) -> Vec<Repo
         .collect()
 }
 
-/// A chart per case: grouped bars, which show whether the two factors interact.
+/// Draws a chart per case. Its grouped bars show whether the two factors interact.
 pub fn factor_charts(group: &GroupFindings, experiment: &Experiment) -> Vec<ReportChart> {
     factor_grids(group, experiment)
         .iter()
@@ -64,7 +63,6 @@ fn factor_grids<'a>(group: &'a GroupFindings, experiment: &'a Experiment) -> Vec
         .collect()
 }
 
-/// The names of the two factors.
 fn factor_names(experiment: &Experiment) -> Option<(String, String)> {
     let names = |factors: &[(String, String)]| -> Vec<String> {
         factors.iter().map(|(name, _)| name.clone()).collect()
@@ -89,7 +87,7 @@ fn factor_values(experiment: &Experiment, factor: &str) -> Vec<String> {
     distinct(values.map(|(_, value)| value.clone()))
 }
 
-/// The variant with these values of its factors.
+/// Returns the variant with these values of its factors.
 fn find_variant<'a>(experiment: &'a Experiment, wanted: &[(&str, &str)]) -> Option<&'a str> {
     let has = |factors: &[(String, String)]| {
         let is_in = |(name, value): &(&str, &str)| {
@@ -222,7 +220,7 @@ fn grid_chart(grid: &FactorGrid<'_>) -> ReportChart {
     )
 }
 
-/// A row for every case and variant that failed, with the reason; `None` if nothing failed.
+/// Lists every case and variant that failed, with the reason. Returns `None` if nothing failed.
 pub fn cells_table(found: &ExperimentFindings) -> Option<ReportTable> {
     let mut cells: Vec<(&StepFailure, usize)> = Vec::new();
     for failure in found
@@ -281,7 +279,7 @@ fn failure_rows(failure: &StepFailure, times: usize) -> Vec<ReportRow> {
 }
 
 /// Draws a forest chart per metric, with a row for every case of every pair of variants. The shaded
-/// band shows by how much the control changed when compared with itself or, without a control,
+/// band shows how much the control changed when compared with itself. Without a control, it shows
 /// which changes count as the same.
 pub fn metric_forests(group: &GroupFindings) -> Vec<ReportChart> {
     group
@@ -296,7 +294,7 @@ pub fn main_forest(group: &GroupFindings) -> Option<ReportChart> {
     metric_forest(group, group.metrics.first()?)
 }
 
-/// The rows of one pair of variants, labelled by what distinguishes the cases.
+/// Returns the rows of one pair of variants, labelled by what distinguishes the cases.
 fn pair_rows(comparison: &CandidateComparison) -> Vec<plot::ForestRow> {
     let pair = format!("{} against {}", comparison.candidate, comparison.baseline);
     let cases = comparison.rows.iter().map(|row| Arc::clone(&row.case));

@@ -1,5 +1,5 @@
-//! Puts the answer of an experiment into words: sentences on the results of the comparisons, and on
-//! the result of the control, which is a variant compared with itself.
+//! Puts the answer of an experiment into words. Sentences give the result of each comparison and of
+//! the control, which is a variant compared with itself.
 
 use crate::document::ReportBlock;
 use crate::figure::{
@@ -11,10 +11,11 @@ use speedwell_analysis::{CandidateComparison, CaseComparison};
 use speedwell_config::experiment::{Experiment, is_repetition};
 use speedwell_model::{IntervalEstimate, Verdict};
 
-/// Minimum change that is given as a factor: "by a factor of 3.5" is easier to grasp than "+250 %".
+/// A change of at least this size is given as a factor: "by a factor of 3.5" is easier to grasp
+/// than "+250 %".
 const MIN_CHANGE_AS_FACTOR: f64 = 1.0;
 
-/// One sentence per comparison of a group, then the result of the control.
+/// Returns one sentence per comparison of a group, then the result of the control.
 pub fn answer_blocks(found: &ExperimentFindings, experiment: &Experiment) -> Vec<ReportBlock> {
     let mut blocks = Vec::new();
     let mut names = VariantNames {
@@ -54,7 +55,7 @@ impl VariantNames<'_> {
     }
 }
 
-/// The result of each comparison of a group.
+/// Says the result of each comparison of a group.
 fn group_sentences(
     group: &GroupFindings,
     metric: &MetricFindings,
@@ -77,7 +78,7 @@ fn group_sentences(
         .collect()
 }
 
-/// The result of a comparison: verdicts with the number of cases and the size of the change.
+/// Summarizes a comparison: verdicts with the number of cases and the size of the change.
 fn verdict_summary(comparison: &CandidateComparison) -> String {
     let total = comparison.rows.len();
     let rows: Vec<&CaseComparison> = comparison.rows.iter().collect();
@@ -124,7 +125,7 @@ fn instructions_note(group: &GroupFindings, comparison: &CandidateComparison) ->
     })
 }
 
-/// A clause for each verdict among these rows of a comparison with `total` cases.
+/// Returns a clause for each verdict among these rows of a comparison with `total` cases.
 fn verdict_clauses(
     comparison: &CandidateComparison,
     rows: &[&CaseComparison],
@@ -164,7 +165,7 @@ fn verdict_clauses(
     parts.collect()
 }
 
-/// The change, or the range of changes over several cases.
+/// Formats the change, or the range of changes over several cases.
 fn size_text(rows: &[&CaseComparison]) -> String {
     let mut changes: Vec<IntervalEstimate> = rows.iter().filter_map(|row| row.change).collect();
     changes.sort_by(|one, other| one.value.total_cmp(&other.value));
@@ -190,7 +191,7 @@ fn size_text(rows: &[&CaseComparison]) -> String {
     }
 }
 
-/// The changes that the data cannot exclude.
+/// Formats the range of changes that the data cannot exclude.
 fn possible_changes(rows: &[&CaseComparison]) -> String {
     let changes = rows.iter().filter_map(|row| row.change);
     let ends = changes.map(|change| (change.low, change.high));
@@ -204,7 +205,6 @@ fn possible_changes(rows: &[&CaseComparison]) -> String {
     range.unwrap_or_default()
 }
 
-/// A change as a factor.
 fn format_factor(change: f64) -> String {
     let factor = 1.0 + change;
     format_number(factor, decimal_place(factor, Uncertainty::Unknown).max(1))
@@ -215,7 +215,7 @@ pub fn is_control(comparison: &CandidateComparison) -> bool {
     is_repetition(&comparison.candidate)
 }
 
-/// The display name of a variant: its name, with its label if it has one.
+/// Returns a variant's name, with its label if it has one.
 pub fn variant_label(experiment: &Experiment, name: &str) -> String {
     let variant = experiment
         .variants
@@ -227,7 +227,7 @@ pub fn variant_label(experiment: &Experiment, name: &str) -> String {
     }
 }
 
-/// A note on how large differences get without a cause, according to the control.
+/// Returns a note on how large differences get without a cause, according to the control.
 fn noise_floor_note(group: &GroupFindings, metric: &MetricFindings) -> Option<String> {
     let floor = metric.floor?;
     let control = metric

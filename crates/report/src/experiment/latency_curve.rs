@@ -1,5 +1,5 @@
-//! Draws charts and builds tables that show what percentage of the requests was served within a
-//! given time, per case or per variant.
+//! Shows what percentage of the requests was served within a given time, as charts and tables per
+//! case or variant.
 
 use crate::document::ReportChart;
 use crate::experiment::headline::variant_label;
@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// Percentages at which a chart may end, in order of preference. A chart ends at the first of them
-/// at which its slowest requests no longer dominate it: on a linear axis, 1 % of very slow requests
-/// would flatten everything else. The subtitle gives the time of the slowest request.
+/// Percentages at which a chart may end, in order of preference. The slowest requests must not
+/// dominate the chart: on a linear axis, 1 % of very slow requests would flatten everything else.
+/// The subtitle gives the time of the slowest request.
 const END_PERCENTAGES: [u32; 4] = [98, 97, 95, 90];
 
 /// A time above this multiple of the time at 90 % dominates the chart.
@@ -33,14 +33,14 @@ struct ServedPicture<'a> {
     subject: String,
     /// The curves with the names of their lines.
     curves: Vec<(String, &'a LatencyCurve)>,
-    /// Returns a shorter name of a line.
+    /// Returns a shorter name for a line.
     short_name: fn(&LatencyCurve) -> String,
     colours: Vec<Option<plot::RgbColor>>,
 }
 
 /// Draws which percentage of the requests was served within each time. There is a chart per case,
 /// or per variant if `series` says so. If the experiment file lists stages, each stage has its own
-/// version of each chart.
+/// version of the chart.
 pub fn draw_served(
     group: &GroupFindings,
     series: ChartSeries,
@@ -66,8 +66,8 @@ pub fn draw_served(
     parts.map(|part| part.draw_up_to_end()).collect()
 }
 
-/// Draws the slower half of the requests. On the axis, the distance from 0 to 90 % equals the
-/// distance from 90 % to 99 %.
+/// Draws the slower half of the requests. The axis gives the range from 0 to 90 % the same room as
+/// the range from 90 % to 99 %.
 pub fn draw_tail(
     group: &GroupFindings,
     series: ChartSeries,
@@ -125,7 +125,7 @@ fn variant_color(experiment: &Experiment, curve: &LatencyCurve) -> Option<plot::
 }
 
 impl<'a> ServedPicture<'a> {
-    /// A picture of the selected curves; `None` if there are none.
+    /// Returns a picture of the selected curves, or `None` if there are none.
     fn filter_curves(&self, is_shown: impl Fn(&LatencyCurve) -> bool) -> Option<ServedPicture<'a>> {
         let colours = self.colours.iter().copied().chain(std::iter::repeat(None));
         let colored = self.curves.iter().cloned().zip(colours);
@@ -162,7 +162,7 @@ impl<'a> ServedPicture<'a> {
         self.draw_lines("Percentage served", subtitle, axes, 0..=end)
     }
 
-    /// The percentage at which the chart ends.
+    /// Returns the percentage at which the chart ends.
     fn end_percentage(&self) -> u32 {
         let highest = |percent: u32| {
             let times = self
@@ -219,7 +219,8 @@ impl<'a> ServedPicture<'a> {
     }
 }
 
-/// The medians of the runs; `with_runs` adds the fastest and slowest run to every tenth point.
+/// Returns the medians of the runs. `with_runs` adds the fastest and slowest run to every tenth
+/// point.
 fn curve_points(
     curve: &LatencyCurve,
     percents: &RangeInclusive<u32>,
@@ -241,7 +242,7 @@ fn curve_points(
     points.map(point).collect()
 }
 
-/// A table per case.
+/// Builds a table per case.
 pub fn served_tables(group: &GroupFindings, experiment: &Experiment) -> Vec<ReportTable> {
     let cases = curves_by_case(group, experiment);
     let tables = cases
@@ -250,7 +251,7 @@ pub fn served_tables(group: &GroupFindings, experiment: &Experiment) -> Vec<Repo
     tables.collect()
 }
 
-/// The curves of each case, in order of first appearance; variants are in file order.
+/// Returns the curves of each case, in order of first appearance. Variants are in file order.
 pub fn curves_by_case<'a>(
     group: &'a GroupFindings,
     experiment: &Experiment,
@@ -268,7 +269,7 @@ pub fn curves_by_case<'a>(
     cases
 }
 
-/// The position of a variant in the file; the control follows the variant that it repeats.
+/// Returns the position of a variant in the file. The control follows the variant that it repeats.
 fn variant_order(experiment: &Experiment, name: &str) -> (usize, bool) {
     let origin = repeated_variant(name);
     let position = experiment
@@ -337,8 +338,7 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> 
     }
 }
 
-/// Says how many requests were in flight. A reader must know this, because latencies at different
-/// loads are not comparable.
+/// Says how many requests were in flight, because latencies at different loads are not comparable.
 fn in_flight_caption(curves: &[&LatencyCurve]) -> String {
     let parts: Vec<String> = curves
         .iter()
@@ -395,8 +395,8 @@ requests = 10
         .unwrap()
     }
 
-    /// Curves of two pages under two variants: the time in milliseconds at each percentage is the
-    /// percentage multiplied by the third element of a tuple below.
+    /// Returns curves of two pages under two variants. The time in milliseconds at each percentage
+    /// is the percentage multiplied by the third element of a tuple below.
     fn group() -> GroupFindings {
         let curve = |(variant, page, times): (&str, &str, f64)| LatencyCurve {
             case: Arc::new(Case::new(

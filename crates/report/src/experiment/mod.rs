@@ -1,8 +1,8 @@
 //! Builds the report of an experiment: its question, the answer, claims, a table per metric, the
 //! percentage of requests served within a given time, and charts.
 //!
-//! This module decides on content and order. The answer comes first, with its chart and tables;
-//! everything else follows, collapsed where the format allows that. The experiment file selects the
+//! This module chooses content and order. The answer comes first, with its chart and tables.
+//! Everything else follows, collapsed where the format allows that. The experiment file selects the
 //! tables and charts. Tables of changes come from `comparison/`. Start at [`report_experiment`].
 
 mod claims;
@@ -72,8 +72,8 @@ pub fn report_experiment(
     document
 }
 
-/// Splits the charts into leading ones and others. The leading charts show the changes in each
-/// group's main metric. If there are no such charts, the first chart that the file lists leads.
+/// Splits the charts into leading charts and others. The leading charts show the changes in each
+/// group's main metric. If there are none, the first chart that the file lists leads.
 fn leading_first(
     charts: Vec<ReportChart>,
     found: &ExperimentFindings,
@@ -89,12 +89,10 @@ fn leading_first(
     (leading, others)
 }
 
-/// Merges the findings of all groups.
 fn merge_groups(groups: &[GroupFindings]) -> AnalysisFindings {
     merge_metrics(groups.iter().flat_map(|group| &group.metrics))
 }
 
-/// Merges the findings of several metrics.
 fn merge_metrics<'a>(metrics: impl IntoIterator<Item = &'a MetricFindings>) -> AnalysisFindings {
     let mut merged = AnalysisFindings::default();
     for metric in metrics {
@@ -108,7 +106,6 @@ fn merge_metrics<'a>(metrics: impl IntoIterator<Item = &'a MetricFindings>) -> A
     merged
 }
 
-/// The names of the outputs that the file requests.
 fn requested_outputs(experiment: &Experiment) -> Vec<&str> {
     let names: Vec<&str> = experiment
         .outputs
@@ -125,8 +122,8 @@ fn requested_outputs(experiment: &Experiment) -> Vec<&str> {
     }
 }
 
-/// Whether to draw flame graphs. They are drawn if the file lists them, if the file lists no
-/// charts, or if `output` requests them.
+/// Whether to draw flame graphs. They are drawn if the file lists them or lists no charts, or if
+/// `output` requests them.
 fn draws_flames(experiment: &Experiment, output: &OutputOptions) -> bool {
     let mut charts = experiment.outputs.iter().filter_map(|output| match output {
         Wanted::Chart { name, .. } => Some(name),
@@ -136,8 +133,8 @@ fn draws_flames(experiment: &Experiment, output: &OutputOptions) -> bool {
     is_listed || output.flames || output.chart == Some(ChartKind::Flame)
 }
 
-/// The tables of every group: its main metric first, then the others. Machine-readable output has
-/// all comparisons in one list.
+/// Adds the tables of every group, with the main metric first. Machine-readable output has all
+/// comparisons in one list.
 fn add_tables(
     found: &ExperimentFindings,
     experiment: &Experiment,
@@ -174,8 +171,8 @@ fn add_tables(
     document.attach_data("comparisons", Value::Array(compared));
 }
 
-/// Notes below the tables of an experiment, such as the method, each with the number of tables that
-/// it applies to.
+/// Notes below the tables of an experiment, such as the method. Each comes with the number of
+/// tables that it applies to.
 #[derive(Default)]
 struct SharedNotes(Vec<(String, usize)>);
 
@@ -192,8 +189,8 @@ impl SharedNotes {
         }
     }
 
-    /// Moves notes that apply to several tables to the end, after the last table, so that each of
-    /// them appears only once.
+    /// Moves notes that apply to several tables behind the last table, so that each note appears
+    /// only once.
     fn move_to_end(self, blocks: &mut Vec<ReportBlock>) {
         let shared = self.0.into_iter().filter(|(_, times)| *times > 1);
         let shared: Vec<String> = shared.map(|(text, _)| text).collect();
@@ -211,7 +208,7 @@ fn remove_notes(blocks: &mut Vec<ReportBlock>, texts: &[String]) {
     }
 }
 
-/// One line about the other metrics of a group.
+/// Returns one line about the other metrics of a group.
 fn other_metrics_title(group: &GroupFindings, several: bool) -> String {
     let others = group.metrics.iter().skip(1);
     let mut names: Vec<&str> = others.map(|metric| metric.metric.name.as_str()).collect();
@@ -226,7 +223,7 @@ fn other_metrics_title(group: &GroupFindings, several: bool) -> String {
     }
 }
 
-/// The report of some metrics of a group; its headings are lowered by `deeper` levels.
+/// Reports some metrics of a group. Headings are lowered by `deeper` levels.
 fn report_metrics(metrics: &[MetricFindings], deeper: u8, output: &OutputOptions) -> Document {
     if metrics.is_empty() {
         return Document::default();
@@ -237,7 +234,7 @@ fn report_metrics(metrics: &[MetricFindings], deeper: u8, output: &OutputOptions
     } else {
         report_comparison(&merged, output)
     };
-    // Headlines are left out, because the answers are at the top of the report.
+    // Leave out headlines, because the answers are at the top of the report.
     part.blocks
         .retain(|block| !matches!(block, ReportBlock::Headline(_)));
     for block in &mut part.blocks {
@@ -258,7 +255,7 @@ fn keep_data(data: Vec<(&'static str, Value)>, compared: &mut Vec<Value>, docume
     }
 }
 
-/// Percentile and factor tables, if the file requests them.
+/// Builds percentile and factor tables, if the file requests them.
 fn distribution_tables(
     group: &GroupFindings,
     experiment: &Experiment,
@@ -278,13 +275,13 @@ fn distribution_tables(
     percentiles.into_iter().chain(factors)
 }
 
-/// The charts that the file requests, in its order.
+/// Draws the charts that the file requests, in its order.
 fn requested_charts(
     found: &ExperimentFindings,
     experiment: &Experiment,
     output: &OutputOptions,
 ) -> Vec<ReportChart> {
-    // No chart is added here, because flame graphs are placed next to their tables.
+    // Flame graphs are placed next to their tables, so no chart is added here.
     if output.chart == Some(ChartKind::Flame) {
         return Vec::new();
     }

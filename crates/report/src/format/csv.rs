@@ -3,12 +3,12 @@
 //!
 //! The main table consists of the first table and all later tables of the same name. In a
 //! comparison, these are the tables of all metrics and candidates, with one row per case. Numbers
-//! have every digit and are in the stored unit; an unknown value is an empty field. Control
+//! have every digit and are in the stored unit. An unknown value is an empty field. Control
 //! characters in names are written as `\x0a`.
 //!
-//! The columns of a comparison do not depend on the data, except for the columns of kernel figures,
-//! which exist only if runs have such figures. Lists (the values of single runs) are only in JSON.
-//! Cells are written so that no spreadsheet executes them: see [`neutralize_formula`].
+//! The columns of a comparison do not depend on the data, except that columns of kernel figures
+//! exist only if runs have such figures. Lists (the values of single runs) are only in JSON. No
+//! cell is executed by a spreadsheet: see [`neutralize_formula`].
 
 use super::{RenderDocument, escape_line};
 use crate::datum::Datum;
@@ -41,7 +41,7 @@ impl RenderDocument for Csv {
     }
 }
 
-/// Indexes of the machine-readable columns that have no list and no object in any row.
+/// Returns the indexes of the machine-readable columns without lists and objects.
 fn flat_columns(tables: &[&ReportTable]) -> Vec<usize> {
     let has_nested = |column: usize| {
         let mut cells = tables.iter().flat_map(|table| table.cell_rows());
@@ -69,9 +69,9 @@ fn format_field(cell: &ReportCell) -> String {
 }
 
 /// Neutralizes text that a spreadsheet would execute as a formula: an apostrophe in front makes it
-/// plain text (OWASP, "CSV injection"). Numbers are unchanged. Text that already has apostrophes in
-/// front of a formula gets one more, so that a reader always restores the stored text by removing
-/// one apostrophe.
+/// plain text (OWASP, "CSV injection"). Text that already has apostrophes in front of a formula
+/// gets one more, so that removing one apostrophe always restores the stored text. Numbers are
+/// unchanged.
 fn neutralize_formula(text: &str) -> Cow<'_, str> {
     let first = text.trim_start_matches('\'');
     let is_formula = first.starts_with(['=', '+', '-', '@', '\t', '\r']);

@@ -1,5 +1,5 @@
 //! Writes a document as one JSON object, for programs. Numbers have full precision and are in the
-//! unit in which they are stored.
+//! stored unit.
 //!
 //! # Schema, version 1
 //!
@@ -15,8 +15,8 @@
 //! The tables include `changes` (one row per case, candidate and metric), `summaries` (one per
 //! case, variant and metric), `validity` (one per finding), `points` of a study, `sessions`,
 //! `checks` and `cases`. Ratios (`change`, `variation`, `q` ...) are fractions (0.05), not
-//! percentages (5). `null` means "not known". Members may be added within a version, but none is
-//! removed and none changes its meaning.
+//! percentages (5). `null` means "not known". A version may gain members, but no member is removed
+//! or changes its meaning.
 
 use super::RenderDocument;
 use crate::datum::Datum;
@@ -53,7 +53,7 @@ enum JsonMember<'a> {
     Other(Cow<'a, Value>),
 }
 
-/// An element of a list. A row is converted to JSON only when it is written: the converted rows of
+/// An element of a list. Rows are converted to JSON one by one while writing: the converted rows of
 /// a large table may not fit in memory together.
 enum ListItem<'a> {
     Value(Cow<'a, Value>),
@@ -61,7 +61,7 @@ enum ListItem<'a> {
 }
 
 impl JsonMember<'_> {
-    /// Writes the value. A list takes one line per element: a diff then shows which rows changed,
+    /// Writes the value. A list takes one line per element. A diff then shows which rows changed,
     /// without a line for every value of a row.
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         match self {
@@ -84,7 +84,6 @@ impl JsonMember<'_> {
     }
 }
 
-/// All members in order.
 fn members_of(document: &Document) -> Vec<(&str, JsonMember<'_>)> {
     let report = json!({"report": document.report, "schema": SCHEMA_VERSION});
     let head = JsonMember::Other(Cow::Owned(report));
@@ -120,7 +119,6 @@ fn members_of(document: &Document) -> Vec<(&str, JsonMember<'_>)> {
     members
 }
 
-/// The list with the name `name`, if there is one.
 fn find_list<'m, 'a>(
     members: &'m mut [(&str, JsonMember<'a>)],
     name: &str,
@@ -133,7 +131,7 @@ fn find_list<'m, 'a>(
 
 fn add_data<'a>(members: &mut Vec<(&'a str, JsonMember<'a>)>, name: &'a str, value: &'a Value) {
     let items = |list: &'a Vec<Value>| list.iter().map(|item| ListItem::Value(Cow::Borrowed(item)));
-    // A document about several sessions attaches the same list once per session; here the lists
+    // A document about several sessions attaches the same list once per session. Here, the lists
     // become one.
     if let (Some(list), Value::Array(more)) = (find_list(members, name), value) {
         list.extend(items(more));
@@ -164,7 +162,7 @@ fn row_value(table: &ReportTable, cells: &[ReportCell]) -> Value {
 /// Returns the sentence of a block, or `None` if the block is of another kind.
 type SentencePicker = fn(&ReportBlock) -> Option<&String>;
 
-/// The sentences of all blocks of one kind.
+/// Returns the sentences of all blocks of one kind.
 fn pick_sentences(document: &Document, pick: SentencePicker) -> Vec<ListItem<'_>> {
     let blocks = document.all_blocks().into_iter();
     let texts = blocks.filter_map(pick).map(String::as_str);

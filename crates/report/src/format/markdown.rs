@@ -1,7 +1,7 @@
 //! Writes documents in GitHub Flavored Markdown, for pull requests and notes. The answer comes
 //! first, then warnings that cast doubt on it, then the tables. Reference material is collapsed.
 //!
-//! Start at [`Markdown`]; [`write_table`] writes tables, [`escape_markdown`] escapes markup in
+//! Start at [`Markdown`]. [`write_table`] writes tables; [`escape_markdown`] escapes markup in
 //! names.
 
 use crate::document::{Document, Fact, ReportBlock, by_severity, group_blocks};
@@ -18,7 +18,7 @@ const MAX_ROW_CHARS: usize = 45_000;
 /// GitHub Flavored Markdown.
 #[derive(Debug, Clone, Default)]
 pub struct Markdown {
-    /// Paths of the document's charts, in order; charts without a path are omitted.
+    /// Paths of the document's charts, in order. Charts without a path are omitted.
     pub pictures: Vec<String>,
 }
 
@@ -155,14 +155,14 @@ impl MarkdownPage<'_> {
     }
 }
 
-/// A table with more rows than this is collapsed. A comparison lists its largest changes above the
-/// table.
+/// A table with more rows is collapsed. The largest changes of a comparison with many cases remain
+/// visible, because they are listed above the table.
 const MAX_UNFOLDED_ROWS: usize = 20;
-/// Columns with a larger `expendable` number than this are omitted: a comment is narrow, and the
-/// HTML page and the CSV file have these columns.
+/// Columns with a larger `expendable` number are omitted, because a comment is narrow. The HTML
+/// page and the CSV file have these columns.
 const MAX_EXPENDABLE: u8 = 4;
 
-/// Appends `table`. Its rows take at most about `budget` characters; other rows are omitted.
+/// Appends `table`. The rows take at most about `budget` characters; further rows are omitted.
 /// Returns how many characters the rows take.
 pub fn write_table(table: &ReportTable, budget: usize, out: &mut String) -> usize {
     for caption in &table.caption {
@@ -235,8 +235,8 @@ fn write_rows(
         columns().map(|column| alignment_rule(column.kind).to_owned()),
     ));
     let mut number = 0;
-    // A group's heading is written before the first shown row of the group, and a remark only if
-    // the row above it is shown.
+    // A group's heading precedes the first shown row of the group. A remark is written only if the
+    // row above it is shown.
     let mut heading: Option<String> = None;
     let mut below = true;
     for row in &table.rows {
@@ -302,8 +302,8 @@ fn format_cell(cell: &ReportCell, kind: ColumnKind) -> String {
 }
 
 /// Formats a name as code. Several spaces in a row, which align names on fixed-width screens,
-/// become one. A bar must be escaped even inside code, because Markdown splits a table row into
-/// cells before it looks for code.
+/// become one. A bar is escaped even inside code, because Markdown splits a table row into cells
+/// before it looks for code.
 pub fn format_code(text: &str) -> String {
     let text = escape_controls(text)
         .split_whitespace()
@@ -317,14 +317,13 @@ pub fn format_code(text: &str) -> String {
     }
 }
 
-/// A comment, invisible on the page, that goes between `@` or `#` and a name. GitHub then does not
-/// take them for a reference to a user or an issue: `@latest` is a session and must not notify a
-/// user of that name.
+/// An invisible comment between `@` or `#` and a name. It keeps GitHub from seeing a reference to a
+/// user or an issue: `@latest` is a session and must not notify a user of that name.
 const NO_MENTION: &str = "<!-- -->";
 
 /// Escapes everything in `text` that Markdown or HTML would take for markup. Brackets, and
-/// underscores inside words, are kept where they cannot be markup, because intervals and names are
-/// full of them and people also read the source.
+/// underscores inside words, are kept where they cannot be markup: intervals and names are full of
+/// them, and people also read the source.
 pub fn escape_markdown(text: &str) -> String {
     let text = escape_controls(text);
     let links = text.contains("](") || text.contains("][") || text.contains("]:");
@@ -359,7 +358,7 @@ pub fn escape_markdown(text: &str) -> String {
     escaped
 }
 
-/// Makes a code block of `text`. Its fence is longer than any sequence of backticks in the text.
+/// Makes a code block of `text`. The fence is longer than any sequence of backticks in the text.
 pub fn fence_code(text: &str, language: &str) -> String {
     let mut longest = 0;
     let mut run = 0;

@@ -35,17 +35,17 @@ pub enum ReportFormat {
     Text,
     /// For pull requests.
     Markdown,
-    /// For spreadsheets: the main table.
+    /// The main table, for spreadsheets.
     Csv,
-    /// For programs: everything.
+    /// Everything, for programs.
     Json,
-    /// For browsers: one page with everything.
+    /// One page with everything, for browsers.
     Html,
 }
 
 impl ReportFormat {
-    /// Every format with the names that select it. The first name is also the extension of its
-    /// files.
+    /// Every format with the names that select it. The first name is also the extension of the
+    /// format's files.
     pub const NAMES: &'static [(ReportFormat, &'static [&'static str])] = &[
         (ReportFormat::Text, &["txt", "text"]),
         (ReportFormat::Markdown, &["md", "markdown"]),

@@ -1,5 +1,6 @@
-//! Draws charts of loads: throughput and times over the course of a load, percentiles on an axis
-//! that gives each further nine (90 %, 99 %, 99.9 %) the same room, and histograms of times.
+//! Draws charts of loads: throughput and times over the course of a load, percentiles, and
+//! histograms of times. The axis of percentiles gives each further nine (90 %, 99 %, 99.9 %) the
+//! same room.
 
 use crate::charts::point_series;
 use crate::document::ReportChart;
@@ -10,14 +11,14 @@ use speedwell_plot as plot;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// Maximum number of points that can be distinguished on a line; if there are more, neighbors are
-/// merged.
+/// Maximum number of points that can be distinguished on a line. If there are more points,
+/// neighbors are merged.
 const MAX_POINTS: usize = 240;
 
 /// Maximum number of lines that can be distinguished in one chart.
 const MAX_LINES: usize = 8;
 
-/// Draws the charts of loads. A single load is drawn in detail; several loads are compared, with
+/// Draws the charts of loads. A single load is drawn in detail. Several loads are compared, with
 /// one line per load, up to [`MAX_LINES`] lines.
 pub fn draw_charts(loads: &[LoadFindings<'_>]) -> Vec<ReportChart> {
     let loads = &loads[..loads.len().min(MAX_LINES)];
@@ -55,7 +56,7 @@ fn line_chart(
     })
 }
 
-/// A part of the timeline; `at_s` is its middle, in seconds after the warm-up.
+/// A part of the timeline. `at_s` is its middle, in seconds after the warm-up.
 struct TimelineStretch {
     at_s: f64,
     seconds: f64,
@@ -63,9 +64,9 @@ struct TimelineStretch {
     tick: TimelineTick,
 }
 
-/// Divides the timeline of a load into at most about [`MAX_POINTS`] stretches. The counts of a
-/// stretch are the sums over its intervals, and each of its times is the maximum over its
-/// intervals. The last interval is omitted if the end of the load cut it short.
+/// Divides the timeline of a load into at most about [`MAX_POINTS`] stretches. A stretch has the
+/// sum of its intervals' counts and the maximum of their times. The last interval is omitted if the
+/// end of the load cut it short.
 fn timeline_stretches(load: &LoadFindings<'_>) -> Vec<TimelineStretch> {
     let measured = &load.run.measured;
     let LoadTimeline {
@@ -104,14 +105,14 @@ fn timeline_stretches(load: &LoadFindings<'_>) -> Vec<TimelineStretch> {
     stretches
 }
 
-/// Estimates the time at the start of a load during which no response could arrive, in seconds, as
-/// the median service time. Only the first interval needs this correction: every later interval
+/// Estimates the time at the start of a load in which no response could arrive, in seconds, as the
+/// median service time. Only the first interval needs this correction: every later interval
 /// contains responses to requests of the previous interval.
 fn unanswered_s(first: &TimelineTick) -> f64 {
     first.p50_ns.unwrap_or(0) as f64 / 1e9
 }
 
-/// The horizontal axis of a timeline.
+/// Returns the horizontal axis of a timeline.
 fn seconds_axis(loads: &[LoadFindings<'_>]) -> plot::ChartAxis {
     let has_warmup = |load: &LoadFindings<'_>| load.run.measured.timeline.warmup > 0;
     plot::ChartAxis::linear(if loads.iter().any(has_warmup) {
@@ -132,8 +133,7 @@ fn merge_ticks(ticks: &[TimelineTick]) -> TimelineTick {
     }
 }
 
-/// The subtitle, which says how many intervals each point covers; empty if no intervals were
-/// merged.
+/// Says how many intervals each point covers. Empty if no intervals were merged.
 fn merged_subtitle(loads: &[LoadFindings<'_>]) -> String {
     let ticks = loads
         .iter()

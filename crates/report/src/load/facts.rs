@@ -1,4 +1,4 @@
-//! Lists facts about a load as names with values: what was requested, and how the load went.
+//! Lists facts about a load: what was requested, and how the load went.
 
 use crate::document::Fact;
 use crate::figure::{
@@ -159,7 +159,6 @@ fn probe_text(probe: &ProbeFacts) -> String {
     )
 }
 
-/// The fact about the server process, if one was started for the load.
 fn process_fact(run: &LoadRun) -> Option<Fact> {
     let server = run.server.as_ref()?;
     let cpu = server.cpu_ns.map(|ns| {
@@ -179,7 +178,7 @@ fn process_fact(run: &LoadRun) -> Option<Fact> {
     ))
 }
 
-/// Accounts for every request: `100 attempted = 98 ok + 2 timeout.total: balanced`.
+/// Accounts for every request, as in `100 attempted = 98 ok + 2 timeout.total: balanced`.
 pub fn balance_text(load: &LoadFindings<'_>) -> String {
     let counts = &load.run.measured.totals.outcomes;
     let parts = counts.rows().filter(|row| row.count > 0);
@@ -285,8 +284,8 @@ fn generator_text(load: &LoadFindings<'_>) -> String {
     )
 }
 
-/// The fact about the machines that sent the load, with the number of requests that each machine
-/// attempted; `None` if no machines are recorded.
+/// Names the machines that sent the load, with the number of requests that each machine attempted.
+/// Returns `None` if no machines are recorded.
 fn machines_fact(run: &LoadRun) -> Option<Fact> {
     let part_text = |part: &LoadPart| {
         let began = match part.began_ns {

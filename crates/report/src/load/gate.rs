@@ -1,4 +1,4 @@
-//! Reports whether loads met the conditions of a gate.
+//! Reports whether loads met the conditions of a gate, which decide the exit status.
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_number, format_share};
@@ -9,8 +9,8 @@ use crate::table::{
 use speedwell_analysis::load::TimedQuantity;
 use speedwell_analysis::load::gate::{ConditionAnswer, JudgedCondition, LoadFigure, UnknownReason};
 
-/// Adds the result of a gate to a report: a sentence in front of the headline, and after the
-/// headline a table with a row per condition.
+/// Adds the result of a gate to a report. A sentence precedes the headline, and a table with a row
+/// per condition follows it.
 pub fn add_gate(judged: &[JudgedCondition<'_>], document: &mut Document) {
     if judged.is_empty() {
         return;
@@ -67,7 +67,7 @@ fn conditions_table(judged: &[JudgedCondition<'_>]) -> ReportTable {
     }
 }
 
-/// A condition with the mark of its footnote, for one row.
+/// A condition with the mark of its footnote.
 struct ConditionLine<'a> {
     judged: &'a JudgedCondition<'a>,
     mark: String,
@@ -120,7 +120,7 @@ fn found_text(row: &JudgedCondition<'_>, value: f64) -> String {
     }
 }
 
-/// Why a condition could not be evaluated.
+/// Says why a condition could not be evaluated.
 fn unknown_reason(row: &JudgedCondition<'_>) -> Option<&'static str> {
     let ConditionAnswer::Unknown(why) = row.answer else {
         return None;

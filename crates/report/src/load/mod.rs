@@ -1,7 +1,7 @@
 //! Builds the report of HTTP load tests: the answer, a row per load, percentiles, the outcomes of
 //! the requests, charts, and every measured figure for programs.
 //!
-//! This module decides on wording and order; `analysis::load` decides which figures are reported.
+//! This module chooses wording and order; `analysis::load` decides which figures are reported.
 //! Start at [`report_loads`]. Sentences are in `text.rs`, tables in `tables.rs`, and [`add_gate`]
 //! reports whether loads met their limits.
 
@@ -26,7 +26,7 @@ use speedwell_analysis::load::{
 };
 
 /// Maximum number of loads whose details are shown open. With more loads, the details are
-/// collapsed, because the table of loads suffices to compare them.
+/// collapsed: the table of loads suffices to compare them.
 const MAX_UNFOLDED_LOADS: usize = 4;
 
 /// The note for closed loads, which have no schedule.
@@ -48,7 +48,7 @@ pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Docum
     document.extend(load_warnings(loads).into_iter().map(ReportBlock::Warning));
     document.push(ReportBlock::Headline(text::loads_headline(loads)));
     document.push(ReportBlock::Table(tables::summary_table(loads)));
-    // The charts precede the details, because a timeline shows at a glance whether the results mean
+    // The charts precede the details: a timeline shows at a glance whether the results mean
     // anything.
     document.push_charts(charts::draw_charts(loads));
     output.add_detail(&mut document, |_, document| {
@@ -62,9 +62,8 @@ pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Docum
     document
 }
 
-/// Warnings about threats to the validity of the results, and about problems outside the
-/// measurement. If several loads have the same warning, it is given once, with the first of these
-/// loads.
+/// Returns warnings about threats to the validity of the results, and about problems outside the
+/// measurement. A warning that several loads share is given once, with the first of these loads.
 fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     let mut warnings: Vec<(String, String, usize)> = Vec::new();
     let mut add = |load: &LoadFindings<'_>, kind: String, text: String| {
@@ -101,7 +100,7 @@ fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     warnings.into_iter().map(sentence).collect()
 }
 
-/// Adds the details of a load; `load_count` is the number of loads in the report.
+/// Adds the details of a load. `load_count` is the number of loads in the report.
 fn add_details(load: &LoadFindings<'_>, load_count: usize, document: &mut Document) {
     let mut blocks = vec![ReportBlock::Facts(facts::load_facts(load))];
     blocks.extend(tables::percentiles_table(load).map(ReportBlock::Table));
@@ -141,15 +140,15 @@ fn load_notes(loads: &[LoadFindings<'_>]) -> Vec<ReportBlock> {
         .collect()
 }
 
-/// The request and the measurements of a load, without loss: `speedwell report FILE.json` reads
-/// them back.
+/// Returns the request and the measurements of a load, without loss: `speedwell report FILE.json`
+/// reads them back.
 pub fn run_data(load: &LoadFindings<'_>) -> Value {
-    // A load is plain data with string keys, which always converts to JSON. If it did not, the
-    // reader of the JSON would report the null.
+    // A load is plain data with string keys, which always converts to JSON. Otherwise, the reader
+    // of the JSON would report the null.
     serde_json::to_value(load.run).unwrap_or(Value::Null)
 }
 
-/// The findings as data.
+/// Returns the findings as data.
 pub fn findings_data(load: &LoadFindings<'_>) -> Value {
     let remarks: Vec<&str> = load.remarks.iter().map(remark_name).collect();
     json!({
@@ -192,7 +191,7 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
     })
 }
 
-/// The name of a remark for programs. Names never change, so that programs can rely on them.
+/// Returns the name of a remark for programs. Names never change, so programs can rely on them.
 pub fn remark_name(remark: &LoadRemark) -> &'static str {
     match remark {
         LoadRemark::Imbalance(_) => "imbalance",

@@ -1,7 +1,7 @@
 //! Builds the report of loads at several levels of concurrency or several rates: the answer, a row
 //! per level or rate, the law that throughput follows, charts, and every single load.
 //!
-//! This module decides on wording and order; `analysis` interprets the figures. Start at
+//! This module chooses wording and order; `analysis` interprets the figures. Start at
 //! [`report_search`].
 
 use crate::charts::point_series;
@@ -58,7 +58,7 @@ pub fn report_search(
     document
 }
 
-/// The answer about levels of concurrency in one sentence.
+/// States the answer about levels of concurrency in one sentence.
 fn levels_headline(levels: &ConcurrencySeries) -> String {
     let Some(scaling) = &levels.scaling else {
         return format!("{}: no level of concurrency succeeded.", levels.label);
@@ -118,7 +118,7 @@ fn levels_note(levels: &ConcurrencySeries) -> String {
     )
 }
 
-/// The loads at a level, and how the level compares with the best one; `None` if the level failed.
+/// The loads at a level, and how the level compares with the best one. `None` if the level failed.
 type LevelRow<'a> = (&'a LevelVisits, Option<&'a LevelState>);
 
 fn levels_table(levels: &ConcurrencySeries) -> ReportTable {
@@ -379,11 +379,11 @@ fn percentiles_chart(levels: &ConcurrencySeries) -> Option<ReportChart> {
     Some(ReportChart::new(title, picture))
 }
 
-/// An x coordinate with the median and the 99th percentile of the times there, in nanoseconds.
+/// An x coordinate, with the median and the 99th percentile of the times there in nanoseconds.
 type PlacedTimes = (f64, [Option<f64>; 2]);
 
-/// Draws a line of the medians of `items` and a line of their 99th percentiles; `None` if no item
-/// has a time.
+/// Draws a line of the medians of `items` and a line of their 99th percentiles. Returns `None` if
+/// no item has a time.
 fn percentile_lines<T>(items: &[T], read: fn(&T) -> PlacedTimes) -> Option<Vec<plot::PointSeries>> {
     let line = |(percentile, name): (usize, &str)| {
         let point = |item| {

@@ -45,8 +45,8 @@ pub fn sort_keys() -> Vec<&'static str> {
     summary_columns(&[]).sort_keys()
 }
 
-/// The caption, which names the quantity of the percentiles; `None` if loads have different
-/// quantities.
+/// Returns the caption, which names the quantity of the percentiles. Returns `None` if loads have
+/// different quantities.
 fn quantity_caption(loads: &[LoadFindings<'_>]) -> Option<String> {
     let quantity = loads.first()?.principal_quantity().0;
     let is_same = loads
@@ -108,7 +108,7 @@ fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {
     columns
 }
 
-/// The lower bound of a time in nanoseconds; `None` unless the time is a range.
+/// Returns the lower bound of a range of times, in nanoseconds. Returns `None` for other times.
 pub fn low_ns(time: Option<ReportedTime>) -> Option<u64> {
     match time {
         Some(ReportedTime::Range { low, .. }) => Some(low.ns),
@@ -116,8 +116,8 @@ pub fn low_ns(time: Option<ReportedTime>) -> Option<u64> {
     }
 }
 
-/// Builds the cell of a time. For a range, programs get the upper bound, which is the time since
-/// the requests were due. For a time that is withheld, they get nothing.
+/// Builds the cell of a time. For a range, programs get the upper bound: the time since the
+/// requests were due. For a withheld time, they get nothing.
 pub fn time_cell(time: Option<ReportedTime>) -> ReportCell {
     let longest_ns = time.and_then(ReportedTime::longest_ns);
     ReportCell::figure(longest_ns.map(|ns| ns as f64))
@@ -178,14 +178,14 @@ fn outcome_counts<'a>(load: &'a LoadFindings<'_>) -> &'a OutcomeCounts {
     &load.run.measured.totals.outcomes
 }
 
-/// The lower bound of a quantile; `None` unless the quantile is a range.
+/// Returns the lower bound of a quantile that is a range. Returns `None` for other quantiles.
 fn low_quantile(load: &LoadFindings<'_>, ppm: u32) -> Option<Value> {
     let (quantity, group) = load.principal_quantity();
     low_ns(load.quantile(quantity, group, ppm)).map(Value::from)
 }
 
 /// Builds the tables of outcomes and statuses. They are collapsed if every request succeeded with
-/// the same status, because they then tell people nothing new.
+/// the same status, because people then learn nothing new.
 pub fn outcome_blocks(load: &LoadFindings<'_>) -> Vec<ReportBlock> {
     let counts = &load.run.measured.totals.outcomes;
     let tables = [outcome_table(load, counts), status_table(load, counts)]
@@ -276,7 +276,6 @@ fn count_row(
     ])
 }
 
-/// Describes the outcome with the given name.
 fn outcome_meaning(name: &str) -> &'static str {
     match name {
         "ok" => "succeeded",
@@ -324,8 +323,8 @@ const TIME_COLUMNS: [(TimedQuantity, RequestGroup, &str, &str); 7] = [
     (TimedQuantity::Connect, RequestGroup::All, "connect_ns", ""),
 ];
 
-/// Builds the table that shows within which time each percentage of the requests was served; `None`
-/// if nothing was timed.
+/// Builds the table that shows within which time each percentage of the requests was served.
+/// Returns `None` if nothing was timed.
 pub fn percentiles_table(load: &LoadFindings<'_>) -> Option<ReportTable> {
     let columns: Vec<Option<&QuantityPercentiles>> = TIME_COLUMNS
         .iter()
@@ -372,8 +371,8 @@ fn percentile_columns() -> Vec<ReportColumn> {
     columns
 }
 
-/// Whether a percentile is shown. Percentiles above the 99th are shown only if at least one request
-/// took longer; the maximum is always shown.
+/// Whether a percentile is shown. A percentile above the 99th is shown if at least one request took
+/// longer. The maximum is always shown.
 fn is_shown(ppm: u32, load: &LoadFindings<'_>) -> bool {
     let largest_count = load.served.iter().map(|served| served.count).max();
     let slower_count = largest_count.unwrap_or(0) as f64 * f64::from(1_000_000 - ppm) / 1e6;

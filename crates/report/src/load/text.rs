@@ -1,5 +1,5 @@
 //! Describes load tests in words: the headline, formatted times and rates, and a sentence per
-//! remark that says what the remark means for the results.
+//! remark on what the remark means for the results.
 //!
 //! Start at [`loads_headline`] and [`remark_sentence`].
 
@@ -62,7 +62,7 @@ fn headline_of_one(load: &LoadFindings<'_>) -> String {
     )
 }
 
-/// The clause of the headline about times.
+/// Returns the headline's clause about times.
 fn latency_part(load: &LoadFindings<'_>) -> String {
     let (principal, group) = load.principal_quantity();
     let name = match principal {
@@ -89,8 +89,8 @@ fn latency_part(load: &LoadFindings<'_>) -> String {
     }
 }
 
-/// The clause of the headline about connections; empty unless the server closed most of them after
-/// a response.
+/// Returns the headline's clause about connections. Empty unless the server closed most of them
+/// after a response.
 fn connections_part(load: &LoadFindings<'_>) -> &'static str {
     let replies = &load.run.measured.totals.responses;
     let closed = replies.count - replies.reusable.min(replies.count);
@@ -127,13 +127,13 @@ fn headline_of_several(loads: &[LoadFindings<'_>]) -> String {
     }
 }
 
-/// Formats `1.23 ms`, or `≥ 1.23 ms` if the true time may be longer.
+/// Formats a time as `1.23 ms`, or as `≥ 1.23 ms` if the true time may be longer.
 pub fn format_ns(ns: f64, is_lower_bound: bool) -> String {
     let mark = if is_lower_bound { "≥ " } else { "" };
     format!("{mark}{}", format_quantity(ns, "ns", Uncertainty::Unknown))
 }
 
-/// Formats the bounds of a time: `14.1-15.9 ms`, or `950 µs-1.20 ms` if their units differ.
+/// Formats the bounds of a time as `14.1-15.9 ms`, or as `950 µs-1.20 ms` if their units differ.
 pub fn format_ns_range(low_ns: f64, high_ns: f64) -> String {
     let (low, high) = (format_ns(low_ns, false), format_ns(high_ns, false));
     match (low.split_once(' '), high.split_once(' ')) {
@@ -142,7 +142,7 @@ pub fn format_ns_range(low_ns: f64, high_ns: f64) -> String {
     }
 }
 
-/// Formats a time or a range of times; a time that is withheld becomes `refused`.
+/// Formats a time or a range of times. A withheld time becomes `refused`.
 pub fn format_reported_time(reported: ReportedTime) -> String {
     match reported {
         ReportedTime::Time(time) => format_ns(time.ns as f64, time.is_lower_bound),
@@ -151,7 +151,7 @@ pub fn format_reported_time(reported: ReportedTime) -> String {
     }
 }
 
-/// Why a time is withheld.
+/// Says why a time is withheld.
 pub fn refusal_reason(refusal: TimeRefusal) -> &'static str {
     match refusal {
         TimeRefusal::GeneratorLimited => {
@@ -169,7 +169,7 @@ pub fn format_requests(number: u64) -> String {
     format_count(number as usize, "request", "requests")
 }
 
-/// The sentence for a remark.
+/// Puts a remark into a sentence.
 pub fn remark_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
     match remark {
         LoadRemark::Imbalance(imbalances) => imbalance_sentence(imbalances),
@@ -215,7 +215,6 @@ pub fn remark_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
     }
 }
 
-/// Remarks about the machines that sent a load.
 fn machines_sentence(remark: &LoadRemark) -> Option<String> {
     Some(match remark {
         LoadRemark::PartsUnlike { parts, whole } => format!(
@@ -285,7 +284,6 @@ fn failed_sentence(count: u64, total: u64, class: ErrorClass) -> String {
     )
 }
 
-/// Remarks about requests and responses.
 fn requests_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
     match remark {
         LoadRemark::Failed {
@@ -346,8 +344,8 @@ fn requests_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
     }
 }
 
-/// Formats a number of events per second, with more decimals for rare events, so that they do not
-/// read as 0.
+/// Formats a number of events per second. Rare events get more decimals, so that they do not read
+/// as 0.
 fn format_few(rate: f64) -> String {
     let decimals = match rate {
         10.0.. => 0,
@@ -403,7 +401,7 @@ fn short_of_98(share: f64) -> String {
 
 fn concurrency_short(requested: u32, effective: f64, connecting: f64) -> String {
     let missing = f64::from(requested) - effective;
-    // Waiting for connections is the explanation if it accounts for most of the missing requests.
+    // Blame waiting for connections if it accounts for most of the missing requests.
     let reason = if connecting > missing / 2.0 {
         format!(
             " On average {connecting:.1} were still waiting for their connection, which does not \
@@ -469,7 +467,7 @@ fn unsteady_sentence(halves: &LoadHalves) -> String {
     )
 }
 
-/// Name that tells a load apart from other loads: its label and its round.
+/// Returns a load's label and round, which tell it apart from other loads.
 pub fn load_name(load: &LoadFindings<'_>) -> String {
     match load.run.round {
         0 => load.run.label.clone(),

@@ -1,10 +1,8 @@
-//! Draws four flame graphs of two profiles: one of each side, and two that show the difference
-//! between the sides. One of these has the boxes of the baseline, the other the boxes of the
-//! candidate.
+//! Draws four flame graphs of two profiles: one of each side, and two of the difference between the
+//! sides. One difference has the boxes of the baseline, the other the boxes of the candidate.
 //!
-//! All four share one scale, so a box of twice the width cost twice as much. The difference with
-//! the boxes of the candidate cannot show what disappeared from the baseline; the difference with
-//! the boxes of the baseline can.
+//! All four share one scale: a box of twice the width cost twice as much. Only the difference with
+//! the boxes of the baseline shows what disappeared from the baseline.
 
 use crate::document::ReportChart;
 use crate::figure::{Uncertainty, format_quantity, format_share};
@@ -16,12 +14,12 @@ use speedwell_plot::{FlameChart, FlameFrame, FrameColoring};
 /// Kinds of code, in the order of their colors.
 const CODE_KINDS: [&str; 2] = ["script", "native code"];
 
-/// A change of at least this fraction of the total cost has its full color; smaller changes have
-/// paler colors.
+/// A change of at least this fraction of the total cost has its full color. Smaller changes are
+/// paler.
 const MIN_FULL_COLOR_SHARE: f64 = 0.005;
 
-/// The side whose functions are the boxes of a picture. The costs on this side are the widths of
-/// the boxes.
+/// The side whose functions are the boxes of a picture. Costs on this side are the widths of the
+/// boxes.
 #[derive(Clone, Copy)]
 enum FlameShape {
     Baseline,
@@ -37,7 +35,7 @@ impl FlameShape {
     }
 }
 
-/// Limits of the tool that explain what may be missing from a picture.
+/// Explains what may be missing from a picture because of the tool's limits.
 fn tool_limits(tool: ProfileTool) -> &'static str {
     match tool {
         ProfileTool::Perf => " (perf: without frame pointers callers are missing)",
@@ -46,7 +44,7 @@ fn tool_limits(tool: ProfileTool) -> &'static str {
     }
 }
 
-/// The properties shared by all boxes of a picture.
+/// The properties that all boxes of a picture share.
 struct FlamePicture<'a> {
     sides: [ProfileSide<'a>; 2],
     shape: FlameShape,
@@ -55,8 +53,8 @@ struct FlamePicture<'a> {
     root: &'a CallNode,
 }
 
-/// Draws the pictures: the baseline, the candidate, the difference with the boxes of the candidate,
-/// and the difference with the boxes of the baseline.
+/// Draws the baseline, the candidate, the difference with the boxes of the candidate, and the
+/// difference with the boxes of the baseline.
 pub fn flame_graphs(sides: [ProfileSide<'_>; 2], found: &CostExplanation) -> Vec<ReportChart> {
     let [old, new] = sides;
     let root = &found.tree;
@@ -77,9 +75,9 @@ pub fn flame_graphs(sides: [ProfileSide<'_>; 2], found: &CostExplanation) -> Vec
     ]
 }
 
-/// The relative change of a function's cost, which determines the color of its box. If the change
-/// is below [`MIN_FULL_COLOR_SHARE`] of the total, the result is reduced, because chance alone can
-/// produce such a change. Otherwise, the smallest boxes would be the brightest.
+/// Returns the relative change of a function's cost, which determines the color of the function's
+/// box. A change below [`MIN_FULL_COLOR_SHARE`] of the total is reduced, because chance alone can
+/// produce it. Otherwise, the smallest boxes would be the brightest.
 fn relative_change(node: &CallNode, full: f64) -> f64 {
     let larger = node.baseline.max(node.candidate).max(1) as f64;
     let certainty = (node.extra_cost().abs() / (MIN_FULL_COLOR_SHARE * full)).min(1.0);
@@ -121,7 +119,8 @@ impl FlamePicture<'_> {
         )
     }
 
-    /// The weight that takes the full width in every picture: the total of the costlier side.
+    /// Returns the weight that takes the full width in every picture: the total of the costlier
+    /// side.
     fn full_width(&self) -> f64 {
         self.root.baseline.max(self.root.candidate) as f64
     }
@@ -176,8 +175,8 @@ impl FlamePicture<'_> {
     }
 }
 
-/// The kind of a function, as an index of [`CODE_KINDS`]. Only names of script functions include a
-/// location: `name file:line` or, in Erlang, `module:name/arguments`.
+/// Returns the kind of a function, as an index of [`CODE_KINDS`]. Only names of script functions
+/// include a location: `name file:line` or, in Erlang, `module:name/arguments`.
 fn code_kind(name: &str) -> usize {
     let ends_in_number = |separator: char| {
         name.rsplit_once(separator).is_some_and(|(_, end)| {
@@ -191,9 +190,9 @@ fn code_kind(name: &str) -> usize {
 /// One side of a comparison of profiles.
 #[derive(Debug, Clone, Copy)]
 pub struct ProfileSide<'a> {
-    /// Its name.
+    /// The side's name.
     pub label: &'a str,
-    /// Where its time went.
+    /// Where the side's time went.
     pub profile: &'a StackProfile,
 }
 

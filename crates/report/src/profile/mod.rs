@@ -1,7 +1,7 @@
 //! Reports profiles. Two profiles become a document with the answer, the table of the extra cost,
-//! and four flame graphs; the profiles of a session become a section per case.
+//! and four flame graphs. The profiles of a session become a section per case.
 //!
-//! This module decides on wording; `analysis::profile` computes the costs. Start at
+//! This module chooses the wording; `analysis::profile` computes the costs. Start at
 //! [`report_profiles`]; the flame graphs are in `flame_graphs.rs`.
 
 mod flame_graphs;
@@ -20,14 +20,14 @@ use speedwell_analysis::profile::{
     CaseProfile, CostDirection, CostEntry, CostExplanation, CostRow, ExtraCost, ProfiledSides,
 };
 
-/// Minimum number of samples for reliable percentages. The smallest percentage that is shown is 3
-/// %. With fewer samples, its standard error, sqrt(p (1 - p) / n), is more than a third of it.
+/// Minimum number of samples for reliable percentages. The smallest percentage shown is 3 %. With
+/// fewer samples, its standard error, sqrt(p (1 - p) / n), is more than a third of it.
 const MIN_SAMPLES: u64 = 300;
 
 /// The hint in outputs without flame graphs.
 const FLAMES_HINT: &str = "-o FILE.html draws flame graphs.";
 
-/// Reports two profiles, the baseline first, and their difference.
+/// Reports two profiles and their difference. The baseline comes first.
 pub fn report_profiles(
     sides: [ProfileSide<'_>; 2],
     found: &CostExplanation,
@@ -108,8 +108,8 @@ fn profiles_headline([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Str
     )
 }
 
-/// Names the functions called below the entry, with their shares of the difference; `None` if there
-/// are none.
+/// Names the functions called below the entry, with their shares of the difference. Returns `None`
+/// if there are none.
 fn callees_text(entry: &CostEntry) -> Option<String> {
     let callees = entry.below.iter();
     let callees: Vec<String> = callees
@@ -250,7 +250,7 @@ fn add_sections(
     document.attach_data("profiles", Value::Array(data));
 }
 
-/// Reports the two profiles of a case as a document of its own, which becomes part of a larger one.
+/// Reports the two profiles of a case as a document that becomes part of a larger one.
 fn single_profile(
     case_profile: &CaseProfile,
     sides: &ProfiledSides,
@@ -280,7 +280,7 @@ fn add_section(
             ReportBlock::Headline(sentence) => {
                 document.push(ReportBlock::Paragraph(format!("{sentence}.")))
             }
-            // Notes common to all sections are given once.
+            // Give notes common to all sections only once.
             ReportBlock::Note(sentence) if seen_notes.contains(&sentence) => {}
             ReportBlock::Note(sentence) => {
                 seen_notes.push(sentence.clone());

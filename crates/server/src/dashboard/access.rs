@@ -1,8 +1,8 @@
-//! Identifies callers by a token in the request, by a login, or as anonymous, and checks
+//! Identifies callers by a token in the request, by a login, or as anonymous. Also checks
 //! permissions.
 //!
-//! Reading may be open to everyone who can reach the server, and each project may be public;
-//! everything else requires a permission. Callers without permission for a project learn nothing
+//! Reading may be open to everyone who can reach the server, and each project may be public.
+//! Everything else requires a permission. Callers without permission for a project learn nothing
 //! about it, not even whether it exists. Start at [`identify_caller`].
 
 use crate::dashboard::site::{SiteState, unix_ms};
@@ -50,7 +50,7 @@ pub struct SiteAccess {
     key: Option<LoginKey>,
     pub(crate) logins: LoginStore<CallerIdentity>,
     pub(crate) failures: FailureLimiter,
-    /// Limits audit entries for tokens that have expired or were revoked.
+    /// Limits audit entries for tokens that are expired or revoked.
     expired_tokens: FailureLimiter,
 }
 
@@ -60,8 +60,7 @@ impl SiteAccess {
     /// # Errors
     /// Fails if the system has no random bytes.
     pub fn new(rules: AccessRules) -> anyhow::Result<SiteAccess> {
-        // Browsers send a cookie to all ports of a host, so each server needs its own name for its
-        // cookie.
+        // Browsers send a cookie to all ports of a host, so each server needs its own cookie name.
         let name = if rules.has_tls {
             "speedwell".to_owned()
         } else {
@@ -76,18 +75,18 @@ impl SiteAccess {
         })
     }
 
-    /// Returns the key to print at startup; it works once.
+    /// Returns the key to print at startup. The key works once.
     pub fn startup_key(&self) -> Option<&str> {
         self.key.as_ref().map(LoginKey::expose)
     }
 
-    /// Whether pages offer a login: there is a startup key, or anonymous callers may not read
-    /// everything.
+    /// Whether pages offer a login. They do if there is a startup key, or if anonymous callers may
+    /// not read everything.
     pub fn offers_login(&self) -> bool {
         self.key.is_some() || !self.rules.allows_anonymous_reads
     }
 
-    /// Redeems the startup key; false if it is wrong or has been used before.
+    /// Redeems the startup key. Returns `false` if the key is wrong or has been used before.
     pub(crate) fn redeem(&self, presented: &str) -> bool {
         self.key.as_ref().is_some_and(|key| key.redeem(presented))
     }
@@ -100,7 +99,7 @@ pub struct CallerIdentity {
     pub name: String,
     /// The id of the token.
     pub token: Option<String>,
-    /// Address that the request comes from.
+    /// Address of the client.
     pub address: Option<IpAddr>,
     /// Restricts pushes to sessions of these branches.
     pub branches: Option<Vec<String>>,
@@ -113,7 +112,6 @@ pub struct CallerIdentity {
     public: PublicAccess,
 }
 
-/// Projects that everyone may read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum PublicAccess {
     #[default]
@@ -123,7 +121,7 @@ enum PublicAccess {
 }
 
 impl CallerIdentity {
-    /// Creates the caller that used the startup key.
+    /// Creates a caller that used the startup key.
     pub(crate) fn with_key() -> CallerIdentity {
         CallerIdentity {
             name: "start key".into(),
@@ -150,8 +148,8 @@ impl CallerIdentity {
         !self.name.is_empty() || self.token.is_some()
     }
 
-    /// Returns the key for limiting expensive requests; callers without a token share one key if
-    /// they have the same address.
+    /// Returns the key for limiting expensive requests. Callers without a token share a key if they
+    /// have the same address.
     pub(crate) fn limiter_key(&self, client: &ClientInfo) -> String {
         match (&self.token, client.address) {
             (Some(token), _) => format!("token {token}"),
@@ -169,7 +167,7 @@ impl CallerIdentity {
         )
     }
 
-    /// Whether the caller may do this, in a project or on the whole server.
+    /// Whether the caller has this permission in a project, or on the whole server.
     pub fn is_permitted(&self, permission: RequiredPermission, project: Option<&str>) -> bool {
         let is_public = match (&self.public, project) {
             (PublicAccess::Everything, _) => true,
@@ -203,11 +201,11 @@ impl CallerIdentity {
         self.is_permitted(RequiredPermission::Read, Some(project))
     }
 
-    /// Returns an error unless the caller may do this. The error does not depend on whether the
-    /// project exists.
+    /// Returns an error unless the caller has this permission. The error does not depend on whether
+    /// the project exists.
     ///
     /// # Errors
-    /// Returns 401 for anonymous callers, else 403.
+    /// Returns 401 for anonymous callers, otherwise 403.
     pub fn ensure_permitted(
         &self,
         permission: RequiredPermission,
@@ -273,7 +271,8 @@ fn public_access(site: &SiteState) -> Result<PublicAccess, HttpError> {
     ))
 }
 
-/// Identifies the caller by its login, unless its token has since expired or been revoked.
+/// Identifies the caller by its login. A token that has since expired or been revoked does not
+/// count.
 fn caller_by_login(
     site: &SiteState,
     headers: &HeaderMap,
@@ -315,7 +314,7 @@ pub(crate) fn caller_by_token(
         .first
         .with_reader(|store| Ok(store.find_token_with_digest(token.id(), presented.as_bytes())?));
     let stored = match found.map_err(store_error)? {
-        // The token was found by the digest of the presented token, so the caller has its secret.
+        // The token was found by the digest of the presented token, so the caller has the secret.
         Some(token) if !token.is_valid(unix_ms()) => {
             return Err(expired_token_error(site, client, &token));
         }
@@ -334,12 +333,12 @@ pub(crate) fn caller_by_token(
     }
 }
 
-/// Rejects a token that was revoked or has expired. A caller with its secret is not guessing, so
-/// the attempt does not count as a failure: a forgotten job must not lock out everyone else at its
-/// address.
+/// Rejects a token that was revoked or has expired. A caller that knows the secret is not guessing,
+/// so the attempt does not count as a failure: a forgotten job must not lock out everyone else at
+/// its address.
 fn expired_token_error(site: &SiteState, client: &ClientInfo, token: &StoredToken) -> HttpError {
     let now = Instant::now();
-    // Limits the audit entries, which would otherwise grow with each attempt.
+    // Limit the audit entries: otherwise, each attempt would add one.
     if site
         .access
         .expired_tokens
@@ -354,7 +353,7 @@ fn expired_token_error(site: &SiteState, client: &ClientInfo, token: &StoredToke
     invalid_token_error()
 }
 
-/// Returns the stored token of this id if it is valid.
+/// Returns the stored token with this id if it is valid.
 fn find_valid_token(site: &SiteState, id: &str) -> Result<Option<StoredToken>, HttpError> {
     let stored = site
         .first
@@ -372,8 +371,8 @@ fn record_use(site: &SiteState, token: &StoredToken) {
     }
 }
 
-/// Counts and records a failed login. Returns the same error whatever was wrong, unless the address
-/// has failed too often.
+/// Counts and records a failed login. The error does not say what was wrong, except that the
+/// address has failed too often.
 pub(crate) fn failed_login_error(
     site: &SiteState,
     client: &ClientInfo,

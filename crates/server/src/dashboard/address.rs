@@ -1,8 +1,8 @@
 //! Parses the address of a page and its format.
 //!
-//! Every page's path accepts an ending such as `.json`, which requests the same document in that
-//! format. A name may also have such an ending; then the page of the whole name takes precedence.
-//! Start with [`PageAddress::possible_pages`].
+//! Every path may end in an extension such as `.json`, which requests the same document in that
+//! format. A name may also end like that. The page of the whole name then takes precedence. Start
+//! with [`PageAddress::possible_pages`].
 
 use crate::dashboard::link::decode_segment;
 use crate::dashboard::page_error::{PageError, nearest_names};
@@ -20,7 +20,7 @@ pub enum PageFormat {
 }
 
 impl PageFormat {
-    /// Formats in which every page is available as a file, by file ending.
+    /// Formats in which every page is available as a file, by file extension.
     pub const DOCUMENTS: [(&'static str, speedwell_report::ReportFormat); 5] = [
         ("json", speedwell_report::ReportFormat::Json),
         ("md", speedwell_report::ReportFormat::Markdown),
@@ -71,14 +71,14 @@ pub enum PageKind {
     Live,
     /// One session while it is being measured.
     SessionLive(String),
-    /// Event stream of such a session.
+    /// Event stream of a session that is being measured.
     Events(String),
     Search,
     /// Tokens, the audit log and other matters of the whole server.
     Settings,
 }
 
-/// An address: the parts of its path.
+/// An address, as the parts of its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageAddress {
     parts: Vec<String>,
@@ -104,7 +104,7 @@ impl PageAddress {
     /// Parses a path.
     ///
     /// # Errors
-    /// Fails if it does not decode to text.
+    /// Fails if the path does not decode to text.
     pub fn parse(path: &str) -> Result<PageAddress, PageError> {
         let relative = path.strip_prefix('/').unwrap_or(path);
         let segments = relative.strip_suffix('/').unwrap_or(relative).split('/');
@@ -119,7 +119,7 @@ impl PageAddress {
         }
     }
 
-    /// Returns the name of the project; `None` for pages of the whole server.
+    /// Returns the name of the project, or `None` for pages of the whole server.
     pub fn project(&self) -> Option<&str> {
         let first = self.parts.first()?;
         let name = match self.parts.len() {
@@ -131,9 +131,8 @@ impl PageAddress {
         (!["", "index", "settings"].contains(&name)).then_some(name)
     }
 
-    /// Returns the pages that the address may mean, with the more likely one first. The first page
-    /// takes the whole last part as a name. The second page takes the extension of the last part as
-    /// a format.
+    /// Returns the pages that the address may mean, most likely first. The first page takes the
+    /// whole last part as a name. The second page takes the extension of the last part as a format.
     ///
     /// # Errors
     /// Fails if there is no such page.

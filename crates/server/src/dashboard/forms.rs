@@ -1,7 +1,7 @@
-//! Handles forms: login, logout, and triaging changes. Triage needs a permission. All these actions
-//! are recorded in the audit log.
+//! Handles forms: login, logout, and triage of changes. Triage needs a permission. The audit log
+//! records all these actions.
 //!
-//! `serve` has already checked that the form comes from a page of this server. Start at
+//! `server::http` has already checked that the form comes from a page of this server. Start at
 //! [`apply_form`].
 
 use crate::dashboard::access::{self, CallerIdentity, RequiredPermission};
@@ -58,7 +58,6 @@ pub fn apply_form(
     }
 }
 
-/// Stores the triage of a change.
 fn triage_change(
     site: &SiteState,
     caller: &CallerIdentity,
@@ -111,7 +110,7 @@ fn triage_change(
     Ok(redirect_to(&format!("/{}/alerts{query}", project.name)))
 }
 
-/// Builds the form for triaging changes and reopening them. `changes` holds the number and the
+/// Builds the form for triaging and reopening changes. `changes` holds the number and the
 /// description of each change.
 pub fn triage_form(
     action: String,
@@ -162,7 +161,7 @@ pub fn triage_form(
     }
 }
 
-/// Renders the login page; logs in immediately if the address contains the startup key or a token
+/// Renders the login page. Logs in immediately if the address contains the startup key or a token
 /// (`?key=`).
 pub fn login_page(site: &SiteState, client: &ClientInfo, uri: &Uri) -> Response<Body> {
     let query = PageQuery::parse(uri.query().unwrap_or_default()).unwrap_or_default();
@@ -230,7 +229,7 @@ fn login_form(site: &SiteState, query: &PageQuery, error: Option<&PageError>) ->
     response
 }
 
-/// Logs in a caller that sends a token or the key.
+/// Logs in a caller that sends a token or the startup key.
 fn log_in(
     site: &SiteState,
     client: &ClientInfo,
@@ -315,7 +314,7 @@ pub fn redirect_to_login(uri: &Uri) -> Response<Body> {
     redirect_to(&format!("/login?to={}", encode_segment(path)))
 }
 
-/// Whether a path is on this site, not on another site.
+/// Whether a path is on this site.
 fn is_site_path(path: &str) -> bool {
     path.starts_with('/')
         && !path.starts_with("//")

@@ -1,7 +1,7 @@
 //! Handles requests for pages: identifies the caller, finds the page of the address, renders it in
 //! the requested format, and caches it while it remains valid.
 //!
-//! GET requests change no results; forms are handled in `forms.rs`. Start at [`router`].
+//! GET requests change no results. `forms.rs` handles forms. Start at [`router`].
 
 use crate::dashboard::access::{self, CallerIdentity, RequiredPermission};
 use crate::dashboard::address::{PageAddress, PageFormat, PageKind};
@@ -63,7 +63,6 @@ enum PageResponse {
     Stream(Arc<HostedProject>, String),
 }
 
-/// Handles a GET request.
 async fn get_page(site: &Arc<SiteState>, client: ClientInfo, request: Request) -> Response<Body> {
     let (parts, _) = request.into_parts();
     let headers = parts.headers.clone();
@@ -119,7 +118,6 @@ async fn get_page_queued(
     site.heavy.run_within(HEAVY_TIMEOUTS, work).await
 }
 
-/// Handles a submitted form.
 async fn post_form(site: &Arc<SiteState>, client: ClientInfo, request: Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, MAX_FORM_BYTES).await else {
@@ -136,7 +134,6 @@ async fn post_form(site: &Arc<SiteState>, client: ClientInfo, request: Request) 
     response.unwrap_or_else(|error| error.to_response(&headers))
 }
 
-/// Renders the page of an address.
 fn render_page(
     site: &SiteState,
     client: &ClientInfo,
@@ -259,8 +256,8 @@ fn cached_or_render(
     query: &PageQuery,
 ) -> Result<Response<Body>, PageError> {
     let project = layout_context.project;
-    // The cache key includes the caller, because a page contains the caller's name and depends on
-    // the caller's permissions.
+    // The cache key includes the caller, because a page depends on the caller's name and
+    // permissions.
     let address = format!("{} {uri}", layout_context.caller.cache_key());
     let (cached, version) = project.cached_page(&address)?;
     if let Some(bytes) = cached {
@@ -363,7 +360,7 @@ fn redirect_response(path: &str, format: PageFormat) -> Response<Body> {
     let builder = Response::builder()
         .status(StatusCode::SEE_OTHER)
         .header(header::LOCATION, address);
-    // This cannot fail, because our own addresses contain only printable ASCII.
+    // Our own addresses contain only printable ASCII, so this cannot fail.
     builder.body(Body::empty()).unwrap_or_default()
 }
 
@@ -447,8 +444,8 @@ pub(crate) fn build_response(
     let mut builder = Response::builder()
         .status(status)
         .header(header::CONTENT_TYPE, mime);
-    // A standalone file contains inline style and script, which the server's content security
-    // policy forbids, so it is downloaded instead of shown.
+    // The server's content security policy forbids the inline style and script of a standalone
+    // file. The file is therefore downloaded instead of shown.
     if format == PageFormat::Document(Kind::Html) && status == StatusCode::OK {
         let name = path.rsplit('/').next().unwrap_or_default();
         let characters = name

@@ -10,7 +10,7 @@ use speedwell_report::html::{
     ChartsLocation, EARLY_SCRIPT, LoginState, PageLink, SERVED_SCRIPT, SERVED_STYLE, ServedFrame,
 };
 
-/// Files that every page needs, by name: style, early script, script.
+/// Names and contents of the files that every page needs: style, early script, script.
 pub fn asset_files() -> [(&'static str, &'static str); 3] {
     [
         ("page.css", SERVED_STYLE),
@@ -134,7 +134,7 @@ fn build_navigation(
     navigation
 }
 
-/// Returns the link to log in or out; `None` if no login is offered.
+/// Returns the link to log in or out, or `None` if no login is offered.
 fn account_link(
     site: &SiteState,
     caller: &CallerIdentity,
@@ -159,7 +159,7 @@ fn format_label(extension: &str) -> &'static str {
     }
 }
 
-/// Returns the entry of the navigation bar that a page belongs to.
+/// Returns the navigation entry to highlight for a page.
 fn navigation_entry(page_kind: &PageKind) -> Option<&'static str> {
     Some(match page_kind {
         PageKind::Overview | PageKind::Project | PageKind::Search | PageKind::Settings => {

@@ -1,4 +1,4 @@
-//! Percent-encodes addresses, and links cells in the tables of a document.
+//! Percent-encodes addresses, and adds links to table cells.
 
 use serde_json::Value;
 use speedwell_report::{Document, ReportRow};
@@ -25,8 +25,8 @@ pub fn encode_path(text: &str) -> String {
     parts.join("/")
 }
 
-/// Decodes a part of an address; `None` if an escape is invalid, or if the result is not valid
-/// UTF-8 or contains NUL.
+/// Decodes a part of an address. Returns `None` if an escape is invalid, or if the result is not
+/// valid UTF-8 or contains NUL.
 pub fn decode_segment(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut encoded = text.bytes();
@@ -53,8 +53,7 @@ pub fn link_column(
     link_by(document, table, [key, key], href_for);
 }
 
-/// Links the column `shown`. `href_for` maps the raw value in column `by` of the same row to the
-/// target.
+/// Links the column `shown`. `href_for` maps the same row's raw value in column `by` to the target.
 pub fn link_by(
     document: &mut Document,
     table: &str,

@@ -1,9 +1,9 @@
-//! Streams sessions that are being measured to viewers, as events.
+//! Streams events about running sessions to viewers.
 //!
-//! The recorder commits after every planned run, so the store itself signals progress: a database
-//! server notifies immediately, and a file is polled four times per second. The store is watched
-//! only while there are viewers. Each update of a page is rendered once for all its viewers. Start
-//! at [`stream_updates`].
+//! The recorder commits after every planned run, so the store itself shows progress. A database
+//! server sends notifications; a file is polled four times per second. The store is watched only
+//! while there are viewers. Each update is rendered once for all viewers. Start at
+//! [`stream_updates`].
 
 use crate::dashboard::access::CallerIdentity;
 use crate::dashboard::address::{PageFormat, PageKind};
@@ -35,7 +35,7 @@ const MIN_UPDATE_INTERVAL: Duration = Duration::from_secs(1);
 /// long ago something happened.
 const IDLE_UPDATE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Stands for all sessions in the address of a stream.
+/// Session id that means all sessions.
 const ALL_SESSIONS: &str = "any";
 
 /// Viewers, keyed by stream.
@@ -64,7 +64,7 @@ impl LiveViewers {
     }
 }
 
-/// Streams the events of a session, or of everything that is being measured.
+/// Streams the events of one session or of all running sessions.
 pub async fn stream_updates(
     site: &Arc<SiteState>,
     project: &Arc<HostedProject>,
@@ -101,8 +101,8 @@ pub async fn stream_updates(
     let hub = hubs
         .entry(id.to_owned())
         .or_insert_with(|| {
-            // The event is not `over`, because the session continues. Browsers reconnect by
-            // themselves, to the next server.
+            // The event is not `over`, because the session continues. Browsers reconnect to the
+            // next server.
             let final_event = ServerEvent::new("stopped", "the server is stopping");
             EventHub::new().end_with_stopper(&project.live.stopper, final_event)
         })
@@ -115,7 +115,7 @@ pub async fn stream_updates(
     response
 }
 
-/// Returns the last event of a stream whose session has ended.
+/// Returns the event that tells viewers that the session has ended.
 fn over_event() -> ServerEvent {
     ServerEvent::new("over", "the session has ended")
 }
@@ -136,7 +136,7 @@ enum LiveRendering {
     Over,
 }
 
-/// Renders the page that all viewers share, as seen by an anonymous caller.
+/// Renders the page for an anonymous caller, because all viewers share it.
 fn render_live_page(
     site: &SiteState,
     project: &HostedProject,
@@ -187,7 +187,7 @@ fn render_live_page(
 /// nothing changes. Ends when the last viewer leaves, the session ends or the server stops.
 fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &EventHub) {
     let page_kind = live_page_kind(id);
-    // A store that cannot be read now is opened again in the next iteration.
+    // If the store cannot be opened, the next iteration tries again.
     let mut store = Store::open_to_watch(project.path()).ok();
     let mut version = store_version(store.as_ref());
     let mut last_update = Instant::now();
@@ -226,8 +226,8 @@ fn store_version(store: Option<&Store>) -> Option<i64> {
     store?.data_version().ok()
 }
 
-/// Whether there are still viewers; if not, removes the hub under the lock, so that the next viewer
-/// creates a new one.
+/// Whether there are still viewers. Removes a hub without viewers under the lock, so that the next
+/// viewer creates a new hub.
 fn has_viewers(project: &HostedProject, id: &str, hub: &EventHub) -> bool {
     let mut hubs = project.live.lock_hubs();
     let is_watched = hub.count_viewers() > 0 && !project.live.stopper.is_stopped();

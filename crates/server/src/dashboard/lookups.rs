@@ -1,5 +1,5 @@
-//! Defines the functions that pages call in the surrounding program, because these functions need a
-//! repository, need command-line options, or write a file.
+//! Declares callbacks into the command-line program. Pages call them for work that needs a
+//! repository or command-line options, or that writes a file.
 
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
@@ -20,19 +20,19 @@ pub struct CommandLookups {
     pub sources: fn(&Store, &[String]) -> anyhow::Result<Vec<ComparisonSource>>,
     /// Builds the settings of a comparison from option names and values.
     pub settings: fn(&[ComparisonOption<'_>]) -> anyhow::Result<AnalysisSettings>,
-    /// Adds to a comparison what only the store knows: calibrations of machines and cases, and which
-    /// sessions are still running.
+    /// Adds facts from the store to a comparison: the calibrations, and which sessions are still
+    /// running.
     pub mark_known: fn(&mut AnalysisFindings, &[&Session], &Store),
-    /// Returns the exit status of a command that compares two sessions with these options, and its
-    /// result in one line.
+    /// Returns the exit status and the one-line result of comparing two sessions with these
+    /// options.
     pub gate: fn(&Store, &[String], &[ComparisonOption<'_>]) -> anyhow::Result<GateResult>,
-    /// Returns the plan of a session that is being measured.
+    /// Returns the plan of a running session.
     pub planned: fn(&Store, i64) -> anyhow::Result<PlanSummary>,
-    /// Computes missing summary points for sessions of the store at a path, as many as one request
-    /// has time for; returns how many sessions are left.
+    /// Computes missing summary points of sessions in the store at a path, until the time for one
+    /// request is used up. Returns how many sessions are left.
     pub summarize: fn(&Path) -> anyhow::Result<usize>,
-    /// Returns results over time from the store at a path. Caches data derived from sessions, as
-    /// `speedwell history` does. The last argument is the number of sessions without points.
+    /// Returns results over time from the store at a path, and caches derived data in the store.
+    /// The last argument is the number of sessions without points.
     pub history: fn(&Path, &TrendQuery, usize) -> anyhow::Result<ProjectHistory>,
 }
 
@@ -45,20 +45,21 @@ pub struct ComparisonSource {
     pub session: Session,
     /// The selected variant.
     pub variant: Option<String>,
-    /// How the reference was resolved, if that is not obvious.
+    /// The session that the reference resolved to, if that is not obvious.
     pub resolved_as: Option<String>,
 }
 
 /// Result of a comparison as a CI gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateResult {
-    /// Exit status of the command: 0 if the gate passes, 1 if it fails, 2 if it cannot judge.
+    /// Exit status of the command: 0 if the gate passes, 1 if the gate fails, 2 if the gate cannot
+    /// be evaluated.
     pub status: i32,
     /// The reason, in one line.
     pub message: String,
 }
 
-/// Query for series over time.
+/// Selects the results that a trend shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct TrendQuery {
     /// The branch whose history is shown.

@@ -1,9 +1,9 @@
-//! Serves web pages for a store. Each page is a document of `report` inside a layout, at an address
-//! that holds all of its state.
+//! Serves web pages for a store. Each page is a document of `report` inside a layout. The address
+//! of a page holds all of its state.
 //!
 //! This module decides which pages exist and where their links lead. It is independent of options
-//! and sockets. Work that needs a repository or the command line is delegated to the surrounding
-//! program ([`CommandLookups`]). Start with [`router`], then `page/mod.rs`.
+//! and sockets. For work that needs a repository or command-line options, it calls back into the
+//! command-line program ([`CommandLookups`]). Start with [`router`], then `page/mod.rs`.
 
 mod access;
 mod address;

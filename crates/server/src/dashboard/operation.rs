@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Maximum time that a store may take to answer and still count as ready.
+/// Maximum time in which a ready store answers.
 const READY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Answers a request for an operator endpoint; `None` for other paths.
+/// Answers a request for an operator endpoint. Returns `None` for other paths.
 pub fn operator_response(
     site: &SiteState,
     caller: &CallerIdentity,
@@ -31,7 +31,7 @@ pub fn operator_response(
     }
 }
 
-/// Checks that the store answers within a second.
+/// Checks that the store answers within [`READY_TIMEOUT`].
 fn check_ready(site: &SiteState) -> Response<Body> {
     let started = Instant::now();
     let version = site.first.with_reader(|store| Ok(store.data_version()?));

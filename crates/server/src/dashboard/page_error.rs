@@ -58,8 +58,8 @@ impl PageError {
         }
     }
 
-    /// Converts a failure to open a store. A database server was reachable at startup, so its
-    /// failure is temporary.
+    /// Converts a failure to open a store. A database server was reachable at startup, so a failure
+    /// to reach it is temporary.
     pub fn store_open_error(path: &Path, error: anyhow::Error) -> PageError {
         match Store::server_address(path) {
             Some(_) => PageError::from_error(StatusCode::SERVICE_UNAVAILABLE, &error),
@@ -93,9 +93,8 @@ impl From<crate::http::HttpError> for PageError {
     }
 }
 
-/// Converts a failure of the store, which is not the client's fault. The status is 503 if the store
-/// is unreachable, and 507 if the disk is full; both failures are temporary. In all other cases, it
-/// is 500.
+/// Converts a store error. The status is 503 if the store is unreachable, 507 if the disk is full,
+/// and 500 otherwise.
 impl From<anyhow::Error> for PageError {
     fn from(error: anyhow::Error) -> PageError {
         let status = match StoreErrorKind::from_error(&error) {
@@ -107,7 +106,7 @@ impl From<anyhow::Error> for PageError {
     }
 }
 
-/// Returns the known names that are most similar to `name`, at most five.
+/// Returns up to five known names that are most similar to `name`.
 pub fn nearest_names<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
     let lowercase_name = name.to_lowercase();
     let mut by_distance: Vec<(usize, &str)> = known

@@ -1,5 +1,5 @@
-//! Shares the database of one project among many readers, with pooled read-only connections and a
-//! cache of results.
+//! Shares one project's database among many readers. It pools read-only connections and caches
+//! results.
 //!
 //! A cached result stays valid until the database changes. Start with
 //! [`HostedProject::with_reader`].
@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Maximum number of idle connections kept open.
 const MAX_IDLE_CONNECTIONS: usize = 6;
-/// Maximum bytes of cached pages, including comparisons. The cache is keyed by caller and address,
-/// and is cleared when the database changes.
+/// Maximum total size of cached pages, in bytes. The cache is keyed by caller and address, and
+/// cleared when the database changes.
 const MAX_CACHED_PAGE_BYTES: usize = 128 << 20;
 /// Maximum number of cached histories.
 const MAX_CACHED_HISTORIES: usize = 4;
@@ -29,7 +29,7 @@ const MAX_CACHED_HISTORIES: usize = 4;
 pub struct HostedProject {
     /// Name in addresses.
     pub name: String,
-    /// Functions of the surrounding program.
+    /// Callbacks into the program that embeds this site.
     pub lookups: CommandLookups,
     path: PathBuf,
     readers: Mutex<Vec<(StoreId, Store)>>,
@@ -44,7 +44,7 @@ pub struct HostedProject {
 enum StoreId {
     /// Device and inode of a file.
     File(u64, u64),
-    /// A database server, whose connections recover by themselves.
+    /// A database server. Its connections recover by themselves.
     Server,
 }
 
@@ -57,7 +57,7 @@ struct ProjectCache {
     pages: VecDeque<(String, Bytes)>,
     bytes: usize,
     histories: Vec<(TrendQuery, Arc<ProjectHistory>)>,
-    /// Number of sessions that still had no points after points were last computed.
+    /// Number of sessions that had no points after the last computation of points.
     missing_points: Option<usize>,
 }
 
@@ -71,7 +71,7 @@ impl ProjectCache {
 }
 
 impl HostedProject {
-    /// Creates a project whose store is at `path`. The store need not exist yet.
+    /// Creates a project. The store at `path` need not exist.
     pub fn new(
         name: &str,
         path: &Path,
@@ -112,7 +112,7 @@ impl HostedProject {
     }
 
     /// Runs `work` with a read-only connection. If no store exists, `work` gets an empty store in
-    /// memory, so that reading creates no file.
+    /// memory. Reading thus creates no file.
     ///
     /// # Errors
     /// Fails if the store cannot be read, or `work` fails.
@@ -169,7 +169,7 @@ impl HostedProject {
         Ok(Some(version))
     }
 
-    /// Returns the cached page, if it is still valid, and the current version of the store.
+    /// Returns the cached page, if there is a valid one, and the current version of the store.
     ///
     /// # Errors
     /// Fails if the store cannot be read.
@@ -183,8 +183,8 @@ impl HostedProject {
         Ok((found.map(|(_, page)| page.clone()), version))
     }
 
-    /// Caches a page, unless the store has changed since version `started_at`, at which rendering
-    /// the page started.
+    /// Caches a page that was rendered from version `started_at` of the store. Does nothing if the
+    /// store has changed since then.
     ///
     /// # Errors
     /// Fails if the store cannot be read.
@@ -209,7 +209,7 @@ impl HostedProject {
         Ok(())
     }
 
-    /// Computes missing points of sessions, once per version of the store; returns how many
+    /// Computes missing points of sessions, once per version of the store. Returns how many
     /// sessions are left.
     ///
     /// # Errors
@@ -229,13 +229,14 @@ impl HostedProject {
         let mut cache = lock(&self.cache);
         // Update the version first, so that the computation's own writes do not clear the new entry.
         self.current_version(&mut cache)?;
-        // The rest is computed in the background, which changes the store and so clears the cache.
+        // When the background job computes the rest, the store changes, and so this cache is
+        // cleared.
         cache.missing_points = Some(missing);
         Ok(missing)
     }
 
-    /// Returns results over time. Stores derived data (points, and the numbers of changes) in the
-    /// same way as `speedwell history`, so that a number means the same change in both.
+    /// Returns results over time. Stores points and numbered changes, as `speedwell history` does.
+    /// A number thus means the same change in both.
     ///
     /// # Errors
     /// Fails if the store cannot be read, or there is no such branch.
@@ -272,8 +273,8 @@ impl HostedProject {
         Ok(history)
     }
 
-    /// Returns the lock for computing this history, so that concurrent requests do not compute it
-    /// twice.
+    /// Returns the lock to hold while computing this history. It keeps concurrent requests from
+    /// computing it twice.
     fn history_lock(&self, query: &TrendQuery) -> Arc<Mutex<()>> {
         let mut running_searches = lock(&self.running_searches);
         running_searches.retain(|(_, computation)| Arc::strong_count(computation) > 1);

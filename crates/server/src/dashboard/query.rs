@@ -1,7 +1,6 @@
-//! Parses and formats the query string of a URL: names and values in the form that browsers send
-//! (application/x-www-form-urlencoded).
+//! Parses and formats the query string of a URL (application/x-www-form-urlencoded).
 //!
-//! Unknown names are rejected rather than ignored: a filter in a URL must take effect.
+//! Unknown names are rejected, because a filter in a URL must never be ignored.
 
 use crate::dashboard::link::{decode_segment, encode_segment};
 use crate::dashboard::page_error::PageError;
@@ -55,7 +54,7 @@ impl PageQuery {
     /// Returns the value of a name as a number.
     ///
     /// # Errors
-    /// Fails if it is not a number.
+    /// Fails if the value is not a number.
     pub fn get_number(&self, name: &str) -> Result<Option<i64>, PageError> {
         let parsed = self.get(name).map(|text| {
             text.trim_start_matches('@').parse::<i64>().map_err(|_| {

@@ -20,14 +20,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Maximum number of pages computed concurrently; each has its own connection.
+/// Maximum number of pages computed concurrently.
 const PAGE_THREADS: usize = 4;
-/// Maximum number of comparisons and histories that are computed concurrently for all clients
-/// together, in addition to pages.
+/// Maximum number of comparisons and histories computed concurrently, in addition to pages.
 const HEAVY_THREADS: usize = 3;
-/// Maximum number of comparisons and histories that are computed concurrently for one client.
+/// Maximum number of comparisons and histories computed concurrently for one client.
 const HEAVY_PER_CLIENT: usize = 2;
-/// Timeouts of an expensive request, while it waits and while it runs.
+/// Timeouts of comparisons and histories.
 pub(crate) const HEAVY_TIMEOUTS: QueueTimeouts = QueueTimeouts {
     queued: Duration::from_secs(10),
     running: Duration::from_secs(10),
@@ -39,7 +38,7 @@ pub struct SiteState {
     /// The project of the store given at startup.
     pub first: Arc<HostedProject>,
     other_projects: Mutex<HashMap<String, Arc<HostedProject>>>,
-    /// Functions of the surrounding program.
+    /// Callbacks into the program that embeds this site.
     pub lookups: CommandLookups,
     /// Addresses of styles and scripts.
     pub assets: AssetPaths,
@@ -50,7 +49,7 @@ pub struct SiteState {
     stopper: ServerStopper,
     /// Thread pool for pages.
     pub(crate) light: BlockingPool,
-    /// Thread pool for comparisons and histories, which take longer.
+    /// Thread pool for comparisons and histories.
     pub(crate) heavy: BlockingPool,
     /// Per-client limit on the use of `heavy`.
     pub(crate) client_limiter: ClientLimiter,
@@ -58,13 +57,13 @@ pub struct SiteState {
     pub(crate) started: Instant,
     /// Number of page responses by the first digit of their status.
     pub(crate) response_counts: [AtomicU64; 6],
-    /// Number of uploads begun and sessions stored since startup.
+    /// Uploads begun plus sessions stored since startup.
     arrived: AtomicU64,
 }
 
 impl SiteState {
-    /// Creates the site of the store at a path. The store need not exist yet. The event streams of
-    /// the site end with the server.
+    /// Creates the site of the store at a path. The store need not exist. When the server stops
+    /// (`stopper`), the site's event streams end.
     ///
     /// # Errors
     /// Fails if the system cannot start threads, or has no random bytes.
@@ -123,8 +122,8 @@ impl SiteState {
         watched.map(|project| project.live.count_viewers()).sum()
     }
 
-    /// Returns all projects, beginning with the project of the store given at startup, and whether
-    /// each can be read without a token.
+    /// Returns all projects, starting with the first project, and whether each can be read without
+    /// a token.
     ///
     /// # Errors
     /// Fails if the store cannot be read.
@@ -147,7 +146,8 @@ impl SiteState {
         if let Some(project) = lock(&self.other_projects).get(name) {
             return Ok(project.clone());
         }
-        // The first project is stored without a name.
+        // Check the name first: the first project is stored with an empty name, so an empty `name`
+        // would match it.
         let found = match project_name_problem(name) {
             None => self
                 .first
@@ -199,8 +199,8 @@ impl SiteState {
         Ok(project_entry.clone())
     }
 
-    /// Returns addresses and names of similarly named projects that the caller may read; if there
-    /// are none, of up to five others.
+    /// Returns the addresses and names of readable projects with similar names. If there are none,
+    /// returns up to five other readable projects.
     pub(crate) fn similar_projects(
         &self,
         name: &str,
@@ -232,7 +232,8 @@ impl SiteState {
         work: impl FnOnce(&mut Store) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let mut writer = lock(&self.writer);
-        // Take the connection out, so that it is not used again if `work` panics halfway or fails.
+        // Take the connection out, so that nobody uses it after `work` has failed or panicked
+        // halfway.
         let mut store = match writer.take() {
             Some(store) => store,
             None => Store::open(self.first.path())?,
@@ -244,7 +245,7 @@ impl SiteState {
         result
     }
 
-    /// Adds an entry to the audit log, unless the store does not exist, because then there is
+    /// Adds an entry to the audit log. Does nothing if there is no store, because then there is
     /// nothing to protect.
     pub fn record_action(
         &self,
@@ -283,7 +284,7 @@ impl SiteState {
     }
 
     fn write_audit_line(&self, entry: &AuditEntry) {
-        // Ignore a failure to record the action, because the action is already done.
+        // Ignore a failure to record the action, because the action is done.
         let _ = self.with_writer(|store| store.append_audit(entry));
     }
 }
@@ -294,8 +295,8 @@ pub(crate) fn unix_ms() -> i64 {
     now.map_or(0, |since| since.as_millis() as i64)
 }
 
-/// Derives the name of the first project in addresses from the name of its folder or database:
-/// lowercase letters, digits and hyphens.
+/// Returns the name that the first project has in URLs. The name comes from the folder, file or
+/// database, and consists of lowercase letters, digits and hyphens.
 pub fn project_name(store: &Path) -> String {
     let name = match Store::server_address(store) {
         Some(address) => {

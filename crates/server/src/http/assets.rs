@@ -2,7 +2,7 @@
 //! content.
 //!
 //! A name always stands for the same content, so browsers may cache a file forever. Request paths
-//! are only looked up in the table: they are not decoded and never reach the file system.
+//! are only looked up in the table, and never reach the file system.
 
 use crate::http::compression::accepts_gzip;
 use axum::Router;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// Table of static files.
 ///
 /// ```
-/// use crate::http::assets::AssetTable;
+/// use speedwell_server::http::assets::AssetTable;
 ///
 /// let assets = AssetTable::new("/static/", [("style.css", &b"body { margin: 0 }"[..])]);
 /// assert!(assets.asset_path("style.css").unwrap().starts_with("/static/style."));
@@ -47,7 +47,7 @@ struct AssetFile {
 }
 
 impl AssetTable {
-    /// Creates a table of files, given by name and content, that are served below a folder such as
+    /// Creates a table from file names and contents. The files are served below `folder`, such as
     /// `/static/`.
     pub fn new(
         folder: &str,
@@ -138,7 +138,7 @@ fn content_type(name: &str) -> &'static str {
     }
 }
 
-/// Returns the compressed bytes if they are fewer than the original ones.
+/// Returns the compressed bytes, if compression saves any.
 fn compress_bytes(bytes: &[u8]) -> Option<Bytes> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes).ok()?;

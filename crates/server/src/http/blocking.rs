@@ -1,8 +1,8 @@
-//! Runs blocking work, such as database queries, on a pool of threads with a short queue in front.
+//! Runs blocking work, such as database queries, on a pool of threads with a short queue.
 //!
-//! A longer queue would only make every client wait. Requests that find the queue full are rejected
-//! immediately with `Retry-After`, and [`BlockingPool::run_within`] also rejects requests that have
-//! waited too long. Work whose client has disconnected is not started.
+//! A longer queue would only make every client wait. If the queue is full, a request is rejected
+//! immediately with `Retry-After`. [`BlockingPool::run_within`] also rejects requests that have
+//! waited too long. Work is not started if its client has disconnected.
 
 use crate::http::error::Error;
 use crate::http::http_error::HttpError;
@@ -24,9 +24,8 @@ const RETRY_AFTER_S: u64 = 5;
 /// Timeouts for expensive requests.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueTimeouts {
-    /// Maximum wait before the work starts. A request that first waits for a permit of
-    /// [`crate::http::client_limiter::ClientLimiter`] and then for a thread may wait this long for each
-    /// of them.
+    /// Maximum wait before the work starts. The limit applies to each of two waits: the wait for a
+    /// permit of [`crate::http::client_limiter::ClientLimiter`], and the wait for a thread.
     pub queued: Duration,
     /// Maximum wait while the work runs.
     pub running: Duration,
@@ -34,11 +33,11 @@ pub struct QueueTimeouts {
 
 type PoolJob = Box<dyn FnOnce() + Send>;
 
-/// Threads for blocking work. All clones use the same threads, which end with the last clone.
+/// Threads for blocking work. All clones use the same threads. The threads end with the last clone.
 ///
 /// ```
-/// use crate::http::blocking::{BlockingPool, QUEUE_LENGTH};
-/// use crate::http::HttpError;
+/// use speedwell_server::http::blocking::{BlockingPool, QUEUE_LENGTH};
+/// use speedwell_server::http::HttpError;
 ///
 /// async fn handler(readers: BlockingPool) -> Result<String, HttpError> {
 ///     readers.run(|| "what the database says".to_owned()).await
@@ -46,7 +45,7 @@ type PoolJob = Box<dyn FnOnce() + Send>;
 /// # let pool = BlockingPool::new("readers", 4, QUEUE_LENGTH)?;
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # assert_eq!(runtime.block_on(handler(pool)), Ok("what the database says".to_owned()));
-/// # Ok::<(), crate::http::Error>(())
+/// # Ok::<(), speedwell_server::http::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct BlockingPool {
@@ -80,8 +79,8 @@ impl BlockingPool {
     /// Runs `work` on a thread of the pool and returns its result.
     ///
     /// # Errors
-    /// Returns 503 if the queue is full, 500 if the work panics. Handlers can return either as the
-    /// response.
+    /// Returns 503 if the queue is full, and 500 if the work panics. Handlers can return the error
+    /// as their response.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -91,8 +90,7 @@ impl BlockingPool {
             if sender.is_closed() {
                 return;
             }
-            // This is unwind safe, because a panicking job leaves no state behind that other jobs
-            // use.
+            // Unwinding is safe, because a panicking job leaves no broken state to other jobs.
             if let Ok(value) = catch_unwind(AssertUnwindSafe(work)) {
                 drop(sender.send(value));
             }
@@ -111,12 +109,11 @@ impl BlockingPool {
 }
 
 impl BlockingPool {
-    /// Does the same as [`BlockingPool::run`] with timeouts, for work that may take long. If the
-    /// work runs for too long, it continues after the error: it may cache its result, which is then
-    /// ready for the next request. If no thread starts the work in time, it is dropped.
+    /// Runs `work` with timeouts. Work that does not start in time is dropped. Work that runs for
+    /// too long continues after the error, because it may cache its result for the next request.
     ///
     /// # Errors
-    /// Returns the same errors as [`BlockingPool::run`], and 503 if either timeout expires.
+    /// Returns the same errors as [`BlockingPool::run`], and 503 if a timeout expires.
     pub async fn run_within<T: Send + 'static>(
         &self,
         timeouts: QueueTimeouts,
@@ -154,16 +151,15 @@ impl BlockingPool {
     }
 }
 
-/// Returns the error for work that did not start in time. `whose` says for whose requests the work
-/// waited.
+/// Returns the error for work that did not start in time. `whose` describes the requests ahead of
+/// it.
 pub(crate) fn queue_timeout_error(whose: &str, timeouts: QueueTimeouts) -> HttpError {
     let seconds = timeouts.queued.as_secs();
     let message = format!("the request waited longer than {seconds} s for {whose}");
     HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(RETRY_AFTER_S)
 }
 
-/// Lowers the priority of the calling thread, for background work. On Linux, nice(2) changes only
-/// the calling thread, not the whole process.
+/// Lowers the priority of the calling thread. On Linux, nice(2) does not affect other threads.
 pub fn lower_priority() {
     // Lowering the priority needs no privileges.
     let _ = rustix::process::nice(10);

@@ -1,9 +1,8 @@
 //! Enforces the size limit and the minimum rate of request bodies.
 //!
-//! When a body breaks a limit, the handler that reads it gets an error, and a refusal is kept in a
-//! [`BodyErrorSlot`]. The request pipeline sends this refusal as the response, no matter how the
-//! handler responds to the error. The rate counts only the time that is spent waiting for the
-//! client.
+//! When a body breaks a limit, its reader gets an error, and a [`BodyErrorSlot`] keeps the refusal.
+//! The request pipeline sends the refusal as the response, whatever the handler returns. The rate
+//! counts only the time spent waiting for the client.
 
 use crate::http::http_error::HttpError;
 use crate::http::options::ServerLimits;
@@ -22,8 +21,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub(crate) struct BodyErrorSlot(Arc<OnceLock<HttpError>>);
 
 impl BodyErrorSlot {
-    /// Records the refusal unless there is one already, and returns the error for the reader of the
-    /// body.
+    /// Records the first refusal. Returns the error for the reader of the body.
     pub(crate) fn reject_body(&self, refusal: HttpError) -> RejectedBody {
         RejectedBody(
             self.0
@@ -96,8 +94,7 @@ impl<B> LimitedBody<B> {
         Ok(())
     }
 
-    /// Becomes ready when the client has taken too much time for the number of bytes that it has
-    /// sent.
+    /// Becomes ready when the client has taken too long for the number of bytes sent.
     fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<RejectedBody> {
         let allowed_by_rate = Duration::from_millis(self.received * 1000 / self.bytes_per_s);
         let remaining = (self.grace + allowed_by_rate).saturating_sub(self.waited);
@@ -205,8 +202,7 @@ mod tests {
         );
     }
 
-    /// The clock of the test is paused and advances only when all tasks are idle, so the timing is
-    /// exact.
+    /// The timing is exact, because the paused clock advances only when all tasks are idle.
     #[tokio::test(start_paused = true)]
     async fn a_body_may_take_ten_seconds_and_one_more_for_each_kilobyte() {
         let fault = BodyErrorSlot::default();

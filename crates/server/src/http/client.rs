@@ -1,8 +1,8 @@
-//! Identifies the client of a request, and the name that the client uses for this server. There may
-//! be a proxy between client and server.
+//! Identifies the client of a request, possibly behind a proxy, and the name that the client uses
+//! for this server.
 //!
-//! Forwarded header fields are trusted only from the proxy configured at startup; handlers never
-//! see them.
+//! Forwarded header fields are trusted only if they come from the proxy configured at startup.
+//! Handlers never see these fields.
 
 use crate::http::hosts::{AllowedHosts, ListenerOrigin};
 use axum::http::header::{FORWARDED, HOST};
@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Proxy in front of this server whose forwarded header fields are trusted.
+/// Proxy in front of this server. Its forwarded header fields are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrustedProxy {
     /// Proxy that connects from this address.
@@ -29,14 +29,14 @@ pub struct ClientInfo {
     pub address: Option<IpAddr>,
     /// Whether the client's connection is protected by TLS.
     pub secure: bool,
-    /// Origin of this server's pages as the client names it, such as `http://127.0.0.1:7600`.
+    /// Origin of this server's pages in the client's URLs, such as `http://127.0.0.1:7600`.
     pub origin: String,
     pub(crate) login: Arc<AtomicBool>,
 }
 
 impl ClientInfo {
-    /// Records that the client has authenticated. Its connection then moves from the per-address
-    /// quota for any connection to the quota for logins, if that has room.
+    /// Records that the client has authenticated. The connection then moves to its address's quota
+    /// for logins, if that quota has room.
     pub fn record_login(&self) {
         self.login.store(true, Ordering::Relaxed);
     }
@@ -51,7 +51,7 @@ pub(crate) struct ConnectionInfo {
 }
 
 impl ConnectionInfo {
-    /// Whether a proxy is configured, but the request came in plain text from somewhere else.
+    /// Whether a proxy is configured, but the plain-text request did not come from the proxy.
     pub(crate) fn bypasses_proxy(&self, proxy: Option<TrustedProxy>) -> bool {
         proxy.is_some() && !self.tls && !self.is_from_proxy(proxy)
     }
@@ -71,8 +71,9 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Identifies the client. Returns `None` if the request does not name this server exactly once.
-/// Removes all forwarded header fields, trusted or not, so that no handler reads them.
+/// Identifies the client. Returns `None` if the request does not name this server. A request with
+/// several Host fields is rejected too, unless a trusted proxy states the host. Removes all
+/// forwarded header fields, so that no handler reads them.
 pub(crate) fn identify_client(
     hosts: &AllowedHosts,
     proxy: Option<TrustedProxy>,
@@ -96,7 +97,7 @@ pub(crate) fn identify_client(
         None => single_value(headers, &HOST)?,
     };
     let site_origin = site(&host)?;
-    // An absolute-form target overrides the Host field (RFC 9112, 3.2.2); both must name this
+    // An absolute-form target overrides the Host field (RFC 9112, 3.2.2), so both must name this
     // server.
     if let Some(authority) = uri.authority()
         && site(authority.as_str()).as_ref() != Some(&site_origin)
@@ -123,7 +124,7 @@ struct ForwardedFields {
 }
 
 impl ForwardedFields {
-    /// Reads the last entry of each list, which is the one that the trusted proxy appended.
+    /// Reads the last entry of each list, because the trusted proxy appended that entry.
     fn read(headers: &HeaderMap) -> ForwardedFields {
         let last = |name: &HeaderName| {
             let value = headers.get_all(name).iter().next_back()?.to_str().ok()?;

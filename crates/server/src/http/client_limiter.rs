@@ -32,8 +32,7 @@ pub struct ClientPermit {
     place: QueuePlace,
 }
 
-/// Place of one request in the queue of its client. The request counts as running or waiting until
-/// the place is dropped.
+/// Place of one request in its client's queue. The request counts until the place is dropped.
 #[derive(Debug)]
 struct QueuePlace {
     client: String,
@@ -41,8 +40,7 @@ struct QueuePlace {
 }
 
 impl ClientLimiter {
-    /// Allows each client `max_concurrent` running requests, and `max_waiting` additional requests
-    /// that wait.
+    /// Allows each client `max_concurrent` running requests and `max_waiting` waiting requests.
     pub fn new(
         max_concurrent: usize,
         max_waiting: usize,
@@ -59,8 +57,8 @@ impl ClientLimiter {
     /// Acquires a permit for this client, waiting until one is free.
     ///
     /// # Errors
-    /// Returns 503 if too many of this client's requests are already waiting, or if no permit
-    /// becomes free in time.
+    /// Returns 503 if too many of this client's requests are waiting, or if no permit becomes free
+    /// in time.
     pub async fn acquire_permit(&self, client: &str) -> Result<ClientPermit, HttpError> {
         let (permits, place) = {
             let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
@@ -172,7 +170,7 @@ mod tests {
             refusal.message,
             "the request waited longer than 10 s for your earlier requests"
         );
-        // The request that timed out no longer counts, and the one that came later is next.
+        // The request that timed out no longer counts, so the later request is next.
         let fourth = Box::pin(limiter.acquire_permit("a"));
         drop(first);
         drop(third.await.unwrap());

@@ -1,9 +1,7 @@
-//! Serves one connection: performs the TLS handshake, then passes the requests one by one to the
-//! request pipeline, which checks them.
+//! Serves one connection: performs the TLS handshake, then passes each request to the pipeline.
 //!
-//! Only HTTP/1.1 is supported, with limits on the time and size of a request head. HTTP/2 would add
-//! streams, whose resets and settings need limits of their own, and the pages of this server would
-//! gain nothing.
+//! Only HTTP/1.1 is supported, with limits on the time and size of a request head. HTTP/2 would
+//! need further limits, on stream resets and settings, without a benefit for the pages.
 
 use crate::http::client::{ConnectionInfo, TrustedProxy};
 use crate::http::connection_limiter::ConnectionPermit;
@@ -35,7 +33,7 @@ pub(crate) struct ServerState {
     pub proxy: Option<TrustedProxy>,
 }
 
-/// Response to a connection for which there is no free slot.
+/// Response if there is no free slot for the connection.
 const TOO_MANY_CONNECTIONS_RESPONSE: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
     retry-after: 1\r\nconnection: close\r\ncontent-length: 20\r\n\r\ntoo many connections";
@@ -48,8 +46,7 @@ pub(crate) async fn serve_tcp(
     shared: Arc<ServerState>,
     permit: ConnectionPermit,
 ) {
-    // With the default setting, the last packet of a response may wait for the client's delayed
-    // acknowledgment.
+    // By default, the last packet of a response may wait for the client's delayed acknowledgment.
     let _ = socket.set_nodelay(true);
     listen::set_user_timeout(&socket, shared.limits.stalled_answer);
     let Some(tls) = tls else {
@@ -58,7 +55,7 @@ pub(crate) async fn serve_tcp(
     let socket = LingeringSocket::new(socket, &shared.limits);
     let handshake = tokio::time::timeout(shared.limits.head_timeout, tls.accept(socket));
     tokio::select! {
-        // A client whose handshake fails cannot receive a response.
+        // After a failed handshake, the client cannot receive a response.
         result = handshake => if let Ok(Ok(socket)) = result { serve_requests(socket, info, shared, &permit).await },
         () = shared.stopper.wait_until_stopped() => (),
         () = permit.wait_until_evicted() => (),
@@ -105,18 +102,18 @@ async fn serve_requests<S>(
             .max_buf_size(shared.limits.head_bytes.max(8 << 10))
             .serve_connection(TokioIo::new(socket), service)
     );
-    // Errors of a connection are ignored: the client is gone or does not speak HTTP, and hyper has
-    // sent a response if that was possible.
+    // Ignore connection errors: the client is gone or does not speak HTTP. hyper has sent a
+    // response if possible.
     tokio::select! {
         _ = connection.as_mut() => return,
         () = shared.stopper.wait_until_stopped() => connection.as_mut().graceful_shutdown(),
-        // An evicted connection is closed without a response, like one whose request head is late.
+        // An evicted connection is closed without a response.
         () = permit.wait_until_evicted() => return,
     }
     let _ = connection.await;
 }
 
-/// Answers a request. On a connection beyond the per-address limit, the request must carry
+/// Answers a request. If the connection exceeds the per-address limit, the request must carry
 /// credentials.
 async fn answer_request(
     shared: &ServerState,
@@ -140,7 +137,7 @@ async fn answer_request(
     response
 }
 
-/// Answers a connection for which there is no slot, without reading its request.
+/// Answers a connection that does not get a slot. Does not read its request.
 pub(crate) async fn reject_connection(socket: TcpStream, limits: &ServerLimits) {
     let mut socket = LingeringSocket::new(socket, limits);
     // One write is enough: the send buffer of a new socket has room for these few bytes.

@@ -1,12 +1,13 @@
-//! Limits connections, in total and per address, and evicts silent ones when all slots are taken.
+//! Limits connections, in total and per address. Evicts silent connections when all slots are
+//! taken.
 //!
 //! A connection is silent until it has sent its first request. If all slots are taken, a new
-//! connection evicts the one that has been silent longest; a browser's connection is hardly ever
-//! silent, because browsers send their request immediately. A connection that has sent a request
-//! keeps its slot.
+//! connection evicts the connection that has been silent longest. This hardly ever affects
+//! browsers, which send their request immediately. A connection that has sent a request keeps its
+//! slot.
 //!
-//! Each address has two quotas: one for any connection, and one for clients that log in, because
-//! many people may share an address. A /64 network of IPv6 counts as one address.
+//! Each address has a quota for any connection. Because many people may share an address, it also
+//! has a quota for logins. An IPv6 /64 network counts as one address.
 //! [`ConnectionLimiter::acquire_slot`], [`ConnectionPermit::is_within_quota`] and
 //! [`ConnectionPermit::record_login`] decide which quota a connection counts towards.
 
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// Maximum number of connections without a slot that receive a 503 response at the same time.
+/// Maximum number of connections that receive a 503 response, for lack of a slot, at the same time.
 /// Further connections are closed without a response.
 const MAX_REJECTIONS: usize = 64;
 
@@ -46,7 +47,7 @@ struct LimiterState {
 struct AddressCounts {
     /// Connections in the quota for any connection.
     general: usize,
-    /// Connections in the quota for logins. They have logged in, or must do so with their next
+    /// Connections in the quota for logins. They have logged in, or must log in with their next
     /// request.
     login: usize,
 }
@@ -81,8 +82,8 @@ impl ConnectionLimiter {
         }
     }
 
-    /// Returns a slot, after evicting a silent connection if no slot is free. Returns `None` if the
-    /// address has exhausted both quotas, or if there is no connection to evict.
+    /// Returns a slot. If no slot is free, evicts a silent connection. Returns `None` if there is
+    /// none to evict, or if the address has exhausted both quotas.
     pub(crate) fn acquire_slot(
         self: &Arc<ConnectionLimiter>,
         address: Option<IpAddr>,
@@ -180,8 +181,8 @@ impl ConnectionPermit {
         lock(&self.limiter.state).silent.remove(&self.number);
     }
 
-    /// Whether the connection counts towards the quota for any connection. If it counts towards the
-    /// quota for logins, but the quota for any connection has room again, first moves it there.
+    /// Whether the connection counts towards the quota for any connection. First moves the
+    /// connection to that quota if the quota has room again.
     pub(crate) fn is_within_quota(&self) -> bool {
         if self.slot.is_within.load(Ordering::Relaxed) {
             return true;
@@ -196,8 +197,7 @@ impl ConnectionPermit {
         true
     }
 
-    /// Moves the connection to the quota for logins, if that quota has room. This makes room in the
-    /// quota for any connection.
+    /// Moves the connection to the quota for logins, if that quota has room.
     pub(crate) fn record_login(&self) {
         let mut state = lock(&self.limiter.state);
         let address = self.slot.address;
@@ -226,8 +226,7 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// Locks a mutex. Ignores poisoning, because no thread that panics while it holds the lock leaves
-/// the data half updated.
+/// Locks a mutex. Ignores poisoning, because no holder leaves the data half updated.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

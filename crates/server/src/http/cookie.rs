@@ -1,6 +1,6 @@
 //! Manages browser logins: the session cookie, the data of each login, and the key for a first
-//! login. Scripts cannot read the cookie, and other sites cannot send it. The key is printed at
-//! startup and works once.
+//! login. Scripts cannot read the cookie, and requests from other sites do not carry it. The key is
+//! printed at startup and works once.
 //!
 //! The data is stored on the server, not in the cookie, so ending a login takes effect immediately.
 
@@ -12,14 +12,14 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Maximum number of logins. One more login replaces the one that expires first.
+/// Maximum number of logins. Another login replaces the login that expires first.
 const MAX_LOGINS: usize = 10_000;
 
 /// Active logins, each with data of the application.
 ///
 /// ```
 /// use axum::http::{HeaderMap, header::COOKIE};
-/// use crate::http::cookie::LoginStore;
+/// use speedwell_server::http::cookie::LoginStore;
 /// use std::time::Instant;
 ///
 /// let logins = LoginStore::new("speedwell");
@@ -30,14 +30,14 @@ const MAX_LOGINS: usize = 10_000;
 ///
 /// let sent = text.split(';').next().unwrap().parse().unwrap();
 /// assert_eq!(logins.find_login(&HeaderMap::from_iter([(COOKIE, sent)]), true, now), Some("ada"));
-/// # Ok::<(), crate::http::Error>(())
+/// # Ok::<(), speedwell_server::http::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct LoginStore<T> {
     name: String,
     lifetime: Duration,
-    /// The key is the digest of a login's secret, so that the timing of a lookup reveals nothing
-    /// about the secrets of other logins.
+    /// Keyed by the digest of a login's secret. The timing of a lookup thus reveals nothing about
+    /// other secrets.
     by_digest: Mutex<HashMap<[u8; 32], LoginEntry<T>>>,
 }
 
@@ -48,8 +48,8 @@ struct LoginEntry<T> {
 }
 
 impl<T: Clone> LoginStore<T> {
-    /// Creates a store for logins that last twelve hours. `name` must be a valid cookie name. A
-    /// browser sends the cookies of a host to all ports of the host, so without TLS the name should
+    /// Creates a store for logins that last twelve hours. `name` must be a valid cookie name.
+    /// Browsers send a host's cookies to all ports of that host, so without TLS the name should
     /// contain the port.
     pub fn new(name: impl Into<String>) -> LoginStore<T> {
         LoginStore {
@@ -85,7 +85,7 @@ impl<T: Clone> LoginStore<T> {
         self.set_cookie(secret.expose(), secure, self.lifetime.as_secs())
     }
 
-    /// Returns the data of the login whose cookie was sent, unless the login has expired.
+    /// Returns the data of the login that the cookie belongs to, unless the login has expired.
     pub fn find_login(&self, headers: &HeaderMap, secure: bool, now: Instant) -> Option<T> {
         let digest = self.cookie_digest(headers, secure)?;
         let logins = self
@@ -96,7 +96,7 @@ impl<T: Clone> LoginStore<T> {
         (login.expires_at > now).then(|| login.data.clone())
     }
 
-    /// Ends the login whose cookie was sent, and returns the `Set-Cookie` value that removes the
+    /// Ends the login that the cookie belongs to. Returns the `Set-Cookie` value that removes the
     /// cookie.
     ///
     /// # Errors
@@ -121,8 +121,9 @@ impl<T: Clone> LoginStore<T> {
         logins.retain(|_, login| !should_end(&login.data));
     }
 
-    /// Returns the cookie name. The prefix makes browsers insist on `Secure`, `Path=/` and no
-    /// `Domain` (RFC 6265bis, 4.1.3.2). Without TLS, browsers reject the prefix, so it is omitted.
+    /// Returns the cookie name. With TLS, the name has a prefix that makes browsers insist on
+    /// `Secure`, `Path=/` and no `Domain` (RFC 6265bis, 4.1.3.2). Without TLS, browsers would
+    /// reject the prefix.
     fn cookie_name(&self, secure: bool) -> String {
         let prefix = if secure { "__Host-" } else { "" };
         format!("{prefix}{}", self.name)
@@ -140,8 +141,8 @@ impl<T: Clone> LoginStore<T> {
         Ok(value)
     }
 
-    /// Returns the digest of the cookie that was sent. Returns `None` if the request has no cookie
-    /// of this name, or more than one.
+    /// Returns the digest of the request's cookie. Returns `None` if there is not exactly one
+    /// cookie of this name.
     fn cookie_digest(&self, headers: &HeaderMap, secure: bool) -> Option<SecretDigest> {
         let name = self.cookie_name(secure);
         let headers_sent = headers
@@ -185,8 +186,7 @@ impl LoginKey {
         self.text.expose()
     }
 
-    /// Redeems the key. Returns false if `presented` is not the key, or if the key has been used
-    /// before.
+    /// Redeems the key. Returns false if `presented` is not the key, or the key has been used.
     pub fn redeem(&self, presented: &str) -> bool {
         let is_match = SecretDigest::of_text(presented) == self.text.digest();
         let mut is_unused = self

@@ -1,5 +1,5 @@
-//! Rejects requests that a page of another site triggers in the user's browser, except for reads
-//! that result from the user following a link.
+//! Rejects requests that another site's page triggers in the user's browser. Links that the user
+//! follows are allowed.
 //!
 //! Browsers report the source of a request (`Sec-Fetch-Site`, Fetch Metadata; `Origin`, RFC 6454),
 //! and pages cannot forge these fields. Programs other than browsers send neither field, but they
@@ -70,9 +70,8 @@ fn origin_header(headers: &HeaderMap) -> Option<&str> {
     }
 }
 
-/// Whether the browser sent the request because the user followed a link to a page. Other sites may
-/// not cause any other kind of request. A request that has an `Origin`, but no `Sec-Fetch-Mode`,
-/// comes from a script or a form.
+/// Whether the user followed a link, the only kind of request that other sites may cause. A request
+/// that has an `Origin`, but no `Sec-Fetch-Mode`, comes from a script or a form.
 fn is_navigation(headers: &HeaderMap) -> bool {
     let has_value =
         |name: &str, value: &str| headers.get(name).is_some_and(|actual| actual == value);

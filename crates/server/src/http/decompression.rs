@@ -1,7 +1,7 @@
 //! Decompresses gzip request bodies while they are read.
 //!
-//! A thousand bytes may expand to a million, so the output is counted after every few hundred bytes
-//! of input. Memory never holds more output than a few hundred bytes can produce.
+//! A thousand bytes may expand to a million, so the output is counted after each step of
+//! [`STEP_BYTES`] of input. Memory never holds more output than one step produces.
 
 use crate::http::body::{BodyErrorSlot, RejectedBody};
 use crate::http::http_error::HttpError;
@@ -13,8 +13,8 @@ use std::io::Write;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// Number of input bytes that are decompressed in one step. Deflate expands one byte to at most
-/// 1,032 bytes, so a step yields at most 0.5 MB.
+/// Number of input bytes per step. Deflate expands one byte to at most 1,032 bytes, so a step
+/// yields at most 0.5 MB.
 const STEP_BYTES: usize = 512;
 
 /// Request body that is decompressed from gzip while it is read.
@@ -88,8 +88,7 @@ impl<B> GunzipBody<B> {
         self.error_slot.reject_body(HttpError::new(status, message))
     }
 
-    /// Returns the remaining output after the end of the input, which must also be the end of the
-    /// gzip data.
+    /// Returns the remaining output after the end of the input. The gzip data must end there, too.
     fn finish(&mut self) -> Option<Result<Bytes, RejectedBody>> {
         if std::mem::replace(&mut self.ended, true) {
             return None;
@@ -195,8 +194,7 @@ mod tests {
 
     #[test]
     fn ten_gigabytes_of_zeros_end_after_one_megabyte() {
-        // Compressing ten gigabytes would take too long in a test; 64 MB of zeros are rejected just
-        // as early.
+        // Compressing ten gigabytes would take too long. 64 MB of zeros are rejected just as early.
         let bomb = compress(&vec![0; 64 << 20]);
         let (unpacked, largest, refusal) = unpack(&bomb, bomb.len());
         assert_eq!(refusal.unwrap().status, StatusCode::PAYLOAD_TOO_LARGE);

@@ -1,5 +1,5 @@
-//! Sends a response body only if it differs from the one that the client already has (RFC 9110,
-//! 8.8.3 and 13.1.2). Start at [`with_etag`].
+//! Sends a response body only if the client does not have it yet (RFC 9110, 8.8.3 and 13.1.2).
+//! Start at [`with_etag`].
 //!
 //! Tags are weak, because the same response may be sent compressed or not.
 
@@ -18,15 +18,14 @@ use ring::digest::{SHA256, digest};
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct EntityTag(String);
 
-/// Adds a tag to the response, and drops the body if the client already has it. Returns a response
-/// unchanged if its status is not 200, if it already has a tag, or if it is a stream. A stream is a
-/// response whose body has no known length.
+/// Adds a tag to the response, and drops the body if the client has it. Leaves a response unchanged
+/// if its status is not 200, it has a tag, or the length of its body is unknown.
 ///
 /// ```
 /// use axum::http::HeaderMap;
 /// use axum::http::header::{ETAG, IF_NONE_MATCH};
 /// use axum::response::IntoResponse;
-/// use crate::http::etag::with_etag;
+/// use speedwell_server::http::etag::with_etag;
 ///
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # runtime.block_on(async {
@@ -44,8 +43,7 @@ pub async fn with_etag(request_headers: &HeaderMap, response: Response) -> Respo
         return response;
     }
     let (mut parts, body) = response.into_parts();
-    // The length of the body is known, so it is complete in memory, and reading it neither waits
-    // nor fails.
+    // A body of known length is complete in memory, so reading it neither waits nor fails.
     let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
     let tag = EntityTag::of_bytes(&bytes);
     // This cannot fail: Base64 and quotes are valid in header values.
@@ -70,7 +68,7 @@ impl EntityTag {
         EntityTag(format!("W/\"{short}\""))
     }
 
-    /// Whether the client already has this response.
+    /// Whether the client has this response.
     fn matches_request(&self, request_headers: &HeaderMap) -> bool {
         let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
         let own_tag = opaque(&self.0);

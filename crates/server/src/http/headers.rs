@@ -1,16 +1,15 @@
 //! Sets the security headers of every response.
 //!
-//! These headers make browsers enforce two rules. Pages of this server load nothing from elsewhere,
-//! run no inline code and cannot be framed. Pages of other sites can neither read pages of this
-//! server nor keep a reference to their windows.
+//! The headers make browsers enforce two rules. First, this server's pages load nothing from
+//! elsewhere, run no inline code and cannot be framed. Second, other sites cannot read this
+//! server's pages or keep references to their windows.
 
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue, REFERRER_POLICY,
     SERVER, X_CONTENT_TYPE_OPTIONS,
 };
 
-/// Content security policy: pages may load only files of this server, and pictures that are inlined
-/// in the page.
+/// Content security policy: pages load only this server's files, and pictures inlined in the page.
 pub const CONTENT_SECURITY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; \
      img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
      frame-ancestors 'none'";
@@ -28,13 +27,13 @@ const FIXED_HEADERS: [(HeaderName, &str); 4] = [
     ),
 ];
 
-/// Headers that a handler may set to another value, for example for downloads and immutable files.
+/// Headers that a handler may override, for example for downloads and immutable files.
 const DEFAULT_HEADERS: [(HeaderName, &str); 2] = [
     (CONTENT_SECURITY_POLICY, CONTENT_SECURITY),
     (CACHE_CONTROL, "private"),
 ];
 
-/// Adds the fields that every response has, and removes fields that no response may have.
+/// Adds the required fields to a response, and removes the forbidden ones.
 pub(crate) fn set_security_headers(headers: &mut HeaderMap) {
     for (name, value) in FIXED_HEADERS {
         headers.insert(name, HeaderValue::from_static(value));

@@ -1,9 +1,9 @@
-//! Decides under which host names this server answers.
+//! Decides which host names this server answers to.
 //!
 //! Another site can make its own name resolve to 127.0.0.1, so that its pages can read what is
-//! served there (DNS rebinding). But the requests of its pages still contain the name of that site.
-//! So every request must name a literal address of this machine, `localhost`, or the public address
-//! of the server.
+//! served there (DNS rebinding). The requests of these pages still contain that site's name. Every
+//! request must therefore name a literal address of this machine, `localhost`, or the server's
+//! public address.
 
 use crate::http::error::Error;
 use axum::http::uri::{Scheme, Uri};
@@ -34,8 +34,8 @@ impl AllowedHosts {
     /// such as `https://perf.example`.
     ///
     /// # Errors
-    /// Fails if `url` is not `http://NAME[:PORT]` or `https://NAME[:PORT]` with nothing after it
-    /// but a slash.
+    /// Fails if `url` is not `http://NAME[:PORT]` or `https://NAME[:PORT]`, optionally followed by
+    /// a slash.
     pub fn public(url: &str) -> Result<AllowedHosts, Error> {
         match SiteOrigin::parse(url) {
             Some(site) => Ok(AllowedHosts { public: Some(site) }),
@@ -43,14 +43,13 @@ impl AllowedHosts {
         }
     }
 
-    /// Returns the name of the public address, unless it is a loopback address.
+    /// Returns the name of the public address. Returns `None` for a loopback address.
     pub fn public_name(&self) -> Option<&str> {
         let public = self.public.as_ref().filter(|site| !site.is_loopback());
         public.map(|site| site.host.as_str())
     }
 
-    /// Returns the site that a request names in `authority`, or `None` if this server does not
-    /// serve that site.
+    /// Returns the site that `authority` names, or `None` if this server does not serve that site.
     pub(crate) fn match_site(
         &self,
         authority: &str,
@@ -118,7 +117,7 @@ impl SiteOrigin {
         self.host == "localhost" || self.address().is_some_and(|address| address.is_loopback())
     }
 
-    /// Formats the origin as browsers do in `Origin`: without the default port of the scheme.
+    /// Formats the origin for comparison with `Origin`, which omits the scheme's default port.
     pub(crate) fn origin(&self) -> String {
         let (scheme, host, port) = (scheme_name(self.secure), &self.host, self.port);
         if port == default_port(self.secure) {
@@ -171,8 +170,7 @@ mod tests {
         ListenerOrigin::Tcp("127.0.0.1:7600".parse().unwrap())
     }
 
-    /// Checks that every text that is accepted in a `Host` field is a name that no other site can
-    /// have.
+    /// Checks that every accepted `Host` field is a name that no other site can have.
     #[test]
     fn no_text_names_another_site() {
         let parts = [

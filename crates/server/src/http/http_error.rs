@@ -1,8 +1,8 @@
-//! Describes why a request is rejected: with a status, a reason and a hint.
+//! Describes why a request is rejected.
 //!
-//! Such a refusal comes from the request pipeline or from a handler. Clients that accept JSON, but
-//! not HTML, get it as `application/problem+json`, in the form `{"error": ..., "hint": ...}`; all others get
-//! plain text.
+//! The request pipeline and handlers create refusals. A client that accepts JSON, but not HTML,
+//! gets `application/problem+json` in the form `{"error": ..., "hint": ...}`. All others get plain
+//! text.
 
 use axum::body::Body;
 use axum::http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
@@ -10,11 +10,10 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 
-/// Renders a refusal, so that an application can embed it in its page layout.
+/// Renders a refusal, for example in the application's page layout.
 pub type ErrorRenderer = Arc<dyn Fn(&HttpError, &HeaderMap) -> Response + Send + Sync>;
 
-/// Refusal of a request. A handler can return it as its response, which is JSON if the client
-/// accepts JSON, but not HTML, and plain text otherwise.
+/// Refusal of a request. A handler can return it as its response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpError {
     /// Status of the response.
@@ -75,7 +74,7 @@ impl HttpError {
         response
     }
 
-    /// Sets the header fields that a refusal has, however it is rendered.
+    /// Sets the header fields of a refusal. They do not depend on the renderer.
     pub(crate) fn set_headers(&self, headers: &mut HeaderMap) {
         if let Some(seconds) = self.retry_after_s {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));

@@ -1,9 +1,9 @@
-//! Wraps a socket and adds two things that hyper leaves to its caller: a timeout for clients that
-//! stop reading, and a lingering close.
+//! Wraps a socket to add what hyper does not provide: a timeout for clients that stop reading, and
+//! a lingering close.
 //!
-//! A server that closes a socket with unread input resets the connection, and the reset may
-//! overtake the response (RFC 9112, 9.6). A lingering close therefore ends only the writing side at
-//! first, and keeps reading for a while.
+//! Closing a socket with unread input resets the connection, and the reset may overtake the
+//! response (RFC 9112, 9.6). A lingering close therefore ends the writing side first, and keeps
+//! reading for a while.
 
 use crate::http::options::ServerLimits;
 use std::future::Future;
@@ -14,18 +14,17 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// Maximum number of reads by a closing connection before other connections get their turn.
+/// Maximum number of reads of a closing connection before other connections get their turn.
 const MAX_READS_PER_POLL: usize = 16;
 
-/// Socket that gives up on clients that do not read, and lingers when it is closed.
+/// Socket with a timeout for clients that do not read, and a lingering close.
 pub(crate) struct LingeringSocket<S> {
     socket: S,
     stalled_answer: Duration,
     linger: Duration,
     /// Runs while a write is blocked. If it expires, the write fails.
     stall_timer: Option<Pin<Box<Sleep>>>,
-    /// Runs from the moment when the writing side is closed. If it expires, the connection is
-    /// closed.
+    /// Runs once the writing side is closed. If it expires, the connection is closed.
     linger_timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -117,7 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for LingeringSocket<S> {
             let mut buffer = ReadBuf::new(&mut space);
             match ready!(Pin::new(&mut this.socket).poll_read(cx, &mut buffer)) {
                 Ok(()) if !buffer.filled().is_empty() => (),
-                // The client has closed its side too, or is gone.
+                // The client has closed its side or is gone.
                 Ok(()) | Err(_) => return Poll::Ready(Ok(())),
             }
         }

@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 
 /// Connections that the kernel queues until they are accepted.
 const BACKLOG: i32 = 128;
-/// Number of attempts to bind port 0. An attempt fails if the port that the kernel picks for IPv4
-/// is in use for IPv6.
+/// Number of attempts to bind port 0. The kernel picks a port for IPv4; the attempt fails if this
+/// port is in use for IPv6.
 const PORT_ATTEMPTS: usize = 16;
 
 /// Address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListenAddress {
-    /// 127.0.0.1 and, if the machine supports IPv6, `[::1]`. Both use the same port: the first one
-    /// from `first` to `last` that is free on both. If `first` is 0, the kernel picks a free port.
+    /// 127.0.0.1 and, if the machine supports IPv6, `[::1]`. Both use the first port from `first`
+    /// to `last` that is free on both. If `first` is 0, the kernel picks a free port.
     Loopback {
         /// First port to try.
         first: u16,
@@ -45,11 +45,11 @@ pub struct ServerProtection {
     pub tls: bool,
 }
 
-/// Returns the reason not to listen on this address, as a sentence to show, or `None` if listening
-/// is allowed. All addresses except loopback and Unix sockets require a token and TLS.
+/// Returns the reason not to listen on this address, as a sentence to show. Returns `None` if
+/// listening is allowed. All addresses except loopback and Unix sockets require a token and TLS.
 ///
 /// ```
-/// use crate::http::listen::{ListenAddress, ServerProtection, exposure_error};
+/// use speedwell_server::http::listen::{ListenAddress, ServerProtection, exposure_error};
 ///
 /// let everywhere = ListenAddress::Address("0.0.0.0:7600".parse().unwrap());
 /// let why = exposure_error(&everywhere, ServerProtection { token: true, tls: false }).unwrap();
@@ -149,8 +149,8 @@ fn bind_loopback(first: u16, last: u16) -> Result<Vec<ListenSocket>, Error> {
     Err(Error::PortsInUse(first, last))
 }
 
-/// Binds a Unix socket. The function sets the mode of the file before the socket listens, so no
-/// client can connect while the file still has another mode.
+/// Binds a Unix socket. Sets the mode of the file before the socket listens, so that no client can
+/// connect before.
 fn bind_unix(path: &Path) -> Result<UnixListener, Error> {
     remove_stale_socket(path)?;
     let path_error = |error: std::io::Error| Error::Path(path.to_path_buf(), error);
@@ -164,8 +164,7 @@ fn bind_unix(path: &Path) -> Result<UnixListener, Error> {
     Ok(UnixListener::from(socket))
 }
 
-/// Removes the socket file that a server left behind when it ended. Anything else at this path is
-/// an error and is left alone.
+/// Removes the socket file that an ended server left behind. Leaves anything else alone and fails.
 fn remove_stale_socket(path: &Path) -> Result<(), Error> {
     let Ok(metadata) = std::fs::symlink_metadata(path) else {
         return Ok(());
@@ -180,10 +179,10 @@ fn remove_stale_socket(path: &Path) -> Result<(), Error> {
     std::fs::remove_file(path).map_err(path_error)
 }
 
-/// Makes the kernel end a connection whose peer has vanished without closing it.
+/// Makes the kernel end a connection after its peer has vanished.
 pub(crate) fn set_user_timeout(socket: &tokio::net::TcpStream, timeout: std::time::Duration) {
     let ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-    // Ignore errors: where the option is not supported, the longer default of the kernel applies.
+    // Ignore errors: without support for the option, the kernel's longer default applies.
     let _ = set_tcp_user_timeout(socket, ms);
 }
 

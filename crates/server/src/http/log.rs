@@ -1,8 +1,7 @@
-//! Writes the request log: one line per request, as soon as the response has been sent or cut off.
+//! Writes the request log: one line per request, written when the response ends or is cut off.
 //!
-//! The log contains nothing that may be secret: no query and no header field. A path that contains
-//! a token is cut where the token starts. A separate thread writes the lines, so a full pipe blocks
-//! no request.
+//! The log contains no secrets: no query and no header field. A path is cut where a token starts. A
+//! separate thread writes the lines, so a full pipe blocks no request.
 
 use crate::http::token::TOKEN_PREFIX;
 use axum::body::Body;
@@ -18,7 +17,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-/// Maximum number of lines waiting to be written. Further lines are dropped and only counted.
+/// Maximum number of waiting lines. Further lines are only counted.
 const MAX_WAITING_LINES: usize = 1024;
 
 /// Destination of the request log.
@@ -54,7 +53,7 @@ impl RequestLog {
         RequestLog::with_sink(|line| drop(writeln!(std::io::stderr(), "{line}")))
     }
 
-    /// Creates a log that passes lines to `write`, which runs on one thread.
+    /// Creates a log that passes lines to `write`. All calls are on one thread.
     pub fn with_sink(write: impl Fn(&str) + Send + 'static) -> RequestLog {
         let (lines, receiver) = sync_channel::<String>(MAX_WAITING_LINES);
         let dropped = Arc::new(AtomicU64::new(0));
@@ -174,8 +173,8 @@ fn redact_path(path: &str) -> String {
     text + suffix
 }
 
-/// Maximum number of bytes handed to the connection at a time. If a response is cut off, the byte
-/// count in the log may be too high by up to this number.
+/// Maximum size of a chunk handed to the connection, in bytes. If a response is cut off, the logged
+/// size may be too high by up to this number.
 const STEP_BYTES: usize = 64 << 10;
 
 /// Response body that counts its bytes and logs its end.
@@ -207,8 +206,8 @@ impl LoggedBody {
 
 impl Drop for LoggedBody {
     fn drop(&mut self) {
-        // Drop the body before the line is written, because a reader of the line may rely on the
-        // response having ended.
+        // Drop the body first, because a reader of the log line may rely on the response having
+        // ended.
         drop(std::mem::take(&mut self.body));
         self.log
             .write_entry(&self.entry, self.bytes, self.is_complete);
@@ -249,7 +248,7 @@ impl hyper::body::Body for LoggedBody {
 
     fn size_hint(&self) -> SizeHint {
         let (mut hint, pending) = (self.body.size_hint(), self.pending.len() as u64);
-        // Raise the upper bound first: the lower bound must never exceed it.
+        // Raise the upper bound first, because the lower bound must never exceed it.
         if let Some(upper) = hint.upper() {
             hint.set_upper(upper + pending);
         }

@@ -1,8 +1,7 @@
 //! Limits the rate of failed logins from each address.
 //!
-//! An address that has reached the limit is rejected without checking its credentials. If right
-//! credentials were still accepted, an attacker could go on guessing. Memory is bounded, whatever
-//! the number of addresses.
+//! An address at the limit is rejected without checking its credentials. Otherwise, an attacker
+//! could go on guessing. Memory is bounded, whatever the number of addresses.
 
 use crate::http::http_error::HttpError;
 use crate::http::options::address_group;
@@ -13,14 +12,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const FAILURE_WINDOW: Duration = Duration::from_secs(60);
-/// Maximum number of tracked addresses. When it is reached, the address that has not failed for the
-/// longest time is dropped.
+/// Maximum number of tracked addresses. Beyond it, the address whose most recent failure is the
+/// oldest is dropped.
 const MAX_ADDRESSES: usize = 4096;
 
 /// Counts failures per address.
 ///
 /// ```
-/// use crate::http::login_limiter::FailureLimiter;
+/// use speedwell_server::http::login_limiter::FailureLimiter;
 /// use std::time::Instant;
 ///
 /// let (failures, address, now) = (FailureLimiter::default(), "203.0.113.7".parse().ok(), Instant::now());
@@ -52,11 +51,11 @@ impl FailureLimiter {
         }
     }
 
-    /// Whether this address may try to log in. `None` stands for clients on a Unix socket.
+    /// Checks that this address may try to log in. `None` stands for clients on a Unix socket.
     ///
     /// # Errors
-    /// Fails with status 429 if the address has reached its limit. The error says how long to wait:
-    /// until the oldest counted failure is a minute old.
+    /// Fails with status 429 if the address has reached its limit. The client must then wait until
+    /// the oldest counted failure is a minute old.
     pub fn check_address(&self, address: Option<IpAddr>, now: Instant) -> Result<(), HttpError> {
         let by_address = self
             .by_address

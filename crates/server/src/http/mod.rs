@@ -1,13 +1,12 @@
 //! Provides a safe HTTP server around an [`axum::Router`].
 //!
 //! The router handles requests; this module enforces access and limits. It protects the router
-//! against clients that misbehave: against slow and endless requests, too many connections,
-//! decompression bombs, foreign host names, and requests caused by pages of other sites. It knows
-//! nothing about the content that is served.
+//! against slow and endless requests, too many connections, decompression bombs, foreign host
+//! names, and requests from other sites' pages. It knows nothing about the content.
 //!
 //! ```
 //! use axum::{Router, routing::get};
-//! use crate::http::{BoundAddress, ListenAddress, RequestLog, ServerOptions, HttpServer};
+//! use speedwell_server::http::{BoundAddress, ListenAddress, RequestLog, ServerOptions, HttpServer};
 //! use std::io::{Read, Write};
 //!
 //! let router = Router::new().route("/", get(|| async { "hello" }));

@@ -1,8 +1,8 @@
-//! Defines the options of a server, and its limits per request, per connection and per address.
+//! Defines the options and limits of a server.
 //!
-//! The defaults suit a server of pages and benchmark results; tests set their own values. Other
-//! modules enforce the limits: `server`, `connection`, `connection_limiter`, `lingering_socket`,
-//! `pipeline`, `body` and `decompression`.
+//! The defaults suit a server of pages and benchmark results. Other modules enforce the limits:
+//! `server`, `connection`, `connection_limiter`, `lingering_socket`, `pipeline`, `body` and
+//! `decompression`.
 
 use crate::http::client::TrustedProxy;
 use crate::http::hosts::AllowedHosts;
@@ -23,36 +23,32 @@ pub struct ServerOptions {
     pub limits: ServerLimits,
     /// Names under which the server answers.
     pub hosts: AllowedHosts,
-    /// TLS certificate with its key. Without it, the server speaks plain HTTP. On Unix sockets, the
-    /// server always speaks plain HTTP.
+    /// TLS certificate with its key. Without it, and on Unix sockets, the server speaks plain HTTP.
     pub tls: Option<TlsIdentity>,
-    /// Proxy in front of the server. The server trusts the forwarded header fields that this proxy
-    /// sets.
+    /// Proxy in front of the server. The server trusts its forwarded header fields.
     pub proxy: Option<TrustedProxy>,
-    /// Whether the application requires a token, and one exists; see
+    /// Whether a token exists and the application requires one; see
     /// [`crate::http::listen::exposure_error`].
     pub has_token: bool,
     /// Destination of the request log.
     pub log: RequestLog,
-    /// Stops the server. The stopper is created before the server, so that event streams can
-    /// register with it and end when the server stops.
+    /// Stops the server. The stopper exists before the server, so that event streams can register
+    /// with it.
     pub stopper: ServerStopper,
-    /// Renders the responses to rejected requests. Without it, these responses are plain text or
-    /// JSON.
+    /// Renders refusals. Without it, refusals are plain text or JSON.
     pub render: Option<ErrorRenderer>,
 }
 
 /// Limits per request, per connection and per address.
 #[derive(Debug, Clone)]
 pub struct ServerLimits {
-    /// Timeout for a request head and for a TLS handshake. It is also the idle timeout of a
-    /// connection.
+    /// Timeout for a request head, for a TLS handshake, and for an idle connection.
     pub head_timeout: Duration,
     /// Maximum bytes of a request head, at least 8 KiB. A longer head is answered with 431.
     pub head_bytes: usize,
-    /// Maximum bytes of a body as sent, before decompression. A longer body is answered with 413.
+    /// Maximum bytes of a body before decompression. A longer body is answered with 413.
     pub body_bytes: u64,
-    /// How long the server waits for a body before it enforces the minimum rate.
+    /// Waiting time for a body before the minimum rate is enforced.
     pub body_grace: Duration,
     /// Minimum average bytes per second of a body after the grace time. A slower body is answered
     /// with 408.
@@ -64,17 +60,16 @@ pub struct ServerLimits {
     pub unpacked_ratio: u64,
     /// Maximum number of open connections.
     pub connections: usize,
-    /// Maximum number of open connections per address, not counting logged-in clients. All IPv6
-    /// addresses of a /64 network count as one address. Connections of trusted proxies and of Unix
-    /// sockets are not counted.
+    /// Maximum number of open connections per address, not counting logged-in clients. An IPv6 /64
+    /// network counts as one address. Trusted proxies and Unix sockets are not limited.
     pub connections_per_address: usize,
-    /// Additional connections per address for clients that log in, because a team may share an
+    /// Additional connections per address for logged-in clients, because a team may share an
     /// address.
     pub connections_logged_in: usize,
-    /// Time without progress after which a response is aborted because its client does not read.
+    /// A response is aborted if its client reads nothing for this long.
     pub stalled_answer: Duration,
-    /// How long the server keeps reading from a connection that it closes. A client that is still
-    /// sending then receives the response instead of a connection reset.
+    /// How long the server keeps reading from a connection while closing it. A client that is
+    /// sending thus receives the response instead of a reset.
     pub linger: Duration,
     /// How long a stopping server waits for requests in flight.
     pub stop_timeout: Duration,
@@ -106,8 +101,8 @@ impl Default for ServerLimits {
     }
 }
 
-/// Returns the address under which a client is counted. For IPv6, this is the /64 network of the
-/// client, which may own all of its 2^64 addresses.
+/// Returns the address under which a client is counted. For IPv6, this is the /64 network, because
+/// one client may own all of its addresses.
 pub(crate) fn address_group(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(four) => IpAddr::V4(four),

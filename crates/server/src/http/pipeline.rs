@@ -1,10 +1,10 @@
 //! Checks every request before the router sees it, and completes every response.
 //!
 //! A request is rejected, in this order, if it bypassed the TLS-terminating proxy (403), does not
-//! name this server (421), has a body without a stated length (411) or with a stated length that is
-//! too high (413), comes from a page of another site (403), or has a body that is compressed, but
-//! not with gzip (415). The pipeline itself answers `/health`. It adds security headers to every
-//! response, compresses it, and logs it.
+//! name this server (421), does not state the length of its body (411), states too high a length
+//! (413), comes from another site's page (403), or has a body with an encoding other than gzip
+//! (415). The pipeline itself answers `/health`. It adds security headers to every response,
+//! compresses the response, and logs the request.
 
 use crate::http::body::{BodyErrorSlot, LimitedBody, body_too_large};
 use crate::http::client::{ClientInfo, ConnectionInfo, TrustedProxy, identify_client};
@@ -32,8 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
-/// Path of the health check. The pipeline itself answers it, even for clients that bypass the
-/// proxy.
+/// Path of the health check. It also works for clients that bypass the proxy.
 const HEALTH_PATH: &str = "/health";
 
 /// Error text when an address has too many connections.
@@ -57,7 +56,7 @@ impl RequestPipeline {
             proxy: options.proxy,
             log: options.log,
             render: options.render,
-            // The body limits of this crate replace the default limit of axum.
+            // The body limits of this module replace the default limit of axum.
             router: TowerToHyperService::new(router.layer(DefaultBodyLimit::disable())),
         }
     }
@@ -115,7 +114,8 @@ impl RequestPipeline {
         )
     }
 
-    /// Rejects a request without credentials on a connection beyond the limit of its address.
+    /// Rejects a request without credentials. Called for connections beyond the limit for their
+    /// address.
     pub(crate) fn reject_request(
         &self,
         info: &ConnectionInfo,
@@ -134,7 +134,7 @@ impl RequestPipeline {
         self.finish_response(response, &request_meta, entry)
     }
 
-    /// Returns the body as handlers read it, or the reason to reject the request.
+    /// Returns the body for the handler, or the reason to reject the request.
     fn check_request(
         &self,
         parts: &mut axum::http::request::Parts,
@@ -200,14 +200,14 @@ impl RequestPipeline {
     }
 }
 
-/// Adds to the rendered refusal the header fields that only the handler's response has.
+/// Copies header fields from the handler's response that the rendered refusal lacks.
 fn merge_headers(response: Response, mut rendered: Response) -> Response {
     let rendered_headers = rendered.headers().clone();
     let is_missing =
         |name: &HeaderName| *name != CONTENT_LENGTH && !rendered_headers.contains_key(name);
     let mut name = None;
     for (next, value) in response.into_parts().0.headers {
-        // The iterator yields the name of a field only with the first of its values.
+        // The iterator yields a field's name only with its first value.
         name = next.or(name);
         if let Some(name) = name.clone().filter(is_missing) {
             rendered.headers_mut().append(name, value);
@@ -245,9 +245,9 @@ fn unknown_host_error(headers: &HeaderMap, uri: &Uri) -> HttpError {
     .close_connection()
 }
 
-/// Rejects a body that is too long, and a request with `Transfer-Encoding`. A proxy and a server
-/// may disagree about where a body without `Content-Length` ends, which allows request smuggling
-/// (RFC 9112, 11.2).
+/// Rejects bodies that are too long, and requests with `Transfer-Encoding`. Without
+/// `Content-Length`, proxy and server may disagree about the end of a body; this allows request
+/// smuggling (RFC 9112, 11.2).
 fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), HttpError> {
     if headers.contains_key(TRANSFER_ENCODING) {
         let message = "the request body has no stated length";
@@ -288,7 +288,7 @@ fn health_response(method: &Method) -> Response {
 /// Returns the output of a future, or `None` if it panics.
 async fn catch_panic<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
-    // `AssertUnwindSafe` is safe here: the future is not used again after a panic.
+    // This is safe, because the future is not used again after a panic.
     poll_fn(
         |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(Poll::Pending) => Poll::Pending,

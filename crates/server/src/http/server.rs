@@ -21,11 +21,10 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
 use tokio_rustls::TlsAcceptor;
 
-/// Pause of the accept loop after an error, for example because the process has no free file
-/// descriptor.
+/// Pause of the accept loop after an error, for example for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Server whose sockets are already listening; it answers requests while [`HttpServer::run`] runs.
+/// Server with open sockets. It answers requests while [`HttpServer::run`] runs.
 pub struct HttpServer {
     listeners: Vec<ListenSocket>,
     addresses: Vec<BoundAddress>,
@@ -124,13 +123,12 @@ impl HttpServer {
                     .map_err(Error::Socket)?;
             }
             stopper.wait_until_stopped().await;
-            // Connections still open after this time are cut off.
+            // Open connections are then cut off.
             let _ = tokio::time::timeout(limits.stop_timeout, limiter.wait_until_empty()).await;
             Ok(())
         });
         for path in paths {
-            // Ignore errors: the file may already be gone, and the next server removes a file that
-            // remains.
+            // Ignore errors: the file may be gone, and the next server removes a remaining file.
             let _ = std::fs::remove_file(path);
         }
         runtime.shutdown_background();
@@ -195,8 +193,8 @@ async fn accept_tcp(
         // A trusted proxy carries the connections of many clients and limits them itself.
         let counted_address = (!info.is_from_proxy(shared.proxy)).then_some(peer.ip());
         let Some(permit) = limiter.acquire_slot(counted_address) else {
-            // The limit of connections is reached, so send a plain HTTP response. A client that
-            // expects TLS could not read this response, so its connection is only closed.
+            // Send a plain HTTP response. A TLS client could not read it, so its connection is only
+            // closed.
             if let (None, Ok(rejection_permit)) =
                 (&tls, Arc::clone(&limiter.rejections).try_acquire_owned())
             {

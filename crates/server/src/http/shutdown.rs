@@ -14,7 +14,7 @@ struct StopState {
     listeners: Mutex<Vec<Box<dyn StopListener>>>,
 }
 
-/// Something that ends when the server stops, unless it is dropped earlier.
+/// Something that ends when the server stops.
 pub(crate) trait StopListener: Send {
     fn is_gone(&self) -> bool;
     fn on_stop(&self);
@@ -44,8 +44,8 @@ impl ServerStopper {
         *self.0.stop_signal.borrow()
     }
 
-    /// Registers something that ends when the server stops. If the server has stopped already, ends
-    /// it at once.
+    /// Registers something that ends when the server stops. If the server has stopped, ends it at
+    /// once.
     pub(crate) fn add_listener(&self, listener: impl StopListener + 'static) {
         let mut listeners = self.lock_listeners();
         if self.is_stopped() {
@@ -67,8 +67,7 @@ impl ServerStopper {
     /// Waits until the server stops.
     pub(crate) fn wait_until_stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut stop_signal = self.0.stop_signal.subscribe();
-        // The sender outlives this future, because the task that waits for the future also holds a
-        // stopper.
+        // The sender outlives this future, because the waiting task also holds a stopper.
         async move { drop(stop_signal.wait_for(|is_stopped| *is_stopped).await) }
     }
 }

@@ -1,4 +1,4 @@
-//! Loads the TLS certificate of the server and its private key from PEM files.
+//! Loads the server's TLS certificate and private key from PEM files.
 
 use crate::http::error::Error;
 use std::fmt;
@@ -9,7 +9,7 @@ use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Certificate with its chain, and the private key, for TLS 1.2 and 1.3.
+/// Certificate chain and private key, for TLS 1.2 and 1.3.
 #[derive(Clone)]
 pub struct TlsIdentity {
     pub(crate) config: Arc<ServerConfig>,
@@ -25,7 +25,8 @@ impl TlsIdentity {
     /// Reads the certificate and the key from files.
     ///
     /// # Errors
-    /// Fails if a file cannot be read or holds no certificate or key, or if the two do not match.
+    /// Fails if a file cannot be read or holds no certificate or key, or if certificate and key do
+    /// not match.
     pub fn from_files(certificate: &Path, key: &Path) -> Result<TlsIdentity, Error> {
         let read = |path: &Path| {
             std::fs::read(path).map_err(|error| Error::File(path.to_path_buf(), error))
@@ -36,7 +37,7 @@ impl TlsIdentity {
     /// Parses the contents of the certificate file and the key file.
     ///
     /// # Errors
-    /// Fails if a file holds no certificate or key, or if the two do not match.
+    /// Fails if a file holds no certificate or key, or if certificate and key do not match.
     pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<TlsIdentity, Error> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate)
             .collect::<Result<_, _>>()

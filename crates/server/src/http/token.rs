@@ -1,10 +1,9 @@
 //! Creates, parses and checks access tokens: long secrets that programs send with each request. The
 //! server stores only a digest of each token.
 //!
-//! A token is `spw_`, an id of 12 characters, 32 random bytes as 43 characters of base64url, and 6
-//! characters with a checksum of everything before them. Prefix and checksum let secret scanners
-//! detect a leaked token offline, and let the server reject a mistyped token without a store
-//! lookup.
+//! A token consists of `spw_`, an id of 12 characters, 32 random bytes as 43 characters of
+//! base64url, and a checksum of 6 characters. Prefix and checksum let secret scanners detect a
+//! leaked token offline, and let the server reject a mistyped token without a store lookup.
 
 use crate::http::error::Error;
 use axum::http::HeaderMap;
@@ -24,12 +23,12 @@ const SECRET_LENGTH: usize = 43;
 const CHECKSUM_LENGTH: usize = 6;
 const TOKEN_LENGTH: usize = TOKEN_PREFIX.len() + ID_LENGTH + SECRET_LENGTH + CHECKSUM_LENGTH;
 
-/// Alphabet of ids, without characters that are easily confused.
+/// Alphabet of ids. It omits characters that are easily confused.
 const ID_LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
 const CHECKSUM_LETTERS: &[u8; 62] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// String that is never shown by accident: it has no `Display`, and its `Debug` hides it.
+/// Secret string. It has no `Display`, and its `Debug` hides the text.
 #[derive(Clone)]
 pub struct SecretText(String);
 
@@ -64,8 +63,8 @@ impl fmt::Debug for SecretText {
     }
 }
 
-/// SHA-256 of a secret. The secrets of this crate are 32 random bytes, which cannot be
-/// brute-forced, so a slow hash is not needed.
+/// SHA-256 of a secret. A slow hash is not needed, because the secrets are 32 random bytes, which
+/// cannot be guessed.
 #[derive(Debug, Clone, Copy, Eq)]
 pub struct SecretDigest([u8; 32]);
 
@@ -95,10 +94,11 @@ impl PartialEq for SecretDigest {
     }
 }
 
-/// Token with the right prefix, length and checksum; the store decides whether it is valid.
+/// Well-formed token: prefix, length and checksum are right. Only the store knows whether it is
+/// valid.
 ///
 /// ```
-/// use crate::http::token::AccessToken;
+/// use speedwell_server::http::token::AccessToken;
 ///
 /// let token = AccessToken::new()?;
 /// let (id, digest) = (token.id().to_owned(), token.digest());  // stored; the token itself is shown once
@@ -107,7 +107,7 @@ impl PartialEq for SecretDigest {
 /// let presented = AccessToken::parse(&shown).unwrap();
 /// assert_eq!(presented.id(), id);
 /// assert!(presented.matches_digest(Some(&digest)));
-/// # Ok::<(), crate::http::Error>(())
+/// # Ok::<(), speedwell_server::http::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct AccessToken(SecretText);
@@ -138,7 +138,7 @@ impl AccessToken {
             .then(|| AccessToken(SecretText(text.to_owned())))
     }
 
-    /// Returns the id for looking up the token; it is not secret.
+    /// Returns the id, which serves to look up the token and is not secret.
     pub fn id(&self) -> &str {
         &self.0.0[TOKEN_PREFIX.len()..TOKEN_PREFIX.len() + ID_LENGTH]
     }
@@ -153,8 +153,8 @@ impl AccessToken {
         self.0.expose()
     }
 
-    /// Whether this token has the digest that is stored under its id. `stored` is `None` if the id
-    /// is unknown; the comparison then takes the same time.
+    /// Whether this token has the digest stored under its id. `stored` is `None` for an unknown id;
+    /// the comparison takes the same time even then.
     pub fn matches_digest(&self, stored: Option<&SecretDigest>) -> bool {
         let own_digest = self.digest();
         let stored_digest = stored.copied().unwrap_or(SecretDigest([0; 32]));
@@ -167,7 +167,7 @@ impl AccessToken {
 pub enum PresentedToken {
     /// No token.
     None,
-    /// Something that does not have the form of a token. It counts as a failed login.
+    /// A malformed token, which counts as a failed login.
     Malformed,
     /// A token to look up.
     Token(AccessToken),
@@ -260,8 +260,8 @@ mod tests {
             }
             assert!(AccessToken::parse(&String::from_utf8_lossy(&bytes)).is_none());
         }
-        // Each text is as long as a token and has a multi-byte character. That character takes
-        // every position in turn, including those where a part of a token ends.
+        // Each text is as long as a token and contains a multi-byte character. This character takes
+        // every position, also at the ends of the token's parts.
         for at in 0..TOKEN_LENGTH - 1 {
             let text = format!(
                 "{}\u{e9}{}",

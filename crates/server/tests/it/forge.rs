@@ -2,9 +2,10 @@
 
 use super::fake_forge::{FakeForge, RequestFault};
 use speedwell_model::clock::WaitClock;
+use speedwell_server::clients::SecretToken;
 use speedwell_server::clients::forge::{
     CommentOutcome, CommentText, CommitState, CommitStatus, Error, ForgeClient, ForgeKind,
-    ForgeToken, PullRequestRef, PullUpdate, ResultStamp, StatusOutcome,
+    PullRequestRef, PullUpdate, ResultStamp, StatusOutcome,
 };
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ const MARKER: &str = "<!-- speedwell:name:compare -->";
 fn client(fake: &FakeForge) -> ForgeClient {
     let text = format!("{}:{}/owner/name#12", fake.forge, fake.address);
     let pull_request: PullRequestRef = text.parse().expect("it names a pull request");
-    ForgeClient::new(pull_request, ForgeToken::new("secret\n")).with_clock(WaitClock::movable())
+    ForgeClient::new(pull_request, SecretToken::new("secret\n")).with_clock(WaitClock::movable())
 }
 
 fn comment_text(revision: &str, at_unix_ms: u64, body: &str) -> CommentText {
@@ -240,7 +241,7 @@ fn a_refusal_says_which_right_is_missing_and_not_the_token() {
             );
             assert!(!message.contains("secret"), "{message}");
         }
-        assert!(!format!("{:?}", ForgeToken::new("secret")).contains("secret\""));
+        assert!(!format!("{:?}", SecretToken::new("secret")).contains("secret\""));
     }
 }
 

@@ -1,7 +1,7 @@
 //! `speedwell eval`: measures snippets.
 //!
-//! The command has three modes: it measures snippets like benchmark files, in planned runs; it
-//! searches for the best concurrency (`search.rs`); or it watches a snippet
+//! The command has three modes. By default, it measures snippets in planned runs, the way benchmark
+//! files are measured. It can also search for the best concurrency (`search.rs`) or watch snippets
 //! (`watch.rs`). Start at [`run`].
 
 mod search;
@@ -20,7 +20,7 @@ use speedwell_report::ReportSubject;
 /// Measures snippets in the requested mode.
 ///
 /// # Errors
-/// Fails on invalid options, files that cannot be read, and a store that cannot be written.
+/// Fails if an option is invalid, a file cannot be read, or the store cannot be written.
 pub fn run(args: EvalArgs) -> anyhow::Result<CommandStatus> {
     process::adopt_orphans();
     process::install_handlers()?;

@@ -1,8 +1,8 @@
 //! Adds workers to a snippet until throughput stops growing.
 //!
-//! A level is a number of workers. Each snippet has its own process for the whole search; its
-//! workers persist from level to level. `analysis` picks the next level; this module measures,
-//! stores and reports it. Start at [`search_snippets`].
+//! A level is a number of workers. Each snippet has one process for the whole search. Its workers
+//! persist from level to level. `analysis` picks the next level; this module measures and stores
+//! it. Start at [`search_snippets`].
 
 use anyhow::ensure;
 use speedwell_adapters::snippet::{self, HarnessFailure, LiveHarness, expected_duration};
@@ -25,8 +25,8 @@ use speedwell_store::{SessionRecorder, Store};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How a visit is divided into samples by default. A visit measures a level once. Many short visits
-/// are more informative than few long ones: the spread within a visit does not show how much visits
+/// Default division of a visit, the single measurement of a level, into samples. Many short visits
+/// tell more than few long visits, because the spread within a visit does not show how much visits
 /// differ.
 const VISIT_SAMPLES: SampleDivision = SampleDivision {
     count: 3,
@@ -61,7 +61,7 @@ pub fn plan_search(
     Ok(plans)
 }
 
-/// Runs the search for one snippet after the other. Returns the session and how the search ended.
+/// Searches for one snippet after the other. Returns the session and how the search ended.
 ///
 /// # Errors
 /// Fails if the store cannot be written.
@@ -132,8 +132,8 @@ struct ConcurrencySearch<'a, 'l> {
 }
 
 impl ConcurrencySearch<'_, '_> {
-    /// Runs the search for one snippet; returns whether the search succeeded. Measurements before a
-    /// failure are kept.
+    /// Searches for one snippet. Returns whether the search succeeded. Keeps measurements before a
+    /// failure.
     fn search_snippet(
         &mut self,
         job: &BenchmarkJob,
@@ -180,7 +180,7 @@ impl ConcurrencySearch<'_, '_> {
         }
     }
 
-    /// Measures a level once; `None` if the user interrupted before there was a result.
+    /// Measures a level once. Returns `None` if the user interrupted before there was a result.
     fn measure_level(
         &self,
         harness: &mut LiveHarness,

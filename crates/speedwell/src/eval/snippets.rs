@@ -1,4 +1,4 @@
-//! Builds snippets from arguments, with the hooks and the name of each snippet.
+//! Builds snippets, with hooks and names, from arguments.
 
 use crate::options::SnippetArgs;
 use anyhow::{Context, bail, ensure};
@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 /// Reads the snippets and returns them in the order in which they were typed.
 ///
 /// # Errors
-/// Fails if the option for a hook is repeated, but not given once per snippet. Also fails if the
-/// number of names is neither zero nor the number of snippets, if a snippet is empty, if an option
-/// does not apply to the language, or if a file cannot be read.
+/// Fails if the number of hooks or names does not suit the number of snippets, if a snippet is
+/// empty, if an option does not apply to the language, or if a file cannot be read.
 pub fn read(
     language: SnippetLanguage,
     arguments: &[String],
@@ -68,9 +67,8 @@ pub fn read(
     Ok(named_snippets)
 }
 
-/// If one of several commands needs a shell, runs each of them in a shell, so that every side has
-/// the same overhead. Whether a command needs a shell is known only after the values of a case are
-/// filled in; `rows` holds the values of all cases.
+/// If one of several commands needs a shell, runs all of them in a shell, so that all have the same
+/// overhead. Checks each command with the values of every case (`rows`) filled in.
 fn compare_in_shell(named: &mut [NamedSnippet], rows: &[Vec<(String, ParameterValue)>]) {
     let needs_shell = |candidate: &NamedSnippet| {
         let filled = |row: &Vec<(String, ParameterValue)>| candidate.snippet.with_defaults(row);
@@ -85,13 +83,13 @@ fn compare_in_shell(named: &mut [NamedSnippet], rows: &[Vec<(String, ParameterVa
     }
 }
 
-/// Joins the lines of a snippet into a name of one line, for sentences and tables.
+/// Joins the lines of a snippet into a one-line name, for use in sentences and tables.
 pub fn join_lines(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the Erlang nodes that the options request: a local cluster or a running node.
+/// Returns the requested Erlang nodes: a local cluster or a running node.
 fn remote_nodes(
     language: SnippetLanguage,
     args: &SnippetArgs,
@@ -112,8 +110,7 @@ fn remote_nodes(
     Ok(nodes)
 }
 
-/// Returns a hook for each snippet: one hook is shared by all; otherwise there must be one for
-/// each.
+/// Returns a hook for each snippet. There must be one hook for all snippets, or one hook for each.
 fn hook_per_snippet(
     option: &str,
     arguments: &[String],
@@ -141,7 +138,7 @@ fn hook_per_snippet(
 /// Reads the file of an `@FILE` argument; returns any other text unchanged.
 fn read_text(argument: &str) -> anyhow::Result<String> {
     match argument.strip_prefix('@') {
-        // Code may begin with '@', too: an attribute in Elixir, or an annotation in Java.
+        // Code may also begin with '@': an attribute in Elixir, or an annotation in Java.
         Some(file) if Path::new(file).is_file() => {
             std::fs::read_to_string(file).with_context(|| format!("cannot read '{file}'"))
         }
@@ -168,7 +165,7 @@ fn unique_name(name: &str, others: &[NamedSnippet]) -> String {
     }
     let numbered = (2..).map(|number| format!("{name} #{number}"));
     let mut free_names = numbered.skip_while(|name| is_taken(name));
-    // The default is unreachable, because the range is infinite.
+    // The range is infinite, so the default is never used.
     free_names.next().unwrap_or_default()
 }
 

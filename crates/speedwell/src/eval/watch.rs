@@ -1,5 +1,5 @@
-//! `eval --watch`: prints a line every second, or at the interval given by `--time`, with
-//! throughput, the runtime's own gauges, and the machine's load.
+//! `eval --watch`: prints throughput, the runtime's own gauges, and the machine's load, one line
+//! per second or per interval of `--time`.
 //!
 //! Lines are data: they go to standard output as text, CSV or JSON. Start at [`run`].
 
@@ -28,7 +28,7 @@ const UNLIMITED: Duration = Duration::from_secs(366 * 24 * 3600);
 /// Watches until the user interrupts, or until the requested number of lines is printed.
 ///
 /// # Errors
-/// Fails on options that conflict with watching, and on output that cannot be written.
+/// Fails if an option conflicts with watching, or the output cannot be written.
 pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<CommandStatus> {
     ensure!(
         args.sampling.iterations.is_none(),
@@ -90,9 +90,8 @@ fn watched_snippets(jobs: &[BenchmarkJob], variants: &[Variant]) -> Vec<WatchedS
 /// A snippet with its name and worker count.
 type WatchedSnippet = (String, speedwell_model::Snippet, u32);
 
-/// Watches until all requested samples are taken, or until standard output is closed. The outer
-/// result is an error if a line cannot be written. The inner result is an error if the measured
-/// process fails.
+/// Watches until all requested samples are taken or standard output is closed. The outer result is
+/// an error if a line cannot be written, the inner result if the measured process fails.
 fn watch_snippets(
     snippets: &[WatchedSnippet],
     job: &BenchmarkJob,
@@ -152,8 +151,8 @@ fn watch_snippets(
     Ok(live.shut_down().map(drop))
 }
 
-/// Starts a process with all snippets loaded and gauges enabled. Returns it with the names of the
-/// gauges and their first values.
+/// Starts a process with all snippets and gauges. Returns the process, the names of the gauges, and
+/// their first values.
 fn open_process(
     snippets: &[WatchedSnippet],
     names: &[String],
@@ -187,17 +186,17 @@ struct WatchState {
     process_watch: Option<ProcessWatch>,
     /// Id of the measured process.
     pid: i32,
-    /// For each job, the time and the number of iterations at its last sample.
+    /// For each job, the time and the iteration count at the last sample.
     last_counts: BTreeMap<String, (u64, u64)>,
     gauges: BTreeMap<String, String>,
-    /// Throughput and number of workers of each job that has reported since the last line.
+    /// Throughput and number of workers, for each job that has reported since the last line.
     rates: BTreeMap<String, (f64, u32)>,
     lines: WatchLines,
 }
 
 impl WatchState {
-    /// Follows the measured process if it is not the harness itself. For example, it may be an
-    /// Erlang node that was already running.
+    /// Follows the measured process if it is not the harness itself but, for example, a running
+    /// Erlang node.
     fn follow_process(&mut self, pid: Option<i32>) {
         let Some(pid) = pid.filter(|pid| *pid != self.pid) else {
             return;

@@ -1,5 +1,5 @@
-//! Optional features: each is a folder with its options, its command and what it measures. Their
-//! analysis and their reports are in the files of the same name in `analysis` and `report`.
+//! Optional features. Each folder contains options, command and measurement. Files of the same name
+//! in `analysis` and `report` analyze and report.
 
 pub mod backfill;
 pub mod bisect;

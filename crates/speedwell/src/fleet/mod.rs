@@ -1,4 +1,4 @@
-//! `speedwell fleet`: lists the machines, and checks whether they are fit to measure.
+//! `speedwell fleet`: lists the machines, and checks whether they are fit for measurements.
 
 mod roles;
 mod sessions;
@@ -15,8 +15,7 @@ use speedwell_remote::machines::clock::ClockOffset;
 use speedwell_remote::machines::{FleetEngine, FleetMachine, MachineState, program};
 use speedwell_report::{self as report, FleetFacts, FleetLine};
 
-/// Clock offsets above this limit are mentioned in the notes of a machine. No result depends on the
-/// offset.
+/// Clock offset above which a machine gets a note. No result depends on the offset.
 const MAX_CLOCK_OFFSET_NS: u64 = 1_000_000_000;
 
 /// Show the machines of the fleet and check whether they are fit for measuring
@@ -73,7 +72,7 @@ struct CheckArgs {
 /// Runs the subcommand, or lists the machines.
 ///
 /// # Errors
-/// Fails if there is no fleet, its file is invalid, or its engine does not respond.
+/// Fails if there is no fleet, the fleet file is invalid, or the engine does not respond.
 pub fn run(args: &FleetArgs) -> Result<CommandStatus> {
     match &args.command {
         None => list_machines(args.labels.as_ref(), &args.output),
@@ -203,7 +202,7 @@ fn add_check_results(line: &mut FleetLine, offset: ClockOffset, report: &Machine
     });
 }
 
-/// Warns about machines that share an identity: their histories would be merged.
+/// Warns about machines that share an identity, because their histories would be merged.
 fn warn_about_clones(lines: &mut [FleetLine]) {
     let id = |line: &FleetLine| line.known.as_ref().map(|facts| facts.id.clone());
     let ids: Vec<Option<String>> = lines.iter().map(id).collect();

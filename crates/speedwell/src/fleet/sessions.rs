@@ -169,7 +169,7 @@ pub fn cancel_session(args: &CancelArgs) -> Result<CommandStatus> {
 /// Removes the files that sessions left on machines.
 ///
 /// # Errors
-/// Fails if the session is still being measured, or a machine cannot be reached.
+/// Fails if the session is being measured, or a machine cannot be reached.
 pub fn clean_machines(args: &CleanArgs) -> Result<CommandStatus> {
     let removed_files = match &args.session {
         Some(session) => {
@@ -191,7 +191,7 @@ pub fn clean_machines(args: &CleanArgs) -> Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// Returns the session if its parts (target, services and load) run on several machines.
+/// Returns the session if its roles (target, services and load) run on several machines.
 fn placed_session(session: &str, store: &StoreArgs) -> Result<Option<(Store, i64, PlacedSession)>> {
     let store = store.open_to_read()?;
     let number = reference::find_session(&store, session)?.number;
@@ -199,7 +199,7 @@ fn placed_session(session: &str, store: &StoreArgs) -> Result<Option<(Store, i64
     Ok(placed.map(|placed| (store, number, placed)))
 }
 
-/// Reports the state of a stored session, waits for its end, or cancels it, as `action` says.
+/// Performs `action`: reports the state of a session, waits for its end, or cancels it.
 fn attend_session(
     (session, action): (&str, DetachedAction),
     store: &StoreArgs,

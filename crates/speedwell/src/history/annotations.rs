@@ -93,8 +93,9 @@ pub struct RenameArgs {
 
 /// Stores or undoes a rename.
 ///
-/// # Errors Fails if no benchmark or case has the old name, if there is no rename to undo, if the
-/// renames form a cycle, or if the store cannot be written.
+/// # Errors
+/// Fails if no benchmark or case has the old name, there is no rename to undo, the renames form a
+/// cycle, or the store cannot be written.
 pub fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
     let mut store = args.store.open_store()?;
     let Some(new) = args.new else {

@@ -1,5 +1,5 @@
-//! `speedwell history changes`: lists the changes, when they began, and how certain they are, and
-//! evaluates a gate on them.
+//! `speedwell history changes`: lists changes, their beginning and their certainty, and evaluates a
+//! gate.
 
 use crate::confirm;
 use crate::gate::CommandGate;
@@ -54,8 +54,8 @@ pub struct ChangesArgs {
 /// Lists the changes.
 ///
 /// # Errors
-/// Fails if the store cannot be read, there is no such branch, revision or metric, or no series
-/// could be searched for the gate.
+/// Fails if the store cannot be read, if the branch, revision or metric does not exist, or if no
+/// series could be searched for the gate.
 pub fn run(args: ChangesArgs) -> anyhow::Result<CommandStatus> {
     args.output.check_report(ReportSubject::Changes)?;
     let mut store = args.store.open_to_derive()?;
@@ -89,9 +89,9 @@ pub fn run(args: ChangesArgs) -> anyhow::Result<CommandStatus> {
     Ok(confirm_status.combine_with_gate(gate?.exit_status()))
 }
 
-/// Re-measures open changes for the worse, unless they are confirmed or are gradual drifts. Also
-/// measures the newest point of a series again if it is far from the other points, even though no
-/// search reports it as a change yet. A refuted change does not make the command fail.
+/// Re-measures open changes for the worse, except confirmed changes and gradual drifts. Also
+/// re-measures a series' newest point if it is far from the other points, although it does not
+/// count as a change yet. A refuted change does not make the command fail.
 fn confirm_changes(
     args: &ChangesArgs,
     store: &mut Store,
@@ -109,8 +109,7 @@ fn confirm_changes(
         numbers.extend(wanted_changes.map(|change| change.number));
         let newest = series.trend.change_of_newest();
         if let Some(newest) = newest.filter(|change| is_wanted(&change)) {
-            // The newest point becomes a stored change with a number, so that the outcome can be
-            // stored under that number.
+            // Store the newest point as a change, because the outcome needs the change's number.
             let changes = [&series.trend.changes[..], &[newest]].concat();
             let stored_changes = store.replace_changes(series.number, &history.line, &changes)?;
             numbers.extend(stored_changes.last().map(|change| change.number));
@@ -130,8 +129,8 @@ fn confirm_changes(
     })
 }
 
-/// Returns whether any series was searched. If none was, this is an error, unless a series is
-/// merely too short to be searched and `allow_short_history` is set.
+/// Returns whether any series was searched. Fails if none was searched, except for short series if
+/// `allow_short_history` is set.
 fn is_searchable(history: &ProjectHistory, allow_short_history: bool) -> anyhow::Result<bool> {
     let has_search = |matches_search: fn(&TrendSearch) -> bool| {
         let mut series = history.series.iter();
@@ -151,8 +150,8 @@ fn is_searchable(history: &ProjectHistory, allow_short_history: bool) -> anyhow:
     Ok(false)
 }
 
-/// Returns the reasons why a gate cannot judge some series: it is unknown which direction of a
-/// metric is better, or values are negative.
+/// Returns why a gate cannot judge some series: the better direction of a metric is unknown, or
+/// values are negative.
 fn gate_obstacles(searched: &[&SeriesTrend], unsearched: &[&SeriesTrend]) -> Vec<String> {
     let undirected: BTreeSet<&str> = searched
         .iter()

@@ -61,7 +61,7 @@ const DEFAULT_LIMIT: u32 = 30;
 
 impl HistoryArgs {
     /// Returns the number of sessions on a page, or `None` for all. By default, formats other than
-    /// text and Markdown show all sessions, unless a page after the first is requested.
+    /// text and Markdown show all sessions, but a request for a later page sets the limit.
     fn page_limit(&self, format: Option<ReportFormat>) -> Option<u32> {
         let is_for_humans = matches!(
             format,

@@ -1,4 +1,4 @@
-//! Loads the results of a project over time: brings the store up to date with its sessions and the
+//! Loads a project's results over time. Brings the store up to date with its sessions and the
 //! repository, and searches every series for changes.
 //!
 //! A line is a sequence of revisions, usually the first-parent history of a branch. This module
@@ -24,50 +24,48 @@ use std::time::Duration;
 /// Total timeout for git, which reads the whole line once.
 const GIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Number of recently measured revisions by which a repository is recognized.
+/// Number of recently measured revisions that identify a repository.
 const RECENT_REVISIONS: u32 = 50;
 
-/// Prefix of the names of lines that do not come from a repository. The revisions of such a line
-/// are in the order of their first measurement. No branch name starts with this prefix.
+/// Name prefix of lines that do not come from a repository. Their revisions are in the order of the
+/// first measurement. No branch name starts with this prefix.
 const MEASURED_ORDER_PREFIX: char = '/';
 
 /// Options for a project's history.
 #[derive(Debug, Clone, Default)]
 pub struct HistoryRequest {
-    /// The branch whose first-parent history is the line. By default, the branch in the project
-    /// file, the default branch of the remote repository, or the checked-out branch.
+    /// The branch to show. Its first-parent history is the line. The default is the branch in the
+    /// project file, else the remote repository's default branch, else the checked-out branch.
     pub branch: Option<String>,
-    /// Patterns for case IDs. A case is selected if its ID matches a pattern, or if there are no
+    /// Patterns for case IDs. Selects cases that match any pattern, or all cases if there are no
     /// patterns.
     pub filters: Vec<Regex>,
     /// Parameter values that cases must have.
     pub sets: Vec<(String, String)>,
-    /// Names of metrics. If empty, the primary metrics are selected; the name `all` selects all
-    /// metrics.
+    /// Names of metrics. `all` selects all metrics; an empty list selects the primary metrics.
     pub metrics: Vec<String>,
-    /// If set, every value is divided by the value of this variant in the same session.
+    /// If set, divides every value by this variant's value in the same session.
     pub relative: Option<String>,
     /// The smallest change that matters, as a fraction.
     pub threshold: f64,
-    /// Number of sessions whose points are still missing, if the caller has already summarized
-    /// sessions; by default, missing points are computed first.
+    /// Number of sessions without points, if the caller has computed points. If `None`, missing
+    /// points are computed first.
     pub sessions_without_points: Option<usize>,
-    /// Reads only this many of the newest points of each series; by default all. Changes in a
-    /// truncated series are found but not stored, because earlier changes are not visible.
+    /// Reads only this many of the newest points of each series. Changes in a truncated series are
+    /// not stored, because earlier changes are not visible.
     pub max_points: Option<usize>,
     /// Joins the results before and after a change to the benchmark itself.
     pub ignores_benchmark_changes: bool,
-    /// Adds further information about the whole series: changes of the environment, names of
-    /// revisions, failures, and the continuation of the branch from which the line forked.
+    /// Adds details of the whole series: environment changes, revision names, failures, and the
+    /// continuation of the parent branch.
     pub includes_details: bool,
 }
 
-/// Searches all requested series along their line. Changes are numbered and stored, unless values
-/// are relative or points were left out.
+/// Searches all requested series along their line. Numbers and stores the changes if the values are
+/// absolute and the series complete.
 ///
 /// # Errors
-/// Fails if the store cannot be accessed, the project file cannot be read, or there is no such
-/// line.
+/// Fails if the store or the project file cannot be accessed, or there is no such line.
 pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<ProjectHistory> {
     let missing = request
         .sessions_without_points
@@ -130,7 +128,7 @@ pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<Proje
 /// Checks that every requested metric exists for some selected case.
 ///
 /// # Errors
-/// Fails if a metric does not exist, listing the existing ones, or if the store cannot be accessed.
+/// Fails if a metric does not exist, or the store cannot be accessed.
 pub fn check_metrics(store: &mut Store, request: &HistoryRequest) -> Result<()> {
     if request.metrics.is_empty() {
         return Ok(());
@@ -179,7 +177,7 @@ fn future_sessions(store: &Store) -> Result<Option<String>> {
     }))
 }
 
-/// Warns if sessions under one machine name were measured with different processors.
+/// Warns if the sessions under one machine name have different processors.
 fn shared_label_warning(store: &Store, machine: u32, label: &str) -> Result<Option<String>> {
     let mut processors: BTreeSet<String> = BTreeSet::new();
     for facts in store.machine_facts(i64::from(machine))? {
@@ -200,8 +198,7 @@ fn shared_label_warning(store: &Store, machine: u32, label: &str) -> Result<Opti
     }))
 }
 
-/// Returns the default branch and the fork point, if the line is a different branch that forked
-/// from the default branch.
+/// Returns the default branch and the fork point, if the line forked from the default branch.
 fn find_parent_branch<'a>(
     store: &mut Store,
     git: &GitRepository,
@@ -233,8 +230,8 @@ fn find_parent_branch<'a>(
     }))
 }
 
-/// Computes points for sessions that have none yet, the newest first and at most `max_sessions` of
-/// them. Returns the number of sessions that still have no points.
+/// Computes points for at most `max_sessions` sessions without points, newest first. Returns the
+/// number of sessions left without points.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed.
@@ -275,7 +272,7 @@ fn resolve_line(
         None => default_branch(git)?,
     };
     let Some(name) = line_name else {
-        // Without a repository, use the stored line if there is just one.
+        // Without a repository, use the stored line if there is exactly one.
         return match &store.list_lines()?[..] {
             [line] if !line.starts_with(MEASURED_ORDER_PREFIX) => Ok(line.clone()),
             _ => order_as_measured(store, None, notes),
@@ -311,8 +308,8 @@ fn resolve_line(
     )
 }
 
-/// The branch in the project file, the default branch of the remote repository, or the checked-out
-/// branch.
+/// Returns the branch in the project file, else the remote repository's default branch, else the
+/// checked-out branch.
 fn default_branch(git: &GitRepository) -> Result<Option<String>> {
     let project = ProjectFile::find_file(&std::env::current_dir()?)?;
     let from_project_file = project.and_then(|project| project.history.branch);
@@ -330,7 +327,7 @@ fn default_branch(git: &GitRepository) -> Result<Option<String>> {
         .or_else(from_checkout))
 }
 
-/// The newest commit of a branch, local or remote, whichever is further ahead.
+/// Returns the newest commit of a branch, local or remote.
 pub(crate) fn branch_tip(git: &GitRepository, branch: &str) -> Option<String> {
     let ref_prefixes = ["refs/heads/", "refs/remotes/origin/"];
     let tips = ref_prefixes.map(|prefix| git.commit_id(&format!("{prefix}{branch}")));
@@ -345,7 +342,7 @@ pub(crate) fn branch_tip(git: &GitRepository, branch: &str) -> Option<String> {
 }
 
 /// Brings the stored line up to date with its newest commit. Returns `false` if the line stays as
-/// it is, because the repository seems to be unrelated to the measured revisions.
+/// it is because the repository seems unrelated to the measured revisions.
 fn update_line(
     store: &mut Store,
     git: &GitRepository,
@@ -393,9 +390,9 @@ fn update_line(
     Ok(true)
 }
 
-/// Whether the repository contains one of the most recently measured revisions, or `line` contains
-/// a revision with the same files as one of them. A shallow clone may lack those revisions, so it
-/// is always accepted, as is any repository before the first measurement.
+/// Whether the repository contains a recently measured revision, or `line` contains a revision with
+/// the same files. Accepts every shallow clone, because it may lack the revisions, and every
+/// repository before the first measurement.
 fn is_measured_repository(store: &Store, git: &GitRepository, line: &[Revision]) -> Result<bool> {
     let measured = store.newest_revisions(RECENT_REVISIONS)?;
     let ids: Vec<&str> = measured.iter().map(|(id, _)| &**id).collect();
@@ -439,8 +436,8 @@ fn revision_labels(store: &Store, git: &GitRepository) -> Result<HashMap<String,
     Ok(labels)
 }
 
-/// Returns the requested series under their current names, each with the stored series that belong
-/// to it, in the order in which the store first got them.
+/// Returns the requested series under their current names, in order of first storage. Each comes
+/// with the stored series that belong to it.
 fn select_series(
     store: &Store,
     request: &HistoryRequest,
@@ -494,10 +491,10 @@ fn has_case(case: &str, request: &HistoryRequest) -> bool {
         && request.sets.iter().all(has_value)
 }
 
-/// Returns the current name of a case: the case or its benchmark may have been renamed.
+/// Returns the current name of a case after renames of the case or its benchmark.
 pub(crate) fn current_name(case: &str, renames: &BTreeMap<String, String>) -> String {
     let mut name = case.to_owned();
-    // Renames have no cycles, but the loop ends even if another program has written a cycle.
+    // The loop ends even if another program has written a cycle of renames.
     for _ in 0..=renames.len() {
         let (benchmark, values) = name.split_at(name.find(' ').unwrap_or(name.len()));
         match (renames.get(&name), renames.get(benchmark)) {
@@ -528,8 +525,8 @@ fn reference_values(
     Ok(values)
 }
 
-/// Divides every point by the reference value of its session; drops points whose session has no
-/// reference value.
+/// Divides every point by the reference value of its session. Drops points without a reference
+/// value.
 fn divide_by_reference(points: &mut Vec<TrendPoint>, references: &HashMap<i64, f64>) {
     points.retain_mut(|TrendPoint { session, point, .. }| {
         let Some(reference) = references.get(session) else {
@@ -548,7 +545,8 @@ struct HistoryReader<'a> {
     line: String,
     request: &'a HistoryRequest,
     target: Option<ParentBranch<'a>>,
-    /// Revisions by number, with their positions; `None` for revisions that are not on the line.
+    /// Maps revision numbers to positions and revisions, or to `None` for revisions that are not on
+    /// the line.
     revisions: HashMap<i64, Option<(u32, Arc<Revision>)>>,
     environment_facts: HashMap<i64, EnvironmentFacts>,
     failures: Option<LineFailures>,
@@ -569,8 +567,8 @@ struct ParentBranch<'a> {
 }
 
 impl ParentBranch<'_> {
-    /// Returns the points that a series has on the parent branch from the fork on. Their positions
-    /// are converted to positions on the line.
+    /// Returns the points of a series on the parent branch since the fork, with positions on the
+    /// line.
     fn continuation(&mut self, store: &Store, members: &[StoredSeries]) -> Result<Vec<TrendPoint>> {
         let mut points = self.reader.read_points(store, members)?;
         points.retain(|point| point.is_searched() && point.position >= self.fork_on_branch);
@@ -596,7 +594,7 @@ impl<'a> HistoryReader<'a> {
         }
     }
 
-    /// Reads and searches a series; `None` if none of its points is on the line.
+    /// Reads and searches a series. Returns `None` if none of its points is on the line.
     fn read_series(
         &mut self,
         store: &mut Store,
@@ -647,8 +645,8 @@ impl<'a> HistoryReader<'a> {
         Ok(Some(series))
     }
 
-    /// Searches a series, continuing where the last search ended. Stores the changes if all points
-    /// were read and their values are not relative.
+    /// Searches a series, continuing where the last search ended. Stores the changes if the series
+    /// is complete and the values are absolute.
     fn search_series(
         &mut self,
         store: &mut Store,
@@ -692,8 +690,8 @@ impl<'a> HistoryReader<'a> {
         Ok(trend)
     }
 
-    /// Finds out what else changed near a change: environment facts between consecutive sessions,
-    /// and how busy the machine was.
+    /// Finds possible causes near a change: environment changes between consecutive sessions, and
+    /// other load.
     fn find_causes(
         &mut self,
         store: &Store,
@@ -722,8 +720,7 @@ impl<'a> HistoryReader<'a> {
         Ok(causes)
     }
 
-    /// Finds the sessions of the line in which the case failed and for which the series has no
-    /// point.
+    /// Finds sessions of the line in which the case failed and the series has no point.
     fn find_failures(
         &mut self,
         store: &Store,
@@ -820,7 +817,7 @@ impl<'a> HistoryReader<'a> {
         Ok(())
     }
 
-    /// Returns differences between the sessions of consecutive points, by the index of the later
+    /// Returns the differences between consecutive points' sessions, by the index of the later
     /// point.
     fn session_differences(
         &mut self,
@@ -847,7 +844,7 @@ impl<'a> HistoryReader<'a> {
         Ok(by_later_index)
     }
 
-    /// Loads the facts of all sessions that are not loaded yet, in one query.
+    /// Loads the missing facts of these sessions in one query.
     fn load_facts(&mut self, store: &Store, sessions: impl Iterator<Item = i64>) -> Result<()> {
         let is_missing = |session: &i64| !self.environment_facts.contains_key(session);
         let missing: BTreeSet<i64> = sessions.filter(is_missing).collect();
@@ -883,8 +880,7 @@ mod tests {
 
     const LINE: &str = "line of a test";
 
-    /// Stores a session at this position of the line. The values rise by 5 % at position 90 and
-    /// again at position 170.
+    /// Stores a session at this position of the line. Values rise by 5 % at positions 90 and 170.
     fn measure(store: &mut Store, place: u32) -> i64 {
         let revision = |place: u32| Revision {
             id: format!("{place:040x}"),
@@ -932,8 +928,7 @@ mod tests {
         number
     }
 
-    /// Searches the series and describes the result: levels and changes, without the numbers that
-    /// earlier searches assigned.
+    /// Searches the series and describes levels and changes, without the numbers of the changes.
     fn look(store: &mut Store) -> String {
         let request = HistoryRequest {
             branch: Some(LINE.to_owned()),

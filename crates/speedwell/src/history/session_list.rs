@@ -1,7 +1,7 @@
 //! Selects the sessions to list: by branch, by day or revision, and by case.
 //!
-//! This module decides what `--since` means. With a day, it selects the sessions measured since
-//! that day; with a revision, the sessions that measured later commits. Start at [`build_filter`].
+//! This module decides what `--since` means. A day selects sessions measured since that day. A
+//! revision selects sessions that measured later commits. Start at [`build_filter`].
 
 use super::project::current_name;
 use crate::reference;
@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// Timeout of a query to git. Only `--since` with a revision needs such queries.
+/// Timeout of a git query, which `--since REVISION` needs.
 const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Which sessions to list; all by default.
@@ -25,7 +25,8 @@ pub struct ListRequest {
     /// Only sessions since a day (`2026-01-31`, with or without a time of day) or a revision
     /// (`v1.4`, `@base`).
     pub since: Option<String>,
-    /// Only sessions with a run of a case whose current name matches any of these patterns.
+    /// Only sessions with a matching case. The current name of the case must match one of these
+    /// patterns.
     pub filters: Vec<Regex>,
 }
 
@@ -61,15 +62,15 @@ pub fn build_filter(store: &Store, request: &ListRequest) -> Result<SessionFilte
     Ok(filter)
 }
 
-/// Parses a date with an optional time into milliseconds since the Unix epoch. Returns `None` for
-/// digits without separators, because they may be the prefix of a revision id.
+/// Parses a date with an optional time into milliseconds since the Unix epoch. Rejects digits
+/// without separators, because they may be the prefix of a revision id.
 fn parse_day(word: &str) -> Option<i64> {
     let separator = word.as_bytes().get(4)?;
     matches!(separator, b'-' | b'.' | b'/').then(|| parse_time(word))?
 }
 
-/// Numbers of the sessions whose code descends from the revision `word`, according to git or to the
-/// history of a branch in the store.
+/// Returns the sessions that measured descendants of the revision `word`, according to git or to
+/// the store.
 fn later_sessions(store: &Store, word: &str) -> Result<Vec<i64>> {
     let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
     let revision = reference::resolve_revision(store, &git, word)?;

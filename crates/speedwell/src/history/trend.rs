@@ -50,7 +50,7 @@ enum XAxis {
 /// Shows or exports the trend.
 ///
 /// # Errors
-/// Fails if the store cannot be read, or there is no such branch or metric.
+/// Fails if the store cannot be read, or the branch or a metric does not exist.
 pub fn run(args: TrendArgs) -> anyhow::Result<CommandStatus> {
     args.output.check_report(ReportSubject::Trend)?;
     let mut store = args.store.open_to_derive()?;

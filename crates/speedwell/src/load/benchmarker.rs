@@ -1,9 +1,9 @@
-//! Implements `speedwell load --benchmarker`, which replaces wrk in programs that start a load
+//! Implements `speedwell load --benchmarker`, a replacement for wrk in programs that start a load
 //! generator.
 //!
 //! The command prints one line of JSON with the metrics that HTTP tools have in common. It sends no
-//! probe request before the load, because the calling program does not expect one. It stores
-//! nothing, because the calling program stores the metrics. Start at [`run`].
+//! probe request, because the calling program does not expect one. It stores nothing, because the
+//! calling program does. Start at [`run`].
 
 use crate::options::LoadArgs;
 use crate::status::{self, CommandStatus};

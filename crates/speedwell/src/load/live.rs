@@ -1,5 +1,4 @@
-//! Shows a load test live on the terminal, in one line on stderr that is redrawn a few times per
-//! second.
+//! Shows a load test live, in one line on stderr.
 
 use crate::progress::format_clock;
 use crate::status_line::{clear_line, draw_line};
@@ -9,8 +8,7 @@ use speedwell_report::{Uncertainty, format_quantity};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Redraw interval. It is short enough to show that the server stalls, and long enough not to
-/// disturb the server.
+/// Redraw interval, short enough to show stalls, and long enough not to disturb the server.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Number of throughput samples in the sparkline.
@@ -85,8 +83,8 @@ impl SnapshotTotals {
     fn add(&mut self, snapshot: &LoadSnapshot) {
         self.ok += snapshot.tick.ok;
         self.ns += snapshot.interval_ns;
-        // Percentiles of several short intervals cannot be merged, so the line shows the last
-        // median and the largest 99th percentile.
+        // Percentiles of several intervals cannot be merged, so show the last median and the
+        // largest 99th percentile.
         self.p50_ns = snapshot.tick.p50_ns.or(self.p50_ns);
         self.p99_ns = snapshot.tick.p99_ns.max(self.p99_ns);
     }
@@ -123,7 +121,7 @@ fn status_text(
     )
 }
 
-/// Formats how much of the load is done, measured by the stop condition that will be met first.
+/// Formats how much of the load is done, by the stop condition that will be met first.
 fn progress_text(snapshot: &LoadSnapshot, stop: &StopCondition) -> String {
     let by_time = stop
         .after_ns

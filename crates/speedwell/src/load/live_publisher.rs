@@ -1,5 +1,5 @@
-//! Publishes the progress of a load for browsers: a thread writes it to the store once a second,
-//! and the load never waits for that thread. Start at [`LivePublisher::start_publishing`].
+//! Publishes the progress of a load for browsers. A thread writes it to the store once a second,
+//! and the load never waits for the thread. Start at [`LivePublisher::start_publishing`].
 
 use speedwell_engine::execution::load::LoadSnapshot;
 use speedwell_load::pace::StopCondition;
@@ -59,8 +59,8 @@ impl LivePublisher {
             ..LoadProgress::default()
         };
         (self.ok, self.ns) = (0, 0);
-        // This delays the first write by a second, because opening or creating the store would
-        // disturb the start of the load.
+        // Delay the first write by a second, because opening the store would disturb the start of
+        // the load.
         self.last_sent_at = Instant::now();
     }
 
@@ -91,7 +91,7 @@ impl LivePublisher {
     fn send_progress(&mut self) {
         self.last_sent_at = Instant::now();
         if let Some(sender) = &self.sender {
-            // If the thread is still writing the previous progress, this one is dropped.
+            // Drop this progress if the thread is busy with the previous progress.
             let _ = sender.try_send(self.progress.clone());
         }
     }

@@ -1,8 +1,7 @@
-//! `speedwell load`: turns options into loads, shows their progress on the terminal, and reports
-//! the results.
+//! `speedwell load`: turns options into loads, shows their progress, and reports the results.
 //!
-//! The module prints intermediate results while a load runs. Start at [`run`]. `sending.rs`
-//! sends the loads, and `engine/execution/load/build.rs` fills in defaults.
+//! Start at [`run`]. `sending.rs` sends the loads, and `engine/execution/load/build.rs` fills in
+//! defaults.
 
 mod benchmarker;
 mod live;
@@ -35,8 +34,7 @@ use speedwell_report::{self as report, Uncertainty};
 /// Runs the loads and reports the results.
 ///
 /// # Errors
-/// Fails on invalid options, and on a server that cannot be started or does not respond
-/// successfully.
+/// Fails if an option is invalid, or the server cannot be started or does not respond successfully.
 pub fn run(args: &LoadArgs) -> anyhow::Result<CommandStatus> {
     process::adopt_orphans();
     process::install_handlers()?;
@@ -81,17 +79,17 @@ fn run_and_report(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Comm
     }
 }
 
-/// Sends a part of a load on behalf of another process of this program.
+/// Sends a part of a load for the process that started this process.
 ///
 /// # Errors
-/// Fails if no load was requested, or if it could not be started.
+/// Fails if no load was requested, or the load cannot be started.
 pub fn run_generator() -> anyhow::Result<CommandStatus> {
     process::adopt_orphans();
     process::install_handlers()?;
     runner::load::run_worker().map(|()| CommandStatus::DONE)
 }
 
-/// Sends this machine's share of a load. The load is described on standard input.
+/// Sends this machine's share of the load that standard input describes.
 ///
 /// # Errors
 /// Fails if the connection is lost, or if this machine cannot send the load.
@@ -101,8 +99,8 @@ pub fn perform_share() -> anyhow::Result<CommandStatus> {
     perform_load().map(|()| CommandStatus::DONE)
 }
 
-/// Rejects a body that looks like a duration, unless the method is given: `-d` means the duration
-/// in other load generators, but the body in curl and in this program.
+/// Rejects a body that looks like a duration, because `-d` sets the duration in other load
+/// generators. Accepts such a body if the method is given.
 fn check_body(args: &LoadArgs) -> anyhow::Result<()> {
     let traffic = &args.traffic;
     match &traffic.data {
@@ -163,7 +161,7 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     search::check_options(args)
 }
 
-/// Rejects a condition on a percentile if it needs more requests than the load sends.
+/// Rejects conditions on percentiles that need more requests than the load sends.
 fn check_conditions(args: &LoadArgs) -> anyhow::Result<()> {
     let Some(count) = args.pace.count.map(u64::from) else {
         return Ok(());
@@ -216,8 +214,8 @@ struct LoadReporter<'a> {
 }
 
 impl<'a> LoadReporter<'a> {
-    /// Creates a reporter. Unless `--no-save` is given, the reporter also shows its loads in
-    /// browsers that watch the store.
+    /// Creates a reporter. Without `--no-save`, the reporter also publishes the progress for
+    /// browsers.
     fn new(args: &'a LoadArgs) -> LoadReporter<'a> {
         let path = args
             .store

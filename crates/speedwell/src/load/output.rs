@@ -1,5 +1,4 @@
-//! Writes the results of a load: stores the session, prints the report, and writes the requested
-//! files with a row per request or with histograms.
+//! Stores and reports the results of loads, and writes request logs and histograms.
 
 use super::rounds::LoadRequest;
 use super::sending::build_session;
@@ -21,7 +20,7 @@ use std::path::{Path, PathBuf};
 const COLUMNS: &str = "index,kind,intended_ns,begun_ns,sent_ns,first_byte_ns,end_ns,outcome,status,\
                        body_bytes,wire_bytes,is_reused";
 
-/// Writes the requested files. From the second load on, file names get the load's number.
+/// Writes the request logs and histograms. From the second load on, file names get a number.
 ///
 /// # Errors
 /// Fails if a file cannot be written.
@@ -42,8 +41,7 @@ pub fn write(args: &LoadArgs, runs: &[LoadRun]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the path of a file for the load with this index: `a.csv`, `a-2.csv`, `a-3.csv` and so
-/// on.
+/// Returns the file for the load with this index: `a.csv`, `a-2.csv`, `a-3.csv` and so on.
 fn numbered_path(file: &Path, index: usize) -> PathBuf {
     if index == 0 {
         return file.to_owned();
@@ -99,8 +97,8 @@ fn quote_field(text: &str) -> String {
     }
 }
 
-/// Formats every histogram of a load: service times and times to the first byte by outcome, and
-/// connection times. For an open load, adds response times and lags.
+/// Formats all histograms of a load. Service times and times to the first byte are separate for
+/// each outcome. Only an open load has response times and lags.
 fn histogram_log(run: &LoadRun) -> anyhow::Result<String> {
     let measured = &run.measured;
     let (start, length) = (run.requested.warmup_ns, measured.elapsed_ns);
@@ -141,8 +139,8 @@ fn histogram_log(run: &LoadRun) -> anyhow::Result<String> {
     Ok(write_log(measured.began_epoch_ms, &rows)?)
 }
 
-/// Writes the requested files, and stores and reports the results. Checks the loads that
-/// `is_decisive` selects against the limits of `--fail-on`.
+/// Writes the requested files, and stores and reports the results. `is_decisive` selects the loads
+/// to which the limits of `--fail-on` apply.
 pub fn report_loads(
     args: &LoadArgs,
     request: &LoadRequest,
@@ -176,7 +174,7 @@ pub fn report_loads(
     Ok(gate.exit_status())
 }
 
-/// Prints the last output of a server that died.
+/// Prints the last output of the server.
 fn print_server_output(run: &LoadRun) {
     let tail = run.server.as_ref().map(|server| &server.stderr_tail);
     if let Some(tail) = tail.filter(|tail| !tail.is_empty()) {
@@ -184,7 +182,7 @@ fn print_server_output(run: &LoadRun) {
     }
 }
 
-/// Returns the metrics to compare if loads were repeated: throughput, median and 99th percentile.
+/// Returns the metrics to compare in repeated loads: throughput, median and 99th percentile.
 pub fn compared_metrics(session: &Session) -> Vec<String> {
     let exists = |name: &&str| session.metric(name).is_some();
     let alternatives = [

@@ -17,15 +17,14 @@ use std::sync::atomic::AtomicBool;
 /// Options for HTTP loads.
 #[derive(Debug, Clone)]
 pub struct LoadRequest {
-    /// The load for every address. A search or a list of levels replaces the concurrency or rate
-    /// given here.
+    /// The load for every address. A search or a list of levels overrides its concurrency or rate.
     pub specs: Vec<LoadSpec>,
     /// What to search for.
     pub mode: LoadMode,
-    /// Number of loads per address or, with several levels, of visits per level.
+    /// Number of loads per address or, with several levels, number of loads per level.
     pub runs: Option<u32>,
-    /// Conditions under which a load counts as failed. A search for a rate rejects each rate that
-    /// meets one of the conditions.
+    /// Conditions under which a load counts as failed. A search for a rate rejects rates that meet
+    /// any condition.
     pub conditions: Vec<LoadCondition>,
     /// Seed of every random choice.
     pub seed: u64,
@@ -36,7 +35,7 @@ pub struct LoadRequest {
 /// What to search for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoadMode {
-    /// Nothing: send the loads as they are given.
+    /// Nothing: send the given loads.
     AsSpecified,
     /// Nothing: visit the given levels.
     Levels(Vec<u32>),
@@ -49,14 +48,14 @@ pub enum LoadMode {
 /// Progress of the loads.
 #[derive(Debug)]
 pub enum LoadEvent<'a> {
-    /// A load starts; the condition says when it ends.
+    /// A load starts. The condition says when the load will end.
     Started(StopCondition),
     /// A message about the load.
     Notice(LoadNotice<'a>),
     /// The load has ended.
     Ended,
-    /// A level or rate was visited. The first value is this level or rate, and the second value is
-    /// the number of successful responses per second.
+    /// A level or rate was visited. The values are the level or rate, and the successful responses
+    /// per second.
     Visited(f64, Option<f64>),
 }
 
@@ -124,8 +123,8 @@ pub struct LoadTurn {
     pub slot: u32,
 }
 
-/// Plans `rounds` rounds over all addresses, each shuffled independently, so that a slow drift of
-/// the machine affects all addresses alike. A single round keeps the order that the user typed.
+/// Plans `rounds` rounds over all addresses. Each round is shuffled, so that a slow drift of the
+/// machine affects all addresses alike. A single round keeps the order that the user typed.
 pub fn plan_turns(urls: usize, rounds: u32, seed: u64) -> Vec<LoadTurn> {
     let mut shuffle = BlockShuffle::new(seed);
     let mut turns = Vec::new();

@@ -1,8 +1,8 @@
-//! Handles load modes beyond plain loads: several levels of concurrency (`-c 1,2,4`), and searches
-//! for the best level (`-c max`) or the highest rate (`--rate max`).
+//! Handles loads at several levels of concurrency (`-c 1,2,4`), and searches for the best level
+//! (`-c max`) or the highest rate (`--rate max`).
 //!
-//! The module decides which options conflict with a search, and to which loads of a search the
-//! limits of `--fail-on` apply.
+//! The module decides which options conflict with a search, and which loads must meet the limits of
+//! `--fail-on`.
 
 use super::output::report_loads;
 use super::rounds::{LoadMode, LoadRequest};
@@ -23,7 +23,7 @@ pub fn report_subject(args: &LoadArgs) -> ReportSubject {
     }
 }
 
-/// Checks for options that conflict with a search.
+/// Rejects options that conflict with a search.
 ///
 /// # Errors
 /// Fails if there are such options.
@@ -76,8 +76,8 @@ pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Stores and reports a search, or loads at several given levels. In a search, the limits of
-/// `--fail-on` apply to the answer, not to the levels tried on the way.
+/// Stores and reports a search, or loads at several levels. In a search, the limits of `--fail-on`
+/// apply to the answer, not to other levels.
 pub fn finish_search(
     args: &LoadArgs,
     request: &LoadRequest,
@@ -100,17 +100,17 @@ pub fn finish_search(
     Ok(outcome.combine_with_gate(status))
 }
 
-/// Returns whether the load generator was the bottleneck, so that the search has no answer.
+/// Whether the search has no answer because the load generator was the bottleneck.
 fn is_limited_by_generator(args: &LoadArgs, runs: &[LoadRun]) -> bool {
     let loads: Vec<LoadFindings> = runs.iter().map(analysis::load::analyze_load).collect();
     let rates = analysis::load::group_by_rate(&loads, &args.fail_on);
     rates.iter().any(|rates| rates.refused_at.is_some())
 }
 
-/// Returns whether the limits of `--fail-on` apply to this load. A search for the highest rate has
-/// used them already, so they apply to none of its loads. In a search for the best concurrency,
-/// they apply to the loads at the concurrency found, or to all loads if none was found. Without a
-/// search, they apply to all loads.
+/// Whether the limits of `--fail-on` apply to this load. Without a search, they apply to all loads.
+/// A search for the highest rate uses them itself, so they apply to none of its loads. In a search
+/// for the best concurrency, they apply to the loads at the best concurrency, or to all loads if
+/// the search found none.
 fn limits_apply(mode: &LoadMode, findings: &[LoadFindings<'_>], load: &LoadFindings<'_>) -> bool {
     if !matches!(mode, LoadMode::Concurrency(_)) {
         return *mode != LoadMode::Rate;

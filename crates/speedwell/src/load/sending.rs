@@ -1,8 +1,6 @@
-//! Sends HTTP loads, either in rounds over all addresses, or in a search over levels of concurrency
-//! or over rates.
+//! Sends HTTP loads: in rounds over all addresses, or at several levels or rates.
 //!
-//! This module decides the order of the loads. It knows nothing about how they are reported. Start
-//! at [`run_loads`].
+//! Start at [`run_loads`].
 
 use super::rounds::{LoadEvent, LoadMode, LoadRequest, plan_turns, run_rounds};
 use super::visits::run_visits;
@@ -21,11 +19,11 @@ use std::path::Path;
 pub struct LoadResults {
     /// The loads, in order.
     pub runs: Vec<LoadRun>,
-    /// An error if a load could not be started. No other loads are sent after it.
+    /// An error if a load could not be started. No further loads are sent.
     pub ended: anyhow::Result<()>,
 }
 
-/// Sends the requested loads, until they are complete or the user interrupts.
+/// Sends the requested loads, until all are sent or the user interrupts.
 pub fn run_loads(request: &LoadRequest, emit: &mut dyn FnMut(LoadEvent<'_>)) -> LoadResults {
     let mut runs = Vec::new();
     let generators = request.generators.as_ref();
@@ -48,9 +46,9 @@ pub fn build_session(
     runs: &[LoadRun],
     session_request: &SessionRequest,
 ) -> anyhow::Result<Session> {
-    // The warnings are dropped here, because the report of the loads contains them.
+    // Drop the warnings, because the report contains them.
     let mut session = load_session::load_session("load", runs, &mut Vec::new())?;
-    // Rounds are shuffled, but the first address that the user gave is the baseline.
+    // Rounds are shuffled, but the first address on the command line is the baseline.
     let position = |name: &str| {
         request
             .specs
@@ -68,8 +66,7 @@ pub fn build_session(
         environment: session_request.capture_environment(&[]),
         origin: session_request.find_origin(),
         design: SessionDesign {
-            // Every round has each address once, in random order, so rounds are blocks with one run
-            // per variant.
+            // Every round has each address once, in random order, so a round is a block.
             order: RunOrder::Blocks,
             stopping: StoppingDesign::Fixed {
                 runs: rounds.unwrap_or(1),
@@ -85,12 +82,12 @@ pub fn build_session(
     })
 }
 
-/// Whether `name` is the name of a load that is sent to the address `url`.
+/// Whether `name` is the name of the loads for the address `url`.
 fn is_load_of(url: &str, name: &str) -> bool {
     TargetUrl::parse(url).is_ok_and(|url| url.to_string() == name)
 }
 
-/// Sends loads with the external tool that the request names.
+/// Sends loads with the requested external tool.
 ///
 /// # Errors
 /// Fails if the tool is missing, cannot send this load, or does not report its results.

@@ -1,7 +1,7 @@
 //! Sends loads at several levels of concurrency or at several rates.
 //!
-//! A visit is a load at one level or rate. This module makes one visit after the other. The levels
-//! come from a list, or `analysis` picks the next level or rate. Start at [`run_visits`].
+//! A visit is a load at one level or rate. The levels come from a list, or `analysis` picks the
+//! next level or rate. Start at [`run_visits`].
 
 use super::rounds::{LoadEvent, LoadMode, LoadRequest, plan_turns, run_one_load};
 use anyhow::ensure;
@@ -15,16 +15,15 @@ use speedwell_model::load::spec::LoadSpec;
 use speedwell_remote::load::LoadGenerators;
 use std::time::Duration;
 
-/// Default duration of a visit to a concurrency level. Many short visits are more informative than
-/// few long ones: the spread within a visit does not show how much visits differ.
+/// Default duration of a visit to a concurrency level. Many short visits tell more than few long
+/// visits, because the spread within a visit does not show how much visits differ.
 const CONCURRENCY_TIME: Duration = Duration::from_secs(1);
 /// Default duration of a visit to a rate.
 const RATE_TIME: Duration = Duration::from_secs(2);
 /// Default duration of the warm-up before a visit.
 const DEFAULT_WARMUP: Duration = Duration::from_millis(500);
 
-/// Rules for the search for a rate: the first and the highest rate, in requests per second, and the
-/// relative resolution of the answer.
+/// Rules for the search for a rate. Rates are in requests per second; the resolution is relative.
 const RATE_RULES: RateRules = RateRules {
     first: 100.0,
     limit: 10e6,
@@ -70,8 +69,8 @@ fn visit_spec(spec: &LoadSpec, level: f64, is_rate: bool) -> LoadSpec {
     }
 }
 
-/// Returns the rules of the search. At the lowest level, every thread of every process has one
-/// connection, and all streams or pipelined requests of the connections are in use.
+/// Returns the rules of the search. At the lowest level, every generator thread has one connection
+/// with all its streams or pipelined requests in use.
 fn concurrency_rules(request: &LoadRequest, search: &SearchRequest) -> SaturationRules {
     let parts = request.specs.first().map(|spec| {
         let streams = spec.streams.or(spec.pipeline);
@@ -118,8 +117,8 @@ impl LoadSearch<'_, '_> {
         })
     }
 
-    /// For each address, visits the level or rate that `next` derives from the earlier loads of the
-    /// address, until `next` returns `None`.
+    /// For each address, visits the levels or rates that `next` returns, until `next` returns
+    /// `None`. `next` gets the earlier loads of the address.
     fn visit_while(&mut self, next: impl Fn(&[LoadRun]) -> Option<f64>) -> anyhow::Result<()> {
         for index in 0..self.request.specs.len() {
             let begin = self.runs.len();
@@ -133,14 +132,14 @@ impl LoadSearch<'_, '_> {
         Ok(())
     }
 
-    /// Whether to end the search: after an interrupt, or after a load that did not run to its end,
-    /// because the search would only repeat that load.
+    /// Whether to end the search: after an interrupt, or after a partial load, because further
+    /// loads would be partial, too.
     fn must_stop(&self) -> bool {
         process::is_interrupt_requested() || self.runs.last().is_some_and(|run| run.is_partial)
     }
 
-    /// Visits every listed level of every address once per round. If there are several rounds, the
-    /// order within each round is random.
+    /// Visits every level of every address once per round. With several rounds, the order within a
+    /// round is random.
     fn visit_levels(&mut self, levels: &[u32]) -> anyhow::Result<()> {
         let request = self.request;
         let rounds = request.runs.unwrap_or(SaturationRules::default().visits);
@@ -154,14 +153,14 @@ impl LoadSearch<'_, '_> {
         Ok(())
     }
 
-    /// Sends one load at a level or rate. The round of this load is the number of earlier loads at
-    /// the same level.
+    /// Sends one load at a level or rate. Its round is the number of earlier loads at the same
+    /// level.
     fn run_visit(&mut self, index: usize, level: f64) -> anyhow::Result<()> {
         let is_rate = self.request.mode == LoadMode::Rate;
         let mut spec = visit_spec(&self.request.specs[index], level, is_rate);
         let label = TargetUrl::parse(&spec.url)?.to_string();
         let is_first = !self.runs.iter().any(|run| run.label == label);
-        // Verify the server once, unless each visit starts a new one or redirects are followed.
+        // Verify a server once. Verify again if each visit starts a server, or follows redirects.
         spec.no_verify |= !(is_first || spec.serve.is_some() || spec.location);
         let emit = &mut *self.emit;
         let mut run = run_one_load(
@@ -174,8 +173,7 @@ impl LoadSearch<'_, '_> {
                 event => emit(event),
             },
         )?;
-        // Redirects change the address, so the load is identified by the address that the user
-        // typed.
+        // Redirects change the address, so label the load with the typed address.
         run.label = label;
         let is_same_level = |other: &&LoadRun| {
             other.label == run.label && other.requested.pace == run.requested.pace

@@ -1,8 +1,8 @@
-//! `speedwell new`: creates starter files that work as they are and are explained in comments.
+//! `speedwell new`: creates starter files that work as they are and explain themselves in comments.
 //!
-//! The module suggests the next step, and measures nothing. Start at [`run`]. Each kind of file
-//! has a module that builds its text, and `templates.rs` writes the files. `--schema` prints the
-//! JSON Schema of definition files.
+//! The module measures nothing. Start at [`run`]. Each kind of file has a module that builds its
+//! text, and `templates.rs` writes the files. `--schema` prints the JSON Schema of definition
+//! files.
 
 mod overhead;
 mod servers;
@@ -38,11 +38,11 @@ enum StarterKind {
     Adapter(AdapterArgs),
 }
 
-/// Writes the files. If a first measurement is to follow, returns the files for it; otherwise,
-/// suggests the next step.
+/// Writes the files. Returns them if a first measurement is to follow. Otherwise, suggests the next
+/// step.
 ///
 /// # Errors
-/// Fails if a file exists already or cannot be written.
+/// Fails if a file exists or cannot be written.
 pub fn run(args: NewArgs) -> anyhow::Result<Option<StarterFiles>> {
     let Some(what) = args.what.filter(|_| !args.schema) else {
         status::write_stdout(speedwell_config::experiment::definition_schema())?;

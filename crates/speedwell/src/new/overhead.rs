@@ -1,5 +1,4 @@
-//! `speedwell new overhead`: writes an experiment that measures what loading a module costs a
-//! program.
+//! `speedwell new overhead`: writes an experiment that measures the cost of loading a module.
 
 use super::templates::{PlaceArgs, StarterFiles};
 use super::templates::{
@@ -33,7 +32,7 @@ pub struct OverheadArgs {
 
 /// How to load a module into a program.
 struct ModuleLoading {
-    /// The line that sets environment variables of the variant.
+    /// The line that sets the variant's environment variables.
     env: String,
     /// Additional files, with paths relative to the folder of the definition file.
     files: Vec<(PathBuf, String)>,
@@ -44,7 +43,7 @@ struct ModuleLoading {
 /// Builds the files.
 ///
 /// # Errors
-/// Fails if the module cannot be found, or if it is unknown how to load a module of this type.
+/// Fails if the module cannot be found, or its type is unknown.
 pub fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
     let file = args.place.definition_file("overhead.toml");
     let folder = args.place.definition_folder("overhead.toml");
@@ -91,8 +90,8 @@ pub fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
     })
 }
 
-/// Decides how to load a module. `root` is the placeholder for `current_folder` in the definition
-/// file, if that file lies in `current_folder`.
+/// Decides how to load a module. `root` is the definition file's placeholder for `current_folder`,
+/// if the file lies there.
 fn module_loading(
     module: &str,
     root: Option<&str>,
@@ -155,8 +154,8 @@ fn load_in_node(module: &str, is_import: bool) -> ModuleLoading {
     }
 }
 
-/// Loads the module through `sitecustomize`: Python imports a module with this name at startup if
-/// there is one (docs.python.org, "site").
+/// Loads the module through `sitecustomize`, a module that Python imports at startup
+/// (docs.python.org, "site").
 fn load_in_python(module_path: &str, module: &str) -> ModuleLoading {
     let stem = Path::new(module)
         .file_stem()

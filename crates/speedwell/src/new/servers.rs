@@ -29,8 +29,8 @@ pub struct ServersArgs {
 /// Builds the file.
 ///
 /// # Errors
-/// Fails if a server is not of the form NAME=COMMAND, if there is only one server, if two have the
-/// same name, or if the path is invalid.
+/// Fails if a server is not of the form NAME=COMMAND, if there is only one server, if two servers
+/// have the same name, or if the path is invalid.
 pub fn server_files(args: &ServersArgs) -> Result<StarterFiles> {
     let file = args.place.definition_file("servers.toml");
     let mut servers: Vec<(String, Vec<String>)> = Vec::new();
@@ -144,7 +144,7 @@ pub fn topology_files(args: &TopologyArgs) -> StarterFiles {
         ],
         target: file,
         beside: None,
-        // Few requests are enough for a first look at six variants.
+        // Few requests suffice for a first look at six variants.
         shortened: &["--set", "requests=500"],
     }
 }

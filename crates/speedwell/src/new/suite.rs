@@ -1,5 +1,5 @@
-//! Implements `speedwell new suite`, which writes a folder with a benchmark for every installed
-//! language, and `speedwell new adapter`, which writes a table that describes a foreign suite.
+//! Implements `speedwell new suite`, which writes a benchmark for every installed language, and
+//! `speedwell new adapter`, which writes a table that describes a foreign suite.
 
 use super::templates::{StarterFiles, fill_template};
 use anyhow::{Result, bail, ensure};
@@ -17,8 +17,8 @@ pub struct SuiteArgs {
     pub force: bool,
 }
 
-/// For each language: programs that execute it, the file name of its benchmark, and the text of
-/// that file. A language is available if one of its programs is installed.
+/// For each language: its programs, and the name and the text of its benchmark file. A language is
+/// available if one of the programs is installed.
 const LANGUAGES: [(&[&str], &str, &str); 3] = [
     (
         &["node"],
@@ -88,7 +88,7 @@ pub struct AdapterArgs {
 }
 
 impl AdapterArgs {
-    /// Returns whether to try the adapter after writing it.
+    /// Whether to try the adapter after writing it.
     pub fn wants_trial(&self) -> bool {
         self.target.is_some() && !self.no_look
     }

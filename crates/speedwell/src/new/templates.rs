@@ -1,5 +1,4 @@
-//! Fills templates (`@NAME@`), escapes text for TOML, and writes the resulting files. If one of the
-//! files already exists, writes none of them, unless told to overwrite.
+//! Fills templates (`@NAME@`), escapes text for TOML, and writes the resulting files.
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -40,10 +39,9 @@ impl PlaceArgs {
 pub struct StarterFiles {
     /// Files with their texts.
     pub files: Vec<(PathBuf, String)>,
-    /// Definition file that describes the suite of the target. On the command line, it precedes the
-    /// target.
+    /// Definition file of the target's suite. On the command line, it precedes the target.
     pub beside: Option<PathBuf>,
-    /// What to measure afterwards: one of the files, their folder, or a target of the new suite.
+    /// What to measure: one of the files, their folder, or a target of the new suite.
     pub target: PathBuf,
     /// Options that keep the first measurement short.
     pub shortened: &'static [&'static str],
@@ -68,8 +66,8 @@ impl StarterFiles {
 /// Writes the files and creates their folders.
 ///
 /// # Errors
-/// Fails if one of the files exists and `force` is not set; then nothing is written. Also fails if
-/// a file cannot be written.
+/// Fails if a file cannot be written. Without `force`, also fails if a file exists, and then writes
+/// nothing.
 pub fn write_files(starter_files: &StarterFiles, force: bool) -> Result<()> {
     let existing = starter_files.files.iter().find(|(path, _)| path.exists());
     if let Some((path, _)) = existing.filter(|_| !force) {
@@ -90,7 +88,7 @@ pub fn write_files(starter_files: &StarterFiles, force: bool) -> Result<()> {
     Ok(())
 }
 
-/// Replaces every `@NAME@` in a template with the value of that name.
+/// Replaces every `@NAME@` in a template with its value.
 pub fn fill_template(template: &str, values: &[(&str, &str)]) -> String {
     let mut text = template.to_owned();
     for (name, value) in values {
@@ -112,7 +110,7 @@ pub fn quote_toml(text: &str) -> String {
     }
 }
 
-/// Formats strings as a TOML array, with braces escaped so that they are not placeholders.
+/// Formats strings as a TOML array. Escapes braces, so that they are not placeholders.
 pub fn toml_array(arguments: &[String]) -> String {
     let quoted: Vec<String> = arguments
         .iter()
@@ -133,8 +131,8 @@ pub fn requires_table(requirements: &[String]) -> String {
     }
 }
 
-/// Returns a line of the `[requires]` table for the program that a command starts, or `None` for a
-/// program whose version cannot be queried.
+/// Returns a line of the `[requires]` table for a command's program, or `None` if the program
+/// cannot report its version.
 pub fn program_requirement(command: &[String]) -> Option<String> {
     let program = command.first()?;
     let name = program.rsplit('/').next().unwrap_or(program);

@@ -1,5 +1,5 @@
-//! Defines the options that control how variants are compared, and which results make the command
-//! fail.
+//! Defines the options for comparisons and for the gate, the condition that decides the exit
+//! status.
 
 use super::parse;
 use clap::builder::PossibleValue;
@@ -71,8 +71,8 @@ pub enum CorrectionName {
 }
 
 impl ComparisonArgs {
-    /// Formats the options of the gate for a command line, for example as
-    /// ` --fail-on worse --threshold 5%`. Returns an empty string if there is no gate.
+    /// Formats the gate's options for a command line: ` --fail-on worse --threshold 5%`. The result
+    /// is empty if there is no gate.
     pub fn gate_options(&self, metrics: &[String]) -> String {
         if self.fail_on == FailOn::Never {
             return String::new();
@@ -115,8 +115,8 @@ impl ComparisonArgs {
         arguments + own_benchmarks
     }
 
-    /// Returns the settings of the analysis. A gate must limit the chance of even one false alarm,
-    /// so `--fail-on` changes the default correction to Holm.
+    /// Returns the settings of the analysis. With `--fail-on`, the default correction is Holm,
+    /// which limits the chance of even one false alarm.
     pub fn analysis_settings(
         &self,
         metrics: &[String],

@@ -143,8 +143,7 @@ pub struct EvalArgs {
 }
 
 impl EvalArgs {
-    /// Returns the language of all snippets. A resumed session uses its stored snippets instead, so
-    /// it ignores this language.
+    /// Returns the language of all snippets. A resumed session ignores this language.
     pub fn language(&self) -> SnippetLanguage {
         self.language.unwrap_or(SnippetLanguage::Sh)
     }
@@ -152,8 +151,8 @@ impl EvalArgs {
     /// Builds the request that measures these snippets.
     ///
     /// # Errors
-    /// Fails if variants cannot be parsed, the layout options conflict, or options for shell
-    /// commands are used with another language.
+    /// Fails if a variant cannot be parsed, layout options conflict, or an option for shell
+    /// commands is used with another language.
     pub fn eval_request(
         &self,
         mut snippets: Vec<NamedSnippet>,
@@ -198,7 +197,7 @@ impl EvalArgs {
         })
     }
 
-    /// Returns the task, which says how to execute the plans and what to do with the results.
+    /// Builds the task.
     pub fn eval_task(&self) -> MeasureTask {
         MeasureTask {
             settings: self
@@ -218,7 +217,7 @@ impl EvalArgs {
             origin: self.origin.clone(),
             owing: self.owing.clone(),
             style: self.style,
-            // `run` can resume every session of snippets, because the stored plan contains them.
+            // `run` can resume the session, because the stored plan contains the snippets.
             resume_command: "run",
         }
     }
@@ -236,7 +235,7 @@ fn style(text: &str) -> Result<Style, String> {
 /// Parses the name of a language.
 ///
 /// # Errors
-/// Fails if there is no such language. The message lists the known languages.
+/// Fails if there is no such language.
 pub fn language(text: &str) -> Result<SnippetLanguage, String> {
     SnippetLanguage::of_word(&text.to_lowercase()).ok_or_else(|| {
         let keywords: Vec<&str> = SnippetLanguage::ALL
@@ -325,7 +324,7 @@ pub struct ParameterArgs {
 }
 
 impl ParameterArgs {
-    /// Returns the parameters: scans first, then lists, each in the order typed.
+    /// Returns the parameters: first scans, then lists, as typed.
     ///
     /// # Errors
     /// Fails if a name is invalid or repeated, a number is invalid, or a range is empty.

@@ -63,7 +63,7 @@ pub struct ExecutionArgs {
 }
 
 impl ExecutionArgs {
-    /// Returns the metrics to report: `names`, and the estimate of cycles if requested.
+    /// Returns the metrics to report: `names` and, if requested, the estimate of cycles.
     pub fn report_metrics(&self, names: &[String]) -> Vec<String> {
         let cycles_estimate = self
             .estimate_cycles
@@ -71,7 +71,7 @@ impl ExecutionArgs {
         names.iter().cloned().chain(cycles_estimate).collect()
     }
 
-    /// Returns how `--test` reduces the cases for a trial. Without `--test`, there is no trial.
+    /// Returns the trial mode that `--test` selects.
     pub fn trial_mode(&self) -> TrialMode {
         if self.test {
             TrialMode::EveryWord
@@ -80,7 +80,7 @@ impl ExecutionArgs {
         }
     }
 
-    /// Builds the request for the plan of runs. `metrics` are the metrics that the user requested.
+    /// Builds the request for the plan of runs. `metrics` are the requested metrics.
     pub fn plan_request(
         &self,
         sampling: &SamplingArgs,
@@ -104,7 +104,7 @@ impl ExecutionArgs {
     }
 }
 
-/// Returns how to count instructions, if they are among the requested metrics.
+/// Returns how to count instructions, if `metrics` requests it.
 pub fn instruction_counting(metrics: &[String], cache_model: bool) -> Option<InstructionCounting> {
     let is_requested = |metric: &str| metrics.iter().any(|name| name == metric);
     is_requested(Metric::INSTRUCTIONS).then(|| InstructionCounting {
@@ -158,8 +158,7 @@ pub struct SamplingArgs {
 }
 
 impl SamplingArgs {
-    /// Returns the rule that finds the steady part of every run, or `None` if `--steady` is not
-    /// given.
+    /// Returns the rule that finds the steady part of every run, or `None` without `--steady`.
     pub fn steady_rule(&self, clock: Option<ClockName>) -> Option<SteadyRule> {
         self.steady.then(|| SteadyRule {
             clock: clock.map(ComparedClock::from),

@@ -1,4 +1,4 @@
-//! Defines the options that select machines, to measure on or to send load from.
+//! Defines the options that select machines to measure on, or to send load from.
 
 use anyhow::Context;
 use clap::Args;
@@ -108,7 +108,7 @@ impl FleetGeneratorArgs {
     }
 }
 
-/// Acquires machines of the fleet for the roles of an experiment; see
+/// Acquires machines for the roles of an experiment (target, services and load); see
 /// [`PlaceRoles`](speedwell_engine::PlaceRoles).
 pub fn place_roles(
     roles: &RolePlacement,
@@ -119,10 +119,10 @@ pub fn place_roles(
     Ok((placement, Box::new(lease)))
 }
 
-/// Finds the fleet file of the project, or else of the user.
+/// Reads the project's fleet file or, if there is none, the user's fleet file.
 ///
 /// # Errors
-/// Fails if neither has a fleet file, or if the file is invalid.
+/// Fails if there is no fleet file, or the file is invalid.
 pub fn find_fleet_file() -> anyhow::Result<FleetFile> {
     let current_folder = std::env::current_dir().context("cannot find the current folder")?;
     let config_folder = config_folder();
@@ -136,8 +136,8 @@ pub fn find_fleet_file() -> anyhow::Result<FleetFile> {
     })
 }
 
-/// Returns the user's configuration folder according to the XDG base directory specification, which
-/// says that relative paths must be ignored.
+/// Returns the user's configuration folder. Ignores relative paths, as the XDG base directory
+/// specification requires.
 fn config_folder() -> Option<PathBuf> {
     let absolute_path = |name: &str| {
         std::env::var_os(name)

@@ -56,8 +56,7 @@ impl SeriesArgs {
     }
 }
 
-/// Returns the threshold in the project file, or 0 if there is none. With 0, every significant
-/// change counts.
+/// Returns the threshold in the project file. The default is 0: every significant change counts.
 ///
 /// # Errors
 /// Fails if the project file cannot be read.

@@ -86,7 +86,7 @@ impl LoadArgs {
     /// Builds the request for the loads of all URLs.
     ///
     /// # Errors
-    /// Fails if the machines that send the loads are unknown.
+    /// Fails if the machines to send from are unknown.
     pub fn load_request(&self, seed: u64) -> anyhow::Result<LoadRequest> {
         Ok(LoadRequest {
             generators: self.fleet.fleet_request()?,
@@ -100,8 +100,8 @@ impl LoadArgs {
         })
     }
 
-    /// Returns the load of the URL with this index. If there are several levels, or if a search is
-    /// requested, the concurrency or the rate of each load is set later.
+    /// Returns the load of the URL with this index. With several levels or a search, the
+    /// concurrency or rate of each load is set later.
     pub fn load_spec(&self, index: usize) -> LoadSpec {
         let servers = &self.serving.serve;
         let LoadArgs {
@@ -147,7 +147,7 @@ impl LoadArgs {
         }
     }
 
-    /// Returns the part of the load that concerns connections and the generator.
+    /// Returns a load with only the settings for connections and the generator.
     fn transport_spec(&self) -> LoadSpec {
         let LoadArgs {
             connection,
@@ -367,8 +367,8 @@ pub struct PaceArgs {
 }
 
 impl PaceArgs {
-    /// Returns the concurrency that was given, or `None` for the default and for a search. For
-    /// several levels, returns the first one; each load gets its own level later.
+    /// Returns the given concurrency, or `None` for the default and for a search. Of several
+    /// levels, returns the first; each load gets its own level later.
     pub fn fixed_concurrency(&self) -> Option<u32> {
         match &self.concurrency {
             Some(Concurrency::Levels(levels)) => levels.first().copied(),
@@ -376,7 +376,7 @@ impl PaceArgs {
         }
     }
 
-    /// Returns the rate if a fixed one was given, or `None` for the default and for a search.
+    /// Returns the given rate, or `None` for the default and for a search.
     pub fn fixed_rate(&self) -> Option<f64> {
         match self.rate {
             Some(RateChoice::PerSecond(rate)) => Some(rate),

@@ -1,5 +1,5 @@
-//! Declares each group of options once. Every command that uses a group flattens it into its own
-//! options, so that an option means the same everywhere.
+//! Declares each group of options once. Commands flatten the groups into their own options, so that
+//! an option means the same everywhere.
 
 mod comparison;
 mod dashboard;

@@ -1,4 +1,4 @@
-//! Defines the options that say where results go and how they look.
+//! Defines the options for the destination and format of results.
 
 use crate::{output_files, status};
 use clap::{Args, ValueEnum};
@@ -105,7 +105,7 @@ impl OutputArgs {
     /// Rejects inputs that a file given with `-o` would overwrite.
     ///
     /// # Errors
-    /// Fails if there is such an input. The message names both files.
+    /// Fails if there is such an input.
     pub fn check_inputs<'p>(
         &self,
         inputs: impl IntoIterator<Item = &'p Path>,
@@ -135,7 +135,7 @@ impl OutputArgs {
         Ok(())
     }
 
-    /// Returns whether to show a progress line.
+    /// Whether to show a progress line.
     pub fn shows_progress(&self) -> bool {
         !self.no_progress && !self.quiet && std::io::stderr().is_terminal()
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Parses a whole number from 1 to 4 billion; accepts `10k`, `2M`, `1e6`.
 ///
 /// # Errors
-/// Fails for anything else. The message gives an example.
+/// Fails for anything else.
 pub fn count(text: &str) -> Result<u32, String> {
     match speedwell_model::ParameterValue::parse(text, speedwell_model::ValueKind::Number) {
         Some(speedwell_model::ParameterValue::Number(n))
@@ -23,7 +23,7 @@ pub fn count(text: &str) -> Result<u32, String> {
 /// Parses a percentage: `5%` and `5` are 5.
 ///
 /// # Errors
-/// Fails if the text is not a number of 0 or more. The message gives an example.
+/// Fails if the text is not a number of 0 or more.
 pub fn percentage(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
     match number {
@@ -40,10 +40,10 @@ pub fn percentage_as_fraction(text: &str) -> Result<f64, String> {
     Ok(percentage(text)? / 100.0)
 }
 
-/// Parses a confidence level: a percentage strictly between 50 and 100, as a fraction.
+/// Parses a percentage strictly between 50 and 100 as a fraction, the confidence level.
 ///
 /// # Errors
-/// Fails for anything else; the message gives an example.
+/// Fails for anything else.
 pub fn confidence(text: &str) -> Result<f64, String> {
     let level = percentage_as_fraction(text)?;
     if level > 0.5 && level < 1.0 {
@@ -67,7 +67,7 @@ pub fn fail_on() -> impl TypedValueParser<Value = FailOn> {
     })
 }
 
-/// Parses a metric and which direction is better: `misses/s=lower`. Names may contain `=`.
+/// Parses a metric and its better direction: `misses/s=lower`. Names may contain `=`.
 ///
 /// # Errors
 /// Fails if no direction follows the last `=`.
@@ -96,10 +96,10 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Parses a duration: `500ms`, `3s`, `2m`, `1h`; a number without a unit is in seconds.
+/// Parses a duration: `500ms`, `3s`, `2m`, `1h`. The default unit is seconds.
 ///
 /// # Errors
-/// Fails for anything else, including zero; the message gives an example.
+/// Fails for anything else, including zero.
 pub fn duration(text: &str) -> Result<Duration, String> {
     speedwell_model::parse_duration(text)
         .ok_or_else(|| "expected a duration such as 500ms, 3s or 2m".to_owned())
@@ -108,7 +108,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 /// Parses a duration as in [`duration`], or `0`.
 ///
 /// # Errors
-/// Fails for anything else; the message gives an example.
+/// Fails for anything else.
 pub fn duration_or_none(text: &str) -> Result<Duration, String> {
     match text {
         "0" | "0s" | "0ms" => Ok(Duration::ZERO),

@@ -103,7 +103,7 @@ impl RunArgs {
         })
     }
 
-    /// Returns the task, which says how to execute the plans and what to do with the results.
+    /// Builds the task.
     pub fn measure_task(&self) -> MeasureTask {
         MeasureTask {
             settings: self.comparison.analysis_settings(
@@ -129,23 +129,22 @@ impl RunArgs {
     }
 }
 
-/// How to execute plans, and what to do with the results. Every measuring command builds such a
-/// task.
+/// How a measuring command executes plans, and what happens to the results.
 #[derive(Debug, Default)]
 pub struct MeasureTask {
     pub settings: AnalysisSettings,
-    /// Which results make the gate fail.
+    /// The gate: which results make the command fail.
     pub fail_on: FailOn,
-    /// The options of the gate, for the command line in the hint about resuming the session.
+    /// The gate's options, for the hint about resuming the session.
     pub gate_options: String,
     /// Whether the division of runs into samples was requested.
     pub divides_runs: bool,
-    /// The rule that finds the steady part of every run, or `None` if `--steady` is not given.
+    /// The rule that finds the steady part of every run, or `None` without `--steady`.
     pub steady: Option<SteadyRule>,
-    /// Whether to list or try cases instead of measuring them, and when to stop early.
+    /// Execution options, for example whether to only list or try the cases.
     pub execution: ExecutionArgs,
     pub profile: bool,
-    /// Whether the order of runs is fixed by the caller, so that no advice about it is given.
+    /// Whether the caller fixes the order of runs. There is then no advice about the order.
     pub has_given_order: bool,
     pub fleet: FleetArgs,
     pub study: StudyArgs,
@@ -162,7 +161,7 @@ pub struct MeasureTask {
 }
 
 impl MeasureTask {
-    /// Opens the store for sessions, or one in memory if cases are only listed or tried.
+    /// Opens the store. If cases are only listed or tried, opens an empty store in memory.
     ///
     /// # Errors
     /// Fails if the store cannot be opened.

@@ -37,9 +37,8 @@ impl SearchArgs {
         }
     }
 
-    /// Default maximum of workers that execute code concurrently. Each worker may be an operating
-    /// system process, or a thread with its own virtual machine, so the default is lower than for
-    /// connections.
+    /// Default maximum number of concurrent workers. It is lower than for connections, because a
+    /// worker may be a process or a thread with its own virtual machine.
     pub const MAX_WORKERS: u32 = 256;
 }
 
@@ -51,7 +50,7 @@ fn limit_help() -> String {
     )
 }
 
-/// Value of `-c`: the number of workers, or of concurrent requests.
+/// Value of `-c`: the number of workers or concurrent requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Concurrency {
     /// These numbers, one after the other.

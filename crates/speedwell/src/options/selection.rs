@@ -44,9 +44,8 @@ pub struct MetricArgs {
 }
 
 impl SelectionArgs {
-    /// Builds the request. In `targets_and_values`, an argument of the form NAME=VALUE is a
-    /// setting, unless it is the name of a file; all other arguments are targets. `arguments` are
-    /// passed to every program.
+    /// Builds the request. In `targets_and_values`, NAME=VALUE is a setting if there is no such
+    /// file; all others are targets. `arguments` are passed to every program.
     ///
     /// # Errors
     /// Fails if settings or variants cannot be parsed.
@@ -72,7 +71,7 @@ impl SelectionArgs {
         })
     }
 
-    /// Builds the selection; `set_arguments` are the NAME=VALUE arguments among the targets.
+    /// Builds the selection. `set_arguments` are the NAME=VALUE arguments among the targets.
     ///
     /// # Errors
     /// Fails if a setting is not of the form NAME=VALUE, or if a file of settings cannot be read.

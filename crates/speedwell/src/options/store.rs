@@ -1,4 +1,4 @@
-//! Defines the options for where sessions are stored, and for the origin of the measured code.
+//! Defines the options for the store, and for the origin of the measured code.
 
 use crate::known_facts::mark_known;
 use clap::Args;
@@ -10,8 +10,8 @@ use speedwell_server::clients::push::UploadTarget;
 use speedwell_store::Store;
 use std::path::PathBuf;
 
-/// Reads an environment variable. An empty variable counts as unset, because scripts set variables
-/// to empty strings to omit them.
+/// Reads an environment variable. An empty variable counts as unset, because scripts use empty
+/// strings to omit variables.
 pub fn env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -27,13 +27,13 @@ pub struct DatabaseArgs {
 }
 
 impl DatabaseArgs {
-    /// Returns the path of the database, which need not exist.
+    /// Returns the path of the database. The database need not exist.
     ///
     /// # Errors
     /// Fails if there is no current folder.
     pub fn database_path(&self) -> anyhow::Result<PathBuf> {
-        // Read the variable here, not with clap's `env`: `--db` conflicts with options such as
-        // `--no-save`, but the variable must not.
+        // Do not use clap's `env`: `--db` conflicts with options such as `--no-save`, but the
+        // variable must not.
         let explicit = self
             .db
             .clone()
@@ -44,8 +44,8 @@ impl DatabaseArgs {
         ))
     }
 
-    /// Formats the option for a command line, with a leading space. Returns an empty string if the
-    /// option was not given.
+    /// Formats the option for a command line, with a leading space. The result is empty without
+    /// `--db`.
     pub fn db_option(&self) -> String {
         let format_option = |db: &PathBuf| format!(" --db {}", quote(&db.to_string_lossy()));
         self.db.as_ref().map(format_option).unwrap_or_default()
@@ -147,8 +147,8 @@ impl PushTarget {
 }
 
 impl StoreArgs {
-    /// Builds the request for the session, with the command line as typed. With `--no-save`, the
-    /// revision of the code is not looked up.
+    /// Builds the request for the session. With `--no-save`, the revision of the code is not looked
+    /// up.
     pub fn session_request(&self, origin: &OriginArgs) -> SessionRequest {
         SessionRequest {
             tags: self.tag.clone(),
@@ -159,10 +159,10 @@ impl StoreArgs {
         }
     }
 
-    /// Opens the database; with `--no-save`, opens an empty store in memory instead.
+    /// Opens the database or, with `--no-save`, an empty store in memory.
     ///
     /// # Errors
-    /// Fails if it cannot be opened or is not a Speedwell database.
+    /// Fails if the database cannot be opened or is not a Speedwell database.
     pub fn open_store(&self) -> anyhow::Result<Store> {
         if self.no_save {
             return Store::in_memory();
@@ -170,11 +170,11 @@ impl StoreArgs {
         Store::open(&self.database.database_path()?)
     }
 
-    /// Opens the database for reading; it need not be writable. With `--no-save`, opens an empty
-    /// store in memory instead.
+    /// Opens the database for reading. The database need not be writable. With `--no-save`, opens
+    /// an empty store in memory.
     ///
     /// # Errors
-    /// Fails if it cannot be opened or is not a Speedwell database.
+    /// Fails if the database cannot be opened or is not a Speedwell database.
     pub fn open_to_read(&self) -> anyhow::Result<Store> {
         if self.no_save {
             return Store::in_memory();
@@ -182,11 +182,11 @@ impl StoreArgs {
         Store::open_to_read(&self.database.database_path()?)
     }
 
-    /// Opens the database to read from it and to store derived data. If the database is not
-    /// writable, opens a temporary copy. With `--no-save`, opens an empty store in memory instead.
+    /// Opens the database to read and to store derived data. If the database is not writable, opens
+    /// a temporary copy. With `--no-save`, opens an empty store in memory.
     ///
     /// # Errors
-    /// Fails if it cannot be opened or is not a Speedwell database.
+    /// Fails if the database cannot be opened or is not a Speedwell database.
     pub fn open_to_derive(&self) -> anyhow::Result<Store> {
         if self.no_save {
             return Store::in_memory();
@@ -197,7 +197,7 @@ impl StoreArgs {
     /// Opens the database for reading if it exists. Never creates a file.
     ///
     /// # Errors
-    /// Fails if it cannot be opened or is not a Speedwell database.
+    /// Fails if the database cannot be opened or is not a Speedwell database.
     pub fn open_existing(&self) -> anyhow::Result<Option<Store>> {
         let path = self.database.database_path()?;
         (path.is_file() || Store::server_address(&path).is_some())
@@ -205,10 +205,9 @@ impl StoreArgs {
             .transpose()
     }
 
-    /// Adds to comparisons what the store knows about their machines and cases, and withholds
-    /// verdicts on sessions that are still running.
+    /// Adds facts from the store to comparisons, and withholds the verdicts of running sessions.
     ///
-    /// Comparing files needs no store, so a store that cannot be read is ignored.
+    /// Comparing files needs no store, so an unreadable store is ignored.
     pub fn mark_findings(&self, findings: &mut AnalysisFindings, sessions: &[&Session]) {
         if findings.comparisons.is_empty() {
             return;

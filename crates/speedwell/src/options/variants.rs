@@ -9,7 +9,7 @@ use speedwell_model::Variant;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Stands for the merge base of the checkout with the branch that the checkout will be merged into.
+/// Stands for the merge base of the checkout and the branch into which it will be merged.
 /// `@base:BRANCH` stands for the merge base with another branch.
 const BASE_REVISION: &str = "@base";
 
@@ -63,12 +63,12 @@ impl BuildArgs {
 }
 
 impl VariantArgs {
-    /// Returns whether any variant was given.
+    /// Whether any variant was given.
     pub fn is_any(&self) -> bool {
         self.old.is_some() || !self.variant.is_empty()
     }
 
-    /// Converts the options to a request; `arguments` are passed to every program.
+    /// Converts the options to a request. `arguments` are passed to every program.
     ///
     /// # Errors
     /// Fails if a variant cannot be parsed, or a program is missing.
@@ -101,7 +101,7 @@ impl VariantArgs {
     }
 }
 
-/// A variant and, if it is built from a revision, that revision.
+/// A variant and, if any, the revision to build it from.
 type TypedVariant = (Variant, Option<TypedRevision>);
 
 /// A revision as typed: `rev:REV[:PROGRAM]`.
@@ -112,7 +112,7 @@ struct TypedRevision {
 }
 
 impl TypedRevision {
-    /// Parses a revision; returns `None` if the argument is a program.
+    /// Parses a revision. Returns `None` if the argument is a program.
     fn parse_revision(argument: &str) -> anyhow::Result<Option<TypedRevision>> {
         let Some(spec) = argument.strip_prefix("rev:") else {
             return Ok(None);
@@ -128,8 +128,8 @@ impl TypedRevision {
             None => (spec, None),
         };
         let (revision, program) = match program.filter(|_| revision == BASE_REVISION) {
-            // After `@base:`, the name of a branch comes first. An empty name means the same as
-            // `@base` alone.
+            // After `@base:`, the name of a branch comes first. `@base:` without a name means
+            // `@base`.
             Some(after_base) if !after_base.is_empty() => {
                 let (branch, program) = after_base
                     .split_once(':')
@@ -200,7 +200,7 @@ fn parse_variant(text: &str) -> anyhow::Result<TypedVariant> {
     Ok((variant, revision))
 }
 
-/// Parses a variant that consists of a program alone. The variant gets the name of the program.
+/// Creates a variant from a program alone. The variant gets the program's name.
 fn variant_from_program(text: &str) -> anyhow::Result<TypedVariant> {
     let path = Path::new(text);
     let name = path

@@ -1,5 +1,5 @@
-//! Summarizes sessions on a background thread of the server: computes their missing points of the
-//! project's history, so that no page has to wait for them.
+//! Computes missing history points of sessions on a background thread of the server, so that no
+//! page has to wait for them.
 
 use crate::history::project::summarize_sessions;
 use speedwell_server::dashboard::SiteState;
@@ -10,13 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum number of sessions that are summarized before other writers get their turn.
+/// Maximum number of sessions to summarize before other writers get a turn.
 const SESSIONS_PER_WRITE: usize = 20;
-/// How often to look for new sessions.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Starts a thread that summarizes new sessions until the server stops. After a failure, it tries
-/// again and reports nothing, because the dashboard's pages show the errors of a store.
+/// Starts a thread that summarizes new sessions until the server stops. After a failure, the thread
+/// tries again without a report: the dashboard's pages show store errors.
 pub fn spawn_summarizer(site: Arc<SiteState>, stopper: ServerStopper) {
     std::thread::spawn(move || {
         lower_priority();

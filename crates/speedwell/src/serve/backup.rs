@@ -50,8 +50,8 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
     let path = args.store.database_path()?;
     let store = Store::open_to_read(&path)?;
     let displayed_file = args.file.display();
-    // Never overwrite an earlier backup, and write to another name first, so that a partial backup
-    // is not mistaken for a complete one.
+    // Never overwrite an earlier backup. Write to another name first: a partial backup must not be
+    // mistaken for a complete backup.
     ensure!(
         !args.file.exists(),
         "'{displayed_file}' already exists\nhint: name another file"
@@ -145,7 +145,6 @@ fn open_seekable(path: &Path, scratch: &ScratchFolder) -> std::io::Result<File> 
     Ok(copy)
 }
 
-/// Restores all projects.
 fn restore_all(
     path: &Path,
     mut lines: BackupLines<BufReader<&File>>,
@@ -169,8 +168,8 @@ fn restore_all(
     Ok(totals)
 }
 
-/// Removes the files of a store that this restore has created. Failures to remove them are ignored:
-/// the reported error of the restore explains why a partial store remains.
+/// Removes the store files that this restore created. Ignores failures: the error of the restore
+/// explains why a partial store remains.
 fn remove_store(path: &Path) {
     for suffix in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();

@@ -1,9 +1,9 @@
 //! Posts comments on pull requests. Each pull request has one comment and a commit status, and this
 //! module updates both after a session of the pull request is pushed.
 //!
-//! Pending updates are in the store, so a server that was killed continues with them when it is
-//! restarted. Updates are retried while the forge is unreachable. `pull_comment.rs` decides on the
-//! text. Start at [`spawn_commenter`].
+//! Pending updates are in the store, so a restarted server continues with them. Updates are retried
+//! while the forge is unreachable. `pull_comment.rs` decides on the text. Start at
+//! [`spawn_commenter`].
 
 use super::forge::{options_of, parse_pull_request, read_token};
 use super::lookups::{LOOKUPS, compare_sources, parse_comparison};
@@ -58,8 +58,8 @@ pub fn spawn_commenter(site: Arc<SiteState>, stopper: ServerStopper, public_url:
     });
 }
 
-/// Posts the pending updates of all projects. If a store cannot be read, tries again later and
-/// reports nothing, because the project's pages show the failure.
+/// Posts the pending updates of all projects. Does not report a store that cannot be read, because
+/// the project's pages show the failure.
 fn post_all(site: &SiteState, public_url: Option<&str>) {
     for (project, _) in site.list_projects().unwrap_or_default() {
         let setting = project.exists().then(|| {
@@ -87,7 +87,6 @@ fn post_all(site: &SiteState, public_url: Option<&str>) {
     }
 }
 
-/// Posts the updates of one project.
 struct CommentPoster<'a> {
     site: &'a SiteState,
     project: &'a str,
@@ -115,7 +114,6 @@ impl CommentPoster<'_> {
         Ok(())
     }
 
-    /// Posts one update.
     fn post_update(&self, store: &mut Store, job: &CommentJob) -> anyhow::Result<()> {
         let pull_request = parse_pull_request(&self.setting.repository, &job.pull)?;
         let token = read_token(Path::new(&self.setting.token_file))?;
@@ -191,9 +189,9 @@ impl CommentPoster<'_> {
             compare_sources(store, &sources, &comparison)
         });
         let mut answer = answer_or_error.unwrap_or_else(pull_comment::not_compared);
-        // The update gets a stamp even if nothing could be compared. Stamps decide which of two
-        // updates is newer: the one for the later revision or, if the order of the revisions is
-        // unknown, the one whose session was measured later.
+        // The update gets a stamp even if nothing could be compared, because stamps decide which
+        // update is newer. The update for the later revision is newer. If the order of the
+        // revisions is unknown, the update for the later session is newer.
         answer.stamp = ResultStamp {
             revision: job.revision.clone(),
             at_unix_ms: pull_comment::measured_at(started_unix_ms),
@@ -230,8 +228,7 @@ fn comparison_sources(store: &mut Store, number: i64) -> anyhow::Result<Vec<Comp
     Ok(sources)
 }
 
-/// Returns the number of the newest session of the base revision from the same machine. Sessions
-/// that belong to no pull request are preferred.
+/// Returns the number of a session that measured the base revision on the same machine.
 fn base_session(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
     let base = session
         .origin
@@ -273,7 +270,6 @@ fn base_session(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
     Ok(newest.number)
 }
 
-/// Returns the parents of each revision of a pull request.
 fn revision_parents(store: &Store, pull: &str) -> anyhow::Result<HashMap<String, Vec<String>>> {
     let filter = SessionFilter {
         pull: Some(pull.to_owned()),
@@ -316,8 +312,8 @@ fn order_revisions(
 }
 
 /// Returns the job with the outcome of an attempt. If the forge was unreachable, the job is due
-/// again later, after a delay that doubles with each attempt. After any other failure, the update
-/// is only retried after a new session or `serve forge set`.
+/// again after a delay. The delay doubles with each attempt. After any other failure, only a new
+/// session or `serve forge set` causes a retry.
 fn job_after_attempt(job: CommentJob, failure: Option<anyhow::Error>) -> CommentJob {
     let Some(failure) = failure else {
         return CommentJob {

@@ -1,6 +1,5 @@
-//! Serves the dashboard of a command that measures (`--dashboard`). The dashboard starts together
-//! with the command. After the command's work, it stays up until a minute has passed without a
-//! viewer.
+//! Serves a dashboard while a command measures (`--dashboard`), and then until a minute has passed
+//! without a viewer.
 
 use super::ready_server::ReadyServer;
 use crate::options::{DashboardArgs, DatabaseArgs};

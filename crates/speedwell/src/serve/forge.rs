@@ -1,6 +1,6 @@
-//! Implements `speedwell serve forge`, which selects the repository on whose pull requests the
-//! server comments. Only users with access to the server's command line can change this setting: no
-//! page and no session can name another repository. Start at [`run`].
+//! Implements `speedwell serve forge`, which sets the repository whose pull requests get comments
+//! from the server. Only the server's command line can change this setting, not a page or a
+//! session. Start at [`run`].
 
 use super::backup::open_project_store;
 use super::lookups::parse_comparison;
@@ -9,7 +9,8 @@ use crate::options::DatabaseArgs;
 use crate::{CommandStatus, status};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
-use speedwell_server::clients::forge::{ForgeToken, ParsePullRequestError, PullRequestRef};
+use speedwell_server::clients::SecretToken;
+use speedwell_server::clients::forge::{ParsePullRequestError, PullRequestRef};
 use speedwell_server::dashboard::project_name;
 use speedwell_store::{ForgeSetting, Store};
 use std::fs;
@@ -192,7 +193,7 @@ pub fn parse_pull_request(repository: &str, pull: &str) -> anyhow::Result<PullRe
 ///
 /// # Errors
 /// Fails if the file cannot be read, is empty, or is readable by others.
-pub fn read_token(file: &Path) -> anyhow::Result<ForgeToken> {
+pub fn read_token(file: &Path) -> anyhow::Result<SecretToken> {
     let displayed_file = file.display();
     let metadata = fs::metadata(file)
         .with_context(|| format!("cannot read the token in '{displayed_file}'"))?;
@@ -206,5 +207,5 @@ pub fn read_token(file: &Path) -> anyhow::Result<ForgeToken> {
         !text.trim().is_empty(),
         "'{displayed_file}' contains no token"
     );
-    Ok(ForgeToken::new(text))
+    Ok(SecretToken::new(text))
 }

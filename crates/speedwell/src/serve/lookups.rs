@@ -1,5 +1,5 @@
-//! Lets pages of the dashboard call functions of the command line, so that references to sessions
-//! and default options have the same meaning on both sides.
+//! Lets dashboard pages call functions of the command line. References to sessions and default
+//! options therefore mean the same in both.
 
 use crate::history::project::{HistoryRequest, load_history, summarize_sessions};
 use crate::known_facts::mark_known;
@@ -42,7 +42,6 @@ pub const LOOKUPS: CommandLookups = CommandLookups {
 /// rest.
 const SESSIONS_PER_REQUEST: usize = 200;
 
-/// Maximum number of points per series on a page.
 const MAX_POINTS: usize = 5_000;
 
 fn read_sources(store: &Store, references: &[String]) -> anyhow::Result<Vec<ComparisonSource>> {
@@ -74,7 +73,6 @@ fn evaluate_gate(
     })
 }
 
-/// Compares the sources.
 pub(super) fn compare_sources(
     store: &Store,
     sources: &[ComparisonSource],
@@ -97,7 +95,6 @@ pub(super) fn compare_sources(
     })
 }
 
-/// Builds the settings from comparison options.
 fn build_settings(options: &[(&str, &str)]) -> anyhow::Result<AnalysisSettings> {
     Ok(parse_comparison(options)?.analysis_settings(&[], None))
 }

@@ -94,7 +94,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
     )
 }
 
-/// Runs `work`. If `path` is given, meanwhile serves a dashboard for the store at that path.
+/// Runs `work`. If `path` is given, also serves a dashboard for the store at that path.
 ///
 /// # Errors
 /// Fails if the dashboard cannot be served, or `work` fails.

@@ -57,8 +57,8 @@ pub fn run(args: &ProjectArgs) -> anyhow::Result<CommandStatus> {
     }
 }
 
-/// Returns the project called `name`, and creates it if there is none. The first project is
-/// selected by the name that it has in URLs.
+/// Returns the project called `name`; creates the project if necessary. `name` may be the name that
+/// the first project has in URLs.
 ///
 /// # Errors
 /// Fails if the name is not valid, or the store cannot be written.
@@ -112,7 +112,7 @@ fn list_projects(args: &ListArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// Records in the audit log an action that was taken on the server's command line.
+/// Adds an action of the server's command line to the audit log.
 pub fn record_action(store: &mut Store, action: &str, subject: &str) -> anyhow::Result<()> {
     store.append_audit(&AuditEntry {
         at_unix_ms: unix_time_ms(),

@@ -1,6 +1,6 @@
 //! Starts the dashboard: decides where it listens and who may access it.
 //!
-//! The crate `web` builds the pages, and the crate `serve` enforces limits on requests. Start at
+//! `server::dashboard` builds the pages, and `server::http` enforces limits on requests. Start at
 //! [`run`].
 
 use super::lookups::LOOKUPS;
@@ -23,14 +23,13 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Poll interval for interrupts.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Serves until interrupted.
 ///
 /// # Errors
 /// Fails if the store cannot be read, the server cannot listen on the address, or others could
-/// reach it without protection.
+/// reach the server unprotected.
 pub fn run(args: &DashboardArgs) -> anyhow::Result<CommandStatus> {
     let ready = ReadyServer::from_args(args)?;
     ready.announce_url(args.open, "until Ctrl-C");
@@ -52,13 +51,12 @@ pub fn run(args: &DashboardArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// A server that is already listening, but does not respond until it is run.
+/// A server that listens, but responds to nothing until it is run.
 pub struct ReadyServer {
     pub server: HttpServer,
     pub site: Arc<SiteState>,
     pub stopper: ServerStopper,
     path: PathBuf,
-    /// URL for users.
     url: String,
     /// Note about the listening address for messages; empty if `url` already contains that address.
     behind: String,
@@ -127,7 +125,7 @@ impl ReadyServer {
     }
 }
 
-/// Formats a store for display, without the query of a database URL.
+/// Returns the path or URL of a store for display. Leaves out the query of a URL.
 fn display_store(path: &Path) -> String {
     let text = path.display().to_string();
     let text = match Store::server_address(path) {
@@ -281,9 +279,9 @@ impl ListenPlan {
     }
 }
 
-/// Rejects a public URL that names another machine. Called for a server that treats everyone who
-/// connects as a user of this machine: if a proxy made the server reachable under that name, every
-/// visitor would count as such a user.
+/// Rejects a public URL that names another machine. The server treats everyone who connects as a
+/// user of this machine. If a proxy made it reachable under that name, every visitor would count as
+/// such a user.
 fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
     let hosts = AllowedHosts::public(url)?;
     let Some(name) = hosts.public_name() else {
@@ -303,8 +301,8 @@ fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
 /// Parses the trusted proxy.
 ///
 /// # Errors
-/// Fails if the text is not the address of one machine, or if a proxy there cannot connect to the
-/// listening address.
+/// Fails if the text is not the address of one machine, or if a proxy at that address cannot
+/// connect to the listening address.
 fn parse_proxy(proxy: &str, listen: &ListenAddress) -> anyhow::Result<TrustedProxy> {
     let is_socket = matches!(listen, ListenAddress::Unix(_));
     if proxy == "unix" {

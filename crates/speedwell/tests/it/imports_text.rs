@@ -404,7 +404,7 @@ fn autocannon_is_taken_at_its_word_except_where_it_errs() {
     assert_eq!(errors.runs[0].value_of("latency_p50"), None);
     let (_, warnings) = read("http-tools/autocannon_rate.json");
     assert!(
-        warnings[0].contains("it has 122201 latencies for 18618 responses"),
+        warnings[0].contains("has 122201 latencies for 18618 responses"),
         "{warnings:?}"
     );
     assert!(

@@ -29,8 +29,7 @@ pub fn cdf(count: u64, trials: u64, share: f64) -> f64 {
 /// Probability that an event of probability `share` happens more than `count` times in `trials`
 /// trials.
 ///
-/// Computed from the number of trials in which the event does not happen, which is binomial as
-/// well.
+/// Computed from the number of trials without the event. This number is binomial as well.
 pub fn upper_tail(count: u64, trials: u64, share: f64) -> f64 {
     if count >= trials {
         0.0
@@ -39,7 +38,7 @@ pub fn upper_tail(count: u64, trials: u64, share: f64) -> f64 {
     }
 }
 
-/// The smallest count that, with a probability of at least `p`, is not exceeded (R: `qbinom`).
+/// The smallest count k with P(X <= k) >= `p` (R: `qbinom`).
 ///
 /// Gives 0 for a `share` outside 0..=1 or a negative `p`, and `trials` for a `p` above 1.
 pub fn quantile(p: f64, trials: u64, share: f64) -> u64 {
@@ -60,8 +59,8 @@ pub fn quantile(p: f64, trials: u64, share: f64) -> u64 {
 /// Probability of at most `count` events; `count` must be below the mean.
 ///
 /// Terms are computed relative to the largest term and divided by their sum, because the ratios of
-/// neighboring terms are exact, whereas logarithms of factorials lose digits to cancellation in
-/// thousands of trials.
+/// neighboring terms are exact. With thousands of trials, logarithms of factorials would lose
+/// digits to cancellation.
 fn lower_tail(count: u64, trials: u64, share: f64) -> f64 {
     let peak = (((trials + 1) as f64 * share) as u64).min(trials);
     let odds = share / (1.0 - share);
@@ -88,7 +87,7 @@ fn lower_tail(count: u64, trials: u64, share: f64) -> f64 {
     tail / (tail + between + above)
 }
 
-/// Returns whether a term is too small to change the sum; if it is, so are all terms beyond it.
+/// Returns whether this term and all terms beyond it are too small to change the sum.
 fn is_negligible(term: f64, sum: f64) -> bool {
     term < sum * f64::EPSILON * 1e-6
 }

@@ -29,7 +29,8 @@ pub fn chi_squared_upper_tail(x: f64, df: u32) -> f64 {
     tail
 }
 
-/// The x that is exceeded with probability `tail` (R: `qchisq(1 - tail, df)`); NaN for a tail outside 0..1.
+/// The x that is exceeded with probability `tail` (R: `qchisq(1 - tail, df)`); NaN for a tail
+/// outside 0..1.
 pub fn chi_squared_upper_quantile(tail: f64, df: u32) -> f64 {
     if df == 0 || !(tail > 0.0 && tail < 1.0) {
         return f64::NAN;
@@ -59,7 +60,8 @@ pub fn f_upper_tail(f: f64, above: f64, below: f64) -> f64 {
     }
 }
 
-/// The f that is exceeded with probability `tail` (R: `qf(1 - tail, above, below)`); NaN for a tail outside 0..1.
+/// The f that is exceeded with probability `tail` (R: `qf(1 - tail, above, below)`); NaN for a tail
+/// outside 0..1.
 pub fn f_upper_quantile(tail: f64, above: f64, below: f64) -> f64 {
     if !(above > 0.0 && below > 0.0 && tail > 0.0 && tail < 1.0) {
         return f64::NAN;

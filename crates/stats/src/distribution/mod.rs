@@ -1,8 +1,8 @@
 //! Provides distribution functions that agree with R's to a relative error of 1e-11 in both tails.
 //!
-//! The functions compute tail areas and quantiles for the statistical tests and the intervals, but
-//! do not depend on them. They are implemented here because `statrs` 0.19 differs from R's values in the tenth digit
-//! or earlier (see `crates/stats/DERIVATIONS.md`, "Other tests"). Start at [`student_t`].
+//! The statistical tests and the intervals use these tail areas and quantiles. The functions are
+//! implemented here because `statrs` 0.19 differs from R's values in the tenth digit or earlier
+//! (see `crates/stats/DERIVATIONS.md`, "Other tests"). Start at [`student_t`].
 
 pub mod binomial;
 pub mod mean_squares;
@@ -13,9 +13,8 @@ pub mod student_t;
 
 /// Finds the zero of a decreasing function, starting from the bracket `low..high`.
 ///
-/// Widens the bracket upwards until the function is zero or negative there. Then uses bisection
-/// rather than Newton's method, because bisection cannot leave the bracket, and no caller is
-/// time-critical.
+/// Widens the bracket upwards until the function is zero or negative there. Then bisects: unlike
+/// Newton's method, bisection cannot leave the bracket, and no caller is time-critical.
 pub(crate) fn decreasing_root(low: f64, high: f64, f: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (low, high);
     // 1100 doublings exhaust the range of f64, so the loop ends.

@@ -6,8 +6,8 @@ use std::f64::consts::{PI, SQRT_2};
 
 /// Probability that a standard normal variable exceeds `z`.
 ///
-/// Computed from the complementary error function, so that far tails keep their relative accuracy
-/// instead of being a rounded `1 - cdf`.
+/// Uses the complementary error function. Unlike `1 - cdf`, the function keeps its relative
+/// accuracy in far tails.
 pub fn upper_tail(z: f64) -> f64 {
     0.5 * libm::erfc(z / SQRT_2)
 }
@@ -46,8 +46,8 @@ pub fn upper_quantile(tail: f64) -> f64 {
 /// The z that is exceeded with probability `tail`, to a relative error of about `precision`,
 /// starting from a nearby z.
 pub(crate) fn upper_quantile_near(tail: f64, mut z: f64, precision: f64) -> f64 {
-    // Newton's method on the logarithm of the tail area: this logarithm is concave and nearly
-    // quadratic in z, so a start anywhere near the answer converges in a handful of steps.
+    // Apply Newton's method to the logarithm of the tail area. This logarithm is concave and nearly
+    // quadratic in z, so a nearby start converges in a few steps.
     let target = tail.ln();
     for _ in 0..20 {
         let area = upper_tail(z);

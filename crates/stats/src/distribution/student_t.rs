@@ -6,9 +6,9 @@
 use super::{decreasing_root, normal};
 use std::f64::consts::{PI, SQRT_2};
 
-/// With more degrees of freedom than this, the expansion about the normal distribution is used. It
-/// is exact to the last digits there, whereas the continued fraction loses another digit each time
-/// the degrees of freedom grow tenfold, because its argument df / (df + t^2) approaches 1.
+/// Above this limit, the expansion about the normal distribution is used. It is exact to the last
+/// digits there. The continued fraction would lose a digit each time the degrees of freedom grow
+/// tenfold, because its argument df / (df + t^2) approaches 1.
 const MANY_DEGREES: f64 = 10_000.0;
 
 /// Probability that |T| exceeds |t| with `df` degrees of freedom; NaN when `df` is not positive.
@@ -44,9 +44,9 @@ pub fn upper_quantile(tail: f64, df: f64) -> f64 {
     if tail == 0.5 {
         return 0.0;
     }
-    // Two areas near 1 must not be compared with each other, because their difference has few
-    // digits. Therefore, a t in the tails is found by the area beyond -t and t, and a t in the
-    // middle by the area between -t and t.
+    // Areas near 1 must not be compared, because their difference has few digits. Therefore, a t in
+    // the tails is found by the area beyond -t and t, and a t in the middle by the area between
+    // them.
     let outer = 2.0 * tail;
     if outer <= 0.5 {
         tail_quantile(outer, df)
@@ -57,9 +57,10 @@ pub fn upper_quantile(tail: f64, df: f64) -> f64 {
 
 /// The t for which P(|T| > t) is `outer`; `outer` must be at most 0.5.
 ///
-/// Newton's method on the logarithm of the area, which is nearly linear in the tail; a step that
-/// leaves the current bracket is replaced by bisection. A table of thousands of comparisons needs
-/// three quantiles per row, and this method takes 2 or 3 evaluations where bisection takes 55.
+/// Applies Newton's method to the logarithm of the area, which is nearly linear in the tail.
+/// Bisection replaces a step that leaves the current bracket. A table of thousands of comparisons
+/// needs three quantiles per row, and this method takes 2 or 3 evaluations where bisection takes
+/// 55.
 fn tail_quantile(outer: f64, df: f64) -> f64 {
     let target = outer.ln();
     let ln_beta = ln_beta_half(0.5 * df);

@@ -1,10 +1,9 @@
 //! Corrects the p values of many comparisons that are measured together.
 //!
-//! This module decides which comparisons may end because their sides differ. A comparison may end
-//! if it survives the correction now, even if all other open comparisons had p = 1. Each member
-//! counts with the smallest p value of its looks (interim analyses). So p values can only fall, and
-//! a comparison that survives now also survives the final correction. The module knows nothing of
-//! the data and the schedule of looks. Start at [`ComparisonFamily::settle_survivors`].
+//! A comparison may end as soon as it survives the correction, even if all other open comparisons
+//! have p = 1. Each member counts with the smallest p value of its looks (interim analyses). So p
+//! values can only fall, and a comparison that survives now also survives the final correction.
+//! Start at [`ComparisonFamily::settle_survivors`].
 
 use super::{SequentialDesign, limits_for_spending};
 use crate::distribution::normal;
@@ -18,7 +17,6 @@ pub type AdjustPValues = fn(&[f64]) -> Vec<f64>;
 pub struct ComparisonFamily {
     alpha: f64,
     adjust: AdjustPValues,
-    /// The smallest p value of each member so far.
     p: Vec<f64>,
     is_open: Vec<bool>,
 }
@@ -41,7 +39,8 @@ impl ComparisonFamily {
         self.p.len() - 1
     }
 
-    /// Records the p value of an open member's latest look, and returns whether it is the member's smallest so far.
+    /// Records the p value of an open member's latest look, and returns whether this value is the
+    /// member's smallest so far.
     ///
     /// Because the smallest p value counts, p values must be valid over all looks, like the p
     /// values of [`RepeatedP`](super::RepeatedP): under the null hypothesis, their minimum is at
@@ -92,14 +91,14 @@ pub fn survives_correction(adjusted: f64, alpha: f64) -> bool {
 // The repeated p value of a test with several looks (Jennison and Turnbull, Group Sequential
 // Methods, 2000, chapter 9): the smallest error rate at which the same design would reject at this
 // look. Under the null hypothesis, the repeated p value is at most x with a probability of at most
-// x, regardless of the reason for stopping, because all looks together reject with that probability
-// at error rate x. Hence p values of comparisons that ended at different looks can be corrected
+// x, regardless of the reason for stopping: at error rate x, all looks together reject with
+// probability x. Hence p values of comparisons that ended at different looks can be corrected
 // together.
 
 /// Ratio of the error rates of neighboring nodes. A node is an error rate with the limits of all
-/// looks at this rate. Between nodes, the logarithms of p values are interpolated. The fraction of
-/// the error rate that is spent at a look changes so slowly that the result is accurate to 1 % of
-/// the p value.
+/// looks at this rate. Between nodes, the logarithms of p values are interpolated. The result is
+/// accurate to 1 % of the p value, because the fraction of the error rate that is spent at a look
+/// changes slowly.
 const NODE_RATIO: f64 = 3.162_277_660_168_379_5;
 /// Number of nodes below the error rate of the design. They reach down to 1e-14 of that rate,
 /// because the smallest p value that 32 runs per side can reach is 7e-13.
@@ -124,7 +123,8 @@ impl RepeatedP {
         }
     }
 
-    /// Returns the repeated p value at a look (index from 0) where the test's own two-sided p value is `p`.
+    /// Returns the repeated p value at the look with index `look`, where the test's own two-sided p
+    /// value is `p`.
     ///
     /// The repeated p value is at most the error rate of the design if and only if `p` is at most
     /// the limit of the look.
@@ -206,8 +206,8 @@ mod tests {
         family.update_p(0, 0.016);
         assert_eq!(family.settle_survivors(), [0]);
         assert!(family.has_ended(0) && !family.has_ended(1));
-        // After the first member, Holm's correction requires at most .05 / 2 = .025 of the next one.
-        // The first member has ended, so its new p value is ignored.
+        // After the first member, Holm's correction requires at most .05 / 2 = .025 of the next
+        // member. The first member has ended, so its new p value is ignored.
         family.update_p(0, 1.0);
         family.update_p(2, 0.025);
         assert_eq!(family.settle_survivors(), [2]);
@@ -266,8 +266,8 @@ mod tests {
         }
     }
 
-    /// By definition, a design whose error rate is the repeated p value has the test's own p value as
-    /// its limit at this look.
+    /// By definition, a design whose error rate is the repeated p value has the test's own p value
+    /// as its limit at this look.
     #[test]
     fn a_design_of_that_error_rate_would_just_reject() {
         let repeated = RepeatedP::new(&SequentialDesign::default());

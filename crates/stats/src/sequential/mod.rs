@@ -2,10 +2,10 @@
 //! claims it may then make.
 //!
 //! A look is an interim analysis: a point at which measuring may stop. This module computes the
-//! limits of each look so that all looks together reject equal sides with the requested
-//! probability, and applies these limits to observations in blocks. It measures and schedules
-//! nothing. Start at [`SequentialDesign`], then [`decide_at_look`]. For many comparisons at once,
-//! continue with [`RepeatedP`] and [`ComparisonFamily`].
+//! limits of each look: all looks together reject equal sides with the requested probability. The
+//! module also applies these limits to observations in blocks. Start at [`SequentialDesign`], then
+//! [`decide_at_look`]. For many comparisons at once, continue with [`RepeatedP`] and
+//! [`ComparisonFamily`].
 
 mod family;
 
@@ -170,9 +170,9 @@ impl Default for SequentialDesign {
     }
 }
 
-// Limits for |z| at each look, by recursive numerical integration: the score at information time t is
-// a Brownian motion, and its density among the paths that have not crossed yet is carried from look to
-// look (Armitage, McPherson and Rowe, JRSS A 132, 1969).
+// Limits for |z| at each look, by recursive numerical integration. The score is a Brownian motion
+// in information time. The density of the paths that have not crossed a limit is carried from look
+// to look (Armitage, McPherson and Rowe, JRSS A 132, 1969).
 
 /// Grid points per standard deviation of the next increment. Simpson's rule is then accurate to
 /// about 1e-7 of a look's probability, a hundredth of the last digit shown.
@@ -202,8 +202,8 @@ pub fn limits_for_spending(times: &[f64], cumulative: &[f64]) -> Vec<f64> {
     limits
 }
 
-/// Paths that have not crossed a limit so far. They are represented by a weighted grid of scores at the time of the
-/// last look or, before the first look, by the single score zero.
+/// Paths that have not crossed a limit so far. A weighted grid holds their scores at the time of
+/// the last look. Before the first look, all scores are zero.
 struct ScoreWalk {
     time: f64,
     /// Score and its part of the probability (density times Simpson weight).
@@ -220,7 +220,8 @@ impl Default for ScoreWalk {
 }
 
 impl ScoreWalk {
-    /// Probability of staying within all limits before `time` and of being beyond +-`limit` (a score) at `time`.
+    /// Probability of staying within all limits before `time`, and then being beyond +-`limit` (a
+    /// score) at `time`.
     fn crossing_probability(&self, time: f64, limit: f64) -> f64 {
         let deviation = (time - self.time).sqrt();
         let tail_from = |score: f64| {
@@ -283,7 +284,7 @@ pub enum LookDecision {
         p: f64,
         /// Candidate over baseline.
         ratio: f64,
-        /// Repeated interval of the ratio, with the limit of the look, so that it is valid despite
+        /// Repeated interval of the ratio. It uses the limit of the look, and so is valid despite
         /// earlier looks (Jennison and Turnbull, JRSS B 51, 1989).
         interval: Interval,
     },

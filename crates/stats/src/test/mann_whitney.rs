@@ -201,10 +201,11 @@ fn two_sided_with_ties(ranks: &[f64], n1: usize, rank_sum: f64) -> Option<f64> {
 }
 
 /// P(U1 <= `u`) over all ways to divide the given values, which accounts for ties. U1 counts the
-/// pairs in which the first group's value is the larger, ties one half. NaN when a group is empty.
+/// pairs in which the first group's value is the larger; ties count one half. NaN when a group is
+/// empty.
 ///
-/// Takes time proportional to the square of the number of values times the square of the size of
-/// the first group; meant for tens of values.
+/// Takes time proportional to n² n1², for n values of which n1 are in the first group. Meant for
+/// tens of values.
 pub fn lower_tail_with_ties(x: &[f64], y: &[f64], u: f64) -> f64 {
     if x.is_empty() || y.is_empty() {
         return f64::NAN;

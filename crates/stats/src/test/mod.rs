@@ -1,5 +1,5 @@
-//! Contains statistical tests of two or more groups of values, each test in its own file, and the
-//! helper functions for ranks that most tests share.
+//! Contains statistical tests of two or more groups of values, each in its own file, and the rank
+//! functions that most tests share.
 //!
 //! A test decides whether groups differ by more than chance allows, not what to do about it. Start
 //! at [`stratified`], the test for randomised blocks; [`mod@signed_rank`] is for pairs,
@@ -18,9 +18,10 @@ pub use stratified::{StratifiedError, StratifiedRank, TailProbabilities, stratif
 pub use welch::{WelchError, WelchTest, welch};
 pub use welch_anova::{WelchAnova, welch_anova};
 
-/// Two-sided p-value of Fisher's exact test for `happened` out of `all` on either side: the
-/// probability, given the margins, of tables that are as rare as this one or rarer (Fisher, Journal
-/// of the Royal Statistical Society 98, 1935). 1 if the event always or never happened.
+/// Two-sided p-value of Fisher's exact test for an event that occurred `happened` times out of
+/// `all` on each side. Given the margins, this is the probability of all tables that are at most as
+/// likely as the observed table (Fisher, Journal of the Royal Statistical Society 98, 1935). The
+/// p-value is 1 if the event always or never happened.
 ///
 /// # Panics
 /// Panics if `happened[i] > all[i]` for a side `i`.

@@ -3,9 +3,9 @@
 //!
 //! The test decides whether the sides differ, by how large a ratio, and which ratios the data do
 //! not rule out. In every pair, it was chosen at random which member is the candidate. So if the
-//! sides are equal, every log ratio has either sign with the same probability: the null
-//! distribution follows from the randomisation and assumes nothing about the noise. This module
-//! does not decide when to stop measuring. Start at [`signed_rank`].
+//! sides are equal, both signs of a log ratio are equally likely. The null distribution therefore
+//! assumes nothing about the noise. This module does not decide when to stop measuring. Start at
+//! [`signed_rank`].
 
 use crate::distribution::normal;
 use crate::interval::Interval;
@@ -51,8 +51,8 @@ pub struct SignedRank {
     pub p: f64,
     /// Logarithms of the ratios, candidate over baseline, ascending.
     differences: Vec<f64>,
-    /// Walsh averages, ascending: the means of all pairs of differences, including each difference with itself. They
-    /// are the shifts at which the rank sum changes.
+    /// Walsh averages, ascending: the means of all pairs of differences, including each difference
+    /// with itself. They are the shifts at which the rank sum changes.
     averages: Vec<f64>,
 }
 
@@ -262,9 +262,8 @@ mod tests {
         assert_eq!(error, SignedRankError::NotPositive { index });
     }
 
-    /// In every pair, it was chosen at random which member is the candidate. Hence, for every value
-    /// that p can have, the fraction of all choices with at most this p must equal the value: equal
-    /// sides are called different as often as promised.
+    /// In every pair, it was chosen at random which member is the candidate. Hence, for every
+    /// possible p-value x, the fraction of all choices with a p-value of at most x must equal x.
     #[test]
     fn over_all_exchanges_of_labels_p_values_are_as_frequent_as_they_say() {
         let distinct = [0.011, 0.32, 0.05, 0.2, 0.07, 0.41, 0.13, 0.02, 0.26, 0.6];

@@ -32,10 +32,10 @@ const DUE_FRACTION: usize = 8;
 const MAX_PLACING_MOVE: usize = 12;
 /// Maximum move of a border when its evidence is reviewed.
 const MAX_REVIEW_MOVE: usize = 6;
-/// Maximum number of points of the new level at which a suspicion is still reviewed, so that it may
-/// become a finding or be withdrawn.
+/// Maximum number of points in the new level for a review of a suspicion. After that, the suspicion
+/// can neither become a finding nor be withdrawn.
 const LAST_REVIEW: usize = 64;
-/// Minimum number of points of the new level at which a suspicion may be withdrawn.
+/// Minimum number of points in the new level for withdrawing a suspicion.
 const FIRST_WITHDRAWAL: usize = 8;
 
 /// Minimum number of points for a suspicion: 17 points are the shortest stretch whose evidence can
@@ -52,14 +52,15 @@ pub enum ChangeEvidence {
     /// about seven times in 1000 points.
     Suspected,
     /// The evidence is enough for an alarm, even though each of the many looks could cause a false
-    /// alarm. The evidence was first enough when the series had `seen` points.
+    /// alarm.
     Found {
         /// Number of points of the series at the look that found the change.
         seen: usize,
     },
 }
 
-/// Two levels and the border between them. A point is searchable unless it is negative or not finite.
+/// Two levels and the border between them. A point is searchable unless it is negative or not
+/// finite.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DetectedChange {
     /// Index of the last searchable point before the border.
@@ -90,8 +91,8 @@ pub(super) struct LevelBorder {
 /// State of the detection along a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangeDetector {
-    /// Number of points at the next look. It decreases when a border is added: the detection then
-    /// returns to the points just after this border.
+    /// Number of points at the next look. The number decreases when a border is added: the
+    /// detection then returns to the points just after this border.
     pub(super) next: usize,
     /// Largest number of points at any look so far.
     pub(super) front: usize,
@@ -113,7 +114,8 @@ impl Default for ChangeDetector {
 }
 
 impl ChangeDetector {
-    /// Takes a look after every new point of `series`, which must start with the points seen before.
+    /// Takes a look after every new point of `series`, which must start with all points seen
+    /// before.
     pub fn process_series(&mut self, series: &TrendSeries) {
         let mut scan = RankScan::default();
         while self.next <= series.len() {
@@ -216,10 +218,11 @@ impl ChangeDetector {
         variance_inflation(series, &borders, self.next.min(series.len())).sqrt()
     }
 
-    /// The smallest change, as a ratio above 1, that would be suspected near its place in about four
-    /// of five cases once `after` points follow it. Based on the scatter of the newest level about
-    /// the medians of its machines, and on the cost of dependence. `None` if the newest level has
-    /// fewer than eight points, or has zeros among other values.
+    /// The smallest change, as a ratio above 1, that becomes visible once `after` points follow it:
+    /// in about four of five cases, a change of this size is suspected near its place. Depends on
+    /// the scatter of the newest level about the medians of its machines, and on the cost of
+    /// dependence. `None` if the newest level has fewer than eight points, or has zeros among other
+    /// values.
     ///
     /// Follows from the normal approximation of the rank test, whose efficiency is .955 under
     /// normal noise. The evidence is large enough in nine of ten cases; in one of those nine, the

@@ -1,6 +1,5 @@
-//! Computes statistics of levels: how much more sessions vary than the scatter of their runs
-//! explains, the mean of a level with its interval, and whether the newest point lies beyond the
-//! points before it.
+//! Computes statistics of levels: the variance between sessions, the mean of a level with its
+//! interval, and whether the newest point lies beyond the points before it.
 //!
 //! The functions describe a given level and search for nothing; none of their results is an alarm.
 //! Start at [`between_sessions`].
@@ -16,8 +15,7 @@ use crate::interval::Interval;
 pub struct LogMeasurement {
     /// Logarithm of the value.
     pub log: f64,
-    /// Variance of that logarithm, from the runs of the session; 0 if the variance is unknown,
-    /// because there was only one run.
+    /// Variance of that logarithm, from the runs of the session; 0 if there was only one run.
     pub variance: f64,
 }
 
@@ -70,8 +68,9 @@ const RECENT_POINTS: usize = 40;
 /// Minimum distance of the newest point from the median of these points, in robust deviations.
 const FAR_DEVIATIONS: f64 = 4.0;
 
-/// The newest point divided by the median of the last 40 points of its machine, if the newest point
-/// lies beyond all of these points and beyond 4 robust deviations from their median.
+/// Compares the newest point with the last 40 points of its machine. If it lies beyond all of them
+/// and more than 4 robust deviations from their median, returns the ratio of the newest point to
+/// this median.
 ///
 /// A hint to measure again, never an alarm: under heavy-tailed noise it occurs for 30 in 1000
 /// points.
@@ -107,8 +106,8 @@ mod tests {
 
     #[test]
     fn sessions_vary_by_what_the_runs_do_not_explain() {
-        // The sums of squares about the means are 2 and 8, with 1 and 2 degrees of freedom. The runs
-        // explain a variance of 0.5.
+        // The sums of squares about the means are 2 and 8, with 1 and 2 degrees of freedom. The
+        // runs explain a variance of 0.5.
         let groups = [
             log_measurements(&[1.0, 3.0], 0.5),
             log_measurements(&[9.0, 11.0, 7.0], 0.5),

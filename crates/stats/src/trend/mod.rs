@@ -3,10 +3,9 @@
 //!
 //! This module finds where the level of a series changed, with the evidence and the size of each
 //! change. It knows nothing about commits, sessions or names of machines: a point is only a value
-//! with a position and the number of its machine. The evidence is rank-based, so that one limit
-//! suits any shape of noise, and that limit takes into account that the detection is repeated after
-//! every point. Start at [`find_changes`]; [`ChangeDetector`] continues where the last detection
-//! ended.
+//! with a position and the number of its machine. The evidence is rank-based, so one limit suits
+//! any shape of noise. The limit allows for the repetition after every point. Start at
+//! [`find_changes`]; [`ChangeDetector`] continues where the last detection ended.
 //!
 //! ```
 //! use speedwell_stats::trend::{ChangeEvidence, MeasuredPoint, find_changes};
@@ -47,7 +46,7 @@ use crate::test::mann_whitney::lower_tails;
 use std::sync::OnceLock;
 
 /// Finds all changes of a series, oldest first. `points` must be in the order of the revisions, and
-/// the places of the changes are indices into it.
+/// the places of the changes are indices into `points`.
 ///
 /// # Errors
 ///
@@ -65,7 +64,8 @@ pub fn find_changes(points: &[MeasuredPoint]) -> Result<Vec<DetectedChange>, Too
 
 /// Maximum size of the smaller group for which the tail is counted exactly.
 const EXACT_SIDE: usize = 10;
-/// Maximum size of the larger group for which there is a table; a stretch has at most twice 256 points.
+/// Maximum size of the larger group for which there is a table. A stretch has at most twice 256
+/// points.
 const LARGEST_SIDE: usize = 512;
 
 /// Deviates of u = 0, 1, ..., computed on first use. Single precision keeps them below 5 MiB and
@@ -78,7 +78,7 @@ static TABLES: [[DeviateTable; LARGEST_SIDE + 1]; EXACT_SIDE + 1] =
 /// Returns the z whose upper normal tail equals P(U <= u) for two groups of `k` and `l`
 /// exchangeable values (Mann and Whitney, Annals of Mathematical Statistics 18, 1947).
 ///
-/// `u` is the smaller of the two U statistics; halves, which come from ties, count as the next whole number.
+/// `u` is the smaller of the two U statistics; halves come from ties and are rounded up.
 pub fn exact_deviate(u: f64, k: usize, l: usize) -> f64 {
     let (small, large) = (k.min(l), k.max(l));
     if (1..=EXACT_SIDE).contains(&small) && large <= LARGEST_SIDE {

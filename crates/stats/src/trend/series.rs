@@ -20,7 +20,7 @@ pub struct MeasuredPoint {
     pub position: u32,
 }
 
-/// Error: too many values are negative or not finite, so that the others are not searched either.
+/// Too many values are negative or not finite, so no value is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooManyNonPositive {
     /// Number of values that are negative, infinite, or NaN.
@@ -61,8 +61,8 @@ pub struct TrendSeries {
 }
 
 impl TrendSeries {
-    /// Takes the points whose value is zero or has a logarithm. `points` must be in the order of the
-    /// revisions.
+    /// Takes the points whose value is zero or has a logarithm. `points` must be in the order of
+    /// the revisions.
     ///
     /// # Errors
     ///

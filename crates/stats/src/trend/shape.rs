@@ -26,7 +26,7 @@ const CLIP: f64 = 3.0;
 
 /// Compares a step at `at` with a line through the points left and right of it. The change is a
 /// drift if the line's residual sum of squares is smaller than the step's by more than two residual
-/// variances. Both are fitted with an offset for every machine.
+/// variances. The step and the line are fitted with an offset for every machine.
 pub(super) fn classify_shape(series: &TrendSeries, levels: Range<usize>, at: usize) -> ChangeShape {
     let sides = [levels.start..at, at..levels.end];
     if sides.iter().any(|side| side.len() < MIN_LEVEL_POINTS) {

@@ -1,4 +1,4 @@
-//! Executes SQL statements with their parameters, and returns rows, in SQLite or PostgreSQL.
+//! Executes SQL statements in SQLite or PostgreSQL, and returns rows.
 //!
 //! Knows nothing about the stored data. A [`SqlStatement`] is one string in the common SQL dialect
 //! of the back ends (`statement.rs`); all differences between back ends are handled below this
@@ -276,7 +276,6 @@ impl Database {
 
 /// A prepared statement.
 pub(super) enum PreparedStatement<'a> {
-    /// A statement of SQLite.
     Sqlite(sqlite::SqliteStatement<'a>),
     /// A statement of PostgreSQL. The server parses it on first use.
     #[cfg(feature = "postgres")]

@@ -29,9 +29,7 @@ impl SqlRows<'_> {
 /// A row of a query.
 #[derive(Clone, Copy)]
 pub(crate) enum SqlRow<'a> {
-    /// A row of SQLite.
     Sqlite(&'a rusqlite::Row<'a>),
-    /// A row of PostgreSQL.
     #[cfg(feature = "postgres")]
     Postgres(&'a postgres::Row),
 }
@@ -40,9 +38,7 @@ pub(crate) enum SqlRow<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SqlValue<'a> {
     Null,
-    /// An integer.
     Integer(i64),
-    /// A floating-point number.
     Real(f64),
     Text(&'a str),
     Bytes(&'a [u8]),

@@ -118,7 +118,7 @@ fn expand_macro(text: &str, name: &str, replacement: &str) -> String {
     out
 }
 
-/// Replaces `{{rows:N}}` with the placeholders of this number of rows.
+/// Replaces `{{rows:N}}` with `VALUES` and the placeholders of `rows` rows of N columns.
 fn expand_rows(text: &str, rows: usize) -> String {
     let Some((before, (width, after))) = text.split_once("{{rows:").and_then(|(before, tail)| {
         let (width, after) = tail.split_once("}}")?;

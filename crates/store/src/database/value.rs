@@ -7,7 +7,6 @@ pub(crate) enum SqlParam<'a> {
     Null,
     /// An integer or a boolean (1 or 0).
     Integer(i64),
-    /// A floating-point number.
     Real(f64),
     Text(&'a str),
     Bytes(&'a [u8]),

@@ -5,7 +5,7 @@
 //! several times: to determine its type, and to execute it with or without a value. Each copy is a
 //! GNU C statement expression, whose value is the value of its last statement. The function that
 //! calls `setjmp` does not contain the user's code, because compilers keep few variables in
-//! registers in a function in which `setjmp` may return twice.
+//! registers where `setjmp` may return twice.
 
 use super::parts::{SnippetPart, SnippetParts};
 use super::source_file::{GeneratedSource, LineMarkers};
@@ -20,15 +20,15 @@ use std::path::{Path, PathBuf};
 
 /// Default flags for C and C++. Flags of the variant follow them and take precedence.
 const DEFAULT_FLAGS: [&str; 2] = ["-O2", "-pthread"];
-/// Flags for C only. In every version of C, they turn undeclared functions, and a `return` that
-/// would leave the loop, into errors.
+/// Flags for C only. In every version of C, they reject undeclared functions, and a `return` that
+/// would leave the loop.
 const C_FLAGS: [&str; 2] = [
     "-Werror=implicit-function-declaration",
     "-Werror=return-type",
 ];
 
-/// Headers that the code need not include itself. Each line names a header, and the words whose use
-/// in the code requires that header; a header without words is always included.
+/// Headers that the code need not include itself. Each line names a header and words. Code that
+/// uses one of the words requires the header. A header without words is always included.
 const HEADERS: &str = include_str!("languages/cpp-headers.txt");
 
 /// Builds the program of a C or C++ snippet.
@@ -166,8 +166,8 @@ fn c_source(parts: &SnippetParts) -> String {
     file.text
 }
 
-/// Generates the C++ source, in which the user's code is in four functions whose return types the
-/// compiler deduces (`code.hpp`). Headers take far longer to compile than most code, so the first
+/// Generates the C++ source. The user's code is in four functions, and the compiler deduces their
+/// return types (`code.hpp`). Headers take far longer to compile than most code, so the first
 /// attempt includes only the headers that seem necessary. The second attempt includes all of them
 /// (`all_headers`).
 fn cpp_source(parts: &SnippetParts, all_headers: bool) -> String {
@@ -185,7 +185,7 @@ fn cpp_source(parts: &SnippetParts, all_headers: bool) -> String {
                     file.add_generated(&format!("#include <{header}>"));
                 }
             }
-            // `decltype(auto)` does not copy the target of a reference, which may be expensive.
+            // Unlike `auto`, `decltype(auto)` avoids an expensive copy of a reference's target.
             "result" if part.text.text_before().trim().is_empty() && part.has_value() => {
                 file.add_generated(&words.replace("RESULT", "decltype(auto)"));
             }

@@ -22,8 +22,8 @@ const KEEP_OPTIONS: [&str; 3] = [
 ];
 
 /// Compiler options. String concatenation is compiled inline, because `invokedynamic` would delay
-/// startup. The compiler itself runs for only a second, too short to profit from optimization or
-/// parallel garbage collection.
+/// startup. The compiler runs for only a second, so optimization and parallel garbage collection
+/// would not pay off.
 const COMPILER_OPTIONS: [&str; 6] = [
     "-J-XX:TieredStopAtLevel=1",
     "-J-XX:+UseSerialGC",
@@ -89,8 +89,8 @@ pub fn build_program(
     Ok(spec)
 }
 
-/// Identifies the JDK by its release file. Only if there is no such file is the compiler asked for
-/// its version, because that takes as long as the rest of a cached build.
+/// Identifies the JDK by its release file. If there is no such file, asks the compiler for its
+/// version, which takes as long as the rest of a cached build.
 fn jdk_identity(compiler: &Path) -> Result<String, CompileFailure> {
     let compiler =
         fs::canonicalize(locate_program(compiler)).unwrap_or_else(|_| compiler.to_owned());
@@ -153,7 +153,7 @@ fn java_source(parts: &SnippetParts) -> GeneratedSource {
             _ => file.add_user_text(part.name, &part.text.body, 1, statement_end(part)),
         },
     );
-    // The positions of the user's code are known only once all of it is written, so the program
+    // Positions of the user's code are known once all of it is written. The program therefore
     // passes them to the harness on one line at the end.
     let positions = file
         .positions
@@ -183,7 +183,7 @@ fn write_hook(file: &mut GeneratedSource, part: &SnippetPart) {
 }
 
 /// Returns what follows the statements of a part: a semicolon, or nothing after a block. After a
-/// block, a semicolon would be an empty statement, which the compiler rejects if it is unreachable.
+/// block, a semicolon would be an empty statement, and the compiler rejects unreachable ones.
 fn statement_end(part: &SnippetPart) -> &'static str {
     if part.text.kind == StatementKind::Plain && part.text.body.ends_with('}') {
         ""
@@ -193,9 +193,9 @@ fn statement_end(part: &SnippetPart) -> &'static str {
 }
 
 /// Writes the loop. A value that the code only reads is read anew in each iteration; otherwise the
-/// JIT compiler would move computations with it out of the loop. If the code assigns `state`, it is
-/// kept in a local variable. `shared` is read even if the code does not use it: otherwise the JIT
-/// compiler could merge the iterations of an empty body.
+/// JIT compiler would move computations with the value out of the loop. If the code assigns
+/// `state`, the loop keeps `state` in a local variable. `shared` is read even if the code does not
+/// use it; otherwise the JIT compiler could merge the iterations of an empty body.
 fn write_loop(file: &mut GeneratedSource, runner: &SnippetPart) {
     let changes = runner.text.assigns("state");
     if changes {

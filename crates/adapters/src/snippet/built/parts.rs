@@ -95,8 +95,8 @@ impl SnippetParts {
     }
 
     /// Passes one interpretation after another to `compile` until one succeeds or none is left.
-    /// First asks `find` for an interpretation that was compiled earlier. If there is one, no other
-    /// interpretation is tried, because the compiler rejected all preceding ones at that time.
+    /// First asks `find` for an interpretation that was compiled earlier. If there is one, it is
+    /// used at once, because the compiler rejected all preceding interpretations at that time.
     ///
     /// # Errors
     /// Returns the failure with the fewest compiler errors.
@@ -179,8 +179,8 @@ fn count_errors(failure: &CompileFailure) -> usize {
         .count()
 }
 
-/// Rewrites a failure for the user: the first error in the user's code becomes the reason, and the
-/// output then contains each message only once and no messages about generated code.
+/// Rewrites a failure for the user: the first error in the user's code becomes the reason. The
+/// output keeps each message once, without messages about generated code.
 pub fn rewrite_for_user(mut failure: CompileFailure) -> CompileFailure {
     let FailureCause::Invalid { reason } = &mut failure.cause else {
         return failure;

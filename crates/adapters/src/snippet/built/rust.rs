@@ -166,8 +166,8 @@ fn source_files(parts: &SnippetParts) -> Vec<(String, String)> {
 
 fn write_block(part: &SnippetPart) -> String {
     // The code is copied unchanged, because a semicolon after the last statement decides whether
-    // the block has a value. The closing brace is on a line of its own if a trailing comment would
-    // swallow it; otherwise it adds no line.
+    // the block has a value. The closing brace adds a line only if a trailing comment would swallow
+    // it.
     let text = &part.text.statements;
     let has_comment = text
         .lines()

@@ -47,7 +47,7 @@ impl GeneratedSource {
 
     /// Fills a template. Lines are copied, except for directives, which begin with `@`. The
     /// directive `@top` inserts the lines of the user's code that belong to the top of a file. Any
-    /// other directive has the form `@NAME PART WORDS` and calls `write` with the named part.
+    /// other directive, `@NAME PART WORDS`, calls `write` with the named part.
     pub fn fill_template(
         &mut self,
         template: &str,

@@ -141,8 +141,8 @@ fn first_word(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Removes, from the beginning of the code, the lines that belong to the top of a file. Returns
-/// these lines, and the code with spaces in their place.
+/// Returns the lines at the beginning of the code that belong to the top of a file, and the code
+/// with spaces in their place.
 fn split_top(text: &str, language: SnippetLanguage) -> (Vec<(String, usize)>, String) {
     let mut top = Vec::new();
     let mut offset = 0;
@@ -239,7 +239,7 @@ fn continues_line(line: &str) -> bool {
             && !line.ends_with("--")
 }
 
-/// Length of the literal or comment at the beginning of `text`, or of its first character.
+/// Length of the literal, comment or other character at the beginning of `text`.
 fn token_length(text: &str, language: SnippetLanguage) -> usize {
     let end_after = |mark: &str, from: usize| {
         text[from..]

@@ -1,9 +1,9 @@
 //! Measures shell commands. Their harness is this program itself, started with a hidden command.
 //!
-//! Each iteration is one process. A command without shell syntax is started directly, unless it is
-//! compared with one that needs a shell. Execution times include the cost of the shell, which is
-//! also measured and reported separately. This cost is not subtracted: a command no slower than the
-//! shell would then have times of zero or less, which cannot be compared. Start at
+//! Each iteration is one process. A shell executes commands with shell syntax, and commands that
+//! are compared with these. Other commands are started directly. Execution times include the cost
+//! of the shell, which is also measured and reported separately. This cost is not subtracted:
+//! otherwise, a fast command could have times of zero or less, which cannot be compared. Start at
 //! [`serve_protocol`].
 
 use speedwell_machine::process::{ProcessEnd, ProcessStopwatch};
@@ -80,8 +80,8 @@ impl ShellCommand {
         }
     }
 
-    /// Returns the process to start: it has its own process group and no input, and its output is
-    /// discarded unless `is_shown` is set.
+    /// Returns the process to start. It has its own process group and no input. Its output is
+    /// discarded if `is_shown` is not set.
     pub fn to_command(&self) -> Command {
         let mut command = Command::new(&self.argv[0]);
         command

@@ -1,8 +1,8 @@
 //! Reads the commands of the protocol and answers them one by one. During a run, also listens to
 //! the workers.
 //!
-//! The command `run` makes workers execute a job's command repeatedly, during time windows or a
-//! fixed number of times. Start at [`serve_protocol`].
+//! For `run`, workers execute a job's command repeatedly: during time windows, or a fixed number of
+//! times. Start at [`serve_protocol`].
 
 use crate::ProtocolMessage;
 use crate::snippet::sh::workers::{
@@ -305,7 +305,7 @@ impl ShellSession {
     }
 }
 
-/// Executes a command `count` times, each after its preparation, before measuring begins.
+/// Before measuring begins, executes a command `count` times, each time after its preparation.
 fn warm_up(order: &ShellCommand, prepare: Option<&ShellCommand>, count: u32) -> Result<(), String> {
     let stopwatch = ProcessStopwatch::default();
     for _ in 0..count {

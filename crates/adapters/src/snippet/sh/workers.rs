@@ -81,8 +81,8 @@ pub struct WorkerReport {
     pub failure: Option<String>,
 }
 
-/// Takes part in a run, and returns when all workers have enough points, the run is stopped, or its
-/// own command fails. `on_point` receives every point.
+/// Takes part in a run. Returns when all workers have enough points, when the run is stopped, or
+/// when this worker's command fails. `on_point` receives every point.
 pub fn run_worker(
     work: &ExecutionTask,
     shared: &SharedRun,
@@ -354,7 +354,8 @@ impl WorkerPool {
     }
 }
 
-/// Maximum number of times that are kept; once it is reached, every second one is dropped.
+/// Maximum number of recorded times that are kept. When it is reached, every second time is
+/// dropped.
 const MAX_KEPT_TIMES: usize = 1 << 16;
 
 /// Recorded times in nanoseconds.
@@ -460,8 +461,8 @@ mod tests {
             all.merge(&times);
         }
         assert_eq!(all.count(), 1_075_000);
-        // 75,000 of the times are below 3000 ns, the other 1,000,000 are spread evenly from 3000 to
-        // 4000 ns, so the median is the 462,500th of the latter.
+        // 75,000 times are below 3000 ns. The other 1,000,000 are spread evenly from 3000 to 4000
+        // ns, and the median is the 462,500th of them.
         let median: f64 = all.quantiles_ps()[3].parse().unwrap();
         assert!((median / 1000.0 - 3462.5).abs() < 5.0, "{median}");
         assert_eq!(all.quantiles_ps()[0], "0");

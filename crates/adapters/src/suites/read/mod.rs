@@ -132,8 +132,8 @@ pub fn extract_observation(
             return failure(format!("wrote unreadable results: {reason}"));
         }
     };
-    // Go appends the number of processors to a name, unless that number is one, so the names may
-    // differ. However, a single result is always the requested one.
+    // Go appends the number of processors to a name if there are several, so the names may differ.
+    // However, a single result is always the requested one.
     let is_only = results.len() == 1 && adapter.keys.read == ResultFormat::GoBench;
     let is_requested = |reported: &ReportedResult| {
         is_only || (reported.name.as_deref()).is_none_or(|reported| reported == name)
@@ -181,10 +181,10 @@ pub fn extract_observation(
 }
 
 /// Returns how many benchmarks share one name, if several do. `results` are all results with this
-/// name. Several results for one metric mean that there are several benchmarks, because in most
-/// formats, the name of a benchmark occurs only once: either the reader merges repetitions, or the
-/// framework writes one result for each name. Pyperf's format, and the formats that an adapter
-/// describes itself, are not checked, because one benchmark may repeat its name there.
+/// name. In most formats, a benchmark's name occurs once: the reader merges repetitions, or the
+/// framework writes one result for each name. Several results for one metric therefore mean several
+/// benchmarks. Pyperf's format and formats that an adapter describes are not checked, because a
+/// benchmark may repeat its name there.
 fn count_namesakes(read: ResultFormat, results: &[ReportedResult]) -> Option<usize> {
     let may_repeat = matches!(
         read,

@@ -155,9 +155,8 @@ fn field_line(name: &'static str, value: impl ToString) -> ReportLine {
     ReportLine::Field(name, value.to_string())
 }
 
-/// Returns the lines (name, text) that Speedwell adds at the end. Parsers of ab's report find lines
-/// by name or by position. The added lines do not break such parsers, because these lines have new
-/// names and come last.
+/// Returns the lines (name, text) that Speedwell adds at the end. They break no parser of ab's
+/// report, because they have new names and come last.
 pub fn added_lines(report: &AbReportContent) -> Vec<(&'static str, String)> {
     let figures = &report.figures;
     let mut lines = vec![("Account", format_account(report))];
@@ -176,7 +175,7 @@ pub fn added_lines(report: &AbReportContent) -> Vec<(&'static str, String)> {
     {
         let (differing, complete) = (lengths.others, figures.complete);
         let text = format!("{differing} of {complete} (length differs from the first)");
-        lines.push(("Failed as ab counts", text));
+        lines.push(("Failed by ab's rule", text));
     }
     let warnings = report_warnings(report).into_iter();
     lines.extend(warnings.map(|text| ("WARNING", text)));

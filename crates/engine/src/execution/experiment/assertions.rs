@@ -11,11 +11,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Time to wait for all proofs together once the target is ready, because a target may write its
-/// proofs shortly after it begins to listen.
+/// Total time to wait for proofs once the target is ready. A target may write its proofs shortly
+/// after it begins to listen.
 const PROOF_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Interval between two searches for a proof.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Where to search for proofs.

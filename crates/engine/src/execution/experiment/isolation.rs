@@ -1,5 +1,5 @@
-//! Isolates a run: gives its target and its load separate processors, and a network namespace that
-//! has only a loopback device.
+//! Isolates a run. Gives its target and its load separate processors, and a network namespace with
+//! only a loopback device.
 //!
 //! In such a namespace, a fixed port is free, and no other process can answer for the server
 //! (network_namespaces(7)). Entering the namespace affects the whole process, which must still have
@@ -45,11 +45,11 @@ fn raise_loopback() -> io::Result<()> {
     }
 }
 
-/// Binds this thread, and so the load generator that it starts, to the load's share of the
-/// processors, and returns the target's share.
+/// Binds this thread, and the load generator that it starts, to the load's processors. Returns the
+/// target's processors.
 ///
-/// Returns `None`, which allows all processors, if no shares were assigned. If the system cannot
-/// provide the assigned shares, also returns `None`, and adds a note to the report.
+/// Returns `None`, which allows all processors, if no shares were assigned or the system cannot
+/// provide them. In the second case, also adds a note to the report.
 pub fn divide_processors(
     shares: Option<ProcessorShares>,
     report: &mut RunReport,

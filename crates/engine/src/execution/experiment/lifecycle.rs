@@ -159,9 +159,8 @@ impl<'a> ServerLifecycle<'a> {
             .collect()
     }
 
-    /// Starts recording a profile if the request asks for a recording from this moment on. If
-    /// `is_warm` is set, this moment is the end of the warm-up; otherwise, it is the start of the
-    /// server.
+    /// Starts recording a profile if the request asks for a recording from this moment on: the end
+    /// of the warm-up if `is_warm` is set, else the start of the server.
     fn attach_profiler(&self, is_warm: bool) -> StageResult<Option<ActiveRecording>> {
         let home = &self.assignment.target.directory;
         match &self.profiler {
@@ -170,9 +169,9 @@ impl<'a> ServerLifecycle<'a> {
         }
     }
 
-    /// Runs the stages of a server that is ready: searches for evidence (proofs) that the intended
-    /// variant is running, verifies a response, sends the warm-up and the measured load, and then
-    /// checks the results and the server.
+    /// Runs the stages of a server that is ready: checks the proofs that the variant took effect,
+    /// verifies a response, sends the warm-up and the measured load, and then checks the results
+    /// and the server.
     fn measure(
         &mut self,
         counter: Option<&InstructionCounter>,
@@ -262,8 +261,8 @@ impl<'a> ServerLifecycle<'a> {
     /// Stops the target and checks how it ended.
     fn stop_server(self, report: &mut RunReport) -> StageResult<()> {
         let has_ended = self.service.has_ended();
-        // Proofs that are due at the exit are searched for after the target has ended. Keep what
-        // this search needs.
+        // The proofs that are due at the exit are checked after the target has ended. Keep what
+        // this check needs.
         let (output, port, site) = (self.output.clone(), self.port, self.site);
         let (assignment, started, url) = (self.assignment, self.started, self.url.clone());
         let outcome = self
@@ -316,8 +315,8 @@ impl<'a> ServerLifecycle<'a> {
     }
 }
 
-/// Picks the port of the run. If `port` is given, that port must be free. Otherwise, any free port
-/// will do, or any free port in the range `ports` if that is given.
+/// Picks the port of the run. A given `port` must be free. Without one, picks any free port, or a
+/// free port in the range `ports` if that is given.
 pub(super) fn pick_port(
     port: Option<u16>,
     ports: Option<(u16, u16)>,

@@ -91,8 +91,8 @@ fn server_spec(target: &TargetProgram, line: &str, port: u16, pin: Option<CpuSet
     }
 }
 
-/// Builds the failure of a load. The first lines of the error messages become its reason, on one
-/// line; all other lines, such as hints and the server's last output, become its stderr.
+/// Builds the failure of a load. The first lines of the error messages become the reason, joined
+/// into one line. All other lines, such as hints and the server's last output, become the stderr.
 fn load_failure(stage: RunStage, error: &anyhow::Error) -> StageFailure {
     let messages: Vec<String> = error.chain().map(ToString::to_string).collect();
     let first = |message: &String| message.lines().next().unwrap_or_default().to_owned();
@@ -160,8 +160,8 @@ fn add_load_metrics(session: &Session, report: &mut RunReport) -> StageResult<()
     Ok(())
 }
 
-/// Adds metrics of the server that the load started itself: its startup time, and its processor
-/// time per request, which varies less than any wall time on a busy machine.
+/// Adds the startup time of the load's own server, and its processor time per request, which varies
+/// less than any wall time on a busy machine.
 fn add_own_server_metrics(load: &LoadRun, report: &mut RunReport) {
     let Some(server) = &load.server else {
         return;
@@ -180,14 +180,12 @@ fn add_own_server_metrics(load: &LoadRun, report: &mut RunReport) {
     }
 }
 
-/// Maximum difference in percent between the results of two consecutive seconds. If the difference
-/// is larger, the server is not steady.
+/// Maximum difference in percent between the results of two consecutive seconds of a steady server.
 const STEADY_PERCENT: f64 = 5.0;
 
 /// Statuses that a load expects by default.
 const SUCCESS_STATUSES: (u16, u16) = (200, 299);
 
-/// Interval for polling a server under load.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 impl ServerLifecycle<'_> {
@@ -297,7 +295,7 @@ impl ServerLifecycle<'_> {
         }
     }
 
-    /// Checks that every request succeeded, and that as many were sent as the load asks for.
+    /// Checks that every request succeeded, and that no request of the load is missing.
     pub(super) fn check_all_served(
         &self,
         session: &Session,
@@ -321,7 +319,7 @@ impl ServerLifecycle<'_> {
     }
 }
 
-/// Fails if any request of the load failed, because that means the server is not working correctly.
+/// Fails if any request of the load failed: the server is then not working correctly.
 pub(super) fn check_no_failures(load: &LoadRun) -> StageResult<()> {
     let counts = &load.measured.totals.outcomes;
     if counts.all_errors() == 0 {
@@ -356,8 +354,7 @@ pub(super) fn check_tool_errors(session: &Session) -> StageResult<()> {
 }
 
 /// Converts a load into a session that holds its metrics. In the session, `http_non2xx` counts the
-/// responses whose status the load did not expect. If the load expects status 404, a 404 is not an
-/// error.
+/// responses whose status the load did not expect: if it expects 404, a 404 is not counted.
 pub(super) fn load_session(load: &LoadRun) -> anyhow::Result<Session> {
     let mut session =
         load_session::load_session("load", std::slice::from_ref(load), &mut Vec::new())?;

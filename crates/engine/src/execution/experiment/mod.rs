@@ -1,5 +1,5 @@
-//! Performs one run of an experiment: starts a fresh process tree, proves that it is the intended
-//! variant, measures it, and stops all of it.
+//! Performs one run of an experiment: starts a fresh process tree, checks that the intended variant
+//! is running, measures it, and stops all processes.
 //!
 //! Decides the order of stages and which failure belongs to which stage. Knows nothing about
 //! definition files and plans: a [`RunAssignment`] is the whole input, and a [`RunReport`] is the
@@ -72,8 +72,8 @@ fn run_with_services(
     let result = run_target(&filled_assignment, site, seed, report);
     let lost_service = services::find_lost_service(&services);
     let stop_result = services::stop_all(services, report);
-    // The loss of a service takes precedence over a failure of the target: a target whose database
-    // is gone fails because of that loss.
+    // The loss of a service takes precedence over a failure of the target, because the loss may be
+    // the cause.
     match lost_service {
         Some(failure) => Err(failure),
         None => result.and(stop_result),

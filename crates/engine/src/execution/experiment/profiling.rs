@@ -49,9 +49,8 @@ impl RunProfiler {
             .select_tool(&spec.program)
             .map_err(profile_failure)?;
         if tool == RecordingTool::V8 && self.options.tool == ProfilingTool::Perf {
-            // The user requested perf, but V8's profiler was selected because perf is unavailable.
-            // Selecting a tool for a program other than Node.js returns an error that says why perf
-            // is unavailable.
+            // The requested perf is unavailable, so V8's profiler was selected. Selecting a tool
+            // for a program other than Node.js returns an error that says why perf is unavailable.
             self.recorder
                 .select_tool(Path::new("perf"))
                 .map_err(profile_failure)?;
@@ -69,9 +68,8 @@ impl RunProfiler {
         self.recorder.prepare(spec);
     }
 
-    /// Starts recording a server if the request asks for a recording from this moment on. If
-    /// `is_warm` is set, this moment is the end of the warm-up; otherwise, it is the start of the
-    /// server.
+    /// Starts recording a server if the request asks for a recording from this moment on: the end
+    /// of the warm-up if `is_warm` is set, else the start of the server.
     ///
     /// # Errors
     /// Fails if V8's profiler was requested or perf is unavailable: only perf can record a running

@@ -14,7 +14,6 @@ use speedwell_model::stage_report::{RunStage, StageFailure};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interval for polling services.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Timeout of one readiness command.
 const READY_COMMAND_TIMEOUT: Duration = Duration::from_secs(10);

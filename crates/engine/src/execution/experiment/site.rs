@@ -12,7 +12,8 @@ use std::sync::atomic::AtomicBool;
 
 /// Sends loads to a server.
 pub trait LoadSender: Sync {
-    /// Sends a load to the server listening at `address`, until it is complete or `stop` is set.
+    /// Sends a load to the server listening at `address`, until the load is complete or `stop` is
+    /// set.
     ///
     /// # Errors
     /// Fails if the load cannot be sent completely.
@@ -65,8 +66,7 @@ impl Default for RunSite<'_> {
 }
 
 impl RunSite<'_> {
-    /// Returns the address at which other machines reach this machine, or else the loopback
-    /// address.
+    /// Returns the address at which other machines reach this machine, or the loopback address.
     pub fn host(&self) -> IpAddr {
         self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
     }

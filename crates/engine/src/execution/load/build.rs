@@ -45,8 +45,7 @@ const DEFAULT_CONCURRENCY: u32 = 10;
 /// Default duration of a load whose options set no end, as in wrk and autocannon.
 pub const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 
-/// Default request timeout. If the request timeout of a load is disabled, this is also the default
-/// drain time of the load.
+/// Default request timeout, and default drain time of a load without a request timeout.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Default limit on connections in an open load.
@@ -145,8 +144,7 @@ fn build_pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<PacingModel> {
             .count
             .map(|count| u32::try_from(count).unwrap_or(u32::MAX));
         if let Some(count) = count.filter(|count| *count < concurrency) {
-            // A default concurrency greater than the count is reduced below; a concurrency that the
-            // user gave is rejected.
+            // A default concurrency is reduced below; a concurrency that the user gave is rejected.
             ensure!(
                 spec.concurrency.is_none(),
                 "{concurrency} requests cannot be in flight when only {count} are sent\nhint: use \
@@ -197,8 +195,8 @@ pub fn stop_condition(spec: &LoadSpec) -> StopCondition {
     }
 }
 
-/// Returns the same as [`stop_condition`], but with times that count from the start of the warm-up.
-/// The live view needs these.
+/// Returns the stop condition with times that count from the start of the warm-up, for the live
+/// view.
 pub fn stop_condition_with_warmup(spec: &LoadSpec) -> StopCondition {
     let stop = stop_condition(spec);
     let warmup_ns = spec.warmup.map_or(0, saturating_nanos);
@@ -255,8 +253,8 @@ fn thread_count(spec: &LoadSpec, pace: &PacingModel, streams: u32) -> anyhow::Re
     Ok(threads)
 }
 
-/// Assigns the processors of `--pin` so that every thread of every generator process has one of its
-/// own, as long as there are enough.
+/// Assigns the processors of `--pin` to threads. Every thread of every generator process gets its
+/// own processor, as long as there are enough.
 fn assign_processors(spec: &LoadSpec, part: LoadShare, threads: u32) -> anyhow::Result<Vec<usize>> {
     let Some(set) = &spec.pin else {
         return Ok(Vec::new());

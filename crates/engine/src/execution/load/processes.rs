@@ -2,11 +2,11 @@
 //! summed at the end.
 //!
 //! Parent and worker exchange lines. The worker first receives its [`WorkerAssignment`] as JSON and
-//! answers `ready`. Then it receives `go`, or `start NS` with the time on its clock at which it
-//! must start, and answers `began NS` when it has started. During the load it sends `at SNAPSHOT`
-//! periodically, and at the end `measured MEASURED`. The line `stop` ends the load early. If a
-//! worker dies during the load, its part of the load is lost, and the results of the others are
-//! kept. Start at [`run_workers`]; [`run_worker`] is the worker's side.
+//! answers `ready`. Then it receives `go`, or `start NS`, where NS is the start time on its clock.
+//! It answers `began NS` when it has started. During the load it sends `at SNAPSHOT` periodically,
+//! and at the end `measured MEASURED`. The line `stop` ends the load early. If a worker dies during
+//! the load, its part of the load is lost, and the results of the others are kept. Start at
+//! [`run_workers`]; [`run_worker`] is the worker's side.
 
 use super::{LoadJob, LoadPart, StartSignal, UNLIMITED, build, target};
 use anyhow::{Context, bail};
@@ -39,8 +39,7 @@ const EXIT_GRACE: Duration = Duration::from_secs(5);
 /// Subcommand of [`WORKER_COMMAND`] that calls [`super::run_worker`].
 pub const GENERATOR_SUBCOMMAND: &str = "generator";
 
-/// Assignment of a worker: the description of the whole load, and which part of it the worker
-/// sends.
+/// Assignment of a worker: the whole load, and the part of it that the worker sends.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WorkerAssignment {
     /// The load, with the URL to which redirects led.
@@ -93,7 +92,7 @@ pub struct GeneratorShare<'a> {
 pub struct CombinedResult {
     /// Sum of the measurements of all generators.
     pub measured: LoadMeasurement,
-    /// For each generator whose results are missing, a sentence that says why.
+    /// Explanations, one sentence for each generator without results.
     pub losses: Vec<String>,
     /// Result of each machine, if there were several.
     pub parts: Vec<LoadPart>,
@@ -101,7 +100,6 @@ pub struct CombinedResult {
     pub began_ns: Vec<i64>,
 }
 
-/// State of one worker.
 #[derive(Debug, Default)]
 struct WorkerState {
     is_ready: bool,
@@ -239,7 +237,6 @@ impl WorkerTable<'_> {
     }
 }
 
-/// Conversation with one worker.
 struct WorkerConversation<'a, 'b> {
     shared: &'a WorkerTable<'b>,
     index: usize,
@@ -335,9 +332,9 @@ fn combine_results(
 }
 
 fn describe_death(index: usize, count: usize, outcome: io::Result<ProcessOutcome>) -> String {
-    let process = format!("generator process {} of {count}", index + 1);
+    let process = format!("Generator process {} of {count}", index + 1);
     match outcome {
-        Err(error) => format!("The {process} could not be started or read: {error}."),
+        Err(error) => format!("{process} could not be started or read: {error}."),
         Ok(outcome) => {
             let end = outcome
                 .failure_cause(UNLIMITED)
@@ -345,7 +342,7 @@ fn describe_death(index: usize, count: usize, outcome: io::Result<ProcessOutcome
             let tail = outcome.stderr.last_lines(5);
             let separator = if tail.is_empty() { "" } else { "; it wrote: " };
             format!(
-                "The {process} {end} without a result, so its part of the load is missing \
+                "{process} {end} without a result, so its part of the load is missing \
                  from the results{separator}{tail}."
             )
         }
@@ -476,7 +473,7 @@ pub fn send_load(
     let measured = generator::run(&job.load, stop, &mut |progress| {
         watch(&LoadSnapshot::from_progress(progress));
     });
-    measured.with_context(|| format!("cannot load '{}'", job.url))
+    measured.with_context(|| format!("cannot send the load to '{}'", job.url))
 }
 
 pub(super) fn enter_real_time() -> anyhow::Result<RealTimeGuard> {

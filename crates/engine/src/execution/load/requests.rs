@@ -302,8 +302,8 @@ pub fn apply_header(kind: &mut RequestKind, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adds a field. If fields of this name have a default, the new field replaces the existing one; if
-/// `value` is `None`, the existing one is only removed. The field Host can only be replaced.
+/// Adds a field. Replaces the existing field if fields of this name have a default; if `value` is
+/// `None`, only removes it. The field Host can only be replaced.
 pub fn set_header(kind: &mut RequestKind, name: &str, value: Option<&str>) {
     if name.eq_ignore_ascii_case("host") {
         // Host is not kept with the other fields, because HTTP/2 sends it as :authority.

@@ -186,7 +186,7 @@ fn run_prepared_load(
     run.warnings = std::mem::take(&mut prepared.warnings);
     run.warnings.extend(result.losses);
     if run.measured.has_lost_server() {
-        // Wait for a server that is dying, so that its end is not attributed to the signal that
+        // Wait for a dying server, so that its end is not attributed to the signal that
         // `stop_server` sends.
         let _ = prepared.server.as_ref().map(LoadServer::is_dying);
     }
@@ -256,8 +256,8 @@ fn send_watched(
 ) -> anyhow::Result<CombinedResult> {
     let (stop, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        // This thread is started before `send` raises the priority, so that it has normal priority
-        // and does not compete with the generator.
+        // Start this thread before `send` raises the priority. With normal priority, the thread
+        // does not compete with the generator.
         scope.spawn(|| {
             while !has_ended.load(Ordering::Relaxed) {
                 if process::is_interrupt_requested() || server.is_some_and(LoadServer::has_ended) {

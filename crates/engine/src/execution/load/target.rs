@@ -62,8 +62,8 @@ pub(super) fn find_proxy(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Opt
     );
     ensure!(
         !url.is_tls,
-        "cannot load '{url}' through a proxy: with TLS, the proxy would only forward bytes\nhint: \
-         leave out --proxy, or use http://"
+        "cannot send the load to '{url}' through a proxy: with TLS, the proxy would only forward \
+         bytes\nhint: leave out --proxy, or use http://"
     );
     Ok(Some(proxy))
 }
@@ -93,7 +93,8 @@ fn resolve_addresses(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Vec<Ser
                 .collect());
         }
     }
-    LoadTarget::resolve_host(&host, port).with_context(|| format!("cannot load '{url}'"))
+    LoadTarget::resolve_host(&host, port)
+        .with_context(|| format!("cannot send the load to '{url}'"))
 }
 
 /// A rule of --connect-to: `HOST1:PORT1:HOST2:PORT2`, where each part may be empty, or
@@ -518,7 +519,7 @@ pub fn format_address(address: &ServerAddress) -> String {
 
 /// Drops addresses that refuse connections if other addresses of the host accept them. For example,
 /// 'localhost' has an IPv4 and an IPv6 address, and many servers listen on only one of the two.
-/// Returns a warning about the dropped addresses, unless all of these are local.
+/// Returns a warning if a dropped address is not local.
 pub(super) fn drop_unreachable(load: &mut LoadConfig) -> Option<String> {
     if load.target.addresses.len() < 2 {
         return None;

@@ -20,9 +20,8 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Options that Speedwell handles itself, not the tool, and `concurrency`, which every tool
-/// supports. Some of them concern the probe request: the built-in generator sends it and checks its
-/// response.
+/// Options that Speedwell handles itself, and `concurrency`, which every tool supports. Some of
+/// them concern the probe request, which the built-in generator sends and checks.
 const OWN_OPTIONS: [&str; 10] = [
     "client",
     "serve",
@@ -42,15 +41,15 @@ const SUCCESS_STATUSES: RangeInclusive<u16> = 200..=299;
 /// Options that set header fields. Every tool supports them.
 const HEADER_OPTIONS: [&str; 4] = ["header", "user", "cookie", "user-agent"];
 
-/// Number of requests per second to assume for ab if the load has a duration, but no count: ab
-/// needs a count and reserves memory for it. No single thread sends more requests than this.
+/// Requests per second to assume for ab if the load has a duration but no count: ab needs a count,
+/// for which it reserves memory. No single thread sends more requests per second.
 const MAX_AB_RATE: u64 = 250_000;
 
 /// A tool: its name, and the options it supports besides [`OWN_OPTIONS`] and [`HEADER_OPTIONS`].
 struct ToolSupport {
     name: &'static str,
     options: &'static [&'static str],
-    /// Statuses that the tool counts as success. It makes no finer distinction.
+    /// Statuses that the tool counts as success, without a finer distinction.
     success_statuses: RangeInclusive<u16>,
     /// Whether the tool counts responses with other statuses separately from errors.
     counts_others: bool,
@@ -195,9 +194,9 @@ fn select_expected(
     )
 }
 
-/// Makes `http_non2xx` the number of unexpected responses. In this metric, the tool reports the
-/// number of responses that it does not count as success. If exactly these responses are expected,
-/// all other responses are unexpected.
+/// Makes `http_non2xx` the number of unexpected responses. The tool counts there the responses that
+/// it does not count as success. If these responses are the expected ones, all others are
+/// unexpected.
 fn count_unexpected(samples: &mut [Sample], expected: ExpectedCount) {
     if expected == ExpectedCount::Good {
         return;

@@ -132,8 +132,8 @@ pub struct FinishedRecording {
 }
 
 impl FinishedRecording {
-    /// Reads the recording. Call this after the program has ended: then reading disturbs no
-    /// measurement, and the files that the program's runtime wrote for perf can be removed.
+    /// Reads the recording. Call this after the program has ended, so that reading disturbs no
+    /// measurement. The files that the program's runtime wrote for perf can then be removed.
     ///
     /// # Errors
     /// Fails if nothing was recorded, or if the recording cannot be read.
@@ -147,8 +147,8 @@ impl FinishedRecording {
     }
 }
 
-/// Creates a named pipe and opens it in both directions. Unlike opening it in one direction, this
-/// does not wait until another process opens the pipe.
+/// Creates a named pipe and opens it in both directions. Opening it in one direction would wait
+/// until another process opens the pipe.
 fn create_pipe(path: &Path) -> Result<File> {
     mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).context("cannot create a named pipe")?;
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;

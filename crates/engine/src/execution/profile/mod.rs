@@ -83,7 +83,7 @@ impl ProfileRecorder {
     }
 
     /// Does the same as [`ProfileRecorder::record`], and holds a conversation with the program
-    /// in the meantime.
+    /// while it runs.
     ///
     /// # Errors
     /// Fails under the same conditions as [`ProfileRecorder::record`].

@@ -2,9 +2,9 @@
 //!
 //! Samples are taken by the CPU clock (`cpu-clock`), not by the cycle counter: many virtual
 //! machines hide the counter, and time is the same unit on every machine. Stacks are unwound by
-//! frame pointers: scripts that are compiled at run time have no other unwind information, and
-//! copying whole stacks (`--call-graph dwarf`) would slow the program many times over. The
-//! disadvantage is that callers of functions compiled without frame pointers are missing.
+//! frame pointers. Scripts compiled at run time have no other unwind information, and copying whole
+//! stacks (`--call-graph dwarf`) would slow the program many times over. Callers of functions
+//! compiled without frame pointers are therefore missing.
 
 use anyhow::{Context, Result, bail};
 use speedwell_formats::foreign::profile::{FrameNames, PerfScript, read_perf_script};
@@ -31,8 +31,8 @@ const DATA_FILE: &str = "perf.data";
 /// Builds a perf command that records into the scratch folder; the caller adds the program or
 /// process.
 pub fn perf_record_command(perf: &Path, scratch: &ScratchFolder) -> ProcessSpec {
-    // -B and -N turn off build ids: to collect them, perf would read every file at the end, and
-    // their cache would grow in the user's home folder.
+    // -B and -N turn off build ids. To collect build ids, perf would read every file at the end and
+    // fill a cache in the user's home folder.
     ProcessSpec::new(perf)
         .args([
             "record",
@@ -123,9 +123,9 @@ pub fn read_profile(perf: &Path, scratch: &ScratchFolder, home: &Path) -> Result
         bail!("perf wrote no recording");
     }
     let text = scratch.path("stacks.txt");
-    // A shell redirects the output to a file, because stacks recorded over minutes exceed the limit
-    // on the output that is captured from a child process. The option `--no-inline` is set, because
-    // looking up inlined functions in debugging information takes minutes.
+    // A shell redirects the output to a file: stacks recorded over minutes exceed the limit on
+    // captured output. The option `--no-inline` is set, because looking up inlined functions in
+    // debugging information takes minutes.
     let script = "exec \"$0\" script -i \"$1\" --no-inline \
                   --fields comm,pid,tid,time,event,ip,sym,dso,period > \"$2\"";
     let arguments = [perf, &data, &text].map(|path| path.to_string_lossy().into_owned());

@@ -7,10 +7,9 @@ use speedwell_model::StackProfile;
 use std::path::Path;
 use std::time::Duration;
 
-/// Environment variables that make runtimes export the symbols of compiled code and keep stacks
-/// readable for perf, each with the text to append to its value. All of them are set for every
-/// program: the program may be a shell script that starts any runtime, and other programs ignore
-/// these variables.
+/// Environment variables, each with the text to append to its value. They make runtimes export the
+/// symbols of compiled code and keep stacks readable for perf. Every program gets all of them: a
+/// shell script may start any runtime, and other programs ignore the variables.
 const SYMBOL_VARIABLES: [(&str, &str); 3] = [
     // Node.js writes /tmp/perf-PID.map and gives each interpreted function a frame of its own.
     (
@@ -100,7 +99,7 @@ pub fn read_v8_profile(scratch: &ScratchFolder, names: &FrameNames) -> Result<St
 }
 
 /// Returns the notes on a recording by V8's profiler: why perf could not be used and, if the
-/// beginning was to be skipped, that this profiler cannot do so.
+/// beginning was to be skipped, that this is impossible with V8's profiler.
 pub fn fallback_notes(perf_problem: &str, skip: Duration) -> Vec<String> {
     let mut remarks = vec![format!("V8's profiler was used because {perf_problem}.")];
     if !skip.is_zero() {

@@ -57,8 +57,8 @@ impl GoogleBenchmarkFile {
     /// Reads a whole file.
     ///
     /// # Errors
-    /// Fails if the file is not JSON or has an unsupported schema version, or if a value is
-    /// missing, unknown or of the wrong type; the message names the location of the value.
+    /// Fails if the file is not JSON, has an unsupported schema version, or has a missing or
+    /// invalid value; the message names the location of the value.
     pub fn read(bytes: &[u8]) -> Result<GoogleBenchmarkFile> {
         json::read_lenient(bytes, |text| {
             serde_json::from_str::<FileOutline<'_>>(text).map(GoogleBenchmarkFile::from_outline)

@@ -1,8 +1,8 @@
 //! Reads a row of the list `benchmarks`, which is a repetition or an aggregate over several
 //! repetitions.
 //!
-//! Decides the meaning of a row and its figures, and which keys the library itself writes. A number
-//! under any other key is a counter. A large file has hundreds of thousands of rows, so they are
+//! Interprets a row and its figures, and knows which keys the library itself writes. A number under
+//! any other key is a counter. A large file has hundreds of thousands of rows, so they are
 //! deserialized directly from the text. Each row is interpreted on its own.
 
 use crate::foreign::google_benchmark::{CPU_TIME, REAL_TIME};
@@ -13,7 +13,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// Name suffixes of aggregates.
 const AGGREGATE_SUFFIXES: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
 
 /// Kind of a row.
@@ -21,7 +20,7 @@ const AGGREGATE_SUFFIXES: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_B
 pub enum RowKind {
     /// A repetition.
     Iteration,
-    /// An aggregate over several repetitions, with its name: `median`.
+    /// An aggregate over several repetitions, with its name, such as `median`.
     Aggregate(String),
     /// The row does not state its kind, as in files from before version 1.5 of the library.
     Unspecified,
@@ -48,7 +47,7 @@ pub struct GoogleBenchmarkRow {
     /// Results of fitting a complexity to the times of a whole family: the coefficients (BigO) and
     /// the error (RMS).
     pub fit: Vec<(Metric, f64)>,
-    /// Complexity of a family: `NlgN`.
+    /// Complexity of a family, such as `NlgN`.
     pub big_o: Option<String>,
     /// Index of the family in the program, and of the benchmark in its family, if stated.
     /// Repetitions of one benchmark share both numbers; two benchmarks with the same name do not.

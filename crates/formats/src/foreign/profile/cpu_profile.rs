@@ -102,8 +102,7 @@ fn sample_weights_us(file: &CpuProfileFile) -> impl Iterator<Item = u64> {
         .map(|delta_us| u64::try_from(delta_us).unwrap_or(0))
 }
 
-/// The call tree, which maps the id of each node to the name of the node and to the id of its
-/// parent.
+/// The call tree: the name and the parent of each node, by the id of the node.
 struct CallStacks {
     names: HashMap<u64, String>,
     parents: HashMap<u64, u64>,

@@ -71,7 +71,6 @@ pub fn unit_measure(unit: &str, better: Option<MetricDirection>) -> MetricConver
     measure
 }
 
-/// Returns the values at a path.
 fn follow_path<'a>(from: JsonNode<'a>, path: &str) -> Result<Vec<JsonNode<'a>>> {
     let mut nodes = vec![from];
     for step in path.split('.').filter(|step| !step.is_empty()) {

@@ -104,7 +104,6 @@ fn split_depth(line: &str) -> (usize, &str) {
     (depth, tail)
 }
 
-/// Column layout of a table.
 struct TreeColumns {
     /// Start of the first column after the names, in characters.
     first: usize,

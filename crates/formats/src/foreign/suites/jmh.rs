@@ -1,8 +1,8 @@
 //! Parses the results that JMH writes as JSON (`-rf json`), and the list of benchmarks and their
 //! parameters that JMH prints (`-lp`).
 //!
-//! Each mode of JMH is a separate metric, because modes measure different quantities: the mean time
-//! in an iteration of 50 ms, for example, is not comparable to the time of a single call. Start at
+//! Each mode of JMH is a separate metric, because modes measure different quantities. For example,
+//! the mean time in an iteration of 50 ms is not comparable to the time of a single call. Start at
 //! [`read`]. JMH 1.37 writes both formats.
 
 use super::{ReportedResult, shorten_line, typed_value};
@@ -99,7 +99,7 @@ fn all_iterations<'a>(raw: &JsonNode<'a>) -> Result<Vec<JsonNode<'a>>> {
     Ok(iterations)
 }
 
-/// Returns the metric and the conversion factor of a mode. Rates per minute or per longer time are
+/// Returns the metric and the conversion factor of a mode. Rates per minute or a longer unit are
 /// not converted.
 fn mode_measure(mode: &str, unit: &str) -> MetricConversion {
     let mut measure = MetricConversion::from_unit(unit);

@@ -1,7 +1,7 @@
 //! Parses output of Rust's built-in benchmarks: `test NAME ... bench:    1,234 ns/iter (+/- 56)`.
 //!
-//! The figure is the median over samples that the test harness does not print; since Rust 1.79, the
-//! figure has two decimals.
+//! The figure is a median over samples that are not printed. Since Rust 1.79, the figure has two
+//! decimals.
 
 use super::{ReportedResult, nanoseconds_measure, shorten_line};
 use crate::foreign::require_utf8;

@@ -22,7 +22,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
 /// Parses an element of `benchmarks`.
 ///
 /// # Errors
-/// Fails like [`read`].
+/// See [`read`].
 pub fn read_benchmark(benchmark: &JsonNode<'_>) -> Result<ReportedResult> {
     let node = benchmark.require("fullname")?.text()?;
     let (file, name) = node.split_once("::").unwrap_or(("", node));

@@ -65,8 +65,8 @@ fn read_result(group_name: &str, benchmark: &JsonNode<'_>) -> Result<ReportedRes
 }
 
 /// Creates the result for a benchmark in the group `FILE > OUTER > INNER`. The command line of
-/// vitest selects a benchmark by the names of its groups and its own name, joined with blanks,
-/// without the file.
+/// vitest selects a benchmark by the names of its groups, without the file, and its own name, all
+/// joined with blanks.
 fn named_result(group_name: &str, name: &str) -> ReportedResult {
     let groups = group_name.split(" > ").skip(1);
     let path: Vec<&str> = groups.chain([name]).collect();

@@ -55,8 +55,8 @@ pub(super) struct LoadConnection {
     failures: u32,
     /// Whether no further request may be sent on the connection.
     is_last: bool,
-    /// Since when the connection has had room, and by how much the generator itself delayed the
-    /// last request on the connection.
+    /// When the connection last gained room, and how long the generator itself delayed the
+    /// connection's last request.
     pub freed: ConnectionLag,
     /// Whether the connection is in the event loop's list of connections that may have room.
     pub is_listed: bool,
@@ -231,9 +231,9 @@ impl LoadConnection {
         }
     }
 
-    /// Records the unfinished requests at the end of the load. They count as in flight, or as
-    /// cancelled after an interrupt. Returns how many requests count as in flight: first the
-    /// measured requests, then the requests of the warm-up.
+    /// Records the unfinished requests at the end of the load. They count as in flight or, if the
+    /// load was interrupted, as cancelled. Returns the numbers of measured and of warm-up requests
+    /// that count as in flight.
     pub fn finish(
         &mut self,
         is_interrupted: bool,
@@ -263,8 +263,8 @@ impl LoadConnection {
         (measured, warmup)
     }
 
-    /// Reads until the socket is drained or the turn is over. The turn is limited, because a server
-    /// that never stops sending would otherwise keep the event loop from its clock and from other
+    /// Reads until the socket is drained or the turn is over. The turn is limited because of
+    /// servers that never stop sending: the event loop must also watch its clock and other
     /// connections.
     fn read_turn(&mut self, has_ended: bool, core: &mut WorkerCore) {
         let (had_room, mut ended_reads) = (self.has_room(core.load), 0);
@@ -305,9 +305,9 @@ impl LoadConnection {
                 return self.apply_outcome(outcome, core);
             }
             match read {
-                // If the event reports that the peer has closed, read on until the end of the
-                // stream or a reset is found.
                 ReadResult::More => {}
+                // If the event reports that the peer has closed, a drained socket is read up to two
+                // more times to find the end of the stream or a reset.
                 ReadResult::Drained if has_ended && ended_reads < 2 => ended_reads += 1,
                 ReadResult::Drained => break,
                 ReadResult::End => return self.end_connection(ConnectionLoss::End, core),
@@ -346,8 +346,8 @@ impl LoadConnection {
         }
     }
 
-    /// Handles bytes that no request asked for, because they arrived before the first request was
-    /// sent or after the last response.
+    /// Handles unsolicited bytes, which arrive before the first request is sent or after the last
+    /// response.
     fn handle_stray_bytes(&mut self, core: &mut WorkerCore) {
         if let Some(sent) = self.pending.take() {
             let now_ns = core.clock.now_ns();
@@ -376,15 +376,14 @@ impl LoadConnection {
         }
     }
 
-    /// Ends the connection.
     fn end_connection(&mut self, lost: ConnectionLoss, core: &mut WorkerCore) {
         let now_ns = core.clock.now_ns();
         let before = self.protocol.in_flight();
         let stale = self.protocol.end_all(lost, now_ns, &mut core.recorder);
         core.ended += (before - usize::from(stale.is_some())) as u32;
         if let Some(sent) = self.pending.take() {
-            // The connection was closed before its request was sent. The request fails, because
-            // otherwise it would be retried forever.
+            // The connection was closed before its request was sent. Without a failure, the request
+            // would be retried forever.
             let class = lost.error_class(&sent, ResponsePhase::FirstByte);
             core.recorder
                 .record_failure(&sent, class, now_ns, &ResponseSummary::default());
@@ -426,13 +425,14 @@ const MIN_RETRY_PAUSE_NS: u64 = 1_000_000;
 const MAX_RETRY_PAUSE_NS: u64 = 100_000_000;
 
 impl LoadConnection {
-    /// Handles the end of connecting the socket, and starts the TLS handshake, if any. Returns
-    /// false if connecting failed or the handshake could not be started.
+    /// Completes connecting the socket and starts the TLS handshake, if any. Returns false if
+    /// connecting failed or the handshake could not be started.
     fn finish_connecting(&mut self, may_have_failed: bool, core: &mut WorkerCore) -> bool {
         let Some(channel) = &mut self.channel else {
             return false;
         };
-        // A socket without an error is connected; query the error only if there may be one.
+        // Only query the error of the socket if there may be one. A socket without an error is
+        // connected.
         if may_have_failed {
             core.traffic.calls += 1;
             if let Err(error) = channel::finish_connecting(channel.socket()) {

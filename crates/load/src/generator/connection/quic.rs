@@ -10,7 +10,6 @@ use crate::load::ServerAddress;
 use speedwell_model::load::outcomes::ErrorClass;
 
 impl LoadConnection {
-    /// Starts connecting.
     pub(super) fn open_quic(&mut self, token: u64, core: &mut WorkerCore) {
         let local = core.load.target.local;
         let address = core.next_address().clone();

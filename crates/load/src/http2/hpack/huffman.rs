@@ -2,8 +2,8 @@
 //!
 //! The code is canonical: codes of the same length are consecutive, in the order of their symbols.
 //! The lengths alone therefore define the code, and everything else is computed from the lengths at
-//! compile time. Decoding takes four bits at a time through an automaton whose states are the inner
-//! nodes of the code tree; no code is shorter than five bits, so a step yields at most one byte.
+//! compile time. The decoder is an automaton whose states are the inner nodes of the code tree.
+//! Each step takes four bits. No code is shorter than five bits, so a step yields at most one byte.
 
 /// The end-of-string symbol, which must not occur in a string.
 const EOS: usize = 256;

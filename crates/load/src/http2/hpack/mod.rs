@@ -1,4 +1,4 @@
-//! Implements HPACK header compression (RFC 7541). The decoder is complete. The encoder has only
+//! Implements HPACK header compression (RFC 7541). The decoder is complete. The encoder does only
 //! what requests need, and never uses a dynamic table.
 //!
 //! This module decides what the bytes of a header block mean, not which fields a response must
@@ -22,8 +22,8 @@ const INITIAL_SIZE: usize = 4096;
 pub enum DecodeResult {
     /// All fields were decoded.
     Whole,
-    /// The fields exceed the size limit. Later blocks cannot be decoded, because this block was not
-    /// decoded completely.
+    /// The fields exceed the size limit. Decoding stopped within this block, so later blocks cannot
+    /// be decoded.
     TooLarge,
     /// The block is malformed, and no later block can be decoded (RFC 9113, section 4.3).
     Malformed,
@@ -197,7 +197,6 @@ impl FieldList {
         self.ends.push((name_end, self.bytes.len()));
     }
 
-    /// Returns name and value of the last field.
     fn last_field(&self) -> (&[u8], &[u8]) {
         let start = self.start_of_last();
         let Some((name_end, end)) = self.ends.last() else {
@@ -220,11 +219,11 @@ impl FieldList {
     }
 }
 
-// The functions below encode the header fields of requests. The encoded bytes never refer to a
-// dynamic table, so they mean the same on every connection at any time and can be reused.
+// The functions below encode the header fields of requests. The encoded bytes can be reused on
+// every connection, because they never refer to a dynamic table.
 
-/// Announces that our encoder's dynamic table has size zero from now on (RFC 7541, section 6.3).
-/// Must start the first block after the peer reduced the table size (section 4.2).
+/// Announces that our encoder's dynamic table has size zero from now on (RFC 7541, section 6.3). If
+/// the peer has reduced the table size, the next block must start with this (section 4.2).
 pub(super) const SIZE_UPDATE_ZERO: u8 = 0x20;
 
 /// Bit pattern of literals that intermediaries must not index (section 7.1.3).

@@ -52,8 +52,8 @@ impl DynamicTable {
         self.evict_to(max_size);
     }
 
-    /// Inserts an entry. An entry that is larger than the table empties the table, which is not an
-    /// error (RFC 7541, section 4.4).
+    /// Inserts an entry. An entry larger than the table empties the table. This is not an error
+    /// (RFC 7541, section 4.4).
     pub(super) fn insert(&mut self, name: &[u8], value: &[u8]) {
         let size = name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
         if size > self.max_size {
@@ -186,6 +186,6 @@ static STATIC_TABLE: [(&str, &str); STATIC_ENTRIES as usize] = [
     ("www-authenticate", ""),
 ];
 
-/// Size of an entry in addition to its name and value, in bytes (RFC 7541, section 4.1; also
-/// applies to SETTINGS_MAX_HEADER_LIST_SIZE, RFC 9113, section 6.5.2).
+/// Bytes by which the size of an entry exceeds its name and value (RFC 7541, section 4.1). The same
+/// applies to SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113, section 6.5.2).
 pub(super) const ENTRY_OVERHEAD_BYTES: usize = 32;

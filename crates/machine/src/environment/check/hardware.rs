@@ -1,5 +1,5 @@
-//! Checks power and heat, which servers and virtual machines usually do not report. Also checks
-//! clocks and timers.
+//! Checks clocks and timers, as well as power and heat. Servers and virtual machines usually do not
+//! report power and heat.
 
 use crate::environment::check::{CheckResult, CheckState};
 use crate::environment::file_tree::FileTree;
@@ -64,10 +64,10 @@ impl ThermalZone {
     }
 }
 
-/// If a temperature is less than this many degrees below its limit, there is a warning.
+/// There is a warning if a temperature is less than this many degrees below its limit.
 const THROTTLING_MARGIN_C: f64 = 5.0;
 
-/// Checks the sensor that is nearest to its limit; if no sensor has a limit, the hottest sensor.
+/// Checks the sensor that is nearest to its limit, or the hottest sensor if none has a limit.
 fn check_temperature(tree: &FileTree) -> Option<CheckResult> {
     let zone = thermal_zones(tree).into_iter().min_by(|a, b| {
         a.degrees_left()
@@ -109,7 +109,7 @@ fn thermal_zones(tree: &FileTree) -> Vec<ThermalZone> {
         });
         Some(ThermalZone {
             now_c: celsius(format!("{folder}/temp"))?,
-            // If there is no limit, some firmware reports 0 or less.
+            // Some firmware reports 0 or less if there is no limit.
             limit_c: limits.filter(|&limit| limit > 0.0).reduce(f64::min),
             name: tree.read_text(format!("{folder}/type")).unwrap_or(zone),
         })
@@ -121,8 +121,8 @@ fn thermal_zones(tree: &FileTree) -> Vec<ThermalZone> {
     names.filter_map(zone).collect()
 }
 
-/// Returns how often the most throttled core was throttled since boot. Returns `None` on hardware
-/// that does not count this.
+/// Returns how often the most throttled core was throttled since boot; `None` if the hardware does
+/// not count this.
 pub(crate) fn throttle_count(tree: &FileTree) -> Option<u64> {
     const CPU: &str = "/sys/devices/system/cpu";
     let names = tree.list_names(CPU);
@@ -191,8 +191,8 @@ fn check_clock_source(tree: &FileTree) -> CheckResult {
     CheckResult::new(NAME, state, format!("'{current}'")).with_remedy(remedy)
 }
 
-/// Assesses the cost of reading the clock. A reading takes 20 to 50 ns in fast user-space code, and
-/// hundreds of nanoseconds with a system call.
+/// Assesses the cost of reading the clock: 20 to 50 ns in fast user-space code, hundreds of
+/// nanoseconds with a system call.
 fn check_clock_cost(cost_ns: f64, resolution_ns: Option<u64>) -> CheckResult {
     let cost_state = match cost_ns {
         cost if cost > 1000.0 => CheckState::Bad,
@@ -247,9 +247,9 @@ fn measure_lateness_ns() -> Vec<f64> {
     (0..50).map(lateness_ns).collect()
 }
 
-/// Assesses how late timers are. The kernel may delay a timer by its slack, which is 50 us by
-/// default; waking up takes some tens of microseconds more. Such timers start and end sample
-/// windows, so even one sleep that ends more than 2 ms late causes a warning.
+/// Assesses how late timers are. The kernel may delay a timer by its slack, 50 us by default.
+/// Waking up takes some tens of microseconds more. Timers start and end sample windows, so a single
+/// sleep that ends more than 2 ms late causes a warning.
 fn check_lateness(late_ns: &[f64], slack_ns: Option<u64>) -> CheckResult {
     let mut sorted = late_ns.to_vec();
     let typical_us = median(&mut sorted).unwrap_or(0.0) / 1e3;

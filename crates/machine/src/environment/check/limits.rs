@@ -18,9 +18,9 @@ pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
     ]
 }
 
-/// Checks whether address layouts are randomized. If they are, their effects average out over
-/// processes. With a fixed layout, results vary less, but the effect of a lucky layout looks like a
-/// property of the program (docs/why/statistics.md, "Run plan").
+/// Checks whether address layouts are randomized. If so, their effects average out over processes.
+/// With a fixed layout, results vary less, but a lucky layout looks like a property of the program
+/// (docs/why/statistics.md, "Run plan").
 fn check_address_layout(tree: &FileTree) -> CheckResult {
     const NAME: &str = "aslr";
     const SETTING: &str = "/proc/sys/kernel/randomize_va_space";
@@ -46,15 +46,15 @@ fn check_address_layout(tree: &FileTree) -> CheckResult {
     }
 }
 
-/// Capabilities that permit counting at any level, as bits (`linux/capability.h`). One is the
-/// general capability of administrators. The other, specific to performance counters, exists since
-/// Linux 5.8.
+/// Capabilities that permit counting at any level, as bits (`linux/capability.h`). The first is the
+/// general capability of administrators. The second covers only performance counters and exists
+/// since Linux 5.8.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 
-/// Checks which performance events users may count in their own processes. Up to level 1, they may
-/// count events in the kernel and in user space; at level 2, only events in user space; from level
-/// 3 on, nothing. The levels above 2 exist only in some distributions.
+/// Checks which performance events users may count in their own processes. Up to level 1, these
+/// include events in the kernel. At level 2, users may only count events in user space. From level
+/// 3 on, they may count nothing, but only some distributions have such levels.
 fn check_performance_counters(tree: &FileTree) -> CheckResult {
     const NAME: &str = "performance counters";
     let level: Option<i32> = tree.read_value("/proc/sys/kernel/perf_event_paranoid");
@@ -86,8 +86,8 @@ fn check_performance_counters(tree: &FileTree) -> CheckResult {
         .with_remedy("sudo sysctl kernel.perf_event_paranoid=1")
 }
 
-/// Checks the limit of open files. Every connection of a load test is an open file, both for the
-/// client and for the server.
+/// Checks the limit of open files. In a load test, every connection is an open file of the client
+/// and of the server.
 fn check_open_files(tree: &FileTree) -> CheckResult {
     const NAME: &str = "open files";
     const REQUIRED: u64 = 4096;
@@ -182,9 +182,8 @@ const KNOWN_TOOLS: &[(&str, &str)] = &[
     ("perf", "sudo apt install linux-perf"),
 ];
 
-/// Runs one check per program. The checks run concurrently, because some programs take most of a
-/// second to print their version. A missing program is not a problem in itself: many users do not
-/// need it.
+/// Runs one check per program, all at the same time, because some programs take most of a second to
+/// print their version. A missing program is not a problem in itself: many users do not need it.
 pub(super) fn toolchain_checks(tree: &FileTree, search: &OsStr) -> Vec<CheckResult> {
     let has_apt = find_executable(tree, search, "apt").is_some();
     thread::scope(|scope| {

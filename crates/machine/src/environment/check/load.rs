@@ -1,5 +1,4 @@
-//! Checks how busy the machine is with other work, and how much the time for a fixed amount of work
-//! varies.
+//! Checks how busy the machine is with other work, and how much the durations of equal work vary.
 
 use crate::environment::activity::{self, PressureResource};
 use crate::environment::check::{CheckResult, CheckState};
@@ -65,8 +64,8 @@ fn check_pressure(tree: &FileTree, resource: PressureResource) -> CheckResult {
     })
 }
 
-/// Checks what percentage of the time the host stole. If this percentage exceeds the smallest
-/// difference that a comparison can resolve, averaging over more runs does not help.
+/// Checks what percentage of the time the host stole. More runs do not help if this percentage
+/// exceeds the smallest difference that a comparison can resolve.
 fn check_steal(tree: &FileTree) -> CheckResult {
     const NAME: &str = "stolen time";
     let Some(percent) = activity::steal_percent(tree) else {
@@ -99,8 +98,8 @@ fn check_free_memory(tree: &FileTree) -> CheckResult {
         .with_remedy("ps -eo pid,pmem,rss,args --sort=-rss | head")
 }
 
-/// Checks whether pages are swapped out. Accessing such a page takes a hundred thousand times
-/// longer than accessing memory.
+/// Checks whether pages are swapped out. An access to such a page takes a hundred thousand times
+/// longer than an access to memory.
 fn check_swap(tree: &FileTree) -> CheckResult {
     const NAME: &str = "swap";
     let Some(memory) = system::memory_state(tree) else {
@@ -117,7 +116,6 @@ fn check_swap(tree: &FileTree) -> CheckResult {
     }
 }
 
-/// Number of measurements.
 const MEASUREMENTS: usize = 200;
 /// Approximate duration of one measurement.
 const TARGET_NS: f64 = 1e6;
@@ -144,8 +142,8 @@ fn measure_ns() -> Vec<f64> {
     (0..MEASUREMENTS).map(|_| time(rounds)).collect()
 }
 
-/// Computes a chain of multiplications (the generator of Knuth's MMIX). Each depends on the result
-/// of the previous one, so the processor can neither overlap nor skip them.
+/// Computes a chain of multiplications (the generator of Knuth's MMIX). Each multiplication needs
+/// the result of the previous one, so the processor can neither overlap nor skip them.
 fn spin_rounds(rounds: u64) -> u64 {
     let mut state = 1u64;
     for _ in 0..rounds {
@@ -156,9 +154,9 @@ fn spin_rounds(rounds: u64) -> u64 {
     state
 }
 
-/// Assesses the coefficient of variation of the durations. At 1 %, thirty runs per side detect a
-/// change of 0.7 %; at 5 %, they detect a change of 3.8 % (crates/stats/DERIVATIONS.md, "Power").
-/// If the coefficient is above 5 %, most comparisons are inconclusive.
+/// Assesses the coefficient of variation of the durations. Thirty runs per variant detect a change
+/// of 0.7 % at a coefficient of 1 %, and a change of 3.8 % at 5 % (crates/stats/DERIVATIONS.md,
+/// "Power"). Above 5 %, most comparisons are inconclusive.
 fn judge_noise(durations_ns: &[f64]) -> CheckResult {
     let mut sorted = durations_ns.to_vec();
     let (Some(typical), Some(&fastest), Some(&slowest)) =

@@ -1,7 +1,7 @@
 //! Checks the machine for sources of noise, and suggests remedies.
 //!
 //! A check is a function that returns a [`CheckResult`]. It reads a tree of files, or assesses
-//! values that this crate measures. Each check is in the file of its subject under `check/`, and
+//! values that this module measures. The files under `check/` contain the checks by subject.
 //! [`run_all_checks`] runs all of them. Reports decide how results are shown.
 
 mod hardware;
@@ -25,7 +25,7 @@ use std::path::Path;
 /// versions.
 pub fn run_all_checks(root: &Path) -> Vec<CheckResult> {
     let tree = &FileTree::with_root(root);
-    // Our own work increases load and noise, so load and noise are checked first.
+    // Check load and noise first: the work of the other checks would increase both.
     let load_checks = load::run_checks(tree);
     let noise = load::check_noise();
     let clock = hardware::clock_checks(tree);
@@ -69,7 +69,7 @@ mod tests {
         assert!(all.iter().all(|check| !check.found.is_empty()));
         let needs_one =
             |check: &&CheckResult| check.state >= CheckState::Warning && check.remedy.is_none();
-        // Inside a virtual machine, nothing can be done about restrictions that its host imposes.
+        // A virtual machine cannot lift restrictions that its host imposes.
         let helpless: Vec<&str> = all
             .iter()
             .filter(needs_one)

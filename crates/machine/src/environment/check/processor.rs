@@ -17,7 +17,7 @@ pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
 }
 
 /// Checks the frequency governors. All but two of them may change the frequency during a benchmark.
-/// The first samples are then slower, and results depend on what ran before.
+/// In that case, the first samples are slower, and results depend on what ran before.
 fn check_governor(tree: &FileTree) -> CheckResult {
     const NAME: &str = "cpu governor";
     let governors = processors::governors(tree);
@@ -98,8 +98,8 @@ fn check_processor_count(tree: &FileTree) -> CheckResult {
     .with_remedy(remedy)
 }
 
-/// Checks for a quota of CPU time. If a control group has exhausted its quota for a period, the
-/// kernel stops it until the next period begins. This adds pauses of up to 100 ms to the results.
+/// Checks for a quota of CPU time. When a control group has used up its quota, the kernel stops its
+/// processes until the next period. Results then contain pauses of up to 100 ms.
 fn check_quota(tree: &FileTree) -> CheckResult {
     const NAME: &str = "cpu quota";
     let Some(limit) = control_group::cpu_limit(tree) else {

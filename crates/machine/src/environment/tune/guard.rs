@@ -1,9 +1,8 @@
-//! Runs the guard of a tuner. The tuner is the process that changed settings of the machine. The
-//! guard is another process. It restores the settings if the tuner has ended without doing so, for
-//! whatever reason.
+//! Runs the guard of a tuner. The tuner is the process that changes settings of the machine. The
+//! guard is another process, which restores the settings if the tuner ends without restoring them.
 //!
-//! The guard executes this program with a hidden subcommand, in a session (setsid(2)) of its own.
-//! Its standard input is a pidfd of the tuner (pidfd_open(2)), which shows when the tuner ends. The
+//! The guard executes this program with a hidden subcommand, in a session of its own (setsid(2)). A
+//! pidfd of the tuner (pidfd_open(2)) is its standard input and shows when the tuner ends. The
 //! tuner changes nothing until the guard has reported that it is running. Start at [`start_guard`],
 //! which the tuner calls, and [`run_guard`], which the guard executes.
 
@@ -43,9 +42,8 @@ pub fn start_guard(machine: &TunableMachine, limit: Option<Duration>) -> Result<
     begin().context("cannot start the process that restores the settings, so nothing was changed")
 }
 
-/// Waits for the end of the tuner, the time limit, or a signal. Then restores the settings, if this
-/// is still necessary. If the settings are to stay after the end of the tuner, continues to wait
-/// for the time limit or a signal.
+/// Waits for the end of the tuner, the time limit, or a signal, and then restores the settings if
+/// necessary. If the settings are to outlive the tuner, waits only for the time limit or a signal.
 ///
 /// # Errors
 /// Fails if the settings cannot be restored.

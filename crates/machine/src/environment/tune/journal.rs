@@ -3,8 +3,8 @@
 //!
 //! Only one process writes the journal at a time. It holds a lock, which the kernel releases if the
 //! process dies. A reboot clears the folder of the journal, just as it resets the settings.
-//! Everyone can read the journal, because sessions record which knobs are set, and usually do not
-//! run as root. Start at [`TuneLock::acquire`] and [`TuneJournal::restore_all`].
+//! Everyone can read the journal: sessions record which knobs are set, but usually do not run as
+//! root. Start at [`TuneLock::acquire`] and [`TuneJournal::restore_all`].
 
 use super::knobs::TUNE_CGROUP;
 use super::machine::{SettingChange, TunableMachine, is_same};
@@ -18,7 +18,6 @@ use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 
-/// Folder of the journal.
 const JOURNAL_FOLDER: &str = "/run/speedwell";
 pub(crate) const JOURNAL_FILE: &str = "/run/speedwell/tune.json";
 
@@ -33,7 +32,7 @@ pub struct TuneJournal {
     pub(super) guard: ProcessIdentity,
     /// Command line of the tuner.
     pub command: String,
-    /// Latest time at which the settings are restored, in milliseconds since the Unix epoch.
+    /// Time at which the settings are restored at the latest, in milliseconds since the Unix epoch.
     pub until_unix_ms: Option<i64>,
     /// Whether the settings persist after the tuner has ended.
     pub(super) stays: bool,
@@ -48,8 +47,8 @@ pub struct TuneJournal {
 pub struct JournalEntry {
     /// File of the setting.
     pub path: String,
-    /// Previous value; `None` if the setting is a control group that did not exist before, or a
-    /// file in such a group.
+    /// Previous value; `None` for a control group that did not exist before, and for a file in such
+    /// a group.
     pub old: Option<String>,
     /// New value.
     pub new: String,
@@ -73,7 +72,7 @@ pub struct RestoredSetting {
 pub enum RestoreOutcome {
     /// The setting has its previous value.
     Done,
-    /// Another process has changed the setting to this value in the meantime. The value is kept.
+    /// Another process has since changed the setting to this value. The value is kept.
     LeftAlone(String),
     /// The setting no longer exists, e.g. for a processor that was switched off.
     Gone,
@@ -220,8 +219,8 @@ impl TuneJournal {
         }
     }
 
-    /// Restores all settings in reverse order and removes the journal. If the kernel refuses to
-    /// restore some settings, the journal is kept for these settings, unless `forgets` is set.
+    /// Restores all settings in reverse order and removes the journal. Keeps the journal for
+    /// settings that the kernel refuses to restore, unless `forgets` is set.
     ///
     /// # Errors
     /// Fails if the journal cannot be written.
@@ -272,8 +271,8 @@ impl TuneJournal {
         Ok(settings)
     }
 
-    /// Kills the guard. The caller must hold the lock. The guard then can only wait for the lock,
-    /// so it is not killed while it restores settings.
+    /// Kills the guard. The caller must hold the lock. The guard can then only be waiting for the
+    /// lock, and is not killed in the middle of restoring settings.
     pub fn dismiss_guard(&self, _lock: &TuneLock<'_>) {
         let guard = Pid::from_raw(self.guard.pid).filter(|_| self.guard.has_ended() == Some(false));
         if let Some(guard) = guard {
@@ -281,8 +280,8 @@ impl TuneJournal {
         }
     }
 
-    /// Returns the maximum time until the settings are restored, in milliseconds; 0 if this time
-    /// has passed. Returns `None` if there is no time limit.
+    /// Returns the milliseconds until the settings are restored at the latest: 0 if this time has
+    /// passed, `None` without a time limit.
     pub fn left_ms(&self) -> Option<u64> {
         Some(u64::try_from(self.until_unix_ms? - unix_time_ms()).unwrap_or(0))
     }
@@ -321,8 +320,8 @@ impl JournalEntry {
             return RestoreOutcome::Done;
         }
         // If the setting does not have our new value either, another process has changed it. This
-        // is certain only if our own change is done: if the tuner died while writing, we do not
-        // know which value the kernel stored.
+        // holds only if our change is done. If the tuner died while writing, we do not know which
+        // value the kernel stored.
         if self.done && !is_same(&self.path, &current, &self.new) {
             return RestoreOutcome::LeftAlone(current);
         }
@@ -356,7 +355,6 @@ fn move_processes_up(machine: &TunableMachine) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns the kernel's boot ID.
 pub(super) fn boot_id(tree: &FileTree) -> Option<String> {
     tree.read_text("/proc/sys/kernel/random/boot_id")
 }

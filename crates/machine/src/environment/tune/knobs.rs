@@ -1,10 +1,10 @@
-//! Lists the knobs of `tune`: settings of a machine that it may change, with their desired values
-//! and their purpose.
+//! Lists the knobs of `tune`. A knob is a group of settings with their desired values and their
+//! purpose.
 //!
-//! A knob specifies desired values. `mod.rs` decides whether they differ from the current values
-//! and whether the kernel accepts them. The order in which knobs are applied matters: activating a
-//! governor may change the turbo setting (Intel's driver does), and the maximum frequency is known
-//! only once turbo is off. Start at [`KNOBS`].
+//! `mod.rs` decides whether the desired values differ from the current ones, and whether the kernel
+//! accepts them. The order of the knobs matters: with Intel's driver, activating a governor may
+//! change the turbo setting, and the maximum frequency is known only once turbo is off. Start at
+//! [`KNOBS`].
 
 use super::machine::TunableMachine;
 use crate::environment::processors::{self, format_cpu_list, is_processor, parse_cpu_list};
@@ -52,8 +52,7 @@ pub struct TuneKnob {
     pub name: &'static str,
     /// Effect of the knob.
     pub effect: &'static str,
-    /// Whether the knob is applied by default. The other knobs take something away that users may
-    /// miss.
+    /// Whether the knob is applied by default. Other knobs disable something that users may miss.
     pub is_usual: bool,
     /// Determines the settings of the knob and their desired values.
     pub(super) find:
@@ -73,7 +72,7 @@ pub(super) enum DesiredValue {
     Text(String),
     /// The value that the setting at this path has at the time of the change.
     SameAs(String),
-    /// No value: the path is a control group, which must be created.
+    /// No value: the path is a control group to create.
     Group,
 }
 
@@ -184,8 +183,8 @@ pub const KNOBS: [TuneKnob; 14] = [
         name: "priority",
         effect: "the command has priority over ordinary work (nice -10)",
         is_usual: true,
-        // This knob changes no setting of the machine: the tuner raises its own priority, and the
-        // command inherits the priority.
+        // This knob changes no setting of the machine. The tuner raises its own priority, and the
+        // command inherits it.
         find: |_, request| needs_command(request).map(|()| Vec::new()),
     },
 ];
@@ -277,13 +276,11 @@ fn turbo_setting(
     machine: &TunableMachine,
     _: &TuneRequest,
 ) -> Result<Vec<DesiredSetting>, MissingReason> {
-    // Intel's driver has a switch of its own, and the generic switch has no effect with that
-    // driver.
+    // Intel's driver has a switch of its own and ignores the generic switch.
     single_setting(machine, &format!("{CPU}/intel_pstate/no_turbo"), "1")
         .or_else(|_| single_setting(machine, &format!("{CPU}/cpufreq/boost"), "0"))
 }
 
-/// Whether turbo is enabled.
 pub(super) fn has_turbo(machine: &TunableMachine) -> bool {
     processors::turbo_state(&machine.tree).is_some_and(|turbo| turbo.is_enabled)
 }
@@ -302,9 +299,9 @@ fn minimum_frequency(
     })
 }
 
-/// Returns the settings that switch threads off. With `--cpus`, these are only the other threads of
-/// the cores to which these processors belong; without `--cpus`, one thread per core stays on. The
-/// first processor cannot be switched off.
+/// Returns the settings that switch threads off. With `--cpus`, these are the other threads on the
+/// cores of these processors. Without `--cpus`, one thread per core stays on. The first processor
+/// cannot be switched off.
 fn smt_settings(
     machine: &TunableMachine,
     request: &TuneRequest,
@@ -384,8 +381,7 @@ fn interrupt_settings(
     let list = format_cpu_list(&others);
     let names = machine.tree.list_names("/proc/irq");
     let interrupts = names.iter().filter(|name| name.parse::<u32>().is_ok());
-    // Settings are restored in reverse order. The service comes first here, so that it is restarted
-    // last.
+    // Settings are restored in reverse order. Being first here, the service is restarted last.
     let balancer = desired_text(IRQ_BALANCER, "inactive");
     let mut wishes: Vec<DesiredSetting> = request
         .stops_services
@@ -445,7 +441,7 @@ fn own_cpu_settings(
         },
         desired_text(file("cpuset.cpus"), &format_cpu_list(reserved)),
     ];
-    // Memory of another node is slower, and how much of such memory is used varies from run to run.
+    // Memory of another node is slower, and its share varies from run to run.
     let nodes = memory_nodes(machine, reserved);
     let is_divided = machine.tree.read_text("/sys/devices/system/node/online");
     if is_divided.is_some_and(|list| parse_cpu_list(&list).len() > 1) && !nodes.is_empty() {
@@ -455,11 +451,10 @@ fn own_cpu_settings(
     Ok(wishes)
 }
 
-/// Control file that determines whether a group has its processors to itself, and whether the
-/// scheduler still balances load over them.
+/// Control file of a group. It determines whether the group has its processors to itself, and
+/// whether the scheduler still balances load over them.
 pub(super) const PARTITION_FILE: &str = "cpuset.cpus.partition";
 
-/// Returns the memory nodes of these processors.
 fn memory_nodes(machine: &TunableMachine, cpus: &[u32]) -> Vec<u32> {
     let names = cpus
         .iter()

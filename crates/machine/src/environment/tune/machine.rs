@@ -1,11 +1,11 @@
 //! Reads and changes the settings of a machine for `tune`. [`TunableMachine::write_setting`] is the
 //! only function in this program that writes a setting.
 //!
-//! A setting is a kernel file with one value. The kernel often shows more than it accepts
-//! (`always [madvise] never`) or uses another notation, so values are compared in the form returned
-//! by [`TunableMachine::current_value`]. If the root is a folder other than `/`, the machine is
-//! simulated: the file `answers` in the folder defines how its kernel responds. To test the
-//! robustness of the tuner, a simulated machine can also kill the tuner at a given step.
+//! A setting is a kernel file with one value. The kernel often shows more than it accepts (`always
+//! [madvise] never`) or uses another notation. Values are therefore compared in the form that
+//! [`TunableMachine::current_value`] returns. A root folder other than `/` simulates a machine. Its
+//! file `answers` defines how the simulated kernel responds. In tests of robustness, a simulated
+//! machine can also kill the tuner at a given step.
 
 use crate::environment::file_tree::FileTree;
 use crate::environment::processors::{format_cpu_list, parse_cpu_list};
@@ -50,8 +50,8 @@ enum SimulatedResponse {
 
 impl TunableMachine {
     /// Opens this machine (`/`) or a folder that simulates a machine. On a simulated machine, the
-    /// call of `test_step` with the number `dies_at`, counted from 1, kills this process; `None`
-    /// means that no call does so.
+    /// `dies_at`-th call of `test_step` (counting from 1) kills this process; `None` means that no
+    /// call does so.
     ///
     /// # Errors
     /// Fails if the folder's `answers` cannot be parsed.
@@ -84,7 +84,6 @@ impl TunableMachine {
         self.is_rehearsal() || geteuid().is_root()
     }
 
-    /// Explains why a setting is missing.
     pub(super) fn explain_absent(&self) -> String {
         match system::detect_hypervisor(&self.tree) {
             Some(kind) => format!("left to the host (hypervisor {kind})"),
@@ -92,7 +91,6 @@ impl TunableMachine {
         }
     }
 
-    /// Explains why a setting was refused.
     pub(super) fn explain_refusal(&self, error: &io::Error) -> String {
         let is_inside = system::detect_container(&self.tree).is_some();
         match error.raw_os_error().map(Errno::from_raw_os_error) {
@@ -171,14 +169,13 @@ impl TunableMachine {
                     _ => value,
                 };
                 let mut file = OpenOptions::new().write(true).truncate(true).open(file)?;
-                // The kernel takes one value per call of write(2), so the value is written in one
-                // call. A write of an empty value would not reach the kernel, so a newline is added
-                // to the value.
+                // The kernel takes one value per call of write(2), so there is only one call. The
+                // newline is needed because an empty write would not reach the kernel.
                 file.write_all(format!("{written_value}\n").as_bytes())?;
             }
             SettingChange::Make => fs::create_dir(file)?,
-            // On a real machine, the kernel's files in a group disappear with its folder; in a
-            // simulated group, they must be removed.
+            // On a real machine, the files in a group disappear with its folder. In a simulated
+            // group, they must be removed, too.
             SettingChange::Remove if self.is_rehearsal() => return fs::remove_dir_all(file),
             SettingChange::Remove => return fs::remove_dir(file),
         }
@@ -198,7 +195,7 @@ impl TunableMachine {
             .filter(|_| !self.is_rehearsal())
     }
 
-    /// Kills this process if this is the call that a test chose with `dies_at` ([`Self::open`]).
+    /// Kills this process if a test chose this call with `dies_at` ([`Self::open`]).
     pub(super) fn test_step(&self) {
         let Some(steps_left) = &self.steps_left else {
             return;
@@ -235,9 +232,7 @@ fn switch_service(service: &str, value: &str) -> io::Result<()> {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SettingChange<'a> {
     Value(&'a str),
-    /// Create a control group.
     Make,
-    /// Remove a control group.
     Remove,
 }
 

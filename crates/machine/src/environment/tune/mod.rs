@@ -30,8 +30,7 @@ use machine::{SERVICE_PREFIX, SettingChange, is_same};
 use rustix::process::setpriority_process;
 use std::time::Duration;
 
-/// State of a knob on this machine: what the knob would change or has changed, or why it cannot
-/// change anything.
+/// State of a knob on this machine: what it would change or has changed, or why it cannot.
 #[derive(Debug)]
 pub struct KnobState {
     /// The knob.
@@ -65,7 +64,8 @@ pub enum KnobOutcome {
 pub struct KnobSetting {
     /// File of the setting, or `service:NAME`.
     pub path: String,
-    /// Previous value; `None` if it is a control group that does not exist yet, or a file of one.
+    /// Previous value; `None` for a control group that does not exist yet, and for a file of such a
+    /// group.
     pub before: Option<String>,
     /// Desired value.
     pub after: String,
@@ -74,11 +74,10 @@ pub struct KnobSetting {
     value: DesiredValue,
 }
 
-/// Planned changes of a machine, and the values of its settings when the changes were planned.
+/// Planned changes of a machine. They include the values of the settings at the time of planning.
 #[derive(Debug)]
 pub struct TunePlan {
-    /// The knobs named in the request, or all knobs if it names none, in the order in which they
-    /// are applied.
+    /// The knobs named in the request, or else all knobs, in the order in which they are applied.
     pub knobs: Vec<KnobState>,
 }
 
@@ -167,7 +166,6 @@ fn desired_setting(
 }
 
 impl DesiredValue {
-    /// Returns the value to write now.
     fn current_text(&self, machine: &TunableMachine) -> String {
         match self {
             DesiredValue::Text(text) => text.clone(),
@@ -226,8 +224,8 @@ impl TunePlan {
         settings.any(|setting| outcomes.contains(&setting.outcome))
     }
 
-    /// Changes the settings. With `stays`, the changes outlive this process; after `limit`, the
-    /// guard restores the previous values in any case.
+    /// Changes the settings. With `stays`, the changes outlive this process. In any case, the guard
+    /// restores the previous values after `limit`.
     ///
     /// # Errors
     /// Fails if the journal cannot be written; the guard then restores earlier changes.
@@ -303,8 +301,7 @@ impl KnobState {
             setting.after = setting.value.current_text(machine);
             let mut changed = change_setting(lock, journal, setting)?;
             if changed.is_err() && setting.path.ends_with(PARTITION_FILE) {
-                // As a fallback, request exclusive processors over which the scheduler still
-                // balances load.
+                // As a fallback, request exclusive processors with load balancing by the scheduler.
                 setting.after = "root".to_owned();
                 changed = change_setting(lock, journal, setting)?.or(changed);
             }
@@ -320,7 +317,7 @@ impl KnobState {
         Ok(())
     }
 
-    /// Raises the priority of this process, which the command inherits.
+    /// Raises the priority of this process. The command inherits this priority.
     fn raise_priority(&mut self) {
         match setpriority_process(None, COMMAND_PRIORITY) {
             Ok(()) => self.outcome = KnobOutcome::Set,
@@ -332,12 +329,12 @@ impl KnobState {
     }
 }
 
-/// Nice value of the command (setpriority(2)). The command comes before ordinary processes, but
-/// after what the kernel needs.
+/// Nice value of the command (setpriority(2)). The command takes precedence over ordinary
+/// processes, but not over those of the kernel.
 const COMMAND_PRIORITY: i32 = -10;
 
-/// Changes a setting: records it in the journal, writes it, and records the outcome. The inner
-/// error explains a refusal, after which the setting is unchanged.
+/// Changes a setting: records it in the journal, writes it, and records the outcome. After a
+/// refusal, the setting is unchanged, and the inner error explains the refusal.
 fn change_setting(
     lock: &TuneLock<'_>,
     journal: &mut TuneJournal,
@@ -365,8 +362,8 @@ fn change_setting(
         if let Some(before) = &setting.before
             && machine.current_value(&setting.path).as_ref() != Some(before)
         {
-            // The kernel set a value other than the desired one. If the previous value cannot be
-            // written either, a journal entry would not help.
+            // The kernel set a value other than the desired one, so restore the previous value. If
+            // this fails, a journal entry would not help either.
             let _ = machine.write_setting(&setting.path, SettingChange::Value(before));
         }
         journal.entries.pop();
@@ -381,8 +378,8 @@ fn change_setting(
     Ok(Ok(()))
 }
 
-/// Reads a setting back and explains a mismatch. A number may have been rounded to what the
-/// hardware supports; anything else must match what was written.
+/// Reads a setting back and explains a mismatch. The kernel may have rounded a number to what the
+/// hardware supports. Any other value must match what was written.
 fn read_back_mismatch(machine: &TunableMachine, setting: &mut KnobSetting) -> Option<String> {
     if setting.value == DesiredValue::Group {
         return None;
@@ -404,8 +401,8 @@ fn read_back_mismatch(machine: &TunableMachine, setting: &mut KnobSetting) -> Op
     ))
 }
 
-/// Returns the changes of a machine that are in effect, and the process that made them; `None` if
-/// nothing is changed.
+/// Returns the changes in effect on a machine, and the process that made them; `None` without
+/// changes.
 ///
 /// # Errors
 /// Fails if the journal cannot be parsed.
@@ -474,8 +471,8 @@ pub fn plan_warnings(machine: &TunableMachine, plan: &TunePlan) -> Vec<String> {
     warnings
 }
 
-/// The number of times that a core was throttled because of its temperature. Throttling threatens
-/// results, and tuning cannot prevent it.
+/// How often a core was throttled because of its temperature. Throttling threatens results, and
+/// tuning cannot prevent it.
 #[derive(Debug, Clone, Copy)]
 pub struct ThrottleCount(Option<u64>);
 

@@ -1,5 +1,5 @@
 //! Stores recorded times and computes statistics from them. Each quantity has its own type, so that
-//! quantities cannot be mixed. Start at [`TimeDistribution`]; [`TimeValues`] holds the data.
+//! quantities cannot be mixed up. Start at [`TimeDistribution`]; [`TimeValues`] holds the data.
 
 use hdrhistogram::Histogram;
 use std::borrow::Cow;
@@ -24,8 +24,8 @@ impl<K> Default for TimeDistribution<K> {
     }
 }
 
-/// Equal if both hold the same values at the resolution of the histogram, with the same exact sums,
-/// minimum and maximum.
+/// Two distributions are equal if they have the same sums, minimum and maximum, and the same values
+/// at the resolution of the histogram.
 impl<K> PartialEq for TimeDistribution<K> {
     fn eq(&self, other: &TimeDistribution<K>) -> bool {
         self.values == other.values
@@ -75,8 +75,7 @@ impl<K: TimeQuantity> TimeDistribution<K> {
         self.values.merge(&other.values);
     }
 
-    /// Clears the values but keeps the allocated memory, because snapshots alternate between two
-    /// distributions.
+    /// Clears the values but keeps the allocated memory for the next snapshot.
     pub fn clear(&mut self) {
         self.values.clear();
     }
@@ -105,17 +104,17 @@ kinds! {
     ServiceTime = "service";
     /// From sending a request to the first byte of its response.
     FirstByteTime = "first-byte";
-    /// From the intended start to the last byte: the longest delay that a user could have
-    /// experienced. Open model only.
+    /// From the intended start of a request to the last byte of its response: the longest delay
+    /// that a user could have experienced. Open model only.
     ResponseTime = "response";
     /// [`ResponseTime`] minus the generator's own lag: the shortest delay that a user could have
-    /// experienced. The actual delay is between these two times.
+    /// experienced.
     PunctualTime = "punctual";
     /// From the intended start to sending.
     SendLag = "lag";
-    /// The part of the lag that busy connections do not explain: the generator itself was late.
+    /// The part of the lag that the generator itself caused, because it was late.
     GeneratorLag = "own-lag";
-    /// From starting to connect to a usable connection, including TLS if requested.
+    /// From the start of a connection attempt to a usable connection, including TLS if requested.
     ConnectTime = "connect";
 }
 
@@ -127,21 +126,21 @@ pub const MAX_RECORDABLE_NS: u64 = 3_600_000_000_000;
 /// Significant digits of a recorded value: a quantile is off by at most 0.1 %.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// Number of times kept individually before a histogram is used. A histogram takes 270 kB, and
-/// creating, merging, reading or clearing it costs the same for a handful of values as for
+/// Number of times kept individually before a histogram is used. A histogram takes 270 kB.
+/// Creating, merging, reading or clearing it costs the same for a handful of values as for
 /// millions.
 const MAX_INDIVIDUAL: usize = 2048;
 
-/// If unfinished requests could shift a quantile by less than this factor, the quantile is not
-/// marked as a lower bound.
+/// A quantile is marked as a lower bound if unfinished requests could shift it by more than this
+/// factor.
 const LOWER_BOUND_TOLERANCE: f64 = 1.01;
 
-/// Recorded times in nanoseconds, regardless of the quantity. Takes up to 16 kB for a small number
-/// of values, and 270 kB beyond that.
+/// Recorded times in nanoseconds, regardless of the quantity. A small number of values takes up to
+/// 16 kB, and more values take 270 kB.
 #[derive(Debug, Clone)]
 pub struct TimeValues {
-    /// The individual values within range, until there are too many and all move to the histogram.
-    /// Until then, the histogram is empty.
+    /// The individual values within range, until there are too many. Then all move to the
+    /// histogram, which is empty before that.
     early: Vec<u64>,
     /// Created on demand, then kept.
     histogram: Option<Histogram<u64>>,
@@ -200,14 +199,14 @@ fn new_histogram() -> Histogram<u64> {
         .unwrap_or_else(|_| unreachable!("1 ns to 1 h with 3 digits is a legal histogram"))
 }
 
-/// An always empty histogram, used to look up bin boundaries.
+/// A histogram that is always empty, used to look up bin boundaries.
 fn bin_reference() -> &'static Histogram<u64> {
     static RULER: OnceLock<Histogram<u64>> = OnceLock::new();
     RULER.get_or_init(new_histogram)
 }
 
-/// Equal if both hold the same values at the resolution of the histogram, with the same exact sums,
-/// minimum and maximum.
+/// Two sets are equal if they have the same sums, minimum and maximum, and the same values at the
+/// resolution of the histogram.
 impl PartialEq for TimeValues {
     fn eq(&self, other: &TimeValues) -> bool {
         self.moments == other.moments
@@ -232,8 +231,8 @@ impl TimeValues {
         }
     }
 
-    /// Restores stored times; `None` if the histogram has another precision or does not fit into
-    /// ours.
+    /// Restores stored times. `None` if the precision of the stored histogram differs from ours, or
+    /// its values do not fit.
     pub(super) fn restore(stored: StoredTimes) -> Option<TimeValues> {
         let mut restored = TimeValues::default();
         if stored.histogram.sigfig() != SIGNIFICANT_DIGITS {
@@ -281,7 +280,6 @@ impl TimeValues {
         }
     }
 
-    /// Stores `count` equal times, which must be within range.
     fn store_times(&mut self, ns: u64, count: u64) {
         if count == 1 && self.early.len() < MAX_INDIVIDUAL && self.recorded_in_histogram() == 0 {
             self.early.push(ns);
@@ -296,7 +294,6 @@ impl TimeValues {
         self.histogram.as_ref().map_or(0, Histogram::len)
     }
 
-    /// Moves the individually kept times into the histogram.
     fn move_to_histogram(&mut self) -> &mut Histogram<u64> {
         let histogram = self.histogram.get_or_insert_with(new_histogram);
         for ns in self.early.drain(..) {
@@ -360,8 +357,7 @@ impl TimeValues {
         self.min_lower_bound_ns = self.min_lower_bound_ns.min(other.min_lower_bound_ns);
     }
 
-    /// Clears the values but keeps the allocated memory, because snapshots alternate between two
-    /// sets of values.
+    /// Clears the values but keeps the allocated memory for the next snapshot.
     pub(super) fn clear(&mut self) {
         if self.count() == 0 {
             return;
@@ -381,8 +377,8 @@ impl TimeValues {
         self.recorded_in_histogram() + self.early.len() as u64 + self.beyond
     }
 
-    /// Number of values above [`MAX_RECORDABLE_NS`]. They count in all statistics, but not at their
-    /// exact position.
+    /// Number of values above [`MAX_RECORDABLE_NS`]. All statistics include these values. A
+    /// quantile among them is reported as at least [`MAX_RECORDABLE_NS`], unless it is the maximum.
     pub fn count_beyond_range(&self) -> u64 {
         self.beyond
     }
@@ -423,8 +419,8 @@ impl TimeValues {
             sum_of_squares: squares,
             ..
         } = self.moments;
-        // In floating point, n * squares - sum^2 loses precision by cancellation. Use integers as
-        // long as they do not overflow, for instance for a billion values of ten seconds.
+        // In floating point, n * squares - sum^2 loses precision by cancellation. Use integers
+        // unless they overflow; a billion values of ten seconds still fit.
         let exact = squares
             .checked_mul(u128::from(self.count()))
             .zip(sum.checked_mul(sum));
@@ -435,8 +431,8 @@ impl TimeValues {
         Some((spread / count / (count - 1.0)).sqrt())
     }
 
-    /// The quantile at `ppm` parts per million: 990 000 is the 99th percentile. It is the value of
-    /// rank ceil(ppm / 1 000 000 * count), and is at most 0.1 % too large.
+    /// The quantile at `ppm` parts per million: 990 000 is the 99th percentile. The quantile is the
+    /// value of rank ceil(ppm / 1 000 000 * count). It is at most 0.1 % too large.
     pub fn quantile(&self, ppm: u32) -> Option<TimeQuantile> {
         self.quantiles(&[ppm]).into_iter().next().flatten()
     }
@@ -446,7 +442,7 @@ impl TimeValues {
         let ranks: Vec<Option<u64>> = ppm.iter().map(|share| self.rank_of_share(*share)).collect();
         let values = self.values_at(ranks.iter().flatten().copied());
         // In the worst case, all unfinished requests would have taken longer than all finished
-        // ones. The quantile then lies higher by as many ranks as there are unfinished requests.
+        // requests. The quantile is then higher by as many ranks as there are unfinished requests.
         let moved = |rank: &u64| (rank + self.lower_bounds).min(self.count());
         let moved = match self.lower_bounds {
             0 => values.clone(),
@@ -462,7 +458,7 @@ impl TimeValues {
             .collect()
     }
 
-    /// Returns the values of ascending ranks; `None` for values beyond the range.
+    /// Returns the values at `ranks`, which must be ascending; `None` for values beyond the range.
     fn values_at(&self, ranks: impl Iterator<Item = u64>) -> Vec<Option<u64>> {
         let mut bins = self.recorded_bins();
         let (mut passed, mut value_ns) = (0, 0);
@@ -498,7 +494,7 @@ impl TimeValues {
         };
         let has_no_place = value_ns.is_none() && !is_last;
         // Unfinished requests with times above this quantile do not change it. A few unfinished
-        // requests with times below it do not change it either, if many values are similar.
+        // requests with times below it hardly change it if many values are similar.
         let is_beyond = rank + self.lower_bounds > self.count();
         let moves = is_beyond
             || moved_ns.is_none_or(|moved| moved as f64 > ns as f64 * LOWER_BOUND_TOLERANCE);
@@ -509,8 +505,7 @@ impl TimeValues {
     }
 }
 
-// The code below provides quantiles, the percentage table of ApacheBench (`ab`), and bins for
-// charts and other programs.
+// The code below provides quantiles, the percentage table of ApacheBench (`ab`), and bins.
 
 /// A time that a given fraction of the values does not exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -535,7 +530,7 @@ pub struct PercentRow {
 }
 
 /// Returns the table for ascending percentages; empty without values. The rows are the quantiles of
-/// [`TimeValues::quantile`], whereas the rows of `ab` are one rank too high.
+/// [`TimeValues::quantile`]. The rows that `ab` prints are one rank too high.
 pub fn percent_rows_of(times: &TimeValues, percents: &[u32]) -> Vec<PercentRow> {
     let ppm: Vec<u32> = percents.iter().map(|percent| percent * 10_000).collect();
     percents
@@ -550,7 +545,7 @@ pub fn percent_rows_of(times: &TimeValues, percents: &[u32]) -> Vec<PercentRow> 
         .collect()
 }
 
-/// Returns the table for every percentage from 0, the fastest request, to 100, the slowest.
+/// Returns the table for every percentage from 0 (fastest request) to 100 (slowest request).
 pub fn percent_rows(times: &TimeValues) -> Vec<PercentRow> {
     let percents: Vec<u32> = (0..=100).collect();
     percent_rows_of(times, &percents)

@@ -1,6 +1,6 @@
-//! Writes and reads recorded times in two forms. Histograms are written as HdrHistogram interval
-//! logs (format 1.3: V2 payload, deflate, base64), which other programs can also read and write.
-//! Complete sets of times are stored through serde.
+//! Writes and reads recorded times in two forms. One form is the HdrHistogram interval log (format
+//! 1.3: V2 payload, deflate, base64), which other programs can also read and write. The other form
+//! stores complete sets of times through serde.
 
 use super::distribution::StoredTimes;
 use super::{ByOutcome, OutcomeSet, RequestOutcome, TimeDistribution, TimeQuantity, TimeValues};
@@ -18,8 +18,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The maximum in each line of a log is divided by this number, which converts nanoseconds to
-/// milliseconds.
+/// Divisor of the maximum in each line of a log. It converts nanoseconds to milliseconds.
 const MAX_DIVISOR: f64 = 1e6;
 
 /// Why a log cannot be written or read.
@@ -61,8 +60,8 @@ pub struct HistogramLogRow<'a> {
 }
 
 impl<'a> HistogramLogRow<'a> {
-    /// The times of an interval that starts `start_ns` after the start of the load. `part`
-    /// identifies the subset, for instance by the name of an outcome.
+    /// The times of an interval that starts `start_ns` after the start of the load. `part` names
+    /// the subset of requests, such as an outcome.
     pub fn new<K: TimeQuantity>(
         part: &str,
         start_ns: u64,
@@ -80,8 +79,8 @@ impl<'a> HistogramLogRow<'a> {
     }
 }
 
-/// Writes the log of a load that started `epoch_ms` milliseconds after the Unix epoch. Information
-/// that the format cannot express becomes comments.
+/// Writes the log of a load that started `epoch_ms` milliseconds after the Unix epoch. Comments
+/// hold what the format cannot express.
 ///
 /// # Errors
 /// Fails if a tag contains an invalid character or a histogram cannot be encoded.
@@ -127,8 +126,8 @@ pub fn write_log(epoch_ms: u64, rows: &[HistogramLogRow]) -> Result<String, Hist
 pub struct LoggedHistogram {
     /// Tag, if any.
     pub tag: Option<String>,
-    /// Start as written in the log: relative to the base time, or to the Unix epoch if the log has
-    /// no base time.
+    /// Start as written in the log. It is relative to the base time, or to the Unix epoch if the
+    /// log has no base time.
     pub start: Duration,
     /// Length of the interval.
     pub length: Duration,
@@ -137,8 +136,7 @@ pub struct LoggedHistogram {
 
 impl LoggedHistogram {
     /// Returns the values at the resolution of their bins, so even the mean is not exact. The
-    /// caller must know which quantity was logged. Values above an hour are counted as beyond the
-    /// range.
+    /// caller must know which quantity was logged. Values above an hour count as beyond the range.
     pub fn to_distribution<K: TimeQuantity>(&self) -> TimeDistribution<K> {
         let mut times = TimeDistribution::new();
         for bin in self.histogram.iter_recorded() {
@@ -189,11 +187,10 @@ fn decode_histogram(payload: &str) -> Result<Histogram<u64>, String> {
         .map_err(|error| error.to_string())
 }
 
-// The code below stores times through serde without loss: the histogram as a V2 payload, and the
-// sums as text.
+// The code below stores times through serde without loss.
 
-/// The form in which times are stored. The sums are text, because they exceed the range of numbers
-/// in most formats.
+/// The stored form of times. The sums are text, because they exceed the range of numbers in most
+/// formats.
 #[derive(Serialize, Deserialize)]
 struct SerializedTimes {
     histogram: String,

@@ -1,10 +1,9 @@
-//! Records the latency of requests, and judges how far it can be trusted.
+//! Records the latency of requests, and judges how far the latency can be trusted.
 //!
-//! Each quantity has its own type, so that the time since a request was sent and the time since it
-//! was due cannot end up in one histogram. A closed load has no response time at all. Values that a
-//! histogram cannot hold are counted separately. Start at [`TimeDistribution`], then
-//! [`ClosedLatency`] and [`OpenLatency`], which record latency, and [`OpenVerdict`], which judges
-//! it.
+//! Each quantity has its own type. So the time since a request was sent and the time since it was
+//! due cannot end up in one histogram. A closed load has no response time at all. Start at
+//! [`TimeDistribution`]. [`ClosedLatency`] and [`OpenLatency`] record latency, and [`OpenVerdict`]
+//! judges it.
 
 mod distribution;
 mod log;
@@ -36,7 +35,6 @@ pub enum RequestOutcome {
     Unsent,
 }
 
-/// Number of outcomes: the error classes and the four other variants of [`RequestOutcome`].
 const OUTCOME_COUNT: usize = ErrorClass::COUNT + 4;
 
 impl RequestOutcome {
@@ -92,8 +90,8 @@ pub trait OutcomeSet: Default {
     fn clear(&mut self);
 }
 
-/// One set per outcome. The set of successful responses always exists; every other set is allocated
-/// when its outcome first occurs, at most once per load.
+/// One set per outcome. The set of successful responses always exists. Every other set is allocated
+/// when its outcome first occurs, so at most once per load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ByOutcome<T> {
     sets: [Option<Box<T>>; OUTCOME_COUNT],
@@ -119,8 +117,8 @@ impl<T: OutcomeSet> ByOutcome<T> {
             .unwrap_or_else(|| unreachable!("the set of successful responses always exists"))
     }
 
-    /// Iterates over `Ok` and the other outcomes that occurred, each with its set, in a fixed
-    /// order.
+    /// Iterates over `Ok` and the other outcomes that occurred, each with its set. The order is
+    /// fixed.
     pub fn iter(&self) -> impl Iterator<Item = (RequestOutcome, &T)> {
         RequestOutcome::all_outcomes().filter_map(|outcome| Some((outcome, self.get(outcome)?)))
     }
@@ -156,9 +154,9 @@ impl<T: OutcomeSet> ByOutcome<T> {
 pub struct RequestTimes {
     /// When the request was sent.
     pub sent_ns: u64,
-    /// When the first byte of its response arrived.
+    /// When the first byte of the response arrived.
     pub first_byte_ns: Option<u64>,
-    /// When the request, or the load, ended.
+    /// When the request or the load ended.
     pub end_ns: u64,
 }
 
@@ -197,7 +195,7 @@ impl ServiceTimes {
     }
 }
 
-/// Records a time, as a lower bound if the request has not ended.
+/// Records a time. If the request has not ended, the time is a lower bound.
 fn record_time<K: TimeQuantity>(times: &mut TimeDistribution<K>, outcome: RequestOutcome, ns: u64) {
     if outcome.has_ended() {
         times.record(ns)
@@ -206,7 +204,7 @@ fn record_time<K: TimeQuantity>(times: &mut TimeDistribution<K>, outcome: Reques
     }
 }
 
-/// Latency of a closed load. Its requests have no intended start, so there is no response time.
+/// Latency of a closed load. Requests have no intended start, so there is no response time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ClosedLatency {
     /// Request times by outcome.
@@ -243,7 +241,7 @@ pub struct OpenTimes {
     pub sent: ServiceTimes,
     /// From the intended start to the last byte.
     pub response: TimeDistribution<ResponseTime>,
-    /// The response time minus the generator's own lag for each request; empty in older files.
+    /// The response time of each request, minus the generator's own lag; empty in older files.
     #[serde(default)]
     pub punctual: TimeDistribution<PunctualTime>,
 }
@@ -262,7 +260,7 @@ impl OutcomeSet for OpenTimes {
     }
 }
 
-/// State of the connection that a request is sent on.
+/// State of the connection on which a request is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ConnectionLag {
     /// Time at which the connection became free, in nanoseconds since the start of the load.
@@ -295,13 +293,13 @@ pub struct OpenLatency {
 }
 
 impl OpenLatency {
-    /// Records that a request intended for `intended_ns` is sent on a connection. Returns the
-    /// request's own lag, which the connection keeps for its next request.
+    /// Records that a request with the intended start `intended_ns` is sent. Returns the request's
+    /// own lag, to be kept with the connection for its next request.
     ///
-    /// Waiting for a busy connection is the server's lag; any further delay is our own. If the
-    /// connection is busy because its previous request was sent late, the wait counts as our own
-    /// lag, too, up to the lateness of that request. Otherwise a generator that slept for a second
-    /// would blame the server for the queue behind its first late request.
+    /// Waiting for a busy connection is the server's lag, and any further delay is our own. The
+    /// wait is also our own lag if the connection is busy because we sent its previous request
+    /// late, up to the lateness of that request. Otherwise, a generator that slept for a second
+    /// would blame the server for the queue behind the first late request.
     pub fn record_sent(
         &mut self,
         intended_ns: u64,
@@ -331,7 +329,7 @@ impl OpenLatency {
         record_time(&mut set.punctual, outcome, punctual_ns);
     }
 
-    /// Records a request that was due but not sent: its age is a lower bound of its response time.
+    /// Records a request that was due but not sent. Its age is a lower bound of the response time.
     pub fn record_unsent(&mut self, intended: IntendedStart, end_ns: u64) {
         let set = self.requests.get_or_create(RequestOutcome::Unsent);
         let age_ns = end_ns.saturating_sub(intended.due_ns);
@@ -357,18 +355,18 @@ impl OpenLatency {
     }
 }
 
-// The response time lies between two bounds: the time since the intended start, and that time minus
-// the generator's lag.
+// The true response time lies between two bounds: the time since the intended start, and this time
+// minus the generator's lag.
 
-/// Bounds that differ by at most this factor are reported as a single number.
+/// Bounds that differ by at most this factor are reported as one number.
 const AGREEMENT_FACTOR: f64 = 1.05;
 
-/// A range whose bounds differ by more than this factor is not informative, unless it is narrower
-/// than [`MIN_WIDE_RANGE_NS`].
+/// A range whose bounds differ by more than this factor is not reported, unless the range is
+/// narrower than [`MIN_WIDE_RANGE_NS`].
 const MAX_RANGE_FACTOR: f64 = 2.0;
 
-/// A range that is narrower than this is always reported, because a timer with a resolution of one
-/// millisecond and one missed time slice can cause it.
+/// A range narrower than this is always reported. A timer with a resolution of one millisecond and
+/// one missed time slice can cause such a range.
 const MIN_WIDE_RANGE_NS: f64 = 1e6;
 
 /// Whether two bounds in nanoseconds can be reported as a single number.
@@ -388,7 +386,7 @@ impl OpenTimes {
         is_kept.then_some(&self.punctual)
     }
 
-    /// For each quantile, whether its bounds are too far apart to report either. `ppm` contains the
+    /// Whether the bounds of each quantile are too far apart to report either. `ppm` contains the
     /// ascending quantiles in parts per million. `None` if lag was not recorded.
     pub fn are_too_wide(&self, ppm: &[u32]) -> Option<Vec<bool>> {
         let lows = self.lower_bounds()?.quantiles(ppm);
@@ -411,16 +409,16 @@ impl OpenTimes {
 // The code below checks whether the load was delivered as requested, and whether the generator kept
 // up.
 
-/// If a closed load reaches less than this fraction of the requested concurrency, there is a
-/// warning.
+/// There is a warning if a closed load reaches less than this fraction of the requested
+/// concurrency.
 pub const MIN_CONCURRENCY_SHARE: f64 = 0.95;
 
-/// If less than this fraction of the due requests was sent, the tail of the response time is not
-/// reported.
+/// The tail of the response time is not reported if less than this fraction of the due requests was
+/// sent.
 pub const MIN_ACHIEVED_SHARE: f64 = 0.98;
 
-/// The generator's own lag that is always tolerated: a timer with a resolution of one millisecond
-/// and one missed time slice can cause it.
+/// The generator's own lag up to this value is always tolerated. A timer with a resolution of one
+/// millisecond and one missed time slice can cause such a lag.
 const TOLERATED_LAG_NS: u64 = 1_000_000;
 
 /// Above [`TOLERATED_LAG_NS`], the generator's own lag may be at most this fraction of the response
@@ -430,9 +428,8 @@ const MAX_LAG_SHARE: f64 = 0.1;
 /// The percentile, in parts per million, at which lag and response time are compared.
 const TAIL_PPM: u32 = 990_000;
 
-/// Mean number of requests in flight. By Little's law (Little 1961), it is the rate times the mean
-/// service time, i.e. the sum of the service times divided by the duration. `None` if the duration
-/// is zero.
+/// Mean number of requests in flight: the sum of the service times divided by the duration
+/// (Little's law, 1961). `None` if the duration is zero.
 pub fn effective_concurrency(
     service: &TimeDistribution<ServiceTime>,
     elapsed_ns: u64,
@@ -492,13 +489,12 @@ impl OpenVerdict {
         }
     }
 
-    /// Whether the generator itself was too slow, so that the tail of the response time is not
-    /// reliable.
+    /// Whether the generator was too slow, so that the tail of the response time is not reliable.
     pub fn is_generator_limited(&self) -> bool {
         self.own_lag_p99_ns > self.own_lag_limit_ns
     }
 
-    /// Whether too few of the due requests were sent; the latency of the others is unknown.
+    /// Whether too few of the due requests were sent. The latency of the others is unknown.
     pub fn is_rate_missed(&self) -> bool {
         self.achieved < MIN_ACHIEVED_SHARE
     }

@@ -1,6 +1,6 @@
 //! Counts responses by status code, and reset streams by reset code.
 
-/// Status codes that have a count of their own. An HTTP status code has three digits (RFC 9110,
+/// Status codes that are counted individually. An HTTP status code has three digits (RFC 9110,
 /// section 15).
 const COUNTED_STATUSES: std::ops::Range<u16> = 100..1000;
 
@@ -47,7 +47,7 @@ impl StatusCounts {
         }
     }
 
-    /// Number of responses in the status class with this first digit: 2 means 200 to 299.
+    /// Number of responses in the status class with this first digit, for example 200 to 299 for 2.
     pub fn class_count(&self, hundred: u16) -> u64 {
         let first = hundred.saturating_mul(100);
         (first..first.saturating_add(100))
@@ -55,7 +55,7 @@ impl StatusCounts {
             .sum()
     }
 
-    /// Responses whose status does not have three digits.
+    /// Number of responses whose status does not have three digits.
     pub fn count_outside(&self) -> u64 {
         self.outside
     }
@@ -84,8 +84,8 @@ impl StatusCounts {
     }
 }
 
-/// Number of stream resets by code, in a protocol that defines the codes `FIRST` to `LAST`. The
-/// default is HTTP/2, with the codes 0x0 to 0xd (RFC 9113, section 7).
+/// Number of stream resets by code. The protocol defines the codes `FIRST` to `LAST`. The default
+/// is HTTP/2, with the codes 0x0 to 0xd (RFC 9113, section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResetCodes<const FIRST: u32 = 0x0, const LAST: u32 = 0xd> {
     counts: [u64; RESET_CODE_COUNT],
@@ -101,7 +101,7 @@ impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
         self.add_resets(code, 1);
     }
 
-    /// Counts several reset streams; a code that the protocol does not define counts as unknown.
+    /// Counts several reset streams. A code that the protocol does not define counts as unknown.
     pub(super) fn add_resets(&mut self, code: u32, count: u64) {
         let counter = (FIRST..=LAST)
             .contains(&code)
@@ -120,7 +120,7 @@ impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
             .filter(|(_, count)| *count > 0)
     }
 
-    /// Streams reset with a code that the protocol does not define.
+    /// Number of streams reset with a code that the protocol does not define.
     pub fn unknown(&self) -> u64 {
         self.unknown
     }

@@ -1,13 +1,12 @@
 //! Defines why a request can fail: the classes of failures and their stable names.
 
-/// Why a request failed. In the name of a class, for example `connect.timeout`, the part before the
-/// dot is the category of the failure, and the part after the dot tells the failures of one
-/// category apart.
+/// Why a request failed. A class has a name such as `connect.timeout`. The part before the dot is
+/// the category of the failure. The part after the dot distinguishes failures of the same category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorClass {
     /// The server name could not be resolved.
     Dns,
-    /// The server refused the connection, or connecting failed for a reason without its own class.
+    /// The server refused the connection, or connecting failed for a reason that has no class.
     ConnectRefused,
     /// The operating system gave up connecting or, with HTTP/3, the server did not respond.
     ConnectTimeout,
@@ -23,8 +22,8 @@ pub enum ErrorClass {
     TlsAlpn,
     /// TLS failed after the handshake.
     TlsRecord,
-    /// A body delimited by the end of the connection ended without the close_notify of TLS, so it
-    /// may have been truncated by an attacker (RFC 8446, section 6.1).
+    /// A body that ends with the connection ended without the close_notify of TLS. An attacker may
+    /// have truncated the body (RFC 8446, section 6.1).
     TlsTruncated,
     /// The request could not be written.
     Send,
@@ -36,14 +35,15 @@ pub enum ErrorClass {
     ResetInBody,
     /// The server closed a new connection without a response.
     EofFirst,
-    /// The server closed a reused connection without a response, usually because the request was
-    /// sent just as the server closed the idle connection.
+    /// The server closed a reused connection without a response, usually because the request
+    /// arrived just as the server closed the idle connection.
     EofStale,
     /// The server closed the connection within the response head.
     EofInHead,
     /// The server closed the connection within the response body.
     EofInBody,
-    /// The response does not start with an HTTP status line, or switches to another protocol (101).
+    /// The response does not start with an HTTP status line, or it switches to another protocol
+    /// (101).
     ProtocolStatusLine,
     /// The response has a malformed header, or its head is too large.
     ProtocolHeader,
@@ -298,7 +298,7 @@ impl ErrorClass {
         CLASS_DESCRIPTIONS.iter().map(|(class, _, _)| *class)
     }
 
-    /// Whether this is a typical error of requests to a server that has died.
+    /// Whether requests to a server that has died typically fail with this class.
     pub fn indicates_dead_server(self) -> bool {
         use ErrorClass::{ConnectRefused, EofFirst, EofInBody, EofInHead, EofStale};
         use ErrorClass::{ResetBeforeFirstByte, ResetInBody, ResetInHead, Send, TlsTruncated};

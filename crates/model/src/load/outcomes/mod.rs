@@ -1,9 +1,8 @@
 //! Counts the outcome of every request.
 //!
-//! A request is counted once when it is attempted and once when it ends with one of the outcomes.
-//! Attempts and outcomes are counted independently, and [`OutcomeCounts::check_balance`] compares
-//! the two sums, so that a request lost by the client is detected. Counting does not allocate.
-//! Start at [`OutcomeCounts`], then [`ErrorClass`], which names the failures.
+//! A request is counted once when it is attempted, and once when it ends with an outcome.
+//! [`OutcomeCounts::check_balance`] compares the two sums, which reveals a request that the client
+//! lost. Counting does not allocate. Start at [`OutcomeCounts`]. [`ErrorClass`] names the failures.
 
 mod codes;
 mod error_class;
@@ -21,7 +20,7 @@ pub struct WireBytes {
     pub sent: u64,
     /// Bytes read, including protocol overhead such as TLS records.
     pub received: u64,
-    /// Bytes of response bodies, which are a part of `received`.
+    /// Bytes of response bodies, which are part of `received`.
     pub body: u64,
 }
 
@@ -79,7 +78,7 @@ impl OutcomeCounts {
         self.codes.count_status(code);
     }
 
-    /// Counts a complete response that has this status but is not the expected one.
+    /// Counts a complete response with this status that is not the expected response.
     pub fn count_failed_assertion(&mut self, code: u16) {
         self.errors.0[ErrorClass::Assertion.index()] += 1;
         self.codes.count_status(code);
@@ -100,9 +99,9 @@ impl OutcomeCounts {
     }
 
     /// Counts a request that failed without a complete response. The classes `Status`, `Assertion`,
-    /// `H2Reset` and `H3Reset` have methods of their own, which also count the status or the reset
-    /// code. If this method counts such a failure by mistake, [`OutcomeCounts::check_balance`]
-    /// detects it.
+    /// `H2Reset` and `H3Reset` have their own methods, which also count the status or the reset
+    /// code. [`OutcomeCounts::check_balance`] detects it if this method counts such a failure by
+    /// mistake.
     pub fn count_failed(&mut self, class: ErrorClass) {
         self.errors.0[class.index()] += 1;
     }
@@ -127,33 +126,33 @@ impl OutcomeCounts {
         self.interim.count_status(code);
     }
 
-    /// Completes the counts with the number of requests still in flight. The number must come from
-    /// the connections, not from these counts, which would otherwise be checked against themselves.
+    /// Completes the counts with the number of requests in flight. The number must come from the
+    /// connections. If it came from these counts, they would be checked against themselves.
     pub fn close_counts(&mut self, in_flight: u64) {
         self.in_flight = in_flight;
     }
 
-    /// Requests that were due.
+    /// Number of requests that were due.
     pub fn attempts(&self) -> u64 {
         self.attempted
     }
 
-    /// Successful requests.
+    /// Number of successful requests.
     pub fn succeeded(&self) -> u64 {
         self.ok
     }
 
-    /// Requests that failed with this class.
+    /// Number of requests that failed with this class.
     pub fn errors(&self, class: ErrorClass) -> u64 {
         self.errors.0[class.index()]
     }
 
-    /// All failed requests.
+    /// Number of failed requests.
     pub fn all_errors(&self) -> u64 {
         self.errors.0.iter().sum()
     }
 
-    /// Retries.
+    /// Number of retries.
     pub fn retries(&self) -> u64 {
         self.retries
     }
@@ -178,8 +177,7 @@ impl OutcomeCounts {
         &self.resets_of_http3
     }
 
-    /// Adds the counts of another thread or process. All counts are integers, so order and grouping
-    /// do not matter.
+    /// Adds the counts of another thread or process.
     pub fn merge(&mut self, other: &OutcomeCounts) {
         self.attempted += other.attempted;
         self.ok += other.ok;
@@ -257,8 +255,7 @@ impl ConnectionCounts {
     }
 }
 
-// The code below checks whether the counts add up. If not, it says which two counts differ and by
-// how much.
+// The code below checks whether the counts add up, and reports any two counts that differ.
 
 /// Number of requests with one outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -284,8 +281,8 @@ pub struct CountImbalance {
 }
 
 impl OutcomeCounts {
-    /// Iterates over all outcomes with their counts, in a fixed order. Their sum is the number of
-    /// attempts.
+    /// Iterates over all outcomes with their counts, in a fixed order. The sum of the counts is the
+    /// number of attempts.
     pub fn rows(&self) -> impl Iterator<Item = OutcomeCount> + '_ {
         let row = |name, count| OutcomeCount { name, count };
         let errors =
@@ -300,7 +297,7 @@ impl OutcomeCounts {
             .chain(last)
     }
 
-    /// Pairs of counts that must be equal. Each count has its name before it.
+    /// Pairs of counts that must be equal. The name of each count precedes the count.
     fn balanced_pairs(&self) -> [(&'static str, u64, &'static str, u64); 8] {
         let ended: u64 = self.rows().map(|row| row.count).sum();
         let answered: u64 = ErrorClass::all_classes()
@@ -361,8 +358,8 @@ impl OutcomeCounts {
         ]
     }
 
-    /// Verifies that the counts add up. Call [`OutcomeCounts::close_counts`] first, because
-    /// incomplete counts do not add up.
+    /// Verifies that the counts add up. Call [`OutcomeCounts::close_counts`] first: incomplete
+    /// counts do not add up.
     ///
     /// # Errors
     /// Returns the pairs of counts that differ.
@@ -386,8 +383,7 @@ impl OutcomeCounts {
     }
 }
 
-// The form of the counts in files. Error classes and codes are stored by name, and only if they
-// occurred.
+// The form of the counts in files. Error classes and codes are stored by name, if they occurred.
 
 /// Why stored counts cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -419,8 +415,8 @@ struct StoredOutcomes {
     bytes: WireBytes,
 }
 
-/// Number of responses by status code; `outside` counts those whose status does not have three
-/// digits.
+/// Number of responses by status code. `outside` is the number of responses whose status does not
+/// have three digits.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct StoredStatuses {
     codes: BTreeMap<u16, u64>,

@@ -1,10 +1,10 @@
-//! Allocates Slurm machines for all roles of an experiment at once, or for none. To do so, it
-//! requests one heterogeneous job with a component for each role. The job ends when the process
-//! that requested it ends or is killed. A guard shell then reaches the end of its input and cancels
-//! the job, even if the job is still queued.
+//! Allocates Slurm machines for all roles of an experiment at once, or for none. The request is one
+//! heterogeneous job with a component for each role. The job ends when the requesting process ends
+//! or is killed: a guard shell then reaches the end of its input and cancels the job, even if the
+//! job is still queued.
 //!
-//! Connections to the machines are steps of this job: all steps share its resources. Start at
-//! [`SlurmEngine::acquire_lease`].
+//! A connection to a machine is a step of this job, and all steps share the job's resources. Start
+//! at [`SlurmEngine::acquire_lease`].
 
 use super::SlurmEngine;
 use super::slurm::{failure_reason, run_program};
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// Runs the command `$@`, terminates it when the input ends, and exits with the command's status.
 /// One signal removes a queued job, but a signal that arrives while the job starts may be lost. The
-/// signal is therefore repeated.
+/// script therefore repeats the signal.
 const GUARD_SCRIPT: &str = r#"exec 3<&0 </dev/null
 "$@" 3<&- &
 job=$!
@@ -33,7 +33,7 @@ kill "$guard" 2>/dev/null
 exit "$code""#;
 /// Command that holds the machines while nothing runs on them.
 const HOLD_COMMAND: [&str; 2] = ["sleep", "2147483647"];
-/// Interval between queries of the queue: initial and maximum.
+/// Initial and maximum interval between queries of the queue.
 const POLL_INTERVALS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
 /// How long to wait for the job to end. After that, the guard keeps terminating the job by itself.
 const END_GRACE: Duration = Duration::from_secs(30);
@@ -68,7 +68,7 @@ struct SallocGuard {
 }
 
 impl AllocationLease {
-    /// Returns the names of the machines of a component.
+    /// Returns the names of a component's machines.
     pub fn machines(&self, component: u32) -> impl Iterator<Item = &str> {
         let components = self.allocation.components.iter();
         components
@@ -217,8 +217,8 @@ impl SlurmEngine {
         Ok(parse_addresses(&output))
     }
 
-    /// Returns the options of srun for a step on a machine of the allocation; `None` for other
-    /// machines.
+    /// Returns the options of srun for a step on a machine of the allocation. Returns `None` for
+    /// other machines.
     pub(super) fn step_options(&self, machine: &str) -> Option<Vec<String>> {
         let allocation = self.allocation.as_ref()?;
         let mut components = allocation.components.iter();
@@ -257,7 +257,7 @@ impl SlurmEngine {
     }
 }
 
-/// Returns the job number and nodes of each component; `None` until all components are running.
+/// Returns the job number and nodes of each component, or `None` until all components are running.
 fn granted_components(queue: &str, expected: usize) -> Option<Vec<(String, String)>> {
     let mut components: BTreeMap<usize, (String, String)> = BTreeMap::new();
     for row in queue.lines() {
@@ -273,15 +273,14 @@ fn granted_components(queue: &str, expected: usize) -> Option<Vec<(String, Strin
     (components.len() == expected).then(|| components.into_values().collect())
 }
 
-/// Whether the job holds or waits for machines. A completing job is already giving its machines
-/// back.
+/// Whether the job holds or waits for machines. A completing job is already returning its machines.
 fn is_active(queue: &str) -> bool {
     let mut states = queue.lines().filter_map(|row| row.split('|').nth(1));
     states.any(|state| state.trim() != "COMPLETING")
 }
 
-/// Describes a job from its rows in the queue: its number, its state, and why it has not started.
-/// Returns `None` if there are no rows.
+/// Returns the job's number and state, and why the job has not started. Returns `None` if the queue
+/// has no rows for the job.
 fn describe_queue_state(queue: &str) -> Option<String> {
     let first_row: Vec<&str> = queue
         .lines()
@@ -300,7 +299,7 @@ fn describe_queue_state(queue: &str) -> Option<String> {
     Some(format!("job {job}: {state}{reason_clause}"))
 }
 
-/// Returns Slurm's reason why a job has not started; empty while the reason is unknown.
+/// Returns Slurm's reason why a job has not started. It is empty while the reason is unknown.
 fn pending_reason(queue: &str) -> &str {
     let mut reasons = queue
         .lines()

@@ -1,6 +1,6 @@
-//! Uses the local machine as a fleet, for trying out distributed sessions and for testing
-//! everything except the transport. Workers are processes on this machine. The fleet may have
-//! several names for this machine, but the machine's lock still serializes the workers.
+//! Uses the local machine as a fleet, to try out distributed sessions and to test everything except
+//! the transport. Workers are processes on this machine. The fleet may give this machine several
+//! names, but the machine's lock still serializes the workers.
 
 use super::{FleetMachine, JobId, JobState, SubmittedJob, TaskBatch};
 use crate::machines::detached::{self, SHARD_SUBCOMMAND};
@@ -113,7 +113,7 @@ impl Drop for LocalEngine {
     fn drop(&mut self) {
         for child in self.jobs.values_mut() {
             if !matches!(child.try_wait(), Ok(Some(_))) {
-                // Ignore errors: the process may have exited already.
+                // The process may have exited already.
                 let _ = child.kill();
                 let _ = child.wait();
             }

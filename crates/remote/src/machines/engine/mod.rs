@@ -1,6 +1,6 @@
-//! Defines the operations common to all engines: list machines, submit, query and cancel work,
-//! connect to a machine, and lease several machines at once where there is a scheduler. Other
-//! modules decide what the work is, and evaluate its output and outcome.
+//! Defines the operations common to all engines: list machines, submit, query and cancel work, and
+//! connect to a machine. An engine with a scheduler also leases several machines at once. Other
+//! modules define the work, and evaluate its output and outcome.
 
 mod lease;
 mod local;
@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Provides the machines of a fleet, and connections to them.
 #[derive(Debug)]
 pub enum FleetEngine {
-    /// The local machine under one or more names; no transport.
+    /// The local machine under one or more names, without a transport.
     Local(LocalEngine),
     /// OpenSSH connections.
     Ssh(SshEngine),
@@ -90,8 +90,8 @@ pub struct ShardTask {
 pub struct SubmittedJob {
     /// The engine's ID for the work.
     pub job: JobId,
-    /// The lines of the worker's spools (the logs of its results), as they are written, if they
-    /// arrive over a connection. If `None`, the spools must be read from the machine's folder.
+    /// The lines of the worker's spools (its result logs), if they arrive over a connection. If
+    /// `None`, the spools must be read from the machine's folder.
     pub lines: Option<ChildStdout>,
 }
 
@@ -140,7 +140,7 @@ impl FleetEngine {
         }
     }
 
-    /// Starts a worker for `batch`, or queues it on the machine.
+    /// Starts a worker for `batch`, or queues the batch on the machine.
     ///
     /// # Errors
     /// Fails if the engine rejects the batch or the machine cannot be reached.
@@ -153,7 +153,7 @@ impl FleetEngine {
     }
 
     /// Reconnects to a job that an earlier process submitted. If the job's lines come over a
-    /// connection, returns the lines of these spools (`SHARD.ATTEMPT`) from their beginning. With
+    /// connection, returns the lines of `spools` (`SHARD.ATTEMPT`) from their beginning. With
     /// `follows`, the connection stays open until the worker ends.
     ///
     /// # Errors
@@ -174,7 +174,7 @@ impl FleetEngine {
         }
     }
 
-    /// Queries the states of several jobs at once; returns the states in the order of the jobs.
+    /// Queries the states of several jobs at once. Returns the states in the order of the jobs.
     ///
     /// # Errors
     /// Fails if the engine does not answer.
@@ -192,7 +192,7 @@ impl FleetEngine {
     }
 
     /// Longest interval between two status queries. Each query of Slurm starts a program and
-    /// burdens a controller that others also use; the other engines answer locally.
+    /// burdens a controller that others also use. The other engines answer locally.
     pub fn max_poll_interval(&self) -> Duration {
         match self {
             FleetEngine::Local(_) | FleetEngine::Ssh(_) => Duration::from_secs(1),
@@ -213,9 +213,8 @@ impl FleetEngine {
     }
 
     /// Allocates machines for all roles at once, or for none, in a job called `name`. Blocks until
-    /// the machines are available. In the meantime, calls `on_wait` now and then with the reason
-    /// for the wait; an error from `on_wait` ends the wait. Returns `None` for engines without a
-    /// scheduler.
+    /// the machines are available. Meanwhile, calls `on_wait` now and then with the reason for the
+    /// wait; an error from `on_wait` ends the wait. Returns `None` for engines without a scheduler.
     ///
     /// # Errors
     /// Fails if the engine rejects the request or does not answer.
@@ -231,8 +230,8 @@ impl FleetEngine {
         }
     }
 
-    /// Makes the engine reach the machines of this allocation by steps within the allocation,
-    /// instead of by new jobs.
+    /// Makes the engine reach the machines of this allocation by steps of the allocation instead of
+    /// new jobs.
     #[must_use]
     pub fn within_allocation(mut self, allocation: Option<&MachineAllocation>) -> FleetEngine {
         if let FleetEngine::Slurm(slurm) = &mut self {
@@ -241,7 +240,8 @@ impl FleetEngine {
         self
     }
 
-    /// Describes an existing allocation, as in `job 8: RUNNING`; `None` if it does not exist.
+    /// Describes an existing allocation, as in `job 8: RUNNING`. Returns `None` if it does not
+    /// exist.
     ///
     /// # Errors
     /// Fails if the engine does not answer.
@@ -266,9 +266,8 @@ impl FleetEngine {
         }
     }
 
-    /// Starts the program `arguments[0]` with the other arguments on a machine, and connects its
-    /// stdin, stdout and stderr to this process. All arguments are quoted: no shell interprets
-    /// them.
+    /// Starts the program `arguments[0]` with the other arguments on a machine. Connects its stdin,
+    /// stdout and stderr to this process. All arguments are quoted: no shell interprets them.
     ///
     /// # Errors
     /// Fails if the machine is not part of this fleet or nothing can be started.

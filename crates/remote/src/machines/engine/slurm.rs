@@ -1,12 +1,12 @@
 //! Implements the Slurm engine with Slurm's command-line programs. The engine allocates whole
-//! machines, so a job is alone on its node. The states that Slurm's programs report are hints; the
-//! spools, which are the logs of the workers' results, are authoritative.
+//! machines, so a job is alone on its node. The states that Slurm's programs report are hints. The
+//! spools, which are the workers' result logs, are authoritative.
 //!
 //! Nothing from a definition file of benchmarks becomes an option or part of a script. The script
-//! is constant, and its arguments are numbers and a folder that [`speedwell_config::fleet`] has
-//! validated. Work is submitted as batch jobs, because a step started from here would keep running
-//! after us, and no process would end it. Start at [`SlurmEngine::submit`]; [`job_state_in_queue`]
-//! interprets the rows of the queue.
+//! is constant. Its arguments are numbers and a folder that [`speedwell_config::fleet`] has
+//! validated. Work is submitted as batch jobs: a step started from here would outlive us, and no
+//! process would end it. Start at [`SlurmEngine::submit`]; [`job_state_in_queue`] interprets the
+//! rows of the queue.
 
 use super::{FleetMachine, JobId, JobState, MachineState, SubmittedJob, TaskBatch};
 use anyhow::{Context, Result, bail, ensure};
@@ -42,14 +42,14 @@ pub struct SlurmEngine {
     conf: Option<PathBuf>,
     /// Exclusive upper bound of array indexes; `None` until it has been queried.
     array_limit: Option<u32>,
-    /// The allocation whose machines are reached by steps instead of new jobs.
+    /// Machines of this allocation are reached by steps instead of new jobs.
     pub(super) allocation: Option<MachineAllocation>,
 }
 
 impl SlurmEngine {
-    /// Creates an engine for the nodes of the partition in `options`, or of all partitions if it
-    /// names none. All nodes share `folder`; `configured_machines` adds labels and other settings
-    /// to some of the nodes.
+    /// Creates an engine for the nodes of the partition in `options`. Without a partition, the
+    /// engine uses all nodes. All nodes share `folder`. `configured_machines` adds labels and other
+    /// settings to some of the nodes.
     pub fn new(
         options: SlurmOptions,
         folder: PathBuf,
@@ -122,7 +122,7 @@ impl SlurmEngine {
             match submitted {
                 Ok(id) => jobs.push(id),
                 Err(error) => {
-                    // Do not leave part of the work running when the submission as a whole fails.
+                    // Leave no part of the work running if the submission as a whole fails.
                     let _ = self.cancel_jobs(&[JobId(jobs.join(","))]);
                     return Err(error);
                 }
@@ -288,8 +288,8 @@ impl SlurmEngine {
     }
 }
 
-/// Groups task numbers into arrays. Each array has its first number and the offsets of its numbers
-/// from the first; all offsets are below `limit`.
+/// Groups task numbers into arrays. Each array has a first number and the offsets of its numbers
+/// from the first. All offsets are below `limit`.
 fn group_into_arrays(numbers: &[u32], limit: u32) -> Vec<(u32, Vec<u32>)> {
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();
@@ -325,7 +325,7 @@ fn job_state_in_queue(job: &JobId, rows: &str) -> JobState {
                 return JobState::Running;
             }
             "PENDING" | "SUSPENDED" | "STOPPED" | "REQUEUED" | "RESIZING" | "REQUEUE_HOLD" => {
-                // JobArrayTaskLimit only says that an earlier task still has to run; prefer any
+                // JobArrayTaskLimit only says that an earlier task has to run first; prefer any
                 // other reason.
                 if waiting.is_none() || reason != "JobArrayTaskLimit" {
                     waiting = Some(reason.to_owned());
@@ -348,16 +348,16 @@ fn job_state_in_queue(job: &JobId, rows: &str) -> JobState {
     }
 }
 
-/// Maps a node state of `sinfo`, such as `idle`, `allocated*` or `drained`; a trailing sign is a
-/// flag.
+/// Converts a node state of `sinfo`, such as `idle`, `allocated*` or `drained`. A trailing sign is
+/// a flag.
 fn machine_state(state: &str, reason: &str) -> MachineState {
     let base_state = state.trim_end_matches(|character: char| !character.is_ascii_alphanumeric());
     let is_unresponsive = state.ends_with('*');
     match base_state {
         _ if is_unresponsive => MachineState::Unfit("it does not respond".to_owned()),
         "idle" => MachineState::Free,
-        // The scheduler holds a planned node for a pending job. A blocked node is kept free because
-        // of an exclusive job on other nodes.
+        // The scheduler holds a planned node for a pending job. It keeps a blocked node free
+        // because of an exclusive job on other nodes.
         "allocated" | "mixed" | "completing" | "reserved" | "planned" | "blocked" => {
             MachineState::Busy
         }
@@ -384,8 +384,7 @@ fn run_with_input(command: &mut Command, input: &str) -> Result<String> {
             format!("cannot start '{program}'\nhint: install Slurm's programs on this machine, too")
         })?;
     if let Some(mut stdin) = child.stdin.take() {
-        // Ignore errors: a program that does not read its input has failed, and its status and
-        // stderr give the reason.
+        // A program that does not read its input has failed. Its status and stderr give the reason.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output()?;
@@ -398,8 +397,8 @@ fn run_with_input(command: &mut Command, input: &str) -> Result<String> {
     )
 }
 
-/// Does the same as [`run_with_input`], but retries for a while if the controller is unreachable.
-/// Such a request had no effect, and a restarting controller is back within seconds.
+/// Calls [`run_with_input`], and retries for a while if the controller is unreachable. Such a
+/// request had no effect, and a restarting controller is back within seconds.
 fn run_with_retry(command: &mut Command, input: &str) -> Result<String> {
     let begin = Instant::now();
     loop {

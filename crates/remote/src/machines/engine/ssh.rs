@@ -1,10 +1,10 @@
 //! Implements the engine for machines that have no scheduler and are reached with OpenSSH's client.
-//! `~/.ssh/config` decides user, port, key and jump host; ssh also verifies the host key.
+//! `~/.ssh/config` decides user, port, key and jump host. ssh verifies the host key.
 //!
-//! Unless a worker is detached, the connection is its lease: the worker reads its instructions from
-//! stdin and exits when stdin is closed, so it does not outlive its coordinator. The remote shell
-//! sees only fixed words and quoted folders that [`speedwell_config::fleet`] has validated; all
-//! other data goes through stdin. Start at [`SshEngine::submit`].
+//! The connection is the lease of a worker that is not detached: the worker reads its instructions
+//! from stdin and exits when stdin is closed. It therefore does not outlive its coordinator. The
+//! remote shell sees only fixed words and quoted folders that [`speedwell_config::fleet`] has
+//! validated. All other data goes through stdin. Start at [`SshEngine::submit`].
 
 use super::{FleetMachine, JobId, JobState, MachineState, SubmittedJob, TaskBatch};
 use crate::machines::detached::{self, SHARD_SUBCOMMAND};
@@ -22,8 +22,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Options of every connection: no prompts, no forwarding, and a timeout of 15 s for a machine that
-/// stops responding. ssh uses an existing ControlMaster connection of the user, but creates none: a
-/// new one would outlive us, and its end would break all connections through it.
+/// stops responding. ssh may use the user's ControlMaster connection, but creates none: a new one
+/// would outlive us, and its end would break all connections through it.
 const SSH_OPTIONS: [&str; 13] = [
     "-T",
     "-a",
@@ -41,14 +41,14 @@ const SSH_OPTIONS: [&str; 13] = [
 ];
 /// Exit status of ssh when the connection itself fails.
 const CONNECTION_FAILED: i32 = 255;
-/// Exit status of a remote process that has sent everything in the spools (result logs) of a worker
-/// that is still running.
+/// Exit status of a remote process that sends spools (result logs). All lines so far were sent, but
+/// the worker is still running.
 pub const STILL_RUNNING: i32 = 3;
 /// Bytes of stderr kept per connection.
 const STDERR_TAIL_BYTES: usize = 4096;
 /// How long a worker may take to exit after its lease ends.
 const WORKER_EXIT_GRACE: Duration = Duration::from_secs(2);
-/// Checks whether a worker holds the machine exclusively, without disturbing that worker. `$1` is
+/// Checks whether a worker holds the machine exclusively, without disturbing the worker. `$1` is
 /// the fleet folder on the machine.
 const PROBE_SCRIPT: &str = r#"for lock in /run/lock/speedwell.lock "$1/speedwell.lock"; do
 [ ! -e "$lock" ] || flock -s -n "$lock" true || { echo busy; exit; }; done; echo free"#;
@@ -73,7 +73,7 @@ struct SshJob {
     stderr_tail: StderrTail,
 }
 
-/// Tail of a connection's stderr. A thread appends to it as output arrives.
+/// Tail of a connection's stderr, which a thread collects.
 #[derive(Debug, Default)]
 struct StderrTail {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -81,9 +81,9 @@ struct StderrTail {
 }
 
 impl StderrTail {
-    /// Returns the last line of stderr after the connection has ended. Waits until stderr is read
-    /// completely, but not for long: another process, such as a shared ControlMaster connection,
-    /// may keep the pipe open.
+    /// Returns the last line of stderr after the connection has ended. Waits briefly until stderr
+    /// is read completely. The wait is limited, because another process, such as a shared
+    /// ControlMaster connection, may keep the pipe open.
     fn last_line(&self) -> String {
         let deadline = Instant::now() + WORKER_EXIT_GRACE;
         let is_read = || self.reader.as_ref().is_none_or(JoinHandle::is_finished);
@@ -174,7 +174,7 @@ impl SshEngine {
         let stderr_tail = read_stderr(&mut child);
         let (lines, mut lease) = (child.stdout.take(), child.stdin.take());
         if let Some(lease) = &mut lease {
-            // Ignore errors here: when a connection has failed, the exit of ssh gives the reason.
+            // If the connection has failed, the exit of ssh gives the reason.
             let _ = lease.write_all(requests.as_bytes());
             let _ = lease.flush();
         }
@@ -263,9 +263,8 @@ impl SshEngine {
         }
     }
 
-    /// Cancels the detached workers that these jobs follow over a connection, then closes the
-    /// connections of all these jobs. This ends the other workers, because the connection is their
-    /// lease.
+    /// Cancels the detached workers that these jobs follow, then closes the connections of all
+    /// these jobs. The other workers then end, because the connection is their lease.
     pub(super) fn cancel_jobs(&mut self, jobs: &[JobId]) -> Result<()> {
         for id in jobs {
             let followed_worker = self
@@ -279,7 +278,7 @@ impl SshEngine {
         self.close_connections(jobs)
     }
 
-    /// Closes connections. This ends the workers for which the connection is the lease.
+    /// Closes connections. A worker ends if its connection is its lease.
     fn close_connections(&mut self, jobs: &[JobId]) -> Result<()> {
         for id in jobs {
             if let Some(job) = self.jobs.get_mut(id) {
@@ -316,7 +315,7 @@ impl SshEngine {
             .context("cannot start 'ssh'")
     }
 
-    /// Builds an ssh command for a machine; quotes the arguments for the shell that sshd starts.
+    /// Builds an ssh command for a machine. Quotes the arguments for the shell that sshd starts.
     fn ssh_command(&self, machine: &str, arguments: &[&str]) -> Command {
         let mut ssh = Command::new("ssh");
         ssh.args(SSH_OPTIONS);
@@ -348,7 +347,7 @@ impl Drop for SshEngine {
     /// is killed, their leases also end.
     fn drop(&mut self) {
         let jobs: Vec<JobId> = self.jobs.keys().cloned().collect();
-        // Ignore errors: the exit of this process closes the remaining connections.
+        // The exit of this process closes the remaining connections.
         let _ = self.close_connections(&jobs);
     }
 }
@@ -384,7 +383,7 @@ fn last_nonempty_line(stderr: &[u8]) -> String {
     lines.next_back().unwrap_or_default().to_owned()
 }
 
-/// Explains why a machine does not answer, and what the user can do about this.
+/// Explains why a machine does not answer, and what the user can do.
 fn unavailable_reason(machine: &str, stderr: &[u8]) -> String {
     let stderr = last_nonempty_line(stderr);
     if stderr.contains("Host key verification failed") {

@@ -1,6 +1,7 @@
 //! Renders the blocks of a document as HTML.
 //!
-//! Start at [`write_document`]; `table.rs` renders tables, `gallery.rs` the charts of all cases.
+//! Start at [`write_document`]. `table.rs` renders tables, and `gallery.rs` the charts of all
+//! cases.
 
 use crate::document::{Fact, ReportBlock, ReportChart, group_blocks};
 use crate::format::html::gallery::add_gallery;
@@ -17,7 +18,7 @@ const WIDE_PX: u32 = 1180;
 /// Width of a chart next to another one.
 const NARROW_CHART_PX: u32 = 580;
 
-/// Renders the blocks of a document. Lists its parts in the table of contents.
+/// Renders the blocks of a document. Lists their headings in the table of contents.
 pub fn write_document(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
     write_blocks(blocks, true, writer);
 }
@@ -124,8 +125,8 @@ fn write_warnings(warnings: &[&ReportBlock], writer: &mut HtmlWriter) {
     writer.push_raw("</div>\n");
 }
 
-/// Renders charts. A single chart gets the full width; several are placed side by side if the page
-/// is wide enough. Wide charts come last, one below the other.
+/// Renders charts. A single chart gets the normal width, `CHART_PX`. Several charts are placed side
+/// by side if the page is wide enough. Wide charts come last, one below the other.
 fn write_charts(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
     let (wide, others): (Vec<&ReportChart>, Vec<&ReportChart>) = blocks
         .iter()

@@ -1,15 +1,15 @@
-//! Puts the charts of many cases on separate pages: together on one page, they would take megabytes
-//! that few readers look at.
+//! Puts the charts of many cases on separate pages. On one page, they would take megabytes that few
+//! readers look at.
 //!
 //! This module decides which galleries are divided, and into which parts. A part is an ordinary
-//! document, readable without scripts. On the page that links to a part, a script can fetch the
-//! part and show its charts in place. Start at [`parts_of_charts`] and [`part_of_charts`].
+//! document, readable without scripts. On a page that links to a part, a script can fetch the part
+//! and show its charts in place. Start at [`parts_of_charts`] and [`part_of_charts`].
 
 use crate::document::{CaseGallery, CaseView, Document, ReportBlock};
 use crate::figure::format_number;
 
-/// Maximum number of cases that a gallery shows open. If there are more, each case is collapsed,
-/// and a server puts their charts on separate pages.
+/// Maximum number of cases that a gallery shows open. If there are more cases, each is collapsed,
+/// and a server puts the charts on separate pages.
 pub(super) const MAX_UNFOLDED_CASES: usize = 60;
 /// Number of cases with charts per page.
 const CASES_PER_PAGE: usize = 50;
@@ -20,10 +20,10 @@ pub enum ChartsLocation {
     /// On the page itself.
     #[default]
     Here,
-    /// On separate pages, at this address followed by the number of a part.
+    /// On separate pages. A page's address is this text followed by the number of its part.
     Apart(String),
-    /// On this page, which is itself one of the separate pages. The number says how many cases are
-    /// on the pages before this one.
+    /// On this page, which is itself one of the separate pages. The number counts the cases on
+    /// earlier pages.
     From(usize),
 }
 
@@ -32,13 +32,13 @@ pub enum ChartsLocation {
 pub struct PartOfCharts {
     /// The document with these cases.
     pub document: Document,
-    /// The number of cases in the parts before this one.
+    /// The number of cases in earlier parts.
     pub first: usize,
     /// The title, as in `cases 51 to 100`.
     pub title: String,
 }
 
-/// The number of parts into which the charts are divided; 0 if all charts stay on the page.
+/// Returns the number of parts into which the charts are divided; 0 if all charts stay on the page.
 pub fn parts_of_charts(document: &Document) -> usize {
     if galleries(document).any(is_divided) {
         galleries(document)
@@ -98,7 +98,7 @@ fn part_title(number: usize, cases: usize) -> String {
     format!("cases {from} to {to}")
 }
 
-/// The addresses and titles of a document's parts.
+/// Returns the addresses and titles of a document's parts.
 pub(super) fn list_parts(charts: &ChartsLocation, document: &Document) -> Vec<(String, String)> {
     let ChartsLocation::Apart(address) = charts else {
         return Vec::new();
@@ -110,7 +110,7 @@ pub(super) fn list_parts(charts: &ChartsLocation, document: &Document) -> Vec<(S
         .collect()
 }
 
-/// Every gallery of a document, in reading order.
+/// Returns every gallery of a document, in reading order.
 pub(super) fn galleries(document: &Document) -> impl Iterator<Item = &CaseGallery> {
     let blocks = document.all_blocks().into_iter();
     blocks.filter_map(|block| match block {
@@ -128,7 +128,7 @@ pub(super) fn has_separate_charts(charts: &ChartsLocation, gallery: &CaseGallery
     matches!(charts, ChartsLocation::Apart(_)) && is_divided(gallery)
 }
 
-/// The address of the page with the chart of a case; `None` if the chart is on this page.
+/// Returns the address of the page with a case's chart, or `None` if the chart is on this page.
 pub(super) fn chart_address(
     charts: &ChartsLocation,
     gallery: &CaseGallery,
@@ -140,7 +140,8 @@ pub(super) fn chart_address(
     is_divided(gallery).then(|| format!("{address}{}", index / CASES_PER_PAGE + 1))
 }
 
-/// The number of cases on earlier pages, if this page is one of the separate pages; otherwise 0.
+/// Returns the number of cases on earlier pages if this page is one of the separate pages,
+/// otherwise 0.
 pub(super) fn cases_before(charts: &ChartsLocation) -> usize {
     match charts {
         ChartsLocation::From(first) => *first,
@@ -148,7 +149,7 @@ pub(super) fn cases_before(charts: &ChartsLocation) -> usize {
     }
 }
 
-/// Every case of the galleries, with its gallery.
+/// Returns every case of the galleries, with its gallery.
 pub(super) fn cases_of<'g>(
     galleries: impl Iterator<Item = &'g CaseGallery>,
 ) -> Vec<(&'g CaseGallery, &'g CaseView)> {
@@ -162,7 +163,8 @@ mod tests {
     use super::*;
     use crate::document::GalleryKind;
 
-    /// A document with galleries of these sizes; cases are named by their index over all galleries.
+    /// Creates a document with galleries of these sizes. A case's name is its index over all
+    /// galleries.
     fn document(sizes: &[usize]) -> Document {
         let mut document = Document::new("comparison");
         let mut next = 0;

@@ -2,7 +2,7 @@
 //! A list of sparklines precedes the trends.
 //!
 //! [`prepare_gallery`] draws as many charts as the page has room for. It is called before tables
-//! are rendered, because their rows link to the charts. It does not draw charts that are on
+//! are rendered, because table rows link to the charts. It does not draw charts that are on
 //! separate pages (`chart_pages.rs`).
 
 use crate::document::{CaseGallery, CaseView, Document, GalleryKind, by_severity, severity};
@@ -18,7 +18,7 @@ use speedwell_plot::{AnyChart as Picture, TrendChart, TrendDetail};
 /// Maximum size of all charts together, in bytes. A chart of runs takes about 4 kB with 16 runs per
 /// side. A trend chart with 80 points takes 60 kB, because it is drawn twice.
 const MAX_CHARTS_BYTES: usize = 6 << 20;
-/// Width of the chart of a case in CSS pixels: two such charts fit side by side on a desktop, and
+/// Width of the chart of a case in CSS pixels. Two such charts fit side by side on a desktop, and
 /// the text stays legible on a phone.
 const CASE_PX: u32 = 420;
 /// A trend chart needs the full width, so it is drawn twice: for wide and for narrow screens.
@@ -52,14 +52,13 @@ fn gallery_title(kind: GalleryKind) -> &'static str {
 }
 
 /// Draws the charts of the cases in `document`, most urgent case first, until [`MAX_CHARTS_BYTES`]
-/// are used up. Must be called before the tables are rendered, because their rows link to these
-/// charts.
+/// are used up. Must be called before tables are rendered, because table rows link to the charts.
 pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
     let cases_with_gallery = cases_of(galleries(document));
     let cases: Vec<&CaseView> = cases_with_gallery.iter().map(|(_, case)| *case).collect();
     let first = cases_before(&writer.charts);
     writer.parts = list_parts(&writer.charts, document);
-    // On a served page, tooltips suffice: programs read the page's other formats instead.
+    // Tooltips suffice on a served page: programs read the page's other formats.
     let detail = match writer.served {
         Some(_) => TrendDetail::Tooltips,
         None => TrendDetail::Full,
@@ -91,7 +90,7 @@ pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
     }
 }
 
-/// Draws the charts of a case; `detail` applies to the points of a trend chart on wide screens.
+/// Draws the charts of a case. `detail` applies to the points of a trend chart on wide screens.
 fn draw_case(picture: &Picture, number: &str, detail: TrendDetail) -> String {
     let id = format!("c{number}");
     let Picture::Trend(trend) = picture else {
@@ -110,7 +109,6 @@ fn draw_case(picture: &Picture, number: &str, detail: TrendDetail) -> String {
     )
 }
 
-/// Indexes of the cases, most urgent first.
 fn sort_by_urgency(cases: &[&CaseView]) -> Vec<usize> {
     let emphases: Vec<TextEmphasis> = cases.iter().map(|case| case_emphasis(case)).collect();
     by_severity(&emphases)
@@ -157,8 +155,8 @@ pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
     writer.push_raw("</div>\n</section>\n");
 }
 
-/// Lists the separate pages with the charts as links. A script turns each link into a collapsed
-/// part that it fetches when the reader opens it.
+/// Links to the separate pages with the charts. A script turns each link into a collapsed part, and
+/// fetches the part when the reader opens it.
 fn write_parts(writer: &mut HtmlWriter) {
     let parts = std::mem::take(&mut writer.parts);
     writer.push_raw("<ul class=\"parts\">\n");
@@ -190,7 +188,7 @@ fn note_omitted(kind: GalleryKind, cases: &[&CaseView], writer: &mut HtmlWriter)
     }
 }
 
-/// Renders a sparkline per series, linked to its chart.
+/// Renders a sparkline per series, linked to the series' chart.
 fn write_sparklines(cases: &[&CaseView], writer: &mut HtmlWriter) {
     if cases.len() < 2 {
         return;
@@ -215,7 +213,7 @@ fn write_sparklines(cases: &[&CaseView], writer: &mut HtmlWriter) {
     writer.push_raw("</tbody></table>\n");
 }
 
-/// The emphasis of a case's most urgent answer.
+/// Returns the emphasis of a case's most urgent answer.
 fn case_emphasis(case: &CaseView) -> TextEmphasis {
     let emphases = case.answers.iter().map(|answer| answer.emphasis);
     emphases
@@ -223,7 +221,6 @@ fn case_emphasis(case: &CaseView) -> TextEmphasis {
         .unwrap_or_default()
 }
 
-/// Renders the findings about a case.
 fn answers_markup(case: &CaseView) -> String {
     let mut answers = String::new();
     for answer in &case.answers {

@@ -1,14 +1,14 @@
-//! Renders a document as a single HTML page that can be sent around: it needs no network and no
-//! other file, because all scripts and styles are inline.
+//! Renders a document as a single HTML page that can be sent around. All scripts and styles are
+//! inline, so the page needs no network and no other file.
 //!
 //! Everything is readable without the script, which only adds conveniences such as sorting,
-//! filtering and copying. What would make the page too large is omitted, and the page says so.
-//! Start at [`render_page`]. `blocks.rs` renders blocks, `gallery.rs` the charts of all cases, and
+//! filtering and copying. The page omits what would make it too large, and says so. Start at
+//! [`render_page`]. `blocks.rs` renders blocks, `gallery.rs` the charts of all cases, and
 //! `table.rs` tables. `page_layout.rs` has the frame that a server adds, and `chart_pages.rs` the
 //! charts on separate pages.
 
 // These files depend on each other in a circle, on purpose. This file calls `page_layout.rs` and
-// `blocks.rs`, and both use the helpers in `writer.rs`; `writer.rs` in turn has a field of the type
+// `blocks.rs`, and both use the helpers in `writer.rs`. `writer.rs` in turn has a field of the type
 // `RowChoice` from `page_layout.rs`. Code outside this folder uses only this module.
 mod blocks;
 mod chart_pages;
@@ -40,7 +40,7 @@ impl RenderDocument for Html {
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = concat!(include_str!("script.js"), include_str!("flames.js"));
 
-/// Runs before the first paint: applies the reader's theme and marks that scripts are enabled.
+/// Runs before the first paint. Applies the reader's theme and marks that scripts are enabled.
 pub const EARLY_SCRIPT: &str = "document.documentElement.classList.add('js');\
     try{const t=localStorage.getItem('speedwell-theme');\
     if(t)document.documentElement.dataset.theme=t}catch{}";
@@ -111,14 +111,12 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
     Ok(page)
 }
 
-/// The text at the top of the page.
 struct TopOfPage {
     /// The title of the page.
     title: String,
-    /// What follows the title in the headline, in smaller type.
+    /// Text after the title in the headline, in smaller type.
     remainder: String,
-    /// The headlines below the title. In each pair, the first text is the heading of the part that
-    /// the headline is about, and the second text is the headline.
+    /// The headlines below the title. Each follows the heading of the part that it is about.
     answers: Vec<(String, String)>,
     /// Whether the title is the document's only headline.
     is_headline: bool,
@@ -170,7 +168,7 @@ impl TopOfPage {
     }
 }
 
-/// The question that the document answers: a leading level-1 heading.
+/// Returns the question that the document answers: a leading level-1 heading.
 fn leading_question(document: &Document) -> Option<&String> {
     match document.blocks.first() {
         Some(ReportBlock::Heading { level: 1, text }) => Some(text),
@@ -178,7 +176,7 @@ fn leading_question(document: &Document) -> Option<&String> {
     }
 }
 
-/// The headlines, each with the last heading before it.
+/// Returns the headlines, each with the last heading before it.
 fn headlines_by_part(document: &Document) -> Vec<(String, String)> {
     let mut part = "";
     let mut headlines = Vec::new();
@@ -198,8 +196,8 @@ fn is_of_one_table(document: &Document) -> bool {
     captioned.count() == 1 && document.charts().count() <= 1
 }
 
-/// The subject of a document without a headline. It is the first line above the first table with a
-/// caption, and states what all rows of the table have in common.
+/// Returns the subject of a document without a headline: the first line above the first table with
+/// a caption. The line states what all rows of the table share.
 fn caption_subject(document: &Document) -> Option<&str> {
     let mut captions = document.tables().filter_map(|table| table.caption.first());
     captions.next().map(String::as_str)
@@ -216,8 +214,8 @@ fn split_sentence(text: &str) -> (&str, &str) {
 fn capitalize_own_words(text: &str) -> String {
     let mut characters = text.chars();
     match characters.next() {
-        // A capital letter would change the name of a variant or a file. So only texts that begin
-        // with words of our own, or that are a single word, are capitalized.
+        // Capitalize only a single word, or a text that begins with words of our own. A capital
+        // letter would change the name of a variant or a file.
         Some(first) if text.starts_with("it is ") => {
             first.to_uppercase().chain(characters).collect()
         }

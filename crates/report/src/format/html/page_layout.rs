@@ -1,7 +1,7 @@
 //! Renders what surrounds a document on a server's page: navigation, filters, links, and the
 //! addresses of the page's style and scripts.
 //!
-//! The server decides which pages exist and describes a page's frame as plain data; this module
+//! The server decides which pages exist, and describes a page's frame as plain data. This module
 //! escapes these data. Start with [`ServedFrame`].
 
 use super::chart_pages::ChartsLocation;
@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 pub enum PageFrame<'f> {
     /// One self-contained file.
     Alone,
-    /// A page of a server. It has no inline style or script, so that a policy can forbid them.
+    /// A page of a server. A page has no inline style or script, so that a policy can forbid them.
     Served(&'f ServedFrame),
 }
 
@@ -30,7 +30,7 @@ pub struct ServedFrame {
     pub data_link: String,
     /// The same document in other formats.
     pub formats: Vec<PageLink>,
-    /// Address of the search; no search box if empty.
+    /// Address of the search. If empty, there is no search box.
     pub search: String,
     /// The filters of this page.
     pub filters: Option<PageForm>,
@@ -40,7 +40,7 @@ pub struct ServedFrame {
     pub account: Option<LoginState>,
     /// Related pages.
     pub links: Vec<PageLink>,
-    /// The check boxes with which a reader selects rows of a table to open another page about them.
+    /// Check boxes that select rows of a table, in order to open another page about them.
     pub choice: Option<RowChoice>,
     /// Address of an event stream that the page follows, if any.
     pub events: Option<String>,
@@ -66,7 +66,7 @@ pub struct AssetPaths {
 pub struct PageLink {
     /// The address that the link leads to.
     pub href: String,
-    /// Its text.
+    /// The link's text.
     pub text: String,
     /// Whether the link leads to the current page or to a page above it.
     pub is_here: bool,
@@ -86,26 +86,26 @@ impl PageLink {
 /// The login state.
 #[derive(Debug, Clone)]
 pub enum LoginState {
-    /// Logged out; the link leads to the login.
+    /// Logged out. The link leads to the login.
     Out(PageLink),
     /// Logged in.
     In {
         /// The user's name.
         name: String,
-        /// The address that logs out.
+        /// The address for logging out.
         action: String,
     },
 }
 
-/// A form. Its values become the query of an address; if the form changes something, they are
+/// A form. The values become the query of an address. If the form changes something, they are
 /// posted instead.
 #[derive(Debug, Clone, Default)]
 pub struct PageForm {
     /// The address to which the form sends its values.
     pub action: String,
-    /// Its purpose.
+    /// The form's purpose.
     pub title: String,
-    /// The text of its button.
+    /// The text of the button.
     pub button: String,
     /// The fields.
     pub fields: Vec<FormField>,
@@ -118,15 +118,15 @@ pub struct PageForm {
 pub struct FormField {
     /// The name in the query.
     pub name: &'static str,
-    /// Its label.
+    /// The field's label.
     pub label: String,
-    /// Its current value.
+    /// The field's current value.
     pub value: String,
     /// The meaning of an empty field.
     pub placeholder: String,
     /// Whether the input is hidden.
     pub is_secret: bool,
-    /// The allowed values with their labels; empty if any value is allowed.
+    /// The allowed values with their labels. If empty, any value is allowed.
     pub options: Vec<(String, String)>,
 }
 
@@ -137,8 +137,8 @@ pub struct RowChoice {
     pub table: &'static str,
     /// The address for the selected rows.
     pub action: String,
-    /// The name of the parameter in the query. Its values are the texts in the first cells of the
-    /// selected rows.
+    /// The name of the parameter in the query. The parameter's values are the texts in the first
+    /// cells of the selected rows.
     pub name: &'static str,
     /// The text of the button.
     pub button: String,
@@ -153,8 +153,8 @@ pub(super) fn page_head(title: &str, report: &str, frame: &ServedFrame) -> Strin
     let events = frame.events.as_ref().map_or_else(String::new, |address| {
         format!(" data-events=\"{}\"", escape_html(address))
     });
-    // A page that follows events needs scripts. Without scripts it reloads instead, but only if the
-    // reader opted in: a screen reader starts over at each reload.
+    // A page that follows events needs scripts. Without scripts, it reloads, but only if the reader
+    // opted in: a screen reader starts over at each reload.
     let (refresh, choice) = match (&frame.events, frame.is_reloaded) {
         (None, _) => ("", ""),
         (Some(_), false) => (
@@ -230,7 +230,7 @@ fn link_markup(link: &PageLink) -> String {
     )
 }
 
-/// Renders the breadcrumbs. They are placed where a self-contained page names the kind of report.
+/// Renders the breadcrumbs in the place where a self-contained page names the kind of report.
 pub(super) fn breadcrumbs_markup(frame: &ServedFrame) -> String {
     let mut out = String::from("<nav class=\"kind\" aria-label=\"Breadcrumb\"><ol>");
     for link in &frame.breadcrumbs {
@@ -255,8 +255,8 @@ pub(super) fn below_title_markup(frame: &ServedFrame) -> String {
     out
 }
 
-/// Renders a form that changes something. It is always open, and it is submitted with POST, because
-/// following a link must not change anything.
+/// Renders a form that changes something. The form is always open. It is submitted with POST,
+/// because following a link must not change anything.
 fn change_form(form: &PageForm) -> String {
     let title = escape_html(&form.title);
     let mut out = format!(
@@ -356,7 +356,6 @@ pub(super) fn raw_data_section(frame: &ServedFrame) -> String {
     out + "</p>\n</section>\n"
 }
 
-/// The footer of every page.
 pub(super) const FOOTER: &str = concat!(
     "<footer><p>Speedwell ",
     env!("CARGO_PKG_VERSION"),

@@ -1,5 +1,5 @@
-//! Renders tables as HTML. Names link to the charts of their case, drawings are placed in their
-//! column, and cells have the attributes that the script needs to sort and select rows.
+//! Renders tables as HTML. Names link to the charts of their case, and drawings are placed in their
+//! column. Cells have the attributes that the script needs to sort and select rows.
 
 use crate::datum::Datum;
 use crate::document::{pick_most_severe, severity};
@@ -14,10 +14,10 @@ use std::fmt::Write as _;
 const MAX_ROWS: usize = 4_000;
 /// Width of the drawings in a column, in CSS pixels.
 const DRAWING_PX: u32 = 190;
-/// Maximum length of a column heading that stays in one piece. Longer headings (a file path, for
-/// example) may break anywhere.
+/// Maximum length of a column heading that stays in one piece. A longer heading, such as a file
+/// path, may break anywhere.
 const MAX_UNBROKEN_HEADER: usize = 24;
-/// Maximum number of rows of a table without its own scroll area and sticky header.
+/// A table with more rows has its own scroll area and sticky header.
 const MAX_UNSCROLLED_ROWS: usize = 60;
 
 /// Renders a table with its captions and footnotes.
@@ -41,9 +41,9 @@ struct TableView<'t> {
     shown: Vec<usize>,
     /// The column whose values filter the rows.
     facet: Option<usize>,
-    /// The column of drawings, and its drawings in row order.
+    /// The column of drawings, and the drawings in row order.
     drawn: Option<(usize, ForestStrips)>,
-    /// Indexes, among all rows with cells, of the rows that are shown.
+    /// Indexes of the rows that are shown, among all rows with cells.
     shown_rows: HashSet<usize>,
     /// The number of rows with cells.
     rows: usize,
@@ -124,8 +124,8 @@ fn write_captions(table: &ReportTable, id: &str, writer: &mut HtmlWriter) -> boo
 
 fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWriter) {
     let table = view.table;
-    // Only a first table without a heading gets an entry here: other tables follow headings, and
-    // the table of contents lists these.
+    // Only a first table without a heading gets an entry here. Other tables follow headings, and
+    // the table of contents lists the headings.
     if top && writer.contents.is_empty() {
         writer.contents.push((
             id.to_owned(),
@@ -146,7 +146,7 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
     } else {
         ""
     };
-    // A table that has only columns of numbers is narrow; the style does not stretch it to the page
+    // A table that has only columns of numbers is narrow. The style does not stretch it to the page
     // width.
     let figures = view
         .shown
@@ -184,7 +184,7 @@ fn capitalize_word(word: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Renders how many rows have each value of the facet column.
+/// Renders the number of rows for each value of the facet column.
 fn write_tally(view: &TableView<'_>, writer: &mut HtmlWriter) {
     let Some(facet) = view.facet else { return };
     let mut values: Vec<(&str, &ReportCell, usize)> = Vec::new();
@@ -258,7 +258,7 @@ fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
     writer.push_raw("</tr></thead>\n");
 }
 
-/// Explains a comparison's column to newcomers; empty for other columns.
+/// Explains a comparison's column to newcomers. Empty for other columns.
 fn explain_column(key: &str) -> &'static str {
     match key {
         "change_shown" => "The estimated change from the baseline to the candidate",
@@ -420,7 +420,7 @@ impl HtmlRow<'_> {
     }
 }
 
-/// Keeps command-line options in one piece: browsers break lines after their hyphens.
+/// Keeps command-line options in one piece: browsers break lines after hyphens.
 fn unbroken_options(text: &str) -> String {
     if !text.starts_with('-') && !text.contains(" -") {
         return text.to_owned();
@@ -434,8 +434,8 @@ fn unbroken_options(text: &str) -> String {
     text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// The attribute with the sort key of a cell; empty if the cell is sorted by its text. On served
-/// pages the key is rounded, because these pages link to a file with all digits.
+/// Returns the attribute with the sort key of a cell, or nothing if the cell is sorted by its text.
+/// On served pages, the key is rounded, because these pages link to a file with all digits.
 fn sort_value(cell: &ReportCell, is_served: bool) -> String {
     match &cell.value {
         Some(Datum::Number(number)) if is_served && number.is_f64() => {

@@ -1,4 +1,4 @@
-//! Holds a page while it is being written: its text so far, and the ids and anchors in use. Also
+//! Holds a page while it is being written: the text so far, and the ids and anchors in use. Also
 //! escapes text for HTML.
 
 use super::chart_pages::ChartsLocation;
@@ -15,7 +15,7 @@ pub struct HtmlWriter {
     pub out: String,
     /// The page title, if it is the caption of the only table. The table then does not repeat it.
     pub subject: Option<String>,
-    /// `Some` on a served page, where cells link to other pages. The value inside is `Some` if a
+    /// `Some` on a served page, where cells link to other pages. The inner value is `Some` if a
     /// table of the page has rows that can be selected.
     pub served: Option<Option<RowChoice>>,
     /// Where the charts go if there are too many cases for one page.
@@ -29,13 +29,13 @@ pub struct HtmlWriter {
     /// The anchor and the drawing of each case on this page, by case id, until the gallery takes
     /// them.
     drawings: HashMap<String, (String, String)>,
-    /// Number of ids assigned so far. It becomes part of the next id, which makes ids unique.
+    /// Number of ids assigned so far. The number makes the next id unique.
     ids: usize,
 }
 
 impl HtmlWriter {
-    /// Keeps the drawing of a case until the gallery takes it, and lets the rows of the case link
-    /// to `anchor`, where the drawing will be.
+    /// Keeps the drawing of a case until the gallery takes it. Links the rows of the case to
+    /// `anchor`, where the drawing will be.
     pub fn add_case_drawing(&mut self, case: &str, anchor: String, drawing: String) {
         self.link_case(case, format!("#{anchor}"));
         self.drawings.insert(case.to_owned(), (anchor, drawing));
@@ -46,13 +46,13 @@ impl HtmlWriter {
         self.links.insert(case.to_owned(), href);
     }
 
-    /// The row selection of a table, if it has one.
+    /// Returns the row selection of a table, if the table has one.
     pub fn choice_of(&self, table: &str) -> Option<&RowChoice> {
         let choice = self.served.as_ref()?.as_ref()?;
         (choice.table == table).then_some(choice)
     }
 
-    /// The link to the charts of a case, if it has any.
+    /// Returns the link to the charts of a case, if the case has any.
     pub fn link(&self, case: &str) -> Option<&str> {
         self.links.get(case).map(String::as_str)
     }
@@ -85,7 +85,7 @@ impl HtmlWriter {
     }
 }
 
-/// The CSS class of an emphasis; empty for ordinary text.
+/// Returns the CSS class of an emphasis. Ordinary text has none.
 pub fn emphasis_class(emphasis: TextEmphasis) -> &'static str {
     match emphasis {
         TextEmphasis::None => "",

@@ -1,11 +1,11 @@
 //! Fits a table to the screen width: chooses the columns to show and their widths, and writes the
 //! lines.
 //!
-//! Rows show their full names as long as every important column fits next to them; otherwise they
-//! show their short names. If even the required columns do not fit next to the short names, these
-//! names are shortened further. Expendable columns fill the room that remains, and a line below the
-//! table lists the columns left out. Control characters in text are escaped, because text that
-//! others wrote must not control the terminal.
+//! Rows show their full names if every important column fits next to them, otherwise their short
+//! names. If even the required columns do not fit next to the short names, these names are
+//! shortened further. Expendable columns fill the remaining room, and a line below the table lists
+//! the omitted columns. Control characters are escaped, because text that others wrote must not
+//! control the terminal.
 
 use crate::table::{
     ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, RowName, TextEmphasis,
@@ -15,8 +15,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Spaces between columns.
 const COLUMN_GAP: usize = 2;
-/// Columns with an `expendable` number up to this are important: rows show their short names if
-/// these columns would not fit next to full names.
+/// Columns with an `expendable` number up to this are important. If they do not fit next to full
+/// names, rows show their short names.
 const MAX_IMPORTANT_ORDER: u8 = 2;
 /// Minimum width to which a name is shortened. If the columns still do not fit, the table becomes
 /// wider than the screen.
@@ -24,7 +24,7 @@ const MIN_NAME_WIDTH: usize = 8;
 /// Indent of rows below a heading.
 const GROUP_INDENT: usize = 2;
 
-/// A column on the screen: its index in the table and its width.
+/// A column's index in the table and its width on the screen.
 type PlacedColumn = (usize, usize);
 
 /// Appends `table` to `out`, at most `max_width` terminal columns wide if possible.
@@ -48,17 +48,14 @@ pub fn write_table(table: &ReportTable, max_width: Option<usize>, color: bool, o
 struct TablePage<'a> {
     table: &'a ReportTable,
     max_width: usize,
-    /// Indexes of the columns that people see. The other columns are only in machine-readable
-    /// output.
+    /// Indexes of the columns that people see. Other columns are only in machine-readable output.
     people: Vec<usize>,
     layout: Vec<PlacedColumn>,
-    /// Whether rows show their short names.
     short: bool,
     color: bool,
 }
 
 impl<'a> TablePage<'a> {
-    /// Chooses the columns that fit into `max_width`.
     fn fit_columns(table: &'a ReportTable, max_width: usize, color: bool) -> TablePage<'a> {
         let mut page = TablePage {
             table,
@@ -85,8 +82,8 @@ impl<'a> TablePage<'a> {
         page
     }
 
-    /// The columns whose `expendable` number is at most the given one, with their natural widths.
-    /// Columns with the number 0 are required.
+    /// Returns the columns whose `expendable` number is at most the given one, with their natural
+    /// widths. Columns with the number 0 are required.
     fn columns_up_to(&self, expendable: u8) -> Vec<PlacedColumn> {
         let shown = self.people.iter().copied();
         let included = shown.filter(|&index| self.table.columns[index].expendable <= expendable);
@@ -110,7 +107,7 @@ impl<'a> TablePage<'a> {
         }
     }
 
-    /// The width of a column if nothing is shortened.
+    /// Returns the width of a column if nothing is shortened.
     fn natural_width(&self, index: usize) -> usize {
         let mut widest = display_width(&self.table.columns[index].header);
         let mut indent = 0;
@@ -139,7 +136,7 @@ impl<'a> TablePage<'a> {
         self.people.first() == Some(&index)
     }
 
-    /// A name, kept on one line whatever it contains.
+    /// Returns a name on a single line, whatever the name contains.
     fn shown_name<'n>(&self, name: &'n RowName) -> Cow<'n, str> {
         escape_line(if self.short { &name.short } else { &name.full })
     }
@@ -166,7 +163,7 @@ impl<'a> TablePage<'a> {
         self.write_line(&"─".repeat(self.total_width()), TextEmphasis::Muted, out);
     }
 
-    /// Writes a heading; returns the indent of the rows below it.
+    /// Writes a heading. Returns the indent of the rows below it.
     fn write_group(&self, name: &RowName, out: &mut String) -> usize {
         let name = self.shown_name(name);
         if name.is_empty() {
@@ -249,13 +246,13 @@ fn fit_header(column: &ReportColumn, width: usize) -> String {
     }
 }
 
-/// The display width of `text` in terminal columns.
+/// Returns the display width of `text` in terminal columns.
 pub fn display_width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// Wraps `text` at spaces into lines of at most `max_width` columns. A longer word gets a line of
-/// its own, unbroken: ids and paths must stay copyable. Line breaks in the text are kept.
+/// Wraps `text` at spaces into lines of at most `max_width` columns. A longer word gets its own
+/// line, unbroken: ids and paths must stay copyable. Line breaks in the text are kept.
 pub fn wrap_text(text: &str, max_width: usize) -> Vec<String> {
     text.lines()
         .flat_map(|line| wrap_line(line, max_width))
@@ -279,11 +276,10 @@ fn wrap_line(line: &str, max_width: usize) -> Vec<String> {
     lines
 }
 
-/// Splits a line into words. A percentage (`2 %`) and an interval (`[+6.9, +9.6]`) count as one
-/// word each.
+/// Splits a line into words. A percentage (`2 %`) or an interval (`[+6.9, +9.6]`) is a single word.
 fn split_words(line: &str) -> Vec<String> {
-    /// Maximum length of an interval. An opening bracket without a closing one within this length
-    /// does not start an interval.
+    /// Maximum length of an interval. A bracket starts an interval only if the closing bracket
+    /// follows within this length.
     const MAX_FIGURE_LENGTH: usize = 24;
     let mut words: Vec<String> = Vec::new();
     for word in line.split(' ') {
@@ -305,8 +301,8 @@ fn has_open_bracket(word: &str) -> bool {
     word.starts_with('[') && !word.contains(']')
 }
 
-/// Shortens `text` to `max_width` columns by putting an ellipsis in its middle. Keeps more of the
-/// end than of the start, because names in neighboring rows usually differ at the end.
+/// Shortens `text` to `max_width` columns with an ellipsis. Keeps more of the end than of the
+/// start, because names in neighboring rows usually differ at the end.
 pub fn shorten_text(text: &str, max_width: usize) -> String {
     if display_width(text) <= max_width {
         return text.to_owned();
@@ -321,7 +317,7 @@ pub fn shorten_text(text: &str, max_width: usize) -> String {
     format!("{head}…{tail}")
 }
 
-/// The longest prefix of `characters` that fits into `max_width` columns.
+/// Returns the longest prefix of `characters` that fits into `max_width` columns.
 fn take_columns(characters: impl Iterator<Item = char>, max_width: usize) -> String {
     let mut used = 0;
     characters
@@ -332,7 +328,7 @@ fn take_columns(characters: impl Iterator<Item = char>, max_width: usize) -> Str
         .collect()
 }
 
-/// Escapes the control characters in `text`; if `color` is set, also colors the text by `emphasis`.
+/// Escapes the control characters in `text`. If `color` is set, also colors the text by `emphasis`.
 pub fn paint_text(text: &str, emphasis: TextEmphasis, color: bool) -> String {
     let code = match emphasis {
         TextEmphasis::None => "",
@@ -349,14 +345,14 @@ pub fn paint_text(text: &str, emphasis: TextEmphasis, color: bool) -> String {
     format!("\x1b[{code}m{text}\x1b[0m")
 }
 
-/// Replaces control characters, other than line feed and tab, with visible escapes such as `\x1b`,
-/// and bidirectional controls with escapes such as `\u{202e}` (ECMA-48; Unicode Standard Annex 9,
-/// section 2).
+/// Replaces control characters with visible escapes such as `\x1b`, except line feed and tab. Also
+/// replaces bidirectional controls with escapes such as `\u{202e}` (ECMA-48; Unicode Standard Annex
+/// 9, section 2).
 pub fn escape_controls(text: &str) -> Cow<'_, str> {
     escape_where(text, is_control)
 }
 
-/// Like [`escape_controls`], but also escapes line feeds, for names, which take one line each.
+/// Does the same as [`escape_controls`], and also escapes line feeds: a name takes one line.
 pub fn escape_line(text: &str) -> Cow<'_, str> {
     escape_where(text, |character| is_control(character) || character == '\n')
 }

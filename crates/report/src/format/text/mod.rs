@@ -13,7 +13,7 @@ use crate::format::text::layout::{paint_text, wrap_text};
 use crate::table::{ReportTable, TextEmphasis, superscript_number};
 use std::io::{self, Write};
 
-/// Maximum width of running text, on screens of any width: long lines are hard to follow.
+/// Maximum width of running text on any screen: long lines are hard to follow.
 const READING_WIDTH: usize = 100;
 
 /// Plain text.
@@ -162,7 +162,6 @@ impl TextFormat {
         }
     }
 
-    /// Writes names on the left and their values on the right.
     fn write_facts(&self, facts: &[Fact], indent: usize, out: &mut String) {
         let widest = facts
             .iter()

@@ -1,17 +1,15 @@
-//! Sends requests to a forge, with a token. Retries a request if that may help, and names the
-//! missing permission in errors.
+//! Sends requests to a forge, with a token. Retries a request if a retry may help. Errors name the
+//! missing permission.
 //!
-//! Rejects redirects, since following one would pass the token on to another server. Start at
+//! Rejects redirects, because following one would pass the token on to another server. Start at
 //! [`ForgeClient`].
 
+use crate::clients::agent::{SecretToken, agent_config};
 use crate::clients::forge::pull_request::{ForgeKind, PullRequestRef};
 use serde_json::Value;
 use speedwell_model::clock::WaitClock;
-use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 use ureq::http::{Method, Request, Response, StatusCode};
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
 /// Attempts per request.
@@ -23,29 +21,12 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 /// Timeout of one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum number of pages of a list, in case a forge's pages never end. No pull request has so
+/// Maximum number of pages of a list, in case a forge's pages never end. No pull request has that
 /// many comments.
 const MAX_PAGES: u32 = 100;
 
 /// Maximum size of a response.
 const MAX_RESPONSE_BYTES: u64 = 16 << 20;
-
-/// A secret that is never printed.
-#[derive(Clone)]
-pub struct ForgeToken(String);
-
-impl ForgeToken {
-    /// Creates a token, trimming whitespace.
-    pub fn new(text: impl AsRef<str>) -> ForgeToken {
-        ForgeToken(text.as_ref().trim().to_owned())
-    }
-}
-
-impl fmt::Debug for ForgeToken {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Token(secret)")
-    }
-}
 
 /// Why a request to the forge failed.
 #[derive(Debug, thiserror::Error)]
@@ -100,7 +81,7 @@ pub enum Error {
 /// A client for the forge of one pull request.
 pub struct ForgeClient {
     pub(crate) pull_request: PullRequestRef,
-    token: ForgeToken,
+    token: SecretToken,
     agent: Agent,
     clock: WaitClock,
 }
@@ -108,28 +89,12 @@ pub struct ForgeClient {
 impl ForgeClient {
     /// Creates a client that trusts the system's certificates and uses the proxy that the
     /// environment names.
-    pub fn new(pull_request: PullRequestRef, token: ForgeToken) -> ForgeClient {
-        let certificates = rustls_native_certs::load_native_certs().certs;
-        let roots = certificates
-            .iter()
-            .map(|certificate| Certificate::from_der(certificate).to_owned());
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::from(roots))
-            .unversioned_rustls_crypto_provider(provider)
-            .build();
-        let config = Agent::config_builder()
-            .tls_config(tls)
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .timeout_global(Some(ATTEMPT_TIMEOUT))
-            .user_agent("speedwell")
-            .build();
+    pub fn new(pull_request: PullRequestRef, token: SecretToken) -> ForgeClient {
+        let config = agent_config(Vec::new()).timeout_global(Some(ATTEMPT_TIMEOUT));
         ForgeClient {
             pull_request,
             token,
-            agent: config.into(),
+            agent: config.build().into(),
             clock: WaitClock::REAL,
         }
     }
@@ -153,8 +118,8 @@ impl ForgeClient {
             let Value::Array(page_entries) = value else {
                 return Err(self.unreadable_error(action, "is not a list"));
             };
-            // A forge without pages returns the whole list at once, and would return it again for
-            // page 2.
+            // A forge without pages returns the whole list at once, and would return the same list
+            // as page 2.
             let is_last = page_entries.is_empty() || !has_more;
             entries.extend(page_entries);
             if is_last {
@@ -164,7 +129,7 @@ impl ForgeClient {
         Ok(entries)
     }
 
-    /// Sends a request; returns the response, and whether another page of a list follows.
+    /// Sends a request. Returns the response, and whether another page of a list follows.
     pub(crate) fn send_request(
         &self,
         action: &'static str,
@@ -206,9 +171,9 @@ impl ForgeClient {
         body: Option<&Value>,
     ) -> Result<Response<Body>, ureq::Error> {
         let (name, value) = match self.pull_request.forge {
-            ForgeKind::GitHub => ("authorization", format!("Bearer {}", self.token.0)),
-            ForgeKind::GitLab => ("private-token", self.token.0.clone()),
-            ForgeKind::Gitea => ("authorization", format!("token {}", self.token.0)),
+            ForgeKind::GitHub => ("authorization", format!("Bearer {}", self.token.secret())),
+            ForgeKind::GitLab => ("private-token", self.token.secret().to_owned()),
+            ForgeKind::Gitea => ("authorization", format!("token {}", self.token.secret())),
         };
         let request = Request::builder()
             .method(method.clone())
@@ -289,11 +254,10 @@ impl ForgeClient {
     }
 }
 
-/// Returns whether a retry may succeed. GitHub's secondary rate limit is a 403 with a Retry-After
-/// header.
+/// Whether a retry may succeed. GitHub's secondary rate limit is a 403 with a Retry-After header.
 fn is_retryable(status: StatusCode, retry_delay: Option<Duration>) -> bool {
     let is_rate_limit = status == StatusCode::FORBIDDEN && retry_delay.is_some();
-    // Two jobs that edit at the same time conflict; such a conflict is temporary.
+    // Two jobs that edit at the same time conflict. The conflict is temporary.
     let temporary = [
         StatusCode::REQUEST_TIMEOUT,
         StatusCode::CONFLICT,

@@ -1,9 +1,9 @@
-//! Posts our comment on a pull request: finds an existing comment by its marker and author, edits
-//! it in place, and never leaves duplicates.
+//! Posts our comment on a pull request. Finds an existing comment by its marker and author, edits
+//! it in place, and leaves no duplicates.
 //!
-//! Two parallel jobs may each create a comment before they see the comment of the other. After
-//! creating a comment, a job therefore lists our comments again and keeps only the one with the
-//! lowest ID. Start at [`ForgeClient::post_comment`].
+//! Two parallel jobs may each create a comment before they see the other's. After creating a
+//! comment, a job therefore lists our comments again and keeps only the comment with the lowest ID.
+//! Start at [`ForgeClient::post_comment`].
 
 use crate::clients::forge::client::{Error, ForgeClient};
 use crate::clients::forge::pull_request::ForgeKind;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::cmp::Ordering;
 use ureq::http::Method;
 
-/// The measured revision and the time of measurement, so that an older result never replaces a
+/// The measured revision and the time of measurement. They keep an older result from replacing a
 /// newer one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultStamp {
@@ -73,8 +73,8 @@ impl ForgeClient {
         Ok(self.place_comment(text, order)?.0)
     }
 
-    /// Does the same as [`ForgeClient::post_comment`]. If a comment with a newer result stays, also
-    /// returns the stamp of that result.
+    /// Does the same as [`ForgeClient::post_comment`]. If a newer result stays, also returns its
+    /// stamp.
     pub(crate) fn place_comment(
         &self,
         text: &CommentText,
@@ -100,8 +100,8 @@ impl ForgeClient {
         }
     }
 
-    /// Updates the first of our comments, and removes our other ones. If one of the comments shows
-    /// a newer result, the first comment gets this result instead of `body`.
+    /// Updates the first of our comments, and removes the others. If one of the comments shows a
+    /// newer result, the first comment gets that result instead of `body`.
     fn update_comments(
         &self,
         comments: &[ForgeComment],
@@ -172,7 +172,7 @@ impl ForgeClient {
         Ok(comments)
     }
 
-    /// Returns the name of the token's user. GitHub does not let the tokens of jobs query the name.
+    /// Returns the name of the token's user. On GitHub, a job's token may not query the name.
     fn query_user_name(&self) -> Option<String> {
         let (response, _) = self
             .send_request("query the user name", Method::GET, "/user", None)
@@ -221,10 +221,10 @@ impl ForgeClient {
 
 const WRITE_COMMENT: &str = "write a comment";
 
-/// Users in whose name jobs write comments, on forges that do not mark bots.
+/// Users in whose names jobs write comments, on forges that do not mark bots.
 const BOT_USERS: [&str; 2] = ["gitea-actions", "forgejo-actions"];
 
-/// Parses a comment of any forge. Returns `None` for a comment that the forge itself wrote.
+/// Parses a comment of any forge. Returns `None` for a comment by the forge itself.
 fn parse_comment(entry: &Value) -> Option<ForgeComment> {
     if entry["system"].as_bool() == Some(true) {
         return None;
@@ -246,7 +246,7 @@ fn parse_comment(entry: &Value) -> Option<ForgeComment> {
     })
 }
 
-/// Encodes a path so that it can be a single segment of another path.
+/// Encodes a path as a single segment of another path.
 pub(crate) fn encode_segment(path: &str) -> String {
     path.replace('/', "%2F")
 }
@@ -271,7 +271,6 @@ impl ResultStamp {
         })
     }
 
-    /// Returns whether the stamp belongs to this revision.
     pub(crate) fn is_about(&self, revision: &str) -> bool {
         sanitize_text(revision) == self.revision
     }
@@ -299,7 +298,7 @@ impl CommentText {
         format!("<!-- {} -->", sanitize_text(&self.marker))
     }
 
-    /// Returns the complete comment, truncated at the end of a line if it is too long.
+    /// Returns the complete comment. A comment that is too long is truncated at the end of a line.
     fn full_body(&self, max_chars: usize) -> String {
         let head = format!("{}\n{}\n", self.first_line(), self.stamp.to_line());
         let available_chars =
@@ -316,8 +315,7 @@ impl CommentText {
             }
             body.push_str(line);
         }
-        // Close elements that are still open: they would otherwise extend over the rest of the
-        // page.
+        // Close open elements: otherwise, they would extend over the rest of the page.
         let open_elements = body
             .matches("<details")
             .count()

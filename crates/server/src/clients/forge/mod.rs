@@ -9,10 +9,11 @@
 //! benchmarks.
 //!
 //! ```no_run
-//! use crate::clients::forge::{ForgeClient, PullRequestRef, ResultStamp, CommentText, ForgeToken};
+//! use speedwell_server::clients::forge::{ForgeClient, PullRequestRef, ResultStamp, CommentText};
+//! use speedwell_server::clients::SecretToken;
 //!
 //! let place: PullRequestRef = "github:owner/name#12".parse()?;
-//! let client = ForgeClient::new(place, ForgeToken::new(std::env::var("GITHUB_TOKEN").unwrap_or_default()));
+//! let client = ForgeClient::new(place, SecretToken::new(std::env::var("GITHUB_TOKEN").unwrap_or_default()));
 //! let stamp = ResultStamp { revision: "4f1c2d0".into(), at_unix_ms: 1_767_268_800_000 };
 //! let text = CommentText { marker: "tool:check".into(), stamp, body: "**2 better.**".into() };
 //! println!("{:?}", client.post_comment(&text, &|_, _| None)?);
@@ -25,7 +26,7 @@ mod pull_request;
 mod status;
 mod update;
 
-pub use client::{Error, ForgeClient, ForgeToken};
+pub use client::{Error, ForgeClient};
 pub use comment::{CommentOutcome, CommentText, ResultStamp, RevisionOrder};
 pub use pull_request::{EnvLookup, ForgeKind, ParsePullRequestError, PullRequestRef};
 pub use status::{CommitState, CommitStatus, StatusOutcome};

@@ -1,4 +1,4 @@
-//! Identifies a pull request on a forge, by a string such as `github:owner/name#12` or by the
+//! Identifies a pull request on a forge by a string such as `github:owner/name#12`, or by the
 //! environment variables of a CI job.
 //!
 //! Start at [`PullRequestRef`].
@@ -70,13 +70,13 @@ pub struct PullRequestRef {
     pub forge: ForgeKind,
     /// Base URL of the API, without a trailing slash.
     pub api: String,
-    /// Owner and name of the repository; on GitLab, all its groups and its name.
+    /// Owner and name of the repository. On GitLab, all its groups and its name.
     pub repository: String,
     /// Number of the pull request.
     pub number: u64,
 }
 
-/// Returns the value of an environment variable; `None` if the variable is unset or empty.
+/// Returns the value of an environment variable, or `None` if it is unset or empty.
 pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Why a string does not identify a pull request.
@@ -120,7 +120,7 @@ impl PullRequestRef {
         Some(PullRequestRef {
             forge: ForgeKind::GitLab,
             api: variable("CI_API_V4_URL")?,
-            // A merge request from a fork is measured in the fork but belongs to the target
+            // A merge request from a fork is measured in the fork, but belongs to the target
             // project.
             repository: variable("CI_MERGE_REQUEST_PROJECT_PATH")
                 .or_else(|| variable("CI_PROJECT_PATH"))?,
@@ -178,7 +178,7 @@ impl FromStr for PullRequestRef {
     }
 }
 
-/// Returns whether traffic to the server is encrypted or stays on this machine.
+/// Whether traffic to the server is encrypted or stays on this machine.
 fn is_secure(server: &str) -> bool {
     let Some(host) = server.strip_prefix("http://") else {
         return server.starts_with("https://");

@@ -1,7 +1,7 @@
 //! Sets the status of a commit: one line next to the commit that says whether it may be merged.
 //!
-//! The description ends with the time of the measurement, so that an older result is recognized and
-//! does not replace a newer one, in whichever order the jobs end. Start at
+//! The description ends with the time of the measurement. An older result is therefore recognized
+//! and does not replace a newer one, whichever job ends first. Start at
 //! [`ForgeClient::set_status`].
 
 use crate::clients::forge::client::{Error, ForgeClient, truncate_text};
@@ -32,14 +32,15 @@ const MAX_DESCRIPTION: usize = 140;
 pub struct CommitStatus {
     /// Full ID of the commit.
     pub revision: String,
-    /// Name of the status; a later status of the same name replaces it.
+    /// Name of the status. A later status of the same name replaces this one.
     pub context: String,
     /// Value of the status.
     pub state: CommitState,
-    /// The reason, in one line. It is truncated so that reason and time fit into 140 characters.
+    /// The reason, in one line. The text is truncated so that reason and time fit into 140
+    /// characters.
     pub description: String,
-    /// Start of the measurement, in milliseconds since the Unix epoch. `None` for a status that
-    /// reports no result yet; such a status is set only if the commit has no status with a result.
+    /// Start of the measurement, in milliseconds since the Unix epoch. `None` for a status without
+    /// a result, which is set only if the commit has no status with a result.
     pub at_unix_ms: Option<u64>,
     /// URL of a page with details.
     pub link: Option<String>,
@@ -50,17 +51,17 @@ pub struct CommitStatus {
 pub enum StatusOutcome {
     /// The status was set.
     Set,
-    /// The commit already has a status from a newer result. That status was kept.
+    /// The commit has a status from a newer result. That status was kept.
     Outdated,
 }
 
 const SET_STATUS: &str = "set the status";
 
 impl ForgeClient {
-    /// Sets the status of a commit, unless the commit already has the status of a newer result.
+    /// Sets the status of a commit. Keeps a status from a newer result.
     ///
     /// # Errors
-    /// Fails if the forge refuses or is unreachable, or the revision is not a full ID.
+    /// Fails if the forge refuses or is unreachable, or if the revision is not a full ID.
     pub fn set_status(&self, status: &CommitStatus) -> Result<StatusOutcome, Error> {
         let is_id = status.revision.len() >= 40
             && status.revision.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -75,7 +76,7 @@ impl ForgeClient {
             return Ok(StatusOutcome::Outdated);
         }
         self.write_status(status)?;
-        // Another job may have set a status at the same time: the newer result must be written
+        // Another job may have set a status at the same time. The newer result must be written
         // last.
         match self.newer_status(status) {
             None => Ok(StatusOutcome::Set),
@@ -86,8 +87,8 @@ impl ForgeClient {
         }
     }
 
-    /// Returns the commit's status with the newest result, if that result is newer than the result
-    /// of `status`. Otherwise, or if the forge does not let us read statuses, returns `None`.
+    /// Returns the commit's newest status if its result is newer than the result of `status`.
+    /// Otherwise, or if the forge does not let us read statuses, returns `None`.
     fn newer_status(&self, status: &CommitStatus) -> Option<CommitStatus> {
         let repository = &self.pull_request.repository;
         let path = if self.pull_request.forge == ForgeKind::GitLab {
@@ -177,8 +178,8 @@ impl CommitStatus {
     }
 }
 
-/// Parses a status of any forge. Returns `None` unless the status reports a result with the time of
-/// its measurement.
+/// Parses a status of any forge. Returns `None` unless the status has a result with the time of its
+/// measurement.
 fn parse_status(entry: &Value, revision: &str) -> Option<CommitStatus> {
     let field = |names: &[&str]| names.iter().find_map(|name| entry[*name].as_str());
     let (description, time) = field(&["description"])?.rsplit_once(MEASURED_PREFIX)?;

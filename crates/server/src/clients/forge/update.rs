@@ -10,9 +10,9 @@ use crate::clients::forge::status::{CommitStatus, StatusOutcome};
 /// What a pull request should show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PullUpdate {
-    /// The comment; `None` leaves it unchanged.
+    /// The comment. `None` leaves the existing comment unchanged.
     pub comment: Option<CommentText>,
-    /// The status of the commit; `None` leaves it unchanged.
+    /// The status of the commit. `None` leaves the existing status unchanged.
     pub status: Option<CommitStatus>,
 }
 
@@ -37,8 +37,8 @@ impl UpdateOutcome {
 }
 
 impl ForgeClient {
-    /// Posts the comment and sets the status. Neither replaces the comment or status of a newer
-    /// result, and a failure of one does not prevent the other.
+    /// Posts the comment and sets the status. Neither replaces a newer result, and a failure of one
+    /// does not prevent the other.
     pub fn post_update(&self, update: &PullUpdate, order: RevisionOrder<'_>) -> UpdateOutcome {
         let comment = update.comment.as_ref();
         let (comment, newer) = match comment.map(|text| self.place_comment(text, order)) {

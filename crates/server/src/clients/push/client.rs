@@ -1,22 +1,20 @@
 //! Sends requests to the server, with the token, and reports whether a retry may help.
 //!
-//! A redirect counts as a rejection, since following one would pass the token on. Start at
+//! A redirect counts as a rejection, because following one would pass the token on. Start at
 //! [`UploadClient::upload_session`].
 
+use crate::clients::agent::{SecretToken, agent_config};
 use crate::clients::push::lines::SessionLines;
 use crate::clients::push::target::UploadTarget;
 use serde_json::{Value, json};
-use std::fmt;
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::time::Duration;
 use ureq::http::{Method, Request, Response, StatusCode};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
+use ureq::tls::{Certificate, PemItem};
 use ureq::{Agent, Body};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Timeout of a whole request. It is enough for 8 MiB at 32 kB/s, which take more than four
-/// minutes.
+/// Timeout of a whole request. Sending 8 MiB at 32 kB/s takes more than four minutes.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 /// Maximum size of a session that is sent in one request.
 const MAX_SINGLE_REQUEST_BYTES: usize = 8 << 20;
@@ -25,29 +23,12 @@ const MAX_POSITION_CHANGES: u32 = 100;
 /// Maximum size of a response.
 const MAX_RESPONSE_BYTES: u64 = 1 << 20;
 
-/// A secret that is never printed.
-#[derive(Clone)]
-pub struct UploadToken(String);
-
-impl UploadToken {
-    /// Creates a token, trimming whitespace.
-    pub fn new(text: impl AsRef<str>) -> UploadToken {
-        UploadToken(text.as_ref().trim().to_owned())
-    }
-}
-
-impl fmt::Debug for UploadToken {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Token(secret)")
-    }
-}
-
 /// Outcome of sending a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UploadOutcome {
-    /// The server has stored it.
+    /// The server has stored the session.
     Stored,
-    /// The server already had it.
+    /// The server already had the session.
     Known,
 }
 
@@ -65,7 +46,7 @@ pub enum UploadError {
     /// No retry will help.
     #[error("{reason}")]
     Rejected {
-        /// Why, usually the server's message.
+        /// The reason, usually the server's message.
         reason: String,
     },
 }
@@ -83,11 +64,11 @@ impl UploadError {
 #[derive(Debug)]
 pub struct UploadClient {
     agent: Agent,
-    token: Option<UploadToken>,
+    token: Option<SecretToken>,
 }
 
-/// Meaning of a response that reports no failure: the server has accepted the request, it asks to
-/// continue at a line, or it knows nothing of this upload.
+/// A response that reports no failure. The server has accepted the request, asks to continue at a
+/// line, or does not know this upload.
 enum ServerReply {
     Done(StatusCode, Value),
     ContinueAt(u64),
@@ -97,36 +78,20 @@ enum ServerReply {
 impl UploadClient {
     /// Creates a client that trusts the system's certificates and uses the proxy that the
     /// environment names.
-    pub fn new(token: Option<UploadToken>) -> UploadClient {
+    pub fn new(token: Option<SecretToken>) -> UploadClient {
         UploadClient::with_authorities(token, Vec::new())
     }
 
-    /// Like [`UploadClient::new`], with additional certificate authorities.
+    /// Creates a client that also trusts additional certificate authorities.
     pub fn with_authorities(
-        token: Option<UploadToken>,
+        token: Option<SecretToken>,
         authorities: Vec<Certificate<'static>>,
     ) -> UploadClient {
-        let certificates = rustls_native_certs::load_native_certs().certs;
-        let roots = certificates
-            .iter()
-            .map(|certificate| Certificate::from_der(certificate).to_owned());
-        let roots: Vec<_> = roots.chain(authorities).collect();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::from(roots))
-            .unversioned_rustls_crypto_provider(provider)
-            .build();
-        let config = Agent::config_builder()
-            .tls_config(tls)
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
+        let config = agent_config(authorities)
             .timeout_connect(Some(CONNECT_TIMEOUT))
-            .timeout_global(Some(REQUEST_TIMEOUT))
-            .user_agent("speedwell")
-            .build();
+            .timeout_global(Some(REQUEST_TIMEOUT));
         UploadClient {
-            agent: config.into(),
+            agent: config.build().into(),
             token,
         }
     }
@@ -197,8 +162,7 @@ impl UploadClient {
                     return Ok(upload_outcome(status));
                 }
                 ServerReply::Done(status, _) => return Ok(upload_outcome(status)),
-                // Either another process sends the same session, or the server dropped the partial
-                // upload.
+                // Another process sends the same session, or the server dropped the partial upload.
                 ServerReply::ContinueAt(0) | ServerReply::NotStarted => {
                     return Err(UploadError::retryable(
                         "the server asked to restart the upload",
@@ -231,7 +195,7 @@ impl UploadClient {
             request = request.header("content-encoding", "gzip");
         }
         if let Some(token) = &self.token {
-            request = request.header("authorization", format!("Bearer {}", token.0));
+            request = request.header("authorization", format!("Bearer {}", token.secret()));
         }
         let request = request.body(body).map_err(|error| UploadError::Rejected {
             reason: format!("cannot build the request: {error}"),
@@ -293,7 +257,7 @@ fn upload_outcome(status: StatusCode) -> UploadOutcome {
     }
 }
 
-/// Checks that the session that the server already has is the same as ours.
+/// Checks that the session on the server is the same as ours.
 fn check_same_session(
     body: &Value,
     lines: &SessionLines<'_>,
@@ -373,13 +337,13 @@ fn refusal_message(status: StatusCode, body: &Value) -> String {
     message
 }
 
-/// Returns text compressed with gzip, and whether it is compressed. Text that compresses too well
-/// is returned unchanged, because the server would take it for a zip bomb.
+/// Returns text compressed with gzip, and `true`. Text that does not shrink, or that the server
+/// would take for a zip bomb, is returned unchanged, with `false`.
 pub(crate) fn compress_text(text: &[u8]) -> (Vec<u8>, bool) {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let result = encoder.write_all(text).and_then(|()| encoder.finish());
     match result {
-        // The server accepts a compression ratio of up to 100; 80 leaves a margin.
+        // The server accepts a compression ratio of up to 100. A limit of 80 leaves a margin.
         Ok(compressed) if compressed.len() < text.len() && compressed.len() * 80 > text.len() => {
             (compressed, true)
         }

@@ -1,5 +1,5 @@
-//! Holds the lines of a session, in memory or, if there are many, in a file, and reads them in
-//! parts that each fit into one request. Start at [`SessionLines`].
+//! Holds the lines of a session, in memory or, if there are many, in a file. Reads them in parts
+//! that fit into one request. Start at [`SessionLines`].
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 /// Maximum number of bytes per part. A longer line is a part by itself.
 const PART_BYTES: usize = 1 << 20;
-/// Number of lines from one recorded offset in a file to the next.
+/// Number of lines between recorded offsets in a file.
 const LINES_PER_OFFSET: u64 = 1024;
 
 /// The lines of a session.
@@ -16,7 +16,7 @@ const LINES_PER_OFFSET: u64 = 1024;
 pub struct SessionLines<'a> {
     /// ID of the session.
     pub id: &'a str,
-    /// All lines with their newlines; the first is the header.
+    /// All lines with their newlines. The first line is the header.
     pub text: LineSource<'a>,
     /// SHA-256 of the lines, in hexadecimal.
     pub sha256: &'a str,
@@ -41,7 +41,7 @@ pub struct LineFile {
 }
 
 impl<'a> LineSource<'a> {
-    /// Returns the complete text, unless it is longer than `max_bytes` bytes or in a file.
+    /// Returns the complete text if it is in memory and has at most `max_bytes` bytes.
     pub(crate) fn within_limit(self, max_bytes: usize) -> Option<&'a [u8]> {
         match self {
             LineSource::InMemory(text) => (text.len() <= max_bytes).then_some(text),
@@ -162,7 +162,6 @@ impl LineFile {
     }
 }
 
-/// A file being written, with the count and offsets of its lines.
 struct LineCountingWriter<'a> {
     out: BufWriter<&'a File>,
     bytes: u64,

@@ -1,13 +1,13 @@
 //! Sends sessions to a Speedwell server, exactly once even if responses are lost.
 //!
 //! [`UploadTarget`] is a project on a server; [`UploadClient::upload_session`] sends the lines of a
-//! session there. A small session is sent in one request, a larger one in parts, and an upload that
-//! was cut off resumes where the server says. An error tells whether a retry may help; the caller
+//! session there. A small session is sent in one request, a larger session in parts. An interrupted
+//! upload resumes where the server says. An error tells whether a retry may help. The caller
 //! decides when to retry, and what to keep until then. This module handles only the lines of a
 //! session and their digest.
 //!
 //! ```no_run
-//! use crate::clients::push::{UploadClient, UploadError, SessionLines, UploadTarget, UploadOutcome, LineSource};
+//! use speedwell_server::clients::push::{UploadClient, UploadError, SessionLines, UploadTarget, UploadOutcome, LineSource};
 //!
 //! let target: UploadTarget = "https://perf.example/core".parse()?;
 //! let client = UploadClient::new(None);
@@ -18,13 +18,13 @@
 //!     Err(UploadError::Retryable { reason, .. }) => println!("later: {reason}"),
 //!     Err(UploadError::Rejected { reason }) => println!("never: {reason}"),
 //! }
-//! # Ok::<(), crate::clients::push::ParseTargetError>(())
+//! # Ok::<(), speedwell_server::clients::push::ParseTargetError>(())
 //! ```
 
 mod client;
 mod lines;
 mod target;
 
-pub use client::{UploadClient, UploadError, UploadOutcome, UploadToken, parse_authorities};
+pub use client::{UploadClient, UploadError, UploadOutcome, parse_authorities};
 pub use lines::{LineFile, LineSource, SessionLines};
 pub use target::{ParseTargetError, UploadTarget};

@@ -14,7 +14,7 @@ pub struct UploadTarget {
 /// Why a string does not identify a project on a server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseTargetError {
-    /// It is not the address of a project.
+    /// The string is not the address of a project.
     #[error(
         "cannot parse '{0}': expected the URL of a project on a server\nhint: https://HOST/PROJECT"
     )]
@@ -24,7 +24,7 @@ pub enum ParseTargetError {
         "connections to '{0}' are not encrypted, so the token could be intercepted\nhint: use https://; http:// is only allowed for this machine"
     )]
     Unencrypted(String),
-    /// It contains credentials.
+    /// The string contains credentials.
     #[error(
         "the URL contains a user name or a password, which everyone who can list processes can see\nhint: pass a token in the variable SPEEDWELL_TOKEN"
     )]
@@ -32,7 +32,7 @@ pub enum ParseTargetError {
 }
 
 impl UploadTarget {
-    /// Address of a session of the project, in the server's API.
+    /// Returns the address of one of the project's sessions in the server's API.
     pub(crate) fn session_url(&self, id: &str) -> String {
         format!("{}/api/v1/{}/sessions/{id}", self.server, self.project)
     }
@@ -70,7 +70,7 @@ impl FromStr for UploadTarget {
     }
 }
 
-/// Returns whether a host is a loopback address, with or without a port.
+/// Whether a host, with or without a port, is a loopback address.
 fn is_this_machine(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),

@@ -1,8 +1,8 @@
 //! Checks limits of uploaded sessions: nesting, number of keys, length of names, range of numbers.
 //!
-//! The raw text is scanned before it is parsed, so that rejected input takes no memory. Checks
-//! that depend on the meaning of a value run after parsing. Errors of the scan name the line,
-//! counted from 1.
+//! The raw text is scanned before it is parsed, so rejected input takes no memory. Checks that
+//! depend on the meaning of a value run after parsing. Errors of the scan name the line, counted
+//! from 1.
 
 use super::error::ApiError;
 use axum::http::StatusCode;
@@ -12,9 +12,9 @@ use speedwell_model::{ParameterValue, ResourceUsage, Session};
 const MAX_LINE_BYTES: usize = 16 << 20;
 /// Maximum nesting depth.
 const MAX_DEPTH: usize = 64;
-/// Maximum number of keys in a data line; a line with 250,000 samples has that many.
+/// Maximum number of keys in a data line. A line with 250,000 samples has that many.
 const MAX_KEYS: usize = 1_000_000;
-/// Maximum number of keys in a header; each may become a variant or a program.
+/// Maximum number of keys in a header. Each key may become a variant or a program.
 const MAX_HEADER_KEYS: usize = 100_000;
 /// Maximum bytes of a name.
 pub const MAX_NAME_BYTES: usize = 4 << 10;
@@ -22,7 +22,7 @@ pub const MAX_NAME_BYTES: usize = 4 << 10;
 const MAX_PARAMETERS: usize = 64;
 /// The last millisecond of the year 9999.
 const LATEST_UNIX_MS: i64 = 253_402_300_799_999;
-/// Nanoseconds of a year: no run takes longer.
+/// Nanoseconds of a year. No run takes longer.
 const MAX_RUN_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
 
 /// Scans lines without parsing them. `first_number` is the number of the first line in the session,
@@ -61,7 +61,6 @@ pub fn check_lines(text: &[u8], first_number: u64) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Result of scanning a line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct LineScan {
     depth: usize,
@@ -96,8 +95,8 @@ fn scan_line(line: &[u8]) -> LineScan {
     scan
 }
 
-/// Checks that a parsed session has the announced id and is not being measured, and that its names
-/// and numbers are within limits.
+/// Checks that a parsed session has the announced id and is not being measured. Also checks that
+/// its names and numbers are within limits.
 ///
 /// # Errors
 /// Returns 400 or 413.
@@ -138,7 +137,7 @@ pub fn check_session(session: &Session, id: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Whether any value is too large to be real and could overflow sums.
+/// Whether any value is unrealistically large and could overflow sums.
 fn is_huge(usage: &ResourceUsage) -> bool {
     let figures = [
         Some(usage.user_ns),
@@ -153,7 +152,6 @@ fn is_huge(usage: &ResourceUsage) -> bool {
     figures.into_iter().flatten().any(|figure| figure > 1 << 56)
 }
 
-/// Rejects names that are too long.
 fn check_names(session: &Session) -> Result<(), ApiError> {
     let check = |kind: &str, name: &str| match name.len() {
         0..=MAX_NAME_BYTES => Ok(()),
@@ -199,7 +197,6 @@ fn check_names(session: &Session) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Truncates a name.
 fn shorten_name(name: &str) -> String {
     name.chars().take(40).collect()
 }

@@ -1,7 +1,7 @@
-//! Implements the data endpoints of the API: the documents of pages as JSON, series and points, the
-//! gate, tokens and the audit log.
+//! Implements the data endpoints of the API: documents of pages as JSON, series and points, the
+//! gate (the condition that decides an exit status), tokens, and the audit log.
 //!
-//! Points and the audit log are limited; the response says whether there are more points.
+//! Points and audit log entries are limited. The response says whether there are more points.
 
 use super::error::ApiError;
 use super::request::{ApiRequest, json_response};
@@ -27,7 +27,7 @@ const GATE_OPTIONS: [&str; 4] = ["threshold", "method", "correct", "fail-on"];
 
 /// Returns the document of a page of the project.
 pub fn project_document(call: &ApiRequest<'_>, page: &str) -> DataResult {
-    // Valid project names need no escaping; all other names fail here.
+    // Valid project names need no escaping, and other names fail here.
     call.site.find_project(call.project())?;
     page_document(call, &format!("/{}/{page}.json", call.project()))
 }
@@ -111,7 +111,7 @@ fn point_json(stored: &StoredPoint) -> Value {
     })
 }
 
-/// Returns the exit status that `speedwell compare --fail-on` would have, and the reason for it.
+/// Returns the exit status of `speedwell compare --fail-on` for the sessions, and the reason.
 pub fn evaluate_gate(call: &ApiRequest<'_>) -> DataResult {
     let query = call.parse_query()?;
     query.check_names(&[

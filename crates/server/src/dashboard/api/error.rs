@@ -1,5 +1,6 @@
 //! Defines the errors of the API. The body of an error is `{"error", "hint"}`, plus data that a
-//! program needs to continue, as `application/problem+json` (RFC 9457 allows other members).
+//! program needs to continue. Its type is `application/problem+json` (RFC 9457 allows other
+//! members).
 
 use crate::dashboard::page_error::PageError;
 use axum::body::Body;
@@ -41,7 +42,7 @@ impl ApiError {
         ApiError::new(StatusCode::NOT_FOUND, error)
     }
 
-    /// Changes the status to 413, because something is too large.
+    /// Changes the status to 413 (content too large).
     pub fn too_large(mut self) -> ApiError {
         self.status = StatusCode::PAYLOAD_TOO_LARGE;
         self

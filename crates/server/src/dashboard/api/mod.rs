@@ -1,10 +1,9 @@
 //! Implements the HTTP API for programs, below `/api/v1/`. Programs upload sessions and read
 //! results.
 //!
-//! This module decides which endpoints exist and which permission each needs. The table in
-//! `routes.rs` defines the endpoints, and the OpenAPI document is generated from this table.
-//! Version 1 of the API is only ever extended. Responses are JSON (a session is JSON Lines), errors
-//! are [`error::ApiError`]s. Start at [`router`].
+//! The table in `routes.rs` defines the endpoints and their permissions. The OpenAPI document is
+//! generated from the table. Version 1 of the API is only ever extended. Responses are JSON (a
+//! session is JSON Lines), and errors are [`error::ApiError`]s. Start at [`router`].
 
 mod check;
 mod data;
@@ -31,14 +30,13 @@ use request::ApiRequest;
 use std::sync::Arc;
 use writers::WriterPool;
 
-/// Threads for API requests. Most of the work is parsing sessions; writes are serialized per
+/// Threads for API requests. Most of the work is parsing sessions. Writes are serialized per
 /// project.
 const API_THREADS: usize = 4;
 
-/// Maximum bytes of a body, decompressed.
+/// Maximum bytes of a decompressed body.
 const MAX_BODY_BYTES: usize = 64 << 20;
 
-/// State of the API.
 #[derive(Debug)]
 struct ApiState {
     site: Arc<SiteState>,

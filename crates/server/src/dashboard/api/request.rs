@@ -17,7 +17,7 @@ use speedwell_store::{Store, UploadSender};
 pub struct ApiRequest<'a> {
     pub site: &'a SiteState,
     pub writers: &'a WriterPool,
-    /// The names in the path, in order; the first is the project.
+    /// The names in the path, in order. The first name is the project.
     pub names: &'a [String],
     /// The text after the `?`.
     pub query: &'a str,
@@ -33,7 +33,7 @@ impl ApiRequest<'_> {
     /// Returns the session id.
     ///
     /// # Errors
-    /// Fails if it is not a valid id.
+    /// Fails if the path contains no valid id.
     pub fn session_id(&self) -> Result<&str, ApiError> {
         let id = self.names.get(1).map_or("", String::as_str);
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
@@ -63,7 +63,7 @@ impl ApiRequest<'_> {
     /// Rejects a session if the token may not push sessions of its branch or machine.
     ///
     /// # Errors
-    /// Returns 403, which is recorded in the audit log.
+    /// Returns 403 and records the rejection in the audit log.
     pub fn ensure_push_permitted(&self, session: &Session) -> Result<(), ApiError> {
         let caller = self.caller;
         let origin = session.origin.as_ref();
@@ -92,7 +92,7 @@ impl ApiRequest<'_> {
     /// Parses the query.
     ///
     /// # Errors
-    /// Fails if it is invalid.
+    /// Fails if the query is invalid.
     pub fn parse_query(&self) -> Result<PageQuery, ApiError> {
         Ok(PageQuery::parse(self.query)?)
     }
@@ -100,7 +100,7 @@ impl ApiRequest<'_> {
     /// Runs `work` with the write connection to the project's store.
     ///
     /// # Errors
-    /// Fails if there is no such project, its store cannot be opened, or `work` fails.
+    /// Fails if the project does not exist, if its store cannot be opened, or if `work` fails.
     pub fn with_writer<T>(
         &self,
         work: impl FnOnce(&mut Store) -> Result<T, ApiError>,

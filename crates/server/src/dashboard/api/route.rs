@@ -9,9 +9,9 @@ use axum::http::Response;
 #[derive(Debug)]
 pub struct ApiRoute {
     pub method: &'static str,
-    /// Path after `/api/v1/`; parts in braces are names.
+    /// Path after `/api/v1/`. Parts in braces are names.
     pub path: &'static str,
-    /// Permission that it requires.
+    /// Permission that the endpoint requires.
     pub permission: RequiredPermission,
     /// Short description.
     pub summary: &'static str,
@@ -19,7 +19,7 @@ pub struct ApiRoute {
     pub query: &'static [(&'static str, &'static str)],
     /// Kind of request body.
     pub body_kind: BodyKind,
-    /// Whether it is expensive, such as a comparison.
+    /// Whether the endpoint is expensive, such as a comparison.
     pub is_heavy: bool,
     /// Success statuses with their descriptions.
     pub responses: &'static [(u16, &'static str)],
@@ -27,7 +27,7 @@ pub struct ApiRoute {
 }
 
 impl ApiRoute {
-    /// Returns the names in the path if it matches this route; otherwise `None`.
+    /// Returns the names in the path, or `None` if the path does not match this route.
     pub fn match_path(&self, parts: &[String]) -> Option<Vec<String>> {
         let mut names = Vec::new();
         let mut forms = self.path.split('/');

@@ -1,7 +1,7 @@
 //! Contains the table of all API endpoints: method, path, permission, description and handler.
 //!
-//! The OpenAPI document is generated from the table, and the tests request each row with each kind
-//! of token.
+//! The OpenAPI document is generated from the table. The tests request each row with each kind of
+//! token.
 
 use super::error::ApiError;
 use super::request::json_response;

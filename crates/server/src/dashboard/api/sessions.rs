@@ -1,8 +1,7 @@
-//! Receives sessions, in one request or line by line; returns, tags and deletes stored sessions.
+//! Receives sessions, in one request or line by line. Returns, tags and deletes stored sessions.
 //!
-//! A response may be lost, so uploads can be repeated: stored data is kept, and the second response
-//! is 200. A different session with the same id is rejected with 409 and never replaces the stored
-//! session.
+//! A response may be lost, so uploads can be repeated. The second response is then 200, and the
+//! stored data is kept. A different session with the same id is rejected with 409.
 
 use super::check;
 use super::error::ApiError;
@@ -219,7 +218,7 @@ struct ParsedUpload {
     size: (u64, u64),
 }
 
-/// Parses and checks a whole session, before taking the write connection.
+/// Parses and checks a whole session. No write connection is needed yet.
 fn parse_upload(
     call: &ApiRequest<'_>,
     id: &str,
@@ -262,8 +261,7 @@ fn store_upload(
     match store.accept_session(&upload.session, upload.digest, upload.size, &sender)? {
         UploadStatus::Stored(number) => {
             if let Some(points) = &upload.points {
-                // Ignore failures, because points are derived data: the history recomputes missing
-                // points on demand.
+                // Points are derived data: the history recomputes missing points on demand.
                 let _ = store.store_points(number, points);
             }
             call.record_action("push", id, "done");

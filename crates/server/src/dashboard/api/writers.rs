@@ -1,4 +1,4 @@
-//! Keeps one write connection per project. Writers wait for this connection, instead of retrying
+//! Keeps one write connection per project. Writers wait for the connection instead of retrying
 //! until the store is unlocked.
 
 use super::error::ApiError;
@@ -20,7 +20,7 @@ impl WriterPool {
     /// Runs `work` with the write connection to a project's store.
     ///
     /// # Errors
-    /// Fails if there is no such project, its store cannot be opened, or `work` fails.
+    /// Fails if the project does not exist, if its store cannot be opened, or if `work` fails.
     pub fn with_writer<T>(
         &self,
         site: &SiteState,
@@ -33,7 +33,7 @@ impl WriterPool {
             writers.entry(path.clone()).or_default().clone()
         };
         let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-        // Take the connection out, so that it is not used again if `work` panics halfway.
+        // Take the connection out, so that it is not used again if `work` panics.
         let mut store = match writer.take() {
             Some(store) => store,
             None => {

@@ -57,8 +57,7 @@ pub fn alerts_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
     })
 }
 
-/// Lists the numbers and descriptions of the open changes, then of the triaged changes, which can
-/// be reopened.
+/// Lists the numbers and descriptions of changes. Open changes come before triaged changes.
 fn triage_candidates(history: &ProjectHistory) -> Vec<(String, String)> {
     let changes_by_series = history.series.iter().flat_map(|series| {
         let changes = series.trend.changes.iter();
@@ -80,7 +79,7 @@ fn triage_candidates(history: &ProjectHistory) -> Vec<(String, String)> {
     labelled.collect()
 }
 
-/// Builds the table of open changes, with links to the trend of the case and to the revision after
+/// Builds the table of open changes. Each row links to the case's trend and to the revision after
 /// the change.
 pub fn open_changes_table(context: PageContext<'_>, history: &ProjectHistory) -> Document {
     let mut document = report::report_changes(

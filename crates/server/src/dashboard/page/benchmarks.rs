@@ -80,8 +80,8 @@ fn unknown_benchmark(context: PageContext<'_>, name: &str) -> Result<PageError, 
     Ok(PageError::not_found(format!("benchmark '{name}' not found")).with_nearest(pages.collect()))
 }
 
-/// Renders the results of a benchmark in one session, and their dependence on the parameter that
-/// [`studied_parameter`] selects.
+/// Renders the results of a benchmark in one session. If [`studied_parameter`] selects a parameter,
+/// also shows how the results depend on it.
 fn session_results(
     context: PageContext<'_>,
     session: &Session,
@@ -104,8 +104,8 @@ fn session_results(
     Ok(document)
 }
 
-/// Returns the parameter to chart: the parameter with the most numeric values, if it has at least
-/// three.
+/// Returns the parameter to chart: the parameter with the most numeric values. Returns `None` if no
+/// parameter has three.
 fn studied_parameter(session: &Session) -> Option<String> {
     let mut values: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for run in &session.runs {

@@ -1,8 +1,8 @@
-//! Handles `?charts=NUMBER`, which shows some of the charts of a page with many cases as a separate
+//! Handles `?charts=NUMBER`. A page with many cases shows its charts in parts, each on a separate
 //! page.
 //!
-//! The code of a page does not handle parts: the key `charts` is removed from the query before the
-//! page is built, and the part is cut from the finished document. Start at
+//! The code for each page knows nothing of parts. This module removes the key `charts` from the
+//! query before the page is built, and then cuts the part from the finished document. Start at
 //! [`ChartPart::split_query`].
 
 use super::PageContent;
@@ -14,12 +14,12 @@ use speedwell_report::html::{ChartsLocation, PageLink, part_of_charts, parts_of_
 /// Query key of the part number.
 const QUERY_KEY: &str = "charts";
 
-/// Requested part of a page; `None` for the whole page.
+/// Requested part of a page. `None` stands for the whole page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChartPart(Option<usize>);
 
 impl ChartPart {
-    /// Extracts the part from a query; also returns the query without it.
+    /// Splits a query into the requested part and the query without this key.
     ///
     /// # Errors
     /// Fails if the part is not a number, or the format has no parts.
@@ -40,10 +40,10 @@ impl ChartPart {
         Ok((ChartPart(Some(number)), query.without_name(QUERY_KEY)))
     }
 
-    /// Cuts the part from a page with that query.
+    /// Cuts the part from a page that was built for `query`.
     ///
     /// # Errors
-    /// Fails if the page is not split into parts, or has fewer of them.
+    /// Fails if the page has no such part.
     pub fn cut_from(self, page: PageContent, query: &PageQuery) -> Result<PageContent, PageError> {
         let ChartPart(Some(number)) = self else {
             return Ok(page);
@@ -85,7 +85,7 @@ impl ChartPart {
     }
 }
 
-/// Returns the beginning of the addresses of a page's parts, relative to the page.
+/// Returns the query string of a part's address, without the part number.
 pub fn part_link_prefix(query: &PageQuery) -> String {
     query.with_value(QUERY_KEY, Some(""))
 }

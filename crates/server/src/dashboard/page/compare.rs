@@ -48,8 +48,8 @@ pub fn compare_page(context: PageContext<'_>) -> Result<PageOutcome, PageError> 
     comparison_page(context, &references).map(PageOutcome::from)
 }
 
-/// Redirects to the comparison of two selected sessions, with the older one as the baseline. If one
-/// of the references is not a number, redirects to the session of the first reference.
+/// Redirects to the comparison of two selected sessions, with the older session as the baseline. If
+/// a reference is not a number, redirects to the first reference's session.
 fn redirect_ordered(
     context: PageContext<'_>,
     first_reference: &str,
@@ -64,7 +64,7 @@ fn redirect_ordered(
     Ok(PageOutcome::Redirect(context.compare_href(&base, &with)))
 }
 
-/// Checks that a reference begins with `@`, and so names a stored session and not a file.
+/// Checks that a reference begins with `@`. Other references would name files.
 fn check_reference(reference: &str) -> Result<(), PageError> {
     if reference.starts_with('@') {
         return Ok(());
@@ -130,8 +130,8 @@ fn comparison_page(
         links: comparison_links(context, references),
         filters: Some(compare_form(context)),
         sessions,
-        // `@base`, `@base:main` and `@rev:REVISION` also depend on the repository, which changes
-        // independently of the store.
+        // `@base`, `@base:main` and `@rev:REVISION` also depend on the repository, so their meaning
+        // may change while the store does not.
         is_cacheable: !resolved.iter().any(is_running)
             && !references.iter().any(|reference| depends_on_git(reference)),
         ..PageContent::from_document(document)
@@ -150,19 +150,19 @@ fn comparison_links(context: PageContext<'_>, references: &[String]) -> Vec<Page
     ]
 }
 
-/// Whether a reference may name another session although the store is unchanged.
+/// Whether the session that a reference names also depends on the repository.
 fn depends_on_git(reference: &str) -> bool {
     reference.contains(':') || reference.starts_with("@base")
 }
 
-/// Encodes the session of a reference as a path, without its variant and filter.
+/// Encodes a reference as a path, without variant and filter.
 fn reference_path(reference: &str) -> String {
     let end = reference.find("::").unwrap_or(reference.len());
     let end = reference[..end].find('[').unwrap_or(end);
     crate::dashboard::link::encode_path(&reference[..end])
 }
 
-/// Rejects comparisons that would take too long, before loading any run.
+/// Rejects comparisons with too many runs, without loading the runs.
 fn check_size(context: PageContext<'_>, references: &[String]) -> Result<(), PageError> {
     let mut overviews: Vec<SessionOverview> = Vec::new();
     for reference in references {
@@ -175,7 +175,7 @@ fn check_size(context: PageContext<'_>, references: &[String]) -> Result<(), Pag
     check_runs(&overviews.iter().collect::<Vec<_>>())
 }
 
-/// Shows the newest sessions to choose two from.
+/// Shows the newest sessions, so that the user can choose two.
 fn choose_page(context: PageContext<'_>, hint: &str) -> Result<PageContent, PageError> {
     let newest = context
         .store

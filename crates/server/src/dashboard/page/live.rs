@@ -1,8 +1,7 @@
-//! Builds `/PROJECT/live` and `/PROJECT/sessions/ID/live`, which show sessions that are being
-//! measured.
+//! Builds `/PROJECT/live` and `/PROJECT/sessions/ID/live`, which show running sessions.
 //!
-//! The pages show verdicts only for decided cases, because verdicts read between the planned
-//! interim analyses would be wrong more often than stated.
+//! The pages show verdicts only for decided cases. Verdicts read between the planned interim
+//! analyses would be wrong more often than stated.
 
 use super::session::{check_runs, find_session};
 use super::{PageContent, PageContext, PageOutcome};
@@ -21,7 +20,7 @@ const MAX_SESSIONS: usize = 20;
 /// Query keys. `every` reloads the page periodically, for browsers without scripts.
 const QUERY_KEYS: [&str; 1] = ["every"];
 
-/// Shows everything that is being measured.
+/// Shows the running loads, and the newest sessions that are running or were killed.
 pub fn live_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
     context.query.check_names(&QUERY_KEYS)?;
     let running = context.store.running_sessions(MAX_SESSIONS)?;
@@ -60,7 +59,7 @@ pub fn live_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
     })
 }
 
-/// Shows one session while it is being measured; afterwards redirects to its report.
+/// Shows a running session. If the session has ended, redirects to its report.
 pub fn session_live_page(context: PageContext<'_>, id: &str) -> Result<PageOutcome, PageError> {
     context.query.check_names(&QUERY_KEYS)?;
     let overview = find_session(context, id)?;
@@ -79,8 +78,7 @@ fn progress_page(
     let finished = context.store.finished_slots(overview.number)?;
     let mut session = context.store.load_session(overview.number)?;
     if !finished.is_empty() {
-        // Drop runs that ended after `finished` was read: they would be in the table, but not in
-        // the headline.
+        // Drop runs that ended after `finished` was read, because the headline does not count them.
         session.runs.retain(|run| finished.contains(&run.slot));
     }
     let decided = context.store.decided_cases(overview.number)?;
@@ -138,7 +136,7 @@ fn count_case_runs(session: &Session, verdicts: &BTreeMap<String, String>) -> Ve
     cases
 }
 
-/// Returns the verdicts of decided cases; the verdict is `decided` for a case without a comparison.
+/// Returns the verdicts of decided cases. A case without a comparison gets the verdict `decided`.
 fn decided_verdicts(
     context: PageContext<'_>,
     session: &Session,

@@ -12,7 +12,7 @@ use speedwell_store::SessionFilter;
 /// Maximum number of sessions listed for a machine.
 const MAX_SESSIONS: usize = 50;
 
-/// Maximum number of sessions of a machine that are searched for changes of the environment.
+/// Maximum number of a machine's sessions to search for environment changes.
 const MAX_SEARCHED_SESSIONS: usize = 500;
 
 /// Lists all machines.
@@ -92,7 +92,7 @@ pub fn machine_page(context: PageContext<'_>, number: &str) -> Result<PageConten
     })
 }
 
-/// Returns what changed from each session to the next, newest first.
+/// Returns the environment changes between consecutive sessions, newest first.
 fn environment_changes(
     context: PageContext<'_>,
     numbers: &[i64],
@@ -124,7 +124,7 @@ fn environment_changes(
     Ok(changes)
 }
 
-/// Builds `/PROJECT/calibration`, which lists the false alarms of each machine.
+/// Builds `/PROJECT/calibration`, which lists the false alarms per machine.
 pub fn calibration_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
     context.query.check_names(&[])?;
     let mut document = report::list_calibrations(&context.store.list_calibrations()?);

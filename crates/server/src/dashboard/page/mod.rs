@@ -1,12 +1,11 @@
-//! Builds the web pages. The code for each page is in its own file. A page is a document with links
-//! and forms.
+//! Builds the web pages, one file per page. A page is a document with links and forms.
 //!
 //! A page calls the same functions as the corresponding command and computes nothing itself. Start
 //! at [`build_page`].
 
-// These files depend on each other: every page takes a `PageContext` and returns a `PageContent`
-// defined here, and `build_page` calls the function of each page. `site.rs` is part of the cycle,
-// because a site holds the viewers of live pages (`live.rs`), which render pages.
+// These files depend on each other: every page function uses `PageContext` and `PageContent` from
+// here, and `build_page` calls every page function. `site.rs` is part of the cycle: a site holds
+// the viewers of live pages, and `live.rs` renders pages for these viewers.
 mod alerts;
 mod benchmarks;
 mod branch;
@@ -53,15 +52,15 @@ pub struct PageContent {
     pub filters: Option<PageForm>,
     /// Selection of rows for a comparison.
     pub choice: Option<RowChoice>,
-    /// Numbers of the sessions whose data the page shows.
+    /// Numbers of the sessions that the page shows.
     pub sessions: Vec<i64>,
     /// Forms that change something.
     pub changes: Vec<PageForm>,
-    /// Address of its event stream.
+    /// Address of the page's event stream.
     pub events: Option<String>,
-    /// Where its charts are: on the page itself, or on separate pages.
+    /// Whether the charts are on the page itself or on separate pages.
     pub charts: ChartsLocation,
-    /// Whether it stays valid until the store changes.
+    /// Whether the page stays valid until the store changes.
     pub is_cacheable: bool,
     pub status: StatusCode,
 }
@@ -186,7 +185,7 @@ impl PageContext<'_> {
         document
     }
 
-    /// Returns the control that selects two rows of a session list for a comparison.
+    /// Returns the control that selects two listed sessions for a comparison.
     pub fn row_choice(&self) -> Option<RowChoice> {
         Some(RowChoice {
             table: "sessions",
@@ -235,7 +234,7 @@ pub fn build_page(
 /// Maximum length of a cell in a list, in characters.
 const MAX_LIST_CHARS: usize = 60;
 
-/// Shortens the displayed strings of a column; the raw values are not shortened.
+/// Shortens the displayed strings of a column, but not the raw values.
 fn shorten_column(document: &mut Document, key: &str) {
     document.for_each_table(&mut |table| {
         let Some(column_index) = table.columns.iter().position(|column| column.key == key) else {

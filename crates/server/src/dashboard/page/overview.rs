@@ -1,4 +1,4 @@
-//! Builds `/`, which lists the projects that the caller may read. A local server has one project.
+//! Builds `/`, which lists the projects that the caller may read.
 
 use super::{PageContent, PageContext};
 use crate::dashboard::link::{link_by, link_column};
@@ -20,7 +20,8 @@ pub fn overview_page(context: PageContext<'_>) -> Result<PageContent, PageError>
             summaries.push(project.with_reader(|store| summarize_project(&project.name, store))?);
         }
     }
-    // Omit the first project if it is empty: some servers only use its store to list the others.
+    // Omit the first project if it is empty. Some servers use its store only to list other
+    // projects.
     if summaries.len() > 1
         && summaries[0].name == context.site.first.name
         && summaries[0].newest.is_none()

@@ -16,7 +16,7 @@ use speedwell_store::SessionFilter;
 /// Maximum number of recent sessions listed.
 const MAX_SESSIONS: usize = 8;
 
-/// Maximum number of series; if there are more, no trends are drawn.
+/// Maximum number of series. With more series, no trends are drawn.
 const MAX_SERIES: usize = 60;
 
 pub fn project_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
@@ -43,8 +43,8 @@ pub fn project_page(context: PageContext<'_>) -> Result<PageContent, PageError> 
         "{}: {headline}",
         context.project.name
     )));
-    // The store does not record that a process was killed, so a page that shows a running session
-    // may go stale although the store has not changed.
+    // A running session may be killed without a trace in the store, so a page that shows one may go
+    // stale although the store has not changed.
     let is_cacheable = running.is_empty();
     if !is_cacheable {
         document.push_heading(2, "Running");
@@ -85,7 +85,7 @@ fn project_headline(
     )
 }
 
-/// Adds the open changes, then the trend of every series. Series with urgent changes come first.
+/// Adds the open changes, then all trends. Trends with urgent changes come first.
 fn add_history(document: &mut Document, context: PageContext<'_>, history: &ProjectHistory) {
     let open = OpenChanges::from_history(history);
     if open.known + open.suspected > 0 {
@@ -97,7 +97,7 @@ fn add_history(document: &mut Document, context: PageContext<'_>, history: &Proj
     if history.series.is_empty() || history.series.len() > MAX_SERIES {
         return;
     }
-    // List no points here, because the trend page lists them.
+    // The trend page lists the points.
     let trends = report::report_trend(history, TrendXAxis::Revision, 0, &context.report_options());
     let mut galleries = trends.blocks.into_iter();
     if let Some(gallery) = galleries.find(|block| matches!(block, ReportBlock::Gallery(_))) {

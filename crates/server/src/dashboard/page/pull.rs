@@ -105,7 +105,7 @@ fn push_comments(document: &mut Document, comments: &[PostedComment]) {
             ),
             ("Revision".into(), comment.revision.clone()),
         ]));
-        // Omit the hidden marker lines by which the comment is found again.
+        // Omit the hidden lines that identify the comment to later updates.
         let lines = comment
             .text
             .lines()

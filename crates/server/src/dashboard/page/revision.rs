@@ -84,8 +84,8 @@ fn revision_facts(origin: &CodeOrigin) -> ReportBlock {
     ReportBlock::Facts(known_facts.collect())
 }
 
-/// Returns links to comparisons with the base and the parents, if these revisions were measured,
-/// and to the branch.
+/// Returns links to the branch, and to comparisons with the base and the parents that were
+/// measured.
 fn revision_links(
     context: PageContext<'_>,
     id: &str,

@@ -1,5 +1,5 @@
-//! Builds `/PROJECT/search`, which finds benchmarks, cases, branches and machines by part of their
-//! names, sessions by number or tag, and revisions by the beginning of their ids.
+//! Builds `/PROJECT/search`. It finds benchmarks, cases, branches and machines by a part of the
+//! name, sessions by number or tag, and revisions by the beginning of the id.
 
 use super::{PageContent, PageContext};
 use crate::dashboard::page_error::PageError;
@@ -100,7 +100,7 @@ fn find_hits(context: PageContext<'_>, term: &str) -> Result<Vec<SearchHits>, Pa
     ])
 }
 
-/// Finds cases that have a history, and so a trend page.
+/// Finds cases that have a trend page.
 fn find_cases(
     context: PageContext<'_>,
     is_hit: &dyn Fn(&str) -> bool,

@@ -10,7 +10,7 @@ use speedwell_report::html::PageLink;
 use speedwell_report::session::{StudyChoice, report_session};
 use speedwell_report::{Document, ReportBlock};
 
-/// Maximum number of runs on a page; more would take too long.
+/// Maximum number of runs that a page loads.
 pub const MAX_RUNS: usize = 200_000;
 
 /// Shows the session with this id.
@@ -80,7 +80,7 @@ pub fn redirect_to_session(
     Ok(PageOutcome::Redirect(context.session_href(&overview.id)))
 }
 
-/// Rejects pages that would take too long.
+/// Rejects pages that would load too many runs.
 pub fn check_runs(sessions: &[&SessionOverview]) -> Result<(), PageError> {
     let runs: usize = sessions.iter().map(|session| session.runs).sum();
     if runs <= MAX_RUNS {

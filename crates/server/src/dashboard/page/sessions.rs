@@ -1,4 +1,4 @@
-//! Builds `/PROJECT/sessions`, a filtered list of sessions, which is divided into pages.
+//! Builds `/PROJECT/sessions`, the filtered list of sessions.
 
 use super::{PageContent, PageContext};
 use crate::dashboard::page_error::PageError;

@@ -13,9 +13,9 @@ use speedwell_report::{self as report, Document, ReportBlock, TrendXAxis};
 /// Maximum number of series on a page.
 const MAX_SERIES: usize = 40;
 
-/// Maximum rows of the table of points on a page.
+/// Maximum number of points that a page lists.
 const MAX_ROWS: usize = 100;
-/// Maximum rows of the table of points in a standalone HTML file. Other formats list all points.
+/// Maximum number of points that a standalone HTML file lists. Other formats list all points.
 const MAX_FILE_ROWS: usize = 1_000;
 
 /// Query keys.
@@ -103,8 +103,7 @@ fn link_tables(document: &mut Document, context: PageContext<'_>) {
     });
 }
 
-/// Filter for the points that the page shows. Levels and changes are still computed from the whole
-/// series.
+/// Filter for the points to show. Levels and changes always come from the whole series.
 #[derive(Debug, Default)]
 struct PointFilter {
     machine: Option<u32>,
@@ -153,7 +152,7 @@ impl PointFilter {
     }
 }
 
-/// Notes that the oldest points are omitted from the tables.
+/// Returns a note if the tables omit the oldest points.
 fn note_shortened(history: &ProjectHistory, max_rows: usize) -> Option<ReportBlock> {
     let points = history
         .series

@@ -12,8 +12,7 @@ pub struct ServerEvent {
 }
 
 impl ServerEvent {
-    /// Creates an event. When it is sent, it gets the id after the newest one, unless
-    /// [`ServerEvent::with_id`] has set an id.
+    /// Creates an event without an id. When the hub sends the event, the event gets the next id.
     pub fn new(name: impl Into<String>, data: impl Into<String>) -> ServerEvent {
         ServerEvent {
             name: name.into(),

@@ -1,9 +1,9 @@
 //! Sends event streams to browsers (server-sent events, WHATWG HTML 9.2).
 //!
 //! An [`EventHub`] encodes each event once and sends it to all viewers. A viewer that reconnects
-//! sends the id of the last event that it has seen. It gets all later events if the hub still keeps
-//! them; otherwise it gets the initial events, like a new viewer. A viewer that is more than 64
-//! events behind is disconnected, and then reconnects in this way.
+//! sends the id of the last event that it has seen. If the hub still keeps all later events, the
+//! viewer gets them. Otherwise, it gets the initial events, like a new viewer. A viewer that is
+//! more than 64 events behind is disconnected, so that it reconnects.
 
 mod event;
 mod viewer;
@@ -24,15 +24,14 @@ use viewer::{MAX_EVENTS_BEHIND, ViewerQueue, lock};
 
 /// Number of events that a hub keeps for viewers that reconnect.
 const MAX_REPLAYED_EVENTS: usize = 256;
-/// Interval at which a stream without events sends a comment, to show proxies and browsers that it
-/// is alive.
+/// Interval at which an idle stream sends a comment, so that proxies and browsers keep it open.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Broadcasts events to all viewers, without ever waiting for one. Clones refer to the same hub.
+/// Broadcasts events to all viewers, and never waits for a viewer. Clones refer to the same hub.
 ///
 /// ```
 /// use axum::http::HeaderMap;
-/// use crate::http::events::{ServerEvent, EventHub};
+/// use speedwell_server::http::events::{ServerEvent, EventHub};
 ///
 /// let hub = EventHub::new();
 /// let seen = hub.clone();
@@ -61,7 +60,7 @@ struct HubState {
     has_ended: bool,
 }
 
-/// Reference from a stopper to a hub. It does not keep the hub alive.
+/// Weak reference from a stopper to a hub.
 struct WeakHub(Weak<Mutex<HubState>>);
 
 impl StopListener for WeakHub {
@@ -93,8 +92,8 @@ impl fmt::Debug for EventHub {
 impl EventHub {
     /// Creates a hub without viewers.
     pub fn new() -> EventHub {
-        // The first id is derived from the time. So an id that a viewer got from an earlier process
-        // is smaller than all ids of this hub, and the viewer gets the initial events.
+        // The first id is derived from the time, and so is greater than all ids of an earlier
+        // process. A viewer of an earlier process therefore gets the initial events.
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -112,7 +111,7 @@ impl EventHub {
         }
     }
 
-    /// Creates a hub whose ids are offsets in a stored log that currently ends at `newest_id`.
+    /// Creates a hub for a stored log that ends at `newest_id`. Ids are offsets in the log.
     pub fn starting_at(newest_id: u64) -> EventHub {
         let hub = EventHub::new();
         {
@@ -131,8 +130,7 @@ impl EventHub {
         self
     }
 
-    /// Sets how long a stream may be without an event before a comment is sent. By default, this is
-    /// 15 s.
+    /// Sets how long a stream stays idle before it sends a comment. The default is 15 s.
     #[must_use]
     pub fn with_heartbeat(self, interval: Duration) -> EventHub {
         lock(&self.state).heartbeat = interval;
@@ -148,9 +146,8 @@ impl EventHub {
             .count()
     }
 
-    /// Sends an event to all viewers and returns its id. Skips an event whose id is not greater
-    /// than the newest id, because it has been sent already, and all events after the streams have
-    /// ended; then returns the newest id.
+    /// Sends an event to all viewers and returns its id. If the event's id is not greater than the
+    /// newest id, or the streams have ended, sends nothing and returns the newest id.
     pub fn send_event(&self, event: ServerEvent) -> u64 {
         let mut wakers = Vec::new();
         let id = {
@@ -207,8 +204,8 @@ impl EventHub {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Returns the stream of one viewer as the response of a handler. Use this if the handler can
-    /// produce the initial events without waiting, and [`EventHub::add_viewer`] otherwise.
+    /// Returns the stream of one viewer as a handler's response. A handler that must wait for the
+    /// initial events uses [`EventHub::add_viewer`] instead.
     pub fn stream_response(
         &self,
         headers: &HeaderMap,
@@ -223,9 +220,9 @@ impl EventHub {
         viewer.into_stream_response(&initial_events)
     }
 
-    /// Registers a viewer that receives all events that are sent from now on. If all events after
-    /// the `Last-Event-ID` of the request are kept, the viewer first receives those; otherwise it
-    /// [needs the initial events](EventViewer::needs_initial_events).
+    /// Registers a viewer for all events sent from now on. If the hub keeps all events after the
+    /// request's `Last-Event-ID`, the viewer first receives these events. Otherwise, it [needs the
+    /// initial events](EventViewer::needs_initial_events).
     pub fn add_viewer(&self, headers: &HeaderMap) -> EventViewer {
         let mut queue = ViewerQueue::default();
         let mut state = lock(&self.state);
@@ -235,7 +232,7 @@ impl EventHub {
             let missed = state.replayable.iter().filter(|(id, _)| *id > last_seen);
             queue.pending.extend(missed.map(|(_, bytes)| bytes.clone()));
         }
-        // The events that a reconnecting viewer has missed do not count towards its limit.
+        // The missed events do not count towards the viewer's limit.
         queue.limit = MAX_EVENTS_BEHIND + queue.pending.len();
         if state.has_ended {
             queue.finish_with(state.final_event.as_ref());

@@ -1,5 +1,5 @@
-//! Serves one viewer of an event stream: holds the events that the viewer has not received yet, and
-//! sends them as the body of its response.
+//! Serves one viewer of an event stream: queues the viewer's events, and sends them as the body of
+//! the response.
 
 use super::event::ServerEvent;
 use axum::body::Body;
@@ -42,7 +42,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///
 /// ```
 /// # use axum::{http::HeaderMap, response::Response};
-/// # use crate::http::{HttpError, blocking::BlockingPool, events::{ServerEvent, EventHub}};
+/// # use speedwell_server::http::{HttpError, blocking::BlockingPool, events::{ServerEvent, EventHub}};
 /// async fn handler(hub: EventHub, readers: BlockingPool, headers: HeaderMap) -> Result<Response, HttpError> {
 ///     let viewer = hub.add_viewer(&headers);
 ///     let mut first = Vec::new();
@@ -55,9 +55,9 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// ```
 pub struct EventViewer {
     queue: Arc<Mutex<ViewerQueue>>,
-    /// Initial events, encoded. They describe the state at the time when the viewer connected.
+    /// Encoded initial events. They describe the state when the viewer connected.
     first: Option<Bytes>,
-    /// Id of the newest event when the viewer connected; `None` if the viewer needs no initial
+    /// Id of the newest event when the viewer connected. `None` if the viewer needs no initial
     /// events.
     since: Option<u64>,
     heartbeat: Duration,
@@ -90,19 +90,18 @@ impl EventViewer {
 
     /// Sets the initial events, if there are any.
     pub(super) fn set_initial_events(&mut self, first: &[ServerEvent]) {
-        // The initial events stand for all events up to `since`. They carry this id, so that the
-        // viewer sends it when it reconnects.
+        // The initial events stand for all events up to `since`, so they carry this id. The viewer
+        // sends the id when it reconnects.
         let first: Vec<Bytes> = first.iter().map(|event| event.encode(self.since)).collect();
         self.first = (!first.is_empty()).then(|| first.concat().into());
     }
 
-    /// Whether the viewer needs the initial events, because it has seen no event yet or was away
-    /// for too long.
+    /// Whether the viewer needs the initial events. True if it is new or was away for too long.
     pub fn needs_initial_events(&self) -> bool {
         self.since.is_some()
     }
 
-    /// Returns the response of a handler: `first`, then the events sent since the viewer connected.
+    /// Returns a handler's response: `first`, then the events sent since the viewer connected.
     pub fn into_stream_response(mut self, first: &[ServerEvent]) -> Response {
         self.set_initial_events(first);
         let mut response = Response::new(Body::new(self));

@@ -1,9 +1,9 @@
 //! Fills gaps in the history: builds and measures revisions one after the other, storing each
 //! result immediately.
 //!
-//! This module decides which revisions to measure and which to skip. The order goes from coarse to
-//! fine and does not depend on the measured values. The module `revisions` decides how a revision
-//! is built. Start at [`backfill_line`].
+//! This module decides which revisions to measure. The order goes from coarse to fine and does not
+//! depend on the measured values. The module `revisions` builds a revision. Start at
+//! [`backfill_line`].
 
 use crate::history::project;
 use crate::measurement::measure_session;
@@ -34,10 +34,10 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 /// Options for filling gaps in the history of a branch.
 #[derive(Debug, Clone, Default)]
 pub struct BackfillRequest {
-    /// `A..B`, both ends included; without `B`, up to `HEAD`.
+    /// `A..B`, both ends included. The default of `B` is `HEAD`.
     pub range: String,
-    /// Target number of revisions with points. An existing point counts if its turn comes in the
-    /// order of measurement.
+    /// Target number of revisions with points. An existing point counts once its revision's turn
+    /// comes.
     pub points: usize,
     /// Total time limit, including builds.
     pub budget: Option<Duration>,
@@ -50,13 +50,13 @@ pub struct BackfillRequest {
 /// Outcome for one revision of the range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RevisionOutcome {
-    /// Measured: the number of the session, and the number of failures in it.
+    /// Measured. The numbers are the session's number and its number of failures.
     Measured(i64, usize),
     /// Already had a point.
     AlreadyMeasured,
-    /// The revision could not be built, or its benchmarks could not be listed, for this reason.
+    /// The reason why the revision could not be built or its benchmarks could not be listed.
     Failed(String),
-    /// Failed in an earlier backfill, in the session with this number.
+    /// Failed in an earlier backfill. The number is that of the session.
     FailedBefore(i64),
 }
 
@@ -67,7 +67,7 @@ pub struct BackfillResult {
     pub revisions: Vec<(Revision, RevisionOutcome)>,
     /// Number of revisions in the range.
     pub line: usize,
-    /// Why the backfill ended before it reached the target number of points.
+    /// Why there are fewer points than requested.
     pub early: Option<EarlyStop>,
 }
 
@@ -200,18 +200,18 @@ fn list_line(range: &str) -> Result<Vec<Revision>> {
     Ok([vec![first], later_revisions].concat())
 }
 
-/// Returns the indexes of `count` consecutive revisions in the order in which they are measured:
-/// the newest, the oldest, then repeatedly the middle of the widest gap. Of equally wide gaps, the
-/// newest comes first. Wherever the sequence is cut off, it covers the range evenly, and a later
-/// request for more points continues the same sequence.
+/// Returns the indexes of `count` consecutive revisions in measuring order: the newest, the oldest,
+/// then repeatedly the middle of the widest gap. Of equally wide gaps, the newest comes first.
+/// Every prefix of the sequence covers the range evenly. A later request for more points continues
+/// the sequence.
 fn coarse_to_fine(count: usize) -> Vec<usize> {
     let Some(last) = count.checked_sub(1) else {
         return Vec::new();
     };
     let mut indices = vec![last, 0];
     indices.dedup();
-    // Each gap is stored as its width and the index of its newer end. The heap returns the widest
-    // gap first, and the newest of equally wide ones.
+    // Each gap is stored as its width and the index of its newer end, so the heap returns the
+    // widest gap first, and of equally wide gaps the newest.
     let mut gaps = BinaryHeap::from([(last, last)]);
     while let Some((width, high)) = gaps.pop() {
         if width < 2 {
@@ -244,8 +244,8 @@ fn plan_revision(
     Ok(plans)
 }
 
-/// Returns the IDs of the revisions at which a case of the plan already has a point from this
-/// machine that change detection does not ignore. If the plan counts instructions, only points of
+/// Returns the IDs of revisions for which a case of the plan has a point from this machine. Skips
+/// points that change detection ignores. If the plan counts instructions, only points of
 /// instruction counts matter; otherwise, only points of other metrics.
 fn measured_revisions(
     plan: &SessionPlan,
@@ -273,8 +273,7 @@ struct BackfillRun<'a, 'l> {
     measured: BTreeSet<String>,
     /// Earlier failures: revision ID, build command and session.
     earlier_failures: Vec<(String, String, i64)>,
-    /// Plan of the newest revision. A revision that cannot be built has no plan of its own and is
-    /// stored with this one.
+    /// Plan of the newest revision. Revisions that cannot be built are stored with this plan.
     newest: SessionPlan,
     request: &'a BackfillRequest,
     session: &'a SessionRequest,
@@ -294,7 +293,7 @@ impl BackfillRun<'_, '_> {
         self.listener.observe(&SessionEvent::Note(&sentence))
     }
 
-    /// Measures a revision if necessary; `None` if the user interrupted.
+    /// Measures a revision if necessary. Returns `None` if the user interrupted.
     fn measure_revision(&mut self, revision: &Revision) -> Result<Option<RevisionOutcome>> {
         if self.measured.contains(&revision.id) {
             return Ok(Some(RevisionOutcome::AlreadyMeasured));
@@ -330,7 +329,7 @@ impl BackfillRun<'_, '_> {
         }))
     }
 
-    /// Returns the session options with this revision as the origin, whatever is checked out.
+    /// Returns the session options with this revision, not the checkout, as the origin.
     fn session_for(&self, revision: &Revision) -> SessionRequest {
         let origin = self.session.origin.clone().map(|origin| OriginRequest {
             revision: Some(revision.id.clone()),
@@ -349,7 +348,7 @@ impl BackfillRun<'_, '_> {
         build.map(|build| build.command.clone()).unwrap_or_default()
     }
 
-    /// Stores a session without runs, which records that a revision could not be measured.
+    /// Stores a session without runs, to record that a revision could not be measured.
     fn note_failure(&mut self, revision: &Revision, message: &str) -> Result<()> {
         let mut plan = self.newest.clone();
         let variant = &mut plan.variants[0];
@@ -407,8 +406,7 @@ mod tests {
             let mut sorted = places.clone();
             sorted.sort_unstable();
             assert_eq!(sorted, (0..count).collect::<Vec<_>>());
-            // Wherever the sequence is cut off, no gap is more than twice as wide as another,
-            // except for rounding.
+            // In every prefix, no gap is more than twice as wide as another, except for rounding.
             for known in 2..count {
                 let mut seen = places[..known].to_vec();
                 seen.sort_unstable();

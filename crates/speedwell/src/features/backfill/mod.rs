@@ -86,7 +86,7 @@ fn parse_points(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Measures the revisions, and reports for which of them the history has points.
+/// Measures the revisions, and reports which of them have points in the history.
 ///
 /// # Errors
 /// Returns an error if the range is invalid, the newest revision cannot be measured, or the store

@@ -1,9 +1,9 @@
-//! Bisects a range of revisions: builds and measures the revisions that `analysis::bisect` asks
-//! for, and stores each result at once.
+//! Bisects a range of revisions: builds and measures what `analysis::bisect` asks for, and stores
+//! each result at once.
 //!
 //! This module decides which revisions belong to a range, how a revision becomes a variant, and
-//! when to stop. The state of the search is derived from the stored session, so a search that was
-//! killed can be resumed. Start at [`plan_bisection`], then [`start_bisection`].
+//! when to stop. The stored session holds the state of the search, so a killed search can be
+//! resumed. Start at [`plan_bisection`], then [`start_bisection`].
 
 use crate::features::confirm::measure::{SuspectChange, keep_cases};
 use crate::reference;
@@ -35,36 +35,32 @@ use std::time::{Duration, Instant};
 /// Timeout for git to list the revisions of a range.
 const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Maximum number of worktrees kept at a time. When this number is reached, all worktrees except
-/// the worktrees of the two ends are released.
+/// Maximum number of worktrees. At this number, only the two ends keep their worktrees.
 const MAX_READY: usize = 5;
 
 /// Options for a bisection.
 #[derive(Debug, Clone, Default)]
 pub struct BisectRequest {
-    /// `GOOD..BAD`; `BAD` is `HEAD` if it is left out.
+    /// `GOOD..BAD`. The default of `BAD` is `HEAD`.
     pub range: String,
-    /// Whether the search follows all parents of a commit instead of only the first.
+    /// Whether the search follows all parents of a commit, not only the first.
     pub along_all_parents: bool,
     /// Program to build from each revision, relative to the current folder.
     pub program: Option<PathBuf>,
-    /// The metric to follow; by default the first one reported.
+    /// The metric to follow. The default is the first reported metric.
     pub metric: Option<String>,
-    /// Whether to accept a change in results even if its revision also changed the benchmark
-    /// itself.
+    /// Whether a result counts even if its revision changed the benchmark itself.
     pub with_own_benchmarks: bool,
     /// What to measure. The bisection sets the variants itself.
     pub measuring: MeasureRequest,
-    /// The stored change to locate, if any. The search then measures the case of this change.
+    /// The stored change to locate, if any. It determines the case to measure.
     pub suspect: Option<SuspectChange>,
 }
 
-/// Plans a search: determines the revisions of the range, builds both ends, and selects the single
-/// case to measure.
+/// Plans a search: lists the revisions, builds both ends, and selects the case to measure.
 ///
 /// # Errors
-/// Fails if the range is invalid, an end cannot be built, or the targets do not select exactly one
-/// case.
+/// Fails if the range is invalid, an end cannot be built, or the targets are not exactly one case.
 pub fn plan_bisection(
     request: &BisectRequest,
     listener: &mut EventListener<'_>,
@@ -102,7 +98,7 @@ pub fn plan_bisection(
 /// Loads the plan of a search that was interrupted or killed.
 ///
 /// # Errors
-/// Fails if there is no such session or it is not a bisection.
+/// Fails if there is no such session, or the session is not a bisection.
 pub fn load_interrupted(
     store: &Store,
     session: &str,
@@ -125,8 +121,7 @@ pub fn load_interrupted(
     Ok((number, plan))
 }
 
-/// Parses the range. Returns its two ends as the user typed them, and all revisions from the good
-/// end to the bad end.
+/// Parses the range. Returns its ends as typed, and all revisions from the good end to the bad end.
 fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)> {
     let range = &request.range;
     let (good, bad) = range
@@ -196,7 +191,7 @@ fn check_case(plan: &SessionPlan) -> Result<()> {
 /// Runs a search from its beginning.
 ///
 /// # Errors
-/// Fails if a requested processor is not usable, if instructions cannot be counted, or if the store
+/// Fails if a requested processor is not usable, instructions cannot be counted, or the store
 /// cannot be written.
 pub fn start_bisection(
     plans: PreparedPlan,
@@ -225,7 +220,7 @@ pub fn start_bisection(
 /// Resumes a search.
 ///
 /// # Errors
-/// Fails if the session is complete or being measured, or the store cannot be written.
+/// Fails if the session is complete, another process measures it, or the store cannot be written.
 pub fn resume_bisection(
     (number, plan): (i64, SessionPlan),
     store: &mut Store,
@@ -275,8 +270,7 @@ struct BisectRun<'a, 'l> {
     session: Session,
     recorder: SessionRecorder<'a>,
     listener: &'a mut EventListener<'l>,
-    /// Revisions that are ready to be measured, each as its index in [`BisectionRange::line`] and
-    /// its variant.
+    /// Built revisions: the index in [`BisectionRange::line`] and the variant.
     ready: Vec<(usize, Variant)>,
     last_note: String,
 }
@@ -291,7 +285,7 @@ impl StoppingRule for RunWholeBlock {
 }
 
 impl BisectRun<'_, '_> {
-    /// Executes steps until the search ends; returns how it ended and whether it found an answer.
+    /// Executes steps until the search ends. Returns how it ended and whether it found an answer.
     fn run_steps(&mut self) -> Result<(SessionEnd, bool)> {
         let bisection = self.plan.design.bisection.clone().unwrap_or_default();
         let budget = self.plan.sampling.budget_ms.map(Duration::from_millis);
@@ -398,8 +392,8 @@ impl BisectRun<'_, '_> {
         })
     }
 
-    /// Creates the variant of a revision that this search has not built yet. The new variant is a
-    /// copy of the good end's variant, moved to the worktree of the revision.
+    /// Creates the variant of a revision: a copy of the good end's variant in the revision's
+    /// worktree.
     fn create_variant(&mut self, revision: &LineRevision) -> Result<Variant> {
         let good = &self.plan.variants[0];
         let good_worktree = good
@@ -537,8 +531,8 @@ impl BisectRun<'_, '_> {
     }
 }
 
-/// Records the events of a block in the session, translating the slot numbers of the block into
-/// slot numbers of the session.
+/// Records the events of a block in the session. Translates the slot numbers of the block
+/// (positions of its runs) into slot numbers of the session.
 struct BlockRecorder<'a, 'r> {
     block: &'a BisectBlock,
     session: &'a mut Session,

@@ -112,8 +112,8 @@ pub struct BisectArgs {
 /// Searches for the revision and reports the result.
 ///
 /// # Errors
-/// Returns an error for an invalid range, targets that are not exactly one case, an end that cannot
-/// be built, or a store that cannot be written.
+/// Fails if the range is invalid, the targets are not exactly one case, an end cannot be built, or
+/// the store cannot be written.
 pub fn run(args: BisectArgs) -> anyhow::Result<CommandStatus> {
     args.output.check_report(ReportSubject::Bisection)?;
     let mut store = args.store.open_store()?;

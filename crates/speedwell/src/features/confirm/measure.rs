@@ -1,8 +1,8 @@
 //! Measures a suspected change again.
 //!
-//! This module decides what to measure for a stored change, and takes the case and the target from
-//! a session that has measured them. `analysis::confirm` decides how many runs a confirmation
-//! takes. Start at [`prepare_change`].
+//! This module decides what to measure. It takes the case and the target from a session that has
+//! measured them. `analysis::confirm` decides how many runs a confirmation takes. Start at
+//! [`prepare_change`].
 
 use anyhow::{Context, Result, bail, ensure};
 use regex::Regex;
@@ -39,13 +39,13 @@ impl SuspectChange {
         })
     }
 
-    /// Whether this is a change of the case and metric with these names.
+    /// Whether this is a change of `metric` in `case`.
     pub fn is_of(&self, case: &str, metric: &str) -> bool {
         self.series.case == case && self.series.metric.name == metric
     }
 }
 
-/// Changes between the same two revisions of one target. One session measures all of them.
+/// Changes between the same two revisions of one target. One session measures all these changes.
 #[derive(Debug, Clone)]
 pub struct SuspectGroup {
     /// The changes.
@@ -109,17 +109,16 @@ fn measures_series(job: &BenchmarkJob, series: &SeriesKey) -> bool {
     }
 }
 
-/// Whether all variants are the same program. Measuring them would then say nothing about a change.
+/// Whether all variants are the same program, so that measuring them says nothing about a change.
 pub fn are_identical(plans: &PreparedPlan) -> bool {
     revisions::are_identical(&plans.plan)
 }
 
-/// Groups the changes with these numbers so that one session can confirm each group. `request`
-/// supplies the options.
+/// Groups the changes with these numbers. One session can confirm a group. `request` supplies the
+/// options.
 ///
 /// # Errors
-/// Fails if a change does not exist or is a gradual drift, or if no stored session has the target
-/// of its case.
+/// Fails if a change does not exist or is a gradual drift, or if no stored session has its target.
 pub fn group_changes(
     store: &Store,
     numbers: &[i64],
@@ -142,7 +141,7 @@ pub fn group_changes(
     Ok(groups)
 }
 
-/// Finds the stored changes that an interrupted session measures again.
+/// Finds the stored changes that an interrupted session was to measure again.
 ///
 /// # Errors
 /// Fails if the store cannot be read.
@@ -177,12 +176,11 @@ pub fn changes_in_plan(store: &Store, plan: &SessionPlan) -> Result<Vec<SuspectC
     Ok(suspects)
 }
 
-/// Returns the change with this number and what to measure to confirm it. `request` supplies the
-/// options.
+/// Returns the change with this number, and what to measure. `request` supplies the options.
 ///
 /// # Errors
-/// Fails if the change does not exist or is a gradual drift, or if no stored session has the target
-/// of its case.
+/// Fails if the change does not exist or is a gradual drift, or if no stored session has its
+/// target.
 pub fn prepare_change(
     store: &Store,
     number: i64,
@@ -236,8 +234,8 @@ pub fn prepare_change(
     Ok((SuspectChange::new(store, change, series)?, request))
 }
 
-/// Finds the job of a case in the newest session whose plan has the case. Also returns the variant
-/// of the series in that plan or, if the plan lacks this variant, the first variant.
+/// Finds a case's job in the newest session that planned the case. Also returns the series' variant
+/// in that plan or, if it is missing, the plan's first variant.
 fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Variant)> {
     let key = &series.key;
     for point in store.load_points(series.number)?.iter().rev() {
@@ -257,8 +255,8 @@ fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Varia
                 .cloned()
                 .context("the plan has no variants")?;
             if variant.worktree.take().is_some() {
-                // The environment was filled in for the worktree of another revision. It is filled
-                // in again for the new worktree.
+                // The environment refers to another worktree. It is filled in again for the new
+                // worktree.
                 variant.environment.clear();
             }
             return Ok((job.clone(), variant));

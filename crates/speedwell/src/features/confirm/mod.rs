@@ -32,8 +32,8 @@ use std::collections::BTreeSet;
 #[command(
     mut_arg("targets", |arg| arg.value_name("CHANGE|TARGET").help(
         "Numbers of changes; with --old and --new, targets to measure")),
-    // mut_arg moves an argument to the end. Move `arguments` there again, because the argument
-    // after '--' must be the last one.
+    // mut_arg moves an argument to the end. Call it for `arguments`, because the argument after
+    // '--' must be the last.
     mut_arg("arguments", |arg| arg),
     after_help = "Examples:
   speedwell confirm 7 --build 'make bench'
@@ -45,11 +45,10 @@ pub struct ConfirmArgs {
     measuring: RunArgs,
 }
 
-/// Measures again and reports the outcome.
+/// Measures the changes again and reports the outcome.
 ///
 /// # Errors
-/// Returns an error for unknown changes, sides that cannot be built, or a store that cannot be
-/// written.
+/// Fails if a change is unknown, a side cannot be built, or the store cannot be written.
 pub fn run(args: ConfirmArgs) -> anyhow::Result<CommandStatus> {
     let args = args.measuring;
     check_options(&args)?;
@@ -89,8 +88,7 @@ pub fn run(args: ConfirmArgs) -> anyhow::Result<CommandStatus> {
 /// one target share a session.
 ///
 /// # Errors
-/// Returns an error for unknown changes, sides that cannot be built, or a store that cannot be
-/// written.
+/// Fails if a change is unknown, a side cannot be built, or the store cannot be written.
 pub fn confirm_changes(
     numbers: &[i64],
     request: &MeasureRequest,
@@ -146,8 +144,7 @@ pub fn confirm_task(task: MeasureTask) -> MeasureTask {
     MeasureTask {
         settings: AnalysisSettings {
             correction: TestingCorrection::Holm,
-            // In a confirmation, the threshold is part of the plan: a change smaller than the
-            // threshold does not matter. The analysis has no threshold of its own.
+            // In a confirmation, the plan contains the threshold.
             threshold: None,
             ..task.settings
         },
@@ -156,7 +153,7 @@ pub fn confirm_task(task: MeasureTask) -> MeasureTask {
     }
 }
 
-/// Measures both sides, unless they are the same program, and records the outcome.
+/// Measures both sides and records the outcome. Does not measure sides that are the same program.
 fn measure_suspects(
     request: &MeasureRequest,
     suspects: &[SuspectChange],
@@ -238,8 +235,8 @@ fn measure_and_record(
         .worse_of(status::status_of_failures(&findings.failures)))
 }
 
-/// Returns a note if this machine has not measured some of the suspects before. The note names the
-/// machines that have measured these suspects.
+/// Returns a note if only other machines have measured some of the suspects. The note names these
+/// machines.
 fn other_machines_note(session: &Session, suspects: &[SuspectChange]) -> Option<String> {
     let this_machine = identify_machine(&session.environment, session.origin.as_ref());
     let earlier_machines: BTreeSet<&str> = (suspects.iter())

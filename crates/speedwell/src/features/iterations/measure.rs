@@ -1,10 +1,9 @@
-//! Searches for a number of iterations with which the samples of benchmark files are long and
-//! steady enough.
+//! Searches for the numbers of iterations that make the samples of benchmark files long and steady
+//! enough.
 //!
-//! This module measures each file first in single runs, until its samples are long enough, and then
-//! in several runs, which show how much the samples vary. `analysis::iterations` decides when
-//! samples are long enough and which number of iterations to try next. Start at
-//! [`search_iterations`].
+//! This module first measures each file in single runs, until its samples are long enough. Several
+//! runs then show how much the samples vary. `analysis::iterations` decides when samples are long
+//! enough and which number to try next. Start at [`search_iterations`].
 
 use crate::measurement::execute_session;
 use anyhow::{bail, ensure};
@@ -24,8 +23,8 @@ use speedwell_store::Store;
 pub struct IterationsRequest {
     /// The files and how to measure them.
     pub measuring: MeasureRequest,
-    /// Number of runs of every case and variant at each number of iterations. The variation is
-    /// computed from these runs.
+    /// Number of runs per case, variant and number of iterations. The variation is computed from
+    /// these runs.
     pub runs: u32,
     /// The parameter that counts the iterations.
     pub parameter: String,
@@ -80,7 +79,7 @@ pub fn search_iterations(
     })
 }
 
-/// Measures the files whose search has not ended.
+/// Measures files until every search has ended.
 struct SearchRounds<'a, 'l> {
     request: &'a IterationsRequest,
     failures: Vec<StepFailure>,
@@ -88,7 +87,7 @@ struct SearchRounds<'a, 'l> {
 }
 
 impl SearchRounds<'_, '_> {
-    /// The files that have the parameter, each at the start of its search.
+    /// Returns the files that have the parameter, each at the start of its search.
     fn find_files(&mut self) -> anyhow::Result<Vec<FileSearch>> {
         let plans = PreparedPlan::read(&self.request.measuring, self.listener)?;
         check_processors(&plans.plan)?;
@@ -106,7 +105,7 @@ impl SearchRounds<'_, '_> {
                 .extend(case);
         }
         let has_parameter = |cases: &[Case]| {
-            // A file that does not list its cases may have the parameter.
+            // A file without a list of its cases may have the parameter.
             cases.is_empty()
                 || cases
                     .iter()
@@ -169,7 +168,7 @@ impl SearchRounds<'_, '_> {
                 |file: &&mut FileSearch| !file.failed && file.search.next_number().is_some();
             let mut unfinished: Vec<&mut FileSearch> =
                 files.iter_mut().filter(is_unfinished).collect();
-            // Files with short samples come first, because a single run shows whether samples are
+            // Files with short samples come first, because a single run tells whether samples are
             // long enough.
             let has_short_samples = unfinished.iter().any(|file| !file.is_long);
             unfinished.retain(|file| file.is_long != has_short_samples);
@@ -242,7 +241,7 @@ impl SearchRounds<'_, '_> {
     }
 }
 
-/// Returns the results by file, without files in which a run failed.
+/// Returns the results by file. Omits files in which a run failed.
 fn group_by_file(
     plan: &SessionPlan,
     session: &Session,
@@ -295,8 +294,8 @@ fn group_by_file(
     files.into_iter().filter_map(level).collect()
 }
 
-/// Returns the name of a case without the number of iterations, followed by the variant if there
-/// are several variants.
+/// Returns the name of a case without the number of iterations. Appends the variant if there are
+/// several.
 fn series_name(case: &Case, variant: &str, plan: &SessionPlan, parameter: &str) -> String {
     let mut case = case.clone();
     case.values.retain(|(name, _)| name != parameter);

@@ -1,5 +1,5 @@
-//! `speedwell iterations`: finds how many iterations make the runs of benchmark files long and
-//! steady enough.
+//! `speedwell iterations`: finds the numbers of iterations that make benchmark files run long and
+//! steadily enough.
 //!
 //! This module handles the options and prepares the results for the report; `measure.rs` performs
 //! the search. Start at [`run`].
@@ -184,7 +184,7 @@ impl IterationsArgs {
     }
 }
 
-/// Rejects `--set` for the parameter whose value is searched for.
+/// Rejects `--set` for the parameter that counts the iterations.
 fn reject_set(args: &IterationsArgs) -> anyhow::Result<()> {
     let mut arguments = args.selection.set.iter().chain(&args.targets);
     let is_parameter = |argument: &&String| {

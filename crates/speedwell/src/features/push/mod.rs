@@ -1,9 +1,8 @@
 //! `speedwell push`: uploads sessions of the local store to a team's server.
 //!
-//! The module decides which sessions to send, how long to retry an unavailable server, and what to
-//! print. Unsent sessions stay in the outbox of the store until the server has them.
-//! `speedwell_server::clients::push` performs the upload. Start at [`run`]; measuring commands end with
-//! [`push_pending`].
+//! The module decides which sessions to send and how long to retry;
+//! `speedwell_server::clients::push` uploads. Sessions stay in the store's outbox until the server
+//! has them. Start at [`run`]; measuring commands end with [`push_pending`].
 
 use crate::import::ImportSummary;
 use crate::options::{OutputArgs, PushTarget, StoreArgs, env_variable, parse};
@@ -17,9 +16,10 @@ use speedwell_machine::process::{self, ScratchFolder};
 use speedwell_model::stored::{OutboxEntry, UploadState};
 use speedwell_model::{Session, SessionState};
 use speedwell_report as report;
+use speedwell_server::clients::SecretToken;
 use speedwell_server::clients::push::{
     LineFile, LineSource, ParseTargetError, SessionLines, UploadClient, UploadError, UploadOutcome,
-    UploadTarget, UploadToken, parse_authorities,
+    UploadTarget, parse_authorities,
 };
 use speedwell_store::{MAX_DELAY_MS, SessionDigest, SessionFilter, Store, UploadSelection};
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const DEFAULT_RETRY_TIME: Duration = Duration::from_secs(3);
 /// Delay after the first failure. It doubles with each further failure.
 const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Maximum delay, unless the server asks for a longer delay.
+/// Maximum delay. The server may ask for a longer delay.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 /// Interval between checks for an interrupt during a delay.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -107,7 +107,7 @@ impl PushArgs {
 /// Uploads the sessions.
 ///
 /// # Errors
-/// Fails on an invalid source, a token that cannot be read, and a store that cannot be written.
+/// Fails if a source is invalid, the token cannot be read, or the store cannot be written.
 pub fn run(args: PushArgs) -> anyhow::Result<CommandStatus> {
     let mut store = args.store.open_store()?;
     if args.list {
@@ -198,13 +198,12 @@ fn describe_item(item: &OutboxEntry) -> String {
     }
 }
 
-/// Sessions named on the command line. An unfinished session does not prevent the others from being
-/// sent.
+/// Sessions named on the command line.
 #[derive(Debug, Default)]
 struct NamedSessions {
     /// Sessions that can be sent, without duplicates.
     finished: Vec<i64>,
-    /// Sessions that are being measured, or whose measurement was killed.
+    /// Sessions that are running or were killed.
     unfinished: Vec<i64>,
     /// Whether an unfinished session was named individually rather than as part of a range.
     misses_named_session: bool,
@@ -285,7 +284,7 @@ impl NamedSessions {
         ));
     }
 
-    /// Returns the exit status: an error if a session that was named individually is unfinished.
+    /// Returns the exit status. An unfinished session is an error if it was named individually.
     fn exit_status(&self) -> CommandStatus {
         if self.misses_named_session {
             CommandStatus::FAILED
@@ -325,8 +324,8 @@ fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Resu
     Ok(numbers)
 }
 
-/// Creates the client. The token and the certificate authorities come from the options, or else
-/// from environment variables.
+/// Creates the client. Environment variables are the defaults for token and certificate
+/// authorities.
 fn build_client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<UploadClient> {
     let token = read_token(token_file)?;
     let from_environment = std::env::var_os("SPEEDWELL_CA").filter(|value| !value.is_empty());
@@ -348,14 +347,14 @@ fn build_client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<
 ///
 /// # Errors
 /// Fails if the file cannot be read.
-pub fn read_token(file: Option<&Path>) -> anyhow::Result<Option<UploadToken>> {
+pub fn read_token(file: Option<&Path>) -> anyhow::Result<Option<SecretToken>> {
     let Some(path) = file else {
         let value = env_variable("SPEEDWELL_TOKEN");
-        return Ok(value.map(UploadToken::new));
+        return Ok(value.map(SecretToken::new));
     };
     let text = fs::read_to_string(path)
         .with_context(|| format!("cannot read the token in '{}'", path.display()))?;
-    Ok(Some(UploadToken::new(text)))
+    Ok(Some(SecretToken::new(text)))
 }
 
 /// A set of sessions to upload.
@@ -364,7 +363,7 @@ struct UploadJob<'a> {
     /// Numbers of the sessions to upload. If empty, all finished sessions in the outbox are
     /// uploaded.
     sessions: &'a [i64],
-    /// If set, only upload to this server.
+    /// If set, uploads only to this server.
     url: Option<&'a str>,
     /// How long to retry an unavailable server.
     retry_time: Duration,
@@ -372,8 +371,7 @@ struct UploadJob<'a> {
 }
 
 impl UploadJob<'_> {
-    /// Sends sessions until nothing is waiting or the time is up. Returns the items that are still
-    /// unsent.
+    /// Sends sessions until nothing is waiting or the time is up. Returns the unsent items.
     fn send_all(
         &self,
         store: &mut Store,
@@ -391,8 +389,7 @@ impl UploadJob<'_> {
                 self.send_session(store, client, &mut item, &mut failure_counts)?;
                 continue;
             }
-            // Nothing is due: the remaining items are due later, or another process is sending
-            // them.
+            // The remaining items are due later, or another process is sending them.
             let unsent = self.unsent_items(store)?;
             let waiting_items = unsent
                 .iter()
@@ -412,7 +409,7 @@ impl UploadJob<'_> {
         self.unsent_items(store)
     }
 
-    /// Lists the items that are still unsent.
+    /// Lists the unsent items.
     fn unsent_items(&self, store: &Store) -> anyhow::Result<Vec<OutboxEntry>> {
         let mut items = store.list_uploads()?;
         items.retain(|item| {
@@ -473,8 +470,7 @@ impl UploadJob<'_> {
                 let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(MAX_DELAY_MS);
                 item.next_unix_ms = now_unix_ms() + wait_ms.min(MAX_DELAY_MS);
                 item.reason = Some(reason);
-                // Delay all uploads to this server: if it is unavailable for one session, it is
-                // unavailable for all.
+                // Delay all uploads to this server, because it is unavailable for all sessions.
                 store.delay_uploads(&item.url, item.next_unix_ms)?;
             }
         }
@@ -482,7 +478,7 @@ impl UploadJob<'_> {
     }
 }
 
-/// The lines of a session in the form in which they are sent.
+/// The lines of a session, ready to be sent.
 struct SessionUpload {
     id: String,
     sha256: String,
@@ -492,7 +488,7 @@ struct SessionUpload {
 /// Where the lines of a session are stored.
 enum UploadText {
     Here(Vec<u8>),
-    /// In a file, because the lines need too much memory. Dropping `_folder` removes the file.
+    /// In a file, to save memory. Dropping `_folder` removes the file.
     Filed {
         line_file: LineFile,
         _folder: ScratchFolder,
@@ -500,8 +496,8 @@ enum UploadText {
 }
 
 impl SessionUpload {
-    /// Prepares the upload of a session of any size. The inner result is an [`UploadError`] if the
-    /// session cannot be sent.
+    /// Prepares the upload of a session. The inner result is an error if the session cannot be
+    /// sent.
     ///
     /// # Errors
     /// Fails if the store or the file cannot be accessed.
@@ -568,7 +564,7 @@ impl SessionUpload {
     }
 }
 
-/// Varies a delay by a quarter either way, so that jobs that failed together do not retry together.
+/// Varies a delay by up to a quarter, so that jobs that failed together do not retry together.
 fn with_jitter(wait: Duration) -> Duration {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH);
     let thousandths = clock.map_or(0, |elapsed| elapsed.subsec_micros() % 1000);
@@ -579,9 +575,9 @@ fn now_unix_ms() -> i64 {
     process::unix_time_ms()
 }
 
-/// Uploads this session, and others that are waiting for the same server. If the upload fails, only
-/// a warning is printed, because the results are stored. With `--push-required`, the exit status is
-/// also an error.
+/// Uploads this session, and others that are waiting for the same server. A failure only prints a
+/// warning, because the results are stored. With `--push-required`, the failure also sets the exit
+/// status.
 ///
 /// # Errors
 /// Fails if the store cannot be written.

@@ -1,7 +1,7 @@
-//! Implements `speedwell tune`, which changes settings of this machine that make measurements
-//! noisy, and restores them afterwards.
+//! Implements `speedwell tune`: changes machine settings that make measurements noisy, and restores
+//! them afterwards.
 //!
-//! This module decides when to change settings, and reports the changes; `environment::tune` defines
+//! This module decides when to change settings, and reports changes. `environment::tune` defines
 //! the settings. Start at [`run`].
 
 use crate::options::{OutputArgs, parse};
@@ -94,18 +94,16 @@ pub struct TunePlace {
 }
 
 impl TunePlace {
-    /// Opens the machine whose settings are changed: this machine or, in tests, the folder that
-    /// stands for it.
+    /// Opens the machine to change: this machine or, in tests, a folder that stands for it.
     ///
     /// # Errors
-    /// Fails if a file in the folder that stands for the machine cannot be parsed.
+    /// Fails if a file in that folder cannot be parsed.
     pub fn open_machine(&self) -> anyhow::Result<TunableMachine> {
         Ok(TunableMachine::open(&self.root, self.dies_at)?)
     }
 }
 
-/// Default time until settings are restored: longer than most measurements, shorter than a working
-/// day.
+/// Default time until settings are restored. Most measurements are shorter.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// Runs the command.
@@ -121,8 +119,8 @@ pub fn run(args: TuneArgs) -> anyhow::Result<CommandStatus> {
     }
 }
 
-/// Watches the process that changed the settings, and restores them when that process ends or after
-/// the time limit.
+/// Waits until the process that changed the settings ends or the time is up, then restores the
+/// settings.
 ///
 /// # Errors
 /// Fails if the settings cannot be restored.
@@ -153,7 +151,7 @@ fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
         .map(|name| process::resolve_program(Path::new(name)))
         .transpose()?;
     let lock = lock_untuned(&machine)?;
-    // Plan again, now that the lock prevents other changes.
+    // Plan again, because the lock now prevents other changes.
     let mut plan = tune::plan(&machine, &request)?;
     let is_tuned = plan.has_work();
     if is_tuned {
@@ -174,7 +172,7 @@ fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
     result
 }
 
-/// Locks the machine. Fails if its settings are already changed.
+/// Locks the machine. Fails if its settings have been changed.
 fn lock_untuned(machine: &TunableMachine) -> anyhow::Result<TuneLock<'_>> {
     let lock = TuneLock::acquire(machine)?;
     if let Some(journal) = lock.current_journal()? {
@@ -194,9 +192,9 @@ pub struct MachineTuner {
 }
 
 impl MachineTuner {
-    /// Prepares the default knobs. Must be called before this process adopts orphans, because the
-    /// guard must not become a child of this process. Keeps the processors of `pin` free if
-    /// others are left for other work. Returns `None` if there is nothing to change.
+    /// Prepares the default knobs. Call this before the process adopts orphans, because the guard
+    /// must not become its child. Keeps other work off the processors of `pin`, if other processors
+    /// remain. Returns `None` if there is nothing to change.
     ///
     /// # Errors
     /// Fails if this user may not change the machine, or if another process has changed it.
@@ -310,7 +308,7 @@ fn execute_command(
     process::install_handlers()?;
     let throttle_count = tune::ThrottleCount::now(machine);
     let folder = std::env::current_dir()?;
-    // No time limit after Ctrl-C: a measuring command may need a while to report.
+    // No time limit after Ctrl-C, because a measuring command may need a while to report.
     let end = process::run_attached(program, arguments, &folder, Duration::MAX)
         .with_context(|| format!("cannot start '{}'", program.display()))?;
     if let Some(warning) = throttle_count.compare(machine) {
@@ -325,7 +323,7 @@ fn execute_command(
     })
 }
 
-/// Restores the settings after the command, and reports settings that could not be restored.
+/// Restores the settings, and reports failures.
 fn restore_after_command(machine: &TunableMachine) -> anyhow::Result<()> {
     let lock = TuneLock::acquire(machine)?;
     match lock.current_journal()?.filter(TuneJournal::is_own) {
@@ -448,7 +446,7 @@ fn outcome_label(outcome: KnobOutcome) -> &'static str {
     }
 }
 
-/// Prints the changes in one line, in addition to the output of the command.
+/// Prints the changes in one line.
 fn report_changes(plan: &TunePlan, output: &OutputArgs) {
     if output.quiet {
         return;

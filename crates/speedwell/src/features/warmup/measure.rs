@@ -1,8 +1,8 @@
-//! Turns plans of ordinary runs into plans that record each run as a time series from its first
-//! iteration on, for the command `speedwell warmup` and the option `--steady`.
+//! Changes plans so that they record each run as a time series from its first iteration on. The
+//! command `speedwell warmup` and the option `--steady` use this.
 //!
-//! One discarded run of every case shows how long an iteration takes. From this time, the module
-//! decides how many iterations make one point of a series, and how many points a process records.
+//! A discarded run of every case shows how long an iteration takes. The module then decides how
+//! many iterations make one point of a series, and how many points a process records.
 //! `analysis::warmup` decides when a series is steady. Start at [`plan_series`].
 
 use crate::measurement::execute_session;
@@ -29,31 +29,28 @@ pub enum SeriesLength {
     Time(Duration),
 }
 
-/// Number of points of a default series. Barrett et al., OOPSLA 2017, record the same number of
-/// iterations.
+/// Number of points of a default series, as in Barrett et al., OOPSLA 2017.
 const DEFAULT_POINTS: u64 = 2000;
 /// Longest duration of a default series.
 const MAX_DEFAULT_TIME: Duration = Duration::from_secs(30);
 /// Maximum number of points of a series. In longer series, every point covers more iterations.
 const MAX_POINTS: u64 = 100_000;
-/// Minimum number of points that are needed to find a change of level.
+/// Minimum number of points to find a change of level.
 const MIN_POINTS: u64 = 50;
 /// Minimum duration of a point, so that occasional interrupts do not dominate it.
 const MIN_POINT_NS: f64 = 1e6;
-/// Minimum duration of a point if the user requests few iterations. Such a point may be shorter
-/// than [`MIN_POINT_NS`], but reading the clock must not dominate it.
+/// Minimum duration of a point if the user requests few iterations. In shorter points, reading the
+/// clock would take too large a share.
 const MIN_SHORT_POINT_NS: f64 = 50e3;
-/// If the user requests few iterations, and an iteration takes longer than this, a single iteration
-/// may be a point.
+/// If the user requests few iterations, a single iteration may be a point if it takes longer than
+/// this.
 const SINGLE_POINT_NS: f64 = 20e3;
 
-/// Turns every run of the plan into a series of the given length, in which `rule` finds the steady
-/// part.
+/// Turns every run of the plan into a series of the given length. `rule` finds the steady part.
 ///
 /// # Errors
-/// Fails if a case has its own loop instead of the harness's, if the order of the runs does not let
-/// every process run alone, if the series is too short, or if the user interrupts the discarded
-/// runs.
+/// Fails if a case has its own loop, if processes do not run one at a time, if the series is too
+/// short, or if the user interrupts the discarded runs.
 pub fn plan_series(
     mut plans: PreparedPlan,
     length: SeriesLength,
@@ -75,7 +72,7 @@ pub fn plan_series(
     for job in &mut plans.plan.jobs {
         let name = job.label.clone();
         let job_runs = runs.iter().filter(|run| run.case.id() == name);
-        // Use the fastest sample, because a busy machine makes a sample longer, never shorter.
+        // Use the fastest sample, because a busy machine only makes samples longer.
         let samples = job_runs.flat_map(|run| &run.samples);
         let rates = samples.filter(|sample| *sample.metric == *Metric::THROUGHPUT);
         let times = rates.map(|sample| 1e9 / sample.value);
@@ -90,8 +87,8 @@ pub fn plan_series(
     Ok(plans)
 }
 
-/// The division for a case whose discarded run has failed. The case will fail again when it is
-/// measured, and that failure is reported.
+/// Returns the division for a case after a failure of its discarded run. The failure is reported
+/// when the measured run fails, too.
 fn default_division(length: SeriesLength) -> SampleDivision {
     let (count, iterations) = match length {
         SeriesLength::Iterations(count) => (count.clamp(1, MAX_POINTS), count.div_ceil(MAX_POINTS)),
@@ -155,8 +152,7 @@ fn measure_iteration_times(
     Ok(measured.session.runs)
 }
 
-/// Ignores the events of discarded runs. A case that fails in its discarded run will fail again
-/// when it is measured, and that failure is reported.
+/// Ignores the events of discarded runs. Failures are reported when the measured runs fail, too.
 struct SilentObserver;
 
 impl speedwell_model::SessionObserver for SilentObserver {
@@ -165,8 +161,8 @@ impl speedwell_model::SessionObserver for SilentObserver {
     }
 }
 
-/// Decides how many points the series of a process has, and how many iterations make one point, if
-/// one iteration takes `time_ns`.
+/// Decides how many points a series has, and how many iterations make one point. An iteration takes
+/// `time_ns`.
 fn divide_series(length: SeriesLength, time_ns: f64) -> anyhow::Result<SampleDivision> {
     let iterations_lasting = |ns: f64| (ns / time_ns).ceil().max(1.0) as u64;
     let (iterations, count) = match length {

@@ -1,5 +1,4 @@
-//! Implements `speedwell warmup`, which finds out which processes become steady, after what time,
-//! and at what cost.
+//! Implements `speedwell warmup`: finds out which processes become steady, when, and at what cost.
 //!
 //! This module handles the options. `measure.rs` plans the runs, `analysis::warmup`
 //! classifies the processes, and `session_report.rs` reports the results. Start at [`run`].
@@ -98,8 +97,8 @@ pub struct WarmupArgs {
 /// Records every process from its first iteration, and reports the results.
 ///
 /// # Errors
-/// Fails on invalid options, targets that run the measuring loop themselves, and a store that
-/// cannot be written.
+/// Fails if an option is invalid, a target has its own measuring loop, or the store cannot be
+/// written.
 pub fn run(args: WarmupArgs) -> anyhow::Result<CommandStatus> {
     ensure!(
         args.steady < 1.0,
@@ -150,7 +149,7 @@ impl WarmupArgs {
         }
     }
 
-    /// Plans ordinary runs of the targets; [`plan_series`] then turns them into recordings.
+    /// Plans ordinary runs, which [`plan_series`] turns into recordings.
     fn plan_series(&self, task: &MeasureTask) -> anyhow::Result<PreparedPlan> {
         let plan = PlanRequest {
             sampling: SamplingRequest {

@@ -97,7 +97,7 @@ fn what_ab_calls_failed_by_length_is_counted_alike() {
         &PageServer::start().url("/var"),
     );
     assert_eq!(
-        ours.count("Failed as ab counts"),
+        ours.count("Failed by ab's rule"),
         theirs.count("Failed requests")
     );
     assert_eq!(ours.count("Failed requests"), 0);

@@ -113,12 +113,12 @@ fn lengths_that_vary_are_no_failures_and_ab_s_count_is_told_on_request() {
     );
     // Of five lengths in turn, four differ from the first.
     assert_eq!(
-        called.value("Failed as ab counts"),
+        called.value("Failed by ab's rule"),
         "32 of 40 (length differs from the first)"
     );
     let plain = as_ab("-k -l -n 40 -c 2", &server.url("/var"));
     assert_eq!(plain.value("Document Length"), "Variable");
-    assert!(!plain.stdout.contains("Failed as ab counts"));
+    assert!(!plain.stdout.contains("Failed by ab's rule"));
 }
 
 #[test]

@@ -233,9 +233,10 @@ impl RankedBlocks {
 
     /// The candidate's rank sum minus its mean under permutation, and the variance of the sum.
     ///
-    /// In a block of m values, c of them the candidate's, the sum of c drawn without replacement
-    /// has the variance c (m - c) / (m - 1) times the population variance of the block's ranks
-    /// (Cochran, Sampling Techniques, section 2.6); for c = m/2 that is m^2 / (4 (m - 1)).
+    /// In a block of m values, of which c are the candidate's, the sum of c ranks drawn without
+    /// replacement has the variance c (m - c) / (m - 1) times the population variance of the
+    /// block's ranks (Cochran, Sampling Techniques, section 2.6). The factor is m^2 / (4 (m - 1))
+    /// for c = m/2.
     pub(super) fn excess_and_variance(&self, theta: f64) -> (f64, f64) {
         let mut sums = vec![RankSums::default(); self.sizes.len()];
         self.visit_ranks(theta, |block, side, doubled| {

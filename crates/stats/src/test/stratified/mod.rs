@@ -2,10 +2,9 @@
 //! blocks.
 //!
 //! The test decides whether the sides differ, by how large a ratio, and which ratios the data do
-//! not rule out. Ranks are taken over all values together and labels are permuted only within
-//! blocks, so the analysis matches the randomisation whatever drifts between blocks. The test does
-//! not decide when to stop measuring; [`sequential`](crate::sequential) does. Start at
-//! [`stratified_rank`].
+//! not rule out. Ranks are taken over all values together. Labels are permuted only within blocks,
+//! as in the randomisation, so drift between blocks does no harm. The test does not decide when to
+//! stop measuring; [`sequential`](crate::sequential) does. Start at [`stratified_rank`].
 
 mod blocks;
 mod permutation;
@@ -18,8 +17,8 @@ use crate::interval::Interval;
 use permutation::{is_affordable, tail_probabilities};
 
 /// Minimum number of runs per side for a conclusion from the p-value. In blocks of two runs of each
-/// side, 8 runs per side can reach p = 2/1296; fewer runs cannot reach the limit of an early interim
-/// analysis.
+/// side, 8 runs per side can reach p = 2/1296; fewer runs cannot reach the limit of an early
+/// interim analysis.
 pub const MINIMUM_PER_SIDE: usize = 8;
 
 /// Result of the stratified permutation rank test, from which ratio and intervals are computed.
@@ -38,10 +37,10 @@ pub struct StratifiedRank {
 
 /// Tests whether the two sides differ.
 ///
-/// Blocks may have any number of values of either side; blocks with one side only are left out, as
-/// they say nothing about the difference. With blocks of two runs of each side this is the test in
-/// `crates/stats/benches/simulate.md`. The idea is van Elteren's (Bulletin ISI 37, 1960), with
-/// ranks over all blocks instead of ranks within each block.
+/// Blocks may have any number of values of either side; blocks with one side only are left out,
+/// because they say nothing about the difference. With blocks of two runs of each side this is the
+/// test in `crates/stats/benches/simulate.md`. The idea is van Elteren's (Bulletin ISI 37, 1960),
+/// with ranks over all blocks instead of ranks within each block.
 ///
 /// # Errors
 ///
@@ -73,9 +72,8 @@ impl StratifiedRank {
         self.interval_at(1.0 - confidence)
     }
 
-    /// Interval of the ratio: every ratio whose p-value in this test is above `p_limit`, such as the
-    /// limit of a look of a
-    /// [`SequentialDesign`](crate::sequential::SequentialDesign).
+    /// Interval of the ratio: every ratio whose p-value in this test is above `p_limit`, such as
+    /// the limit of a [`DesignLook`](crate::sequential::DesignLook).
     ///
     /// With too few blocks, the test cannot reject any ratio on one side or on both: the end on
     /// that side is then 0 or infinite.
@@ -83,9 +81,9 @@ impl StratifiedRank {
         shift_interval(&self.blocks, p_limit).map(f64::exp)
     }
 
-    /// Probability that this test gives a p-value of at most `alpha` if nothing differs, given
-    /// these ranks. p-values are discrete, so this probability is less than `alpha` with few
-    /// blocks.
+    /// Probability that this test gives a p-value of at most `alpha` if nothing differs, given the
+    /// ranks of the compared values. p-values are discrete, so this probability is less than
+    /// `alpha` with few blocks.
     ///
     /// Returns `alpha` itself if the normal approximation is used.
     pub fn attained_level(&self, alpha: f64) -> f64 {
@@ -109,9 +107,9 @@ impl StratifiedRank {
 
 // The shift of logarithms, and its interval, by inverting the test. The tails of the permutation
 // distribution are monotone in the shift: if the candidate's values are lowered, no rank of the
-// candidate rises and no rank of the baseline falls, so that the rank sum of every rearrangement
-// rises relative to the observed rank sum. Hence the shifts that are not rejected form one
-// interval, which contains zero exactly when the test of zero does not reject.
+// candidate rises and no rank of the baseline falls. So the rank sum of every rearrangement rises
+// relative to the observed rank sum. Hence the shifts that are not rejected form one interval,
+// which contains zero exactly when the test of zero does not reject.
 
 /// Initial bracket of theta: ratios from 0.55 to 1.82, beyond which a change needs no fine search.
 /// Centered at zero, so that an interval agrees with the test of zero.
@@ -148,8 +146,8 @@ fn estimate_shift(blocks: &RankedBlocks, resolution: f64) -> f64 {
     0.5 * (middle(&|z| z > 0.0) + middle(&|z| z >= 0.0))
 }
 
-/// The thetas that the two-sided test does not reject at `p_limit`; an end is infinite if the test rejects no theta on
-/// that side.
+/// The thetas that the two-sided test does not reject at `p_limit`. An end is infinite if the test
+/// rejects no theta on that side.
 fn shift_interval(blocks: &RankedBlocks, p_limit: f64) -> Interval {
     let limit = 0.5 * p_limit;
     let is_below = |theta: f64| tail_probabilities(blocks, theta).upper <= limit;
@@ -161,7 +159,7 @@ fn shift_interval(blocks: &RankedBlocks, p_limit: f64) -> Interval {
             high: steps.last_before(is_above),
         };
     }
-    // The end is the outermost shift tried that was not rejected.
+    // Each end is the outermost tried shift that was not rejected.
     Interval {
         low: bracket_crossing(FINE_RESOLUTION, is_below).1,
         high: bracket_crossing(FINE_RESOLUTION, |theta| !is_above(theta)).0,
@@ -191,7 +189,8 @@ impl ShiftSteps {
         }
     }
 
-    /// Counts the gaps (between steps) that satisfy `is_first`, which must precede all other gaps.
+    /// Counts the gaps between steps that satisfy `is_first`. These gaps must precede all other
+    /// gaps.
     fn count_first(&self, is_first: impl Fn(f64) -> bool) -> usize {
         let (mut low, mut high) = (0, self.0.len() + 1);
         while low < high {
@@ -236,8 +235,8 @@ impl ShiftSteps {
 /// Brackets the theta at which `is_below` turns from true to false: true at the first end, false at
 /// the second.
 ///
-/// Both ends are minus infinity if `is_below` is false for every theta, and plus infinity if it is true for every
-/// theta.
+/// Both ends are minus infinity if `is_below` is false for every theta, and plus infinity if it is
+/// true for every theta.
 fn bracket_crossing(resolution: f64, is_below: impl Fn(f64) -> bool) -> (f64, f64) {
     let (mut low, mut high) = (-INITIAL_BRACKET, INITIAL_BRACKET);
     while !is_below(low) {

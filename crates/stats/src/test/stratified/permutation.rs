@@ -3,8 +3,7 @@
 //!
 //! The null distribution is the distribution of the candidate's rank sum over all assignments of
 //! the labels. It is computed exactly, by convolving the distributions of the blocks, or by the
-//! normal approximation where the convolution would cost too much. The module does not know how the
-//! caller chooses the shift `theta`. Start at [`tail_probabilities`].
+//! normal approximation where the convolution would cost too much. Start at [`tail_probabilities`].
 
 use super::blocks::{BlockSide, BlockSize, RankedBlocks};
 use crate::distribution::normal;
@@ -67,8 +66,8 @@ pub(super) fn attained_level(blocks: &RankedBlocks, alpha: f64) -> f64 {
     PermutationDistribution::new(&ranks, step, blocks.sizes()).exact_level(alpha)
 }
 
-/// Doubled ranks by block, and the greatest common divisor of all differences within blocks; 0 if
-/// the ranks of every block are all equal.
+/// Doubled ranks by block, and the greatest common divisor of all differences within blocks. The
+/// divisor is 0 if the ranks within every block are equal.
 fn ranks_on_lattice(blocks: &RankedBlocks, theta: f64) -> (Vec<BlockRanks>, usize) {
     let mut ranks = vec![BlockRanks::default(); blocks.sizes().len()];
     blocks.visit_ranks(theta, |block, side, doubled| {

@@ -12,11 +12,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs};
 
-/// Default socket folder of a local server.
 const SOCKET_FOLDER: &str = "/var/run/postgresql";
 const DEFAULT_PORT: u16 = 5432;
 
-/// How long to wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Parses `address` and completes it from the environment and the password file.

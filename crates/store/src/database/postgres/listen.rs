@@ -1,7 +1,7 @@
 //! Sends and receives change notifications (LISTEN and NOTIFY). A writer sends a notification when
 //! it commits, and the server forwards it to all listeners.
 //!
-//! Notifications work neither behind some connection pools nor on a standby. There, the server's
+//! Notifications do not work on a standby or behind some connection pools. There, the server's
 //! transaction number is polled instead. Start at [`PostgresConnection::subscribe`].
 
 use super::{Error, PostgresConnection};
@@ -89,7 +89,7 @@ impl PostgresConnection {
     }
 }
 
-/// Subscribes, and checks whether a notification arrives that this connection sends to itself.
+/// Subscribes, and checks whether this connection receives a notification that it sends itself.
 fn receives_notifications(client: &mut Client) -> Result<bool, Error> {
     client.batch_execute(LISTEN)?;
     let sql = "SELECT 'of ' || pg_backend_pid(), pg_notify('speedwell', 'of ' || pg_backend_pid())";

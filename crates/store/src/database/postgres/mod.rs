@@ -79,7 +79,6 @@ impl PostgresConnection {
         Ok(server)
     }
 
-    /// Connects without looking at the tables.
     fn connect(address: &str) -> anyhow::Result<PostgresConnection> {
         let config = address::parse_config(address)?;
         Ok(PostgresConnection {

@@ -30,7 +30,6 @@ const PAGE_BYTES: i64 = 2048;
 /// between two checkpoints.
 const CHECKPOINT_PAGES: i64 = 2_000;
 
-/// Capacity of the cache of prepared statements.
 const STATEMENT_CACHE_SIZE: usize = 64;
 
 /// An open database.
@@ -159,8 +158,8 @@ impl SqliteConnection {
 
     /// Applies all missing migrations in one transaction.
     ///
-    /// The version is read again under the write lock, so that only one of two programs that open a
-    /// new file at once creates the tables.
+    /// The version is read again under the write lock. So if two programs open a new file at once,
+    /// only one creates the tables.
     fn migrate(&self, steps: &[SchemaStep]) -> rusqlite::Result<()> {
         let file = &self.connection;
         let change = Transaction::new_unchecked(file, TransactionBehavior::Immediate)?;

@@ -78,7 +78,7 @@ const ADDED: [&str; 5] = [
     "Account:",
     "Effective concurrency:",
     "Body lengths:",
-    "Failed as ab counts:",
+    "Failed by ab's rule:",
     "WARNING:",
 ];
 
@@ -255,7 +255,7 @@ fn what_is_added_stands_below_and_says_what_became_of_every_request() {
     let expected = "\
 Account:                40 attempted = 20 ok + 20 eof.in-body
 Effective concurrency:  0.02 on average, 2 requested
-Failed as ab counts:    20 of 40 (length differs from the first)
+Failed by ab's rule:    20 of 40 (length differs from the first)
 WARNING:                20 of 40 requests failed or had a status other than 2xx: the rate does not represent a working server.
 ";
     assert_eq!(added, expected);
