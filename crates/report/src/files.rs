@@ -61,6 +61,14 @@ pub fn plan_files(document: &Document, paths: &[PathBuf]) -> anyhow::Result<Vec<
     Ok(planned)
 }
 
+/// Whether the file would be an HTML page.
+pub fn is_page(path: &Path) -> bool {
+    matches!(
+        file_kind(path),
+        Ok(OutputFileKind::Text(ReportFormat::Html))
+    )
+}
+
 fn file_kind(path: &Path) -> anyhow::Result<OutputFileKind> {
     let extension = path
         .extension()

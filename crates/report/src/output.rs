@@ -51,12 +51,8 @@ pub enum Verbosity {
 impl OutputOptions {
     /// Whether any output is an HTML page.
     pub(crate) fn wants_page(&self) -> bool {
-        let is_page = |file: &PathBuf| {
-            let extension = file.extension().and_then(|extension| extension.to_str());
-            extension
-                .is_some_and(|name| name.to_ascii_lowercase().parse() == Ok(ReportFormat::Html))
-        };
-        self.format == Some(ReportFormat::Html) || self.files.iter().any(is_page)
+        self.format == Some(ReportFormat::Html)
+            || self.files.iter().any(|file| files::is_page(file))
     }
 
     /// Returns the audience of the output, or `None` if there are several audiences. With a single

@@ -49,12 +49,12 @@ mod status_line;
 mod trial;
 mod worker;
 
+// For a benchmark and a test of the history.
 pub use history::project as project_history;
 pub use status::CommandStatus;
 
-use features::{backfill, bisect, confirm, iterations, push, tune, warmup};
-
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use features::{backfill, bisect, confirm, iterations, push, tune, warmup};
 use speedwell_adapters::{self as adapters, snippet};
 use speedwell_machine::environment::tune::guard::COMMAND as GUARD_COMMAND;
 use speedwell_machine::process::WORKER_COMMAND;

@@ -91,11 +91,10 @@ pub fn parse_range(first: &str, last: &str, step: Option<&str>) -> anyhow::Resul
         "invalid step {}: expected a number greater than 0",
         step.to_text()
     );
-    let count = scaled_end
+    let distance = scaled_end
         .checked_sub(scaled_begin)
-        .with_context(|| format!("the numbers from {first} to {last} have too many digits"))?
-        / scaled_step
-        + 1;
+        .with_context(|| format!("the numbers from {first} to {last} have too many digits"))?;
+    let count = (distance / scaled_step).saturating_add(1);
     ensure!(
         count <= Case::MOST as i128,
         "the range from {first} to {last} has {count} values, more than the limit of {} cases",

@@ -5,7 +5,7 @@
 //! [`ForgeClient::post_comment`] finds our comment by a marker in the first line, edits it, and
 //! leaves no duplicates. [`ForgeClient::set_status`] sets the status of the commit, and
 //! [`ForgeClient::post_update`] does both. None of these methods replaces a newer result. If the
-//! forge refuses a request, the error names the missing permission. This crate is independent of
+//! forge refuses a request, the error names the missing permission. This module is independent of
 //! benchmarks.
 //!
 //! ```no_run
