@@ -51,17 +51,12 @@ fn temporary_folder() -> PathBuf {
     static FOLDER: OnceLock<Option<ScratchFolder>> = OnceLock::new();
     let scratch = FOLDER.get_or_init(|| ScratchFolder::new().ok());
     // Without a temporary folder, the first write reports the error.
-    scratch
-        .as_ref()
-        .map_or_else(std::env::temp_dir, |scratch| scratch.folder().to_owned())
+    scratch.as_ref().map_or_else(std::env::temp_dir, |scratch| scratch.folder().to_owned())
 }
 
 fn default_folder() -> PathBuf {
-    let folder_variable = |name| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
+    let folder_variable =
+        |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = || folder_variable("HOME").map(|home| home.join(".cache"));
     match folder_variable("XDG_CACHE_HOME").or_else(home) {
         Some(caches) => caches.join("speedwell"),
@@ -78,11 +73,7 @@ fn unsafe_reason(folder: &Path, user: u32) -> Option<String> {
         let is_shared = |data: &Metadata| is_writable_by_others(data) && data.mode() & 0o1000 == 0;
         let data = fs::metadata(parent).ok();
         if let Some(data) = data.filter(|data| is_foreign_owned(data, user) || is_shared(data)) {
-            return Some(format!(
-                "{} '{}'",
-                describe_writer(&data, user),
-                parent.display()
-            ));
+            return Some(format!("{} '{}'", describe_writer(&data, user), parent.display()));
         }
     }
     let _ = DirBuilder::new().mode(0o700).create(folder);
@@ -118,10 +109,7 @@ fn describe_writer(data: &Metadata, user: u32) -> String {
 /// Removes abandoned drafts from a folder.
 pub(super) fn remove_drafts(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_draft = entry
-            .file_name()
-            .to_string_lossy()
-            .starts_with(DRAFT_PREFIX);
+        let is_draft = entry.file_name().to_string_lossy().starts_with(DRAFT_PREFIX);
         let modified = entry.metadata().and_then(|data| data.modified());
         if is_draft && modified.is_ok_and(|time| is_older(time, MAX_DRAFT_AGE)) {
             remove_entry(&entry.path());
@@ -135,11 +123,7 @@ pub(super) fn is_older(time: SystemTime, age: Duration) -> bool {
 
 /// Removes a file or folder, ignoring errors.
 pub(super) fn remove_entry(path: &Path) {
-    let _ = if path.is_dir() {
-        fs::remove_dir_all(path)
-    } else {
-        fs::remove_file(path)
-    };
+    let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
 }
 
 #[cfg(test)]
@@ -177,11 +161,7 @@ mod tests {
         }
         for mode in [0o757, 0o1777] {
             with_mode(&cache, mode);
-            assert_eq!(
-                reason(effective_user_id()),
-                "other users may write to it",
-                "{mode:o}"
-            );
+            assert_eq!(reason(effective_user_id()), "other users may write to it", "{mode:o}");
         }
         with_mode(&cache, 0o700);
         with_mode(home.path(), 0o777);
@@ -207,11 +187,7 @@ mod tests {
     fn old_drafts_go_and_everything_else_stays() {
         let cache = tempfile::tempdir().unwrap();
         let old = SystemTime::now() - 2 * MAX_DRAFT_AGE;
-        for (name, time) in [
-            ("draft-a.d", old),
-            ("draft-b", SystemTime::now()),
-            ("program", old),
-        ] {
+        for (name, time) in [("draft-a.d", old), ("draft-b", SystemTime::now()), ("program", old)] {
             let path = cache.path().join(name);
             let file = fs::File::create(path).unwrap();
             file.set_modified(time).unwrap();

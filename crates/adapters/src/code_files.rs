@@ -44,11 +44,7 @@ static PYTHON_MODULE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 pub fn code_files(job: &BenchmarkJob, variant: &Variant, program: &Path) -> Vec<PathBuf> {
     let job = job.under(variant);
     let source = &job.source;
-    let folders = [
-        source.file.parent(),
-        Some(&source.directory),
-        Some(&source.root),
-    ];
+    let folders = [source.file.parent(), Some(&source.directory), Some(&source.root)];
     let mut search = ModuleSearch {
         folders: folders.into_iter().flatten().map(Path::to_owned).collect(),
         found: BTreeSet::new(),
@@ -66,9 +62,7 @@ pub fn code_files(job: &BenchmarkJob, variant: &Variant, program: &Path) -> Vec<
     for (name, value) in &variant.environment {
         if name == "PYTHONPATH" || name == "NODE_PATH" {
             let listed = value.split(':').filter(|folder| !folder.is_empty());
-            search
-                .folders
-                .extend(listed.map(|folder| source.directory.join(folder)));
+            search.folders.extend(listed.map(|folder| source.directory.join(folder)));
         }
         let words = value.split([' ', '=']);
         words.for_each(|word| search.add_script(word, &source.directory));
@@ -77,10 +71,7 @@ pub fn code_files(job: &BenchmarkJob, variant: &Variant, program: &Path) -> Vec<
         if snippet.language == SnippetLanguage::Sh {
             search.add_command(&snippet.runner, &source.directory);
         }
-        snippet
-            .paths
-            .iter()
-            .for_each(|path| search.add_folder(path));
+        snippet.paths.iter().for_each(|path| search.add_folder(path));
     }
     if let Some(definition) = &source.definition {
         search.add_definition(&definition.source().text, &source.file);
@@ -174,9 +165,7 @@ impl ModuleSearch {
         }
         self.folders.push(path.to_owned());
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
-        let scripts = entries
-            .map(|entry| entry.path())
-            .filter(|path| is_script(path));
+        let scripts = entries.map(|entry| entry.path()).filter(|path| is_script(path));
         scripts.for_each(|script| self.add_file(&script));
     }
 
@@ -184,10 +173,7 @@ impl ModuleSearch {
     fn follow_modules(&mut self) {
         while let Some(file) = self.unsearched.pop() {
             let is_small = fs::metadata(&file).is_ok_and(|data| data.len() <= MAX_SCRIPT_BYTES);
-            let ending = file
-                .extension()
-                .and_then(|ending| ending.to_str())
-                .unwrap_or_default();
+            let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
             let is_searched = JAVASCRIPT_EXTENSIONS.contains(&ending) || ending == PYTHON_EXTENSION;
             let text = match fs::read_to_string(&file) {
                 Ok(text) if is_small && is_searched => text,
@@ -225,10 +211,7 @@ impl ModuleSearch {
         };
         let names_in = |list: &str| -> Vec<String> {
             let first = |part: &str| part.split_whitespace().next().map(str::to_owned);
-            list.trim_matches(['(', ')'])
-                .split(',')
-                .filter_map(first)
-                .collect()
+            list.trim_matches(['(', ')']).split(',').filter_map(first).collect()
         };
         for captures in pattern.captures_iter(text) {
             let mut modules = Vec::new();
@@ -243,9 +226,7 @@ impl ModuleSearch {
                 (_, _, Some(list)) => modules.extend(names_in(list.as_str())),
                 _ => {}
             }
-            modules
-                .iter()
-                .for_each(|module| self.add_python(module, folder));
+            modules.iter().for_each(|module| self.add_python(module, folder));
         }
     }
 
@@ -329,13 +310,10 @@ fn resolve_javascript_module(base: &Path) -> Option<PathBuf> {
 
 /// Resolves a package that a workspace links to a folder of the project.
 fn resolve_linked_package(name: &str, folder: &Path) -> Option<PathBuf> {
-    let mut candidates = folder
-        .ancestors()
-        .map(|ancestor| ancestor.join("node_modules").join(name));
+    let mut candidates =
+        folder.ancestors().map(|ancestor| ancestor.join("node_modules").join(name));
     let target = fs::canonicalize(candidates.find(|candidate| candidate.exists())?).ok()?;
-    let is_installed = target
-        .components()
-        .any(|part| part.as_os_str() == "node_modules");
+    let is_installed = target.components().any(|part| part.as_os_str() == "node_modules");
     (!is_installed).then_some(target)
 }
 
@@ -366,12 +344,8 @@ mod tests {
     /// Names of the files in `folder` that determine a run.
     fn code_file_names(folder: &Path, job: &BenchmarkJob, variant: &Variant) -> Vec<String> {
         let files = code_files(job, variant, Path::new("/bin/sh"));
-        let inside = files
-            .iter()
-            .filter_map(|file| file.strip_prefix(folder).ok());
-        inside
-            .map(|file| file.to_string_lossy().into_owned())
-            .collect()
+        let inside = files.iter().filter_map(|file| file.strip_prefix(folder).ok());
+        inside.map(|file| file.to_string_lossy().into_owned()).collect()
     }
 
     fn create_project(files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
@@ -392,10 +366,7 @@ mod tests {
                 "g/x.js",
                 "const a = require('./a'); import('../lib/lazy.mjs');\nrequire('fs'); require('linked')",
             ),
-            (
-                "g/a.js",
-                "export { b } from '../lib';\nconst d = require(\"./data.json\")",
-            ),
+            ("g/a.js", "export { b } from '../lib';\nconst d = require(\"./data.json\")"),
             ("g/data.json", "{}"),
             ("g/unused.js", ""),
             ("lib/index.js", "import './side.js'"),
@@ -439,14 +410,9 @@ mod tests {
             ("more/elsewhere.py", ""),
         ]);
         let mut variant = Variant::plain("a");
-        variant
-            .environment
-            .push(("PYTHONPATH".into(), "more".into()));
-        let found = code_file_names(
-            &root,
-            &test_job(SourceKind::Python, &root, "g/x.py"),
-            &variant,
-        );
+        variant.environment.push(("PYTHONPATH".into(), "more".into()));
+        let found =
+            code_file_names(&root, &test_job(SourceKind::Python, &root, "g/x.py"), &variant);
         let expected = [
             "g/helper.py",
             "g/x.py",
@@ -467,26 +433,16 @@ mod tests {
         variant.arguments = vec!["--require".into(), "./hook.cjs".into(), "out.txt".into()];
         let found = code_file_names(&root, &test_job(SourceKind::Node, &root, "x.js"), &variant);
         assert_eq!(found, ["hook.cjs", "x.js"]);
-        let with_program = code_files(
-            &test_job(SourceKind::Node, &root, "x.js"),
-            &variant,
-            Path::new("sh"),
-        );
+        let with_program =
+            code_files(&test_job(SourceKind::Node, &root, "x.js"), &variant, Path::new("sh"));
         let shell = fs::canonicalize(resolve_program(Path::new("sh")).unwrap()).unwrap();
-        assert!(
-            with_program.contains(&shell),
-            "a name is looked up in PATH: {with_program:?}"
-        );
+        assert!(with_program.contains(&shell), "a name is looked up in PATH: {with_program:?}");
         std::os::unix::fs::symlink("x.js", root.join("link.js")).unwrap();
         let found = code_file_names(
             &root,
             &test_job(SourceKind::Node, &root, "link.js"),
             &Variant::plain("a"),
         );
-        assert_eq!(
-            found,
-            ["link.js", "x.js"],
-            "the link may lead to another file one day"
-        );
+        assert_eq!(found, ["link.js", "x.js"], "the link may lead to another file one day");
     }
 }

@@ -61,12 +61,7 @@ impl CompileFailure {
 
     /// Returns the failure of a compilation that was not attempted.
     pub fn before_start(cause: FailureCause) -> CompileFailure {
-        CompileFailure {
-            cause,
-            output: String::new(),
-            replay: String::new(),
-            interrupted: false,
-        }
+        CompileFailure { cause, output: String::new(), replay: String::new(), interrupted: false }
     }
 }
 
@@ -79,11 +74,8 @@ pub(super) fn unpack_harness(sources: &HarnessSources) -> Result<PathBuf, Compil
 /// precedence over the environment of this process.
 pub(super) fn variable_words(name: &str, environment: &[(String, String)]) -> Vec<String> {
     let entry = environment.iter().find(|(variable, _)| variable == name);
-    let text = entry
-        .map(|(_, value)| value.clone())
-        .or_else(|| std::env::var(name).ok());
-    text.and_then(|text| shell_words::split(&text).ok())
-        .unwrap_or_default()
+    let text = entry.map(|(_, value)| value.clone()).or_else(|| std::env::var(name).ok());
+    text.and_then(|text| shell_words::split(&text).ok()).unwrap_or_default()
 }
 
 /// Finished builds of this process, and builds in progress.
@@ -162,11 +154,8 @@ fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, Compil
         return Ok(program);
     }
     let stem = recipe.file_stem();
-    let draft = cache.join(format!(
-        "draft-{stem}-{:016x}-{}",
-        recipe.hash_inputs(),
-        std::process::id()
-    ));
+    let draft =
+        cache.join(format!("draft-{stem}-{:016x}-{}", recipe.hash_inputs(), std::process::id()));
     let spec = recipe.compiler_command(&draft);
     let io_failure = |error: std::io::Error, path: &Path| {
         let reason = format!("'{}': {error}", path.display());
@@ -210,12 +199,10 @@ pub(super) fn run_compiler(spec: &ProcessSpec, replay: &ProcessSpec) -> Result<(
     let output = format!("{}{}", outcome.stderr.text(), outcome.stdout.text());
     let first_lines: Vec<&str> = output.lines().take(MAX_ERROR_LINES).collect();
     let cause = match outcome.ended {
-        ProcessEnd::Exit(_) => FailureCause::Invalid {
-            reason: format!("does not compile: {}", first_error(&output)),
-        },
-        _ => outcome
-            .failure_cause(spec.limit)
-            .unwrap_or(FailureCause::Silent),
+        ProcessEnd::Exit(_) => {
+            FailureCause::Invalid { reason: format!("does not compile: {}", first_error(&output)) }
+        }
+        _ => outcome.failure_cause(spec.limit).unwrap_or(FailureCause::Silent),
     };
     let interrupted = outcome.ended == ProcessEnd::Interrupted;
     Err(failure(cause, first_lines.join("\n"), interrupted))
@@ -230,11 +217,7 @@ fn describe_call(spec: &ProcessSpec) -> String {
         let name = path.file_name().unwrap_or(path.as_os_str());
         name.to_string_lossy().into_owned()
     };
-    format!(
-        "compiling {} with {}",
-        name(&source.unwrap_or(folder)),
-        name(&spec.program)
-    )
+    format!("compiling {} with {}", name(&source.unwrap_or(folder)), name(&spec.program))
 }
 
 /// Extracts the message of the first error.
@@ -244,9 +227,8 @@ fn first_error(output: &str) -> String {
         let start = line.find("error:").or_else(|| line.find("error["))?;
         line[start..].find(':').map(|colon| start + colon + 1)
     };
-    let error = output
-        .lines()
-        .find_map(|message| message_start(message).map(|start| &message[start..]));
+    let error =
+        output.lines().find_map(|message| message_start(message).map(|start| &message[start..]));
     // Go's output begins with a line '# PACKAGE'.
     let first_line = output.lines().find(|message| !message.starts_with('#'));
     let message = error.or(first_line).unwrap_or("no reason given");
@@ -305,11 +287,7 @@ impl BuildRecipe {
 
     /// Path of the file that lists the inputs of the last compilation.
     fn input_list_path(&self, cache: &Path) -> PathBuf {
-        cache.join(format!(
-            "{}-{:016x}.inputs",
-            self.file_stem(),
-            self.hash_inputs()
-        ))
+        cache.join(format!("{}-{:016x}.inputs", self.file_stem(), self.hash_inputs()))
     }
 
     /// Path of the program built from these inputs.
@@ -324,16 +302,11 @@ impl BuildRecipe {
         let path_text = |path: &Path| path.to_string_lossy().into_owned();
         let mut spec = ProcessSpec::new(&self.compiler).args([path_text(&self.file)]);
         spec.arguments.extend(self.flags.iter().cloned());
-        let options = [
-            "-I".to_owned(),
-            path_text(&self.header),
-            "-o".to_owned(),
-            path_text(output),
-        ];
+        let options =
+            ["-I".to_owned(), path_text(&self.header), "-o".to_owned(), path_text(output)];
         spec.arguments.extend(options);
         let rules = path_text(&output.with_extension("d"));
-        spec.arguments
-            .extend(["-MMD".to_owned(), "-MF".to_owned(), rules]);
+        spec.arguments.extend(["-MMD".to_owned(), "-MF".to_owned(), rules]);
         spec.environment = self.environment.clone();
         spec.directory = Some(self.directory.clone());
         spec.limit = COMPILER_TIMEOUT;
@@ -529,10 +502,7 @@ mod tests {
         let rule = "/c/draft: /b/a\\ b.cpp /h/speedwell.hpp \\\n  near.hpp\n";
         let expected = ["/b/a b.cpp", "/h/speedwell.hpp", "/w/near.hpp"].map(PathBuf::from);
         assert_eq!(parse_prerequisites(rule, &test_recipe()), expected);
-        assert_eq!(
-            parse_prerequisites("", &test_recipe()),
-            [PathBuf::from("/b/a b.cpp")]
-        );
+        assert_eq!(parse_prerequisites("", &test_recipe()), [PathBuf::from("/b/a b.cpp")]);
     }
 
     #[test]
@@ -540,15 +510,9 @@ mod tests {
         let output =
             "In file included from x:\nx.cpp:3:1: error: expected ';'\nx.cpp:9: error: more\n";
         assert_eq!(first_error(output), "expected ';'");
-        assert_eq!(
-            first_error("/usr/bin/ld: cannot find -lx\n"),
-            "/usr/bin/ld: cannot find -lx"
-        );
+        assert_eq!(first_error("/usr/bin/ld: cannot find -lx\n"), "/usr/bin/ld: cannot find -lx");
         let go = "# example.com/tiny\nx_test.go:11:9: expected type, found newline\nFAIL\n";
-        assert_eq!(
-            first_error(go),
-            "x_test.go:11:9: expected type, found newline"
-        );
+        assert_eq!(first_error(go), "x_test.go:11:9: expected type, found newline");
     }
 
     #[test]
@@ -572,13 +536,7 @@ mod tests {
         let first = with(&test_recipe());
         assert_eq!(first, with(&test_recipe()));
         let flags = vec!["-O3".into()];
-        assert_ne!(
-            first,
-            with(&BuildRecipe {
-                flags,
-                ..test_recipe()
-            })
-        );
+        assert_ne!(first, with(&BuildRecipe { flags, ..test_recipe() }));
         fs::write(&input, "2").unwrap();
         assert_ne!(first, with(&test_recipe()));
     }

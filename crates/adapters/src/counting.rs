@@ -171,19 +171,12 @@ const WARMUP_NS: u64 = 10_000_000;
 
 /// Simulated caches. Counts do not depend on the machine, because these caches resemble no
 /// particular processor.
-const CACHE_MODEL: [&str; 4] = [
-    "--cache-sim=yes",
-    "--I1=32768,8,64",
-    "--D1=32768,8,64",
-    "--LL=8388608,16,64",
-];
+const CACHE_MODEL: [&str; 4] =
+    ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"];
 
 /// Environment of every counted process, besides the variables of its variant.
-const ENVIRONMENT: [(&str, &str); 3] = [
-    ("PATH", "/usr/local/bin:/usr/bin:/bin"),
-    ("HOME", "/"),
-    ("LANG", "C"),
-];
+const ENVIRONMENT: [(&str, &str); 3] =
+    [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/"), ("LANG", "C")];
 
 /// Wraps the harness process in callgrind. The program is started through a link with a path of
 /// constant length: the path is on the stack, and its length shifts addresses.
@@ -292,11 +285,7 @@ mod tests {
     fn the_counts_of_an_empty_part_are_subtracted() {
         let part = EventCounts::parse(PART).unwrap();
         assert_eq!(
-            (
-                part.count_of("Ir"),
-                part.count_of("Dw"),
-                part.count_of("DLmw")
-            ),
+            (part.count_of("Ir"), part.count_of("Dw"), part.count_of("DLmw")),
             (6031, 1012, 0)
         );
         let empty = EventCounts::parse("events: Ir\ntotals: 20\n").unwrap();
@@ -311,10 +300,7 @@ mod tests {
         let text =
             "events: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw\ntotals: 1000 300 200 10 20 30 1 2 3\n";
         // 1500 accesses, 60 misses in the first level, 6 of them also in the last.
-        assert_eq!(
-            EventCounts::parse(text).unwrap().cycles_estimate(),
-            1440 + 5 * 54 + 35 * 6
-        );
+        assert_eq!(EventCounts::parse(text).unwrap().cycles_estimate(), 1440 + 5 * 54 + 35 * 6);
     }
 
     #[test]
@@ -332,17 +318,11 @@ mod tests {
             (SourceKind::Snippet(Java), "compiles at run time"),
             (SourceKind::NodeCore, "compiles at run time"),
             (SourceKind::Snippet(Go), "does not run under valgrind"),
-            (
-                SourceKind::Snippet(Python),
-                "the counts would include its interpreter",
-            ),
+            (SourceKind::Snippet(Python), "the counts would include its interpreter"),
             (SourceKind::Load, "when requests arrive"),
             (SourceKind::Snippet(Sh), "starts other processes"),
         ] {
-            assert!(
-                check_countable(kind).is_err_and(|error| error.contains(reason)),
-                "{kind:?}"
-            );
+            assert!(check_countable(kind).is_err_and(|error| error.contains(reason)), "{kind:?}");
         }
     }
 }

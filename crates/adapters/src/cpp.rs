@@ -30,12 +30,7 @@ impl LanguageHarness for CppHarness {
         source: &BenchmarkSource,
         request: &DescribeRequest,
     ) -> BenchmarkDescription {
-        match build_benchmark(
-            source,
-            &request.program,
-            &request.variant,
-            RunLayout::default(),
-        ) {
+        match build_benchmark(source, &request.program, &request.variant, RunLayout::default()) {
             Ok((built, _)) => {
                 let mut plain = program::plain_command(&built, source);
                 plain.environment = request.variant.environment.clone();
@@ -57,12 +52,7 @@ impl LanguageHarness for CppHarness {
     }
 
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
-        match build_benchmark(
-            &job.source,
-            &setting.program,
-            setting.variant,
-            setting.layout,
-        ) {
+        match build_benchmark(&job.source, &setting.program, setting.variant, setting.layout) {
             Ok((built, linking)) => {
                 let plain = program::plain_command(&built, &job.source);
                 let mut attempt = program::perform_case(job, setting, plain);
@@ -81,12 +71,7 @@ impl LanguageHarness for CppHarness {
     }
 
     fn prepare_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) {
-        let _ = build_benchmark(
-            &job.source,
-            &setting.program,
-            setting.variant,
-            setting.layout,
-        );
+        let _ = build_benchmark(&job.source, &setting.program, setting.variant, setting.layout);
     }
 
     fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
@@ -152,10 +137,6 @@ fn build_benchmark(
 /// Returns the flags that a file requests in its comments.
 fn read_flags(file: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    let lines = text
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix(FLAGS_PREFIX));
-    lines
-        .flat_map(|words| shell_words::split(words).unwrap_or_default())
-        .collect()
+    let lines = text.lines().filter_map(|line| line.trim().strip_prefix(FLAGS_PREFIX));
+    lines.flat_map(|words| shell_words::split(words).unwrap_or_default()).collect()
 }

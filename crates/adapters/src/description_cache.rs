@@ -117,11 +117,7 @@ impl CacheSlot {
             .filter(|(name, _)| name.as_encoded_bytes().starts_with(b"NODE_"))
             .collect();
         variables.sort();
-        for (_, folders) in spec
-            .environment
-            .iter()
-            .filter(|(name, _)| name == SEARCH_PATH)
-        {
+        for (_, folders) in spec.environment.iter().filter(|(name, _)| name == SEARCH_PATH) {
             key.add(folders.as_bytes());
         }
         for (name, value) in variables {
@@ -163,9 +159,7 @@ impl CacheSlot {
         // Variables that we set for the process are not dependencies: their values differ between
         // processes.
         let is_inherited = |name: &&String| {
-            spec.environment
-                .iter()
-                .all(|(variable, _)| variable != *name)
+            spec.environment.iter().all(|(variable, _)| variable != *name)
                 && !spec.unset.contains(name)
         };
         let environment = origin.depends.environment.iter().filter(is_inherited);
@@ -203,11 +197,7 @@ fn locate_program(program: &Path) -> Option<PathBuf> {
 }
 
 fn read_variable(name: &str, spec: &ProcessSpec) -> Option<String> {
-    if spec.unset.iter().any(|unset| unset == name) {
-        None
-    } else {
-        std::env::var(name).ok()
-    }
+    if spec.unset.iter().any(|unset| unset == name) { None } else { std::env::var(name).ok() }
 }
 
 fn hash_content(file: &Path) -> Option<u64> {
@@ -247,13 +237,7 @@ impl<'a, C> RecordingConversation<'a, C> {
         opening: Vec<u8>,
         find_origin: fn(&[u8]) -> Option<DescriptionOrigin>,
     ) -> Self {
-        RecordingConversation {
-            inner,
-            opening,
-            find_origin,
-            origin: None,
-            lines: Some(Vec::new()),
-        }
+        RecordingConversation { inner, opening, find_origin, origin: None, lines: Some(Vec::new()) }
     }
 }
 
@@ -265,10 +249,7 @@ impl<C: ChildConversation> ChildConversation for RecordingConversation<'_, C> {
     fn handle_line(&mut self, line: &[u8]) -> NextStep {
         self.origin = self.origin.take().or_else(|| (self.find_origin)(line));
         match std::str::from_utf8(line) {
-            Ok(text) => self
-                .lines
-                .iter_mut()
-                .for_each(|lines| lines.push(text.to_owned())),
+            Ok(text) => self.lines.iter_mut().for_each(|lines| lines.push(text.to_owned())),
             Err(_) => self.lines = None,
         }
         self.inner.handle_line(line)

@@ -19,10 +19,7 @@ pub(super) fn observe_case(
     job: &BenchmarkJob,
     events: &EventLog,
 ) -> (Option<RunResult>, Option<FailureCause>) {
-    let mut case = job
-        .case
-        .clone()
-        .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    let mut case = job.case.clone().unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
     let results = events.events_of("timed").count() + events.events_of("once").count();
     if results > 1 {
         let reason = format!("reported {results} results for one run; expected one");
@@ -32,22 +29,15 @@ pub(super) fn observe_case(
         return observe_timed(case, timed, events);
     }
     let Some(once) = events.first("once") else {
-        return (
-            None,
-            Some(events.error_cause().unwrap_or(FailureCause::Silent)),
-        );
+        return (None, Some(events.error_cause().unwrap_or(FailureCause::Silent)));
     };
     if let Some(tool) = once.get("tool").filter(|tool| !tool.is_empty()) {
         case.values.retain(|(name, _)| name != "benchmarker");
-        case.values
-            .push(("benchmarker".into(), ParameterValue::Text(tool)));
+        case.values.push(("benchmarker".into(), ParameterValue::Text(tool)));
     }
     let rate = ReportedRate {
         rate: once.get("rate").map_or(serde_json::Value::Null, |text| {
-            text.parse::<f64>()
-                .ok()
-                .and_then(serde_json::Number::from_f64)
-                .into()
+            text.parse::<f64>().ok().and_then(serde_json::Number::from_f64).into()
         }),
         elapsed_ns: once.parse_number("elapsed_ns"),
         http: None,
@@ -56,9 +46,7 @@ pub(super) fn observe_case(
     for metric in events.events_of("metric") {
         add_metric(&mut result, metric);
     }
-    let iterations = once
-        .parse_number::<f64>("iterations")
-        .filter(|count| *count > 0.0);
+    let iterations = once.parse_number::<f64>("iterations").filter(|count| *count > 0.0);
     if let (Some(cpu_ns), Some(count)) = (once.parse_number::<u64>("cpu_ns"), iterations) {
         result.add_cpu_times(&[cpu_ns as f64 / count]);
     }
@@ -83,10 +71,7 @@ fn observe_timed(
     events: &EventLog,
 ) -> (Option<RunResult>, Option<FailureCause>) {
     let mut result = RunResult {
-        notes: events
-            .first("ready")
-            .map(harness_warnings)
-            .unwrap_or_default(),
+        notes: events.first("ready").map(harness_warnings).unwrap_or_default(),
         check: events.first("check").and_then(|check| check.get("text")),
         ..RunResult::new(case, vec![Metric::throughput()])
     };
@@ -171,27 +156,17 @@ pub(super) struct EventLog {
 impl EventLog {
     /// Creates a conversation that sends `hello`, these commands and `quit`.
     pub fn new<const N: usize>(commands: [ProtocolMessage; N]) -> EventLog {
-        let mut opening = ProtocolMessage::new("hello")
-            .with("id", 1)
-            .with("proto", 1)
-            .to_string();
+        let mut opening = ProtocolMessage::new("hello").with("id", 1).with("proto", 1).to_string();
         for command in commands {
             opening.push_str(&command.to_string());
         }
         opening.push_str(&ProtocolMessage::new("quit").with("id", 9).to_string());
-        EventLog {
-            opening: opening.into_bytes(),
-            received: Vec::new(),
-            shows_output: false,
-        }
+        EventLog { opening: opening.into_bytes(), received: Vec::new(), shows_output: false }
     }
 
     /// Forwards the process's output to our stderr if `shows` is true; stdout is for results.
     pub fn with_output(self, shows: bool) -> EventLog {
-        EventLog {
-            shows_output: shows,
-            ..self
-        }
+        EventLog { shows_output: shows, ..self }
     }
 
     pub fn all_events(&self) -> impl Iterator<Item = &ProtocolMessage> + Clone {
@@ -200,9 +175,7 @@ impl EventLog {
 
     /// Returns all events with this verb.
     pub fn events_of<'a>(&'a self, verb: &'a str) -> impl Iterator<Item = &'a ProtocolMessage> {
-        self.received
-            .iter()
-            .filter(move |message| message.verb == verb)
+        self.received.iter().filter(move |message| message.verb == verb)
     }
 
     /// Returns the first event with this verb.
@@ -236,21 +209,15 @@ impl ChildConversation for EventLog {
             return NextStep::Wait;
         };
         // A long list arrives in several messages; all but the last are marked as continued.
-        if let Some(previous) = self
-            .received
-            .last_mut()
-            .filter(|previous| previous.is_continued_by(&message))
+        if let Some(previous) =
+            self.received.last_mut().filter(|previous| previous.is_continued_by(&message))
         {
             previous.append(message);
             return NextStep::Wait;
         }
         let is_last = matches!(message.verb.as_str(), "end" | "described");
         self.received.push(message);
-        if is_last {
-            NextStep::Linger(EXIT_GRACE)
-        } else {
-            NextStep::Wait
-        }
+        if is_last { NextStep::Linger(EXIT_GRACE) } else { NextStep::Wait }
     }
 
     fn observe_output(&mut self, _stream: OutputStream, bytes: &[u8]) {
@@ -318,10 +285,7 @@ mod tests {
         assert_eq!(metric_values(&result, "throughput"), [1e9, 0.5e9]);
         assert_eq!(result.samples[1].iterations, Some(1000.0));
         assert_eq!(metric_values(&result, "bytes"), [7.0, 8.5]);
-        assert_eq!(
-            result.notes,
-            ["The harness warns: compiled without optimisation."]
-        );
+        assert_eq!(result.notes, ["The harness warns: compiled without optimisation."]);
         assert_eq!((result.metrics.len(), fault), (2, None));
     }
 
@@ -336,20 +300,11 @@ mod tests {
         let (result, fault) =
             observe_lines(&["timed\tns=1000,2000\tloop=5\tworkers=2\tcpu_ns=500,800"]);
         assert_eq!(metric_values(&result, Metric::CPU_TIME), [50.0, 80.0]);
-        assert_eq!(
-            (result.metrics[0].name.as_str(), fault),
-            ("throughput", None)
-        );
+        assert_eq!((result.metrics[0].name.as_str(), fault), ("throughput", None));
         let once = "once\titerations=4\telapsed_ns=1000\trate=4e6\tcpu_ns=600";
-        assert_eq!(
-            metric_values(&observe_lines(&[once]).0, Metric::CPU_TIME),
-            [150.0]
-        );
+        assert_eq!(metric_values(&observe_lines(&[once]).0, Metric::CPU_TIME), [150.0]);
         let own = "metric\tname=cpu_time\tunit=ns\tbetter=lower\tvalue=7";
-        assert_eq!(
-            metric_values(&observe_lines(&[once, own]).0, Metric::CPU_TIME),
-            [7.0]
-        );
+        assert_eq!(metric_values(&observe_lines(&[once, own]).0, Metric::CPU_TIME), [7.0]);
     }
 
     #[test]
@@ -361,10 +316,7 @@ mod tests {
             "timed\tns=5,6\tloop=1\tcpu_ns=5",
         ] {
             let (_, fault) = observe_lines(&[line]);
-            assert!(
-                matches!(fault, Some(FailureCause::Invalid { .. })),
-                "{line}"
-            );
+            assert!(matches!(fault, Some(FailureCause::Invalid { .. })), "{line}");
         }
     }
 

@@ -62,11 +62,7 @@ impl LanguageHarness for FakeHarness {
             };
             // If a name has several values, all of them are measured.
             let is_wanted = |(name, declared): &(String, ParameterValue)| {
-                let mut values = request
-                    .sets
-                    .iter()
-                    .filter(|(set, _)| set == name)
-                    .peekable();
+                let mut values = request.sets.iter().filter(|(set, _)| set == name).peekable();
                 values.peek().is_none() || values.any(|(_, value)| declared.plain() == *value)
             };
             note_parameters(&mut description.parameters, &case);
@@ -98,21 +94,12 @@ impl LanguageHarness for FakeHarness {
             return series_outcome(job, setting, &levels, started_unix_ms);
         }
         let rate = parse_rate(word, build_factor(job, setting));
-        let case = job
-            .case
-            .clone()
-            .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+        let case = job.case.clone().unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
         let (mut result, fault) = observe_rate(case, &rate, job.test);
-        others
-            .split(',')
-            .for_each(|other| add_metric(other, &mut result));
+        others.split(',').for_each(|other| add_metric(other, &mut result));
         let failure = cause.or(fault);
         RunOutcome {
-            observations: if failure.is_none() {
-                vec![result]
-            } else {
-                Vec::new()
-            },
+            observations: if failure.is_none() { vec![result] } else { Vec::new() },
             failure: failure.map(|cause| {
                 let complaint = "a made-up complaint".to_owned();
                 run_failure(cause, complaint, &replay_command(&job.source), job, setting)
@@ -143,11 +130,7 @@ fn parse_rate(word: &str, factor: f64) -> ReportedRate {
     let series_rate = parse_levels(word).and_then(|levels| Some(1e9 / levels.last()?.0));
     let (value, elapsed_ns) = word.split_once('@').unwrap_or((word, "1000000"));
     let value = series_rate.or(value.parse().ok()).unwrap_or(1.0);
-    ReportedRate {
-        rate: json!(value * factor),
-        elapsed_ns: elapsed_ns.parse().ok(),
-        http: None,
-    }
+    ReportedRate { rate: json!(value * factor), elapsed_ns: elapsed_ns.parse().ok(), http: None }
 }
 
 /// Parses a series into levels: time per iteration, and number of points.
@@ -165,18 +148,13 @@ fn series_outcome(
     levels: &[(f64, usize)],
     started_unix_ms: i64,
 ) -> RunOutcome {
-    let case = job
-        .case
-        .clone()
-        .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    let case = job.case.clone().unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
     let mut result = RunResult::new(case, vec![Metric::throughput()]);
     let iterations = match setting.samples.length {
         SampleLength::Iterations(count) => count as f64,
         SampleLength::TimeNs(_) => 1.0,
     };
-    let times = levels
-        .iter()
-        .flat_map(|(ns, count)| std::iter::repeat_n(*ns, *count));
+    let times = levels.iter().flat_map(|(ns, count)| std::iter::repeat_n(*ns, *count));
     for (index, level) in times.enumerate() {
         let ns = level * [1.0, 1.004, 0.997, 1.001, 0.999, 1.003, 0.996][index % 7];
         result.samples.push(Sample {
@@ -186,11 +164,7 @@ fn series_outcome(
             iterations: Some(iterations),
         });
     }
-    RunOutcome {
-        observations: vec![result],
-        started_unix_ms,
-        ..RunOutcome::default()
-    }
+    RunOutcome { observations: vec![result], started_unix_ms, ..RunOutcome::default() }
 }
 
 fn parse_prefixed(word: &str, prefix: &str) -> Option<i32> {
@@ -201,9 +175,7 @@ fn parse_prefixed(word: &str, prefix: &str) -> Option<i32> {
 fn parse_cause(word: &str, setting: &RunContext<'_>) -> Option<FailureCause> {
     match word {
         "silent" => Some(FailureCause::Silent),
-        "timeout" => Some(FailureCause::Timeout {
-            limit_ms: setting.limit.as_millis() as u64,
-        }),
+        "timeout" => Some(FailureCause::Timeout { limit_ms: setting.limit.as_millis() as u64 }),
         _ => parse_prefixed(word, "exit:")
             .map(|code| FailureCause::Exit { code })
             .or(parse_prefixed(word, "signal:").map(|signal| FailureCause::Signal { signal })),
@@ -233,17 +205,12 @@ fn replay_command(source: &BenchmarkSource) -> ProcessSpec {
 
 fn note_parameters(parameters: &mut Vec<DeclaredParameter>, case: &Case) {
     for (name, value) in &case.values {
-        match parameters
-            .iter_mut()
-            .find(|parameter| parameter.name == *name)
-        {
+        match parameters.iter_mut().find(|parameter| parameter.name == *name) {
             Some(parameter) if parameter.values.contains(value) => {}
             Some(parameter) => parameter.values.push(value.clone()),
             None => {
-                parameters.push(DeclaredParameter {
-                    name: name.clone(),
-                    values: vec![value.clone()],
-                });
+                parameters
+                    .push(DeclaredParameter { name: name.clone(), values: vec![value.clone()] });
             }
         }
     }
@@ -282,15 +249,11 @@ fn find_word(name: &str, number: u32, job: &BenchmarkJob) -> Option<String> {
             .is_none_or(|case| case.id() != job.label)
     });
     lines.next();
-    let mut matching = lines
-        .take_while(|line| !line.starts_with("case"))
-        .filter_map(|line| {
-            let mut words = line.split_whitespace();
-            let first = words.next()?;
-            (first == name || (first == "*" && name != "builds")).then(|| words.collect::<Vec<_>>())
-        });
+    let mut matching = lines.take_while(|line| !line.starts_with("case")).filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let first = words.next()?;
+        (first == name || (first == "*" && name != "builds")).then(|| words.collect::<Vec<_>>())
+    });
     let values = matching.next()?;
-    values
-        .get(number as usize % values.len().max(1))
-        .map(|word| (*word).to_owned())
+    values.get(number as usize % values.len().max(1)).map(|word| (*word).to_owned())
 }

@@ -128,10 +128,7 @@ impl BenchmarkSource {
     /// Whether the file is read only once per session (definition files) or does not exist
     /// (snippets).
     pub(crate) fn is_read_once(&self) -> bool {
-        matches!(
-            self.kind,
-            SourceKind::Load | SourceKind::Experiment | SourceKind::Snippet(_)
-        )
+        matches!(self.kind, SourceKind::Load | SourceKind::Experiment | SourceKind::Snippet(_))
     }
 
     /// Returns the variant's version of the file: its own artifact, or the file in its worktree.
@@ -141,10 +138,7 @@ impl BenchmarkSource {
         }
         let relocated = |path: &Path| variant.path_of(path).into_owned();
         Cow::Owned(BenchmarkSource {
-            file: variant
-                .artifact
-                .clone()
-                .unwrap_or_else(|| relocated(&self.file)),
+            file: variant.artifact.clone().unwrap_or_else(|| relocated(&self.file)),
             root: relocated(&self.root),
             directory: relocated(&self.directory),
             ..self.clone()
@@ -217,9 +211,7 @@ impl NamePatterns {
             let mut excludes = self.excludes.iter();
             excludes.any(|exclude| exclude.is_match(name) && exclude.is_match(&any_case(name)))
         };
-        (names.iter())
-            .map(|name| is_wanted(name) && !is_excluded(name))
-            .collect()
+        (names.iter()).map(|name| is_wanted(name) && !is_excluded(name)).collect()
     }
 }
 
@@ -236,10 +228,7 @@ pub enum DefaultLoadTool {
 impl DescribeRequest {
     /// Returns the user's values as `name=value`.
     pub fn assignments(&self) -> Vec<String> {
-        self.sets
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect()
+        self.sets.iter().map(|(name, value)| format!("{name}={value}")).collect()
     }
 }
 
@@ -457,14 +446,9 @@ mod tests {
         let chosen = |filters: &[&str], excludes: &[&str]| {
             let read = |patterns: &[&str]| -> Vec<Regex> {
                 let patterns = patterns.iter();
-                patterns
-                    .map(|pattern| Regex::new(pattern).unwrap())
-                    .collect()
+                patterns.map(|pattern| Regex::new(pattern).unwrap()).collect()
             };
-            let patterns = NamePatterns {
-                filters: read(filters),
-                excludes: read(excludes),
-            };
+            let patterns = NamePatterns { filters: read(filters), excludes: read(excludes) };
             let chosen = names.iter().zip(patterns.select_benchmarks(&names));
             let chosen: Vec<&str> = chosen
                 .filter(|(_, is_selected)| *is_selected)
@@ -477,10 +461,6 @@ mod tests {
         assert_eq!(chosen(&["gzip"], &[]), "Sum Sort Zip");
         assert_eq!(chosen(&["Zip/gzip", "Sum"], &[]), "Sum Sort Zip");
         assert_eq!(chosen(&["^p/S"], &["Sort"]), "Sum");
-        assert_eq!(
-            chosen(&[], &["Sort$"]),
-            "Sum Sort Zip",
-            "its cases are called otherwise"
-        );
+        assert_eq!(chosen(&[], &["Sort$"]), "Sum Sort Zip", "its cases are called otherwise");
     }
 }

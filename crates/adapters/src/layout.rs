@@ -144,11 +144,7 @@ impl LinkRecord {
         call: &ProcessSpec,
         coarse: Option<usize>,
     ) -> LinkRecord {
-        LinkRecord {
-            build,
-            link_command: shell_line(call),
-            coarse,
-        }
+        LinkRecord { build, link_command: shell_line(call), coarse }
     }
 
     /// Adds the build and its link command to a failure, because some layouts may reveal undefined
@@ -254,9 +250,7 @@ pub(crate) fn link_with_first<T>(
             Err(_) => {}
         }
     }
-    Err(CompileFailure::start_failed(
-        "no linker was tried".to_owned(),
-    ))
+    Err(CompileFailure::start_failed("no linker was tried".to_owned()))
 }
 
 /// Object files of a program, and the compiler that links them.
@@ -291,9 +285,7 @@ impl ObjectFiles<'_> {
     /// Fails if the linker rejects the files.
     fn link_build(&self, build: LinkedBuild) -> Result<(PathBuf, LinkRecord), CompileFailure> {
         let (method, (program, link_command)) =
-            link_with_first(self.compiler, self.flags, |method| {
-                self.link_with(method, build)
-            })?;
+            link_with_first(self.compiler, self.flags, |method| self.link_with(method, build))?;
         let linking = LinkRecord {
             build,
             link_command,
@@ -321,13 +313,7 @@ impl ObjectFiles<'_> {
         spec.limit = COMPILER_TIMEOUT;
         let folder = build_folder()?;
         let mut hash = DefaultHasher::new();
-        (
-            self.compiler,
-            &spec.arguments,
-            self.environment,
-            self.directory,
-        )
-            .hash(&mut hash);
+        (self.compiler, &spec.arguments, self.environment, self.directory).hash(&mut hash);
         let program = folder.join(format!("program-{:016x}", hash.finish()));
         let output_option = |file: &Path| ["-o".to_owned(), file.to_string_lossy().into_owned()];
         let replay = spec.clone().args(output_option(&program));
@@ -372,10 +358,7 @@ fn write_gap(bytes: u64) -> Result<String, CompileFailure> {
 }
 
 fn path_strings(files: &[PathBuf]) -> Vec<String> {
-    files
-        .iter()
-        .map(|file| file.to_string_lossy().into_owned())
-        .collect()
+    files.iter().map(|file| file.to_string_lossy().into_owned()).collect()
 }
 
 fn write_failure(file: &Path, error: &std::io::Error) -> CompileFailure {
@@ -389,10 +372,7 @@ struct BuildCost {
     spent: Duration,
 }
 
-static BUILD_COST: Mutex<BuildCost> = Mutex::new(BuildCost {
-    builds: 0,
-    spent: Duration::ZERO,
-});
+static BUILD_COST: Mutex<BuildCost> = Mutex::new(BuildCost { builds: 0, spent: Duration::ZERO });
 
 /// Runs a link and records its cost.
 pub(crate) fn time_build<T>(
@@ -429,9 +409,7 @@ pub(crate) fn build_folder() -> Result<PathBuf, CompileFailure> {
 
 /// Removes the builds of this process.
 pub fn remove_builds() {
-    let folder = cache_folder()
-        .join("builds")
-        .join(std::process::id().to_string());
+    let folder = cache_folder().join("builds").join(std::process::id().to_string());
     cache::remove_entry(&folder);
 }
 
@@ -452,11 +430,7 @@ fn make_room(folder: &Path, max_bytes: u64) {
     let mut entries: Vec<(SystemTime, u64, PathBuf)> = entries
         .filter_map(|entry| {
             let path = entry.path();
-            let program = if path.is_dir() {
-                path.join("program")
-            } else {
-                path.clone()
-            };
+            let program = if path.is_dir() { path.join("program") } else { path.clone() };
             let bytes = program.metadata().map_or(0, |data| data.len());
             Some((entry.metadata().ok()?.modified().ok()?, bytes, path))
         })
@@ -481,10 +455,7 @@ mod tests {
         let program = Path::new("/bin/sh");
         let longer = with_longer_path(program, 200);
         assert_eq!(longer.as_os_str().len(), program.as_os_str().len() + 200);
-        assert_eq!(
-            (longer.parent(), longer.file_name()),
-            (program.parent(), program.file_name())
-        );
+        assert_eq!((longer.parent(), longer.file_name()), (program.parent(), program.file_name()));
         assert!(longer.is_file());
         assert_eq!(with_longer_path(Path::new("sh"), 9), Path::new("sh"));
     }
@@ -492,16 +463,9 @@ mod tests {
     #[test]
     fn without_anything_to_vary_a_process_is_as_it_was() {
         let spec = ProcessSpec::new("/bin/true").args(["x"]);
-        let layout = RunLayout {
-            pad_bytes: Some(7),
-            path_bytes: Some(3),
-            ..RunLayout::default()
-        };
+        let layout = RunLayout { pad_bytes: Some(7), path_bytes: Some(3), ..RunLayout::default() };
         let changed = layout.apply_to(&spec);
-        assert_eq!(
-            changed.environment,
-            [("SPEEDWELL_PAD".to_owned(), "xxxxxxx".to_owned())]
-        );
+        assert_eq!(changed.environment, [("SPEEDWELL_PAD".to_owned(), "xxxxxxx".to_owned())]);
         assert_eq!(changed.program.as_os_str(), "/bin////true");
         assert_eq!(RunLayout::default().apply_to(&spec).program, spec.program);
     }
@@ -551,16 +515,10 @@ mod tests {
 
     #[test]
     fn a_linker_that_the_user_named_stays() {
-        let build = LinkedBuild {
-            number: 1,
-            seed: 77,
-        };
+        let build = LinkedBuild { number: 1, seed: 77 };
         let arguments = ShuffleMethod::Lld { gaps: false }.linker_arguments(build, true);
         assert_eq!(arguments[0], "-Wl,--shuffle-sections=.text*=77");
-        assert!(names_linker(&[
-            "-O2".into(),
-            "-Clink-arg=-fuse-ld=gold".into()
-        ]));
+        assert!(names_linker(&["-O2".into(), "-Clink-arg=-fuse-ld=gold".into()]));
         assert!(!names_linker(&["-O2".into()]));
     }
 }

@@ -25,9 +25,7 @@ impl ModuleLog {
     /// Fails if the checkout does not exist, or if the cache folder or the folder for temporary
     /// files cannot be written.
     pub fn new(worktree: &VariantWorktree) -> Result<ModuleLog> {
-        let scripts = MODULES
-            .folder()
-            .map_err(|cause| anyhow::anyhow!("{cause}"))?;
+        let scripts = MODULES.folder().map_err(|cause| anyhow::anyhow!("{cause}"))?;
         Ok(ModuleLog {
             scratch: ScratchFolder::new()?,
             scripts,
@@ -47,10 +45,7 @@ impl ModuleLog {
             .replace('"', "\\\"");
         let python = self.scripts.join("python");
         let existing = |name: &str| {
-            let entry = variant
-                .environment
-                .iter()
-                .rfind(|(variable, _)| variable == name);
+            let entry = variant.environment.iter().rfind(|(variable, _)| variable == name);
             entry
                 .map(|(_, value)| value.clone())
                 .or_else(|| std::env::var(name).ok())
@@ -60,10 +55,7 @@ impl ModuleLog {
         let folders = existing("PYTHONPATH").map_or(String::new(), |value| format!(":{value}"));
         let path = |path: PathBuf| path.to_string_lossy().into_owned();
         observed.environment.extend([
-            (
-                "NODE_OPTIONS".to_owned(),
-                format!("{options}--require \"{script}\""),
-            ),
+            ("NODE_OPTIONS".to_owned(), format!("{options}--require \"{script}\"")),
             ("PYTHONPATH".to_owned(), path(python) + &folders),
             ("SPEEDWELL_CHECKOUT".to_owned(), path(self.checkout.clone())),
             ("SPEEDWELL_MODULES".to_owned(), path(self.file())),
@@ -158,21 +150,15 @@ mod tests {
             ("worktree/x.py", script),
             ("checkout/src/k.py", "import deep.inner\n"),
             ("checkout/src/deep/__init__.py", ""),
-            (
-                "checkout/src/deep/inner.py",
-                "open('ROOT/checkout/data.txt').close()\n",
-            ),
+            ("checkout/src/deep/inner.py", "open('ROOT/checkout/data.txt').close()\n"),
             ("checkout/src/unused.py", ""),
             ("checkout/data.txt", ""),
             ("site/sitecustomize.py", "NAME = 'mine'\n"),
         ];
         let path = [("PYTHONPATH", "ROOT/site:ROOT/checkout/src")];
         let found = loaded_files("python3", &files, "worktree/x.py", &path);
-        let expected = [
-            "checkout/src/deep/__init__.py",
-            "checkout/src/deep/inner.py",
-            "checkout/src/k.py",
-        ];
+        let expected =
+            ["checkout/src/deep/__init__.py", "checkout/src/deep/inner.py", "checkout/src/k.py"];
         assert_eq!(found, expected);
     }
 
@@ -196,12 +182,8 @@ mod tests {
             ("checkout/notes.txt", ""),
             ("checkout/unused.js", ""),
         ];
-        let found = loaded_files(
-            "node",
-            &files,
-            "worktree/x.js",
-            &[("NODE_OPTIONS", "--no-warnings")],
-        );
+        let found =
+            loaded_files("node", &files, "worktree/x.js", &[("NODE_OPTIONS", "--no-warnings")]);
         let expected = [
             "checkout/data.json",
             "checkout/deep/index.js",

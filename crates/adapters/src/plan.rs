@@ -136,11 +136,7 @@ impl SessionPlan {
     /// # Errors
     /// Fails if the experiment was stored by a version of Speedwell with a different grammar.
     pub fn experiment(&self) -> anyhow::Result<Option<Experiment>> {
-        self.design
-            .experiment
-            .as_ref()
-            .map(Experiment::parse)
-            .transpose()
+        self.design.experiment.as_ref().map(Experiment::parse).transpose()
     }
 
     /// Maximum number of runs per variant.
@@ -247,11 +243,7 @@ impl SessionPlan {
         let mut shuffle = BlockShuffle::new(self.stratum_seed(stratum));
         let mut shuffle_builds = BlockShuffle::new(!self.stratum_seed(stratum));
         let variants = self.variants.len();
-        let StratumStart {
-            mut index,
-            mut ordinal,
-            ..
-        } = begin;
+        let StratumStart { mut index, mut ordinal, .. } = begin;
         for (builds, block) in blocks.iter().zip(begin.block..) {
             let repeats = builds.len() as u32;
             for &job in jobs {
@@ -261,9 +253,8 @@ impl SessionPlan {
                 };
                 // The order of builds is random as well, because the statistical test permutes the
                 // builds of a block.
-                let drawn: Vec<Vec<usize>> = (0..variants)
-                    .map(|_| shuffle_builds.shuffle_block(builds.len(), 1))
-                    .collect();
+                let drawn: Vec<Vec<usize>> =
+                    (0..variants).map(|_| shuffle_builds.shuffle_block(builds.len(), 1)).collect();
                 let first = index;
                 index += order.len() as u32;
                 let Some(job) = job else { continue };
@@ -271,9 +262,7 @@ impl SessionPlan {
                 push_block(slots, (first, block, job), vec![ordinal; variants], &order);
                 for (variant, drawn) in drawn.into_iter().enumerate() {
                     let variant_slots = slots[start..].iter_mut().filter(|s| s.variant == variant);
-                    variant_slots
-                        .zip(drawn)
-                        .for_each(|(slot, drawn)| slot.build = builds[drawn]);
+                    variant_slots.zip(drawn).for_each(|(slot, drawn)| slot.build = builds[drawn]);
                 }
             }
             ordinal += repeats;
@@ -305,9 +294,7 @@ impl SessionPlan {
             (StoppingDesign::Fixed { .. }, builds) => {
                 let runs: Vec<u32> = (0..max_runs).map(|run| run % builds).collect();
                 let rounds = runs.chunks(builds as usize);
-                return rounds
-                    .flat_map(|round| group_in_blocks(round, builds_per_block))
-                    .collect();
+                return rounds.flat_map(|round| group_in_blocks(round, builds_per_block)).collect();
             }
         };
         let mut blocks = group_in_blocks(&numbers, builds_per_block);
@@ -328,11 +315,7 @@ impl SessionPlan {
         slots: &mut Vec<PlanSlot>,
     ) -> StratumStart {
         let mut shuffle = BlockShuffle::new(self.stratum_seed(stratum));
-        let StratumStart {
-            mut index,
-            mut block,
-            ..
-        } = begin;
+        let StratumStart { mut index, mut block, .. } = begin;
         let mut simultaneous_rounds = 0;
         while simultaneous_rounds < self.runs_per_variant() {
             let is_alone = self.design.is_alone(block);
@@ -358,11 +341,7 @@ impl SessionPlan {
             block += 1;
             simultaneous_rounds += u32::from(!is_alone);
         }
-        StratumStart {
-            index,
-            block,
-            ordinal: 0,
-        }
+        StratumStart { index, block, ordinal: 0 }
     }
 }
 
@@ -377,9 +356,7 @@ struct StratumStart {
 /// Groups builds into blocks of `builds_per_block`.
 fn group_in_blocks(builds: &[u32], builds_per_block: usize) -> Vec<Vec<Option<u32>>> {
     let blocks = builds.chunks(builds_per_block);
-    blocks
-        .map(|block| block.iter().copied().map(Some).collect())
-        .collect()
+    blocks.map(|block| block.iter().copied().map(Some).collect()).collect()
 }
 
 /// Adds the slots of one block of a job, numbered from `first`. `ordinals` holds the number of
@@ -429,10 +406,7 @@ pub(crate) mod tests {
         assert_eq!(counts.len(), 6);
         // 1000 are expected for each order. Four standard deviations of this binomial distribution
         // are 115.
-        assert!(
-            counts.values().all(|&count| (885..=1115).contains(&count)),
-            "{counts:?}"
-        );
+        assert!(counts.values().all(|&count| (885..=1115).contains(&count)), "{counts:?}");
     }
 
     fn test_job() -> BenchmarkJob {
@@ -471,10 +445,8 @@ pub(crate) mod tests {
         runs: u32,
         order: RunOrder,
     ) -> SessionPlan {
-        let jobs = (0..jobs).map(|number| BenchmarkJob {
-            label: format!("g/b n={number}"),
-            ..test_job()
-        });
+        let jobs =
+            (0..jobs).map(|number| BenchmarkJob { label: format!("g/b n={number}"), ..test_job() });
         SessionPlan {
             jobs: jobs.collect(),
             variants: variants.iter().map(|name| Variant::plain(*name)).collect(),
@@ -506,21 +478,15 @@ pub(crate) mod tests {
         let slots = plan.slots();
         assert_eq!(slots.len(), 3 * 2 * 8);
         for block in slots.chunks(4) {
-            assert!(
-                block
-                    .iter()
-                    .all(|s| s.block == block[0].block && s.job == block[0].job)
-            );
+            assert!(block.iter().all(|s| s.block == block[0].block && s.job == block[0].job));
             assert_eq!(block.iter().filter(|s| s.variant == 0).count(), 2);
             assert_eq!(
                 block.iter().map(|s| s.closes_block).collect::<Vec<_>>(),
                 [false, false, false, true]
             );
         }
-        let orders: std::collections::BTreeSet<Vec<usize>> = slots
-            .chunks(4)
-            .map(|b| b.iter().map(|s| s.variant).collect())
-            .collect();
+        let orders: std::collections::BTreeSet<Vec<usize>> =
+            slots.chunks(4).map(|b| b.iter().map(|s| s.variant).collect()).collect();
         assert!(orders.len() > 2, "the order never changes: {orders:?}");
         assert_eq!(slots, plan.slots(), "the same seed gives the same order");
     }
@@ -529,11 +495,8 @@ pub(crate) mod tests {
     fn an_odd_number_of_runs_ends_with_a_smaller_block() {
         let slots = test_plan(1, &["a", "b"], 5, RunOrder::Blocks).slots();
         for variant in 0..2 {
-            let ordinals: Vec<u32> = slots
-                .iter()
-                .filter(|s| s.variant == variant)
-                .map(|s| s.ordinal)
-                .collect();
+            let ordinals: Vec<u32> =
+                slots.iter().filter(|s| s.variant == variant).map(|s| s.ordinal).collect();
             assert_eq!(ordinals, [0, 1, 2, 3, 4]);
         }
     }
@@ -568,10 +531,8 @@ pub(crate) mod tests {
             let rounds = (0..8).filter(|place| design.is_alone(8 * group + place));
             assert_eq!(rounds.count(), 1);
         }
-        let places: std::collections::BTreeSet<u32> = (0..400)
-            .filter(|&block| design.is_alone(block))
-            .map(|block| block % 8)
-            .collect();
+        let places: std::collections::BTreeSet<u32> =
+            (0..400).filter(|&block| design.is_alone(block)).map(|block| block % 8).collect();
         assert_eq!(places.len(), 8, "the place is drawn");
         let blocks = test_plan(1, &["a", "b"], 32, RunOrder::Blocks).design;
         assert!(!(0..400).any(|block| blocks.is_alone(block)));
@@ -620,11 +581,8 @@ pub(crate) mod tests {
     #[test]
     fn where_measuring_may_end_early_the_builds_of_a_block_get_all_their_runs_first() {
         let mut plan = with_builds(4, &["a", "b"], 0, RunOrder::Blocks);
-        plan.design.stopping = StoppingDesign::Sequential {
-            looks: vec![12],
-            alpha: 0.05,
-            delta: 0.02,
-        };
+        plan.design.stopping =
+            StoppingDesign::Sequential { looks: vec![12], alpha: 0.05, delta: 0.02 };
         let builds: Vec<u32> = builds_of(&plan, 0).iter().map(|build| build / 2).collect();
         assert_eq!(builds, [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
     }
@@ -635,10 +593,7 @@ pub(crate) mod tests {
             let plan = with_builds(16, &["a", "b"], 10, order);
             let at_once = |slot: &&PlanSlot| order != RunOrder::Paired || slot.is_at_once;
             let slots = plan.slots();
-            let own = slots
-                .iter()
-                .filter(at_once)
-                .filter(|slot| slot.variant == 1);
+            let own = slots.iter().filter(at_once).filter(|slot| slot.variant == 1);
             let mut builds: Vec<u32> = own.filter_map(|slot| slot.build).collect();
             builds.sort_unstable();
             assert_eq!(builds, (0..10).collect::<Vec<u32>>(), "{order:?}");
@@ -654,26 +609,18 @@ pub(crate) mod tests {
         plan.design.layout.stack = true;
         let of_slot = |slot: &PlanSlot| plan.run_layout(slot);
         let layouts: Vec<RunLayout> = plan.slots().iter().map(of_slot).collect();
-        let seeds: std::collections::BTreeSet<u32> = layouts
-            .iter()
-            .filter_map(|layout| Some(layout.build?.seed))
-            .collect();
+        let seeds: std::collections::BTreeSet<u32> =
+            layouts.iter().filter_map(|layout| Some(layout.build?.seed)).collect();
         assert_eq!(seeds.len(), 16);
         let pads: std::collections::BTreeSet<Option<u32>> =
             layouts.iter().map(|layout| layout.pad_bytes).collect();
         assert!(pads.len() > 12 && layouts.iter().all(|layout| layout.path_bytes <= Some(255)));
-        assert_eq!(
-            layouts,
-            plan.slots().iter().map(of_slot).collect::<Vec<_>>()
-        );
+        assert_eq!(layouts, plan.slots().iter().map(of_slot).collect::<Vec<_>>());
     }
 
     #[test]
     fn alternation_is_not_shuffled() {
         let slots = test_plan(1, &["a", "b"], 3, RunOrder::Alternate).slots();
-        assert_eq!(
-            slots.iter().map(|s| s.variant).collect::<Vec<_>>(),
-            [0, 1, 0, 1, 0, 1]
-        );
+        assert_eq!(slots.iter().map(|s| s.variant).collect::<Vec<_>>(), [0, 1, 0, 1, 0, 1]);
     }
 }

@@ -45,13 +45,7 @@ impl LanguageHarness for ProgramHarness {
             ..plain.clone()
         });
         let listing = plain.args(["--list"]);
-        protocol::describe_file(
-            source,
-            request,
-            &spec,
-            &listing,
-            &draft_job(source, request),
-        )
+        protocol::describe_file(source, request, &spec, &listing, &draft_job(source, request))
     }
 
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
@@ -81,10 +75,7 @@ pub(super) fn perform_case(
 ) -> RunOutcome {
     plain.environment = setting.variant.environment.clone();
     plain.limit = setting.limit;
-    let spec = ProcessSpec {
-        pin: setting.pin.cloned(),
-        ..with_channel(plain.clone())
-    };
+    let spec = ProcessSpec { pin: setting.pin.cloned(), ..with_channel(plain.clone()) };
     plain.arguments.extend(case_arguments(job));
     protocol::perform_case(job, setting, &spec, &plain, LoopOwner::Harness)
 }
@@ -98,21 +89,13 @@ pub(super) fn plain_command(program: &Path, source: &BenchmarkSource) -> Process
 
 /// Adds the channel for commands and events to the command `plain`.
 pub(super) fn with_channel(plain: ProcessSpec) -> ProcessSpec {
-    ProcessSpec {
-        channel: ChannelKind::Harness,
-        ..plain
-    }
+    ProcessSpec { channel: ChannelKind::Harness, ..plain }
 }
 
 /// Arguments by which a user selects the case: the benchmark's own name and its values.
 pub(super) fn case_arguments(job: &BenchmarkJob) -> Vec<String> {
-    let name = job
-        .case
-        .iter()
-        .filter_map(|case| case.benchmark.rsplit('/').next());
-    name.map(str::to_owned)
-        .chain(job.arguments.iter().cloned())
-        .collect()
+    let name = job.case.iter().filter_map(|case| case.benchmark.rsplit('/').next());
+    name.map(str::to_owned).chain(job.arguments.iter().cloned()).collect()
 }
 
 fn refuse_program(program: &Path) -> Option<FailureCause> {
@@ -162,8 +145,7 @@ fn find_note(path: &Path, owner: &str) -> std::io::Result<bool> {
 fn read_section(file: &mut File, offset: u64, bytes: u64) -> std::io::Result<Vec<u8>> {
     let mut content = Vec::new();
     file.seek(SeekFrom::Start(offset))?;
-    file.take(bytes.min(MAX_TABLE_BYTES))
-        .read_to_end(&mut content)?;
+    file.take(bytes.min(MAX_TABLE_BYTES)).read_to_end(&mut content)?;
     Ok(content)
 }
 
@@ -203,10 +185,7 @@ mod tests {
     #[test]
     fn real_programs_have_the_notes_of_their_linker() {
         let own = std::env::current_exe().unwrap();
-        assert!(
-            has_note(&own, "GNU"),
-            "linkers write a build id or an ABI note"
-        );
+        assert!(has_note(&own, "GNU"), "linkers write a build id or an ABI note");
         assert!(!has_note(&own, "Speedwell"));
     }
 
@@ -233,10 +212,7 @@ mod tests {
         let mut notes = note(b"GNU\0");
         notes.extend([0; 4]);
         notes.extend(note(b"Speedwel"));
-        assert_eq!(
-            note_owners(&notes).collect::<Vec<_>>(),
-            [&b"GNU"[..], b"Speedwel"]
-        );
+        assert_eq!(note_owners(&notes).collect::<Vec<_>>(), [&b"GNU"[..], b"Speedwel"]);
         assert_eq!(note_owners(&[0xff; 40]).count(), 0);
         assert_eq!(note_owners(&[0; 11]).count(), 0);
     }

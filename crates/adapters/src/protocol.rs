@@ -41,10 +41,7 @@ pub(super) fn describe_file(
     plain: &ProcessSpec,
     draft: &BenchmarkJob,
 ) -> BenchmarkDescription {
-    let spec = ProcessSpec {
-        limit: request.limit,
-        ..spec.clone()
-    };
+    let spec = ProcessSpec { limit: request.limit, ..spec.clone() };
     let mut message = ProtocolMessage::new("describe")
         .with("id", 2)
         .with("path", source.file.display())
@@ -59,13 +56,12 @@ pub(super) fn describe_file(
             let reason = start_reason(&spec, &error);
             description_failure(source, FailureCause::Start { reason }, plain, None)
         }
-        Ok(outcome) => match events
-            .error_cause()
-            .or_else(|| outcome.as_ref()?.failure_cause(spec.limit))
-        {
-            Some(cause) => description_failure(source, cause, plain, outcome.as_ref()),
-            None => to_description(source, request, &events, draft),
-        },
+        Ok(outcome) => {
+            match events.error_cause().or_else(|| outcome.as_ref()?.failure_cause(spec.limit)) {
+                Some(cause) => description_failure(source, cause, plain, outcome.as_ref()),
+                None => to_description(source, request, &events, draft),
+            }
+        }
     }
 }
 
@@ -75,11 +71,7 @@ fn dependencies_in(line: &[u8]) -> Option<DescriptionOrigin> {
     Some(DescriptionOrigin {
         program: described.get("program")?.into(),
         depends: DescriptionInputs {
-            files: described
-                .list("files")
-                .into_iter()
-                .map(Into::into)
-                .collect(),
+            files: described.list("files").into_iter().map(Into::into).collect(),
             environment: described.list("env"),
             volatile: described.get("volatile").is_some() || described.get("more").is_some(),
         },
@@ -129,9 +121,7 @@ pub(super) fn job_for_case(
     let values = case.values.iter();
     BenchmarkJob {
         label: case.id(),
-        arguments: values
-            .map(|(name, value)| format!("{name}={}", value.plain()))
-            .collect(),
+        arguments: values.map(|(name, value)| format!("{name}={}", value.plain())).collect(),
         case: Some(case),
         ..draft_job(source, request)
     }
@@ -147,13 +137,7 @@ pub(super) fn perform_case(
     owner: LoopOwner,
 ) -> RunOutcome {
     if let Some(counting) = setting.counting {
-        let inputs = CountingInputs {
-            job,
-            setting,
-            counting,
-            spec,
-            plain,
-        };
+        let inputs = CountingInputs { job, setting, counting, spec, plain };
         let commands = |samples: &SampleDivision| {
             EventLog::new([load_message(job, setting), samples_message(samples, false)])
         };
@@ -252,19 +236,15 @@ fn measure_message(
 }
 
 fn run_case() -> ProtocolMessage {
-    ProtocolMessage::new("run")
-        .with("id", 3)
-        .with("jobs", "case")
+    ProtocolMessage::new("run").with("id", 3).with("jobs", "case")
 }
 
 fn samples_message(samples: &SampleDivision, is_series: bool) -> ProtocolMessage {
     let run = run_case().with("samples", samples.count);
     let run = if is_series {
-        run.with("mode", "series")
-            .with("reference", SteadyRule::REFERENCE_EVERY)
+        run.with("mode", "series").with("reference", SteadyRule::REFERENCE_EVERY)
     } else {
-        run.with("mode", "timed")
-            .with("warmup_ns", samples.warmup_ns)
+        run.with("mode", "timed").with("warmup_ns", samples.warmup_ns)
     };
     match samples.length {
         SampleLength::TimeNs(ns) => run.with("sample_ns", ns),
@@ -282,19 +262,12 @@ pub(super) fn to_description(
     let mut description = BenchmarkDescription::default();
     let described = events.events_of("described").next();
     for list in ["files", "loaded"] {
-        let files = described
-            .map(|described| described.list(list))
-            .unwrap_or_default();
+        let files = described.map(|described| described.list(list)).unwrap_or_default();
         description.loaded.extend(files.into_iter().map(Into::into));
     }
     for benchmark in events.events_of("benchmark") {
-        description
-            .parameters
-            .extend(declared_parameters(benchmark));
-        let draft = BenchmarkJob {
-            flags: benchmark.list("flags"),
-            ..draft.clone()
-        };
+        description.parameters.extend(declared_parameters(benchmark));
+        let draft = BenchmarkJob { flags: benchmark.list("flags"), ..draft.clone() };
         if benchmark.get("setup").as_deref() == Some("1") {
             // The benchmark's set-up must run once before all cases, so the file has to start the
             // cases itself.
@@ -307,16 +280,10 @@ pub(super) fn to_description(
             continue;
         }
         let name = benchmark.get("name");
-        let cases = events
-            .events_of("case")
-            .filter(|case| case.get("benchmark") == name);
-        description
-            .jobs
-            .extend(cases.map(|case| parse_job(case, benchmark, &draft)));
+        let cases = events.events_of("case").filter(|case| case.get("benchmark") == name);
+        description.jobs.extend(cases.map(|case| parse_job(case, benchmark, &draft)));
     }
-    let versions = events
-        .first("described")
-        .map(|described| described.list("versions"));
+    let versions = events.first("described").map(|described| described.list("versions"));
     description.versions = versions
         .iter()
         .flatten()
@@ -348,21 +315,14 @@ fn parameter_kind(benchmark: &ProtocolMessage, name: &str) -> ValueKind {
 }
 
 fn declared_parameters(benchmark: &ProtocolMessage) -> Vec<DeclaredParameter> {
-    let names = benchmark
-        .keys()
-        .filter_map(|key| key.strip_prefix("param."));
+    let names = benchmark.keys().filter_map(|key| key.strip_prefix("param."));
     names
         .map(|name| {
             let kind = parameter_kind(benchmark, name);
             let value_strings = benchmark.list(&format!("param.{name}"));
-            let values = value_strings
-                .iter()
-                .filter_map(|text| ParameterValue::parse(text, kind))
-                .collect();
-            DeclaredParameter {
-                name: name.to_owned(),
-                values,
-            }
+            let values =
+                value_strings.iter().filter_map(|text| ParameterValue::parse(text, kind)).collect();
+            DeclaredParameter { name: name.to_owned(), values }
         })
         .collect()
 }
@@ -390,23 +350,11 @@ fn build_job(
     let pairs = arguments.iter().filter_map(|word| word.split_once('='));
     let values = pairs.map(|(name, text)| {
         let value = ParameterValue::parse(text, parameter_kind(benchmark, name));
-        (
-            name.to_owned(),
-            value.unwrap_or_else(|| ParameterValue::infer_value(text)),
-        )
+        (name.to_owned(), value.unwrap_or_else(|| ParameterValue::infer_value(text)))
     });
     let case = Case::new(event.get("benchmark").unwrap_or_default(), values.collect());
-    let missing_arguments: Vec<String> = draft
-        .arguments
-        .iter()
-        .filter(|word| !arguments.contains(word))
-        .cloned()
-        .collect();
+    let missing_arguments: Vec<String> =
+        draft.arguments.iter().filter(|word| !arguments.contains(word)).cloned().collect();
     arguments.extend(missing_arguments);
-    BenchmarkJob {
-        label: case.id(),
-        arguments,
-        case: Some(case),
-        ..draft.clone()
-    }
+    BenchmarkJob { label: case.id(), arguments, case: Some(case), ..draft.clone() }
 }

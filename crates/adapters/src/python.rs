@@ -82,10 +82,7 @@ fn build_commands(
 
 /// Appends our folder to the variant's search path.
 fn python_path(folder: &Path, variant: &Variant) -> String {
-    let search_path = variant
-        .environment
-        .iter()
-        .find(|(name, _)| name == "PYTHONPATH");
+    let search_path = variant.environment.iter().find(|(name, _)| name == "PYTHONPATH");
     let shown = folder.display();
     match search_path {
         Some((_, path)) => format!("{path}:{shown}"),

@@ -39,9 +39,7 @@ pub fn observe_rate(
         return (result, Some(invalid_cause(reason)));
     }
     let value = correct_rate(value, rate, &mut result);
-    let iterations = rate
-        .elapsed_ns
-        .map(|elapsed_ns| value * elapsed_ns as f64 / 1e9);
+    let iterations = rate.elapsed_ns.map(|elapsed_ns| value * elapsed_ns as f64 / 1e9);
     result.samples.insert(
         0,
         Sample {
@@ -51,10 +49,7 @@ pub fn observe_rate(
             iterations: iterations.map(f64::round).filter(|count| count.is_finite()),
         },
     );
-    let cause = rate
-        .http
-        .as_ref()
-        .and_then(|http| add_http_metrics(http, &mut result));
+    let cause = rate.http.as_ref().and_then(|http| add_http_metrics(http, &mut result));
     (result, cause)
 }
 
@@ -67,23 +62,13 @@ pub fn parse_elapsed_ns(time: &Json) -> Option<u64> {
         _ => return None,
     };
     let (seconds, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let digits: String = fraction
-        .chars()
-        .chain(std::iter::repeat('0'))
-        .take(9)
-        .collect();
-    seconds
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(1_000_000_000)?
-        .checked_add(digits.parse().ok()?)
+    let digits: String = fraction.chars().chain(std::iter::repeat('0')).take(9).collect();
+    seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(digits.parse().ok()?)
 }
 
 fn parse_rate(rate: &Json, notes: &mut Vec<String>) -> Result<f64, String> {
     match rate {
-        Json::Number(number) => number
-            .as_f64()
-            .ok_or_else(|| "reported no finite rate".to_owned()),
+        Json::Number(number) => number.as_f64().ok_or_else(|| "reported no finite rate".to_owned()),
         Json::String(text) => match text.trim().parse::<f64>() {
             Ok(value) => {
                 notes.push("The rate was reported as text and converted to a number.".to_owned());
@@ -100,9 +85,7 @@ fn find_implausible(value: f64) -> Option<String> {
     if value.is_nan() || value.is_infinite() || value == f64::MAX {
         Some(format!("reported the impossible rate {value:e}"))
     } else if value <= 0.0 {
-        Some(format!(
-            "reported the rate {value}; expected a rate above zero"
-        ))
+        Some(format!("reported the rate {value}; expected a rate above zero"))
     } else {
         None
     }
@@ -121,9 +104,8 @@ fn correct_rate(value: f64, rate: &ReportedRate, result: &mut RunResult) -> f64 
         return value;
     }
     let reported_seconds = rate.http.as_ref().and_then(|http| http["seconds"].as_f64());
-    let Some(seconds) = reported_seconds
-        .or(rate.elapsed_ns.map(|ns| ns as f64 / 1e9))
-        .filter(|s| *s > 0.0)
+    let Some(seconds) =
+        reported_seconds.or(rate.elapsed_ns.map(|ns| ns as f64 / 1e9)).filter(|s| *s > 0.0)
     else {
         return value;
     };
@@ -131,10 +113,7 @@ fn correct_rate(value: f64, rate: &ReportedRate, result: &mut RunResult) -> f64 
         "The test double reported a count of {value} requests; the rate is this count divided by \
          the measured time of {seconds} s."
     ));
-    result.add_value(
-        Metric::new(REPORTED_METRIC, "", MetricDirection::Higher),
-        value,
-    );
+    result.add_value(Metric::new(REPORTED_METRIC, "", MetricDirection::Higher), value);
     value / seconds
 }
 
@@ -171,11 +150,7 @@ mod tests {
     use serde_json::json;
 
     fn rate(rate: Json) -> ReportedRate {
-        ReportedRate {
-            rate,
-            elapsed_ns: Some(2_000_000_000),
-            http: None,
-        }
+        ReportedRate { rate, elapsed_ns: Some(2_000_000_000), http: None }
     }
 
     fn case(tool: &str) -> Case {
@@ -200,19 +175,10 @@ mod tests {
 
     #[test]
     fn impossible_rates_are_failures() {
-        for value in [
-            json!(null),
-            json!(0),
-            json!(-1.0),
-            json!(f64::MAX),
-            json!("abc"),
-            json!([]),
-        ] {
+        for value in [json!(null), json!(0), json!(-1.0), json!(f64::MAX), json!("abc"), json!([])]
+        {
             let (_, cause) = observe_rate(case("wrk"), &rate(value.clone()), false);
-            assert!(
-                matches!(cause, Some(FailureCause::Invalid { .. })),
-                "{value}"
-            );
+            assert!(matches!(cause, Some(FailureCause::Invalid { .. })), "{value}");
         }
         assert_eq!(
             observe_rate(case("wrk"), &rate(json!(0)), true).1,
@@ -237,11 +203,6 @@ mod tests {
         rate.http = Some(json!({"tool": "wrk", "errors": 3, "latency_ms": {"p99": 4.2}}));
         let (result, cause) = observe_rate(case("wrk"), &rate, false);
         assert!(cause.unwrap().to_string().contains("3 requests failed"));
-        assert!(
-            result
-                .samples
-                .iter()
-                .any(|s| &*s.metric == "latency_p99" && s.value == 4.2e6)
-        );
+        assert!(result.samples.iter().any(|s| &*s.metric == "latency_p99" && s.value == 4.2e6));
     }
 }

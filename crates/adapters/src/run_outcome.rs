@@ -60,14 +60,7 @@ pub struct RunResult {
 impl RunResult {
     /// Creates a result without samples. The first of the metrics is the one that is compared.
     pub(crate) fn new(case: Case, metrics: Vec<Metric>) -> RunResult {
-        RunResult {
-            case,
-            samples: Vec::new(),
-            metrics,
-            notes: Vec::new(),
-            check: None,
-            load: None,
-        }
+        RunResult { case, samples: Vec::new(), metrics, notes: Vec::new(), check: None, load: None }
     }
 
     /// Adds a value that has neither an elapsed time nor a number of iterations.
@@ -88,18 +81,14 @@ impl RunResult {
     pub(crate) fn add_cpu_times(&mut self, times_ns: &[f64]) {
         let metric = Metric::cpu_time();
         if self.metrics.iter().all(|other| other.name != metric.name) {
-            times_ns
-                .iter()
-                .for_each(|&value| self.add_value(metric.clone(), value));
+            times_ns.iter().for_each(|&value| self.add_value(metric.clone(), value));
         }
     }
 }
 
 /// Builds a cause from a sentence fragment.
 pub(crate) fn invalid_cause(reason: impl Into<String>) -> FailureCause {
-    FailureCause::Invalid {
-        reason: reason.into(),
-    }
+    FailureCause::Invalid { reason: reason.into() }
 }
 
 impl RunOutcome {
@@ -114,23 +103,14 @@ impl RunOutcome {
         setting: &RunContext<'_>,
     ) -> RunOutcome {
         let find_impossible = || observations.iter().find_map(find_impossible_value);
-        let cause = outcome
-            .failure_cause(spec.limit)
-            .or(report_fault)
-            .or_else(find_impossible);
+        let cause = outcome.failure_cause(spec.limit).or(report_fault).or_else(find_impossible);
         for result in &mut observations {
             result.notes.extend(exit_notes(outcome));
         }
         RunOutcome {
             observations,
             failure: cause.map(|cause| {
-                run_failure(
-                    cause,
-                    outcome.stderr.last_lines(TAIL_LINES),
-                    spec,
-                    job,
-                    setting,
-                )
+                run_failure(cause, outcome.stderr.last_lines(TAIL_LINES), spec, job, setting)
             }),
             interrupted: outcome.ended == ProcessEnd::Interrupted,
             started_unix_ms: outcome.started_unix_ms,
@@ -179,10 +159,7 @@ impl RunOutcome {
         setting: &RunContext<'_>,
     ) -> RunOutcome {
         let failure = run_failure(cause, String::new(), spec, job, setting);
-        RunOutcome {
-            failure: Some(failure),
-            ..RunOutcome::default()
-        }
+        RunOutcome { failure: Some(failure), ..RunOutcome::default() }
     }
 }
 
@@ -194,9 +171,7 @@ fn find_impossible_value(result: &RunResult) -> Option<FailureCause> {
         let metric = result.metrics.iter().find(|metric| metric.name == **name);
         let is_time = metric.is_some_and(|metric| metric.unit == "ns");
         if !value.is_finite() || value.abs() > MAX_VALUE {
-            return Some(format!(
-                "reported the impossible value {value:e} for '{name}'"
-            ));
+            return Some(format!("reported the impossible value {value:e} for '{name}'"));
         }
         (is_time && value < 0.0)
             .then(|| format!("reported a negative time for '{name}': {value} ns"))
@@ -253,15 +228,10 @@ pub(super) fn description_failure(
         variant: None,
         slot: None,
         cause,
-        stderr_tail: outcome
-            .map(|o| o.stderr.last_lines(TAIL_LINES))
-            .unwrap_or_default(),
+        stderr_tail: outcome.map(|o| o.stderr.last_lines(TAIL_LINES)).unwrap_or_default(),
         replay: shell_line(spec),
     };
-    BenchmarkDescription {
-        failure: Some(failure),
-        ..BenchmarkDescription::default()
-    }
+    BenchmarkDescription { failure: Some(failure), ..BenchmarkDescription::default() }
 }
 
 impl CompileFailure {
@@ -273,11 +243,7 @@ impl CompileFailure {
         run: Option<(&BenchmarkJob, &RunContext<'_>)>,
     ) -> StepFailure {
         StepFailure {
-            step: if run.is_some() {
-                SessionStep::Run
-            } else {
-                SessionStep::Describe
-            },
+            step: if run.is_some() { SessionStep::Run } else { SessionStep::Describe },
             benchmark: source.name.clone(),
             case: run.map(|(job, _)| job.label.clone()),
             variant: run.map(|(_, setting)| setting.variant.name.clone()),

@@ -42,10 +42,7 @@ pub struct HarnessSources {
 /// Embeds a file of a harness in `languages`, under its name.
 macro_rules! file {
     ($folder:literal, $name:literal) => {
-        (
-            $name,
-            include_str!(concat!("../languages/", $folder, "/", $name)),
-        )
+        ($name, include_str!(concat!("../languages/", $folder, "/", $name)))
     };
 }
 
@@ -72,11 +69,8 @@ pub static NODE: HarnessSources = HarnessSources::new(
 .with_bundle(&["", "lib", "lib/harness", "lib/probe"]);
 
 /// The C++ header, the harness in `main.cpp`, and `code.hpp` for snippets.
-pub static CPP: HarnessSources = HarnessSources::new(
-    "cpp",
-    &[],
-    &[folder!("", "$CARGO_MANIFEST_DIR/languages/cpp")],
-);
+pub static CPP: HarnessSources =
+    HarnessSources::new("cpp", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/cpp")]);
 
 /// Harness for C snippets. Together with `code.hpp` from [`CPP`], it is also the harness for C++
 /// snippets.
@@ -84,34 +78,22 @@ pub static C: HarnessSources =
     HarnessSources::new("c", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/c")]);
 
 /// Harness for Rust snippets: a crate.
-pub static RUST: HarnessSources = HarnessSources::new(
-    "rust",
-    &[],
-    &[folder!("", "$CARGO_MANIFEST_DIR/languages/rust")],
-);
+pub static RUST: HarnessSources =
+    HarnessSources::new("rust", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/rust")]);
 
 /// Harness for Go snippets: a module.
-pub static GO: HarnessSources = HarnessSources::new(
-    "go",
-    &[],
-    &[folder!("", "$CARGO_MANIFEST_DIR/languages/go")],
-);
+pub static GO: HarnessSources =
+    HarnessSources::new("go", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/go")]);
 
 /// Harness for Java snippets: a package.
-pub static JAVA: HarnessSources = HarnessSources::new(
-    "java",
-    &[],
-    &[folder!("", "$CARGO_MANIFEST_DIR/languages/java")],
-);
+pub static JAVA: HarnessSources =
+    HarnessSources::new("java", &[], &[folder!("", "$CARGO_MANIFEST_DIR/languages/java")]);
 
 /// The Python harness.
 pub static PYTHON: HarnessSources = HarnessSources::new(
     "python",
     &[file!("python", "harness.py")],
-    &[folder!(
-        "speedwell",
-        "$CARGO_MANIFEST_DIR/languages/python/speedwell"
-    )],
+    &[folder!("speedwell", "$CARGO_MANIFEST_DIR/languages/python/speedwell")],
 );
 
 /// The Erlang application, whose harness measures Elixir as well.
@@ -124,10 +106,7 @@ pub static ERLANG: HarnessSources = HarnessSources::new(
 /// Scripts that record the modules loaded while benchmarks are listed.
 pub static MODULES: HarnessSources = HarnessSources::new(
     "modules",
-    &[
-        file!("modules", "node.cjs"),
-        file!("modules", "python/sitecustomize.py"),
-    ],
+    &[file!("modules", "node.cjs"), file!("modules", "python/sitecustomize.py")],
     &[],
 );
 
@@ -137,13 +116,7 @@ impl HarnessSources {
         files: &'static [(&'static str, &'static str)],
         folders: &'static [(&'static str, Dir<'static>)],
     ) -> HarnessSources {
-        HarnessSources {
-            name,
-            files,
-            folders,
-            bundled_folders: &[],
-            unpacked: Mutex::new(None),
-        }
+        HarnessSources { name, files, folders, bundled_folders: &[], unpacked: Mutex::new(None) }
     }
 
     const fn with_bundle(mut self, folders: &'static [&'static str]) -> HarnessSources {
@@ -161,11 +134,8 @@ impl HarnessSources {
             return Ok(folder.clone());
         }
         let content = self.unpacked_files();
-        let folder = unpack_harness(self.name, &content, &cache_folder()).map_err(|error| {
-            FailureCause::Start {
-                reason: format!("{error:#}"),
-            }
-        })?;
+        let folder = unpack_harness(self.name, &content, &cache_folder())
+            .map_err(|error| FailureCause::Start { reason: format!("{error:#}") })?;
         *unpacked = Some(folder.clone());
         Ok(folder)
     }
@@ -212,10 +182,7 @@ fn bundle_scripts(content: &[UnpackedFile], folders: &[&str]) -> UnpackedFile {
         }
     }
     text.extend(b"})\n");
-    UnpackedFile {
-        name: "bundle.js".into(),
-        content: text.into(),
-    }
+    UnpackedFile { name: "bundle.js".into(), content: text.into() }
 }
 
 /// Unpacks a harness below `cache`, under a name that depends on its content.
@@ -239,11 +206,7 @@ fn unpack_harness(name: &str, content: &[UnpackedFile], cache: &Path) -> anyhow:
     if fs::rename(&draft, &folder).is_err() {
         let _ = fs::remove_dir_all(&draft);
     }
-    anyhow::ensure!(
-        folder.is_dir(),
-        "cannot unpack the {name} harness to '{}'",
-        folder.display()
-    );
+    anyhow::ensure!(folder.is_dir(), "cannot unpack the {name} harness to '{}'", folder.display());
     Ok(folder)
 }
 
@@ -300,10 +263,7 @@ mod tests {
         let bundle = NODE.unpacked_files().pop().unwrap();
         let text = String::from_utf8(bundle.content.into_owned()).unwrap();
         for needed in ["index.js", "lib/benchmark.js", "lib/harness/session.js"] {
-            assert!(
-                text.contains(&format!("\n\"{needed}\": function (exports, ")),
-                "{needed}"
-            );
+            assert!(text.contains(&format!("\n\"{needed}\": function (exports, ")), "{needed}");
         }
         // Rarely needed files are not bundled.
         assert!(!text.contains("\"lib/http/"));
@@ -322,16 +282,12 @@ mod tests {
             (&ERLANG, "src/speedwell_harness.erl"),
         ];
         for (sources, needed) in all {
-            let names: Vec<PathBuf> = sources
-                .unpacked_files()
-                .into_iter()
-                .map(|file| file.name)
-                .collect();
+            let names: Vec<PathBuf> =
+                sources.unpacked_files().into_iter().map(|file| file.name).collect();
             assert!(names.contains(&PathBuf::from(needed)), "{needed}");
             let is_below = |name: &PathBuf, folder| name.starts_with(folder);
-            let stray = names
-                .iter()
-                .find(|name| is_below(name, "test") || is_below(name, "_build"));
+            let stray =
+                names.iter().find(|name| is_below(name, "test") || is_below(name, "_build"));
             assert_eq!(stray, None, "{}", sources.name);
         }
     }

@@ -15,16 +15,12 @@ pub struct ProtocolMessage {
 impl ProtocolMessage {
     /// Creates a message without fields.
     pub fn new(verb: impl Into<String>) -> ProtocolMessage {
-        ProtocolMessage {
-            verb: verb.into(),
-            fields: Vec::new(),
-        }
+        ProtocolMessage { verb: verb.into(), fields: Vec::new() }
     }
 
     /// Adds a field.
     pub fn with(mut self, key: impl Into<String>, value: impl fmt::Display) -> ProtocolMessage {
-        self.fields
-            .push((key.into(), percent_escape(&value.to_string())));
+        self.fields.push((key.into(), percent_escape(&value.to_string())));
         self
     }
 
@@ -34,10 +30,8 @@ impl ProtocolMessage {
         key: &str,
         items: impl IntoIterator<Item = &'a String>,
     ) -> ProtocolMessage {
-        let items: Vec<String> = items
-            .into_iter()
-            .map(|item| percent_escape(item).replace(',', "%2C"))
-            .collect();
+        let items: Vec<String> =
+            items.into_iter().map(|item| percent_escape(item).replace(',', "%2C")).collect();
         self.fields.push((key.to_owned(), items.join(",")));
         self
     }
@@ -74,11 +68,7 @@ impl ProtocolMessage {
     pub fn append(&mut self, next: ProtocolMessage) {
         self.fields.retain(|(key, _)| key != "more");
         for (key, value) in next.fields {
-            match self
-                .fields
-                .iter_mut()
-                .find(|(existing_key, _)| *existing_key == key)
-            {
+            match self.fields.iter_mut().find(|(existing_key, _)| *existing_key == key) {
                 Some((_, existing)) if *existing != value && key != "more" => {
                     existing.push(',');
                     existing.push_str(&value);
@@ -105,10 +95,7 @@ impl ProtocolMessage {
             let (key, value) = word.split_once('=')?;
             Some((key.to_owned(), value.to_owned()))
         });
-        Some(ProtocolMessage {
-            verb,
-            fields: fields.collect(),
-        })
+        Some(ProtocolMessage { verb, fields: fields.collect() })
     }
 }
 
@@ -147,13 +134,9 @@ fn percent_unescape(text: &str) -> String {
     let mut plain = Vec::with_capacity(bytes.len());
     let mut index = 0;
     while index < bytes.len() {
-        let hex = bytes
-            .get(index + 1..index + 3)
-            .and_then(|digits| std::str::from_utf8(digits).ok());
-        match (
-            bytes[index],
-            hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()),
-        ) {
+        let hex =
+            bytes.get(index + 1..index + 3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match (bytes[index], hex.and_then(|hex| u8::from_str_radix(hex, 16).ok())) {
             (b'%', Some(byte)) => {
                 plain.push(byte);
                 index += 3;
@@ -174,9 +157,7 @@ mod tests {
     #[test]
     fn awkward_values_survive_a_round_trip() {
         let awkward = "tab\there, line\nfeed, 100 %, del\x7f, é😀, a=b, %41";
-        let message = ProtocolMessage::new("load")
-            .with("source", awkward)
-            .with("id", 7);
+        let message = ProtocolMessage::new("load").with("source", awkward).with("id", 7);
         let line = message.to_string();
         assert_eq!(line.matches('\n').count(), 1);
         let back = ProtocolMessage::parse(line.trim_end().as_bytes()).unwrap();
@@ -187,15 +168,8 @@ mod tests {
     #[test]
     fn lists_may_contain_commas_and_percent_signs() {
         let items = ["a,b".to_owned(), "50%2C".to_owned(), "c".to_owned()];
-        let line = ProtocolMessage::new("case")
-            .with_list("args", &items)
-            .to_string();
-        assert_eq!(
-            ProtocolMessage::parse(line.trim_end().as_bytes())
-                .unwrap()
-                .list("args"),
-            items
-        );
+        let line = ProtocolMessage::new("case").with_list("args", &items).to_string();
+        assert_eq!(ProtocolMessage::parse(line.trim_end().as_bytes()).unwrap().list("args"), items);
     }
 
     #[test]

@@ -31,12 +31,7 @@ const NOISES: [(&str, NoiseSampler); 3] = [
         0.6 * draw_normal(random) / (-random.random::<f64>().max(1e-300).ln()).sqrt()
     }),
     ("two-humped", |random| {
-        0.5 * draw_normal(random)
-            + if random.random::<f64>() < 0.35 {
-                2.5
-            } else {
-                0.0
-            }
+        0.5 * draw_normal(random) + if random.random::<f64>() < 0.35 { 2.5 } else { 0.0 }
     }),
 ];
 
@@ -87,16 +82,11 @@ fn simulate_bisection(
                     let shift: f64 = own.map(|(_, size)| size).sum();
                     let value = (NOISE * (shift + draw(&mut random))).exp();
                     let outcome = BisectOutcome::Value(value);
-                    state
-                        .slots
-                        .insert(block.first_slot + slot, (place, outcome));
+                    state.slots.insert(block.first_slot + slot, (place, outcome));
                 }
             }
             BisectStep::Answer(answer) => {
-                return BisectTrial {
-                    answer,
-                    runs: state.slots.len(),
-                };
+                return BisectTrial { answer, runs: state.slots.len() };
             }
         }
     }
@@ -105,15 +95,9 @@ fn simulate_bisection(
 /// Revision pairs (before, after) around confirmed changes.
 fn confirmed_pairs(answer: &BisectAnswer) -> Vec<(usize, usize)> {
     let is_confirmed = |confirmed: &ChangeConfirmation| {
-        matches!(
-            confirmed,
-            ChangeConfirmation::Measured(ConfirmationResult::Confirmed(_))
-        )
+        matches!(confirmed, ChangeConfirmation::Measured(ConfirmationResult::Confirmed(_)))
     };
-    let parts = answer
-        .parts
-        .iter()
-        .filter(|part| is_confirmed(&part.confirmed));
+    let parts = answer.parts.iter().filter(|part| is_confirmed(&part.confirmed));
     parts.map(|part| (part.before, part.after)).collect()
 }
 
@@ -121,9 +105,7 @@ fn confirmed_pairs(answer: &BisectAnswer) -> Vec<(usize, usize)> {
 /// changes, and found equal ends.
 fn outcome_percentages(all: &[BisectTrial], changes: &[(usize, f64)]) -> [f64; 4] {
     let holds = |(before, after): (usize, usize)| {
-        changes
-            .iter()
-            .any(|(first, _)| before < *first && *first <= after)
+        changes.iter().any(|(first, _)| before < *first && *first <= after)
     };
     let percent = |is: &dyn Fn(&BisectTrial) -> bool| {
         100.0 * all.iter().filter(|one| is(one)).count() as f64 / all.len() as f64
@@ -176,9 +158,7 @@ fn main() {
                 "| {name} | {noise} | {right:.1} | {wrong:.1} | {open:.1} | {alike:.1} | {runs:.0} |"
             );
             if right < least || wrong > 2.0 {
-                failures.push(format!(
-                    "{name}, {noise}: {right:.1} % right, {wrong:.1} % wrong"
-                ));
+                failures.push(format!("{name}, {noise}: {right:.1} % right, {wrong:.1} % wrong"));
             }
         }
     }

@@ -58,17 +58,13 @@ pub fn compare_sources(
         return findings;
     };
     findings.warnings.extend(environment_warnings(&selected));
-    let sides: Vec<_> = selected
-        .iter()
-        .map(|side| (side.label, side.session, side.variant()))
-        .collect();
+    let sides: Vec<_> =
+        selected.iter().map(|side| (side.label, side.session, side.variant())).collect();
     findings.validity = validity::check_sides(&sides);
     for candidate in candidates {
         let is_same = same_results(baseline, candidate);
-        let message = format!(
-            "'{}' and '{}' contain the same results",
-            baseline.label, candidate.label
-        );
+        let message =
+            format!("'{}' and '{}' contain the same results", baseline.label, candidate.label);
         if is_same {
             findings.warnings.push(format!("{message}."));
             findings.gate_obstacles.push(message);
@@ -130,17 +126,11 @@ fn select_source<'a>(
     let selected_name = &grid.variants[index.unwrap_or(0)];
     if variant.is_none() {
         let others = grid.variants.iter().filter(|name| *name != selected_name);
-        let others: Vec<String> = others
-            .map(|other| format!("'{other}' of '{label}' left out"))
-            .collect();
+        let others: Vec<String> =
+            others.map(|other| format!("'{other}' of '{label}' left out")).collect();
         findings.excluded.extend(others);
     }
-    Some(SelectedSource {
-        label,
-        session,
-        grid,
-        variant: index.unwrap_or(0),
-    })
+    Some(SelectedSource { label, session, grid, variant: index.unwrap_or(0) })
 }
 
 /// Whether both sources hold the same runs, for instance because they are copies of one file. Runs
@@ -149,9 +139,7 @@ fn same_results(one: &SelectedSource<'_>, other: &SelectedSource<'_>) -> bool {
     let runs = |source: &SelectedSource<'_>| -> Vec<(u32, Vec<Sample>)> {
         let variant = source.variant().to_owned();
         let variant_runs = (source.session.runs.iter()).filter(|run| *run.variant == *variant);
-        variant_runs
-            .map(|run| (run.slot, run.samples.clone()))
-            .collect()
+        variant_runs.map(|run| (run.slot, run.samples.clone())).collect()
     };
     let varies = |runs_of_side: &[(u32, Vec<Sample>)]| {
         let mut samples = runs_of_side.iter().flat_map(|(_, samples)| samples);
@@ -222,10 +210,7 @@ fn source_side<'a, 's>(source: &'a SelectedSource<'s>) -> SourceSide<'a, 's> {
         name: source.label,
         cases: &source.grid.cases,
         variant: source.variant,
-        measured: MeasuredVariant {
-            session: source.session,
-            variant: source.variant(),
-        },
+        measured: MeasuredVariant { session: source.session, variant: source.variant() },
     }
 }
 
@@ -238,9 +223,9 @@ fn check_metric(metric: &Metric, session: &Session, label: &str) -> Option<Strin
             "'{label}' reports '{name}' in '{}' instead of '{}'.",
             other.unit, metric.unit
         )),
-        Some(other) if other.better != metric.better => Some(format!(
-            "'{label}' has a different preferred direction for '{name}'."
-        )),
+        Some(other) if other.better != metric.better => {
+            Some(format!("'{label}' has a different preferred direction for '{name}'."))
+        }
         Some(_) => None,
     }
 }
@@ -252,10 +237,7 @@ fn environment_warnings(sources: &[SelectedSource<'_>]) -> Vec<String> {
         return Vec::new();
     };
     let mut warnings = Vec::new();
-    for other in others
-        .iter()
-        .filter(|other| other.session.id != first.session.id)
-    {
+    for other in others.iter().filter(|other| other.session.id != first.session.id) {
         let (a, b) = (&first.session.environment, &other.session.environment);
         let differences = environment_differences(a, b);
         if !differences.is_empty() {
@@ -275,11 +257,7 @@ fn environment_differences(a: &Environment, b: &Environment) -> Vec<String> {
     environment_facts::fact_differences(&environment_facts(a), &environment_facts(b))
         .into_iter()
         .map(|difference| {
-            let FactDifference {
-                name,
-                before,
-                after,
-            } = difference;
+            let FactDifference { name, before, after } = difference;
             format!("{name} '{before}' and '{after}'")
         })
         .collect()
@@ -295,23 +273,15 @@ fn changed_program(first: &SelectedSource<'_>, other: &SelectedSource<'_>) -> Op
     let [old, new] = [a, b].map(|p| p.version.as_deref().unwrap_or("unknown version"));
     let path = a.path.display();
     Some(if a.version == b.version {
-        format!(
-            "'{path}' was a different build of {old} in '{}'.",
-            other.label
-        )
+        format!("'{path}' was a different build of {old} in '{}'.", other.label)
     } else {
-        format!(
-            "'{path}' was {old} in '{}', {new} in '{}'.",
-            first.label, other.label
-        )
+        format!("'{path}' was {old} in '{}', {new} in '{}'.", first.label, other.label)
     })
 }
 
 fn measured_program<'a>(source: &'a SelectedSource<'_>) -> Option<&'a MeasuredProgram> {
     let programs = &source.session.environment.programs;
-    programs
-        .iter()
-        .find(|program| program.variant == source.variant())
+    programs.iter().find(|program| program.variant == source.variant())
 }
 
 #[cfg(test)]
@@ -323,10 +293,7 @@ mod tests {
     fn sessions_with_other_knobs_set_differ() {
         let ours = |knobs: Option<&str>| Environment {
             speedwell: Some("0.1.0".into()),
-            facts: knobs
-                .map(|knobs| (TUNED_FACT.into(), knobs.into()))
-                .into_iter()
-                .collect(),
+            facts: knobs.map(|knobs| (TUNED_FACT.into(), knobs.into())).into_iter().collect(),
             ..Environment::default()
         };
         let (tuned, other) = (ours(Some("governor, turbo")), ours(Some("governor")));
@@ -338,9 +305,6 @@ mod tests {
         );
         assert!(environment_differences(&tuned, &tuned).is_empty());
         let foreign = Environment::default();
-        assert!(
-            environment_differences(&foreign, &tuned).is_empty(),
-            "who knows"
-        );
+        assert!(environment_differences(&foreign, &tuned).is_empty(), "who knows");
     }
 }

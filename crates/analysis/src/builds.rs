@@ -70,22 +70,14 @@ impl IndependentUnit {
     /// arithmetic mean if some value is not positive. Only blocks that are complete on both sides
     /// count.
     pub fn paired_values(self, sides: [&[&Run]; 2], metric: &str) -> [Vec<RunValue>; 2] {
-        let IndependentUnit::Build {
-            runs,
-            is_whole,
-            per_block,
-        } = self
-        else {
+        let IndependentUnit::Build { runs, is_whole, per_block } = self else {
             return sides.map(|side| finite_values(side, metric));
         };
         let builds = sides.map(|side| builds_by_block(side, metric));
         let is_complete = |run: &&Run| builds[0].get(&run.block) == builds[1].get(&run.block);
         let complete = sides.map(|side| side.iter().copied().filter(is_complete).collect());
         let complete_runs: [Vec<&Run>; 2] = complete;
-        let logarithms = complete_runs
-            .iter()
-            .flatten()
-            .all(|run| run.value_of(metric) > Some(0.0));
+        let logarithms = complete_runs.iter().flatten().all(|run| run.value_of(metric) > Some(0.0));
         let min_runs = if is_whole { runs } else { 1 };
         complete_runs.map(|side| {
             let mut builds = values_by_build(&side, metric);
@@ -203,9 +195,7 @@ pub fn note_layout_effects(findings: &mut AnalysisFindings, known_spread: KnownS
         let metric = &comparison.metric.name;
         let rows = comparison.rows.iter_mut();
         for row in rows.filter(|row| matches!(row.verdict, Verdict::Better | Verdict::Worse)) {
-            let change = row
-                .change
-                .map_or(f64::INFINITY, |change| change.value.ln_1p().abs());
+            let change = row.change.map_or(f64::INFINITY, |change| change.value.ln_1p().abs());
             let spread = known_spread(&row.case.id(), metric).filter(|(_, sd)| change < *sd);
             row.notes.extend(spread.map(|(session, sd)| {
                 format!(
@@ -238,13 +228,7 @@ pub fn layout_spreads(session: &Session, metrics: &[&Metric]) -> Vec<LayoutSprea
 /// Does the same as [`layout_spreads`] for runs in a grid.
 pub(super) fn spreads_of_grid(grid: &RunGrid<'_>, metrics: &[&Metric]) -> Vec<LayoutSpread> {
     let cases = grid.cases.iter();
-    cases
-        .flat_map(|case| {
-            metrics
-                .iter()
-                .filter_map(|metric| layout_spread(case, metric))
-        })
-        .collect()
+    cases.flat_map(|case| metrics.iter().filter_map(|metric| layout_spread(case, metric))).collect()
 }
 
 /// Confidence level of the interval of a spread.
@@ -258,12 +242,7 @@ fn layout_spread(case: &CaseRuns<'_>, metric: &Metric) -> Option<LayoutSpread> {
             logs.collect()
         })
         .collect();
-    if !families
-        .iter()
-        .flatten()
-        .flatten()
-        .all(|log| log.is_finite())
-    {
+    if !families.iter().flatten().flatten().all(|log| log.is_finite()) {
         return None;
     }
     let components = variance_components(&families, CONFIDENCE)?;

@@ -50,11 +50,7 @@ pub fn calibrate_session(
     let policy = JudgingPolicy::new(&session.design, settings);
     let mut warnings = SessionTally::from_session(session).warnings(session, None);
     let (metrics, unknown) = requested_metrics(session, settings);
-    warnings.extend(
-        unknown
-            .iter()
-            .map(|name| unknown_metric_message(session, name)),
-    );
+    warnings.extend(unknown.iter().map(|name| unknown_metric_message(session, name)));
     let metric = metrics.into_iter().next();
     let blocks = runs.div_ceil(policy.runs_per_block());
     let mut alarms = Vec::new();
@@ -96,10 +92,7 @@ fn compare_parts(
             level: test.attained_level(policy.alpha),
         })
     };
-    pair.split_blocks(blocks)
-        .into_iter()
-        .filter_map(compare)
-        .collect()
+    pair.split_blocks(blocks).into_iter().filter_map(compare).collect()
 }
 
 fn describe_case(
@@ -128,12 +121,8 @@ fn describe_case(
 fn detectable_change(pair: &PairedRuns, policy: &JudgingPolicy) -> Option<f64> {
     let max_runs = AnalysisSettings::DEFAULT_LOOKS.into_iter().max()? as usize;
     let limit = policy.single_limit();
-    let change = evidence::estimate_change(
-        StatisticalMethod::Rank,
-        &pair.all_runs(),
-        limit,
-        policy.seed,
-    )?;
+    let change =
+        evidence::estimate_change(StatisticalMethod::Rank, &pair.all_runs(), limit, policy.seed)?;
     let error = standard_error(&change, limit)?;
     let precision = AchievedPrecision {
         runs: max_runs,
@@ -238,10 +227,7 @@ const SPREAD_DRAWS: usize = 2000;
 
 /// Relative differences between every two runs of a block, as fractions of the lower value.
 fn block_differences(case: &CaseRuns<'_>, metric: &Metric) -> Vec<Vec<f64>> {
-    let runs = case
-        .by_variant
-        .iter()
-        .flat_map(|runs| finite_values(runs, &metric.name));
+    let runs = case.by_variant.iter().flat_map(|runs| finite_values(runs, &metric.name));
     let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for run in runs {
         blocks.entry(run.block).or_default().push(run.value);
@@ -301,21 +287,14 @@ mod tests {
         let found = calibrated(&session(20, &["b"], 1.0));
         assert_eq!(found.outcome, CalibrationOutcome::Unknown);
         // At a level of exactly 5 %, 72 comparisons would be needed: .95^72 = .0249.
-        assert!(
-            (72..100).contains(&found.needed.unwrap()),
-            "{:?}",
-            found.needed
-        );
+        assert!((72..100).contains(&found.needed.unwrap()), "{:?}", found.needed);
     }
 
     #[test]
     fn what_never_varies_says_nothing_either() {
         let constant = FakeSession::with_fixed_blocks(&["a", "b"], 400).add_case("b", |_, _| 5.0);
         let found = calibrated(&constant.build());
-        assert_eq!(
-            (found.outcome, found.needed),
-            (CalibrationOutcome::Unknown, None)
-        );
+        assert_eq!((found.outcome, found.needed), (CalibrationOutcome::Unknown, None));
         assert_eq!(found.counts.comparisons, 100);
         let nothing = calibrated(&FakeSession::with_fixed_blocks(&["a", "b"], 1).build());
         assert_eq!(nothing.outcome, CalibrationOutcome::Unknown);
@@ -327,19 +306,12 @@ mod tests {
         let steady =
             |variant: &str, run: u32| f64::from(run) + if variant == "b" { 0.5 } else { 0.0 };
         // One of the 9 blocks lost a run, which leaves two comparisons of four blocks.
-        let story = FakeSession::with_fixed_blocks(&["a", "b"], 9)
-            .add_case("b", steady)
-            .remove_run("a", 3);
+        let story =
+            FakeSession::with_fixed_blocks(&["a", "b"], 9).add_case("b", steady).remove_run("a", 3);
         assert_eq!(calibrated(&story.build()).counts.comparisons, 2);
-        let ten = FakeSession::with_fixed_blocks(&["a", "b"], 9)
-            .add_case("b", steady)
-            .build();
+        let ten = FakeSession::with_fixed_blocks(&["a", "b"], 9).add_case("b", steady).build();
         let found = calibrate_session(&ten, 9, &AnalysisSettings::default());
-        assert_eq!(
-            (found.runs, found.counts.comparisons),
-            (10, 1),
-            "blocks are not divided"
-        );
+        assert_eq!((found.runs, found.counts.comparisons), (10, 1), "blocks are not divided");
     }
 
     #[test]
@@ -351,9 +323,7 @@ mod tests {
                 |_| 1.0,
             );
             // A drift from block to block does not count as spread.
-            story
-                .add_case("b n=2", |_, run| f64::from(100 + run / 2))
-                .build()
+            story.add_case("b n=2", |_, run| f64::from(100 + run / 2)).build()
         };
         let (before, after) = (session_with(0.02), session_with(0.01));
         let found = compare_spreads(&before, &after, &AnalysisSettings::default());
@@ -362,11 +332,7 @@ mod tests {
         assert!(change.low > -0.6 && change.high < -0.4, "{change:?}");
         // The median absolute difference of two normal values is .954 times their standard
         // deviation.
-        assert!(
-            (0.018..0.020).contains(&found[0].before),
-            "{}",
-            found[0].before
-        );
+        assert!((0.018..0.020).contains(&found[0].before), "{}", found[0].before);
         assert_eq!((found[1].before, found[1].change), (0.0, None));
         let same = compare_spreads(&before, &before, &AnalysisSettings::default());
         let change = same[0].change.unwrap();

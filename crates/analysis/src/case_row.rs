@@ -102,10 +102,7 @@ pub(super) fn describe_case(
         decided_at: (outcome.decided_at).map(|units| units * policy.unit.runs_per_unit() as u32),
         detectable: None,
         more_runs: None,
-        cliffs_delta: finite_or_none(cliffs_delta(
-            &outcome.data.baseline,
-            &outcome.data.candidate,
-        )),
+        cliffs_delta: finite_or_none(cliffs_delta(&outcome.data.baseline, &outcome.data.candidate)),
         machines: None,
         notes,
         baseline,
@@ -117,10 +114,7 @@ pub(super) fn describe_case(
         smallest_p: policy.smallest_p().for_runs(sizes),
         runs,
         // Drop the data, because there may be thousands of cases.
-        outcome: SequentialOutcome {
-            data: ComparedData::default(),
-            ..outcome
-        },
+        outcome: SequentialOutcome { data: ComparedData::default(), ..outcome },
         precision,
         one_after_the_other,
         disturb_each_other,
@@ -213,21 +207,17 @@ fn note_run_count(
             "Measuring ended before the first interim analysis; there are {run_count} a side."
         )),
         DataEnd::Early => {
-            let next = policy
-                .looks
-                .as_ref()
-                .and_then(|looks| looks.design.next_after(runs));
-            let planned = next.map_or(String::new(), |look| {
-                format!(" after {} on each side", counted(look.n))
-            });
+            let next = policy.looks.as_ref().and_then(|looks| looks.design.next_after(runs));
+            let planned = next
+                .map_or(String::new(), |look| format!(" after {} on each side", counted(look.n)));
             Some(format!(
                 "Measuring ended before the interim analysis{planned}; the figures are from the \
                  one after {runs}."
             ))
         }
-        DataEnd::Final if pair.comparable_runs() > runs && policy.looks.is_some() => Some(format!(
-            "Decided at {run_count} a side; later ones do not affect the verdict."
-        )),
+        DataEnd::Final if pair.comparable_runs() > runs && policy.looks.is_some() => {
+            Some(format!("Decided at {run_count} a side; later ones do not affect the verdict."))
+        }
         DataEnd::Final => None,
     }
 }

@@ -49,10 +49,7 @@ impl<'a> SourceSide<'a, '_> {
     fn checkout_files_by_benchmark(&self) -> HashMap<&'a str, BTreeSet<&'a str>> {
         let mut files: HashMap<&str, BTreeSet<&str>> = HashMap::new();
         for case in self.cases {
-            for file in case.by_variant[self.variant]
-                .iter()
-                .flat_map(|run| run.stray_files())
-            {
+            for file in case.by_variant[self.variant].iter().flat_map(|run| run.stray_files()) {
                 files.entry(&case.case.benchmark).or_default().insert(file);
             }
         }
@@ -140,10 +137,7 @@ pub(super) fn describe_single_looks(
     comparisons: &mut [MatchedCases<'_>],
     settings: &AnalysisSettings,
 ) {
-    if comparisons
-        .iter()
-        .all(|matched| matched.policy.looks.is_none())
-    {
+    if comparisons.iter().all(|matched| matched.policy.looks.is_none()) {
         describe_all(comparisons, settings);
     }
 }
@@ -189,17 +183,10 @@ pub(super) fn compare_matched(
     let mut family: Vec<FamilyMember<'_>> = Vec::new();
     for matched in &mut comparisons {
         let (policy, better) = (&*matched.policy, matched.metric.better);
-        family.extend(matched.rows.iter_mut().map(|row| FamilyMember {
-            row,
-            policy,
-            better,
-        }));
+        family.extend(matched.rows.iter_mut().map(|row| FamilyMember { row, policy, better }));
     }
     correction::correct_family(&mut family, settings.correction);
-    comparisons
-        .into_iter()
-        .map(|matched| finish_comparison(matched, settings))
-        .collect()
+    comparisons.into_iter().map(|matched| finish_comparison(matched, settings)).collect()
 }
 
 /// Adds comparisons and their warnings to `findings`. Then fills in the location of each side,
@@ -219,10 +206,8 @@ pub(super) fn add_to_findings(compared: Vec<JudgedComparison>, findings: &mut An
 
 fn finish_comparison(matched: MatchedCases<'_>, settings: &AnalysisSettings) -> JudgedComparison {
     let (policy, rows) = (matched.policy, matched.rows);
-    let judged: Vec<&CaseRow> = rows
-        .iter()
-        .filter(|row| row.comparison.withheld.is_none())
-        .collect();
+    let judged: Vec<&CaseRow> =
+        rows.iter().filter(|row| row.comparison.withheld.is_none()).collect();
     JudgedComparison {
         left_out: count_unbounded(&judged),
         one_after_the_other: rows.iter().filter(|row| row.one_after_the_other).count(),
@@ -441,12 +426,9 @@ fn are_alike(rows: &[&CaseRow]) -> bool {
         if row.comparison.is_exact {
             return Some(LEAST_ERROR);
         }
-        row.precision
-            .map(|precision| precision.error.max(LEAST_ERROR))
+        row.precision.map(|precision| precision.error.max(LEAST_ERROR))
     };
-    let cases = rows
-        .iter()
-        .filter_map(|row| Some((log_ratio(row)?, error(row)?.powi(-2))));
+    let cases = rows.iter().filter_map(|row| Some((log_ratio(row)?, error(row)?.powi(-2))));
     let cases: Vec<(f64, f64)> = cases.collect();
     if cases.len() < FEWEST_TYPICAL {
         return false;
@@ -454,19 +436,13 @@ fn are_alike(rows: &[&CaseRow]) -> bool {
     let weights: f64 = cases.iter().map(|(_, weight)| weight).sum();
     let weighted = cases.iter().map(|(log_ratio, weight)| weight * log_ratio);
     let center = weighted.sum::<f64>() / weights;
-    let q = cases
-        .iter()
-        .map(|(log_ratio, weight)| weight * (log_ratio - center).powi(2))
-        .sum();
+    let q = cases.iter().map(|(log_ratio, weight)| weight * (log_ratio - center).powi(2)).sum();
     chi_squared_upper_tail(q, cases.len() as u32 - 1) >= UNLIKE
 }
 
 /// Number of cases excluded from [`overall_change`].
 pub(super) fn count_unbounded(rows: &[&CaseRow]) -> usize {
-    let bounded = rows
-        .iter()
-        .filter(|row| ratio_and_error(row).is_some())
-        .count();
+    let bounded = rows.iter().filter(|row| ratio_and_error(row).is_some()).count();
     let part = match bounded {
         0 | 1 if rows.iter().all(|row| row.comparison.is_exact) => rows.len(),
         0 | 1 => rows.iter().filter_map(|row| log_ratio(row)).count(),
@@ -506,20 +482,13 @@ fn fill_locations(comparisons: &mut [CandidateComparison]) {
         });
         // Runs are pooled one level at a time, because pooling all levels at once would copy every
         // run of the session.
-        let pooled = if is_constant {
-            Vec::new()
-        } else {
-            pooled_runs(comparisons, &row_indices)
-        };
+        let pooled = if is_constant { Vec::new() } else { pooled_runs(comparisons, &row_indices) };
         for [comparison, row] in row_indices {
             let centre = centre(comparisons[comparison].method);
             let row = &mut comparisons[comparison].rows[row];
             let side_centre = |side: &SideSummary| centre(&side_values(side).collect::<Vec<f64>>());
-            row.baseline.location = if pooled.is_empty() {
-                side_centre(&row.baseline)
-            } else {
-                centre(&pooled)
-            };
+            row.baseline.location =
+                if pooled.is_empty() { side_centre(&row.baseline) } else { centre(&pooled) };
             row.candidate.location = match estimated_ratio(row) {
                 Some(ratio) if !is_constant => row.baseline.location * ratio,
                 _ => side_centre(&row.candidate),
@@ -562,11 +531,7 @@ fn centre(method: StatisticalMethod) -> fn(&[f64]) -> f64 {
 }
 
 fn row_level_key(comparison: &CandidateComparison, row: &CaseComparison) -> RowLevelKey {
-    (
-        comparison.metric.name.clone(),
-        comparison.baseline.clone(),
-        row.case.id(),
-    )
+    (comparison.metric.name.clone(), comparison.baseline.clone(), row.case.id())
 }
 
 /// Estimated ratio of candidate to baseline; `None` if the candidate's runs cannot be divided by
@@ -589,9 +554,8 @@ mod tests {
     #[test]
     fn many_cases_give_what_resampling_would() {
         // Evenly spaced ratios from -10 % to +20 % in logarithms, with an error of 1 % each.
-        let cases: Vec<(f64, f64)> = (0..501)
-            .map(|at| (-0.1 + 0.3 * f64::from(at) / 500.0, 0.01))
-            .collect();
+        let cases: Vec<(f64, f64)> =
+            (0..501).map(|at| (-0.1 + 0.3 * f64::from(at) / 500.0, 0.01)).collect();
         let exact = normal_interval(&cases, 0.95);
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
         let mut resamples: Vec<f64> = (0..4_000)
@@ -609,14 +573,8 @@ mod tests {
         let (low, high) = (quantile(&resamples, 0.025), quantile(&resamples, 0.975));
         let width = high - low;
         assert!((exact.value - 0.05_f64.exp_m1()).abs() < 1e-12, "{exact:?}");
-        assert!(
-            (exact.low.ln_1p() - low).abs() < 0.05 * width,
-            "{exact:?} {low}"
-        );
-        assert!(
-            (exact.high.ln_1p() - high).abs() < 0.05 * width,
-            "{exact:?} {high}"
-        );
+        assert!((exact.low.ln_1p() - low).abs() < 0.05 * width, "{exact:?} {low}");
+        assert!((exact.high.ln_1p() - high).abs() < 0.05 * width, "{exact:?} {high}");
     }
 
     /// A machine that becomes twice as fast halfway, and a candidate that is 12 % slower in every
@@ -633,30 +591,20 @@ mod tests {
             };
             level * factor * (1.0 + 1e-4 * f64::from(runs * 7919 % 101))
         };
-        FakeSession::with_fixed_blocks(variants, 5)
-            .add_case("g/a", value)
-            .build()
+        FakeSession::with_fixed_blocks(variants, 5).add_case("g/a", value).build()
     }
 
     #[test]
     fn the_figures_of_a_row_have_the_estimated_ratio() {
-        for method in [
-            StatisticalMethod::Rank,
-            StatisticalMethod::Welch,
-            StatisticalMethod::Bootstrap,
-        ] {
-            let settings = AnalysisSettings {
-                method: Some(method),
-                ..AnalysisSettings::default()
-            };
+        for method in
+            [StatisticalMethod::Rank, StatisticalMethod::Welch, StatisticalMethod::Bootstrap]
+        {
+            let settings = AnalysisSettings { method: Some(method), ..AnalysisSettings::default() };
             let found = crate::analyze_session(&drifting(&["old", "new"]), &settings);
             let row = &found.comparisons[0].rows[0];
             let shown_change = row.candidate.location / row.baseline.location - 1.0;
             assert!((shown_change - row.change.unwrap().value).abs() < 1e-12);
-            assert!(
-                (shown_change + 0.12).abs() < 0.02,
-                "{method:?}: {shown_change}"
-            );
+            assert!((shown_change + 0.12).abs() < 0.02, "{method:?}: {shown_change}");
         }
     }
 
@@ -664,10 +612,8 @@ mod tests {
     fn exchanging_the_sides_exchanges_the_figures() {
         let session = drifting(&["old", "new"]);
         let of_baseline = |name: &str| {
-            let settings = AnalysisSettings {
-                baseline: Some(name.into()),
-                ..AnalysisSettings::default()
-            };
+            let settings =
+                AnalysisSettings { baseline: Some(name.into()), ..AnalysisSettings::default() };
             let row = crate::analyze_session(&session, &settings).comparisons[0].rows[0].clone();
             (row.baseline.location, row.candidate.location)
         };
@@ -682,9 +628,7 @@ mod tests {
             &drifting(&["old", "new", "newest"]),
             &AnalysisSettings::default(),
         );
-        let [one, two] = &found.comparisons[..] else {
-            panic!("{found:?}")
-        };
+        let [one, two] = &found.comparisons[..] else { panic!("{found:?}") };
         assert_eq!(one.rows[0].baseline.location, two.rows[0].baseline.location);
     }
 

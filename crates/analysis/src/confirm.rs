@@ -56,10 +56,7 @@ pub fn evaluate_confirmation(
     delta: f64,
     is_more: bool,
 ) -> Result<Option<ConfirmationResult>, StratifiedError> {
-    let candidate_runs = runs
-        .iter()
-        .filter(|run| run.side == BlockSide::Candidate)
-        .count();
+    let candidate_runs = runs.iter().filter(|run| run.side == BlockSide::Candidate).count();
     let smaller_side = candidate_runs.min(runs.len() - candidate_runs);
     let Some(look) = CONFIRMATION_DESIGN.look_at(smaller_side) else {
         return Ok(None);
@@ -82,18 +79,10 @@ pub fn evaluate_confirmation(
 /// `p_limit`. A change from zero is infinite.
 pub(crate) fn tested_change(test: &StratifiedRank, p_limit: f64) -> IntervalEstimate {
     let share = |ratio: f64| {
-        if ratio > FROM_ZERO_RATIO {
-            f64::INFINITY
-        } else {
-            ratio - 1.0
-        }
+        if ratio > FROM_ZERO_RATIO { f64::INFINITY } else { ratio - 1.0 }
     };
     let interval = test.interval_at(p_limit).map(share);
-    IntervalEstimate {
-        value: share(test.ratio()),
-        low: interval.low,
-        high: interval.high,
-    }
+    IntervalEstimate { value: share(test.ratio()), low: interval.low, high: interval.high }
 }
 
 /// Takes a case id and a metric name. Tells whether the candidate's values were larger when the
@@ -107,11 +96,7 @@ pub type IsMore<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
 pub fn read_confirmations<'a>(
     findings: &'a AnalysisFindings,
     is_more: IsMore<'_>,
-) -> Vec<(
-    &'a CandidateComparison,
-    &'a CaseComparison,
-    Option<ConfirmationResult>,
-)> {
+) -> Vec<(&'a CandidateComparison, &'a CaseComparison, Option<ConfirmationResult>)> {
     let mut confirmations = Vec::new();
     for comparison in &findings.comparisons {
         for row in &comparison.rows {
@@ -195,10 +180,7 @@ mod tests {
         // With delta 0, no change is too small to matter.
         assert_eq!(evaluate_confirmation(&runs(20, 0.0), 0.0, true), Ok(None));
         let last = evaluate_confirmation(&runs(24, 0.0), 0.0, true);
-        assert!(
-            matches!(last, Ok(Some(ConfirmationResult::Refuted(_)))),
-            "{last:?}"
-        );
+        assert!(matches!(last, Ok(Some(ConfirmationResult::Refuted(_)))), "{last:?}");
     }
 
     /// Limits of |z| from an independent simulation of 1.5 million paths.

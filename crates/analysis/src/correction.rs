@@ -23,33 +23,24 @@ pub(super) struct FamilyMember<'a> {
 /// Fills in the adjusted p values and verdicts of a family of comparisons. For each unclear
 /// comparison, also fills in how many more runs it needs.
 pub(super) fn correct_family(family: &mut [FamilyMember<'_>], correction: TestingCorrection) {
-    let p: Vec<f64> = family
-        .iter()
-        .map(|member| member.row.outcome.p.unwrap_or(f64::NAN))
-        .collect();
+    let p: Vec<f64> =
+        family.iter().map(|member| member.row.outcome.p.unwrap_or(f64::NAN)).collect();
     let adjusted = adjust_function(correction)(&p);
     let tests = p.iter().filter(|p| !p.is_nan()).count();
     let mut discoveries = 0;
     for (member, &adjusted) in family.iter_mut().zip(&adjusted) {
-        let FamilyMember {
-            row,
-            policy,
-            better,
-        } = member;
+        let FamilyMember { row, policy, better } = member;
         let outcome = &row.outcome;
         let survives = survives_correction(adjusted, policy.alpha);
         discoveries += usize::from(survives);
         let comparison = &mut row.comparison;
-        comparison.q = outcome
-            .p
-            .map(|_| adjusted)
-            .filter(|_| correction != TestingCorrection::None);
+        comparison.q =
+            outcome.p.map(|_| adjusted).filter(|_| correction != TestingCorrection::None);
         comparison.verdict = match outcome.direction.filter(|_| survives) {
             _ if row.disturb_each_other || comparison.withheld.is_some() => Verdict::Unclear,
-            _ if comparison.is_exact => row
-                .counts
-                .exact_verdict(policy.delta, *better)
-                .unwrap_or(Verdict::Unclear),
+            _ if comparison.is_exact => {
+                row.counts.exact_verdict(policy.delta, *better).unwrap_or(Verdict::Unclear)
+            }
             Some(direction) => verdict_of_direction(direction, *better),
             None if outcome.is_same => Verdict::Same,
             None => Verdict::Unclear,
@@ -64,17 +55,14 @@ pub(super) fn correct_family(family: &mut [FamilyMember<'_>], correction: Testin
         explain_no_verdict(row, policy, correction, tests);
         let (comparison, outcome) = (&mut row.comparison, &row.outcome);
         if !row.disturb_each_other && !comparison.is_exact && !is_withheld {
-            comparison
-                .notes
-                .extend(explain_open_verdict(comparison, outcome, policy));
+            comparison.notes.extend(explain_open_verdict(comparison, outcome, policy));
         }
     }
     let share = next_alpha_share(correction, tests, discoveries);
     for FamilyMember { row, policy, .. } in family {
         let level = policy.alpha * share;
-        row.comparison.detectable = row
-            .precision
-            .map(|precision| precision.detectable_change(level));
+        row.comparison.detectable =
+            row.precision.map(|precision| precision.detectable_change(level));
         let comparison = &row.comparison;
         let is_open = comparison.verdict == Verdict::Unclear
             && !comparison.differs
@@ -162,9 +150,8 @@ fn explain_open_verdict(
                 .into(),
         );
     }
-    let excludes_zero = comparison
-        .change
-        .is_some_and(|change| change.low > 0.0 || change.high < 0.0);
+    let excludes_zero =
+        comparison.change.is_some_and(|change| change.low > 0.0 || change.high < 0.0);
     let is_within = comparison.verdict == Verdict::Same && policy.threshold > 0.0 && excludes_zero;
     is_within.then(|| {
         "There is a change (the interval excludes zero), but it lies within the threshold.".into()

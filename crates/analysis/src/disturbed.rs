@@ -55,10 +55,7 @@ impl DisturbanceExposure {
         DisturbanceExposure {
             runs: runs.len() as u32,
             disturbed: recorded.iter().filter(|run| is_disturbed(run)).count() as u32,
-            figures: DisturbanceFigure::ALL
-                .into_iter()
-                .filter_map(figure)
-                .collect(),
+            figures: DisturbanceFigure::ALL.into_iter().filter_map(figure).collect(),
             rejects: !design.reject.is_empty(),
         }
     }
@@ -76,9 +73,7 @@ impl DisturbanceExposure {
     /// Median of a figure over the runs, if the kernel reported it.
     pub fn median_figure(&self, figure: DisturbanceFigure) -> Option<f64> {
         let mut figures = self.figures.iter();
-        figures
-            .find(|(name, _)| *name == figure)
-            .map(|(_, value)| *value)
+        figures.find(|(name, _)| *name == figure).map(|(_, value)| *value)
     }
 
     /// Whether enough runs were disturbed for the table to show it.
@@ -93,10 +88,8 @@ impl DisturbanceExposure {
         names: [&str; 2],
     ) -> Option<String> {
         let is_unequal = self.rejects && candidate.rejects && self.differs_from(candidate);
-        let mut sides = [
-            (names[0], self.disturbed_share()),
-            (names[1], candidate.disturbed_share()),
-        ];
+        let mut sides =
+            [(names[0], self.disturbed_share()), (names[1], candidate.disturbed_share())];
         sides.sort_by(|a, b| b.1.total_cmp(&a.1));
         let [(name, more), (_, less)] = sides;
         is_unequal.then(|| {
@@ -125,10 +118,8 @@ pub(super) fn select_counted_runs(
     sides: &mut [Vec<&Run>],
 ) -> Vec<DisturbanceExposure> {
     let firsts: Vec<Vec<&Run>> = sides.iter().map(|side| first_runs_of_slots(side)).collect();
-    let exposures: Vec<DisturbanceExposure> = firsts
-        .iter()
-        .map(|runs| DisturbanceExposure::count_runs(design, runs))
-        .collect();
+    let exposures: Vec<DisturbanceExposure> =
+        firsts.iter().map(|runs| DisturbanceExposure::count_runs(design, runs)).collect();
     if design.reject.is_empty() {
         return exposures;
     }

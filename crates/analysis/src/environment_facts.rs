@@ -44,15 +44,9 @@ pub fn environment_facts(environment: &Environment) -> Vec<(String, String)> {
     let named_facts = [
         ("host", environment.host.clone()),
         ("processor", environment.cpu.clone()),
-        (
-            "processors",
-            environment.cpus.map(|count| count.to_string()),
-        ),
+        ("processors", environment.cpus.map(|count| count.to_string())),
         ("kernel", environment.kernel.clone()),
-        (
-            "clock governor",
-            Some(governors).filter(|names| !names.is_empty()),
-        ),
+        ("clock governor", Some(governors).filter(|names| !names.is_empty())),
         ("address randomisation", aslr.map(str::to_owned)),
         (TUNED_FACT, tuned_knobs(environment)),
     ];
@@ -80,10 +74,8 @@ impl MachineActivity {
 
     /// Medians over all runs added.
     pub fn activity_facts(&self) -> impl Iterator<Item = (String, String)> {
-        let measured = ACTIVITY_FIGURES
-            .into_iter()
-            .zip(&self.0)
-            .filter(|(_, values)| !values.is_empty());
+        let measured =
+            ACTIVITY_FIGURES.into_iter().zip(&self.0).filter(|(_, values)| !values.is_empty());
         measured.map(|((name, _), values)| (name.to_owned(), format!("{:.0} %", median(values))))
     }
 }
@@ -119,16 +111,12 @@ pub fn fact_differences(
     before: &[(String, String)],
     after: &[(String, String)],
 ) -> Vec<FactDifference> {
-    let after_by_name: HashMap<&str, &str> = after
-        .iter()
-        .map(|(name, value)| (&**name, &**value))
-        .collect();
+    let after_by_name: HashMap<&str, &str> =
+        after.iter().map(|(name, value)| (&**name, &**value)).collect();
     before
         .iter()
         .filter_map(|(name, value)| {
-            let is_activity = ACTIVITY_FIGURES
-                .iter()
-                .any(|(figure_name, _)| figure_name == name);
+            let is_activity = ACTIVITY_FIGURES.iter().any(|(figure_name, _)| figure_name == name);
             let after_value = after_by_name
                 .get(&**name)
                 .filter(|after_value| **after_value != value && !is_activity)?;
@@ -171,10 +159,7 @@ mod tests {
 
     #[test]
     fn a_machine_that_became_busy_is_said_once_for_many_sessions() {
-        let (quiet, busy) = (
-            sessions(&["0", "2", "60"]),
-            sessions(&["50", "3", "71", "64"]),
-        );
+        let (quiet, busy) = (sessions(&["0", "2", "60"]), sessions(&["50", "3", "71", "64"]));
         let expected = FactDifference {
             name: "cpu pressure".into(),
             before: "2 %".into(),
@@ -182,15 +167,7 @@ mod tests {
         };
         assert_eq!(activity_shifts(&quiet, &busy), [expected]);
         assert_eq!(activity_shifts(&quiet, &quiet), []);
-        assert_eq!(
-            activity_shifts(&quiet, &busy[..2]),
-            [],
-            "two sessions say little"
-        );
-        assert_eq!(
-            fact_differences(&quiet[0], &busy[0]),
-            [],
-            "any two sessions differ"
-        );
+        assert_eq!(activity_shifts(&quiet, &busy[..2]), [], "two sessions say little");
+        assert_eq!(fact_differences(&quiet[0], &busy[0]), [], "any two sessions differ");
     }
 }

@@ -43,11 +43,7 @@ pub(super) fn estimate_change(
     let is_from_zero = |ratio: f64| ratio > FROM_ZERO_RATIO;
     let shift = estimate_shift(method, data, limit, seed)?;
     (!is_from_zero(shift.value)).then(|| IntervalEstimate {
-        high: if is_from_zero(shift.high) {
-            f64::INFINITY
-        } else {
-            shift.high
-        },
+        high: if is_from_zero(shift.high) { f64::INFINITY } else { shift.high },
         ..shift
     })
 }
@@ -133,10 +129,7 @@ fn rank_ratio(
     p_limit: f64,
 ) -> Option<RatioEstimate> {
     let test = rank_test(method, &*data.with_logs()?)?;
-    Some(RatioEstimate {
-        ratio: test.ratio(),
-        interval: test.interval_at(p_limit),
-    })
+    Some(RatioEstimate { ratio: test.ratio(), interval: test.interval_at(p_limit) })
 }
 
 /// Exact test for runs that were measured in blocks or in pairs.
@@ -179,9 +172,9 @@ impl RankTest {
 /// values.
 fn rank_test(method: StatisticalMethod, data: &ComparedData) -> Option<RankTest> {
     match method {
-        StatisticalMethod::SignedRank => signed_rank(&data.with_logs()?.to_pairs())
-            .ok()
-            .map(RankTest::Pairs),
+        StatisticalMethod::SignedRank => {
+            signed_rank(&data.with_logs()?.to_pairs()).ok().map(RankTest::Pairs)
+        }
         _ => block_test(data).map(RankTest::Blocks),
     }
 }
@@ -192,17 +185,10 @@ pub(super) fn block_test(data: &ComparedData) -> Option<StratifiedRank> {
         return stratified_rank(&data.observations).ok();
     }
     // The test uses only ranks, so values without a logarithm can be replaced by their ranks.
-    let values: Vec<f64> = data
-        .observations
-        .iter()
-        .map(|observation| observation.value)
-        .collect();
+    let values: Vec<f64> = data.observations.iter().map(|observation| observation.value).collect();
     let ranked = data.observations.iter().zip(mid_ranks(&values));
     let ranked: Vec<_> = ranked
-        .map(|(observation, rank)| BlockObservation {
-            value: rank,
-            ..*observation
-        })
+        .map(|(observation, rank)| BlockObservation { value: rank, ..*observation })
         .collect();
     stratified_rank(&ranked).ok()
 }
@@ -211,18 +197,11 @@ fn shift_of_logs(data: &ComparedData, confidence: f64) -> Option<RatioEstimate> 
     let data = data.with_logs()?;
     let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
     let shift = hodges_lehmann(&logs(&data.baseline), &logs(&data.candidate), confidence)?;
-    Some(RatioEstimate {
-        ratio: shift.estimate.exp(),
-        interval: shift.interval.map(f64::exp),
-    })
+    Some(RatioEstimate { ratio: shift.estimate.exp(), interval: shift.interval.map(f64::exp) })
 }
 
 fn ratio_of_means(data: &ComparedData, confidence: f64, seed: u64) -> Option<RatioEstimate> {
-    let options = bootstrap::BootstrapOptions {
-        draws: BOOTSTRAP_DRAWS,
-        confidence,
-        seed,
-    };
+    let options = bootstrap::BootstrapOptions { draws: BOOTSTRAP_DRAWS, confidence, seed };
     let estimate = bootstrap::ratio_of_means(&block_observations(data), &options)?;
     let is_usable = estimate.ratio.is_finite() && estimate.ratio > 0.0;
     (is_usable && estimate.interval.is_bounded()).then_some(estimate)
@@ -239,11 +218,7 @@ fn block_observations(data: &ComparedData) -> Vec<BlockObservation> {
     let blocks = data.smaller_side_runs();
     let deal = |values: &[f64], new: fn(f64, u32) -> BlockObservation| -> Vec<BlockObservation> {
         let block = |index: usize| (index * blocks / values.len().max(1)) as u32;
-        values
-            .iter()
-            .enumerate()
-            .map(|(index, &value)| new(value, block(index)))
-            .collect()
+        values.iter().enumerate().map(|(index, &value)| new(value, block(index))).collect()
     };
     [
         deal(&data.baseline, BlockObservation::baseline),
@@ -258,10 +233,7 @@ fn bootstrap_p(data: &ComparedData, ratio: f64, seed: u64) -> Option<f64> {
     let (mut included, mut excluded) = (0.0, 1.0);
     for _ in 0..BOOTSTRAP_HALVINGS {
         let risk = 0.5 * (included + excluded);
-        if ratio_of_means(data, 1.0 - risk, seed)?
-            .interval
-            .contains(ratio)
-        {
+        if ratio_of_means(data, 1.0 - risk, seed)?.interval.contains(ratio) {
             included = risk
         } else {
             excluded = risk
@@ -272,11 +244,7 @@ fn bootstrap_p(data: &ComparedData, ratio: f64, seed: u64) -> Option<f64> {
 
 fn ratio_to_share(estimate: RatioEstimate) -> IntervalEstimate {
     let Interval { low, high } = estimate.interval;
-    IntervalEstimate {
-        value: estimate.ratio - 1.0,
-        low: low - 1.0,
-        high: high - 1.0,
-    }
+    IntervalEstimate { value: estimate.ratio - 1.0, low: low - 1.0, high: high - 1.0 }
 }
 
 /// Minimum number of pairs whose sides were measured one after the other. Fewer pairs do not show
@@ -353,11 +321,7 @@ fn look_by_ranks(
     // look, the limits are symmetric around zero as logarithms of the ratio. At the last look, they
     // are symmetric around zero as relative changes.
     let highest = policy.delta.ln_1p();
-    let lowest = if is_last {
-        (-policy.delta).ln_1p()
-    } else {
-        -highest
-    };
+    let lowest = if is_last { (-policy.delta).ln_1p() } else { -highest };
     let level = 0.5 * limit.p;
     LookResult {
         p: Some(p),
@@ -371,16 +335,9 @@ fn look_by_ranks(
 fn test_beyond(test: &RankTest, threshold: f64) -> (f64, ShiftDirection) {
     let larger = test.shifted_tails(threshold.ln_1p()).upper;
     // A decrease cannot exceed 100 %.
-    let smaller = if threshold < 1.0 {
-        test.shifted_tails((-threshold).ln_1p()).lower
-    } else {
-        1.0
-    };
-    let direction = if larger < smaller {
-        ShiftDirection::Larger
-    } else {
-        ShiftDirection::Smaller
-    };
+    let smaller =
+        if threshold < 1.0 { test.shifted_tails((-threshold).ln_1p()).lower } else { 1.0 };
+    let direction = if larger < smaller { ShiftDirection::Larger } else { ShiftDirection::Smaller };
     ((2.0 * larger.min(smaller)).min(1.0), direction)
 }
 
@@ -410,11 +367,7 @@ fn look_by_interval(
     } else {
         p_value(policy.method, data, 1.0 + nearest, seed)
     };
-    let lowest = if is_last {
-        -policy.delta
-    } else {
-        -policy.delta / (1.0 + policy.delta)
-    };
+    let lowest = if is_last { -policy.delta } else { -policy.delta / (1.0 + policy.delta) };
     LookResult {
         // If the interval is not beyond the threshold, the p value must not be significant.
         p: p.map(|p| match interval_direction(&change, tolerated) {
@@ -460,10 +413,7 @@ mod tests {
     use crate::paired::RunMatching;
     use speedwell_model::RunValue;
 
-    const LIMIT: SignificanceLimit = SignificanceLimit {
-        p: 0.05,
-        z: 1.959963984540054,
-    };
+    const LIMIT: SignificanceLimit = SignificanceLimit { p: 0.05, z: 1.959963984540054 };
     const ALL: [StatisticalMethod; 4] = [
         StatisticalMethod::Rank,
         StatisticalMethod::Welch,
@@ -476,20 +426,9 @@ mod tests {
         let noise = |i: u32| 1.0 + 0.01 * (f64::from(i * 7919 % 101) / 50.0 - 1.0);
         let side = |factor: f64, phase: u32| -> Vec<RunValue> {
             let value = |i: u32| 100.0 * factor * noise(i * 2 + phase) - offset;
-            (0..runs)
-                .map(|i| RunValue {
-                    slot: i,
-                    block: i / 2,
-                    value: value(i),
-                })
-                .collect()
+            (0..runs).map(|i| RunValue { slot: i, block: i / 2, value: value(i) }).collect()
         };
-        PairedRuns::new(
-            side(1.0, 0),
-            side(factor, 1),
-            RunMatching::in_blocks(2, None),
-        )
-        .all_runs()
+        PairedRuns::new(side(1.0, 0), side(factor, 1), RunMatching::in_blocks(2, None)).all_runs()
     }
 
     #[test]
@@ -498,14 +437,8 @@ mod tests {
         for method in ALL {
             let change = estimate_change(method, &data, LIMIT, 1).unwrap();
             assert!((change.value - 0.10).abs() < 0.01, "{method:?}: {change:?}");
-            assert!(
-                change.low > 0.08 && change.high < 0.12,
-                "{method:?}: {change:?}"
-            );
-            assert!(
-                p_value(method, &data, 1.0, 1).unwrap() < 0.002,
-                "{method:?}"
-            );
+            assert!(change.low > 0.08 && change.high < 0.12, "{method:?}: {change:?}");
+            assert!(p_value(method, &data, 1.0, 1).unwrap() < 0.002, "{method:?}");
         }
     }
 
@@ -513,11 +446,7 @@ mod tests {
     fn every_method_keeps_its_peace_without_a_change() {
         let data = data(16, 1.0, 0.0);
         for method in ALL {
-            assert!(
-                estimate_change(method, &data, LIMIT, 1)
-                    .unwrap()
-                    .lies_within(-0.02, 0.02)
-            );
+            assert!(estimate_change(method, &data, LIMIT, 1).unwrap().lies_within(-0.02, 0.02));
             assert!(p_value(method, &data, 1.0, 1).unwrap() > 0.05, "{method:?}");
         }
     }
@@ -526,51 +455,30 @@ mod tests {
     fn a_ratio_that_sharing_changes_is_noticed() {
         let pairs = |ratio: f64, count: u32| -> Vec<(f64, f64)> {
             let noise = |i: u32| 1.0 + 0.01 * (f64::from(i * 7919 % 101) / 50.0 - 1.0);
-            (0..count)
-                .map(|i| (100.0 * noise(i), 100.0 * ratio * noise(i + 31)))
-                .collect()
+            (0..count).map(|i| (100.0 * noise(i), 100.0 * ratio * noise(i + 31))).collect()
         };
         assert!(sharing_matters(&pairs(0.92, 32), &pairs(1.0, 5)));
         assert!(!sharing_matters(&pairs(1.0, 32), &pairs(1.0, 5)));
-        assert!(
-            !sharing_matters(&pairs(0.5, 32), &pairs(1.0, 2)),
-            "two say nothing"
-        );
+        assert!(!sharing_matters(&pairs(0.5, 32), &pairs(1.0, 2)), "two say nothing");
     }
 
     #[test]
     fn pairs_are_judged_by_the_signs_of_their_ratios() {
         let old: Vec<f64> = (0..12).map(|i| 100.0 * f64::from(1 + i % 5)).collect();
-        let new: Vec<f64> = old
-            .iter()
-            .zip(0..)
-            .map(|(v, i)| v * (1.02 + 1e-4 * f64::from(i)))
-            .collect();
-        let data = ComparedData {
-            baseline: old,
-            candidate: new,
-            ..ComparedData::default()
-        };
+        let new: Vec<f64> =
+            old.iter().zip(0..).map(|(v, i)| v * (1.02 + 1e-4 * f64::from(i))).collect();
+        let data = ComparedData { baseline: old, candidate: new, ..ComparedData::default() };
         // Between pairs, the level varies by a factor of five, and the ratio by a thousandth.
         let change = estimate_change(StatisticalMethod::SignedRank, &data, LIMIT, 1).unwrap();
         assert!(change.low > 0.0199 && change.high < 0.0213, "{change:?}");
-        assert_eq!(
-            p_value(StatisticalMethod::SignedRank, &data, 1.0, 1),
-            Some(2.0 / 4096.0)
-        );
+        assert_eq!(p_value(StatisticalMethod::SignedRank, &data, 1.0, 1), Some(2.0 / 4096.0));
     }
 
     #[test]
     fn values_around_zero_have_a_rank_test_but_no_ratio() {
         let data = data(12, 1.10, 100.0);
-        assert_eq!(
-            estimate_change(StatisticalMethod::Rank, &data, LIMIT, 1),
-            None
-        );
-        assert_eq!(
-            estimate_change(StatisticalMethod::MannWhitney, &data, LIMIT, 1),
-            None
-        );
+        assert_eq!(estimate_change(StatisticalMethod::Rank, &data, LIMIT, 1), None);
+        assert_eq!(estimate_change(StatisticalMethod::MannWhitney, &data, LIMIT, 1), None);
         let moved = super::tests::data(12, 1.10, 0.0);
         assert_eq!(
             p_value(StatisticalMethod::Rank, &data, 1.0, 1),
@@ -587,10 +495,7 @@ mod tests {
             candidate: candidate.to_vec(),
             ..ComparedData::default()
         };
-        let varied = data(
-            &[10.2, 11.1, 9.7, 10.9, 10.4, 10.0],
-            &[12.9, 12.1, 13.6, 11.8, 12.4],
-        );
+        let varied = data(&[10.2, 11.1, 9.7, 10.9, 10.4, 10.0], &[12.9, 12.1, 13.6, 11.8, 12.4]);
         assert!(
             (p_value(StatisticalMethod::Welch, &varied, 1.0, 0).unwrap()
                 / 6.451_274_208_179_406e-4

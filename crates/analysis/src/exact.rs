@@ -61,11 +61,7 @@ impl ExactCounts {
         if value.is_infinite() {
             return None;
         }
-        Some(IntervalEstimate {
-            value,
-            low: value,
-            high: value,
-        })
+        Some(IntervalEstimate { value, low: value, high: value })
     }
 
     /// Verdict on an exact change.
@@ -113,8 +109,7 @@ pub(super) fn note_time_disagreement(comparisons: &mut [CandidateComparison]) {
         let mut rows = std::mem::take(&mut comparison.rows);
         for row in &mut rows {
             let time = times.get(&comparison_key(comparison, row)).copied();
-            row.notes
-                .extend(time.and_then(|time| disagreement_note(row.verdict, time)));
+            row.notes.extend(time.and_then(|time| disagreement_note(row.verdict, time)));
         }
         comparison.rows = rows;
     }
@@ -122,11 +117,7 @@ pub(super) fn note_time_disagreement(comparisons: &mut [CandidateComparison]) {
 
 /// Key of a comparison: baseline, candidate and case.
 fn comparison_key(comparison: &CandidateComparison, row: &CaseComparison) -> [String; 3] {
-    [
-        comparison.baseline.clone(),
-        comparison.candidate.clone(),
-        row.case.id(),
-    ]
+    [comparison.baseline.clone(), comparison.candidate.clone(), row.case.id()]
 }
 
 /// Note for readers who equate instructions with time.
@@ -174,11 +165,7 @@ mod tests {
     use super::*;
 
     fn runs(values: &[f64]) -> Vec<RunValue> {
-        let run = |(slot, &value): (u32, &f64)| RunValue {
-            slot,
-            block: 0,
-            value,
-        };
+        let run = |(slot, &value): (u32, &f64)| RunValue { slot, block: 0, value };
         (0..).zip(values).map(run).collect()
     }
 
@@ -187,50 +174,26 @@ mod tests {
         let counts = ExactCounts::from_runs(&runs(&[1000.0, 1000.0]), &runs(&[1018.8, 1018.8]));
         let change = counts.exact_change().unwrap();
         assert!((change.value - 0.0188).abs() < 1e-12 && change.low == change.high);
-        assert_eq!(
-            counts.exact_verdict(COUNT_DELTA, MetricDirection::Lower),
-            Some(Verdict::Worse)
-        );
-        assert_eq!(
-            counts.exact_verdict(0.02, MetricDirection::Lower),
-            Some(Verdict::Same)
-        );
+        assert_eq!(counts.exact_verdict(COUNT_DELTA, MetricDirection::Lower), Some(Verdict::Worse));
+        assert_eq!(counts.exact_verdict(0.02, MetricDirection::Lower), Some(Verdict::Same));
         assert_eq!(
             counts.exact_verdict(COUNT_DELTA, MetricDirection::Higher),
             Some(Verdict::Better)
         );
         assert_eq!(counts.to_note(2).unwrap(), "Exact: 2 of 2 runs agree.");
         let same = ExactCounts::from_runs(&runs(&[1000.0; 2]), &runs(&[1000.5; 2]));
-        assert_eq!(
-            same.exact_verdict(COUNT_DELTA, MetricDirection::Lower),
-            Some(Verdict::Same)
-        );
+        assert_eq!(same.exact_verdict(COUNT_DELTA, MetricDirection::Lower), Some(Verdict::Same));
     }
 
     #[test]
     fn a_time_with_another_verdict_is_told() {
         use Verdict::*;
-        assert!(
-            disagreement_note(Better, Same)
-                .unwrap()
-                .contains("not less time")
-        );
-        assert!(
-            disagreement_note(Worse, Better)
-                .unwrap()
-                .contains("not more time")
-        );
-        assert!(
-            disagreement_note(Same, Worse)
-                .unwrap()
-                .contains("not the same time")
-        );
-        for (instructions, time) in [
-            (Better, Better),
-            (Same, Same),
-            (Worse, Unclear),
-            (Unclear, Worse),
-        ] {
+        assert!(disagreement_note(Better, Same).unwrap().contains("not less time"));
+        assert!(disagreement_note(Worse, Better).unwrap().contains("not more time"));
+        assert!(disagreement_note(Same, Worse).unwrap().contains("not the same time"));
+        for (instructions, time) in
+            [(Better, Better), (Same, Same), (Worse, Unclear), (Unclear, Worse)]
+        {
             assert_eq!(disagreement_note(instructions, time), None);
         }
     }
@@ -238,20 +201,9 @@ mod tests {
     #[test]
     fn counts_that_vary_say_by_how_much_and_have_no_verdict_of_their_own() {
         let counts = ExactCounts::from_runs(&runs(&[1000.0, 1009.2]), &runs(&[1000.0, 1000.0]));
-        assert_eq!(
-            counts.exact_verdict(COUNT_DELTA, MetricDirection::Lower),
-            None
-        );
-        assert!(
-            counts
-                .to_note(2)
-                .unwrap()
-                .starts_with("Instructions vary by 0.92 %: ")
-        );
-        assert_eq!(
-            ExactCounts::from_runs(&runs(&[1.0]), &runs(&[1.0, 1.0])),
-            ExactCounts::TooFew
-        );
+        assert_eq!(counts.exact_verdict(COUNT_DELTA, MetricDirection::Lower), None);
+        assert!(counts.to_note(2).unwrap().starts_with("Instructions vary by 0.92 %: "));
+        assert_eq!(ExactCounts::from_runs(&runs(&[1.0]), &runs(&[1.0, 1.0])), ExactCounts::TooFew);
         assert!(
             is_exact(&runs(&[5.0, 5.0]))
                 && !is_exact(&runs(&[5.0]))

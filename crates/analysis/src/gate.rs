@@ -122,11 +122,8 @@ pub fn judge_findings(
     if fail_on == FailOn::Never {
         return None;
     }
-    let gated: Vec<&CandidateComparison> = findings
-        .comparisons
-        .iter()
-        .filter(|comparison| is_decisive(&comparison.metric))
-        .collect();
+    let gated: Vec<&CandidateComparison> =
+        findings.comparisons.iter().filter(|comparison| is_decisive(&comparison.metric)).collect();
     let counts = GateCounts::new(&gated);
     let mut outcome = GateOutcome {
         judged: describe_judged(&gated, &counts),
@@ -134,9 +131,7 @@ pub fn judge_findings(
         obstacles: finding_obstacles(findings),
         remarks: undecided_cases(&counts, fail_on),
     };
-    outcome
-        .obstacles
-        .extend(comparison_obstacles(&gated, &counts));
+    outcome.obstacles.extend(comparison_obstacles(&gated, &counts));
     outcome.remarks.extend(findings.excluded.iter().cloned());
     outcome
         .remarks
@@ -196,10 +191,7 @@ impl GateCounts {
             None => {
                 if row.gate_verdicts().any(|verdict| verdict == Verdict::Worse) {
                     self.worse.insert(id.clone());
-                } else if row
-                    .gate_verdicts()
-                    .any(|verdict| verdict == Verdict::Unclear)
-                {
+                } else if row.gate_verdicts().any(|verdict| verdict == Verdict::Unclear) {
                     self.unclear.insert(id.clone());
                 }
                 &mut self.judged
@@ -221,20 +213,13 @@ fn describe_judged(gated: &[&CandidateComparison], counts: &GateCounts) -> Strin
             && comparison.rows.iter().any(CaseComparison::is_judged)
     };
     let metrics = gated.iter().filter(is_judged);
-    format!(
-        "{cases} by {}",
-        list_names(metrics.map(|comparison| comparison.metric.name.as_str()))
-    )
+    format!("{cases} by {}", list_names(metrics.map(|comparison| comparison.metric.name.as_str())))
 }
 
 fn failing_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
     let mut failing = Vec::new();
     if !counts.worse.is_empty() {
-        failing.push(format!(
-            "{} worse ({})",
-            counts.worse.len(),
-            quote_names(&counts.worse)
-        ));
+        failing.push(format!("{} worse ({})", counts.worse.len(), quote_names(&counts.worse)));
     }
     if fail_on != FailOn::Unclear {
         return failing;
@@ -246,11 +231,7 @@ fn failing_cases(counts: &GateCounts, fail_on: FailOn) -> Vec<String> {
     ];
     for (cases, description) in groups {
         if !cases.is_empty() {
-            failing.push(format!(
-                "{} {description} ({})",
-                cases.len(),
-                quote_names(cases)
-            ));
+            failing.push(format!("{} {description} ({})", cases.len(), quote_names(cases)));
         }
     }
     failing
@@ -310,12 +291,10 @@ fn comparison_obstacles(gated: &[&CandidateComparison], counts: &GateCounts) -> 
             comparison.metric.name, comparison.baseline, comparison.candidate
         ));
     }
-    let undirected = gated
-        .iter()
-        .filter(|comparison| comparison.metric.better == MetricDirection::Unknown);
-    let names: BTreeSet<&str> = undirected
-        .map(|comparison| comparison.metric.name.as_str())
-        .collect();
+    let undirected =
+        gated.iter().filter(|comparison| comparison.metric.better == MetricDirection::Unknown);
+    let names: BTreeSet<&str> =
+        undirected.map(|comparison| comparison.metric.name.as_str()).collect();
     if !names.is_empty() {
         obstacles.push(format!(
             "the preferred direction of {} is unknown (set it with --better METRIC=higher or \
@@ -342,10 +321,7 @@ pub(crate) fn finding_obstacles(findings: &AnalysisFindings) -> Vec<String> {
         .map(|finding| finding.check.name())
         .collect();
     if !red.is_empty() {
-        obstacles.push(format!(
-            "some figures must not be used ({})",
-            list_names(red)
-        ));
+        obstacles.push(format!("some figures must not be used ({})", list_names(red)));
     }
     obstacles
 }
@@ -355,11 +331,7 @@ fn ungated_differences(
     gated: &[&CandidateComparison],
     all_findings: &AnalysisFindings,
 ) -> Option<String> {
-    let is_gated = |name: &str| {
-        gated
-            .iter()
-            .any(|comparison| comparison.metric.name == name)
-    };
+    let is_gated = |name: &str| gated.iter().any(|comparison| comparison.metric.name == name);
     let ungated = all_findings.comparisons.iter().filter(|comparison| {
         let differs = |row: &CaseComparison| row.is_judged() && row.differs;
         is_decisive(&comparison.metric)
@@ -372,11 +344,7 @@ fn ungated_differences(
             names.push(&comparison.metric.name);
         }
     }
-    let verb = if names.len() == 1 {
-        "differs but is"
-    } else {
-        "differ but are"
-    };
+    let verb = if names.len() == 1 { "differs but is" } else { "differ but are" };
     (!names.is_empty()).then(|| format!("{} {verb} not in the gate", list_names(names)))
 }
 

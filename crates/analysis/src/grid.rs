@@ -34,10 +34,8 @@ impl<'s> RunGrid<'s> {
     pub fn new(session: &'s Session) -> RunGrid<'s> {
         let listed = (session.variants.iter()).map(|variant| Arc::from(variant.name.as_str()));
         let measured = session.runs.iter().map(|run| run.variant.clone());
-        let mut grid = RunGrid {
-            variants: distinct_items(listed.chain(measured)),
-            cases: Vec::new(),
-        };
+        let mut grid =
+            RunGrid { variants: distinct_items(listed.chain(measured)), cases: Vec::new() };
         grid.fill_cases(session);
         grid
     }
@@ -101,11 +99,7 @@ pub(super) fn finite_values(runs: &[&Run], metric: &str) -> Vec<RunValue> {
     runs.iter()
         .filter_map(|run| {
             let value = run.value_of(metric).filter(|value| value.is_finite())?;
-            Some(RunValue {
-                slot: run.slot,
-                block: run.block,
-                value,
-            })
+            Some(RunValue { slot: run.slot, block: run.block, value })
         })
         .collect()
 }
@@ -117,12 +111,9 @@ mod tests {
 
     #[test]
     fn cases_keep_their_order_and_runs_are_sorted_by_slot() {
-        let mut session = FakeSession::sequential(&["old", "new"], 2)
-            .add_case("b", |_, _| 1.0)
-            .build();
-        session = FakeSession::continue_from(session)
-            .add_case("a", |_, _| 2.0)
-            .build();
+        let mut session =
+            FakeSession::sequential(&["old", "new"], 2).add_case("b", |_, _| 1.0).build();
+        session = FakeSession::continue_from(session).add_case("a", |_, _| 2.0).build();
         session.runs.reverse();
         let grid = RunGrid::new(&session);
         let ids: Vec<&str> = grid.cases.iter().map(|case| case.id.as_str()).collect();
@@ -137,9 +128,7 @@ mod tests {
 
     #[test]
     fn a_run_without_a_finite_value_is_lost() {
-        let mut session = FakeSession::sequential(&["old"], 1)
-            .add_case("a", |_, _| 1.0)
-            .build();
+        let mut session = FakeSession::sequential(&["old"], 1).add_case("a", |_, _| 1.0).build();
         session.runs[0].samples[0].value = f64::NAN;
         session.runs[1].samples.clear();
         let runs: Vec<&Run> = session.runs.iter().collect();

@@ -87,11 +87,7 @@ impl ProjectHistory {
     /// confirmed or refuted them.
     pub fn common_changes(&self) -> Vec<CommonChange<'_>> {
         let mut by_kind: BTreeMap<(&str, &str, bool), Vec<&SeriesTrend>> = BTreeMap::new();
-        for series in self
-            .series
-            .iter()
-            .filter(|series| series.trend.is_searched())
-        {
+        for series in self.series.iter().filter(|series| series.trend.is_searched()) {
             for is_rise in [false, true] {
                 let kind = (&*series.key.metric.name, &*series.key.variant, is_rise);
                 by_kind.entry(kind).or_default().push(series);
@@ -148,10 +144,8 @@ impl ProjectHistory {
         for old in &self.series {
             let next = position_range(old).and_then(|(_, last)| measured.range(last + 1..).next());
             let candidates = next.and_then(|next| by_first_position.get(next));
-            let mut successors = candidates
-                .into_iter()
-                .flatten()
-                .filter(|new| old.may_continue_as(new));
+            let mut successors =
+                candidates.into_iter().flatten().filter(|new| old.may_continue_as(new));
             if let (Some(new), None) = (successors.next(), successors.next()) {
                 renames.push((&*old.key.case, &*new.key.case));
             }
@@ -185,25 +179,18 @@ fn find_common_changes<'a>(
     while let [(first, ..), ..] = remaining {
         let near_count =
             remaining.partition_point(|(position, ..)| position - first <= MAX_BORDER_SHIFT);
-        let changed: BTreeSet<&str> = remaining[..near_count]
-            .iter()
-            .map(|(_, series, _)| &*series.key.case)
-            .collect();
+        let changed: BTreeSet<&str> =
+            remaining[..near_count].iter().map(|(_, series, _)| &*series.key.case).collect();
         let is_common = changed.len() >= MIN_COMMON_CASES && changed.len() * 4 >= cases.len() * 3;
         if is_common {
-            let ratios = remaining[..near_count]
-                .iter()
-                .map(|(.., change)| change.ratio.value);
+            let ratios = remaining[..near_count].iter().map(|(.., change)| change.ratio.value);
             let middle = &remaining[near_count / 2];
             let common = CommonChange {
                 after: &middle.2.after,
                 metric,
                 changed: changed.len(),
                 searched: cases.len(),
-                ratios: [
-                    ratios.clone().fold(f64::INFINITY, f64::min),
-                    ratios.fold(0.0, f64::max),
-                ],
+                ratios: [ratios.clone().fold(f64::INFINITY, f64::min), ratios.fold(0.0, f64::max)],
             };
             common_changes.push((middle.0, common));
         }
@@ -225,9 +212,8 @@ impl SeriesTrend {
             return Some(self.clone());
         }
         let new_index = |index: usize| kept_indices.binary_search(&index).ok();
-        let points: Vec<TrendPoint> = (kept_indices.iter())
-            .map(|index| self.trend.points[*index].clone())
-            .collect();
+        let points: Vec<TrendPoint> =
+            (kept_indices.iter()).map(|index| self.trend.points[*index].clone()).collect();
         let (begin, end) = (points.first()?.position, points.last()?.position);
         let is_inside = |change: &RecordedChange| {
             let position = self.trend.revision_position(&change.after);
@@ -246,13 +232,7 @@ impl SeriesTrend {
                 levels: restrict_levels(&self.trend.levels, &kept_indices),
                 changes,
                 machine_swap: self.trend.machine_swap.and_then(new_index),
-                new_work: self
-                    .trend
-                    .new_work
-                    .iter()
-                    .copied()
-                    .filter_map(new_index)
-                    .collect(),
+                new_work: self.trend.new_work.iter().copied().filter_map(new_index).collect(),
                 first_beyond: self
                     .trend
                     .first_beyond
@@ -293,11 +273,7 @@ fn restrict_levels(levels: &[SeriesLevel], kept_indices: &[usize]) -> Vec<Series
     let restrict_level = |level: &SeriesLevel| {
         let first = kept_indices.partition_point(|index| *index < level.first);
         let last = kept_indices.partition_point(|index| *index <= level.last);
-        (first < last).then(|| SeriesLevel {
-            first,
-            last: last - 1,
-            ..level.clone()
-        })
+        (first < last).then(|| SeriesLevel { first, last: last - 1, ..level.clone() })
     };
     levels.iter().filter_map(restrict_level).collect()
 }
@@ -316,10 +292,9 @@ impl SearchedTrend {
     /// Index pairs of successive points of one machine at or near a change. The cause of the change
     /// may lie between these points.
     pub fn successions_near(&self, change: &RecordedChange) -> Vec<(usize, usize)> {
-        let (Some(before), Some(after)) = (
-            self.revision_position(&change.before),
-            self.revision_position(&change.after),
-        ) else {
+        let (Some(before), Some(after)) =
+            (self.revision_position(&change.before), self.revision_position(&change.after))
+        else {
             return Vec::new();
         };
         let positions = before.saturating_sub(MAX_BORDER_SHIFT)..=after + MAX_BORDER_SHIFT;
@@ -392,18 +367,10 @@ mod tests {
     #[test]
     fn what_nearly_all_cases_have_in_common_is_said_once() {
         let alike = history(&[1.05, 1.06, 1.0, 1.08]);
-        let [common] = &alike.common_changes()[..] else {
-            panic!("{:?}", alike.common_changes())
-        };
-        assert_eq!(
-            (common.after, common.changed, common.searched),
-            ("r20", 3, 4)
-        );
+        let [common] = &alike.common_changes()[..] else { panic!("{:?}", alike.common_changes()) };
+        assert_eq!((common.after, common.changed, common.searched), ("r20", 3, 4));
         let [low, high] = common.ratios;
-        assert!(
-            (low - 1.05).abs() < 0.01 && (high - 1.08).abs() < 0.01,
-            "{common:?}"
-        );
+        assert!((low - 1.05).abs() < 0.01 && (high - 1.08).abs() < 0.01, "{common:?}");
     }
 
     #[test]
@@ -415,26 +382,18 @@ mod tests {
         assert_eq!(late.trend.points.len(), 25);
         assert_eq!(late.trend.changes, whole.trend.changes);
         assert_eq!(late.causes.len(), 1);
-        let ends: Vec<(usize, usize)> = (late.trend.levels.iter())
-            .map(|level| (level.first, level.last))
-            .collect();
+        let ends: Vec<(usize, usize)> =
+            (late.trend.levels.iter()).map(|level| (level.first, level.last)).collect();
         assert_eq!(ends, [(0, 4), (5, 24)]);
         assert_eq!(late.trend.levels[1].value, whole.trend.levels[1].value);
         let early = whole.restrict_points(|point| point.position < 15).unwrap();
-        assert_eq!(
-            (early.trend.changes.len(), early.trend.levels.len()),
-            (0, 1)
-        );
+        assert_eq!((early.trend.changes.len(), early.trend.levels.len()), (0, 1));
         assert_eq!(whole.restrict_points(|point| point.machine == 99), None);
     }
 
     #[test]
     fn a_change_of_some_cases_and_changes_in_both_directions_are_those_of_code() {
-        for factors in [
-            &[1.05, 1.06, 1.0, 1.0][..],
-            &[1.05, 1.06, 0.95, 0.9],
-            &[1.05, 1.05],
-        ] {
+        for factors in [&[1.05, 1.06, 1.0, 1.0][..], &[1.05, 1.06, 0.95, 0.9], &[1.05, 1.05]] {
             assert_eq!(history(factors).common_changes(), [], "{factors:?}");
         }
     }

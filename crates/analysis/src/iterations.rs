@@ -31,11 +31,7 @@ impl VariationSpread {
     /// Computes the spread of the rates of several cases.
     pub fn new<'a>(rates: impl IntoIterator<Item = &'a [f64]>) -> VariationSpread {
         let cases: Vec<f64> = rates.into_iter().map(coefficient_of_variation).collect();
-        let mean = if cases.is_empty() {
-            f64::INFINITY
-        } else {
-            mean(&cases)
-        };
+        let mean = if cases.is_empty() { f64::INFINITY } else { mean(&cases) };
         VariationSpread { cases, mean }
     }
 
@@ -169,9 +165,7 @@ impl IterationSearch {
     /// Records the results for the current number; returns whether they are the steadiest so far.
     pub fn record_level(&mut self, level: IterationLevel) -> bool {
         self.tried += 1;
-        self.n = self
-            .number_after(level.n)
-            .filter(|_| self.tried < self.steps.tries);
+        self.n = self.number_after(level.n).filter(|_| self.tried < self.steps.tries);
         let is_best = self
             .best
             .as_ref()
@@ -197,8 +191,7 @@ impl IterationSearch {
     }
 
     fn number_after(&self, n: u64) -> Option<u64> {
-        n.checked_mul(self.steps.factor)
-            .filter(|n| *n <= self.steps.most)
+        n.checked_mul(self.steps.factor).filter(|n| *n <= self.steps.most)
     }
 }
 
@@ -241,24 +234,13 @@ mod tests {
         assert_eq!(cases.len(), 3);
         let expected = [("slow", 0.5), ("quick", 0.0), ("untimed", 0.0)];
         for ((name, variation), (known, share)) in cases.into_iter().zip(expected) {
-            assert!(
-                name == known && (variation - share).abs() < 1e-12,
-                "{name}: {variation}"
-            );
+            assert!(name == known && (variation - share).abs() < 1e-12, "{name}: {variation}");
         }
     }
 
     fn search(tries: u32, most: u64) -> IterationSearch {
-        let required = RequiredSteadiness {
-            mean: 0.05,
-            single: 0.1,
-        };
-        let steps = IterationSteps {
-            start: 10,
-            factor: 2,
-            tries,
-            most,
-        };
+        let required = RequiredSteadiness { mean: 0.05, single: 0.1 };
+        let steps = IterationSteps { start: 10, factor: 2, tries, most };
         IterationSearch::new(required, 1_000, steps)
     }
 
@@ -266,10 +248,7 @@ mod tests {
         IterationLevel {
             n,
             names: vec!["a".into()],
-            spread: VariationSpread {
-                cases: vec![variation],
-                mean: variation,
-            },
+            spread: VariationSpread { cases: vec![variation], mean: variation },
             shortest_ns: Some(shortest_ns),
         }
     }
@@ -296,18 +275,12 @@ mod tests {
     fn a_search_ends_when_a_number_is_enough_and_gives_up_at_its_limits() {
         let mut found = search(9, 1 << 40);
         assert!(found.record_level(level(10, 0.2, 5_000)));
-        assert!(
-            found.record_level(level(20, 0.01, 900)),
-            "steady and too short"
-        );
+        assert!(found.record_level(level(20, 0.01, 900)), "steady and too short");
         assert!(found.sufficient_level().is_none() && found.next_number() == Some(40));
         assert!(!found.record_level(level(40, 0.02, 5_000)));
         assert_eq!(found.sufficient_level().map(|level| level.n), Some(40));
         assert_eq!(
-            (
-                found.next_number(),
-                found.steadiest_level().map(|level| level.n)
-            ),
+            (found.next_number(), found.steadiest_level().map(|level| level.n)),
             (None, Some(20))
         );
         let mut tired = search(1, 1 << 40);
@@ -315,19 +288,12 @@ mod tests {
         let mut limited = search(9, 19);
         limited.record_level(level(10, 0.2, 5_000));
         assert_eq!((tired.next_number(), limited.next_number()), (None, None));
-        assert_eq!(
-            search(9, 9).next_number(),
-            None,
-            "the first number is above the largest"
-        );
+        assert_eq!(search(9, 9).next_number(), None, "the first number is above the largest");
     }
 
     #[test]
     fn one_unsteady_case_is_enough_to_go_on() {
-        let required = RequiredSteadiness {
-            mean: 0.05,
-            single: 0.1,
-        };
+        let required = RequiredSteadiness { mean: 0.05, single: 0.1 };
         let steady = [100.0, 100.5];
         let unsteady = [100.0, 130.0];
         let series = std::iter::repeat_n(&steady[..], 9).chain([&unsteady[..]]);
@@ -335,9 +301,6 @@ mod tests {
         assert!(spread.mean < 0.05 && spread.count_unsteady(required) == 1);
         assert!(!spread.is_steady(required));
         assert!(VariationSpread::new([&steady[..]]).is_steady(required));
-        assert!(
-            !VariationSpread::new([]).is_steady(required),
-            "no cases do not count as steady"
-        );
+        assert!(!VariationSpread::new([]).is_steady(required), "no cases do not count as steady");
     }
 }

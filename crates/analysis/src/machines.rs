@@ -79,11 +79,7 @@ impl AcrossMachines {
     /// The machines with the lowest and the highest change.
     pub fn extreme_machines(&self) -> Option<[&MachineEffect; 2]> {
         let value = |machine: &&MachineEffect| machine.change.map(|change| change.value);
-        let measured = || {
-            self.machines
-                .iter()
-                .filter(|machine| value(machine).is_some())
-        };
+        let measured = || self.machines.iter().filter(|machine| value(machine).is_some());
         let order = |a: &&MachineEffect, b: &&MachineEffect| {
             let [a, b] = [a, b].map(|machine| value(machine).unwrap_or_default());
             a.total_cmp(&b)
@@ -108,8 +104,7 @@ pub(super) fn effects_of_cases<'c>(
         let sides = variants.map(|variant| &case.by_variant[variant][..]);
         Some(machine_effects(session, case, sides, metric, policy))
     };
-    ids.map(|id| effects_of_case(id).unwrap_or_default())
-        .collect()
+    ids.map(|id| effects_of_case(id).unwrap_or_default()).collect()
 }
 
 /// Adds the results by machine to each row, and withdraws verdicts that depend on the machine.
@@ -156,12 +151,7 @@ fn machine_effects(
     let effects = by_machine.into_iter().filter_map(|(index, runs)| {
         let machine = session.machines.get(index as usize)?;
         let [old, new] = policy.unit.paired_values([&runs[0], &runs[1]], metric);
-        Some(machine_effect(
-            machine,
-            &PairedRuns::new(old, new, policy.matching),
-            case,
-            policy,
-        ))
+        Some(machine_effect(machine, &PairedRuns::new(old, new, policy.matching), case, policy))
     });
     effects.collect()
 }
@@ -208,10 +198,8 @@ pub(super) fn conclude_across(
     on_these: Verdict,
     policy: &JudgingPolicy,
 ) -> AcrossMachines {
-    let tested: Vec<&MachineEffect> = machines
-        .iter()
-        .filter(|machine| machine.blocks >= MIN_BLOCKS)
-        .collect();
+    let tested: Vec<&MachineEffect> =
+        machines.iter().filter(|machine| machine.blocks >= MIN_BLOCKS).collect();
     let equality_p = p_equal(&tested);
     let differs = equality_p.is_some_and(|p| p < EQUALITY_LEVEL);
     let depends = differs && !machines_agree(&machines, policy);
@@ -236,21 +224,16 @@ pub(super) fn conclude_across(
 /// Tests whether the change is the same on all machines, by Welch's analysis of variance of the
 /// block effects.
 fn p_equal(machines: &[&MachineEffect]) -> Option<f64> {
-    let groups: Vec<&[f64]> = machines
-        .iter()
-        .map(|machine| &machine.effects[..])
-        .collect();
+    let groups: Vec<&[f64]> = machines.iter().map(|machine| &machine.effects[..]).collect();
     match welch_anova(&groups) {
         Ok(test) => Some(test.p),
         Err(WelchError::TooFew) => None,
         // Counts and exact values do not scatter, so the machines' values are equal or not.
         Err(WelchError::Constant) => {
             let spread = |values: &[f64]| {
-                let range = values
-                    .iter()
-                    .fold((f64::MAX, f64::MIN), |(low, high), &value| {
-                        (low.min(value), high.max(value))
-                    });
+                let range = values.iter().fold((f64::MAX, f64::MIN), |(low, high), &value| {
+                    (low.min(value), high.max(value))
+                });
                 range.1 - range.0
             };
             if groups.iter().any(|group| spread(group) > ROUNDING) {
@@ -265,9 +248,7 @@ fn p_equal(machines: &[&MachineEffect]) -> Option<f64> {
 /// an amount that matters.
 fn machines_agree(machines: &[MachineEffect], policy: &JudgingPolicy) -> bool {
     let all_changes = |holds: &dyn Fn(&IntervalEstimate) -> bool| {
-        let mut changes = machines
-            .iter()
-            .filter_map(|machine| machine.change.as_ref());
+        let mut changes = machines.iter().filter_map(|machine| machine.change.as_ref());
         changes.all(holds)
     };
     all_changes(&|change| change.low > policy.threshold)

@@ -36,13 +36,8 @@ impl RunMatching {
     pub fn in_blocks(runs: usize, planned: Option<usize>) -> RunMatching {
         let block_len = runs.max(1);
         let remainder = |planned: usize| ((planned / block_len) as u32, planned % block_len);
-        let short = planned
-            .map(remainder)
-            .filter(|(_, remainder)| *remainder > 0);
-        RunMatching::Blocks {
-            runs: block_len,
-            short,
-        }
+        let short = planned.map(remainder).filter(|(_, remainder)| *remainder > 0);
+        RunMatching::Blocks { runs: block_len, short }
     }
 
     /// Runs per side in a block or pair; `None` if runs are not matched.
@@ -159,9 +154,7 @@ impl ComparedData {
     /// The common value of all runs of both sides, if they all have the same value.
     pub fn constant_value(&self) -> Option<f64> {
         let first = self.all_values().next()?;
-        self.all_values()
-            .all(|value| value == first)
-            .then_some(first)
+        self.all_values().all(|value| value == first).then_some(first)
     }
 
     fn all_values(&self) -> impl Iterator<Item = f64> {
@@ -197,10 +190,7 @@ impl PairedRuns {
 
     /// Sets whether a side holds repetitions within one process.
     pub fn with_repetitions(self, repeats_process: bool) -> PairedRuns {
-        PairedRuns {
-            repeats_process,
-            ..self
-        }
+        PairedRuns { repeats_process, ..self }
     }
 
     /// Keeps complete pairs. Drops runs of the baseline that were measured together with another
@@ -223,16 +213,10 @@ impl PairedRuns {
         let mut blocks: BTreeMap<u32, CompleteBlock> = BTreeMap::new();
         let group = |run: &RunValue| self.matching.group_of_run(run.slot, run.block);
         for run in &self.baseline {
-            blocks
-                .entry(group(run))
-                .or_default()
-                .push_run(run, |block| &mut block.baseline);
+            blocks.entry(group(run)).or_default().push_run(run, |block| &mut block.baseline);
         }
         for run in &self.candidate {
-            blocks
-                .entry(group(run))
-                .or_default()
-                .push_run(run, |block| &mut block.candidate);
+            blocks.entry(group(run)).or_default().push_run(run, |block| &mut block.candidate);
         }
         let block_count = blocks.len();
         let is_complete = |(number, block): &(u32, CompleteBlock)| {
@@ -316,10 +300,7 @@ impl PairedRuns {
     /// Splits the complete blocks into consecutive parts of `blocks` blocks each. Blocks that do
     /// not fill a part are dropped.
     pub fn split_blocks(&self, blocks: usize) -> Vec<ComparedData> {
-        self.blocks
-            .chunks_exact(blocks.max(1))
-            .map(ComparedData::from_blocks)
-            .collect()
+        self.blocks.chunks_exact(blocks.max(1)).map(ComparedData::from_blocks).collect()
     }
 
     fn first_blocks(&self, count: usize) -> ComparedData {
@@ -333,14 +314,10 @@ impl ComparedData {
         for (block, number) in blocks.iter().zip(0..) {
             data.baseline.extend(&block.baseline);
             data.candidate.extend(&block.candidate);
-            let baseline = block
-                .baseline
-                .iter()
-                .map(|&value| BlockObservation::baseline(value, number));
-            let candidate = block
-                .candidate
-                .iter()
-                .map(|&value| BlockObservation::candidate(value, number));
+            let baseline =
+                block.baseline.iter().map(|&value| BlockObservation::baseline(value, number));
+            let candidate =
+                block.candidate.iter().map(|&value| BlockObservation::candidate(value, number));
             data.observations.extend(baseline.chain(candidate));
         }
         data
@@ -357,9 +334,8 @@ impl CompleteBlock {
 /// Logarithm of the ratio of the largest value to the smallest positive value.
 fn log_range(values: &[f64]) -> f64 {
     let positive = values.iter().copied().filter(|value| *value > 0.0);
-    let (min, max) = positive.fold((f64::INFINITY, 0.0_f64), |(min, max), value| {
-        (min.min(value), max.max(value))
-    });
+    let (min, max) = positive
+        .fold((f64::INFINITY, 0.0_f64), |(min, max), value| (min.min(value), max.max(value)));
     if max > min { (max / min).ln() } else { 0.0 }
 }
 
@@ -423,10 +399,7 @@ fn mean_residuals(runs: &[RunValue]) -> Vec<(u32, f64)> {
     let scale = |value: f64| if positive { value.ln() } else { value };
     let values: Vec<f64> = runs.iter().map(|run| scale(run.value)).collect();
     let center = mean(&values);
-    runs.iter()
-        .zip(values)
-        .map(|(run, value)| (run.slot, value - center))
-        .collect()
+    runs.iter().zip(values).map(|(run, value)| (run.slot, value - center)).collect()
 }
 
 #[cfg(test)]
@@ -438,23 +411,14 @@ mod tests {
     }
 
     fn side(slots: &[(u32, u32, f64)]) -> Vec<RunValue> {
-        slots
-            .iter()
-            .map(|&(slot, block, value)| run(slot, block, value))
-            .collect()
+        slots.iter().map(|&(slot, block, value)| run(slot, block, value)).collect()
     }
 
     #[test]
     fn a_candidate_is_compared_with_the_runs_of_the_baseline_beside_it() {
         // There are two candidates: pairs 0 and 2 belong to `new`, and pairs 1 and 3 to the other
         // candidate. In round 2, `new` lost its run.
-        let old = side(&[
-            (0, 0, 1.0),
-            (2, 0, 9.0),
-            (5, 1, 2.0),
-            (7, 1, 9.0),
-            (8, 2, 3.0),
-        ]);
+        let old = side(&[(0, 0, 1.0), (2, 0, 9.0), (5, 1, 2.0), (7, 1, 9.0), (8, 2, 3.0)]);
         let new = side(&[(1, 0, 1.5), (4, 1, 2.5)]);
         let pair = PairedRuns::new(old, new, RunMatching::Pairs);
         assert_eq!((pair.comparable_runs(), pair.incomplete), (2, 1));
@@ -465,13 +429,7 @@ mod tests {
 
     #[test]
     fn a_lost_run_takes_its_block_along() {
-        let old = side(&[
-            (0, 0, 1.0),
-            (1, 0, 2.0),
-            (4, 1, 3.0),
-            (8, 2, 5.0),
-            (9, 2, 6.0),
-        ]);
+        let old = side(&[(0, 0, 1.0), (1, 0, 2.0), (4, 1, 3.0), (8, 2, 5.0), (9, 2, 6.0)]);
         let new = side(&[
             (2, 0, 11.0),
             (3, 0, 12.0),
@@ -507,10 +465,7 @@ mod tests {
         assert_eq!((pair.comparable_runs(), pair.incomplete), (3, 0));
         assert_eq!(pair.all_runs().candidate, [11.0, 12.0, 13.0]);
         let interrupted = PairedRuns::new(old, new, RunMatching::in_blocks(2, Some(6)));
-        assert_eq!(
-            (interrupted.comparable_runs(), interrupted.incomplete),
-            (2, 1)
-        );
+        assert_eq!((interrupted.comparable_runs(), interrupted.incomplete), (2, 1));
     }
 
     #[test]
@@ -537,13 +492,7 @@ mod tests {
     fn alternating(runs: u32, value: impl Fn(u32) -> f64) -> PairedRuns {
         let side = |first: u32| -> Vec<RunValue> {
             let slots = (0..runs).map(|i| 2 * i + first);
-            slots
-                .map(|slot| RunValue {
-                    slot,
-                    block: 0,
-                    value: value(slot),
-                })
-                .collect()
+            slots.map(|slot| RunValue { slot, block: 0, value: value(slot) }).collect()
         };
         PairedRuns::new(side(0), side(1), RunMatching::None)
     }
@@ -568,13 +517,7 @@ mod tests {
     #[test]
     fn sides_that_do_not_overlap_in_time_are_noticed() {
         let side = |first: u32| -> Vec<RunValue> {
-            (first..first + 5)
-                .map(|slot| RunValue {
-                    slot,
-                    block: 0,
-                    value: 1.0,
-                })
-                .collect()
+            (first..first + 5).map(|slot| RunValue { slot, block: 0, value: 1.0 }).collect()
         };
         let pair = |a: u32, b: u32| PairedRuns::new(side(a), side(b), RunMatching::None);
         assert!(is_one_after_the_other(&pair(0, 5)));

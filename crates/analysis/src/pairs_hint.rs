@@ -28,10 +28,8 @@ pub fn pairs_hint(
     if unclear.is_empty() || !measured_apart {
         return None;
     }
-    let by_processor_time = AnalysisSettings {
-        metrics: vec![Metric::CPU_TIME.to_owned()],
-        ..settings.clone()
-    };
+    let by_processor_time =
+        AnalysisSettings { metrics: vec![Metric::CPU_TIME.to_owned()], ..settings.clone() };
     let as_they_are = runs_for_verdicts(findings, &unclear).unwrap_or(usize::MAX);
     // The estimate is an upper limit, because pairs also cancel the noise that both sides share.
     let estimate = runs_for_verdicts(&analyze_session(session, &by_processor_time), &unclear)
@@ -48,19 +46,14 @@ pub fn pairs_hint(
 
 /// Number of runs per side that would give all these cases a verdict, if known.
 fn runs_for_verdicts(findings: &AnalysisFindings, cases: &BTreeSet<String>) -> Option<usize> {
-    let rows = findings
-        .comparisons
-        .iter()
-        .flat_map(|comparison| &comparison.rows);
-    let run_counts = rows
-        .filter(|row| cases.contains(&row.case.id()))
-        .map(|row| {
-            let runs = row.baseline.runs.len().min(row.candidate.runs.len());
-            match row.verdict {
-                Verdict::Unclear => Some(runs + row.more_runs? as usize),
-                _ => Some(runs),
-            }
-        });
+    let rows = findings.comparisons.iter().flat_map(|comparison| &comparison.rows);
+    let run_counts = rows.filter(|row| cases.contains(&row.case.id())).map(|row| {
+        let runs = row.baseline.runs.len().min(row.candidate.runs.len());
+        match row.verdict {
+            Verdict::Unclear => Some(runs + row.more_runs? as usize),
+            _ => Some(runs),
+        }
+    });
     let run_counts: Option<Vec<usize>> = run_counts.collect();
     run_counts?.into_iter().max()
 }
@@ -74,9 +67,8 @@ mod tests {
 
     /// A session whose wall time is too noisy to decide, and whose processor time differs by 5 %.
     fn noisy(pressure: &str) -> Session {
-        let mut session = FakeSession::sequential(&["old", "new"], 16)
-            .add_noisy_case("b", 0.4, |_| 1.0)
-            .build();
+        let mut session =
+            FakeSession::sequential(&["old", "new"], 16).add_noisy_case("b", 0.4, |_| 1.0).build();
         session.metrics.push(Metric::cpu_time());
         let fact = ("now_cpu_pressure_percent".to_owned(), pressure.to_owned());
         session.environment.facts = [fact].into();

@@ -109,10 +109,7 @@ fn series_point(
         spread: Some(spread).filter(|spread| spread.is_finite() && values.len() > 1),
         kind: PointKind::of(session.state, session.design.purpose),
         is_dirty: !is_worktree
-            && session
-                .origin
-                .as_ref()
-                .is_some_and(|origin| origin.dirty.is_some()),
+            && session.origin.as_ref().is_some_and(|origin| origin.dirty.is_some()),
         benchmark_digest: work_digest(session, variant, benchmark).cloned(),
     })
 }
@@ -141,10 +138,7 @@ fn series_variant(session: &Session, variant: Option<&Variant>, name: &str) -> S
 /// Revision of a variant: its own, or else the revision of the checkout.
 fn variant_revision(session: &Session, variant: Option<&Variant>) -> Option<Revision> {
     if let Some(worktree) = variant.and_then(|variant| variant.worktree.as_ref()) {
-        return Some(Revision {
-            id: worktree.revision.clone(),
-            ..Revision::default()
-        });
+        return Some(Revision { id: worktree.revision.clone(), ..Revision::default() });
     }
     let origin = session.origin.as_ref()?;
     Some(Revision {
@@ -162,19 +156,10 @@ fn variant_revision(session: &Session, variant: Option<&Variant>) -> Option<Revi
 pub fn identify_machine(environment: &Environment, origin: Option<&CodeOrigin>) -> Machine {
     let is_job =
         origin.is_some_and(|origin| origin.source == OriginSource::Ci || origin.job_url.is_some());
-    let Environment {
-        machine: label,
-        host,
-        cpu,
-        cpus,
-        ..
-    } = environment;
+    let Environment { machine: label, host, cpu, cpus, .. } = environment;
     let name = host.clone().filter(|_| !is_job);
     let cpu_count = cpus.map(|count| format!("{count} processors"));
-    let parts: Vec<&str> = [cpu.as_deref(), cpu_count.as_deref()]
-        .into_iter()
-        .flatten()
-        .collect();
+    let parts: Vec<&str> = [cpu.as_deref(), cpu_count.as_deref()].into_iter().flatten().collect();
     let class = Some(parts.join(", ")).filter(|class| !class.is_empty());
     let mut id = match label {
         Some(label) => format!("label {label}"),
@@ -187,12 +172,7 @@ pub fn identify_machine(environment: &Environment, origin: Option<&CodeOrigin>) 
     if let Some(name) = environment.facts.get(Environment::NAME) {
         id.push_str(&format!(" environment {name}"));
     }
-    Machine {
-        id,
-        name,
-        label: label.clone(),
-        class,
-    }
+    Machine { id, name, label: label.clone(), class }
 }
 
 /// Version of Speedwell and, in a session of one variant, the version of its program.
@@ -200,9 +180,8 @@ fn program_facts(session: &Session) -> impl Iterator<Item = (String, String)> {
     let speedwell =
         (session.environment.speedwell.clone()).map(|version| ("speedwell".to_owned(), version));
     let is_only = session.variants.len() < 2;
-    let only_program = (session.environment.programs.first())
-        .filter(|_| is_only)
-        .and_then(|program| {
+    let only_program =
+        (session.environment.programs.first()).filter(|_| is_only).and_then(|program| {
             let name = program.path.file_name()?.to_string_lossy().into_owned();
             Some((name, program.version.clone()?))
         });

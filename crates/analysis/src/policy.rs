@@ -64,10 +64,7 @@ pub(super) struct SignificanceLimit {
 
 impl From<&DesignLook> for SignificanceLimit {
     fn from(look: &DesignLook) -> SignificanceLimit {
-        SignificanceLimit {
-            p: look.p_limit,
-            z: look.z_limit,
-        }
+        SignificanceLimit { p: look.p_limit, z: look.z_limit }
     }
 }
 
@@ -104,9 +101,7 @@ impl JudgingPolicy {
             StoppingDesign::Fixed { .. } => (default_alpha(), DEFAULT_DELTA),
             StoppingDesign::Sequential { alpha, delta, .. } => (*alpha, *delta),
         };
-        let alpha = settings
-            .confidence
-            .map_or(alpha, |confidence| 1.0 - confidence);
+        let alpha = settings.confidence.map_or(alpha, |confidence| 1.0 - confidence);
         let unit = IndependentUnit::new(design);
         JudgingPolicy {
             method,
@@ -135,11 +130,7 @@ impl JudgingPolicy {
             0.0 => DEFAULT_DELTA,
             threshold => threshold,
         };
-        Cow::Owned(JudgingPolicy {
-            counts: false,
-            delta,
-            ..self.clone()
-        })
+        Cow::Owned(JudgingPolicy { counts: false, delta, ..self.clone() })
     }
 
     /// Creates the policy for runs of different sessions, which share neither blocks nor time.
@@ -155,9 +146,7 @@ impl JudgingPolicy {
             matching: RunMatching::None,
             unit: IndependentUnit::Run,
             indicative: true,
-            alpha: settings
-                .confidence
-                .map_or(default_alpha(), |confidence| 1.0 - confidence),
+            alpha: settings.confidence.map_or(default_alpha(), |confidence| 1.0 - confidence),
             delta: settings.threshold.unwrap_or(DEFAULT_DELTA),
             threshold: settings.threshold.unwrap_or(0.0),
             looks: None,
@@ -170,11 +159,7 @@ impl JudgingPolicy {
     /// they ran close in time, but always in the same order. The policy has no looks, because looks
     /// were planned for each case separately.
     pub fn for_turns(design: &SessionDesign, settings: &AnalysisSettings) -> JudgingPolicy {
-        JudgingPolicy {
-            indicative: true,
-            looks: None,
-            ..JudgingPolicy::new(design, settings)
-        }
+        JudgingPolicy { indicative: true, looks: None, ..JudgingPolicy::new(design, settings) }
     }
 
     /// Confidence level of the intervals, such as 0.95.
@@ -184,10 +169,7 @@ impl JudgingPolicy {
 
     /// Limit of a test with a single look.
     pub fn single_limit(&self) -> SignificanceLimit {
-        SignificanceLimit {
-            p: self.alpha,
-            z: normal::upper_quantile(0.5 * self.alpha),
-        }
+        SignificanceLimit { p: self.alpha, z: normal::upper_quantile(0.5 * self.alpha) }
     }
 
     /// Runs per side in a block; 1 without blocks.
@@ -340,16 +322,9 @@ mod tests {
     use super::*;
 
     fn design(order: RunOrder, looks: &[u32], runs_per_block: u32) -> SessionDesign {
-        let stopping = StoppingDesign::Sequential {
-            looks: looks.to_vec(),
-            alpha: 0.01,
-            delta: 0.03,
-        };
-        SessionDesign {
-            seed: 9,
-            runs_per_block,
-            ..SessionDesign::new(order, stopping, "old")
-        }
+        let stopping =
+            StoppingDesign::Sequential { looks: looks.to_vec(), alpha: 0.01, delta: 0.03 };
+        SessionDesign { seed: 9, runs_per_block, ..SessionDesign::new(order, stopping, "old") }
     }
 
     #[test]
@@ -358,14 +333,8 @@ mod tests {
             &design(RunOrder::Blocks, &[8, 14], 2),
             &AnalysisSettings::default(),
         );
-        assert_eq!(
-            (policy.method, policy.indicative),
-            (StatisticalMethod::Rank, false)
-        );
-        assert_eq!(
-            (policy.alpha, policy.delta, policy.threshold),
-            (0.01, 0.03, 0.0)
-        );
+        assert_eq!((policy.method, policy.indicative), (StatisticalMethod::Rank, false));
+        assert_eq!((policy.alpha, policy.delta, policy.threshold), (0.01, 0.03, 0.0));
         let settings = AnalysisSettings {
             confidence: Some(0.9),
             threshold: Some(0.05),
@@ -398,10 +367,7 @@ mod tests {
             JudgingPolicy::new(&design(RunOrder::Imported, &[8], 1), &rank).method,
             StatisticalMethod::MannWhitney
         );
-        assert_eq!(
-            JudgingPolicy::for_unmatched(&rank).method,
-            StatisticalMethod::MannWhitney
-        );
+        assert_eq!(JudgingPolicy::for_unmatched(&rank).method, StatisticalMethod::MannWhitney);
         let alternate = JudgingPolicy::new(&design(RunOrder::Alternate, &[8], 1), &rank);
         assert_eq!(alternate.matching, RunMatching::in_blocks(1, None));
     }
@@ -413,9 +379,7 @@ mod tests {
                 &design(RunOrder::Blocks, looks, per_block),
                 &AnalysisSettings::default(),
             );
-            policy
-                .looks
-                .map(|l| l.design.limits().iter().map(|l| l.n).collect::<Vec<_>>())
+            policy.looks.map(|l| l.design.limits().iter().map(|l| l.n).collect::<Vec<_>>())
         };
         assert_eq!(looks(&[8, 14, 20], 2), Some(vec![8, 14, 20]));
         assert_eq!(looks(&[8, 9, 20], 3), Some(vec![9, 21]));

@@ -130,9 +130,7 @@ pub(super) fn explain_too_few(
     tests: usize,
 ) -> String {
     let decidable = most_comparisons(smallest, policy.alpha).min(tests);
-    let sufficient_runs = policy
-        .smallest_p()
-        .fewest_runs(policy.alpha / tests.max(1) as f64);
+    let sufficient_runs = policy.smallest_p().fewest_runs(policy.alpha / tests.max(1) as f64);
     let conclusion = match decidable {
         0 => "nothing".to_owned(),
         1 => "at most 1 comparison".to_owned(),
@@ -192,11 +190,7 @@ pub fn explain_out_of_reach(
             )
         }
     };
-    Some(format!(
-        "{reason}. --{} {} is enough.",
-        unit.plural_noun(),
-        sufficient_runs()
-    ))
+    Some(format!("{reason}. --{} {} is enough.", unit.plural_noun(), sufficient_runs()))
 }
 
 #[cfg(test)]
@@ -221,10 +215,7 @@ mod tests {
         );
 
         let total = precision(8, 0.05).runs_for(0.02f64.ln_1p(), 0.05).unwrap();
-        assert!(
-            total.abs_diff(runs_per_side(0.05, 0.02, 0.05, 0.8)) <= 1,
-            "{total}"
-        );
+        assert!(total.abs_diff(runs_per_side(0.05, 0.02, 0.05, 0.8)) <= 1, "{total}");
     }
 
     #[test]
@@ -242,11 +233,7 @@ mod tests {
         // Blocks of two and two: 2 / 6^4 = .0015, 2 / 6^5 = .00026, 2 / 6^7 = 7.1e-6.
         let blocks = SmallestP::Blocks(2);
         assert_eq!(blocks.for_runs([8; 2]), 2.0 / 1296.0);
-        assert_eq!(
-            blocks.for_runs([9; 2]),
-            1.0 / 1296.0,
-            "one more run of either"
-        );
+        assert_eq!(blocks.for_runs([9; 2]), 1.0 / 1296.0, "one more run of either");
         // R: `wilcox.test(1:8, 9:16)$p.value` is 1.554e-4.
         assert!((SmallestP::Unmatched.for_runs([8; 2]) - 2.0 / 12_870.0).abs() < 1e-18);
         assert!((SmallestP::Unmatched.for_runs([12, 3]) - 2.0 / 455.0).abs() < 1e-15);

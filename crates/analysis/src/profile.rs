@@ -96,22 +96,17 @@ fn profiled_sides(old: &ProfileRecording, new: &ProfileRecording) -> Result<Prof
             return Err(format!("No profile: {reason}."));
         }
         _ => {
-            let missing = [old, new]
-                .into_iter()
-                .filter_map(|side| match &side.profile {
-                    ProfileOutcome::Missing(reason) => {
-                        Some(format!("No profile of '{}': {reason}.", side.variant))
-                    }
-                    ProfileOutcome::Taken(_) => None,
-                });
+            let missing = [old, new].into_iter().filter_map(|side| match &side.profile {
+                ProfileOutcome::Missing(reason) => {
+                    Some(format!("No profile of '{}': {reason}.", side.variant))
+                }
+                ProfileOutcome::Taken(_) => None,
+            });
             return Err(missing.collect::<Vec<_>>().join(" "));
         }
     };
     let explanation = explain_difference(&old, &new);
-    Ok(ProfiledSides {
-        profiles: [old, new],
-        explanation,
-    })
+    Ok(ProfiledSides { profiles: [old, new], explanation })
 }
 
 /// A function counts as new if its fraction of the cheaper side's cost is below this limit, because
@@ -203,10 +198,7 @@ pub(super) struct SideWeights {
 
 impl SideWeights {
     fn new(baseline: u64, candidate: u64) -> SideWeights {
-        SideWeights {
-            baseline,
-            candidate,
-        }
+        SideWeights { baseline, candidate }
     }
 
     pub fn cost_direction(&self) -> CostDirection {
@@ -294,9 +286,7 @@ fn find_entry(
     profiles: (&StackProfile, &StackProfile),
     renamed: Option<&RenamedThread>,
 ) -> Option<CostEntry> {
-    let row = find_new_entry(rows)
-        .or_else(|| find_innermost_entry(rows))?
-        .clone();
+    let row = find_new_entry(rows).or_else(|| find_innermost_entry(rows))?.clone();
     let below = callees_of(&row.frame, sides, profiles, renamed);
     Some(CostEntry { row, below })
 }
@@ -308,10 +298,7 @@ fn find_new_entry(rows: &[CostRow]) -> Option<&CostRow> {
         return None;
     }
     let is_in_chain = |row: &&CostRow| row.share >= largest.share * (1.0 - SAME_CHAIN_SHARE);
-    rows.iter()
-        .filter(is_function)
-        .filter(is_in_chain)
-        .min_by_key(|row| row.depth)
+    rows.iter().filter(is_function).filter(is_in_chain).min_by_key(|row| row.depth)
 }
 
 fn find_innermost_entry(rows: &[CostRow]) -> Option<&CostRow> {
@@ -362,14 +349,8 @@ pub fn function_costs<'a>(
     let mut counted = HashSet::new();
     for (frames, weight) in profile.stacks() {
         counted.clear();
-        for (depth, frame) in select_frames(align_frames(frames, renamed))
-            .into_iter()
-            .enumerate()
-        {
-            let cost = costs.entry(frame).or_insert(FunctionCost {
-                inclusive: 0,
-                depth,
-            });
+        for (depth, frame) in select_frames(align_frames(frames, renamed)).into_iter().enumerate() {
+            let cost = costs.entry(frame).or_insert(FunctionCost { inclusive: 0, depth });
             cost.depth = cost.depth.min(depth);
             if counted.insert(frame) {
                 cost.inclusive = cost.inclusive.saturating_add(weight);
@@ -413,15 +394,11 @@ fn call_tree(
 ) -> CallNode {
     let mut root = CallTreeBuilder::default();
     for (frames, weight) in baseline.stacks() {
-        root.add_stack(&frames, |node| {
-            node.baseline = node.baseline.saturating_add(weight)
-        });
+        root.add_stack(&frames, |node| node.baseline = node.baseline.saturating_add(weight));
     }
     for (frames, weight) in candidate.stacks() {
         let frames = align_frames(frames, renamed);
-        root.add_stack(&frames, |node| {
-            node.candidate = node.candidate.saturating_add(weight)
-        });
+        root.add_stack(&frames, |node| node.candidate = node.candidate.saturating_add(weight));
     }
     root.into_node("")
 }
@@ -442,9 +419,7 @@ impl<'a> CallTreeBuilder<'a> {
             name: name.to_owned(),
             baseline: self.baseline,
             candidate: self.candidate,
-            children: children
-                .map(|(name, child)| child.into_node(name))
-                .collect(),
+            children: children.map(|(name, child)| child.into_node(name)).collect(),
         }
     }
 }
@@ -477,10 +452,8 @@ pub fn find_renamed_thread(
     let from = main_thread(&new, candidate.total())?;
     let to = main_thread(&old, baseline.total())?;
     let unknown_to_each_other = !old.contains_key(from) && !new.contains_key(to);
-    (from != to && unknown_to_each_other).then(|| RenamedThread {
-        from: from.to_owned(),
-        to: to.to_owned(),
-    })
+    (from != to && unknown_to_each_other)
+        .then(|| RenamedThread { from: from.to_owned(), to: to.to_owned() })
 }
 
 /// Frames of a candidate's stack, outermost first, under the baseline's names.
@@ -580,9 +553,7 @@ mod tests {
         let mut state = 1_u64;
         // Knuth's multiplier (MMIX); any deterministic sequence will do.
         let mut below = |limit: u64| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (state >> 33) % limit
         };
         for _ in 0..50 {

@@ -35,10 +35,7 @@ impl ScalingFindings {
     /// level and of the level with one worker must not overlap.
     pub fn hindered_level(&self) -> Option<&LevelState> {
         let standings = &self.answer.standings;
-        let single_worker = standings
-            .iter()
-            .find(|level| level.concurrency == 1)?
-            .interval?;
+        let single_worker = standings.iter().find(|level| level.concurrency == 1)?.interval?;
         let is_below = |level: &&LevelState| {
             let interval = level.interval.filter(|_| level.concurrency > 1);
             interval.is_some_and(|interval| interval.high < single_worker.low)
@@ -68,9 +65,7 @@ pub fn evaluate_scaling(levels: &[ConcurrencyLevel]) -> Option<ScalingFindings> 
     });
     Some(ScalingFindings {
         visits: visits.collect(),
-        peak: curve
-            .ok()
-            .and_then(|curve| curve.peak_concurrency(CONFIDENCE)),
+        peak: curve.ok().and_then(|curve| curve.peak_concurrency(CONFIDENCE)),
         curve,
         answer,
     })
@@ -100,10 +95,6 @@ mod tests {
         assert_eq!(hindered(&[1000.0, 600.0, 400.0]), Some(2));
         assert_eq!(hindered(&[1000.0, 1900.0, 500.0]), Some(4));
         assert_eq!(hindered(&[1000.0, 1900.0, 3000.0]), None);
-        assert_eq!(
-            hindered(&[1000.0, 1000.0, 995.0]),
-            None,
-            "no difference beyond noise"
-        );
+        assert_eq!(hindered(&[1000.0, 1000.0, 995.0]), None, "no difference beyond noise");
     }
 }

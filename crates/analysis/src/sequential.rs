@@ -137,11 +137,7 @@ impl SequentialDecision {
     fn pending_events<'a>(&self, member: &ReplayMember<'a>) -> Vec<MemberEvent<'a>> {
         let progress = &self.progress[member.index];
         let pair = member.pair;
-        let event = |block: u32, looks: bool| MemberEvent {
-            block,
-            member: *member,
-            looks,
-        };
+        let event = |block: u32, looks: bool| MemberEvent { block, member: *member, looks };
         let mut events = Vec::new();
         if progress.member.is_none() {
             events.extend(pair.begins_in_block().map(|block| event(block, false)));
@@ -174,17 +170,12 @@ impl SequentialDecision {
         for event in events.iter().filter(|event| event.looks) {
             let index = event.member.index;
             // A repeated block may complete several looks at once.
-            let looks_in_block = looking
-                .iter()
-                .filter(|(member, _)| member.index == index)
-                .count();
+            let looks_in_block = looking.iter().filter(|(member, _)| member.index == index).count();
             if !self.has_ended(index) {
                 looking.push((event.member, self.progress[index].looks + looks_in_block));
             }
         }
-        let looks = in_parallel(looking, |(member, index)| {
-            (member, take_look(&member, index))
-        });
+        let looks = in_parallel(looking, |(member, index)| (member, take_look(&member, index)));
         let mut last: Vec<usize> = Vec::new();
         for (member, look) in looks {
             let progress = &mut self.progress[member.index];
@@ -229,10 +220,7 @@ impl SequentialDecision {
         let is_contradictory =
             change.is_none() && last.change.is_some() && strongest.result.direction.is_some();
         let (evidence, is_same) = if is_contradictory {
-            (
-                evidence_of_look(&strongest, member),
-                strongest.result.is_same,
-            )
+            (evidence_of_look(&strongest, member), strongest.result.is_same)
         } else {
             let lies_within =
                 |change: IntervalEstimate| change.lies_within(-policy.delta, policy.delta);
@@ -243,11 +231,7 @@ impl SequentialDecision {
         SequentialOutcome {
             direction: strongest.result.direction,
             is_same,
-            end: if self.has_ended(member.index) {
-                DataEnd::Final
-            } else {
-                DataEnd::Early
-            },
+            end: if self.has_ended(member.index) { DataEnd::Final } else { DataEnd::Early },
             decided_at: (policy.looks.is_some() && is_decided).then_some(latest.runs as u32),
             p: strongest.p,
             is_contradictory,
@@ -277,11 +261,7 @@ impl MemberProgress {
         latest: Option<IntervalEstimate>,
     ) -> Option<IntervalEstimate> {
         let mut common = latest?;
-        let looks = member
-            .policy
-            .looks
-            .iter()
-            .flat_map(|looks| looks.look_limits());
+        let looks = member.policy.looks.iter().flat_map(|looks| looks.look_limits());
         for look in looks.take(self.looks.saturating_sub(1)) {
             let data = member.pair.first_runs(look.n);
             let policy = member.policy;
@@ -322,9 +302,7 @@ fn evidence_of_look(taken_look: &TakenLook, member: &ReplayMember<'_>) -> Sequen
 }
 
 fn take_look(member: &ReplayMember<'_>, index: usize) -> TakenLook {
-    let ReplayMember {
-        pair, policy, seed, ..
-    } = member;
+    let ReplayMember { pair, policy, seed, .. } = member;
     match policy.looks.as_ref() {
         Some(looks) => {
             let look = looks.design.limits()[index];
@@ -345,12 +323,7 @@ fn take_look(member: &ReplayMember<'_>, index: usize) -> TakenLook {
         None => {
             let result =
                 evaluate_look(&pair.all_runs(), policy, policy.single_limit(), true, *seed);
-            TakenLook {
-                runs: pair.comparable_runs(),
-                result,
-                p: result.p,
-                is_last: true,
-            }
+            TakenLook { runs: pair.comparable_runs(), result, p: result.p, is_last: true }
         }
     }
 }
@@ -362,9 +335,7 @@ fn evidence_at(
     limit: SignificanceLimit,
 ) -> SequentialOutcome {
     let change = evidence::estimate_change(member.policy.method, &data, limit, member.seed);
-    let error = change
-        .as_ref()
-        .and_then(|change| standard_error(change, limit));
+    let error = change.as_ref().and_then(|change| standard_error(change, limit));
     SequentialOutcome {
         data,
         direction: None,
@@ -400,9 +371,7 @@ pub(super) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R
     }
     let share = items.len().div_ceil(threads).max(1);
     let mut items = items.into_iter();
-    let shares: Vec<Vec<T>> = (0..threads)
-        .map(|_| items.by_ref().take(share).collect())
-        .collect();
+    let shares: Vec<Vec<T>> = (0..threads).map(|_| items.by_ref().take(share).collect()).collect();
     thread::scope(|scope| {
         let work = &work;
         let start = |share: Vec<T>| scope.spawn(move || share.into_iter().map(work).collect());

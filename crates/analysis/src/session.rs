@@ -74,10 +74,7 @@ pub fn can_be_divided<'c>(header: &Session, cases: impl IntoIterator<Item = &'c 
     let design = &header.design;
     let is_ordinary = design.experiment.is_none()
         && design.steady.is_none()
-        && !matches!(
-            design.purpose,
-            SessionPurpose::Bisect | SessionPurpose::Confirm
-        );
+        && !matches!(design.purpose, SessionPurpose::Bisect | SessionPurpose::Confirm);
     is_ordinary
         && !header.variants.is_empty()
         && !validity::needs_all_cells(header)
@@ -160,10 +157,7 @@ impl<'a> SessionCollector<'a> {
             name: &grid.variants[variant],
             cases: &grid.cases,
             variant,
-            measured: MeasuredVariant {
-                session: self.session,
-                variant: &grid.variants[variant],
-            },
+            measured: MeasuredVariant { session: self.session, variant: &grid.variants[variant] },
         };
         let mut matched = Vec::new();
         for metric in &self.metrics {
@@ -198,19 +192,12 @@ impl<'a> SessionCollector<'a> {
         let mut findings = AnalysisFindings {
             failures: session.failures.clone(),
             warnings: self.tally.warnings(session, None),
-            ended_after: matches!(
-                session.state,
-                SessionState::Interrupted | SessionState::Running
-            )
-            .then_some(self.tally.runs),
+            ended_after: matches!(session.state, SessionState::Interrupted | SessionState::Running)
+                .then_some(self.tally.runs),
             is_too_busy: self.tally.warn_too_busy(session).is_some(),
             validity: self.checked.into_findings(),
             summaries: self.summaries,
-            gate_obstacles: self
-                .tally
-                .gate_obstacle(session, None)
-                .into_iter()
-                .collect(),
+            gate_obstacles: self.tally.gate_obstacle(session, None).into_iter().collect(),
             ..AnalysisFindings::default()
         };
         report_unknown_metrics(session, &self.unknown_metrics, &mut findings);
@@ -256,11 +243,7 @@ type SeriesName = (String, String, String);
 /// Makes rows and summaries share their runs in memory.
 fn share_runs(summaries: &[CaseSummary], matched: &mut [MatchedCases<'_>]) {
     let named = summaries.iter().map(|summary| {
-        let name = (
-            summary.case.id(),
-            summary.variant.to_string(),
-            summary.metric.name.clone(),
-        );
+        let name = (summary.case.id(), summary.variant.to_string(), summary.metric.name.clone());
         (name, summary.runs.clone())
     });
     let runs_by_name: HashMap<SeriesName, Arc<[RunValue]>> = named.collect();
@@ -284,9 +267,7 @@ fn layout_sentences(spreads: &[LayoutSpread]) -> HashMap<(&str, &str), String> {
     let mut sentences = HashMap::new();
     for spread in spreads {
         let name = (spread.case.as_str(), spread.metric.as_str());
-        sentences
-            .entry(name)
-            .or_insert_with(|| spread.to_sentence());
+        sentences.entry(name).or_insert_with(|| spread.to_sentence());
     }
     sentences
 }
@@ -348,12 +329,8 @@ pub(super) fn report_unknown_metrics(
     findings: &mut AnalysisFindings,
 ) {
     for name in unknown {
-        findings
-            .warnings
-            .push(unknown_metric_message(session, name));
-        findings
-            .gate_obstacles
-            .push(format!("unknown metric '{name}'"));
+        findings.warnings.push(unknown_metric_message(session, name));
+        findings.gate_obstacles.push(format!("unknown metric '{name}'"));
     }
 }
 

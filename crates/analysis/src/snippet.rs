@@ -79,9 +79,7 @@ pub fn snippet_levels(session: &Session, confidence: f64) -> Vec<SnippetLevels> 
     let groups = snippet_groups(session);
     let labels = distinct_items(groups.iter().map(|(label, ..)| label));
     let levels_of_label = |label: &&String| {
-        let groups_of_label = groups
-            .iter()
-            .filter(|(other_label, ..)| other_label == *label);
+        let groups_of_label = groups.iter().filter(|(other_label, ..)| other_label == *label);
         let mut figures: Vec<SnippetFigures> = Vec::new();
         let mut levels: Vec<ConcurrencyLevel> = Vec::new();
         let mut language = String::new();
@@ -130,12 +128,10 @@ pub struct SnippetWindows {
 pub fn snippet_windows(session: &Session) -> Vec<SnippetWindows> {
     let of_group = |(label, case, runs): SnippetGroup<'_>| {
         let samples = runs.iter().flat_map(|run| &run.samples);
-        let windows: Vec<_> = samples
-            .filter(|sample| &*sample.metric == Metric::THROUGHPUT)
-            .collect();
-        let elapsed_ns = (windows.iter())
-            .filter_map(|sample| sample.elapsed_ns)
-            .sum::<u64>() as f64;
+        let windows: Vec<_> =
+            samples.filter(|sample| &*sample.metric == Metric::THROUGHPUT).collect();
+        let elapsed_ns =
+            (windows.iter()).filter_map(|sample| sample.elapsed_ns).sum::<u64>() as f64;
         let iterations: f64 = windows.iter().filter_map(|sample| sample.iterations).sum();
         let concurrency = case.workers();
         let time_ns = f64::from(concurrency.unwrap_or(1)) * elapsed_ns / iterations;
@@ -220,10 +216,7 @@ fn warn_mostly_shell(figures: &[SnippetFigures]) -> Option<String> {
 /// Warns if the median batch and the throughput contradict each other.
 fn warn_contradiction(session: &Session, settings: &AnalysisSettings) -> Option<String> {
     let verdicts = |metric: &str| -> Vec<(String, String, Verdict)> {
-        let settings = AnalysisSettings {
-            metrics: vec![metric.to_owned()],
-            ..settings.clone()
-        };
+        let settings = AnalysisSettings { metrics: vec![metric.to_owned()], ..settings.clone() };
         let findings: AnalysisFindings = super::analyze_session(session, &settings);
         let rows = findings.comparisons.into_iter().flat_map(|comparison| {
             let name = comparison.candidate;
@@ -237,9 +230,7 @@ fn warn_contradiction(session: &Session, settings: &AnalysisSettings) -> Option<
     }
     let by_throughput = verdicts(Metric::THROUGHPUT);
     let is_opposite = |(name, case, verdict): &(String, String, Verdict)| {
-        let throughput = by_throughput
-            .iter()
-            .find(|entry| (&entry.0, &entry.1) == (name, case));
+        let throughput = by_throughput.iter().find(|entry| (&entry.0, &entry.1) == (name, case));
         let pair = (*verdict, throughput.map(|entry| entry.2));
         matches!(
             pair,
@@ -316,23 +307,11 @@ mod tests {
         let session = half_folded();
         let found = crate::analyze_session(&session, &AnalysisSettings::default());
         let named = |text: &String| text.contains("'sqrt(2.0)'") && text.contains("optimized");
-        assert_eq!(
-            found.warnings.iter().filter(|text| named(text)).count(),
-            1,
-            "{found:?}"
-        );
-        assert!(
-            !found.warnings.iter().any(|text| text.contains("malloc")),
-            "{found:?}"
-        );
-        assert!(
-            found.comparisons[0].rows[0].notes.iter().any(named),
-            "{found:?}"
-        );
-        let folded: Vec<bool> = snippet_figures(&session, 0.95)
-            .iter()
-            .map(|one| one.is_folded)
-            .collect();
+        assert_eq!(found.warnings.iter().filter(|text| named(text)).count(), 1, "{found:?}");
+        assert!(!found.warnings.iter().any(|text| text.contains("malloc")), "{found:?}");
+        assert!(found.comparisons[0].rows[0].notes.iter().any(named), "{found:?}");
+        let folded: Vec<bool> =
+            snippet_figures(&session, 0.95).iter().map(|one| one.is_folded).collect();
         assert_eq!(folded, [true, false]);
     }
 
@@ -342,15 +321,9 @@ mod tests {
         session.runs.retain(|run| &*run.variant == "sqrt(2.0)");
         session.variants.truncate(1);
         let found = crate::analyze_session(&session, &AnalysisSettings::default());
-        let warnings: Vec<&String> = found
-            .warnings
-            .iter()
-            .filter(|text| text.contains("optimized"))
-            .collect();
-        assert!(
-            warnings.len() == 1 && warnings[0].starts_with("'sqrt(2.0)'"),
-            "{warnings:?}"
-        );
+        let warnings: Vec<&String> =
+            found.warnings.iter().filter(|text| text.contains("optimized")).collect();
+        assert!(warnings.len() == 1 && warnings[0].starts_with("'sqrt(2.0)'"), "{warnings:?}");
     }
 
     fn command_figures(median_ns: f64, shell_ns: f64) -> SnippetFigures {
@@ -395,15 +368,8 @@ mod tests {
             warnings_of(&session)
         );
         let pressure = ("now_cpu_pressure_percent".to_owned(), "99.10".to_owned());
-        session.environment = Environment {
-            facts: [pressure].into(),
-            ..Environment::default()
-        };
-        assert!(
-            !warnings_of(&session).contains("median batch;"),
-            "{}",
-            warnings_of(&session)
-        );
+        session.environment = Environment { facts: [pressure].into(), ..Environment::default() };
+        assert!(!warnings_of(&session).contains("median batch;"), "{}", warnings_of(&session));
     }
 
     #[test]

@@ -13,9 +13,8 @@ pub(crate) fn is_snippet(case: &Case) -> bool {
 
 /// Whether most of these runs are marked as optimized away.
 pub(super) fn is_folded<'a>(runs: impl Iterator<Item = &'a Run>) -> bool {
-    let found: Vec<bool> = runs
-        .map(|run| run.notes.iter().any(|note| note == Snippet::FOLDED))
-        .collect();
+    let found: Vec<bool> =
+        runs.map(|run| run.notes.iter().any(|note| note == Snippet::FOLDED)).collect();
     found.iter().filter(|found| **found).count() * 2 > found.len()
 }
 
@@ -53,11 +52,7 @@ pub(super) fn warn_folded(groups: &[FoldedGroup]) -> Option<String> {
     groups.sort_by_key(|group| group.order);
     let mut labels: Vec<&str> = groups.iter().map(|group| group.label.as_str()).collect();
     labels.dedup();
-    let subject = if labels.len() > 1 {
-        "iterations of these take"
-    } else {
-        "an iteration takes"
-    };
+    let subject = if labels.len() > 1 { "iterations of these take" } else { "an iteration takes" };
     (!labels.is_empty()).then(|| {
         format!(
             "{}: {subject} less than three times as long as an empty one, so the compiler may have optimized the code \
@@ -116,10 +111,7 @@ pub(super) fn ordered_groups(session: &Session) -> Vec<SnippetGroup<'_>> {
 
 /// Index of a variant in its session.
 fn variant_index(session: &Session, variant: &str) -> Option<usize> {
-    session
-        .variants
-        .iter()
-        .position(|candidate| candidate.name == variant)
+    session.variants.iter().position(|candidate| candidate.name == variant)
 }
 
 /// Formats the parameters of the snippet's text, which distinguish its cases, as in ` size=10`.

@@ -69,11 +69,7 @@ struct PendingComparison {
 /// wanted, only the primary metric decides, because any other metric that never settles would
 /// prolong the session.
 fn deciding_metrics(settings: &AnalysisSettings) -> Vec<String> {
-    if settings.wants_all_metrics() {
-        Vec::new()
-    } else {
-        settings.metrics.clone()
-    }
+    if settings.wants_all_metrics() { Vec::new() } else { settings.metrics.clone() }
 }
 
 impl StopRule {
@@ -81,10 +77,7 @@ impl StopRule {
     ///
     /// A design with a fixed number of runs ends early only if it counts nothing but instructions.
     pub fn new(design: &SessionDesign, settings: &AnalysisSettings) -> StopRule {
-        let baseline = settings
-            .baseline
-            .clone()
-            .unwrap_or_else(|| design.baseline.clone());
+        let baseline = settings.baseline.clone().unwrap_or_else(|| design.baseline.clone());
         let policy = JudgingPolicy::new(design, settings);
         let change = ChangeQuestion {
             decision: SequentialDecision::new(policy.alpha, settings.correction),
@@ -116,9 +109,7 @@ impl StopRule {
     ) -> StopRule {
         let precision = PrecisionGoal {
             share,
-            confidence: settings
-                .confidence
-                .unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE),
+            confidence: settings.confidence.unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE),
             design: design.clone(),
         };
         StopRule {
@@ -147,10 +138,9 @@ impl StopRule {
             .collect();
         let cases: Vec<(&[Run], Vec<String>)> = cases.iter().copied().zip(metrics).collect();
         match &mut self.question {
-            StopQuestion::Precision(precision) => cases
-                .iter()
-                .map(|(runs, metrics)| are_precise(runs, metrics, precision))
-                .collect(),
+            StopQuestion::Precision(precision) => {
+                cases.iter().map(|(runs, metrics)| are_precise(runs, metrics, precision)).collect()
+            }
             StopQuestion::Change(change) => change.settled_cases(&cases, self.all_metrics),
             StopQuestion::Count => cases.iter().map(|(runs, _)| are_exact(runs)).collect(),
         }
@@ -180,10 +170,7 @@ impl ChangeQuestion {
             })
             .collect();
         self.decision.take_reached_looks(&members);
-        cases
-            .iter()
-            .map(|(runs, metrics)| self.has_ended(runs, metrics))
-            .collect()
+        cases.iter().map(|(runs, metrics)| self.has_ended(runs, metrics)).collect()
     }
 
     /// Prepares the comparisons of one case that are new or due for an interim analysis.
@@ -228,12 +215,8 @@ impl ChangeQuestion {
 
     /// Whether a comparison with `runs` runs per side may have reached its next look.
     fn is_due(&self, index: usize, runs: usize) -> bool {
-        let looks = self
-            .policy
-            .looks
-            .as_ref()
-            .map(SequentialLooks::look_limits)
-            .unwrap_or_default();
+        let looks =
+            self.policy.looks.as_ref().map(SequentialLooks::look_limits).unwrap_or_default();
         let next = looks.get(self.decision.looks_taken(index));
         !self.decision.has_ended(index) && next.is_some_and(|look| look.n <= runs)
     }
@@ -253,9 +236,7 @@ impl ChangeQuestion {
             index.is_some_and(|&index| self.decision.has_ended(index))
         };
         !candidates.is_empty()
-            && candidates
-                .iter()
-                .all(|name| metrics.iter().all(|metric| has_ended(name, metric)))
+            && candidates.iter().all(|name| metrics.iter().all(|metric| has_ended(name, metric)))
     }
 }
 
@@ -273,24 +254,16 @@ fn comparable_runs(old: &[&Run], new: &[&Run], matching: RunMatching) -> usize {
     };
     let group = |run: &&Run| matching.group_of_run(run.slot, run.block);
     let mut blocks: HashMap<u32, (usize, usize)> = HashMap::new();
-    old.iter()
-        .for_each(|run| blocks.entry(group(run)).or_default().0 += 1);
-    new.iter()
-        .for_each(|run| blocks.entry(group(run)).or_default().1 += 1);
-    per_block
-        * blocks
-            .values()
-            .filter(|&&sides| sides == (per_block, per_block))
-            .count()
+    old.iter().for_each(|run| blocks.entry(group(run)).or_default().0 += 1);
+    new.iter().for_each(|run| blocks.entry(group(run)).or_default().1 += 1);
+    per_block * blocks.values().filter(|&&sides| sides == (per_block, per_block)).count()
 }
 
 fn are_precise(runs: &[Run], metrics: &[String], goal: &PrecisionGoal) -> bool {
     let sides = by_variant(runs, &goal.design);
     !sides.is_empty()
         && metrics.iter().all(|metric| {
-            sides
-                .iter()
-                .all(|(_, runs)| is_precise(runs, metric, goal.share, goal.confidence))
+            sides.iter().all(|(_, runs)| is_precise(runs, metric, goal.share, goal.confidence))
         })
 }
 
@@ -304,9 +277,7 @@ fn are_exact(runs: &[Run]) -> bool {
 }
 
 fn is_precise(runs: &[&Run], metric: &str, share: f64, confidence: f64) -> bool {
-    let values: Vec<f64> = (independent_values(runs, metric).iter())
-        .map(|run| run.value)
-        .collect();
+    let values: Vec<f64> = (independent_values(runs, metric).iter()).map(|run| run.value).collect();
     values.len() >= MIN_PRECISION_RUNS
         && summary::relative_half_width(&values, confidence).is_some_and(|half| half <= share)
 }

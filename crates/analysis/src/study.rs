@@ -43,35 +43,24 @@ pub fn study_parameter(
     settings: &AnalysisSettings,
 ) -> anyhow::Result<ParameterStudy> {
     let (metrics, unknown) = requested_metrics(session, settings);
-    let unknown_messages = unknown
-        .iter()
-        .map(|name| unknown_metric_message(session, name));
+    let unknown_messages = unknown.iter().map(|name| unknown_metric_message(session, name));
     let mut warnings: Vec<String> = unknown_messages.collect();
     let Some(&metric) = metrics.first() else {
         bail!(
             "nothing to study: {}",
-            warnings
-                .first()
-                .map_or("the session has no metric", String::as_str)
+            warnings.first().map_or("the session has no metric", String::as_str)
         );
     };
     let grid = RunGrid::new(session);
     let axes = StudyAxes::new(&grid, x_axis, by)?;
     let cells = study_cells(&grid, &axes, &metric.name, &mut warnings);
     if cells.is_empty() {
-        bail!(
-            "no case with the parameter '{x_axis}' has a value of '{}'",
-            metric.name
-        );
+        bail!("no case with the parameter '{x_axis}' has a value of '{}'", metric.name);
     }
-    let confidence = settings
-        .confidence
-        .unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE);
+    let confidence = settings.confidence.unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE);
     let points = group_points(&cells, &axes);
-    let summaries: Vec<_> = points
-        .iter()
-        .map(|point| summarize_point(point, confidence, settings.seed))
-        .collect();
+    let summaries: Vec<_> =
+        points.iter().map(|point| summarize_point(point, confidence, settings.seed)).collect();
     let aggregated = aggregated_parameters(&grid, &axes, &points, &mut warnings);
     warnings.extend(warn_reachable_p(&points));
     Ok(ParameterStudy {
@@ -109,10 +98,7 @@ fn aggregated_parameters(
                 100.0 * share
             ));
         }
-        aggregated.push(AggregatedParameter {
-            name: key.name(),
-            explained,
-        });
+        aggregated.push(AggregatedParameter { name: key.name(), explained });
     }
     aggregated
 }
@@ -138,11 +124,7 @@ fn unknown_parameter(name: &str, keys: &[StudyKey]) -> anyhow::Error {
     } else {
         anyhow::anyhow!(
             "no parameter '{name}'; {} {}",
-            if parameters.len() == 1 {
-                "the only one is"
-            } else {
-                "choose one of"
-            },
+            if parameters.len() == 1 { "the only one is" } else { "choose one of" },
             quote_list(parameters.iter().map(String::as_str))
         )
     }
@@ -180,10 +162,9 @@ impl StudyKey {
     /// Value in a cell; empty if the case lacks the parameter.
     pub fn value_in(&self, cell: &StudyCell) -> String {
         match self {
-            StudyKey::Parameter(name) => cell
-                .case
-                .value(name)
-                .map_or(String::new(), ParameterValue::plain),
+            StudyKey::Parameter(name) => {
+                cell.case.value(name).map_or(String::new(), ParameterValue::plain)
+            }
             StudyKey::Benchmark => cell.case.benchmark.clone(),
             StudyKey::Variant => cell.variant.to_string(),
         }
@@ -200,27 +181,17 @@ impl StudyAxes {
     /// Resolves the axes by name.
     pub fn new(grid: &RunGrid<'_>, x: &str, by: Option<&str>) -> anyhow::Result<StudyAxes> {
         let keys = study_keys(grid);
-        let parameters: Vec<StudyKey> = keys
-            .iter()
-            .filter(|key| matches!(key, StudyKey::Parameter(_)))
-            .cloned()
-            .collect();
+        let parameters: Vec<StudyKey> =
+            keys.iter().filter(|key| matches!(key, StudyKey::Parameter(_))).cloned().collect();
         if !parameters.contains(&StudyKey::Parameter(x.to_owned())) {
             return Err(unknown_parameter(x, &parameters));
         }
-        let find = |name: &str| {
-            keys.iter()
-                .find(|key| key.name() == name && name != x)
-                .cloned()
-        };
+        let find = |name: &str| keys.iter().find(|key| key.name() == name && name != x).cloned();
         let by = match by {
             Some(name) => Some(find(name).ok_or_else(|| unknown_parameter(name, &keys))?),
             None => (grid.variants.len() > 1).then_some(StudyKey::Variant),
         };
-        Ok(StudyAxes {
-            x: x.to_owned(),
-            by,
-        })
+        Ok(StudyAxes { x: x.to_owned(), by })
     }
 
     /// Whether the key is one of the axes.
@@ -229,9 +200,7 @@ impl StudyAxes {
     }
 
     fn line_of_cell(&self, cell: &StudyCell) -> String {
-        self.by
-            .as_ref()
-            .map_or(String::new(), |key| key.value_in(cell))
+        self.by.as_ref().map_or(String::new(), |key| key.value_in(cell))
     }
 }
 
@@ -262,10 +231,7 @@ pub(super) struct PointCells<'a> {
 impl PointCells<'_> {
     /// Values of all runs in all cells.
     pub fn pooled_values(&self) -> Vec<f64> {
-        self.cells
-            .iter()
-            .flat_map(|cell| cell.values.iter().copied())
-            .collect()
+        self.cells.iter().flat_map(|cell| cell.values.iter().copied()).collect()
     }
 }
 
@@ -283,18 +249,11 @@ pub(super) fn study_cells(
             continue;
         };
         for (variant, runs) in grid.variants.iter().zip(&case.by_variant) {
-            let values: Vec<f64> = finite_values(runs, metric)
-                .iter()
-                .map(|run| run.value)
-                .collect();
+            let values: Vec<f64> =
+                finite_values(runs, metric).iter().map(|run| run.value).collect();
             if !values.is_empty() {
                 let (case, variant) = (case.case.clone(), variant.clone());
-                cells.push(StudyCell {
-                    case,
-                    variant,
-                    x: x.clone(),
-                    values,
-                });
+                cells.push(StudyCell { case, variant, x: x.clone(), values });
             }
         }
     }
@@ -310,24 +269,15 @@ pub(super) fn group_points<'a>(cells: &'a [StudyCell], axes: &StudyAxes) -> Vec<
     let mut points: Vec<PointCells<'a>> = Vec::new();
     for cell in cells {
         let line = axes.line_of_cell(cell);
-        match points
-            .iter_mut()
-            .find(|point| point.line == line && point.x == cell.x)
-        {
+        match points.iter_mut().find(|point| point.line == line && point.x == cell.x) {
             Some(point) => point.cells.push(cell),
-            None => points.push(PointCells {
-                x: cell.x.clone(),
-                line,
-                cells: vec![cell],
-            }),
+            None => points.push(PointCells { x: cell.x.clone(), line, cells: vec![cell] }),
         }
     }
     let line_index = |line: &String| lines.iter().position(|other| other == line);
     let number = |point: &PointCells<'_>| point.x.as_number().unwrap_or(f64::INFINITY);
     points.sort_by(|a, b| {
-        line_index(&a.line)
-            .cmp(&line_index(&b.line))
-            .then(number(a).total_cmp(&number(b)))
+        line_index(&a.line).cmp(&line_index(&b.line)).then(number(a).total_cmp(&number(b)))
     });
     points
 }
@@ -337,11 +287,8 @@ pub(super) fn key_values(
     points: &[PointCells<'_>],
     value_of: &impl Fn(&StudyCell) -> String,
 ) -> Vec<String> {
-    let mut levels: Vec<String> = points
-        .iter()
-        .flat_map(|point| &point.cells)
-        .map(|cell| value_of(cell))
-        .collect();
+    let mut levels: Vec<String> =
+        points.iter().flat_map(|point| &point.cells).map(|cell| value_of(cell)).collect();
     levels.sort();
     levels.dedup();
     levels
@@ -356,10 +303,7 @@ pub(super) fn explained_share(
     let groups = |point: &PointCells<'_>| {
         let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for cell in &point.cells {
-            groups
-                .entry(value_of(cell))
-                .or_default()
-                .extend(&cell.values);
+            groups.entry(value_of(cell)).or_default().extend(&cell.values);
         }
         groups.into_values().collect()
     };
@@ -410,11 +354,7 @@ fn mean_interval(point: &PointCells<'_>, confidence: f64, seed: u64) -> Interval
         (0..values.len()).map(pick).sum::<f64>() / values.len() as f64
     };
     let mut resample = || {
-        let sum: f64 = point
-            .cells
-            .iter()
-            .map(|cell| resampled_mean(&cell.values))
-            .sum();
+        let sum: f64 = point.cells.iter().map(|cell| resampled_mean(&cell.values)).sum();
         sum / point.cells.len() as f64
     };
     let mut resamples: Vec<f64> = (0..DRAWS).map(|_| resample()).collect();
@@ -437,21 +377,14 @@ const TIGHT_P: f64 = 0.005;
 pub(super) fn line_steps(points: &[PointCells<'_>], summaries: &[StudyPoint]) -> Vec<StudyStep> {
     let neighbours = points.windows(2).zip(summaries.windows(2));
     let same_line = |(pair, _): &(&[PointCells<'_>], &[StudyPoint])| pair[0].line == pair[1].line;
-    neighbours
-        .filter(same_line)
-        .map(|(pair, summaries)| line_step(pair, summaries))
-        .collect()
+    neighbours.filter(same_line).map(|(pair, summaries)| line_step(pair, summaries)).collect()
 }
 
 fn line_step(points: &[PointCells<'_>], summaries: &[StudyPoint]) -> StudyStep {
     let (from, to) = (&points[0], &points[1]);
     let (before, after) = (from.pooled_values(), to.pooled_values());
     let ratio = summaries[1].mean.value / summaries[0].mean.value;
-    let growth = from
-        .x
-        .as_number()
-        .zip(to.x.as_number())
-        .map(|(a, b)| (b / a).ln());
+    let growth = from.x.as_number().zip(to.x.as_number()).map(|(a, b)| (b / a).ln());
     StudyStep {
         line: from.line.clone(),
         from: from.x.clone(),
@@ -459,18 +392,14 @@ fn line_step(points: &[PointCells<'_>], summaries: &[StudyPoint]) -> StudyStep {
         ratio,
         p: finite_or_none(mann_whitney_p(&before, &after)),
         cliffs_delta: finite_or_none(cliffs_delta(&before, &after)),
-        exponent: growth
-            .map(|growth| ratio.ln() / growth)
-            .and_then(finite_or_none),
+        exponent: growth.map(|growth| ratio.ln() / growth).and_then(finite_or_none),
     }
 }
 
 /// Warns if the steps with the fewest runs cannot reach a small p value.
 pub(super) fn warn_reachable_p(points: &[PointCells<'_>]) -> Option<String> {
     let runs = |point: &PointCells<'_>| point.pooled_values().len();
-    let steps = points
-        .windows(2)
-        .filter(|pair| pair[0].line == pair[1].line);
+    let steps = points.windows(2).filter(|pair| pair[0].line == pair[1].line);
     warn_smallest_p(steps.map(|pair| (runs(&pair[0]), runs(&pair[1]))))
 }
 
@@ -479,19 +408,13 @@ pub fn warn_smallest_p(steps: impl Iterator<Item = (usize, usize)>) -> Option<St
     let (smallest, a, b) = steps
         .map(|(a, b)| (smallest_p(a, b), a, b))
         .max_by(|one, other| one.0.total_cmp(&other.0))?;
-    let runs = format!(
-        "{} at one point and {} at the next",
-        format_count(a, "run", "runs"),
-        b
-    );
+    let runs = format!("{} at one point and {} at the next", format_count(a, "run", "runs"), b);
     if smallest >= POINTLESS_P {
         Some(format!(
             "With {runs}, no step can reach a p value below {smallest:.2}: take more runs."
         ))
     } else if smallest >= TIGHT_P {
-        Some(format!(
-            "With {runs}, the smallest possible p value of a step is {smallest:.3}."
-        ))
+        Some(format!("With {runs}, the smallest possible p value of a step is {smallest:.3}."))
     } else {
         None
     }

@@ -50,9 +50,8 @@ fn summarize_series(
     if values.is_empty() {
         return None;
     }
-    let independent: Vec<f64> = (independent_values(series_runs, &metric.name).iter())
-        .map(|run| run.value)
-        .collect();
+    let independent: Vec<f64> =
+        (independent_values(series_runs, &metric.name).iter()).map(|run| run.value).collect();
     let mut summary = CaseSummary {
         case: case.clone(),
         variant: variant.clone(),
@@ -74,10 +73,7 @@ fn summarize_series(
     let reported = |run: &&&Run| run.samples.iter().any(|s| *s.metric == *metric.name);
     let valueless_runs = series_runs.iter().filter(reported).count() - summary.runs.len();
     summary.notes = summary_notes(&summary, valueless_runs, order);
-    add_distinct(
-        &mut summary.notes,
-        series_runs.iter().flat_map(|run| run.notes.iter().cloned()),
-    );
+    add_distinct(&mut summary.notes, series_runs.iter().flat_map(|run| run.notes.iter().cloned()));
     Some(summary)
 }
 
@@ -104,25 +100,16 @@ fn summary_notes(summary: &CaseSummary, valueless_runs: usize, order: RunOrder) 
     let mut notes = Vec::new();
     let runs = summary.runs.len();
     if valueless_runs > 0 {
-        notes.push(format!(
-            "{} gave no finite value.",
-            format_count(valueless_runs, "run", "runs")
-        ));
+        notes
+            .push(format!("{} gave no finite value.", format_count(valueless_runs, "run", "runs")));
     }
-    if runs > 1
-        && summary
-            .runs
-            .iter()
-            .all(|run| run.value == summary.runs[0].value)
-    {
+    if runs > 1 && summary.runs.iter().all(|run| run.value == summary.runs[0].value) {
         notes.push(format!("All {runs} values are identical."));
         return notes;
     }
     if !summary.outliers.is_empty() {
         let outliers = format_count(summary.outliers.len(), "value lies", "values lie");
-        notes.push(format!(
-            "{outliers} far from the median; nothing was dropped."
-        ));
+        notes.push(format!("{outliers} far from the median; nothing was dropped."));
     }
     match summary.autocorrelation {
         Some(correlation) if exceeds_chance(correlation, runs) => {
@@ -159,22 +146,11 @@ mod tests {
             .add_case("g/b n=1", |_, i| values[i as usize])
             .build();
         let summary = only(&session);
-        assert_eq!(
-            summary.center,
-            IntervalEstimate {
-                value: 5.5,
-                low: 2.0,
-                high: 9.0
-            }
-        );
+        assert_eq!(summary.center, IntervalEstimate { value: 5.5, low: 2.0, high: 9.0 });
         assert_eq!(summary.mean, 5.5);
         // Reference: `sd(1:10) / 5.5` in R 4.2.2.
         assert!((summary.variation.unwrap() - 0.5504818825631803).abs() < 1e-14);
-        assert!(
-            summary.outliers.is_empty() && summary.notes.is_empty(),
-            "{:?}",
-            summary.notes
-        );
+        assert!(summary.outliers.is_empty() && summary.notes.is_empty(), "{:?}", summary.notes);
     }
 
     #[test]
@@ -183,17 +159,8 @@ mod tests {
             .add_case("b", |_, i| f64::from(i))
             .remove_run("only", 5)
             .build();
-        assert_eq!(
-            only(&session).center,
-            IntervalEstimate {
-                value: 2.0,
-                low: 2.0,
-                high: 2.0
-            }
-        );
-        let mut session = FakeSession::sequential(&["only"], 1)
-            .add_case("b", |_, _| 4.0)
-            .build();
+        assert_eq!(only(&session).center, IntervalEstimate { value: 2.0, low: 2.0, high: 2.0 });
+        let mut session = FakeSession::sequential(&["only"], 1).add_case("b", |_, _| 4.0).build();
         session.runs.truncate(1);
         let summary = only(&session);
         assert_eq!((summary.variation, summary.autocorrelation), (None, None));
@@ -208,10 +175,7 @@ mod tests {
         let summary = only(&session);
         assert_eq!(summary.outliers, [11]);
         assert_eq!(summary.runs.len(), 20);
-        assert_eq!(
-            summary.notes,
-            ["1 value lies far from the median; nothing was dropped."]
-        );
+        assert_eq!(summary.notes, ["1 value lies far from the median; nothing was dropped."]);
     }
 
     #[test]
@@ -221,30 +185,20 @@ mod tests {
             .build();
         let summary = only(&drift);
         assert!(summary.autocorrelation.unwrap() > 0.8);
-        assert!(
-            summary.notes[0].starts_with("Runs depend on each other"),
-            "{:?}",
-            summary.notes
-        );
-        let same = FakeSession::sequential(&["only"], 4)
-            .add_case("b", |_, _| 3.0)
-            .build();
+        assert!(summary.notes[0].starts_with("Runs depend on each other"), "{:?}", summary.notes);
+        let same = FakeSession::sequential(&["only"], 4).add_case("b", |_, _| 3.0).build();
         assert_eq!(only(&same).notes, ["All 8 values are identical."]);
     }
 
     #[test]
     fn remarks_of_runs_come_along_once() {
-        let mut session = FakeSession::sequential(&["only"], 2)
-            .add_case("b", |_, i| f64::from(i))
-            .build();
+        let mut session =
+            FakeSession::sequential(&["only"], 2).add_case("b", |_, i| f64::from(i)).build();
         for run in session.runs.iter_mut().skip(1) {
             run.notes.push("The clock stood still.".into());
         }
         session.runs[0].samples[0].value = f64::INFINITY;
         let notes = only(&session).notes;
-        assert_eq!(
-            notes,
-            ["1 run gave no finite value.", "The clock stood still."]
-        );
+        assert_eq!(notes, ["1 run gave no finite value.", "The clock stood still."]);
     }
 }

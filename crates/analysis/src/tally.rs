@@ -111,11 +111,7 @@ impl SessionTally {
 
 fn warn_machine(environment: &Environment, name: &str) -> Vec<String> {
     let mut warnings = Vec::new();
-    if environment
-        .governors
-        .iter()
-        .any(|governor| governor != "performance")
-    {
+    if environment.governors.iter().any(|governor| governor != "performance") {
         let governors = quote_list(environment.governors.iter().map(String::as_str));
         warnings.push(format!(
             "{name} ran with a governor that may change the clock frequency ({governors})."

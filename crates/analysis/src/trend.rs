@@ -160,16 +160,9 @@ pub fn resume_trend(
 fn group_by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
     let mut groups: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
     let works = known_works(points);
-    for (index, _) in points
-        .iter()
-        .enumerate()
-        .filter(|(_, point)| point.is_searched())
-    {
+    for (index, _) in points.iter().enumerate().filter(|(_, point)| point.is_searched()) {
         let work = works[index].filter(|_| !same_work);
-        match groups
-            .iter_mut()
-            .find(|(group_work, _)| *group_work == work)
-        {
+        match groups.iter_mut().find(|(group_work, _)| *group_work == work) {
             Some((_, members)) => members.push(index),
             None => groups.push((work, vec![index])),
         }
@@ -181,10 +174,8 @@ fn group_by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
 /// Work of each point. A point without a recorded work gets the next recorded work or, if there is
 /// none, the last recorded work.
 fn known_works(points: &[TrendPoint]) -> Vec<Option<&str>> {
-    let mut works: Vec<Option<&str>> = points
-        .iter()
-        .map(|point| point.point.benchmark_digest.as_deref())
-        .collect();
+    let mut works: Vec<Option<&str>> =
+        points.iter().map(|point| point.point.benchmark_digest.as_deref()).collect();
     for index in (1..works.len()).rev() {
         works[index - 1] = works[index - 1].or(works[index]);
     }
@@ -203,19 +194,14 @@ fn log_variance(point: &HistoryPoint) -> f64 {
 
 fn within_sessions(points: &[TrendPoint]) -> Option<f64> {
     let with_spread = points.iter().filter(|point| point.point.spread.is_some());
-    let deviations: Vec<f64> = with_spread
-        .map(|point| log_variance(&point.point).sqrt())
-        .collect();
+    let deviations: Vec<f64> = with_spread.map(|point| log_variance(&point.point).sqrt()).collect();
     Some(median(&deviations)).filter(|median| median.is_finite())
 }
 
 impl SearchedTrend {
     /// Position of a revision on the branch, if it has a point.
     pub fn revision_position(&self, revision: &str) -> Option<u32> {
-        let point = self
-            .points
-            .iter()
-            .find(|point| point.revision.id == revision);
+        let point = self.points.iter().find(|point| point.revision.id == revision);
         point.map(|point| point.position)
     }
 
@@ -257,11 +243,7 @@ impl SearchedTrend {
             after: newest.revision.id.clone(),
             is_drift: false,
             evidence: 0.0,
-            ratio: IntervalEstimate {
-                value: ratio,
-                low: ratio,
-                high: ratio,
-            },
+            ratio: IntervalEstimate { value: ratio, low: ratio, high: ratio },
             state: ChangeState::Suspected,
             confirmed_by: None,
             triage: ChangeTriage::Open,
@@ -288,17 +270,8 @@ impl SearchedTrend {
         let points: Vec<search::MeasuredPoint> = group
             .iter()
             .map(|&index| {
-                let TrendPoint {
-                    point,
-                    machine,
-                    position,
-                    ..
-                } = &self.points[index];
-                search::MeasuredPoint {
-                    value: point.value,
-                    machine: *machine,
-                    position: *position,
-                }
+                let TrendPoint { point, machine, position, .. } = &self.points[index];
+                search::MeasuredPoint { value: point.value, machine: *machine, position: *position }
             })
             .collect();
         let series = match TrendSeries::new(&points) {
@@ -324,10 +297,7 @@ impl SearchedTrend {
         self.smallest_visible = detector.smallest_visible(&series, VISIBLE_AFTER_POINTS);
         self.first_beyond = search::first_beyond(&series);
         self.machine_swap = search::machine_swap(&series).map(|index| group[index]);
-        changes
-            .iter()
-            .map(|change| self.describe_change(group, change))
-            .collect()
+        changes.iter().map(|change| self.describe_change(group, change)).collect()
     }
 
     fn describe_change(&self, group: &[usize], change: &search::DetectedChange) -> RecordedChange {
@@ -339,11 +309,7 @@ impl SearchedTrend {
             after: id(change.after),
             is_drift: change.shape == ChangeShape::Drift,
             evidence: change.z,
-            ratio: IntervalEstimate {
-                value: change.size.ratio,
-                low,
-                high,
-            },
+            ratio: IntervalEstimate { value: change.size.ratio, low, high },
             state: match change.evidence {
                 ChangeEvidence::Suspected => ChangeState::Suspected,
                 ChangeEvidence::Found { .. } => ChangeState::Found,
@@ -360,10 +326,8 @@ impl SearchedTrend {
     fn add_levels(&mut self, group: &[usize], borders: &[usize]) {
         let ends = borders.iter().copied().chain([group.len()]);
         let starts = [0].into_iter().chain(borders.iter().copied());
-        let stretches: Vec<&[usize]> = starts
-            .zip(ends)
-            .map(|(from, to)| &group[from..to])
-            .collect();
+        let stretches: Vec<&[usize]> =
+            starts.zip(ends).map(|(from, to)| &group[from..to]).collect();
         let session_variance = search::between_sessions(&self.by_machine(&stretches));
         self.between_sessions = session_variance.map(f64::sqrt);
         for stretch in stretches {
@@ -392,25 +356,17 @@ impl SearchedTrend {
         session_variance: Option<f64>,
     ) -> Option<IntervalEstimate> {
         let values = stretch.iter().map(|&index| self.points[index].point.value);
-        let values: Vec<f64> = values
-            .filter(|value| *value >= 0.0 && value.is_finite())
-            .collect();
+        let values: Vec<f64> = values.filter(|value| *value >= 0.0 && value.is_finite()).collect();
         if values.contains(&0.0) {
             return Some(median_level(&values));
         }
-        let measured = stretch
-            .iter()
-            .filter_map(|&index| self.measured_point(index));
+        let measured = stretch.iter().filter_map(|&index| self.measured_point(index));
         let measured: Vec<LogMeasurement> = measured.collect();
         let level = search::weighted_level(&measured, session_variance.unwrap_or(0.0), CONFIDENCE);
         // If all values are equal, or if there is only one, the level has no band.
         let Some(level) = level else {
             let value = measured.first()?.log.exp();
-            return Some(IntervalEstimate {
-                value,
-                low: value,
-                high: value,
-            });
+            return Some(IntervalEstimate { value, low: value, high: value });
         };
         Some(IntervalEstimate {
             value: level.estimate.exp(),
@@ -441,10 +397,7 @@ impl SearchedTrend {
     fn measured_point(&self, index: usize) -> Option<LogMeasurement> {
         let point = &self.points[index].point;
         let log = Some(point.value.ln()).filter(|log| log.is_finite())?;
-        Some(LogMeasurement {
-            log,
-            variance: log_variance(point),
-        })
+        Some(LogMeasurement { log, variance: log_variance(point) })
     }
 
     /// One group of points for each stretch and machine.
@@ -454,10 +407,7 @@ impl SearchedTrend {
             let mut points: HashMap<u32, Vec<LogMeasurement>> = HashMap::new();
             for &index in *stretch {
                 if let Some(measured) = self.measured_point(index) {
-                    points
-                        .entry(self.points[index].machine)
-                        .or_default()
-                        .push(measured);
+                    points.entry(self.points[index].machine).or_default().push(measured);
                 }
             }
             groups.extend(points.into_values());
@@ -470,10 +420,7 @@ impl SearchedTrend {
 fn median_level(values: &[f64]) -> IntervalEstimate {
     let value = median(values);
     let band = median_binomial(values, CONFIDENCE);
-    let Interval { low, high } = band.unwrap_or(Interval {
-        low: value,
-        high: value,
-    });
+    let Interval { low, high } = band.unwrap_or(Interval { low: value, high: value });
     IntervalEstimate { value, low, high }
 }
 
@@ -489,11 +436,7 @@ fn merge_known_changes(
     for change in current {
         let position = trend.revision_position(&change.after);
         let distance = |recorded: &RecordedChange| {
-            Some(
-                trend
-                    .revision_position(&recorded.after)?
-                    .abs_diff(position?),
-            )
+            Some(trend.revision_position(&recorded.after)?.abs_diff(position?))
         };
         let nearest = (unmatched.iter().enumerate())
             .filter_map(|(index, recorded)| Some((distance(recorded)?, index)))
@@ -508,18 +451,13 @@ fn merge_known_changes(
         change.triage != ChangeTriage::Open
             || matches!(change.state, ChangeState::Confirmed | ChangeState::Refuted)
     };
-    merged.extend(
-        unmatched
-            .into_iter()
-            .filter(is_kept)
-            .map(|change| RecordedChange {
-                state: match change.state {
-                    ChangeState::Suspected | ChangeState::Found => ChangeState::Withdrawn,
-                    settled => settled,
-                },
-                ..change.clone()
-            }),
-    );
+    merged.extend(unmatched.into_iter().filter(is_kept).map(|change| RecordedChange {
+        state: match change.state {
+            ChangeState::Suspected | ChangeState::Found => ChangeState::Withdrawn,
+            settled => settled,
+        },
+        ..change.clone()
+    }));
     merged.sort_by_key(|change| (trend.revision_position(&change.after), change.number));
     merged
 }
@@ -529,17 +467,9 @@ fn merge_known(current: RecordedChange, earlier: &RecordedChange) -> RecordedCha
     let is_settled = matches!(earlier.state, ChangeState::Confirmed | ChangeState::Refuted);
     RecordedChange {
         number: earlier.number,
-        state: if is_settled {
-            earlier.state
-        } else {
-            current.state
-        },
+        state: if is_settled { earlier.state } else { current.state },
         // A confirmed or refuted change keeps the size that measuring it again gave.
-        ratio: if is_settled {
-            earlier.ratio
-        } else {
-            current.ratio
-        },
+        ratio: if is_settled { earlier.ratio } else { current.ratio },
         confirmed_by: earlier.confirmed_by,
         triage: earlier.triage,
         note: earlier.note.clone(),
@@ -583,10 +513,7 @@ pub(crate) mod tests {
         let point = |(place, value): (u32, f64)| TrendPoint {
             session: i64::from(place),
             at_unix_ms: 0,
-            revision: Arc::new(Revision {
-                id: format!("r{place}"),
-                ..Revision::default()
-            }),
+            revision: Arc::new(Revision { id: format!("r{place}"), ..Revision::default() }),
             position: place,
             machine: 1,
             point: HistoryPoint {
@@ -625,37 +552,22 @@ pub(crate) mod tests {
         assert_eq!(repeated.changes[0].triage, ChangeTriage::Accepted);
         assert_eq!(repeated.changes[0].after, "r20");
 
-        let elsewhere = RecordedChange {
-            after: "r10".into(),
-            ..recorded
-        };
+        let elsewhere = RecordedChange { after: "r10".into(), ..recorded };
         let apart = search_trend(step_points(20), &[elsewhere], false);
-        let states: Vec<_> = (apart.changes.iter())
-            .map(|change| (change.number, change.state))
-            .collect();
-        assert_eq!(
-            states,
-            [(7, ChangeState::Withdrawn), (0, ChangeState::Found)]
-        );
+        let states: Vec<_> =
+            (apart.changes.iter()).map(|change| (change.number, change.state)).collect();
+        assert_eq!(states, [(7, ChangeState::Withdrawn), (0, ChangeState::Found)]);
     }
 
     #[test]
     fn a_change_that_nobody_triaged_goes_with_its_evidence() {
         let recorded = search_trend(step_points(20), &[], false).changes;
-        assert!(
-            search_trend(step_points(40), &recorded, false)
-                .changes
-                .is_empty()
-        );
+        assert!(search_trend(step_points(40), &recorded, false).changes.is_empty());
     }
 
     #[test]
     fn what_was_measured_again_keeps_its_size() {
-        let ratio = IntervalEstimate {
-            value: 1.02,
-            low: 1.01,
-            high: 1.03,
-        };
+        let ratio = IntervalEstimate { value: 1.02, low: 1.01, high: 1.03 };
         let recorded = RecordedChange {
             number: 1,
             state: ChangeState::Confirmed,
@@ -671,35 +583,19 @@ pub(crate) mod tests {
     fn a_change_from_zero_is_worse_whatever_the_threshold_and_stands_between_its_levels() {
         let allocs = |place: u32| f64::from(u8::from(place >= 20));
         let found = search_trend(points_from((0..40).map(allocs)), &[], false);
-        let [change] = &found.changes[..] else {
-            panic!("{:?}", found.changes)
-        };
+        let [change] = &found.changes[..] else { panic!("{:?}", found.changes) };
         assert_eq!(change.state, ChangeState::Found);
-        assert_eq!(
-            verdict_of_change(&change.ratio, MetricDirection::Lower, 10.0),
-            Verdict::Worse
-        );
-        let sides = found
-            .from_zero(change)
-            .map(|sides| sides.map(|side| side.value));
+        assert_eq!(verdict_of_change(&change.ratio, MetricDirection::Lower, 10.0), Verdict::Worse);
+        let sides = found.from_zero(change).map(|sides| sides.map(|side| side.value));
         assert_eq!(sides, Some([0.0, 1.0]));
         let levels: Vec<f64> = found.levels.iter().map(|level| level.value.value).collect();
         assert_eq!(levels, [0.0, 1.0]);
         assert!(found.levels.iter().all(|level| level.is_claimed));
 
-        let back = search_trend(
-            points_from((0..40).map(|place| 1.0 - allocs(place))),
-            &[],
-            false,
-        );
-        let [change] = &back.changes[..] else {
-            panic!("{:?}", back.changes)
-        };
+        let back = search_trend(points_from((0..40).map(|place| 1.0 - allocs(place))), &[], false);
+        let [change] = &back.changes[..] else { panic!("{:?}", back.changes) };
         assert_eq!((change.ratio.value, back.from_zero(change)), (0.0, None));
-        assert_eq!(
-            verdict_of_change(&change.ratio, MetricDirection::Higher, 0.5),
-            Verdict::Worse
-        );
+        assert_eq!(verdict_of_change(&change.ratio, MetricDirection::Higher, 0.5), Verdict::Worse);
     }
 
     #[test]
@@ -718,20 +614,12 @@ pub(crate) mod tests {
 
     #[test]
     fn a_course_that_is_too_short_to_be_searched_claims_no_level() {
-        let calm = |points| {
-            search_trend(
-                step_points(40).into_iter().take(points).collect(),
-                &[],
-                false,
-            )
-        };
+        let calm =
+            |points| search_trend(step_points(40).into_iter().take(points).collect(), &[], false);
         for points in [1, 2, FIRST_SUSPICION - 1] {
             let short = calm(points);
             assert_eq!(short.points.len(), points);
-            assert_eq!(
-                short.search,
-                TrendSearch::TooShort(FIRST_SUSPICION - points)
-            );
+            assert_eq!(short.search, TrendSearch::TooShort(FIRST_SUSPICION - points));
             assert!(short.levels.iter().all(|level| !level.is_claimed));
         }
         assert!(calm(FIRST_SUSPICION).levels[0].is_claimed);
@@ -754,11 +642,8 @@ pub(crate) mod tests {
 
     #[test]
     fn a_change_is_worse_only_if_all_of_its_interval_is_beyond_the_threshold() {
-        let ratio = |low: f64, high: f64| IntervalEstimate {
-            value: f64::midpoint(low, high),
-            low,
-            high,
-        };
+        let ratio =
+            |low: f64, high: f64| IntervalEstimate { value: f64::midpoint(low, high), low, high };
         let verdict = |low, high, threshold| {
             verdict_of_change(&ratio(low, high), MetricDirection::Lower, threshold)
         };
@@ -781,12 +666,8 @@ pub(crate) mod tests {
             point.point.value *= 1.1;
         }
         let course = search_trend(points, &[], false);
-        let [level] = &course.levels[..] else {
-            panic!("{:?}", course.levels)
-        };
-        let [(1, one), (2, other)] = level.by_machine[..] else {
-            panic!("{level:?}")
-        };
+        let [level] = &course.levels[..] else { panic!("{:?}", course.levels) };
+        let [(1, one), (2, other)] = level.by_machine[..] else { panic!("{level:?}") };
         let ratio = other.value / one.value;
         assert!((ratio - 1.1).abs() < 0.002, "{one:?} {other:?}");
         for value in [one, other] {

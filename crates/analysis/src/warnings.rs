@@ -52,9 +52,7 @@ pub(super) fn warn_turns((old, new): (&str, &str), order: RunOrder) -> Option<St
 
 /// Warns if the requested test was replaced by another.
 pub(super) fn warn_method(settings: &AnalysisSettings, policy: &JudgingPolicy) -> Option<String> {
-    let was_replaced = settings
-        .method
-        .is_some_and(|method| method != policy.method);
+    let was_replaced = settings.method.is_some_and(|method| method != policy.method);
     was_replaced
         .then(|| "The rank test needs randomised blocks; using the default test instead.".into())
 }
@@ -65,12 +63,8 @@ pub(super) fn warn_plan(design: &SessionDesign, settings: &AnalysisSettings) -> 
         return None;
     };
     let differs = |requested: f64, planned: f64| (requested - planned).abs() > 1e-9;
-    let confidence = settings
-        .confidence
-        .is_some_and(|requested| differs(1.0 - requested, *alpha));
-    let threshold = settings
-        .threshold
-        .is_some_and(|requested| differs(requested, *delta));
+    let confidence = settings.confidence.is_some_and(|requested| differs(1.0 - requested, *alpha));
+    let threshold = settings.threshold.is_some_and(|requested| differs(requested, *delta));
     (confidence || threshold).then(|| {
         format!(
             "The plan was made for a confidence of {} % and a delta of {} %; with other choices \
@@ -117,10 +111,7 @@ pub(super) fn add_distinct(
 
 /// Names in quotes, joined by commas.
 pub(super) fn quote_list<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    names
-        .map(|name| format!("'{name}'"))
-        .collect::<Vec<_>>()
-        .join(", ")
+    names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
 }
 
 /// Converts a fraction to percent, without binary rounding noise.

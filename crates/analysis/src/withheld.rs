@@ -51,20 +51,13 @@ impl<'s> MeasuredVariant<'s> {
     fn checkout_files(self, in_runs: Option<&BTreeSet<&str>>) -> Vec<String> {
         let listed = (self.known_variant()).map_or(&[][..], |variant| &variant.checkout_files[..]);
         let loaded_in_runs = in_runs.into_iter().flatten().copied();
-        listed
-            .iter()
-            .map(String::as_str)
-            .chain(loaded_in_runs)
-            .map(str::to_owned)
-            .collect()
+        listed.iter().map(String::as_str).chain(loaded_in_runs).map(str::to_owned).collect()
     }
 
     /// Digests of the benchmark's source on this side: first of the part that belongs to the
     /// benchmark, then of the whole file.
     fn source_digests(self, benchmark: &str) -> [Option<&'s String>; 2] {
-        let own_digest = self
-            .known_variant()
-            .and_then(|variant| variant.work.get(benchmark));
+        let own_digest = self.known_variant().and_then(|variant| variant.work.get(benchmark));
         [own_digest, self.session.design.work.get(benchmark)]
     }
 }
@@ -89,10 +82,7 @@ impl WithheldReason {
         let [old, new] = sides.map(|side| side.source_digests(benchmark));
         // Compare the benchmark's own parts if they are known on both sides; otherwise, compare
         // whole files. Files may differ in parts that the benchmark does not use.
-        let digests = old
-            .into_iter()
-            .zip(new)
-            .find_map(|(old, new)| Some((old?, new?)));
+        let digests = old.into_iter().zip(new).find_map(|(old, new)| Some((old?, new?)));
         let is_changed = digests.is_some_and(|(old, new)| old != new);
         (is_changed && !settings.with_own_benchmarks).then_some(WithheldReason::BenchmarkChanged)
     }
@@ -119,11 +109,7 @@ impl fmt::Display for WithheldReason {
         match self {
             WithheldReason::BenchmarkChanged => f.write_str("the benchmark itself changed"),
             WithheldReason::LoadsCheckout { is_both, files } => {
-                let sides = if *is_both {
-                    "both sides load"
-                } else {
-                    "one side loads"
-                };
+                let sides = if *is_both { "both sides load" } else { "one side loads" };
                 write!(f, "{sides} {} from the checkout", files.join(", "))
             }
             WithheldReason::HasNotEnded(number) => {
@@ -158,11 +144,7 @@ mod tests {
         session: &Session,
         settings: &AnalysisSettings,
     ) -> Vec<(Verdict, Option<WithheldReason>)> {
-        let rows = analyze_session(session, settings)
-            .comparisons
-            .remove(0)
-            .rows
-            .into_iter();
+        let rows = analyze_session(session, settings).comparisons.remove(0).rows.into_iter();
         rows.map(|row| (row.verdict, row.withheld)).collect()
     }
 
@@ -174,10 +156,8 @@ mod tests {
         assert_eq!(found[0], changed);
         assert_ne!(found[1].0, Verdict::Unclear);
         assert_eq!(found[1].1, None);
-        let settings = AnalysisSettings {
-            with_own_benchmarks: true,
-            ..AnalysisSettings::default()
-        };
+        let settings =
+            AnalysisSettings { with_own_benchmarks: true, ..AnalysisSettings::default() };
         let found = answers(&session, &settings);
         assert_eq!(found[0], found[1]);
         let same = answers(&story(["one", "one"]), &AnalysisSettings::default());
@@ -187,15 +167,11 @@ mod tests {
     #[test]
     fn withheld_rows_take_no_part_in_gates_counts_and_the_overall_change() {
         let session = story(["one", "two"]);
-        let comparison = analyze_session(&session, &AnalysisSettings::default())
-            .comparisons
-            .remove(0);
+        let comparison =
+            analyze_session(&session, &AnalysisSettings::default()).comparisons.remove(0);
         assert_eq!(comparison.rows[0].gate_verdicts().count(), 0);
         assert_eq!(comparison.rows_with_verdict(Verdict::Unclear).count(), 0);
-        assert_eq!(
-            comparison.overall, None,
-            "a single case has no overall change"
-        );
+        assert_eq!(comparison.overall, None, "a single case has no overall change");
         assert_eq!(comparison.rows[0].more_runs, None);
     }
 
@@ -204,10 +180,7 @@ mod tests {
         let with_file = |work: &str| {
             let mut session = story(["one", "one"]);
             session.variants.iter_mut().for_each(|own| own.work.clear());
-            session
-                .design
-                .work
-                .insert("g/a".to_owned(), work.to_owned());
+            session.design.work.insert("g/a".to_owned(), work.to_owned());
             session.id = work.to_owned();
             session
         };
@@ -216,11 +189,7 @@ mod tests {
         let sources =
             sources.map(|(label, session)| (label.to_owned(), session, Some("old".to_owned())));
         let found = compare_sources(&sources, &AnalysisSettings::default());
-        let withheld: Vec<_> = found.comparisons[0]
-            .rows
-            .iter()
-            .map(|row| &row.withheld)
-            .collect();
+        let withheld: Vec<_> = found.comparisons[0].rows.iter().map(|row| &row.withheld).collect();
         assert_eq!(withheld, [&Some(WithheldReason::BenchmarkChanged), &None]);
     }
 
@@ -231,18 +200,12 @@ mod tests {
         let comparison = &found.comparisons[0];
         assert_eq!((comparison.typical(), comparison.range()), (None, None));
         for row in &comparison.rows {
-            assert_eq!(
-                (row.verdict, row.gate_verdicts().count()),
-                (Verdict::Unclear, 0)
-            );
+            assert_eq!((row.verdict, row.gate_verdicts().count()), (Verdict::Unclear, 0));
         }
         let outcome = gate::judge_findings(&found, FailOn::Worse, None).unwrap();
         assert_eq!(outcome.to_answer(), GateAnswer::CannotJudge);
         let line = outcome.to_line();
-        assert!(
-            line.contains("@7 has not ended: no verdict yet in 2 cases"),
-            "{line}"
-        );
+        assert!(line.contains("@7 has not ended: no verdict yet in 2 cases"), "{line}");
     }
 
     #[test]
@@ -256,19 +219,13 @@ mod tests {
             let withheld = found.iter().flat_map(|(_, reason)| reason);
             withheld.map(WithheldReason::to_string).collect()
         };
-        assert_eq!(
-            reasons(&session),
-            ["both sides load lib/k.js from the checkout"; 2]
-        );
+        assert_eq!(reasons(&session), ["both sides load lib/k.js from the checkout"; 2]);
         // Here only one side loads files from the checkout, in one of its runs of one benchmark.
         let mut session = story(["one", "one"]);
         let strays = ["lib/a.js", "lib/b.js"].map(str::to_owned);
         let mut runs = session.runs.iter_mut();
         let run = runs.rfind(|run| run.case.benchmark == "g/b" && &*run.variant == "new");
         run.unwrap().notes.push(Run::stray_note(&strays));
-        assert_eq!(
-            reasons(&session),
-            ["one side loads lib/a.js, lib/b.js from the checkout"]
-        );
+        assert_eq!(reasons(&session), ["one side loads lib/a.js, lib/b.js from the checkout"]);
     }
 }

@@ -77,11 +77,9 @@ pub fn parse_getopt<'a>(
         } else if let Some((option, takes_value)) = find(name).filter(|_| name.len() > 2) {
             let value = match attached {
                 Some(_) if !takes_value => return Err(ArgumentError::TakesNoValue(name)),
-                None if takes_value => Some(
-                    arguments_left
-                        .next()
-                        .ok_or(ArgumentError::NeedsValue(name))?,
-                ),
+                None if takes_value => {
+                    Some(arguments_left.next().ok_or(ArgumentError::NeedsValue(name))?)
+                }
                 attached => attached,
             };
             parsed.options.push((option, value));
@@ -132,10 +130,9 @@ pub fn parse_node<'a>(
                 parsed.options.push((name, None));
             } else if valued.contains(&name) {
                 let value = arguments_left.next().filter(|value| *value != "--");
-                parsed.options.push((
-                    name,
-                    Some(value.ok_or(ArgumentError::NeedsValue(argument))?),
-                ));
+                parsed
+                    .options
+                    .push((name, Some(value.ok_or(ArgumentError::NeedsValue(argument))?)));
             } else {
                 return Err(ArgumentError::UnknownName(argument));
             }

@@ -32,35 +32,21 @@ pub fn band_chart(bands: &[ChartBand], reference: f64, number: impl Fn(f64) -> S
     });
     let (low, high) = values
         .filter(|value| value.is_finite())
-        .fold((reference, reference), |(low, high), value| {
-            (low.min(value), high.max(value))
-        });
+        .fold((reference, reference), |(low, high), value| (low.min(value), high.max(value)));
     if bands.is_empty() || low == high {
         return String::new();
     }
     let scale = ChartScale { low, high };
-    let label_width = bands
-        .iter()
-        .map(|band| band.label.width())
-        .max()
-        .unwrap_or(0);
+    let label_width = bands.iter().map(|band| band.label.width()).max().unwrap_or(0);
     let mut chart = String::new();
     for band in &bands {
         let padding = " ".repeat(label_width - band.label.width());
-        let line = format!(
-            "{}{padding}  {}",
-            band.label,
-            scale.draw_line(band, reference)
-        );
+        let line = format!("{}{padding}  {}", band.label, scale.draw_line(band, reference));
         chart.push_str(line.trim_end());
         chart.push('\n');
     }
     let (low, high) = (number(low), number(high));
-    let gap = " ".repeat(
-        SCALE_COLUMNS
-            .saturating_sub(low.width() + high.width())
-            .max(1),
-    );
+    let gap = " ".repeat(SCALE_COLUMNS.saturating_sub(low.width() + high.width()).max(1));
     chart + &" ".repeat(label_width + 2) + &low + &gap + &high + "\n"
 }
 
@@ -96,11 +82,7 @@ mod tests {
     use super::*;
 
     fn sample_band(label: &str, value: f64, interval: Option<(f64, f64)>) -> ChartBand {
-        ChartBand {
-            label: label.into(),
-            value,
-            interval,
-        }
+        ChartBand { label: label.into(), value, interval }
     }
 
     #[test]
@@ -126,8 +108,7 @@ mod tests {
     fn nothing_to_show_is_no_chart() {
         assert_eq!(band_chart(&[], 0.0, |number| number.to_string()), "");
         assert_eq!(
-            band_chart(&[sample_band("a", 0.0, None)], 0.0, |number| number
-                .to_string()),
+            band_chart(&[sample_band("a", 0.0, None)], 0.0, |number| number.to_string()),
             ""
         );
     }

@@ -127,11 +127,7 @@ impl SessionObserver for RateCollector<'_> {
             SessionEvent::Planned { cases, .. } => self.cases += cases.unwrap_or(0),
             SessionEvent::RunFinished(run) => {
                 let rates = driver::throughput_samples(run).map(|measured| measured.rate);
-                self.rates
-                    .entry(format_configuration(&run.case))
-                    .or_default()
-                    .rates
-                    .extend(rates);
+                self.rates.entry(format_configuration(&run.case)).or_default().rates.extend(rates);
             }
             SessionEvent::SlotsDone(_) => {
                 self.completed_slots += 1;
@@ -151,11 +147,7 @@ fn format_configuration(case: &Case) -> String {
     use speedwell_formats::node_csv::javascript;
     let pair = |(name, value): &(String, speedwell_model::ParameterValue)| {
         let name = speedwell_model::ParameterValue::Text(name.clone());
-        format!(
-            "{}:{}",
-            javascript::format_json(&name),
-            javascript::format_json(value)
-        )
+        format!("{}:{}", javascript::format_json(&name), javascript::format_json(value))
     };
     let pairs: Vec<String> = case.values.iter().map(pair).collect();
     format!("{{{}}}", pairs.join(","))
@@ -183,21 +175,12 @@ impl CalibrateOptions {
         let mut options = CalibrateOptions {
             path: String::new(),
             runs: 30,
-            required: RequiredSteadiness {
-                mean: 0.05,
-                single: 0.10,
-            },
-            steps: IterationSteps {
-                start: 10,
-                factor: 10,
-                tries: 6,
-                most: u64::MAX,
-            },
+            required: RequiredSteadiness { mean: 0.05, single: 0.10 },
+            steps: IterationSteps { start: 10, factor: 10, tries: 6, most: u64::MAX },
         };
         for argument in arguments {
-            let Some((name, value)) = argument
-                .split_once('=')
-                .filter(|_| argument.starts_with("--"))
+            let Some((name, value)) =
+                argument.split_once('=').filter(|_| argument.starts_with("--"))
             else {
                 if argument.starts_with('-') {
                     return Err(format!("'{argument}' is not of the form --name=value"));
@@ -268,17 +251,9 @@ fn print_cases(
     options: &CalibrateOptions,
 ) -> io::Result<()> {
     for (name, variation) in level.cases() {
-        let mark = if variation <= options.required.mean {
-            "✓ Stable"
-        } else {
-            "✗ Unstable"
-        };
+        let mark = if variation <= options.required.mean { "✓ Stable" } else { "✗ Unstable" };
         writeln!(out, "\nConfiguration: {name}")?;
-        writeln!(
-            out,
-            "  CV: {}% (the lower, the steadier)",
-            format_percent(variation)
-        )?;
+        writeln!(out, "  CV: {}% (the lower, the steadier)", format_percent(variation))?;
         writeln!(out, "  Stability: {mark}")?;
     }
     Ok(())
@@ -290,10 +265,7 @@ fn print_overall(
     spread: &VariationSpread,
     options: &CalibrateOptions,
 ) -> io::Result<()> {
-    let (mean, target) = (
-        format_percent(spread.mean),
-        format_percent(options.required.mean),
-    );
+    let (mean, target) = (format_percent(spread.mean), format_percent(options.required.mean));
     let single = options.required.single * 100.0;
     let unsteady = spread.count_unsteady(options.required);
     writeln!(out, "\nOverall average CV: {mean}%")?;
@@ -307,27 +279,15 @@ fn print_overall(
         writeln!(out, "  ✗ Overall CV ({mean}%) is not below {target}%")?;
     }
     if unsteady > 0 {
-        writeln!(
-            out,
-            "  ✗ {unsteady} configuration(s) have CV above {single}%"
-        )?;
+        writeln!(out, "  ✗ {unsteady} configuration(s) have CV above {single}%")?;
     }
     Ok(())
 }
 
 /// Prints the best number of iterations so far.
 fn print_best(out: &mut dyn Write, is_new: bool, level: &IterationLevel) -> io::Result<()> {
-    let begin = if is_new {
-        "New best n:"
-    } else {
-        "Current best n remains:"
-    };
-    writeln!(
-        out,
-        "  → {begin} {} with average CV: {}%",
-        level.n,
-        format_percent(level.spread.mean)
-    )
+    let begin = if is_new { "New best n:" } else { "Current best n remains:" };
+    writeln!(out, "  → {begin} {} with average CV: {}%", level.n, format_percent(level.spread.mean))
 }
 
 /// Prints the number of iterations that suffices.
@@ -354,11 +314,7 @@ fn print_given_up(
     level: &IterationLevel,
     options: &CalibrateOptions,
 ) -> io::Result<()> {
-    writeln!(
-        out,
-        "Maximum number of increases ({}) reached",
-        options.steps.tries
-    )?;
+    writeln!(out, "Maximum number of increases ({}) reached", options.steps.tries)?;
     writeln!(
         out,
         "Best n found: {} with average CV={}%",
@@ -386,11 +342,7 @@ fn print_variations(
         if let Some(target) = target
             && (variation.is_nan() || variation > target)
         {
-            writeln!(
-                out,
-                "    ⚠️ above the target of {}%",
-                format_percent(target)
-            )?;
+            writeln!(out, "    ⚠️ above the target of {}%", format_percent(target))?;
         }
     }
     Ok(())
@@ -405,31 +357,18 @@ mod tests {
     use super::*;
 
     fn parse(words: &[&str]) -> Result<CalibrateOptions, String> {
-        CalibrateOptions::parse(
-            &words
-                .iter()
-                .map(|word| (*word).to_owned())
-                .collect::<Vec<_>>(),
-        )
+        CalibrateOptions::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
     fn options_stand_anywhere_and_have_the_defaults_of_the_original() {
         let plain = parse(&["a.js"]).unwrap();
         assert_eq!(
-            (
-                plain.runs,
-                plain.steps.tries,
-                plain.steps.start,
-                plain.steps.factor
-            ),
+            (plain.runs, plain.steps.tries, plain.steps.start, plain.steps.factor),
             (30, 6, 10, 10)
         );
         let options = parse(&["a.js", "--runs=3", "--cv-threshold=.02", "--start-n=7"]).unwrap();
-        assert_eq!(
-            (options.runs, options.steps.start, options.required.mean),
-            (3, 7, 0.02)
-        );
+        assert_eq!((options.runs, options.steps.start, options.required.mean), (3, 7, 0.02));
     }
 
     #[test]

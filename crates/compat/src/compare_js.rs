@@ -25,16 +25,7 @@ const COMMAND_LINE: CommandLine = CommandLine {
     tool: "compare.js",
     usage: include_str!("usage/compare.js.txt"),
     further_usage: include_str!("usage/compare.js.further.txt"),
-    valued: &[
-        "set",
-        "filter",
-        "exclude",
-        "old",
-        "new",
-        "runs",
-        "dir",
-        "max-regression",
-    ],
+    valued: &["set", "filter", "exclude", "old", "new", "runs", "dir", "max-regression"],
     switches: &["no-progress", "analyze", "no-chart", "help"],
 };
 
@@ -111,10 +102,7 @@ fn parse_analysis(arguments: &ParsedArguments<'_>) -> Result<Option<CompareAnaly
     };
     let is_requested = arguments.has("analyze") || max_regression_percent.is_some();
     let chart = !arguments.has("no-chart");
-    Ok(is_requested.then_some(CompareAnalysis {
-        chart,
-        max_regression_percent,
-    }))
+    Ok(is_requested.then_some(CompareAnalysis { chart, max_regression_percent }))
 }
 
 struct ComparePrinter<'a> {
@@ -141,11 +129,8 @@ impl ComparePrinter<'_> {
                     self.driver.out.write_all(row.as_bytes())?;
                 }
                 Some(groups) => {
-                    let side = if &*run.variant == "old" {
-                        CompareSide::Old
-                    } else {
-                        CompareSide::New
-                    };
+                    let side =
+                        if &*run.variant == "old" { CompareSide::Old } else { CompareSide::New };
                     groups.add_row(full_name(&name, run).as_bytes(), side, measured.rate);
                 }
             }
@@ -170,9 +155,7 @@ impl ComparePrinter<'_> {
         }
         self.driver.out.write_all(table.format_table().as_bytes())?;
         if analysis.chart {
-            self.driver
-                .out
-                .write_all(improvement_chart(&table).as_bytes())?;
+            self.driver.out.write_all(improvement_chart(&table).as_bytes())?;
         }
         for regression in regression_messages(&table, analysis.max_regression_percent) {
             self.driver.print_message(&regression)?;
@@ -196,17 +179,12 @@ fn improvement_chart(table: &CompareTable) -> String {
     let band = |row: &super::compare_r::NamedRow| {
         let value = row.row.improvement_percent;
         let interval = match row.row.test {
-            WelchOutcome::Done {
-                accuracy_percent: [half, ..],
-                ..
-            } => Some((value - half, value + half)),
+            WelchOutcome::Done { accuracy_percent: [half, ..], .. } => {
+                Some((value - half, value + half))
+            }
             WelchOutcome::TooFew | WelchOutcome::Constant => None,
         };
-        ChartBand {
-            label: row.name.clone(),
-            value,
-            interval,
-        }
+        ChartBand { label: row.name.clone(), value, interval }
     };
     let bands: Vec<ChartBand> = table.rows().iter().map(band).collect();
     let chart = band_chart(&bands, 0.0, |percent| format!("{percent:.2} %"));

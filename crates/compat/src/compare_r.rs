@@ -22,11 +22,8 @@ use speedwell_stats::describe::mean;
 use speedwell_stats::test::welch::{WelchError, welch};
 use std::fmt::Write as _;
 
-const SCRIPT: RScript = RScript {
-    tool: "compare.R",
-    usage: include_str!("usage/compare.R.txt"),
-    options: &[],
-};
+const SCRIPT: RScript =
+    RScript { tool: "compare.R", usage: include_str!("usage/compare.R.txt"), options: &[] };
 
 /// Width of the table: the original script sets `options(width = 200)`.
 const TABLE_WIDTH: usize = 200;
@@ -41,10 +38,7 @@ pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32>
 }
 
 fn print_comparison(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>) -> Result<i32> {
-    let picture = options
-        .value("plot")
-        .map(ChartFile::from_path)
-        .transpose()?;
+    let picture = options.value("plot").map(ChartFile::from_path).transpose()?;
     let groups = read_groups(SCRIPT.tool, console)?;
     let table =
         CompareTable::compare_groups(&groups, TextCollation::from_environment(console.variable));
@@ -53,11 +47,7 @@ fn print_comparison(options: &ParsedArguments<'_>, console: &mut DropInConsole<'
     }
     console.stdout.write_all(table.format_table().as_bytes())?;
     if let Some(picture) = picture {
-        writeln!(
-            console.stderr,
-            "{}",
-            picture.save_chart(&box_plot(&groups, &table))?
-        )?;
+        writeln!(console.stderr, "{}", picture.save_chart(&box_plot(&groups, &table))?)?;
     }
     Ok(0)
 }
@@ -152,9 +142,7 @@ impl CompareTable {
         };
         let columns = [
             column("confidence", &format_confidence),
-            column("improvement", &|row| {
-                format!("{} %", format_percent(row.improvement_percent))
-            }),
+            column("improvement", &|row| format!("{} %", format_percent(row.improvement_percent))),
             column("accuracy (*)", &|row| format_accuracy(row, 0)),
             column("(**)", &|row| format_accuracy(row, 1)),
             column("(***)", &|row| format_accuracy(row, 2)),
@@ -174,9 +162,9 @@ fn format_confidence(row: &WelchRow) -> String {
 
 fn format_accuracy(row: &WelchRow, risk: usize) -> String {
     match row.test {
-        WelchOutcome::Done {
-            accuracy_percent, ..
-        } => format!("±{}%", format_percent(accuracy_percent[risk])),
+        WelchOutcome::Done { accuracy_percent, .. } => {
+            format!("±{}%", format_percent(accuracy_percent[risk]))
+        }
         WelchOutcome::TooFew | WelchOutcome::Constant => "NA".to_owned(),
     }
 }
@@ -199,9 +187,7 @@ fn false_positive_note(comparisons: usize) -> String {
          expect the following amount of false-positive results:\n"
     );
     for (expected, (risk, stars)) in
-        expected
-            .iter()
-            .zip([("  5%", "*, **, ***"), ("  1%", "**, ***"), ("0.1%", "***")])
+        expected.iter().zip([("  5%", "*, **, ***"), ("  1%", "**, ***"), ("0.1%", "***")])
     {
         let _ = write!(
             note,
@@ -212,11 +198,8 @@ fn false_positive_note(comparisons: usize) -> String {
     note
 }
 
-const BAR_SCRIPT: RScript = RScript {
-    tool: "bar.R",
-    usage: include_str!("usage/bar.R.txt"),
-    options: &[],
-};
+const BAR_SCRIPT: RScript =
+    RScript { tool: "bar.R", usage: include_str!("usage/bar.R.txt"), options: &[] };
 
 /// Runs `bar.R`: reads standard input and draws the chart; returns the exit status. Like the
 /// original script, it draws nothing without `--plot`.
@@ -228,10 +211,7 @@ pub fn run_bars(arguments: &[String], console: &mut DropInConsole<'_>) -> Result
 }
 
 fn draw_bars(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>) -> Result<i32> {
-    let picture = options
-        .value("plot")
-        .map(ChartFile::from_path)
-        .transpose()?;
+    let picture = options.value("plot").map(ChartFile::from_path).transpose()?;
     let groups = read_groups(BAR_SCRIPT.tool, console)?;
     if let Some(picture) = picture {
         let table = CompareTable::compare_groups(
@@ -240,11 +220,7 @@ fn draw_bars(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>) -> 
         );
         let rows = table.rows.iter();
         let means = rows.map(|row| (row.name.as_str(), row.row.mean_old, row.row.mean_new));
-        writeln!(
-            console.stderr,
-            "{}",
-            picture.save_chart(&plot::bar_chart(means))?
-        )?;
+        writeln!(console.stderr, "{}", picture.save_chart(&plot::bar_chart(means))?)?;
     }
     Ok(0)
 }
@@ -305,12 +281,7 @@ pub fn welch_row(old: &[f64], new: &[f64]) -> WelchRow {
         Err(WelchError::TooFew) => WelchOutcome::TooFew,
         Err(WelchError::Constant) => WelchOutcome::Constant,
     };
-    WelchRow {
-        mean_old,
-        mean_new,
-        improvement_percent,
-        test,
-    }
+    WelchRow { mean_old, mean_new, improvement_percent, test }
 }
 
 #[cfg(test)]
@@ -321,10 +292,7 @@ mod tests {
     #[test]
     fn percentages_are_those_of_r() {
         let values = [1.005, -0.001, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
-        assert_eq!(
-            values.map(format_percent),
-            ["1.00", "-0.00", "NaN", "Inf", "-Inf"]
-        );
+        assert_eq!(values.map(format_percent), ["1.00", "-0.00", "NaN", "Inf", "-Inf"]);
     }
 
     #[test]
@@ -340,11 +308,7 @@ mod tests {
                 "the last 1 of 20000 comparisons are not shown, as in R; 'speedwell compare' shows all"
             )
         );
-        assert!(
-            table
-                .format_table()
-                .contains("omitted 1 rows ]\n\nBe aware")
-        );
+        assert!(table.format_table().contains("omitted 1 rows ]\n\nBe aware"));
     }
 
     #[test]
@@ -364,19 +328,9 @@ mod tests {
     #[test]
     fn stars_count_the_risks_undercut() {
         let stars = |p| {
-            let test = WelchOutcome::Done {
-                p,
-                accuracy_percent: [0.0; 3],
-            };
-            WelchRow {
-                test,
-                ..welch_row(&[1.0], &[1.0])
-            }
-            .star_count()
+            let test = WelchOutcome::Done { p, accuracy_percent: [0.0; 3] };
+            WelchRow { test, ..welch_row(&[1.0], &[1.0]) }.star_count()
         };
-        assert_eq!(
-            [0.05, 0.049, 0.01, 0.009, 0.001, 0.0009].map(stars),
-            [0, 1, 1, 2, 2, 3]
-        );
+        assert_eq!([0.05, 0.049, 0.01, 0.009, 0.001, 0.0009].map(stars), [0, 1, 1, 2, 2, 3]);
     }
 }

@@ -111,11 +111,7 @@ impl DropInConsole<'_> {
         match result {
             Err(error) if !is_broken_pipe(&error) => {
                 self.stdout.flush()?;
-                writeln!(
-                    self.stderr,
-                    "{tool}: {}",
-                    escape_controls(&format!("{error:#}"))
-                )?;
+                writeln!(self.stderr, "{tool}: {}", escape_controls(&format!("{error:#}")))?;
                 Ok(EXIT_FAILED)
             }
             result => result,

@@ -60,10 +60,7 @@ pub fn run_tool(tool: &str, arguments: &[String], console: &mut DropInConsole<'_
         Some((_, run)) => run(arguments, console),
         None => {
             let names: Vec<&str> = tool_names().collect();
-            Err(anyhow::anyhow!(
-                "unknown tool; supported tools are {}",
-                names.join(", ")
-            ))
+            Err(anyhow::anyhow!("unknown tool; supported tools are {}", names.join(", ")))
         }
     };
     console.finish(tool, result)

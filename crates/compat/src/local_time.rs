@@ -15,9 +15,7 @@ pub fn iso_time(epoch_s: u64) -> String {
 }
 
 fn format_local(epoch_s: u64, format: &str) -> String {
-    to_local(epoch_s)
-        .map(|time| time.strftime(format).to_string())
-        .unwrap_or_default()
+    to_local(epoch_s).map(|time| time.strftime(format).to_string()).unwrap_or_default()
 }
 
 fn to_local(epoch_s: u64) -> Option<Zoned> {

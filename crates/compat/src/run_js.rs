@@ -44,11 +44,7 @@ fn run_scripts(
     let mut printer = RunPrinter {
         driver: NodeDriver::new(COMMAND_LINE.tool, &request, console, false),
         format,
-        scripts: request
-            .scripts
-            .iter()
-            .map(|script| script.name.clone())
-            .collect(),
+        scripts: request.scripts.iter().map(|script| script.name.clone()).collect(),
         entered: 0,
         current: None,
     };
@@ -102,9 +98,7 @@ impl RunPrinter<'_> {
         if self.current.as_deref() == Some(script) {
             return Ok(());
         }
-        let distance = self.scripts[self.entered..]
-            .iter()
-            .position(|name| name == script);
+        let distance = self.scripts[self.entered..].iter().position(|name| name == script);
         match distance {
             Some(distance) => self.enter_all(self.entered + distance + 1)?,
             None => self.print_heading(script)?,
@@ -168,20 +162,13 @@ pub fn format_simple_line(name: &str, values: &[(String, ParameterValue)], rate:
         .iter()
         .map(|(name, value)| format!("{name}={}", javascript::format_json(value)))
         .collect();
-    format!(
-        "{name} {}: {}\n",
-        pairs.join(" "),
-        with_separators(&javascript::format_number(rate))
-    )
+    format!("{name} {}: {}\n", pairs.join(" "), with_separators(&javascript::format_number(rate)))
 }
 
 /// Separates groups of three digits of the integer part by commas; the rest stays unchanged.
 fn with_separators(number: &str) -> String {
     let start = number.len() - number.trim_start_matches('-').len();
-    let digits = number[start..]
-        .bytes()
-        .take_while(u8::is_ascii_digit)
-        .count();
+    let digits = number[start..].bytes().take_while(u8::is_ascii_digit).count();
     let (whole, rest) = number.split_at(start + digits);
     let mut out = String::with_capacity(number.len() + digits / 3);
     for (at, c) in whole.char_indices() {

@@ -139,11 +139,8 @@ impl ScatterPrinter<'_> {
             self.print_header(run)?;
             return Ok(Some(values.clone()));
         };
-        let value_of = |name: &String| {
-            run.case
-                .value(name)
-                .map(|value| (name.clone(), value.clone()))
-        };
+        let value_of =
+            |name: &String| run.case.value(name).map(|value| (name.clone(), value.clone()));
         let ordered: Option<Vec<_>> = parameters.iter().map(value_of).collect();
         if ordered.is_none() || parameters.len() != values.len() {
             let case = run.case.id();
@@ -163,12 +160,8 @@ impl ScatterPrinter<'_> {
                 self.driver.out.write_all(header.as_bytes())?;
             }
             Some(frame) => {
-                frame.columns = run
-                    .case
-                    .values
-                    .iter()
-                    .map(|(name, _)| frame::TextColumn::new(name))
-                    .collect();
+                frame.columns =
+                    run.case.values.iter().map(|(name, _)| frame::TextColumn::new(name)).collect();
             }
         }
         Ok(())
@@ -232,10 +225,7 @@ fn format_aggregated(pooled: &[AggregatedParameter]) -> String {
         }
         text.push('\n');
     }
-    for pooled in pooled
-        .iter()
-        .filter(|p| p.explained > Some(MAX_AGGREGATED_SHARE))
-    {
+    for pooled in pooled.iter().filter(|p| p.explained > Some(MAX_AGGREGATED_SHARE)) {
         text.push_str(&format!(
             "note: most of the variance comes from '{0}'; make it the category or hold it constant with --set {0}=VALUE\n",
             pooled.name
@@ -251,32 +241,19 @@ fn summary_table(study: &ScatterStudy) -> String {
     let points = study.points();
     let cells = |format: fn(&ScatterPoint) -> String| points.iter().map(format).collect::<Vec<_>>();
     let mut columns = study.place_columns();
-    columns.push(FrameColumn::new(
-        "samples",
-        cells(|p| p.rates.len().to_string()),
-    ));
+    columns.push(FrameColumn::new("samples", cells(|p| p.rates.len().to_string())));
     columns.push(FrameColumn::new("mean", cells(|p| format_rate(p.mean))));
-    columns.push(FrameColumn::new(
-        "+/-",
-        cells(|p| format_optional(p.half_width, format_rate)),
-    ));
+    columns.push(FrameColumn::new("+/-", cells(|p| format_optional(p.half_width, format_rate))));
     columns.push(FrameColumn::new(
         "+/- %",
         cells(|p| format_optional(p.half_width, |half| format!("{:.2}", 100.0 * half / p.mean))),
     ));
-    columns.push(FrameColumn::new(
-        "median",
-        cells(|p| format_rate(p.median())),
-    ));
+    columns.push(FrameColumn::new("median", cells(|p| format_rate(p.median()))));
     columns.push(FrameColumn::new(
         "median's 95 % interval",
         cells(|p| {
             format_optional(p.median_interval(), |interval| {
-                format!(
-                    "{} to {}",
-                    format_rate(interval.low),
-                    format_rate(interval.high)
-                )
+                format!("{} to {}", format_rate(interval.low), format_rate(interval.high))
             })
         }),
     ));
@@ -304,26 +281,18 @@ fn changes_table(study: &ScatterStudy, steps: &[ScatterStep<'_>]) -> String {
         format!("{} -> {}", study.x_text(step.from), study.x_text(step.to))
     };
     columns.push(FrameColumn::new(study.x_axis(), cells(&interval_text)));
-    columns.push(FrameColumn::new(
-        "ratio",
-        cells(&|step| format!("{:.3}", step.ratio)),
-    ));
+    columns.push(FrameColumn::new("ratio", cells(&|step| format!("{:.3}", step.ratio))));
     let exponent =
         |step: &ScatterStep<'_>| format_optional(step.exponent, |value| format!("{value:.2}"));
     columns.push(FrameColumn::new("exponent", cells(&exponent)));
-    columns.push(FrameColumn::new(
-        "p",
-        cells(&|step| format_optional(step.p, format_p_value)),
-    ));
+    columns.push(FrameColumn::new("p", cells(&|step| format_optional(step.p, format_p_value))));
     let delta =
         |step: &ScatterStep<'_>| format_optional(step.cliffs_delta, |value| format!("{value:.2}"));
     columns.push(FrameColumn::new("Cliff's delta", cells(&delta)));
     columns.push(FrameColumn::new(
         "effect",
         cells(&|step| {
-            format_optional(step.delta_magnitude(), |size| {
-                magnitude_word(size).to_owned()
-            })
+            format_optional(step.delta_magnitude(), |size| magnitude_word(size).to_owned())
         }),
     ));
     format!(
@@ -338,9 +307,7 @@ fn means_chart(study: &ScatterStudy) -> String {
     let band = |point: &ScatterPoint| ChartBand {
         label: study.point_label(point),
         value: point.mean,
-        interval: point
-            .half_width
-            .map(|half| (point.mean - half, point.mean + half)),
+        interval: point.half_width.map(|half| (point.mean - half, point.mean + half)),
     };
     let bands: Vec<ChartBand> = study.points().iter().map(band).collect();
     let chart = band_chart(&bands, 0.0, |rate| format!("{rate:.0}/s"));
@@ -361,11 +328,7 @@ fn format_rate(value: f64) -> String {
 }
 
 fn format_p_value(p: f64) -> String {
-    if p < 0.0001 {
-        "<0.0001".to_owned()
-    } else {
-        format!("{p:.4}")
-    }
+    if p < 0.0001 { "<0.0001".to_owned() } else { format!("{p:.4}") }
 }
 
 fn magnitude_word(size: EffectMagnitude) -> &'static str {

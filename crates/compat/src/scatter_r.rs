@@ -48,10 +48,7 @@ fn print_scatter(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>)
     let (Some(x_axis), Some(category)) = (options.value("xaxis"), options.value("category")) else {
         return Ok(SCRIPT.reject("", console)?);
     };
-    let picture = options
-        .value("plot")
-        .map(ChartFile::from_path)
-        .transpose()?;
+    let picture = options.value("plot").map(ChartFile::from_path).transpose()?;
     let frame = ScatterFrame::read(&mut *console.stdin)?;
     for warning in frame.warnings() {
         console.warn(SCRIPT.tool, &warning)?;
@@ -124,10 +121,7 @@ impl ScatterStudy {
         let mut columns = vec![FrameColumn::new(&self.x_axis, self.x.format_cells(&x))];
         if let Some(category) = &self.category {
             let categories: Vec<usize> = points.map(|point| point.category).collect();
-            columns.push(FrameColumn::new(
-                category,
-                self.categories.format_cells(&categories),
-            ));
+            columns.push(FrameColumn::new(category, self.categories.format_cells(&categories)));
         }
         columns
     }
@@ -164,9 +158,8 @@ impl ScatterStudy {
     /// Formats the output of `scatter.R`: the pooled parameters and the table.
     pub fn format_study(&self) -> String {
         let pooled = self.table.aggregated.iter();
-        let mut text: String = pooled
-            .map(|pooled| format!("aggregating variable: {}\n", pooled.name))
-            .collect();
+        let mut text: String =
+            pooled.map(|pooled| format!("aggregating variable: {}\n", pooled.name)).collect();
         if !text.is_empty() {
             text.push('\n');
         }
@@ -176,10 +169,7 @@ impl ScatterStudy {
         };
         let mut columns = self.place_columns();
         columns.push(FrameColumn::new("rate", numbers(|point| Some(point.mean))));
-        columns.push(FrameColumn::new(
-            "confidence.interval",
-            numbers(|point| point.half_width),
-        ));
+        columns.push(FrameColumn::new("confidence.interval", numbers(|point| point.half_width)));
         text.push_str(&print::format_data_frame(&[], &columns, LINE_WIDTH));
         text
     }
@@ -195,13 +185,10 @@ impl ScatterStudy {
         for point in &self.table.points {
             let x = numbers.map_or(point.x as f64, |numbers| numbers[point.x]);
             let mean = point.mean;
-            lines
-                .entry(point.category)
-                .or_default()
-                .push(match point.half_width {
-                    Some(half) => ChartPoint::with_interval(x, mean, mean - half, mean + half),
-                    None => ChartPoint::new(x, mean),
-                });
+            lines.entry(point.category).or_default().push(match point.half_width {
+                Some(half) => ChartPoint::with_interval(x, mean, mean - half, mean + half),
+                None => ChartPoint::new(x, mean),
+            });
         }
         let series = lines.into_iter().map(|(category, points)| PointSeries {
             name: self.table.category_texts[category].clone(),
@@ -278,10 +265,7 @@ pub fn scatter_table(
     let is_axis = |column: &frame::TextColumn| {
         std::ptr::eq(column, x) || category.is_some_and(|category| std::ptr::eq(column, category))
     };
-    let pooled = frame
-        .columns
-        .iter()
-        .filter(|column| column.texts.len() > 1 && !is_axis(column));
+    let pooled = frame.columns.iter().filter(|column| column.texts.len() > 1 && !is_axis(column));
     let texts_of = |column: &frame::TextColumn| column.texts.iter().cloned().collect();
     Ok(ScatterTable {
         aggregated: pooled
@@ -292,10 +276,7 @@ pub fn scatter_table(
             .collect(),
         x_texts: texts_of(x),
         category_texts: category.map_or_else(|| vec![String::new()], texts_of),
-        points: rates
-            .into_iter()
-            .map(|(codes, rates)| build_point(codes, rates))
-            .collect(),
+        points: rates.into_iter().map(|(codes, rates)| build_point(codes, rates)).collect(),
     })
 }
 
@@ -305,11 +286,7 @@ fn find_column<'a>(
 ) -> Result<&'a frame::TextColumn, NoSuchColumn> {
     frame.find_column(name).ok_or_else(|| NoSuchColumn {
         name: name.to_owned(),
-        present: frame
-            .columns
-            .iter()
-            .map(|column| column.name.clone())
-            .collect(),
+        present: frame.columns.iter().map(|column| column.name.clone()).collect(),
     })
 }
 
@@ -334,9 +311,7 @@ fn explained_variance(
         let groups = points.entry(codes).or_default();
         groups.entry(code).or_default().push(rate);
     }
-    let groups = points
-        .into_values()
-        .map(|groups| groups.into_values().collect());
+    let groups = points.into_values().map(|groups| groups.into_values().collect());
     eta_squared(&groups.collect::<Vec<_>>())
 }
 
@@ -423,19 +398,13 @@ fn build_step<'a>(
         ratio,
         p: finite_or_none(mann_whitney_p(&from.rates, &to.rates)),
         cliffs_delta: finite_or_none(cliffs_delta(&from.rates, &to.rates)),
-        exponent: growth
-            .map(|growth| ratio.ln() / growth)
-            .and_then(finite_or_none),
+        exponent: growth.map(|growth| ratio.ln() / growth).and_then(finite_or_none),
     }
 }
 
 /// Returns a warning if the steps with the fewest rows cannot reach a small p value.
 pub fn reachable_p_warning(steps: &[ScatterStep<'_>]) -> Option<String> {
-    warn_smallest_p(
-        steps
-            .iter()
-            .map(|step| (step.from.rates.len(), step.to.rates.len())),
-    )
+    warn_smallest_p(steps.iter().map(|step| (step.from.rates.len(), step.to.rates.len())))
 }
 
 #[cfg(test)]
@@ -447,11 +416,8 @@ mod tests {
             columns: ["n", "len", "kind"].map(frame::TextColumn::new).into(),
             ..ScatterFrame::default()
         };
-        for (row, rate) in [
-            (["5", "1", "a"], 1.0),
-            (["5", "2", "a"], 3.0),
-            (["5", "1", "b"], 7.0),
-        ] {
+        for (row, rate) in [(["5", "1", "a"], 1.0), (["5", "2", "a"], 3.0), (["5", "1", "b"], 7.0)]
+        {
             frame.push("g/a.js", row, rate);
         }
         frame
@@ -462,11 +428,8 @@ mod tests {
         let table = scatter_table(&frame(), "n", Some("kind")).unwrap();
         assert_eq!(table.aggregated[0].name, "len");
         assert_eq!(table.aggregated[0].explained, Some(1.0));
-        let means: Vec<_> = table
-            .points
-            .iter()
-            .map(|point| (point.rates.len(), point.mean))
-            .collect();
+        let means: Vec<_> =
+            table.points.iter().map(|point| (point.rates.len(), point.mean)).collect();
         assert_eq!(means, [(2, 2.0), (1, 7.0)]);
         assert_eq!(table.points[1].half_width, None);
     }
@@ -485,9 +448,6 @@ mod tests {
     #[test]
     fn an_unknown_column_is_answered_with_the_known_ones() {
         let error = scatter_table(&frame(), "size", None).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "unknown column 'size'; the file has n, len, kind"
-        );
+        assert_eq!(error.to_string(), "unknown column 'size'; the file has n, len, kind");
     }
 }

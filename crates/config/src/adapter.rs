@@ -262,9 +262,7 @@ impl SuiteAdapter {
     /// table has no `install`.
     pub fn install_hint(&self) -> String {
         let install = self.keys.install.iter();
-        install
-            .map(|package| format!("\nhint: install {package}"))
-            .collect()
+        install.map(|package| format!("\nhint: install {package}")).collect()
     }
 
     /// Whether results may contain processor time. Of the known formats, only the format of
@@ -318,10 +316,7 @@ fn parse_tables(
     for part in top.child_tables("suite") {
         let keys: AdapterKeys = part.read_part()?;
         check(&part, &keys)?;
-        found.push(SuiteAdapter {
-            name: part.place.last_key().to_owned(),
-            keys,
-        });
+        found.push(SuiteAdapter { name: part.place.last_key().to_owned(), keys });
     }
     Ok(found)
 }
@@ -354,10 +349,9 @@ fn check_keys(part: &FilePart, keys: &AdapterKeys) -> Result<()> {
     if let Some(VersionSource::Content(pattern)) = &keys.version {
         check_pattern(part, "version", pattern, None)?;
     }
-    if let (Some(pattern), Some(inner)) = (
-        keys.recognise.as_ref().and_then(|how| how.pattern.as_ref()),
-        part.part("recognise"),
-    ) {
+    if let (Some(pattern), Some(inner)) =
+        (keys.recognise.as_ref().and_then(|how| how.pattern.as_ref()), part.part("recognise"))
+    {
         check_pattern(&inner, "pattern", pattern, None)?;
     }
     check_placeholders(part)
@@ -398,9 +392,7 @@ fn check_placeholders(part: &FilePart) -> Result<()> {
         node.visit_texts(&mut |text| {
             let names = super::placeholders::placeholder_names(text);
             let is_known = |name: &String| PLACEHOLDERS.contains(&name.as_str());
-            unknown = unknown
-                .take()
-                .or_else(|| names.into_iter().find(|name| !is_known(name)));
+            unknown = unknown.take().or_else(|| names.into_iter().find(|name| !is_known(name)));
         });
         if let Some(name) = unknown {
             let hint = nearest_hint(&name, &PLACEHOLDERS.map(str::to_owned));
@@ -440,10 +432,7 @@ time = ["--min-time", "{seconds}"]
     #[test]
     fn a_table_is_an_adapter_which_a_plan_keeps_as_json() {
         let read = SuiteAdapter::parse_all(MINE).unwrap().remove(0);
-        assert_eq!(
-            (read.name.as_str(), read.keys.read),
-            ("mine", ResultFormat::Json)
-        );
+        assert_eq!((read.name.as_str(), read.keys.read), ("mine", ResultFormat::Json));
         let content = &read.keys.recognise.as_ref().unwrap().content;
         assert_eq!(content.0, ["mine-bench 3"]);
         let kept = serde_json::to_string(&read).unwrap();
@@ -462,22 +451,10 @@ time = ["--min-time", "{seconds}"]
                 "rum =",
                 "line 6: [suite.mine] has an unknown key 'rum'\nhint: did you mean 'run'?",
             ),
-            (
-                "time =",
-                "tim =",
-                "line 14: [suite.mine.options] has an unknown key 'tim'",
-            ),
+            ("time =", "tim =", "line 14: [suite.mine.options] has an unknown key 'tim'"),
             ("\"json\"", "\"jsn\"", "did you mean 'json'?"),
-            (
-                "samples = \"times\"",
-                "",
-                "[suite.mine] has no key 'samples'",
-            ),
-            (
-                "list = [\"{program}\", \"--list\"]",
-                "",
-                "[suite.mine] has no key 'list'",
-            ),
+            ("samples = \"times\"", "", "[suite.mine] has no key 'samples'"),
+            ("list = [\"{program}\", \"--list\"]", "", "[suite.mine] has no key 'list'"),
             (
                 "?P<name>",
                 "?P<nam>",

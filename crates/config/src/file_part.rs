@@ -51,10 +51,7 @@ impl NodePath {
         if !has_lines {
             return format!("'{self}'");
         }
-        let keys = self
-            .0
-            .iter()
-            .filter(|step| matches!(step, PathStep::Key(_)));
+        let keys = self.0.iter().filter(|step| matches!(step, PathStep::Key(_)));
         let keys = NodePath(keys.cloned().collect());
         if matches!(self.0.last(), Some(PathStep::Item(_))) {
             format!("[[{keys}]]")
@@ -101,10 +98,7 @@ impl<'a> FilePart<'a> {
 
     /// Creates the part at a path.
     pub fn new(place: &NodePath, node: &'a TreeNode) -> FilePart<'a> {
-        FilePart {
-            place: place.clone(),
-            node,
-        }
+        FilePart { place: place.clone(), node }
     }
 
     /// Returns the value of a key.

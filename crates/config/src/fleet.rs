@@ -107,14 +107,8 @@ struct MachineKeys {
 }
 
 /// Keys that only Slurm supports.
-const SLURM_KEYS: [&str; 6] = [
-    "partition",
-    "account",
-    "reservation",
-    "time",
-    "cpu_freq",
-    "core_spec",
-];
+const SLURM_KEYS: [&str; 6] =
+    ["partition", "account", "reservation", "time", "cpu_freq", "core_spec"];
 
 impl FleetFile {
     /// Finds the file in the nearest folder from `cwd` up to the root of the project. If there is
@@ -124,12 +118,8 @@ impl FleetFile {
     /// Fails if the file cannot be read, or is invalid.
     pub fn find(cwd: &Path, settings: Option<&Path>) -> Result<Option<FleetFile>> {
         let root = project::project_root(cwd).unwrap_or(cwd);
-        let folders = cwd
-            .ancestors()
-            .take_while(|folder| folder.starts_with(root));
-        let mut candidates = folders
-            .chain(settings)
-            .map(|folder| folder.join(FLEET_FILE_NAME));
+        let folders = cwd.ancestors().take_while(|folder| folder.starts_with(root));
+        let mut candidates = folders.chain(settings).map(|folder| folder.join(FLEET_FILE_NAME));
         let found = candidates.find(|file| file.is_file());
         found.map(|file| FleetFile::read(&file)).transpose()
     }
@@ -272,10 +262,7 @@ fn parse_time(part: &FilePart<'_>, text: Option<String>) -> Result<Option<Durati
 fn check_frequencies(part: &FilePart<'_>, text: Option<String>) -> Result<Option<String>> {
     let Some(text) = text else { return Ok(None) };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-:".contains(&byte);
-    let starts_with_word = text
-        .bytes()
-        .next()
-        .is_some_and(|first| first.is_ascii_alphanumeric());
+    let starts_with_word = text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
     if starts_with_word && text.bytes().all(is_plain) {
         return Ok(Some(text));
     }
@@ -304,10 +291,7 @@ mod tests {
         let [first, second] = &fleet.machines[..] else {
             panic!("{fleet:?}");
         };
-        assert_eq!(
-            (first.name.as_str(), first.labels.join(" ")),
-            ("lab-1", "lab zen4".into())
-        );
+        assert_eq!((first.name.as_str(), first.labels.join(" ")), ("lab-1", "lab zen4".into()));
         assert_eq!(second.folder, Some("/var/tmp/sw".into()));
         assert_eq!(second.binary, Some("/opt/speedwell".into()));
     }
@@ -333,30 +317,12 @@ mod tests {
             ("", "has no key 'engine'"),
             ("engine = \"ray\"", "'ray'"),
             ("engine = \"ssh\"", "but the file lists none"),
-            (
-                "engine = \"ssh\"\npartition = \"x\"",
-                "line 2: the key 'partition' requires engine",
-            ),
-            (
-                "engine = \"slurm\"\nssh_config = \"x\"",
-                "line 2: the key 'ssh_config' requires",
-            ),
-            (
-                "engine = \"slurm\"\npartitoin = \"x\"",
-                "did you mean 'partition'?",
-            ),
-            (
-                "engine = \"slurm\"\ntime = \"soon\"",
-                "line 2: the key 'time'",
-            ),
-            (
-                "engine = \"slurm\"\ncpu_freq = \"$(id)\"",
-                "line 2: the key 'cpu_freq'",
-            ),
-            (
-                "engine = \"slurm\"\npartition = \"--uid=0\"",
-                "cannot be '--uid=0'",
-            ),
+            ("engine = \"ssh\"\npartition = \"x\"", "line 2: the key 'partition' requires engine"),
+            ("engine = \"slurm\"\nssh_config = \"x\"", "line 2: the key 'ssh_config' requires"),
+            ("engine = \"slurm\"\npartitoin = \"x\"", "did you mean 'partition'?"),
+            ("engine = \"slurm\"\ntime = \"soon\"", "line 2: the key 'time'"),
+            ("engine = \"slurm\"\ncpu_freq = \"$(id)\"", "line 2: the key 'cpu_freq'"),
+            ("engine = \"slurm\"\npartition = \"--uid=0\"", "cannot be '--uid=0'"),
             (&ssh("lables = []"), "did you mean 'labels'?"),
             (&ssh("labels = [\"a b\"]"), "cannot be 'a b'"),
             (&ssh("folder = \"tmp\""), "an absolute path"),
@@ -364,10 +330,7 @@ mod tests {
             (&ssh("folder = \"/tmp/$(id)\""), "an absolute path"),
             (&ssh("[[machine]]\nname = \"a\""), "line 5: the key 'name'"),
             (&ssh("[[machine]]\nname = \"-oProxyCommand=x\""), "line 5"),
-            (
-                &ssh("[[machine]]\nname = \"me@b\""),
-                "of a host in ~/.ssh/config",
-            ),
+            (&ssh("[[machine]]\nname = \"me@b\""), "of a host in ~/.ssh/config"),
         ] {
             let message = read(text).unwrap_err();
             assert!(message.contains(expected), "{text}: {message}");
@@ -387,11 +350,8 @@ mod tests {
         assert_eq!(find(), None);
         std::fs::write(user.join(FLEET_FILE_NAME), "engine = \"slurm\"").unwrap();
         assert_eq!(find().unwrap().file, user.join(FLEET_FILE_NAME));
-        std::fs::write(
-            project.join(FLEET_FILE_NAME),
-            "engine = \"slurm\"\npartition = \"p\"",
-        )
-        .unwrap();
+        std::fs::write(project.join(FLEET_FILE_NAME), "engine = \"slurm\"\npartition = \"p\"")
+            .unwrap();
         assert_eq!(find().unwrap().file, project.join(FLEET_FILE_NAME));
     }
 }

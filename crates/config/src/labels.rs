@@ -21,10 +21,7 @@ pub fn is_name(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     text.len() <= MAX_NAME_LENGTH
         && text.bytes().all(is_inner)
-        && text
-            .bytes()
-            .next()
-            .is_some_and(|first| first.is_ascii_alphanumeric())
+        && text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
 }
 
 /// A selection of machines.
@@ -85,11 +82,7 @@ impl FromStr for MachineSelector {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<MachineSelector> {
-        let mut parser = LabelParser {
-            words: split_words(text)?,
-            index: 0,
-            depth: 0,
-        };
+        let mut parser = LabelParser { words: split_words(text)?, index: 0, depth: 0 };
         let labels = parser.parse_or()?;
         match parser.next_word() {
             None => Ok(labels),
@@ -153,10 +146,7 @@ impl LabelParser {
     }
 
     fn take_operator(&mut self, operator: &str) -> bool {
-        let is_next = self
-            .words
-            .get(self.index)
-            .is_some_and(|word| word == operator);
+        let is_next = self.words.get(self.index).is_some_and(|word| word == operator);
         self.index += usize::from(is_next);
         is_next
     }
@@ -179,10 +169,7 @@ impl LabelParser {
 
     fn parse_not(&mut self) -> Result<MachineSelector> {
         self.depth += 1;
-        ensure!(
-            self.depth <= MAX_NESTING,
-            "parentheses and ! are nested too deeply"
-        );
+        ensure!(self.depth <= MAX_NESTING, "parentheses and ! are nested too deeply");
         let labels = match self.next_word().as_deref() {
             Some("!") => MachineSelector::Not(Box::new(self.parse_not()?)),
             Some("(") => {
@@ -206,9 +193,7 @@ mod tests {
     fn selected_indices(text: &str, machines: &[&[&str]]) -> Vec<usize> {
         let labels: MachineSelector = text.parse().unwrap();
         let fits = |names: &[&str]| labels.matches_machine(&|name| names.contains(&name));
-        (0..machines.len())
-            .filter(|index| fits(machines[*index]))
-            .collect()
+        (0..machines.len()).filter(|index| fits(machines[*index])).collect()
     }
 
     #[test]
@@ -218,10 +203,7 @@ mod tests {
         assert_eq!(selected_indices("lab & zen4", &machines), [0]);
         assert_eq!(selected_indices("lab&!zen4", &machines), [1]);
         assert_eq!(selected_indices("b | c", &machines), [1, 2]);
-        assert_eq!(
-            selected_indices("!(lab | load)", &machines),
-            [] as [usize; 0]
-        );
+        assert_eq!(selected_indices("!(lab | load)", &machines), [] as [usize; 0]);
         // & has higher precedence than |.
         assert_eq!(selected_indices("load | lab & zen4", &machines), [0, 2]);
         assert_eq!(selected_indices("(load | lab) & zen4", &machines), [0]);
@@ -232,11 +214,7 @@ mod tests {
     fn what_is_printed_means_the_same() {
         for text in ["a", "!a & b | c", "a & (b | !c)", "!(a | b) & !c"] {
             let labels: MachineSelector = text.parse().unwrap();
-            assert_eq!(
-                labels.to_string().parse::<MachineSelector>().unwrap(),
-                labels,
-                "{text}"
-            );
+            assert_eq!(labels.to_string().parse::<MachineSelector>().unwrap(), labels, "{text}");
         }
     }
 
@@ -265,17 +243,8 @@ mod tests {
         let known = ["lab", "zen4"].map(str::to_owned);
         let labels: MachineSelector = "lab & !zen5".parse().unwrap();
         let error = labels.ensure_known(&known).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "unknown machine or label 'zen5'\nhint: did you mean 'zen4'?"
-        );
-        assert!(
-            "lab"
-                .parse::<MachineSelector>()
-                .unwrap()
-                .ensure_known(&known)
-                .is_ok()
-        );
+        assert_eq!(error, "unknown machine or label 'zen5'\nhint: did you mean 'zen4'?");
+        assert!("lab".parse::<MachineSelector>().unwrap().ensure_known(&known).is_ok());
     }
 
     #[test]
@@ -283,18 +252,7 @@ mod tests {
         for name in ["a", "lab-3", "node.example.org", "7", "zen4_fast"] {
             assert!(is_name(name), "{name}");
         }
-        for name in [
-            "",
-            "-o",
-            ".a",
-            "a b",
-            "a;b",
-            "a'b",
-            "ä",
-            "a/b",
-            "a\n",
-            &"a".repeat(65),
-        ] {
+        for name in ["", "-o", ".a", "a b", "a;b", "a'b", "ä", "a/b", "a\n", &"a".repeat(65)] {
             assert!(!is_name(name), "{name}");
         }
     }

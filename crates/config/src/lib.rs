@@ -41,10 +41,7 @@ pub struct LazyDefinition {
 impl LazyDefinition {
     /// Creates a definition without parsing it.
     pub fn new(source: DefinitionFile) -> LazyDefinition {
-        LazyDefinition {
-            source,
-            experiment: OnceLock::new(),
-        }
+        LazyDefinition { source, experiment: OnceLock::new() }
     }
 
     /// Returns its text and path.

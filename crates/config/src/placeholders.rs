@@ -22,20 +22,13 @@ static PLACEHOLDER: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// Returns the names of the placeholders in a string, in order.
 pub fn placeholder_names(text: &str) -> Vec<String> {
-    let captures = PLACEHOLDER
-        .iter()
-        .flat_map(|placeholder| placeholder.captures_iter(text));
-    captures
-        .filter_map(|captures| placeholder_name(&captures).map(str::to_owned))
-        .collect()
+    let captures = PLACEHOLDER.iter().flat_map(|placeholder| placeholder.captures_iter(text));
+    captures.filter_map(|captures| placeholder_name(&captures).map(str::to_owned)).collect()
 }
 
 fn placeholder_name<'a>(captures: &'a Captures<'_>) -> Option<&'a str> {
     let is_literal = captures.get(1).is_some() || captures.get(2).is_some();
-    captures
-        .get(3)
-        .filter(|_| !is_literal)
-        .map(|name| name.as_str())
+    captures.get(3).filter(|_| !is_literal).map(|name| name.as_str())
 }
 
 /// Fills the placeholders of a string; placeholders for which `value` returns `None` are left
@@ -61,11 +54,7 @@ pub fn escape_text(text: &str) -> String {
     };
     let escaped = placeholder.replace_all(text, |captures: &Captures<'_>| {
         let is_placeholder = captures.get(1).is_some() || placeholder_name(captures).is_some();
-        if is_placeholder {
-            format!("{{{}}}", &captures[0])
-        } else {
-            captures[0].to_owned()
-        }
+        if is_placeholder { format!("{{{}}}", &captures[0]) } else { captures[0].to_owned() }
     });
     escaped.into_owned()
 }
@@ -97,11 +86,7 @@ impl PlaceholderMap {
     }
 
     fn value_of(&self, name: &str) -> Option<&str> {
-        let found = self
-            .values
-            .iter()
-            .rev()
-            .find(|(defined, _)| defined == name);
+        let found = self.values.iter().rev().find(|(defined, _)| defined == name);
         found.map(|(_, value)| value.as_str())
     }
 
@@ -121,9 +106,7 @@ impl PlaceholderMap {
             return Err(self.unknown_placeholder_error(unknown, line, place));
         }
         let filled = fill_text(text, |name| self.value_of(name).map(str::to_owned));
-        let result = (!names.is_empty())
-            .then(|| evaluate_calculation(&filled))
-            .flatten();
+        let result = (!names.is_empty()).then(|| evaluate_calculation(&filled)).flatten();
         Ok(result.unwrap_or(filled))
     }
 
@@ -179,10 +162,7 @@ impl PlaceholderMap {
             }
             other => other.clone(),
         };
-        Ok(TreeNode {
-            line: node.line,
-            content,
-        })
+        Ok(TreeNode { line: node.line, content })
     }
 
     /// Fills the placeholders of a value. If the filled string is a number, so is the result.
@@ -200,10 +180,7 @@ impl PlaceholderMap {
         };
         let filled = self.fill_placeholders(text, line, place)?;
         let is_number = filled != *text
-            && matches!(
-                ParameterValue::infer_value(&filled),
-                ParameterValue::Number(_)
-            );
+            && matches!(ParameterValue::infer_value(&filled), ParameterValue::Number(_));
         Ok(if is_number {
             ParameterValue::infer_value(&filled)
         } else {
@@ -250,9 +227,7 @@ mod tests {
             ("{{workers}} ${workers}", "{workers} ${workers}"),
         ] {
             assert_eq!(
-                placeholders()
-                    .fill_placeholders(text, None, &NodePath::default())
-                    .unwrap(),
+                placeholders().fill_placeholders(text, None, &NodePath::default()).unwrap(),
                 filled,
                 "{text}"
             );
@@ -271,11 +246,7 @@ mod tests {
              braces as {{wokers}}"
         );
         let message = placeholders()
-            .fill_placeholders(
-                "{x}",
-                None,
-                &NodePath::default().child_key("group").list_item(0),
-            )
+            .fill_placeholders("{x}", None, &NodePath::default().child_key("group").list_item(0))
             .unwrap_err()
             .to_string();
         assert!(message.contains("in 'group[0]'") && message.contains("workers, name, port"));
@@ -286,26 +257,13 @@ mod tests {
         let text = r#"{"a": {n}, "b": "{n}{m}"} ${n} {} \p{n} {{n}} {"c":{"d":{n}}}"#;
         assert_eq!(placeholder_names(text), ["n", "n", "m", "n"]);
         let filled = fill_text(text, |name| (name == "n").then(|| "7".to_owned()));
-        assert_eq!(
-            filled,
-            r#"{"a": 7, "b": "7{m}"} ${n} {} \p{n} {n} {"c":{"d":7}}"#
-        );
+        assert_eq!(filled, r#"{"a": 7, "b": "7{m}"} ${n} {} \p{n} {n} {"c":{"d":7}}"#);
     }
 
     #[test]
     fn what_is_escaped_means_itself() {
-        for text in [
-            "awk '{print}'",
-            "{{print}}",
-            "${a} \\p{L} {}",
-            "{a}{b}",
-            "{\"a\":{n}}",
-        ] {
-            assert_eq!(
-                fill_text(&escape_text(text), |_| Some("x".to_owned())),
-                text,
-                "{text}"
-            );
+        for text in ["awk '{print}'", "{{print}}", "${a} \\p{L} {}", "{a}{b}", "{\"a\":{n}}"] {
+            assert_eq!(fill_text(&escape_text(text), |_| Some("x".to_owned())), text, "{text}");
         }
     }
 }

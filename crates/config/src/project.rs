@@ -69,23 +69,12 @@ impl ProjectFile {
             let tree = tree::parse_toml(&text)?;
             let keys: ProjectKeys = FilePart::top(&tree).read_part()?;
             let suites = read_tables(&FilePart::top(&tree))?;
-            let is_empty = keys
-                .history
-                .build
-                .as_ref()
-                .is_some_and(|build| build.trim().is_empty());
-            ensure!(
-                !is_empty,
-                "the key 'build' of [history] is empty\nhint: leave it out"
-            );
+            let is_empty = keys.history.build.as_ref().is_some_and(|build| build.trim().is_empty());
+            ensure!(!is_empty, "the key 'build' of [history] is empty\nhint: leave it out");
             anyhow::Ok((keys.history, suites))
         };
         let (history, suites) = read().with_context(|| format!("in '{}'", file.display()))?;
-        Ok(Some(ProjectFile {
-            folder: folder.to_owned(),
-            history,
-            suites,
-        }))
+        Ok(Some(ProjectFile { folder: folder.to_owned(), history, suites }))
     }
 }
 
@@ -94,9 +83,7 @@ fn deserialize_share<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<f64>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    let number = text
-        .strip_suffix('%')
-        .and_then(|number| number.trim().parse().ok());
+    let number = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
     let share = number.filter(|percent: &f64| (0.0..=100.0).contains(percent));
     let error =
         || serde::de::Error::custom(format!("must be a percentage such as \"2%\", not '{text}'"));
@@ -123,24 +110,15 @@ mod tests {
         assert_eq!(history.build.as_deref(), Some("make"));
         assert_eq!(history.branch.as_deref(), Some("main"));
         assert_eq!(history.threshold, Some(0.02));
-        assert_eq!(
-            read("").unwrap().unwrap().history,
-            HistorySettings::default()
-        );
+        assert_eq!(read("").unwrap().unwrap().history, HistorySettings::default());
     }
 
     #[test]
     fn a_file_above_the_root_belongs_to_another_project() {
         let outer = tempfile::tempdir().unwrap();
-        std::fs::write(
-            outer.path().join(PROJECT_FILE_NAME),
-            "[history]\nthreshold = \"5%\"",
-        )
-        .unwrap();
-        for mark in ROOT_MARKERS
-            .iter()
-            .filter(|mark| **mark != PROJECT_FILE_NAME)
-        {
+        std::fs::write(outer.path().join(PROJECT_FILE_NAME), "[history]\nthreshold = \"5%\"")
+            .unwrap();
+        for mark in ROOT_MARKERS.iter().filter(|mark| **mark != PROJECT_FILE_NAME) {
             let inside = outer.path().join(format!("inner{mark}/src"));
             std::fs::create_dir_all(inside.join("..").join(mark)).unwrap();
             std::fs::create_dir_all(&inside).unwrap();
@@ -154,29 +132,19 @@ mod tests {
 
     #[test]
     fn the_reference_page_has_every_key_and_an_example_that_is_read() {
-        let page = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../docs/reference/project-file.md"
-        );
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/project-file.md");
         let page = std::fs::read_to_string(page).unwrap();
         let (_, example) = page.split_once("```toml\n").unwrap();
         let (example, _) = example.split_once("```").unwrap();
         let project = read(example).unwrap().unwrap();
-        let HistorySettings {
-            branch,
-            build,
-            threshold,
-        } = project.history;
+        let HistorySettings { branch, build, threshold } = project.history;
         for (key, is_set) in [
             ("branch", branch.is_some()),
             ("build", build.is_some()),
             ("threshold", threshold.is_some()),
         ] {
             assert!(is_set, "the example lacks '{key}'");
-            assert!(
-                page.contains(&format!("\n| `{key}` |")),
-                "no row for '{key}'"
-            );
+            assert!(page.contains(&format!("\n| `{key}` |")), "no row for '{key}'");
         }
         assert_eq!(project.suites.len(), 1);
     }

@@ -111,9 +111,7 @@ impl serde::de::Error for ReadError {
     }
 
     fn duplicate_field(key: &'static str) -> ReadError {
-        ReadError::Value(format!(
-            "has the key '{key}' twice, possibly under another name"
-        ))
+        ReadError::Value(format!("has the key '{key}' twice, possibly under another name"))
     }
 
     fn missing_field(key: &'static str) -> ReadError {
@@ -155,11 +153,7 @@ pub struct PartReader<'a> {
 impl<'a> PartReader<'a> {
     /// Creates a reader of a part.
     pub fn new(part: &FilePart<'a>) -> PartReader<'a> {
-        PartReader {
-            place: part.place.clone(),
-            node: part.node,
-            accepts_single: false,
-        }
+        PartReader { place: part.place.clone(), node: part.node, accepts_single: false }
     }
 
     fn current_part(&self) -> FilePart<'a> {
@@ -183,9 +177,7 @@ impl<'a> PartReader<'a> {
             NodeContent::Other => false,
         };
         let found = known.iter().find(|shape| has_shape(shape));
-        let wanted = known
-            .join(" or ")
-            .replace("a value", "a string, a number, a boolean");
+        let wanted = known.join(" or ").replace("a value", "a string, a number, a boolean");
         found.copied().ok_or_else(|| self.type_error(&wanted))
     }
 }
@@ -241,11 +233,7 @@ impl<'de> Deserializer<'de> for PartReader<'_> {
         };
         let is_single = std::ptr::eq(items.as_ptr(), self.node);
         let item = |(index, node)| {
-            let place = if is_single {
-                self.place.clone()
-            } else {
-                self.place.list_item(index)
-            };
+            let place = if is_single { self.place.clone() } else { self.place.list_item(index) };
             PartReader::new(&FilePart::new(&place, node))
         };
         visitor.visit_seq(SeqDeserializer::new(items.iter().enumerate().map(item)))
@@ -253,10 +241,7 @@ impl<'de> Deserializer<'de> for PartReader<'_> {
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         let part = self.current_part();
-        let table = self
-            .node
-            .as_table()
-            .ok_or_else(|| self.type_error("a table"))?;
+        let table = self.node.as_table().ok_or_else(|| self.type_error("a table"))?;
         let read = visitor.visit_map(TableEntries::new(&part, table));
         read.map_err(|error| error.complete_in_table(&part))
     }
@@ -294,10 +279,7 @@ impl<'de> Deserializer<'de> for PartReader<'_> {
             let entry = MapAccessDeserializer::new(TableEntries::new(&part, table));
             return visitor.visit_enum(entry);
         }
-        let text = self
-            .node
-            .as_text()
-            .ok_or_else(|| self.type_error("a quoted string"))?;
+        let text = self.node.as_text().ok_or_else(|| self.type_error("a quoted string"))?;
         visitor.visit_enum(StrDeserializer::new(text))
     }
 
@@ -329,11 +311,7 @@ struct TableEntries<'a, 'p> {
 impl<'a, 'p> TableEntries<'a, 'p> {
     fn new(part: &'p FilePart<'a>, table: &'a NodeTable) -> Self {
         let keys = table.keys();
-        TableEntries {
-            part,
-            keys,
-            key: "",
-        }
+        TableEntries { part, keys, key: "" }
     }
 }
 
@@ -352,10 +330,7 @@ impl<'de> MapAccess<'de> for TableEntries<'_, '_> {
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, ReadError> {
-        let part = self
-            .part
-            .part(self.key)
-            .ok_or_else(|| ReadError::custom("must be a table"))?;
+        let part = self.part.part(self.key).ok_or_else(|| ReadError::custom("must be a table"))?;
         let read = seed.deserialize(PartReader::new(&part));
         read.map_err(|error| error.complete_at_key(self.key, self.part))
     }
@@ -431,10 +406,7 @@ mod tests {
                 "names = 'a'\nwarmup = { untill = 'x' }",
                 "line 2: [warmup] has an unknown key 'untill'\nhint: did you mean 'until'?",
             ),
-            (
-                "names = []",
-                "line 1: the key 'names' of the file is an empty list",
-            ),
+            ("names = []", "line 1: the key 'names' of the file is an empty list"),
         ] {
             assert_eq!(read(text).unwrap_err(), message, "{text}");
         }

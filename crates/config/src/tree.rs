@@ -77,10 +77,7 @@ pub fn parse_toml(text: &str) -> Result<TreeNode> {
         anyhow::anyhow!("{}", error.to_string().trim_end())
     })?;
     let lines = LineStarts::new(text);
-    Ok(TreeNode {
-        line: Some(1),
-        content: lines.convert_table(table.get_ref()),
-    })
+    Ok(TreeNode { line: Some(1), content: lines.convert_table(table.get_ref()) })
 }
 
 /// Parses JSON.
@@ -103,16 +100,10 @@ fn from_json(value: &serde_json::Value) -> TreeNode {
         serde_json::Value::String(text) => NodeContent::Text(text.clone()),
         serde_json::Value::Array(items) => NodeContent::List(items.iter().map(from_json).collect()),
         serde_json::Value::Object(entries) => NodeContent::Table(
-            entries
-                .iter()
-                .map(|(key, value)| (key.clone(), from_json(value)))
-                .collect(),
+            entries.iter().map(|(key, value)| (key.clone(), from_json(value))).collect(),
         ),
     };
-    TreeNode {
-        line: None,
-        content,
-    }
+    TreeNode { line: None, content }
 }
 
 /// Start of each line, in bytes.
@@ -151,10 +142,7 @@ impl LineStarts {
             }
             DeValue::Table(table) => self.convert_table(table),
         };
-        TreeNode {
-            line: self.line_at(offset),
-            content,
-        }
+        TreeNode { line: self.line_at(offset), content }
     }
 
     fn convert_table(&self, table: &DeTable<'_>) -> NodeContent {
@@ -177,28 +165,19 @@ mod tests {
             }
             NodeContent::Table(table) => {
                 let entries = table.iter();
-                NodeContent::Table(
-                    entries
-                        .map(|(k, v)| (k.clone(), without_lines(v)))
-                        .collect(),
-                )
+                NodeContent::Table(entries.map(|(k, v)| (k.clone(), without_lines(v))).collect())
             }
             other => other.clone(),
         };
-        TreeNode {
-            line: None,
-            content,
-        }
+        TreeNode { line: None, content }
     }
 
     #[test]
     fn toml_and_json_become_the_same_tree() {
         let toml = "a = 1_000\nb = [0.5, 'x', true]\n[[c]]\nd.e = -0x0\n[[c]]\nd = {}\n";
         let json = r#"{"a": 1000, "b": [0.5, "x", true], "c": [{"d": {"e": 0}}, {"d": {}}]}"#;
-        let (toml, json) = (
-            parse_toml(&toml.replace("-0x0", "0x0")).unwrap(),
-            parse_json(json).unwrap(),
-        );
+        let (toml, json) =
+            (parse_toml(&toml.replace("-0x0", "0x0")).unwrap(), parse_json(json).unwrap());
         assert_eq!(without_lines(&toml), json);
     }
 
@@ -210,16 +189,9 @@ mod tests {
         assert_eq!(top["a"].line, Some(1));
         assert_eq!(top["b"].line, Some(3));
         let c = &top["b"].as_table().unwrap()["c"];
-        let NodeContent::List(items) = &c.content else {
-            panic!("{c:?}")
-        };
-        assert_eq!(
-            (c.line, items[0].line, items[1].line),
-            (Some(4), Some(5), Some(6))
-        );
-        let NodeContent::List(tables) = &top["d"].content else {
-            panic!("{top:?}")
-        };
+        let NodeContent::List(items) = &c.content else { panic!("{c:?}") };
+        assert_eq!((c.line, items[0].line, items[1].line), (Some(4), Some(5), Some(6)));
+        let NodeContent::List(tables) = &top["d"].content else { panic!("{top:?}") };
         assert_eq!((tables[0].line, tables[1].line), (Some(7), Some(8)));
         assert_eq!(tables[1].as_table().unwrap()["e"].line, Some(9));
     }

@@ -52,9 +52,7 @@ impl PlainValue {
 impl<'de> Deserialize<'de> for PlainValue {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<PlainValue, D::Error> {
         let to_error = |_| D::Error::custom("must be a string, a number or a boolean");
-        ParameterValue::deserialize(reader)
-            .map(PlainValue)
-            .map_err(to_error)
+        ParameterValue::deserialize(reader).map(PlainValue).map_err(to_error)
     }
 }
 
@@ -258,10 +256,7 @@ pub fn schema_of<T: JsonSchema>() -> String {
 /// Removes `null` from optional keys: they may be absent, but not null.
 fn without_null(schema: &mut Schema) {
     let is_null = |value: &serde_json::Value| value == "null" || value["type"] == "null";
-    if schema
-        .get("default")
-        .is_some_and(serde_json::Value::is_null)
-    {
+    if schema.get("default").is_some_and(serde_json::Value::is_null) {
         schema.remove("default");
     }
     for key in ["type", "anyOf"] {

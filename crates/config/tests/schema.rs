@@ -71,22 +71,13 @@ fn toml_files(folders: &[&str]) -> Vec<(String, String)> {
 const FILLED: [(&str, &str); 12] = [
     ("FILE", "file.toml"),
     ("QUESTION", "\"Which?\""),
-    (
-        "REQUIRES",
-        "[requires]\nnode = { command = [\"node\", \"--version\"] }\n",
-    ),
+    ("REQUIRES", "[requires]\nnode = { command = [\"node\", \"--version\"] }\n"),
     ("LABEL", "\"with it\""),
     ("HOW", "It is loaded."),
-    (
-        "ENV",
-        "env = { NODE_OPTIONS = { append = \"--require=x\" } }",
-    ),
+    ("ENV", "env = { NODE_OPTIONS = { append = \"--require=x\" } }"),
     ("COMMAND", "[\"node\", \"app.js\"]"),
     ("CWD", "cwd = \".\"\n"),
-    (
-        "VARIANTS",
-        "[[variant]]\nname = \"a\"\ncommand = [\"a\", \"{port}\"]\n",
-    ),
+    ("VARIANTS", "[[variant]]\nname = \"a\"\ncommand = [\"a\", \"{port}\"]\n"),
     ("PATH", "\"/\""),
     ("FIRST", "\"a\""),
     ("NAME", "mine"),
@@ -121,21 +112,13 @@ fn the_schema_accepts_every_definition_file_of_the_repository() {
         files.push((name, FILLED.iter().fold(template, fill)));
     }
     let blocks = documented_files();
-    assert!(
-        files.len() >= 8 && blocks.len() >= 2,
-        "{} {}",
-        files.len(),
-        blocks.len()
-    );
+    assert!(files.len() >= 8 && blocks.len() >= 2, "{} {}", files.len(), blocks.len());
     files.extend(blocks);
     let values: Vec<toml::Value> = files
         .iter()
         .map(|(name, text)| toml::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}")))
         .collect();
-    for ((name, _), fault) in files
-        .iter()
-        .zip(validation_faults(&values).into_iter().flatten())
-    {
+    for ((name, _), fault) in files.iter().zip(validation_faults(&values).into_iter().flatten()) {
         assert_eq!(fault, None, "{name}");
     }
 }
@@ -159,10 +142,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("[[\"plain\", \"loaded\"]]", "[[\"plain\"]]"),
     ("expr = ", "expression = "),
     ("chart = \"served\"", "chart = \"serve\""),
-    (
-        "chart = \"served\"",
-        "chart = \"served\"\ntable = \"factors\"",
-    ),
+    ("chart = \"served\"", "chart = \"served\"\ntable = \"factors\""),
 ];
 
 const GOOD: &str = r##"
@@ -219,10 +199,7 @@ fn the_schema_refuses_what_the_reader_refuses() {
     assert_eq!(faults[0], None);
     for (fault, (good, wrong)) in faults[1..].iter().zip(MISTAKES) {
         assert!(fault.is_some(), "the schema accepts {wrong}");
-        assert!(
-            !is_accepted(&GOOD.replace(good, wrong)),
-            "the reader accepts {wrong}"
-        );
+        assert!(!is_accepted(&GOOD.replace(good, wrong)), "the reader accepts {wrong}");
     }
 }
 
@@ -230,9 +207,6 @@ fn the_schema_refuses_what_the_reader_refuses() {
 fn the_schema_describes_keys_for_editors() {
     let schema: serde_json::Value = serde_json::from_str(&definition_schema()).unwrap();
     let described = schema["$defs"]["LoadKeys"]["properties"]["pipelining"]["description"].as_str();
-    assert_eq!(
-        described,
-        Some("Requests in flight on one connection. Default: 1.")
-    );
+    assert_eq!(described, Some("Requests in flight on one connection. Default: 1."));
     assert_eq!(schema["$defs"]["LoadKeys"]["additionalProperties"], false);
 }

@@ -18,11 +18,8 @@ use std::process::Command;
 const TARGET_RUN_NS: f64 = 5e6;
 
 /// Sampling of the trial.
-const TRIAL_SAMPLES: SampleDivision = SampleDivision {
-    count: 1,
-    length: SampleLength::TimeNs(20_000_000),
-    warmup_ns: 0,
-};
+const TRIAL_SAMPLES: SampleDivision =
+    SampleDivision { count: 1, length: SampleLength::TimeNs(20_000_000), warmup_ns: 0 };
 
 const HINT: &str = "hint: leave out --metric instructions";
 
@@ -45,15 +42,10 @@ pub fn prepare_counting(plan: &mut SessionPlan) -> anyhow::Result<()> {
     native.design.counting = None;
     native.sampling.samples = TRIAL_SAMPLES;
     let trials = run_trials(&native)?;
-    reject_waiting(
-        &trials,
-        &format!("waiting executes no instructions\n{HINT}"),
-    )?;
+    reject_waiting(&trials, &format!("waiting executes no instructions\n{HINT}"))?;
     for job in &mut plan.jobs {
         let trial = trials.iter().find(|trial| trial.run.case.id() == job.label);
-        let iterations = trial
-            .and_then(|trial| iterations_that_fit(&trial.run))
-            .unwrap_or(1);
+        let iterations = trial.and_then(|trial| iterations_that_fit(&trial.run)).unwrap_or(1);
         job.samples = Some(one_sample(iterations));
     }
     Ok(())
@@ -61,11 +53,7 @@ pub fn prepare_counting(plan: &mut SessionPlan) -> anyhow::Result<()> {
 
 /// One sample of this many iterations, without warm-up.
 fn one_sample(iterations: u64) -> SampleDivision {
-    SampleDivision {
-        count: 1,
-        length: SampleLength::Iterations(iterations),
-        warmup_ns: 0,
-    }
+    SampleDivision { count: 1, length: SampleLength::Iterations(iterations), warmup_ns: 0 }
 }
 
 /// Checks the conditions that can be checked without running a program.
@@ -103,15 +91,9 @@ fn valgrind_version() -> anyhow::Result<String> {
     const MISSING: &str = "instructions are counted by valgrind, which is not installed\nhint: apt install valgrind, dnf \
                            install valgrind";
     let program = resolve_program(Path::new("valgrind")).context(MISSING)?;
-    let output = Command::new(program)
-        .arg("--version")
-        .output()
-        .context(MISSING)?;
+    let output = Command::new(program).arg("--version").output().context(MISSING)?;
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    ensure!(
-        text.starts_with("valgrind-"),
-        "unexpected output of 'valgrind --version': '{text}'"
-    );
+    ensure!(text.starts_with("valgrind-"), "unexpected output of 'valgrind --version': '{text}'");
     Ok(text)
 }
 
@@ -123,9 +105,7 @@ fn iterations_that_fit(run: &Run) -> Option<u64> {
         None => 1e9 / run.value_of(Metric::THROUGHPUT)?,
     };
     let iterations = (TARGET_RUN_NS / time_ns).max(1.0);
-    iterations
-        .is_finite()
-        .then(|| 10u64.pow(iterations.log10() as u32))
+    iterations.is_finite().then(|| 10u64.pow(iterations.log10() as u32))
 }
 
 #[cfg(test)]
@@ -136,9 +116,8 @@ mod tests {
     #[test]
     fn iterations_are_a_power_of_ten_and_one_at_least() {
         let of = |per_s: f64| {
-            let session = FakeSession::with_fixed_blocks(&["a"], 1)
-                .add_case("b", |_, _| per_s)
-                .build();
+            let session =
+                FakeSession::with_fixed_blocks(&["a"], 1).add_case("b", |_, _| per_s).build();
             iterations_that_fit(&session.runs[0])
         };
         assert_eq!(of(2e9), Some(10_000_000));

@@ -97,11 +97,7 @@ pub fn suggest_runs_per_build(session: &Session) -> Option<String> {
     let best_number = |spread: &LayoutSpread| spread.runs_per_build(build_s / run_s);
     // Of the best numbers of all cases, take the largest.
     let runs = spreads.iter().filter_map(best_number).max()?;
-    let runs = if runs == 1 {
-        "1 run".to_owned()
-    } else {
-        format!("{runs} runs")
-    };
+    let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
     Some(format!(
         "in the same time, {runs} of every build would have been most informative: a build took \
          {build_s:.2} s, a run {run_s:.2} s"

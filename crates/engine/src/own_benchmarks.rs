@@ -86,26 +86,17 @@ fn find_strays(
         loaded.extend(log.files());
     }
     sources.retain(|source| {
-        matches!(
-            source.kind,
-            SourceKind::Node | SourceKind::NodeCore | SourceKind::Python
-        )
+        matches!(source.kind, SourceKind::Node | SourceKind::NodeCore | SourceKind::Python)
     });
     let described = discover::describe_sources(&sources, selection, variant, reporter);
     for (source, description) in sources.iter().zip(described) {
-        let missing = description
-            .failure
-            .as_ref()
-            .and_then(|_| missing_packages(source, worktree));
+        let missing = description.failure.as_ref().and_then(|_| missing_packages(source, worktree));
         if let Some(missing) = missing {
             bail!(missing);
         }
         loaded.extend(description.loaded);
     }
-    let folder = worktree
-        .folder
-        .canonicalize()
-        .unwrap_or_else(|_| worktree.folder.clone());
+    let folder = worktree.folder.canonicalize().unwrap_or_else(|_| worktree.folder.clone());
     let is_stray =
         |path: &PathBuf| path.starts_with(&worktree.checkout) && !path.starts_with(&folder);
     let loaded: Vec<PathBuf> = loaded.into_iter().filter(is_stray).collect();
@@ -131,9 +122,7 @@ fn missing_packages(source: &BenchmarkSource, worktree: &VariantWorktree) -> Opt
     };
     let folder = inside.ancestors().skip(1).find(is_missing)?;
     let worktree_folder = worktree.folder.join(folder);
-    let (_, command) = INSTALLERS
-        .iter()
-        .find(|(list, _)| worktree_folder.join(list).is_file())?;
+    let (_, command) = INSTALLERS.iter().find(|(list, _)| worktree_folder.join(list).is_file())?;
     let command = if folder.as_os_str().is_empty() {
         (*command).to_owned()
     } else {
@@ -151,15 +140,10 @@ fn missing_packages(source: &BenchmarkSource, worktree: &VariantWorktree) -> Opt
 /// Returns a warning if variants load files from the checkout. The results of such variants do not
 /// belong to their revisions.
 fn strays_warning(variants: &[Variant]) -> Option<String> {
-    let affected: Vec<&Variant> = variants
-        .iter()
-        .filter(|variant| !variant.checkout_files.is_empty())
-        .collect();
+    let affected: Vec<&Variant> =
+        variants.iter().filter(|variant| !variant.checkout_files.is_empty()).collect();
     let files = affected.first()?.checkout_files.join(", ");
-    let names: Vec<String> = affected
-        .iter()
-        .map(|variant| format!("'{}'", variant.name))
-        .collect();
+    let names: Vec<String> = affected.iter().map(|variant| format!("'{}'", variant.name)).collect();
     let (verb, revisions) = match names.len() {
         1 => ("loads", "its revision"),
         _ => ("load", "their revisions"),

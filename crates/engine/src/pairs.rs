@@ -82,10 +82,7 @@ pub fn check_paired(plan: &SessionPlan) -> anyhow::Result<()> {
             trials.run.case
         );
     }
-    reject_waiting(
-        &trials,
-        &format!("'--order paired' compares processor time\n{HINT}"),
-    )
+    reject_waiting(&trials, &format!("'--order paired' compares processor time\n{HINT}"))
 }
 
 /// Rejects work that waits. `consequence` completes the message by saying why waiting is a problem.
@@ -172,11 +169,8 @@ fn compile_snippets(plan: &SessionPlan) -> anyhow::Result<()> {
     if plan.jobs.iter().any(is_compiled) {
         let mut short = plan.clone();
         short.jobs.retain(is_compiled);
-        short.sampling.samples = SampleDivision {
-            count: 1,
-            length: SampleLength::Iterations(1),
-            warmup_ns: 0,
-        };
+        short.sampling.samples =
+            SampleDivision { count: 1, length: SampleLength::Iterations(1), warmup_ns: 0 };
         run_once(&short)?;
     }
     Ok(())
@@ -185,11 +179,7 @@ fn compile_snippets(plan: &SessionPlan) -> anyhow::Result<()> {
 /// Runs the baseline of every case once.
 fn run_once(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
     let (samples, has_ended) = (BusySamples::default(), AtomicBool::new(false));
-    let mut collector = TrialCollector {
-        samples: &samples,
-        slot: 0,
-        trials: Vec::new(),
-    };
+    let mut collector = TrialCollector { samples: &samples, slot: 0, trials: Vec::new() };
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !has_ended.load(Ordering::Relaxed) {
@@ -202,9 +192,7 @@ fn run_once(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
         result
     })?;
     let mut known_cases = BTreeSet::new();
-    collector
-        .trials
-        .retain(|tried| known_cases.insert(tried.run.case.id()));
+    collector.trials.retain(|tried| known_cases.insert(tried.run.case.id()));
     Ok(collector.trials)
 }
 
@@ -219,18 +207,14 @@ struct BusySamples {
 
 impl BusySamples {
     fn add_sample(&self, is_busy: Option<bool>) {
-        self.total
-            .fetch_add(u32::from(is_busy.is_some()), Ordering::Relaxed);
-        self.busy
-            .fetch_add(u32::from(is_busy == Some(true)), Ordering::Relaxed);
+        self.total.fetch_add(u32::from(is_busy.is_some()), Ordering::Relaxed);
+        self.busy.fetch_add(u32::from(is_busy == Some(true)), Ordering::Relaxed);
     }
 
     /// Returns the fraction of busy samples since the last call; `None` if there were no samples.
     fn take_share(&self) -> Option<f64> {
-        let (total, busy) = (
-            self.total.swap(0, Ordering::Relaxed),
-            self.busy.swap(0, Ordering::Relaxed),
-        );
+        let (total, busy) =
+            (self.total.swap(0, Ordering::Relaxed), self.busy.swap(0, Ordering::Relaxed));
         (total > 0).then(|| f64::from(busy) / f64::from(total))
     }
 }

@@ -44,13 +44,8 @@ impl PreparedPlan {
             discover::discover_benchmarks(sources, &request.selection, &variants[0], &emit)?;
         revisions::keep_common(&mut suite, &variants, &request.selection, &emit)?;
         own_benchmarks::record_benchmarks(&mut variants, &mut suite, &request.selection, &emit)?;
-        suite
-            .warnings
-            .extend(revisions::identical_warnings(&variants, &suite.jobs));
-        Ok(PreparedPlan::new(
-            request.plan.build_plan(variants, &suite),
-            suite,
-        ))
+        suite.warnings.extend(revisions::identical_warnings(&variants, &suite.jobs));
+        Ok(PreparedPlan::new(request.plan.build_plan(variants, &suite), suite))
     }
 
     /// Creates a plan that compares programs with each other. If patterns select the benchmarks of
@@ -75,13 +70,8 @@ impl PreparedPlan {
                 variant.work = side.fingerprint_work(&suite.jobs);
             }
         }
-        suite
-            .warnings
-            .extend(revisions::identical_warnings(&variants, &suite.jobs));
-        Ok(PreparedPlan::new(
-            request.build_plan(variants, &suite),
-            suite,
-        ))
+        suite.warnings.extend(revisions::identical_warnings(&variants, &suite.jobs));
+        Ok(PreparedPlan::new(request.build_plan(variants, &suite), suite))
     }
 }
 
@@ -92,26 +82,16 @@ impl PreparedPlan {
 /// Fails if a definition file that the plan does not contain cannot be read.
 pub fn attach_definitions(plan: &mut SessionPlan) -> anyhow::Result<()> {
     let to_definition = |source: DefinitionFile| Arc::new(LazyDefinition::new(source));
-    let mut definitions: Vec<Arc<LazyDefinition>> = plan
-        .design
-        .definitions
-        .iter()
-        .cloned()
-        .map(to_definition)
-        .collect();
+    let mut definitions: Vec<Arc<LazyDefinition>> =
+        plan.design.definitions.iter().cloned().map(to_definition).collect();
     let loads = plan.jobs.iter_mut().map(|job| &mut job.source);
     for source in loads.filter(|source| source.kind == SourceKind::Load) {
-        let stored = definitions
-            .iter()
-            .find(|definition| definition.source().file == source.file)
-            .cloned();
+        let stored =
+            definitions.iter().find(|definition| definition.source().file == source.file).cloned();
         let definition = match stored {
             Some(definition) => definition,
             None => {
-                definitions.push(to_definition(speedwell_config::read_source(
-                    &source.file,
-                    &[],
-                )?));
+                definitions.push(to_definition(speedwell_config::read_source(&source.file, &[])?));
                 definitions[definitions.len() - 1].clone()
             }
         };

@@ -44,18 +44,14 @@ pub fn rehearse_plan(
     failures: &[StepFailure],
     settings: &AnalysisSettings,
 ) -> Result<()> {
-    let serious_failures: Vec<&StepFailure> = failures
-        .iter()
-        .filter(|failure| !failure.cause.is_skip())
-        .collect();
+    let serious_failures: Vec<&StepFailure> =
+        failures.iter().filter(|failure| !failure.cause.is_skip()).collect();
     if plan.jobs.is_empty() && !serious_failures.is_empty() {
         return Err(describe_failures(&serious_failures, None));
     }
     // Backfills and bisections are not rejected: they record which revisions cannot be measured.
-    let is_rehearsed = matches!(
-        plan.design.purpose,
-        SessionPurpose::Measured | SessionPurpose::Confirm
-    );
+    let is_rehearsed =
+        matches!(plan.design.purpose, SessionPurpose::Measured | SessionPurpose::Confirm);
     if !is_rehearsed || plan.jobs.is_empty() {
         return Ok(());
     }
@@ -65,9 +61,8 @@ pub fn rehearse_plan(
     }
     rehearse_snippets(plan)?;
     for (index, variant) in plan.variants.iter().enumerate() {
-        let is_listed = plan.variants[..index]
-            .iter()
-            .any(|earlier| is_started_alike(earlier, variant));
+        let is_listed =
+            plan.variants[..index].iter().any(|earlier| is_started_alike(earlier, variant));
         if index > 0 && !is_listed {
             list_files(plan, variant)?;
         }
@@ -79,16 +74,8 @@ pub fn rehearse_plan(
 /// Whether two variants start the same program in the same way.
 fn is_started_alike(left: &Variant, right: &Variant) -> bool {
     let start_options = |variant: &Variant| {
-        let folder = variant
-            .worktree
-            .as_ref()
-            .map(|worktree| worktree.folder.clone());
-        (
-            variant.program.clone(),
-            variant.arguments.clone(),
-            variant.environment.clone(),
-            folder,
-        )
+        let folder = variant.worktree.as_ref().map(|worktree| worktree.folder.clone());
+        (variant.program.clone(), variant.arguments.clone(), variant.environment.clone(), folder)
     };
     start_options(left) == start_options(right)
 }
@@ -111,9 +98,7 @@ fn list_files(plan: &SessionPlan, variant: &Variant) -> Result<()> {
             &|_| (),
         );
         check_interrupted()?;
-        let failure = described
-            .into_iter()
-            .find_map(|description| description.failure);
+        let failure = described.into_iter().find_map(|description| description.failure);
         match failure.filter(|failure| !failure.cause.is_skip()) {
             None => return Ok(()),
             Some(failure) if is_not_started(&failure) => {
@@ -125,10 +110,7 @@ fn list_files(plan: &SessionPlan, variant: &Variant) -> Result<()> {
     if failures.is_empty() {
         return Ok(());
     }
-    Err(describe_failures(
-        &failures.iter().collect::<Vec<_>>(),
-        Some(variant),
-    ))
+    Err(describe_failures(&failures.iter().collect::<Vec<_>>(), Some(variant)))
 }
 
 /// Whether listing the job's file starts the variant's program.
@@ -146,10 +128,7 @@ fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
     let mut jobs: Vec<usize> = Vec::new();
     for (index, job) in plan.jobs.iter().enumerate() {
         let is_snippet = matches!(job.source.kind, SourceKind::Snippet(_));
-        let is_new = || {
-            jobs.iter()
-                .all(|earlier| plan.jobs[*earlier].snippet != job.snippet)
-        };
+        let is_new = || jobs.iter().all(|earlier| plan.jobs[*earlier].snippet != job.snippet);
         let is_needless = plan.variants.len() == 1 && is_known_command(job, &plan.variants[0]);
         if is_snippet && is_new() && !is_needless {
             jobs.push(index);
@@ -158,10 +137,8 @@ fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
     // In a paired plan, a trial has already run the baseline, to find out whether it waits.
     let first = usize::from(plan.design.order == RunOrder::Paired);
     let variants = first..plan.variants.len();
-    let pairs: Vec<(usize, usize)> = jobs
-        .iter()
-        .flat_map(|job| variants.clone().map(move |variant| (*job, variant)))
-        .collect();
+    let pairs: Vec<(usize, usize)> =
+        jobs.iter().flat_map(|job| variants.clone().map(move |variant| (*job, variant))).collect();
     // Commands may write the same files or use the same port, so they never run in parallel.
     let is_command = |(job, variant): &(usize, usize)| {
         let snippet = plan.jobs[*job].snippet_under(&plan.variants[*variant]);
@@ -193,10 +170,7 @@ fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
     }
     failures.retain(|(_, failure)| !failure.cause.is_skip());
     if let Some((variant, failure)) = failures.iter().find(|(_, failure)| is_not_started(failure)) {
-        return Err(describe_failures(
-            &[failure],
-            Some(&plan.variants[*variant]),
-        ));
+        return Err(describe_failures(&[failure], Some(&plan.variants[*variant])));
     }
     // A snippet that fails while it runs has started. The runs of the session will report its
     // failure.
@@ -280,9 +254,8 @@ fn describe_failures(failures: &[&StepFailure], variant: Option<&Variant>) -> an
     let Some(first) = failures.first() else {
         return anyhow!("nothing can be measured");
     };
-    let variant_clause = variant
-        .map(|variant| format!(" of '{}'", variant.name))
-        .unwrap_or_default();
+    let variant_clause =
+        variant.map(|variant| format!(" of '{}'", variant.name)).unwrap_or_default();
     let describe = |failure: &StepFailure, reason: &str| {
         format!("'{}'{variant_clause} {reason}", failure.benchmark)
     };
@@ -306,10 +279,7 @@ fn describe_failures(failures: &[&StepFailure], variant: Option<&Variant>) -> an
         others => format!(", and {others} more failed"),
     };
     let first_line = describe(first, &reason);
-    anyhow!(
-        "{first_line}{others}{output}{different}{}",
-        replay_hint(first)
-    )
+    anyhow!("{first_line}{others}{output}{different}{}", replay_hint(first))
 }
 
 /// Explains why a target lists no cases, with the output of the target and a command that repeats
@@ -325,11 +295,7 @@ pub fn describe_failure(failure: &StepFailure) -> String {
 }
 
 fn indented_output(failure: &StepFailure) -> String {
-    let lines: String = failure
-        .stderr_tail
-        .lines()
-        .map(|line| format!("\n  {line}"))
-        .collect();
+    let lines: String = failure.stderr_tail.lines().map(|line| format!("\n  {line}")).collect();
     if lines.is_empty() {
         return lines;
     }

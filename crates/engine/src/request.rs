@@ -205,10 +205,7 @@ impl SessionRequest {
         &self,
         programs: &[(String, PathBuf, Option<String>)],
     ) -> Environment {
-        Environment {
-            machine: self.machine.clone(),
-            ..environment::capture_environment(programs)
-        }
+        Environment { machine: self.machine.clone(), ..environment::capture_environment(programs) }
     }
 }
 
@@ -253,19 +250,10 @@ impl VariantRequest {
             }
         }
         if let Some(name) = &self.baseline {
-            let names: Vec<&str> = variants
-                .iter()
-                .map(|variant| variant.name.as_str())
-                .collect();
-            let position = names
-                .iter()
-                .position(|names| names == name)
-                .with_context(|| {
-                    format!(
-                        "no variant is named '{name}'\nhint: the variants are {}",
-                        names.join(", ")
-                    )
-                })?;
+            let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
+            let position = names.iter().position(|names| names == name).with_context(|| {
+                format!("no variant is named '{name}'\nhint: the variants are {}", names.join(", "))
+            })?;
             variants.swap(0, position);
         }
         for variant in &mut variants {
@@ -333,10 +321,7 @@ impl PlanRequest {
 
     /// Whether the purpose is to confirm or to bisect a suspected change.
     fn is_confirmation(&self) -> bool {
-        matches!(
-            self.purpose,
-            SessionPurpose::Confirm | SessionPurpose::Bisect
-        )
+        matches!(self.purpose, SessionPurpose::Confirm | SessionPurpose::Bisect)
     }
 
     /// Decides when to stop measuring a case.
@@ -350,18 +335,14 @@ impl PlanRequest {
                         layout::build_looks(&confirm::CONFIRMATION_LOOKS, builds)
                     }
                     _ => layout::build_looks(
-                        &self
-                            .sampling
-                            .bounded_looks(&AnalysisSettings::DEFAULT_LOOKS),
+                        &self.sampling.bounded_looks(&AnalysisSettings::DEFAULT_LOOKS),
                         builds,
                     ),
                 },
                 alpha: if self.is_confirmation() {
                     confirm::CONFIRMATION_ALPHA
                 } else {
-                    1.0 - self
-                        .confidence
-                        .unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE)
+                    1.0 - self.confidence.unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE)
                 },
                 delta: self.threshold.unwrap_or(AnalysisSettings::DEFAULT_DELTA),
             },
@@ -379,11 +360,7 @@ impl SamplingRequest {
             }
             (None, _) if variants == 1 => {
                 let max_runs = self.max_runs.unwrap_or(u32::MAX);
-                RunCount::Fixed(
-                    RUNS_OF_ONE_VARIANT
-                        .max(self.min_runs.unwrap_or(0))
-                        .min(max_runs),
-                )
+                RunCount::Fixed(RUNS_OF_ONE_VARIANT.max(self.min_runs.unwrap_or(0)).min(max_runs))
             }
             (None, _) => RunCount::Sequential,
         };
@@ -469,12 +446,7 @@ pub struct PreparedPlan {
 impl PreparedPlan {
     /// Creates the plan of a new session.
     pub fn new(plan: SessionPlan, suite: DiscoveredBenchmarks) -> PreparedPlan {
-        PreparedPlan {
-            plan,
-            suite,
-            resumed: None,
-            held: None,
-        }
+        PreparedPlan { plan, suite, resumed: None, held: None }
     }
 }
 

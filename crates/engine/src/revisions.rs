@@ -68,9 +68,7 @@ pub fn check_out_revisions(
             variant.program = Some(built_program(program, &worktree, &checkout)?);
         }
         redirect_search_paths(&mut variant.environment, &worktree);
-        variant
-            .environment
-            .extend(worktree::worktree_variables(&worktree));
+        variant.environment.extend(worktree::worktree_variables(&worktree));
         variant.worktree = Some(worktree);
     }
     name_variants(&mut resolved.given, &request.revisions);
@@ -106,10 +104,8 @@ pub fn resolve_commit(checkout: &Checkout, typed: &str) -> Result<ResolvedCommit
 /// Whether the first and another revision request differ only in the revision.
 fn differ_only_in_revision(request: &VariantRequest, index: usize) -> bool {
     let parts = |index: usize| {
-        let (wanted, variant) = (
-            &request.revisions[index],
-            &request.given[request.revisions[index].variant],
-        );
+        let (wanted, variant) =
+            (&request.revisions[index], &request.given[request.revisions[index].variant]);
         (&wanted.program, &variant.arguments, &variant.environment)
     };
     parts(0) == parts(index)
@@ -127,17 +123,10 @@ fn build_command(request: &VariantRequest, checkout: &Checkout) -> Result<Option
             let Some(command) = project.history.build else {
                 return Ok(None);
             };
-            (
-                command,
-                project.folder.strip_prefix(&checkout.root)?.to_owned(),
-            )
+            (command, project.folder.strip_prefix(&checkout.root)?.to_owned())
         }
     };
-    Ok(Some(BuildCommand {
-        command,
-        directory,
-        limit_ms: as_milliseconds(request.build.limit),
-    }))
+    Ok(Some(BuildCommand { command, directory, limit_ms: as_milliseconds(request.build.limit) }))
 }
 
 /// Warns that uncommitted changes are not measured, if the user might expect them to be.
@@ -148,10 +137,7 @@ fn warn_of_changes(
     listener: &mut EventListener<'_>,
 ) -> Result<()> {
     let head = checkout.resolve_commit("HEAD")?;
-    let revision_at_head = revisions
-        .iter()
-        .zip(commits)
-        .find(|(_, commit)| **commit == head);
+    let revision_at_head = revisions.iter().zip(commits).find(|(_, commit)| **commit == head);
     match revision_at_head {
         Some((request, _)) if checkout.has_changes() => emit_warning(
             listener,
@@ -181,14 +167,8 @@ fn built_program(typed: &Path, worktree: &VariantWorktree, checkout: &Checkout) 
 }
 
 /// Environment variables with lists of folders that are searched for code.
-const SEARCH_PATHS: [&str; 6] = [
-    "PYTHONPATH",
-    "NODE_PATH",
-    "CLASSPATH",
-    "PERL5LIB",
-    "RUBYLIB",
-    "LD_LIBRARY_PATH",
-];
+const SEARCH_PATHS: [&str; 6] =
+    ["PYTHONPATH", "NODE_PATH", "CLASSPATH", "PERL5LIB", "RUBYLIB", "LD_LIBRARY_PATH"];
 
 /// Redirects folders in search paths from the checkout to the worktree, so that the revision's code
 /// is found. A folder that the worktree does not have stays as it is.
@@ -201,19 +181,14 @@ fn redirect_search_paths(environment: &mut Vec<(String, String)>, worktree: &Var
             continue;
         };
         let redirect = |folder: &str| {
-            let in_worktree = worktree
-                .path_of(Path::new(folder))
-                .filter(|in_worktree| in_worktree.exists());
+            let in_worktree =
+                worktree.path_of(Path::new(folder)).filter(|in_worktree| in_worktree.exists());
             in_worktree.map_or_else(
                 || folder.to_owned(),
                 |in_worktree| in_worktree.to_string_lossy().into_owned(),
             )
         };
-        let redirected = value
-            .split(':')
-            .map(redirect)
-            .collect::<Vec<String>>()
-            .join(":");
+        let redirected = value.split(':').map(redirect).collect::<Vec<String>>().join(":");
         if redirected != value {
             environment.retain(|(key, _)| key != name);
             environment.push((name.to_owned(), redirected));
@@ -266,15 +241,11 @@ fn fill_placeholders(request: &mut VariantRequest, checkout: &Checkout) {
             .map_or(&checkout.root, |worktree| &worktree.folder)
             .to_string_lossy()
             .into_owned();
-        let revision = worktree
-            .map_or("", |worktree| &worktree.revision)
-            .to_owned();
+        let revision = worktree.map_or("", |worktree| &worktree.revision).to_owned();
         variant.arguments.splice(0..0, shared.iter().cloned());
         let values = variant.environment.iter_mut().map(|(_, value)| value);
         for string in variant.arguments.iter_mut().chain(values) {
-            *string = string
-                .replace("{worktree}", &folder)
-                .replace("{revision}", &revision);
+            *string = string.replace("{worktree}", &folder).replace("{revision}", &revision);
         }
     }
 }
@@ -287,9 +258,7 @@ pub fn move_variant(variant: &Variant, to: &VariantWorktree) -> Variant {
     };
     let folders = [from, to].map(|worktree| worktree.folder.to_string_lossy());
     let redirect = |string: &String| {
-        string
-            .replace(&*folders[0], &folders[1])
-            .replace(&from.revision, &to.revision)
+        string.replace(&*folders[0], &folders[1]).replace(&from.revision, &to.revision)
     };
     let relocate = |program: &PathBuf| match program.strip_prefix(&from.folder) {
         Ok(inside) => to.folder.join(inside),
@@ -299,9 +268,7 @@ pub fn move_variant(variant: &Variant, to: &VariantWorktree) -> Variant {
     Variant {
         program: variant.program.as_ref().map(relocate),
         arguments: variant.arguments.iter().map(redirect).collect(),
-        environment: variables
-            .map(|(name, value)| (name.clone(), redirect(value)))
-            .collect(),
+        environment: variables.map(|(name, value)| (name.clone(), redirect(value))).collect(),
         worktree: Some(to.clone()),
         work: BTreeMap::new(),
         checkout_files: Vec::new(),
@@ -319,18 +286,13 @@ pub fn find_sources(
     here: &Path,
     variants: &[Variant],
 ) -> Result<Vec<BenchmarkSource>> {
-    let revision = variants
-        .iter()
-        .find_map(|variant| variant.worktree.as_ref());
+    let revision = variants.iter().find_map(|variant| variant.worktree.as_ref());
     let adapters = KnownAdapters::new(targets, here)?;
     let mut all_sources = Vec::new();
     for target in targets {
         let in_checkout = discover::find_sources(target, here, &adapters);
-        let find_built = || {
-            variants
-                .iter()
-                .find_map(|variant| built_source(target, here, variant, &adapters))
-        };
+        let find_built =
+            || variants.iter().find_map(|variant| built_source(target, here, variant, &adapters));
         match in_checkout {
             Ok(sources) => all_sources.extend(sources),
             Err(error) => all_sources.extend(find_built().ok_or_else(|| match revision {
@@ -345,9 +307,8 @@ pub fn find_sources(
         return Ok(all_sources);
     };
     mark_artifacts(&mut all_sources, variants);
-    let takes_target = variants
-        .iter()
-        .find(|variant| variant.worktree.is_some() && variant.program.is_none());
+    let takes_target =
+        variants.iter().find(|variant| variant.worktree.is_some() && variant.program.is_none());
     for source in &all_sources {
         let file = source.file.display();
         ensure!(
@@ -378,10 +339,7 @@ fn built_source(
     let worktree = variant.worktree.as_ref()?;
     let directory = worktree.path_of(here)?;
     let in_worktree = worktree.path_of(Path::new(target));
-    let target = in_worktree
-        .as_ref()
-        .and_then(|path| path.to_str())
-        .unwrap_or(target);
+    let target = in_worktree.as_ref().and_then(|path| path.to_str()).unwrap_or(target);
     let mut sources = discover::find_sources(target, &directory, adapters).ok()?;
     for source in &mut sources {
         let in_checkout = |path: &Path| match path.strip_prefix(&worktree.folder) {
@@ -401,10 +359,7 @@ fn built_source(
 /// and files in no commit that the build of a worktree has produced.
 fn mark_artifacts(sources: &mut [BenchmarkSource], variants: &[Variant]) {
     let files: Vec<PathBuf> = sources.iter().map(|source| source.file.clone()).collect();
-    for worktree in variants
-        .iter()
-        .filter_map(|variant| variant.worktree.as_ref())
-    {
+    for worktree in variants.iter().filter_map(|variant| variant.worktree.as_ref()) {
         let artifacts = worktree::find_artifacts(worktree, &files);
         for source in sources.iter_mut() {
             source.is_artifact |= artifacts.contains(&source.file);
@@ -426,10 +381,7 @@ pub fn place_benchmark_files<'a>(
         .filter(|source| !source.is_program() && source.file.is_file())
         .map(|source| &source.file)
         .collect();
-    for worktree in variants
-        .iter()
-        .filter_map(|variant| variant.worktree.as_ref())
-    {
+    for worktree in variants.iter().filter_map(|variant| variant.worktree.as_ref()) {
         let mut copies = Vec::new();
         for file in &files {
             let Some(target) = worktree.path_of(file) else {
@@ -477,28 +429,18 @@ pub fn keep_common(
         let described = discover::describe_sources(&programs, selection, variant, reporter);
         check_interrupted()?;
         if let Some(failure) = described.iter().find_map(|side| side.failure.as_ref()) {
-            bail!(
-                "'{}' of '{}' {}",
-                failure.benchmark,
-                variant.name,
-                failure.cause
-            );
+            bail!("'{}' of '{}' {}", failure.benchmark, variant.name, failure.cause);
         }
-        let labels: BTreeSet<&str> = described
-            .iter()
-            .flat_map(|side| &side.jobs)
-            .map(|job| &*job.label)
-            .collect();
+        let labels: BTreeSet<&str> =
+            described.iter().flat_map(|side| &side.jobs).map(|job| &*job.label).collect();
         let is_common =
             |job: &BenchmarkJob| !job.source.is_program() || labels.contains(&*job.label);
         let (common, unmatched): (Vec<BenchmarkJob>, Vec<BenchmarkJob>) =
             suite.jobs.drain(..).partition(is_common);
         suite.jobs = common;
         if !unmatched.is_empty() {
-            let names: Vec<String> = unmatched
-                .iter()
-                .map(|job| format!("'{}'", job.label))
-                .collect();
+            let names: Vec<String> =
+                unmatched.iter().map(|job| format!("'{}'", job.label)).collect();
             suite.warnings.push(format!(
                 "not measured, because '{}' does not have them: {}",
                 variant.name,
@@ -516,10 +458,7 @@ pub fn keep_common(
 /// Whether a variant's revision has the program, package or other built file.
 fn has_source(variant: &Variant, source: &BenchmarkSource) -> bool {
     let file = &source.under(variant).file;
-    let without_program = Variant {
-        program: None,
-        ..variant.clone()
-    };
+    let without_program = Variant { program: None, ..variant.clone() };
     if resolve_program_for(source, &without_program) == *file {
         variant.program.is_some() || resolve_program(file).is_ok()
     } else {
@@ -549,11 +488,7 @@ pub fn identical_warnings(variants: &[Variant], jobs: &[BenchmarkJob]) -> Vec<St
     let sentence = |variant: &Variant| {
         let names = [&*baseline.name, &variant.name];
         let is_revision = variant.worktree.is_some();
-        let unless = if is_revision {
-            "unless it reads other files of its revision, "
-        } else {
-            ""
-        };
+        let unless = if is_revision { "unless it reads other files of its revision, " } else { "" };
         identical_warning(names, "are the same program, byte for byte", unless)
     };
     candidates.iter().filter(is_same).map(sentence).collect()
@@ -564,10 +499,7 @@ fn measured_files(source: &BenchmarkSource, variant: &Variant) -> Vec<PathBuf> {
     let program = resolve_program_for(source, variant);
     let file = source.under(variant).file.clone();
     let has_artifact = source.is_artifact && file != program;
-    [Some(program), has_artifact.then_some(file)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [Some(program), has_artifact.then_some(file)].into_iter().flatten().collect()
 }
 
 /// Whether the user typed the same arguments, variables and snippet for two variants. The paths of
@@ -603,17 +535,15 @@ pub fn are_identical(plan: &SessionPlan) -> bool {
 /// In the returned values, a placeholder replaces the folder of the variant.
 fn typed_variables(variant: &Variant) -> impl Iterator<Item = (String, String)> + use<'_> {
     let worktree = variant.worktree.as_ref();
-    let automatic = worktree
-        .map(worktree::worktree_variables)
-        .unwrap_or_default();
+    let automatic = worktree.map(worktree::worktree_variables).unwrap_or_default();
     let folder = worktree.map(|worktree| worktree.folder.to_string_lossy().into_owned());
     let variables = variant.environment.iter();
-    variables
-        .filter(move |variable| !automatic.contains(variable))
-        .map(move |(name, value)| match &folder {
+    variables.filter(move |variable| !automatic.contains(variable)).map(move |(name, value)| {
+        match &folder {
             Some(folder) => (name.clone(), value.replace(folder.as_str(), "{worktree}")),
             None => (name.clone(), value.clone()),
-        })
+        }
+    })
 }
 
 fn have_same_bytes(left: &Path, right: &Path) -> bool {
@@ -636,11 +566,7 @@ fn identical_warning([baseline, candidate]: [&str; 2], how: &str, unless: &str) 
 /// # Errors
 /// See [`check_out_revisions`].
 pub fn restore_worktrees(plan: &SessionPlan, listener: &mut EventListener<'_>) -> Result<()> {
-    for worktree in plan
-        .variants
-        .iter()
-        .filter_map(|variant| variant.worktree.as_ref())
-    {
+    for worktree in plan.variants.iter().filter_map(|variant| variant.worktree.as_ref()) {
         worktree::prepare_worktree(worktree, &mut |sentence| {
             listener.observe(&SessionEvent::Note(sentence))
         })?;

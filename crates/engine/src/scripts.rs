@@ -72,11 +72,7 @@ pub fn execute_scripts(
         .collect::<Result<_, _>>()?;
     let selection = BenchmarkSelection {
         sets: request.sets.clone(),
-        trial: if request.test {
-            TrialMode::Own
-        } else {
-            TrialMode::No
-        },
+        trial: if request.test { TrialMode::Own } else { TrialMode::No },
         usual_tool: DefaultLoadTool::AsNodeCore,
         ..BenchmarkSelection::default()
     };
@@ -103,31 +99,21 @@ fn execute_files(
 ) -> anyhow::Result<()> {
     let runs = plans.iter().map(|(_, plan)| plan.slots().len()).sum();
     let cases = plans.iter().map(|(_, plan)| plan.jobs.len()).sum();
-    observer.observe(&SessionEvent::Started {
-        runs,
-        is_upper_bound: false,
-        cases,
-        done: 0,
-    })?;
+    observer.observe(&SessionEvent::Started { runs, is_upper_bound: false, cases, done: 0 })?;
     let mut session_end = SessionEnd::Complete;
     for (description, plan) in plans {
         if let Some(failure) = &description.failure {
             observer.observe(&SessionEvent::Failed(failure))?;
         }
         let mut inner = InnerEvents(observer);
-        session_end = runner::execute(
-            plan,
-            ExecuteOptions::default(),
-            &mut NeverSettled,
-            &mut [&mut inner],
-        )?;
+        session_end =
+            runner::execute(plan, ExecuteOptions::default(), &mut NeverSettled, &mut [&mut inner])?;
         if session_end != SessionEnd::Complete {
             break;
         }
     }
-    observer.observe(&SessionEvent::Finished {
-        interrupted: session_end == SessionEnd::Interrupted,
-    })
+    observer
+        .observe(&SessionEvent::Finished { interrupted: session_end == SessionEnd::Interrupted })
 }
 
 fn script_source(
@@ -135,11 +121,8 @@ fn script_source(
     request: &ScriptsRequest,
 ) -> anyhow::Result<BenchmarkSource> {
     if let Some(folder) = &request.folder {
-        let file = if script.path.is_dir() {
-            script.path.join("index.js")
-        } else {
-            script.path.clone()
-        };
+        let file =
+            if script.path.is_dir() { script.path.join("index.js") } else { script.path.clone() };
         return Ok(discover::core_source(&script.path, file, folder));
     }
     let directory = std::env::current_dir()?;
@@ -148,14 +131,8 @@ fn script_source(
         &directory,
         &KnownAdapters::default(),
     )?;
-    let source = sources
-        .into_iter()
-        .next()
-        .context("the script contains no benchmark")?;
-    Ok(BenchmarkSource {
-        name: script.name.clone(),
-        ..source
-    })
+    let source = sources.into_iter().next().context("the script contains no benchmark")?;
+    Ok(BenchmarkSource { name: script.name.clone(), ..source })
 }
 
 fn plan_script(
@@ -169,18 +146,12 @@ fn plan_script(
             timeout: Some(RUN_TIMEOUT),
             ..SamplingRequest::default()
         },
-        order: if compares {
-            RunOrder::Blocks
-        } else {
-            RunOrder::Alternate
-        },
+        order: if compares { RunOrder::Blocks } else { RunOrder::Alternate },
         pin: request.processors.as_deref().map(str::parse).transpose()?,
         ..PlanRequest::default()
     };
-    let suite = DiscoveredBenchmarks {
-        jobs: description.jobs.clone(),
-        ..DiscoveredBenchmarks::default()
-    };
+    let suite =
+        DiscoveredBenchmarks { jobs: description.jobs.clone(), ..DiscoveredBenchmarks::default() };
     Ok(plan_request.build_plan(request.variants.clone(), &suite))
 }
 

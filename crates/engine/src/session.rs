@@ -46,13 +46,7 @@ impl MeasuredSession {
         ended: anyhow::Result<SessionEnd>,
         planned: usize,
     ) -> MeasuredSession {
-        MeasuredSession {
-            session,
-            in_parts,
-            ended,
-            planned,
-            advice: None,
-        }
+        MeasuredSession { session, in_parts, ended, planned, advice: None }
     }
 }
 
@@ -153,16 +147,9 @@ fn warn_before(
     request: &SessionRequest,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<()> {
-    let warnings = plans
-        .suite
-        .warnings
-        .iter()
-        .cloned()
-        .chain(reach_warning(&plans.plan, &request.settings));
-    let undivided = request
-        .divides_runs
-        .then(|| undivided_warning(&plans.plan))
-        .flatten();
+    let warnings =
+        plans.suite.warnings.iter().cloned().chain(reach_warning(&plans.plan, &request.settings));
+    let undivided = request.divides_runs.then(|| undivided_warning(&plans.plan)).flatten();
     for warning in warnings.chain(undivided) {
         emit_warning(listener, &warning)?;
     }
@@ -204,11 +191,7 @@ pub fn reach_warning(plan: &SessionPlan, settings: &AnalysisSettings) -> Option<
         return None;
     }
     let candidates = plan.variants.len() - 1;
-    let metrics = if settings.wants_all_metrics() {
-        1
-    } else {
-        settings.metrics.len().max(1)
-    };
+    let metrics = if settings.wants_all_metrics() { 1 } else { settings.metrics.len().max(1) };
     let comparisons = plan.jobs.len() * candidates * metrics;
     analysis::explain_out_of_reach(&plan.design, settings, comparisons)
 }
@@ -220,9 +203,7 @@ fn undivided_warning(plan: &SessionPlan) -> Option<String> {
     let unsupported_option_warning = |job: &adapters::BenchmarkJob| {
         let option = adapters::unsupported_option(&job.source, plan.sampling.requested)?;
         let name = &job.source.name;
-        Some(format!(
-            "The suite of '{name}' has no option for {option}: it uses its default."
-        ))
+        Some(format!("The suite of '{name}' has no option for {option}: it uses its default."))
     };
     if let Some(sentence) = plan.jobs.iter().find_map(unsupported_option_warning) {
         return Some(sentence);
@@ -250,20 +231,14 @@ pub fn session_header(
         state: SessionState::Running,
         tags: request.tags.clone(),
         command: request.command.clone(),
-        design: SessionDesign {
-            work: benchmark_digests(plan),
-            ..plan.design.clone()
-        },
+        design: SessionDesign { work: benchmark_digests(plan), ..plan.design.clone() },
         variants: plan.variants.clone(),
         metrics: Vec::new(),
         environment: capture_environment(plan, &suite, request),
         origin: match (plan.design.purpose, request.find_origin()) {
             // A backfill measures an old revision, which uncommitted changes of the checkout do not
             // affect.
-            (SessionPurpose::Backfill, Some(origin)) => Some(CodeOrigin {
-                dirty: None,
-                ..origin
-            }),
+            (SessionPurpose::Backfill, Some(origin)) => Some(CodeOrigin { dirty: None, ..origin }),
             (_, origin) => origin,
         },
         runs: Vec::new(),
@@ -352,9 +327,7 @@ pub struct AnalysisStoppingRule {
 /// Whether the stopping rule must see the runs: their values decide when a case is settled, or
 /// instruction counts are compared.
 fn decides_by_runs(plan: &SessionPlan) -> bool {
-    let SessionPlan {
-        sampling, design, ..
-    } = plan;
+    let SessionPlan { sampling, design, .. } = plan;
     let is_fixed = matches!(design.stopping, StoppingDesign::Fixed { .. });
     !is_fixed || sampling.precision.is_some() || design.counting.is_some()
 }
@@ -396,9 +369,7 @@ impl StoppingRule for AnalysisStoppingRule {
         result.metrics.insert(0, steady_time);
         match analysis::warmup::steady_time(&result.samples, rule) {
             Ok(sample) => result.samples.insert(0, sample),
-            Err(class) => result
-                .notes
-                .push(format!("It has no steady part: {class}.")),
+            Err(class) => result.notes.push(format!("It has no steady part: {class}.")),
         }
     }
 }

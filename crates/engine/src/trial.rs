@@ -36,12 +36,8 @@ pub fn try_cases(
         result.add_failure(failure);
     }
     let processors = std::thread::available_parallelism().map_or(1, |processors| processors.get());
-    result.ended = runner::try_all(
-        &plans.plan,
-        processors,
-        fail_fast,
-        &mut [&mut result, listener],
-    )?;
+    result.ended =
+        runner::try_all(&plans.plan, processors, fail_fast, &mut [&mut result, listener])?;
     // Several cases are tried at a time, so the failures arrive in the order in which the runs end.
     result.failures.sort_by_key(|failure| failure.slot);
     for job in &plans.plan.jobs {
@@ -58,9 +54,8 @@ impl TrialResult {
             None => 1,
         };
         let jobs = plans.plan.jobs.iter();
-        let files: Vec<String> = jobs
-            .flat_map(|job| repeat_n(job.source.name.clone(), times))
-            .collect();
+        let files: Vec<String> =
+            jobs.flat_map(|job| repeat_n(job.source.name.clone(), times)).collect();
         TrialResult {
             files: BTreeMap::new(),
             failures: Vec::new(),
@@ -85,11 +80,8 @@ impl SessionObserver for TrialResult {
                 }
                 // A file may contain several benchmarks, so the name of a benchmark does not
                 // identify its file.
-                let file = self
-                    .file_of_slot
-                    .get(run.slot as usize)
-                    .unwrap_or(&run.case.benchmark)
-                    .clone();
+                let file =
+                    self.file_of_slot.get(run.slot as usize).unwrap_or(&run.case.benchmark).clone();
                 self.files.entry(file).or_default().0 += 1;
             }
             SessionEvent::Failed(failure) => self.add_failure(failure),

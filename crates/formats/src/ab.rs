@@ -17,12 +17,8 @@ use speedwell_model::{Case, Environment, Metric, MetricDirection, Session};
 const FIRST_LINE: &str = "This is ApacheBench";
 
 /// Fields that only reports have. They identify a pasted report that has lost its first line.
-const REPORT_FIELDS: [&str; 4] = [
-    "Server Software",
-    "Concurrency Level",
-    "Complete requests",
-    "Requests per second",
-];
+const REPORT_FIELDS: [&str; 4] =
+    ["Server Software", "Concurrency Level", "Complete requests", "Requests per second"];
 
 /// Returns whether the data contain a report of ab.
 pub fn recognizes(bytes: &[u8]) -> bool {
@@ -62,9 +58,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         !imported.is_empty(),
         "{}\nhint: ab prints no report when it stops early, for example on a refused connection; check \
          its stderr, and try 'ab -r'",
-        remarks
-            .first()
-            .map_or("it contains no report", String::as_str)
+        remarks.first().map_or("it contains no report", String::as_str)
     );
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
     imported.into_session(label, environment, None)
@@ -107,10 +101,8 @@ const CONNECTION_ROWS: [(&str, &str); 4] = [
 
 /// Columns of the table "Connection Times": first the columns that ab prints by default, then the
 /// columns that ab prints with -S.
-const CONNECTION_COLUMNS: [&[&str]; 2] = [
-    &["min", "mean", "sd", "median", "max"],
-    &["min", "mean", "max"],
-];
+const CONNECTION_COLUMNS: [&[&str]; 2] =
+    [&["min", "mean", "sd", "median", "max"], &["min", "mean", "max"]];
 
 /// Lines that are stored as facts about the measured server, each with the name of its fact.
 const FACT_LINES: [(&str, &str); 3] = [
@@ -183,11 +175,7 @@ impl AbReport {
             return "ab".to_owned();
         }
         let is_tls = self.facts.iter().any(|(name, _)| name == "tls");
-        let (scheme, default_port) = if is_tls {
-            ("https", "443")
-        } else {
-            ("http", "80")
-        };
+        let (scheme, default_port) = if is_tls { ("https", "443") } else { ("http", "80") };
         let port = match self.port.as_str() {
             "" => String::new(),
             port if port == default_port => String::new(),
@@ -197,10 +185,7 @@ impl AbReport {
     }
 
     fn parse_line(&mut self, line: &str) {
-        if let Some(kinds) = line
-            .strip_prefix('(')
-            .and_then(|line| line.strip_suffix(')'))
-        {
+        if let Some(kinds) = line.strip_prefix('(').and_then(|line| line.strip_suffix(')')) {
             self.parse_failure_kinds(kinds);
         } else if let Some((percent, value)) = line.split_once('%')
             && percent.bytes().all(|byte| byte.is_ascii_digit())
@@ -258,16 +243,12 @@ impl AbReport {
 
     /// Parses a row of the connection times; the number of columns identifies the layout.
     fn parse_connection_row(&mut self, name: &str, value: &str) {
-        let Some((_, row)) = CONNECTION_ROWS
-            .iter()
-            .find(|(row_name, _)| *row_name == name)
-        else {
+        let Some((_, row)) = CONNECTION_ROWS.iter().find(|(row_name, _)| *row_name == name) else {
             return;
         };
         let numbers: Vec<f64> = value.split_whitespace().map_while(first_number).collect();
-        let Some(columns) = CONNECTION_COLUMNS
-            .iter()
-            .find(|columns| columns.len() == numbers.len())
+        let Some(columns) =
+            CONNECTION_COLUMNS.iter().find(|columns| columns.len() == numbers.len())
         else {
             return;
         };
@@ -340,18 +321,14 @@ pub fn recognizes_requests(bytes: &[u8]) -> bool {
 /// Fails if the table has no rows, or a row is invalid; the message names the line of that row.
 pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let table = DelimitedTable::read(bytes, PERCENTAGES_HEADER, ',')?;
-    let mut load = LoadReport {
-        target: DEFAULT_BENCHMARK.to_owned(),
-        ..LoadReport::default()
-    };
+    let mut load = LoadReport { target: DEFAULT_BENCHMARK.to_owned(), ..LoadReport::default() };
     for (percent, row) in table.rows.iter().map(|row| (row[0], row)) {
         if KEPT_PERCENTILES.contains(&percent) {
             let name = match percent {
                 "0" => "latency_min".to_owned(),
                 percent => percentile_metric(percent),
             };
-            load.times_ns
-                .push((name, table.parse_cell(row, 1)? * NS_PER_MS));
+            load.times_ns.push((name, table.parse_cell(row, 1)? * NS_PER_MS));
         }
     }
     if table.is_cut || table.rows.len() < PERCENTILE_ROWS {
@@ -376,22 +353,14 @@ pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> R
     let mut started_s = f64::INFINITY;
     for row in &table.rows {
         started_s = started_s.min(table.parse_cell(row, 1)?);
-        for (column, name) in [
-            (4, "latency"),
-            (2, "connect"),
-            (3, "processing"),
-            (5, "waiting"),
-        ] {
+        for (column, name) in [(4, "latency"), (2, "connect"), (3, "processing"), (5, "waiting")] {
             let ms = table.parse_cell(row, column)?;
             zeros += u32::from(column == 4 && ms == 0.0);
             let metric = imported.declare_metric(Metric::new(name, "ns", MetricDirection::Lower));
             samples.push(value_sample(&metric, ms * NS_PER_MS));
         }
     }
-    let process = ImportedProcess {
-        samples,
-        ..ImportedProcess::default()
-    };
+    let process = ImportedProcess { samples, ..ImportedProcess::default() };
     imported.add_run(Case::new(DEFAULT_BENCHMARK, Vec::new()), process);
     if zeros > 0 {
         warnings.push(format!(
@@ -405,11 +374,7 @@ pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> R
             "'{label}': the last line has no newline, so it may be cut short and was left out"
         ));
     }
-    imported.into_session(
-        label,
-        Environment::default(),
-        Some((started_s * 1e3) as i64),
-    )
+    imported.into_session(label, Environment::default(), Some((started_s * 1e3) as i64))
 }
 
 /// Rows below a header, all with as many cells as the header.
@@ -422,23 +387,13 @@ struct DelimitedTable<'a> {
 impl<'a> DelimitedTable<'a> {
     fn read(bytes: &'a [u8], header: &str, separator: char) -> Result<DelimitedTable<'a>> {
         let text = crate::foreign::require_utf8(bytes)?;
-        let mut table = DelimitedTable {
-            rows: Vec::new(),
-            is_cut: !text.ends_with('\n'),
-        };
+        let mut table = DelimitedTable { rows: Vec::new(), is_cut: !text.ends_with('\n') };
         let complete_lines = text.rfind('\n').map_or("", |end| &text[..end]);
-        ensure!(
-            complete_lines.lines().next() == Some(header),
-            "its first line is not '{header}'"
-        );
+        ensure!(complete_lines.lines().next() == Some(header), "its first line is not '{header}'");
         let columns = header.split(separator).count();
         for (line, number) in complete_lines.lines().zip(1..).skip(1) {
             let row: Vec<&str> = line.split(separator).collect();
-            ensure!(
-                row.len() == columns,
-                "line {number} has {} columns, not {columns}",
-                row.len()
-            );
+            ensure!(row.len() == columns, "line {number} has {} columns, not {columns}", row.len());
             table.rows.push(row);
         }
         Ok(table)
@@ -449,11 +404,7 @@ impl<'a> DelimitedTable<'a> {
         number.filter(|number| number.is_finite()).with_context(|| {
             let index = self.rows.iter().position(|candidate| candidate == row);
             // The header is line 1.
-            format!(
-                "line {}: '{}' is not a number",
-                index.unwrap_or_default() + 2,
-                row[column]
-            )
+            format!("line {}: '{}' is not a number", index.unwrap_or_default() + 2, row[column])
         })
     }
 }
@@ -471,8 +422,7 @@ const HTML_ENTITIES: [(&str, &str); 5] = [
 
 /// Returns whether `text` is HTML rather than plain text.
 fn is_html(text: &str) -> bool {
-    text.lines()
-        .any(|line| line.trim_start().starts_with("<table"))
+    text.lines().any(|line| line.trim_start().starts_with("<table"))
 }
 
 /// Converts HTML to text, with cells separated by blanks.
@@ -505,12 +455,7 @@ mod tests {
 
     #[test]
     fn text_above_the_first_report_is_no_report_whatever_colons_it_has() {
-        let begins = |text: &str| {
-            split_reports(text)
-                .iter()
-                .map(|(at, _)| *at)
-                .collect::<Vec<_>>()
-        };
+        let begins = |text: &str| split_reports(text).iter().map(|(at, _)| *at).collect::<Vec<_>>();
         let complete = format!("{FIRST_LINE}\nComplete requests: 1\n");
         assert_eq!(begins(&format!("Created: 19 March\n{complete}")), [2]);
         // A report without its first line.
@@ -521,10 +466,7 @@ mod tests {
     #[test]
     fn text_below_a_complete_report_does_not_cut_it_short() {
         let read = |lines: &[&str]| AbReport::read(lines).is_cut;
-        assert!(!read(&[
-            "100% 3 (longest request)\n",
-            "Sign up: it is free"
-        ]));
+        assert!(!read(&["100% 3 (longest request)\n", "Sign up: it is free"]));
         assert!(read(&["99% 3\n", "100% 3 (lon"]));
     }
 

@@ -113,20 +113,13 @@ impl EntriesReader<'_> {
             if kind.is_by_unit && kind.better != Some(better) {
                 self.rates.extend(kind.tool.clone());
             }
-            let metric = Metric {
-                better,
-                ..figure.measure.metric
-            };
+            let metric = Metric { better, ..figure.measure.metric };
             self.listed.push(ListedResult {
                 measurement,
                 case: Case::new(format!("{suite}/{}", figure.name), Vec::new()),
                 metric: metric.name.clone(),
                 details: figure.extra,
-                content: DirectedFigure {
-                    metric,
-                    value: figure.value,
-                    note: figure.note,
-                },
+                content: DirectedFigure { metric, value: figure.value, note: figure.note },
             });
         }
         Ok(())
@@ -191,9 +184,7 @@ fn read_origin(commit: &JsonNode<'_>) -> Result<CodeOrigin> {
     let id = commit.require("id")?.text()?;
     ensure!(!id.is_empty(), "'{}.id' is empty", commit.location());
     // In an entry for a pull request, the value of `timestamp` may not be a time.
-    let committed = commit
-        .text_of("timestamp")?
-        .and_then(|text| text.parse::<Timestamp>().ok());
+    let committed = commit.text_of("timestamp")?.and_then(|text| text.parse::<Timestamp>().ok());
     Ok(CodeOrigin {
         tree: commit.text_of("tree_id")?.map(str::to_owned),
         committed_unix_ms: committed.map(Timestamp::as_millisecond),
@@ -217,9 +208,8 @@ impl EntryInterpretation {
         let tool_name = entry.text_of("tool")?;
         let tool = tool_name.unwrap_or_default();
         // A fork of the action writes the key `bigger_is_better` instead of the name of a tool.
-        let is_bigger_better = entry
-            .get("bigger_is_better")
-            .map(|is_bigger_better| is_bigger_better.is_true());
+        let is_bigger_better =
+            entry.get("bigger_is_better").map(|is_bigger_better| is_bigger_better.is_true());
         let tool_direction = if HIGHER_IS_BETTER_TOOLS.contains(&tool) {
             Some(MetricDirection::Higher)
         } else if LOWER_IS_BETTER_TOOLS.contains(&tool) || MIXED_UNIT_TOOLS.contains(&tool) {
@@ -228,11 +218,7 @@ impl EntryInterpretation {
             None
         };
         let entry_direction = is_bigger_better.map(|is_bigger_better| {
-            if is_bigger_better {
-                MetricDirection::Higher
-            } else {
-                MetricDirection::Lower
-            }
+            if is_bigger_better { MetricDirection::Higher } else { MetricDirection::Lower }
         });
         Ok(EntryInterpretation {
             better: entry_direction.or(tool_direction),
@@ -256,11 +242,7 @@ impl EntryInterpretation {
         let by_unit = self.is_by_unit || self.better.is_none();
         let unit_direction = (by_unit && measure.metric.better != MetricDirection::Unknown)
             .then_some(measure.metric.better);
-        match directions
-            .direction_of(name)
-            .or(unit_direction)
-            .or(self.better)
-        {
+        match directions.direction_of(name).or(unit_direction).or(self.better) {
             Some(better) => Ok(better),
             None => directions.require_direction(name),
         }
@@ -333,9 +315,7 @@ fn setup_lines(extra: &JsonNode<'_>) -> String {
         COUNT_KEYS.contains(&key) || COUNT_KEYS.contains(&last)
     };
     let lines = extra.lines().map(str::trim);
-    let setup: Vec<&str> = lines
-        .filter(|line| !line.is_empty() && !is_counted(line))
-        .collect();
+    let setup: Vec<&str> = lines.filter(|line| !line.is_empty() && !is_counted(line)).collect();
     setup.join(", ")
 }
 
@@ -359,11 +339,7 @@ mod tests {
 
     fn read_text(text: &str, better: &MetricDirections) -> (Result<Vec<Session>>, Vec<String>) {
         let mut warnings = Vec::new();
-        let input = InputFile {
-            label: "data.js",
-            bytes: text.as_bytes(),
-            better,
-        };
+        let input = InputFile { label: "data.js", bytes: text.as_bytes(), better };
         (read(&input, &mut warnings), warnings)
     }
 
@@ -379,23 +355,15 @@ mod tests {
         assert_eq!(read_metrics("pytest", bench).0, [Metric::throughput()]);
         let bench = r#"{"name":"a","value":2,"unit":"points"}"#;
         let points = |better| vec![Metric::new("points", "points", better)];
-        assert_eq!(
-            read_metrics("customSmallerIsBetter", bench).0,
-            points(MetricDirection::Lower)
-        );
-        assert_eq!(
-            read_metrics("customBiggerIsBetter", bench).0,
-            points(MetricDirection::Higher)
-        );
+        assert_eq!(read_metrics("customSmallerIsBetter", bench).0, points(MetricDirection::Lower));
+        assert_eq!(read_metrics("customBiggerIsBetter", bench).0, points(MetricDirection::Higher));
         let unknown = read_text(&file_text("abacus", bench), &MetricDirections::default()).0;
         let unknown = format!("{:#}", unknown.unwrap_err());
         let place =
             "'entries.S[0].benches[0]': the file does not state whether more or less of 'points'";
         assert!(unknown.starts_with(place), "{unknown}");
         let descendant = file_text("", bench).replace("\"tool\":\"\"", "\"bigger_is_better\":true");
-        let sessions = read_text(&descendant, &MetricDirections::default())
-            .0
-            .unwrap();
+        let sessions = read_text(&descendant, &MetricDirections::default()).0.unwrap();
         assert_eq!(sessions[0].metrics, points(MetricDirection::Higher));
     }
 
@@ -406,10 +374,7 @@ mod tests {
         let (found, warnings) = read_metrics("jmh", benches);
         assert_eq!(
             found,
-            [
-                Metric::throughput(),
-                Metric::new("time", "ns", MetricDirection::Lower)
-            ]
+            [Metric::throughput(), Metric::new("time", "ns", MetricDirection::Lower)]
         );
         assert_eq!(warnings.len(), 1);
         assert!(warnings[0].starts_with("'data.js': for rates of 'jmh', more is"));
@@ -420,11 +385,7 @@ mod tests {
         let benches = r#"{"name":"a","value":2,"unit":"us\t  4.0 B/op"},{"name":"b","value":3,"unit":"ms","range":"± 1"}"#;
         let (sessions, _) = read_text(&file_text("catch2", benches), &MetricDirections::default());
         let session = sessions.unwrap().remove(0);
-        let values: Vec<_> = session
-            .runs
-            .iter()
-            .map(|run| run.value_of("time"))
-            .collect();
+        let values: Vec<_> = session.runs.iter().map(|run| run.value_of("time")).collect();
         assert_eq!(values, [Some(2e3), Some(3e6)]);
         assert_eq!(session.runs[1].notes, ["The file states 3 ms (± 1)."]);
         assert_eq!(session.runs[0].case.id(), "S/a");
@@ -448,20 +409,14 @@ mod tests {
         assert_eq!(ids, ["S/a extra=cold", "S/a extra=warm"]);
         assert_eq!(warnings, [""; 0]);
         // Numbers that differ in every entry distinguish nothing.
-        let counted = [
-            bench(1, "900 times\\n1 procs"),
-            bench(2, "800 times\\n8 procs"),
-        ];
+        let counted = [bench(1, "900 times\\n1 procs"), bench(2, "800 times\\n8 procs")];
         let (ids, _) = ids_of("go", &counted.join(","));
         assert_eq!(ids, ["S/a extra=\"1 procs\"", "S/a extra=\"8 procs\""]);
         let other = bench(3, "x").replace("\"a\"", "\"b\"");
         let alike = [bench(1, "89 samples"), bench(2, "90 samples"), other];
         let (ids, warnings) = ids_of("cargo", &alike.join(","));
         assert_eq!(ids, ["S/b"]);
-        assert!(
-            warnings[0].contains("2 results are called 'S/a'"),
-            "{warnings:?}"
-        );
+        assert!(warnings[0].contains("2 results are called 'S/a'"), "{warnings:?}");
     }
 
     #[test]
@@ -489,20 +444,10 @@ mod tests {
 
     #[test]
     fn a_mistake_is_named_with_its_place() {
-        let text = format!(
-            "window.BENCHMARK_DATA =\n{}",
-            file_text("cargo", r#"{"name":"a"}"#)
-        );
-        let message = |text: &str| {
-            read_text(text, &MetricDirections::default())
-                .0
-                .unwrap_err()
-                .to_string()
-        };
-        assert_eq!(
-            message(&text),
-            "the key 'value' is missing in 'entries.S[0].benches[0]'"
-        );
+        let text = format!("window.BENCHMARK_DATA =\n{}", file_text("cargo", r#"{"name":"a"}"#));
+        let message =
+            |text: &str| read_text(text, &MetricDirections::default()).0.unwrap_err().to_string();
+        assert_eq!(message(&text), "the key 'value' is missing in 'entries.S[0].benches[0]'");
         assert!(message(&text.replace("[{\"name", "[oops {\"name")).contains("at line 2 column"));
     }
 }

@@ -59,9 +59,8 @@ impl AsvMetadata {
             let text = |key: &str| -> Result<String> {
                 Ok(node.text_of(key)?.unwrap_or_default().to_owned())
             };
-            let parameters = node
-                .get("param_names")
-                .map_or(Ok(Vec::new()), |names| read_texts(&names))?;
+            let parameters =
+                node.get("param_names").map_or(Ok(Vec::new()), |names| read_texts(&names))?;
             let benchmark = AsvBenchmark {
                 kind: text("type")?,
                 unit: text("unit")?,
@@ -172,10 +171,7 @@ fn point_key(root: &JsonNode<'_>, metadata: &AsvMetadata, rows: &[AsvRow<'_>]) -
     let committed = root.number_of("date")?.map(|date| date as i64);
     let environment_name = derive_environment_name(root)?;
     let environment = read_environment(root, machine, facts, &environment_name)?;
-    let started = rows
-        .iter()
-        .filter_map(|row| row.started)
-        .min_by(f64::total_cmp);
+    let started = rows.iter().filter_map(|row| row.started).min_by(f64::total_cmp);
     let mut origin = revision_origin(root.require("commit_hash")?.text()?);
     origin.committed_unix_ms = committed;
     Ok(PointKey {
@@ -210,9 +206,7 @@ fn read_facts(node: &JsonNode<'_>) -> BTreeMap<String, String> {
         _ => None,
     };
     let facts = node.members();
-    facts
-        .filter_map(|(key, value)| Some((key.to_owned(), text(value)?)))
-        .collect()
+    facts.filter_map(|(key, value)| Some((key.to_owned(), text(value)?))).collect()
 }
 
 fn read_environment(
@@ -229,12 +223,7 @@ fn read_environment(
     // interpreter.
     let python = root.text_of("python")?.map(|python| MeasuredProgram {
         variant: ONLY_VARIANT.to_owned(),
-        path: if python.contains('/') {
-            python
-        } else {
-            "python"
-        }
-        .into(),
+        path: if python.contains('/') { python } else { "python" }.into(),
         version: Some(python.to_owned()).filter(|python| !python.contains('/')),
         ..MeasuredProgram::default()
     });
@@ -277,10 +266,7 @@ struct AsvRow<'a> {
 
 /// Returns all readable benchmarks of a file, in file order.
 fn read_rows<'a>(root: &JsonNode<'a>, left_out: &mut DroppedEntries) -> Result<Vec<AsvRow<'a>>> {
-    let columns = root
-        .get("result_columns")
-        .map(|node| read_texts(&node))
-        .transpose()?;
+    let columns = root.get("result_columns").map(|node| read_texts(&node)).transpose()?;
     let results = root.require("results")?;
     let row = |(name, value): (&'a str, &'a Json)| {
         let node = JsonNode::at_location(format!("results.{name}"), value);
@@ -322,10 +308,7 @@ impl<'a> AsvRow<'a> {
                 .get("version")
                 .map(|node| Ok::<_, anyhow::Error>(node.text()?.to_owned()))
                 .transpose()?,
-            started: by_column
-                .get("started_at")
-                .map(JsonNode::number)
-                .transpose()?,
+            started: by_column.get("started_at").map(JsonNode::number).transpose()?,
             statistics,
             samples: list("samples")?.unwrap_or_default(),
         })
@@ -333,10 +316,8 @@ impl<'a> AsvRow<'a> {
 
     /// Reads a benchmark in API 1: a value, or an object with the values of all combinations.
     fn from_members(name: &'a str, node: &JsonNode<'a>, root: &JsonNode<'a>) -> Result<AsvRow<'a>> {
-        let root_member = |key: &str| {
-            root.get(key)
-                .and_then(|values_by_name| values_by_name.get(name))
-        };
+        let root_member =
+            |key: &str| root.get(key).and_then(|values_by_name| values_by_name.get(name));
         let version = root_member("benchmark_version")
             .map(|node| Ok::<_, anyhow::Error>(node.text()?.to_owned()));
         let started = root_member("started_at").map(|node| node.number());
@@ -401,10 +382,7 @@ fn statistics_by_name<'a>(statistics: &[JsonNode<'a>]) -> Vec<(String, Vec<JsonN
     let bounds = [("ci_99_a", 0), ("ci_99_b", 1)];
     let collect = |find: &dyn Fn(&JsonNode<'a>) -> Option<JsonNode<'a>>| -> Vec<JsonNode<'a>> {
         let null = || JsonNode::at_location(String::new(), &Json::Null);
-        statistics
-            .iter()
-            .map(|combination| find(combination).unwrap_or_else(null))
-            .collect()
+        statistics.iter().map(|combination| find(combination).unwrap_or_else(null)).collect()
     };
     let interval = |(name, end): (&str, usize)| {
         let values = collect(&|combination| {
@@ -483,9 +461,7 @@ impl AsvReader<'_> {
         }
         let names = parameter_names(benchmark, row.parameters.len());
         let measure = self.benchmark_metric(row.name, benchmark);
-        let combinations = self
-            .left_out
-            .ok_or_count(row.parameter_combinations(&names));
+        let combinations = self.left_out.ok_or_count(row.parameter_combinations(&names));
         for (index, values) in combinations.into_iter().flatten().enumerate() {
             let case = Case::new(row.name, values);
             let result = row.results.as_ref().and_then(|results| results.get(index));
@@ -520,10 +496,7 @@ impl AsvReader<'_> {
     /// Returns the command that measures the benchmark again.
     fn replay_command(&self, benchmark: &str) -> String {
         let pattern = quote(&format!("^{benchmark}\\b"));
-        format!(
-            "asv run --bench {pattern} {}",
-            quote(&format!("{}^!", self.commit))
-        )
+        format!("asv run --bench {pattern} {}", quote(&format!("{}^!", self.commit)))
     }
 
     /// Returns metric, unit and direction of a benchmark.
@@ -568,9 +541,7 @@ impl AsvReader<'_> {
 /// them and they are usable and distinct, otherwise asv's default names.
 fn parameter_names(benchmark: Option<&AsvBenchmark>, count: usize) -> Vec<String> {
     let names = benchmark.map_or(&[][..], |benchmark| &benchmark.parameters);
-    let usable = names
-        .iter()
-        .filter(|name| Case::refuses_name(name).is_none());
+    let usable = names.iter().filter(|name| Case::refuses_name(name).is_none());
     let distinct: HashSet<&String> = usable.collect();
     if names.len() == count && distinct.len() == count {
         return names.to_vec();
@@ -599,22 +570,17 @@ fn build_process(
         .filter(|node| !node.is_null())
         .map(|node| node.elements())
         .transpose()?;
-    let number = row
-        .statistic("number", index)
-        .filter(|number| *number > 0.0);
+    let number = row.statistic("number", index).filter(|number| *number > 0.0);
     let is_time = measure.metric.unit == "ns";
     let loop_sample = |value: f64| Sample {
         iterations: number,
-        elapsed_ns: number
-            .filter(|_| is_time)
-            .map(|number| (value * number) as u64),
+        elapsed_ns: number.filter(|_| is_time).map(|number| (value * number) as u64),
         ..value_sample(&metric, value)
     };
     let samples = match single.filter(|single| !single.is_empty()) {
-        Some(single) => single
-            .iter()
-            .map(|node| Ok(loop_sample(scaled(node)?)))
-            .collect::<Result<_>>()?,
+        Some(single) => {
+            single.iter().map(|node| Ok(loop_sample(scaled(node)?))).collect::<Result<_>>()?
+        }
         None => vec![loop_sample(value)],
     };
     Ok(ImportedProcess {
@@ -636,14 +602,9 @@ fn spread_note(row: &AsvRow<'_>, index: usize) -> Option<String> {
     .into_iter()
     .flatten()
     .collect();
-    let repeat_count = row
-        .statistic("repeat", index)
-        .map(|repeat_count| format!(" of {repeat_count} repeats"));
+    let repeat_count =
+        row.statistic("repeat", index).map(|repeat_count| format!(" of {repeat_count} repeats"));
     (!ranges.is_empty()).then(|| {
-        format!(
-            "asv reports {}{}.",
-            ranges.join(" and "),
-            repeat_count.unwrap_or_default()
-        )
+        format!("asv reports {}{}.", ranges.join(" and "), repeat_count.unwrap_or_default())
     })
 }

@@ -48,11 +48,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
         ));
     }
     let sessions = reports.into_sessions(file.label, &mut remarks)?;
-    warnings.extend(
-        remarks
-            .iter()
-            .map(|remark| format!("'{}': {remark}", file.label)),
-    );
+    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
     Ok(sessions)
 }
 
@@ -128,14 +124,9 @@ impl BencherReports {
         remarks.extend(self.left_out.into_warning(self.points.is_empty())?);
         let mut runs: IndexMap<(usize, String, u64), (Case, ImportedProcess)> = IndexMap::new();
         for result in distinguish_results(self.points, remarks)? {
-            let key = (
-                result.measurement,
-                result.case.id(),
-                result.content.iteration,
-            );
-            let (_, process) = runs
-                .entry(key)
-                .or_insert_with(|| (result.case, ImportedProcess::default()));
+            let key = (result.measurement, result.case.id(), result.content.iteration);
+            let (_, process) =
+                runs.entry(key).or_insert_with(|| (result.case, ImportedProcess::default()));
             process.samples.push(result.content.sample);
             process.notes.extend(result.content.note);
         }
@@ -227,10 +218,7 @@ fn read_origin(point: &JsonNode<'_>, branch: Option<&str>) -> Result<(CodeOrigin
         Some(hash) => hash.to_owned(),
         None => format!("version {}", version.require("number")?.number()?),
     };
-    let origin = CodeOrigin {
-        branch: branch.map(str::to_owned),
-        ..revision_origin(&name)
-    };
+    let origin = CodeOrigin { branch: branch.map(str::to_owned), ..revision_origin(&name) };
     Ok((origin, hash.is_some()))
 }
 
@@ -258,17 +246,9 @@ fn read_figure(
     let value = node.require("value")?;
     let scaled = value.number()? * factor;
     ensure!(scaled.is_finite(), "'{}' is too large", value.location());
-    let (low, high) = (
-        node.number_of("lower_value")?,
-        node.number_of("upper_value")?,
-    );
+    let (low, high) = (node.number_of("lower_value")?, node.number_of("upper_value")?);
     let note = low.zip(high).map(|(low, high)| {
-        format!(
-            "bencher reports '{}' between {} and {}.",
-            metric.name,
-            low * factor,
-            high * factor
-        )
+        format!("bencher reports '{}' between {} and {}.", metric.name, low * factor, high * factor)
     });
     Ok((value_sample(&metric.name.as_str().into(), scaled), note))
 }

@@ -42,17 +42,10 @@ pub fn distinguish_results<T>(
     remarks: &mut Vec<String>,
 ) -> Result<Vec<ListedResult<T>>> {
     let ambiguous = add_distinguishing_parameters(&mut listed);
-    let left_out: HashSet<usize> = ambiguous
-        .iter()
-        .flat_map(|(_, indices)| indices)
-        .copied()
-        .collect();
+    let left_out: HashSet<usize> =
+        ambiguous.iter().flat_map(|(_, indices)| indices).copied().collect();
     let mut indices = 0..;
-    listed.retain(|_| {
-        !indices
-            .next()
-            .is_some_and(|index| left_out.contains(&index))
-    });
+    listed.retain(|_| !indices.next().is_some_and(|index| left_out.contains(&index)));
     match ambiguous_results_warning(&ambiguous) {
         Some(remark) if listed.is_empty() => bail!("{remark}\nhint: give each a unique name"),
         remark => remarks.extend(remark),
@@ -72,10 +65,7 @@ pub fn add_distinguishing_parameters<T>(
     }
     let mut ambiguous = Vec::new();
     for ((name, _), indices) in indices_by_name {
-        if count_by_case(listed, &indices)
-            .values()
-            .all(|&count| count < 2)
-        {
+        if count_by_case(listed, &indices).values().all(|&count| count < 2) {
             continue;
         }
         for key in distinguishing_details(listed, &indices) {
@@ -117,9 +107,7 @@ fn count_by_case<T>(listed: &[ListedResult<T>], indices: &[usize]) -> HashMap<Me
 fn distinguishing_details<T>(listed: &[ListedResult<T>], indices: &[usize]) -> Vec<String> {
     let mut keys: Vec<&str> = Vec::new();
     for (key, _) in indices.iter().flat_map(|&index| &listed[index].details) {
-        let is_taken = indices
-            .iter()
-            .any(|&index| listed[index].case.value(key).is_some());
+        let is_taken = indices.iter().any(|&index| listed[index].case.value(key).is_some());
         if !keys.contains(&key.as_str()) && !is_taken && Case::refuses_name(key).is_none() {
             keys.push(key);
         }
@@ -129,19 +117,11 @@ fn distinguishing_details<T>(listed: &[ListedResult<T>], indices: &[usize]) -> V
         for &index in indices {
             let found = listed[index].details.iter().find(|(name, _)| name == key);
             let value = found.map(|(_, value)| value.as_str());
-            values_by_measurement
-                .entry(listed[index].measurement)
-                .or_default()
-                .insert(value);
+            values_by_measurement.entry(listed[index].measurement).or_default().insert(value);
         }
-        values_by_measurement
-            .values()
-            .any(|values| values.len() > 1)
+        values_by_measurement.values().any(|values| values.len() > 1)
     };
-    keys.into_iter()
-        .filter(|key| differs(key))
-        .map(str::to_owned)
-        .collect()
+    keys.into_iter().filter(|key| differs(key)).map(str::to_owned).collect()
 }
 
 fn ambiguous_results_warning(ambiguous: &[(String, Vec<usize>)]) -> Option<String> {
@@ -152,11 +132,8 @@ fn ambiguous_results_warning(ambiguous: &[(String, Vec<usize>)]) -> Option<Strin
             indices.len()
         ));
     }
-    let names: Vec<String> = ambiguous
-        .iter()
-        .take(MAX_NAMES_IN_WARNING)
-        .map(|(name, _)| format!("'{name}'"))
-        .collect();
+    let names: Vec<String> =
+        ambiguous.iter().take(MAX_NAMES_IN_WARNING).map(|(name, _)| format!("'{name}'")).collect();
     let more = match ambiguous.len().saturating_sub(MAX_NAMES_IN_WARNING) {
         0 => String::new(),
         more => format!(" and {more} more"),
@@ -191,10 +168,7 @@ mod tests {
     fn distinguish(listed: Vec<ListedResult<()>>) -> (Vec<String>, Vec<String>) {
         let mut remarks = Vec::new();
         let results = distinguish_results(listed, &mut remarks).unwrap();
-        (
-            results.iter().map(|result| result.case.id()).collect(),
-            remarks,
-        )
+        (results.iter().map(|result| result.case.id()).collect(), remarks)
     }
 
     #[test]
@@ -238,22 +212,12 @@ mod tests {
 
     #[test]
     fn a_file_of_which_nothing_is_left_is_refused() {
-        let twice = || {
-            vec![
-                listed_result(0, "a", "time", &[]),
-                listed_result(0, "a", "time", &[]),
-            ]
-        };
+        let twice = || vec![listed_result(0, "a", "time", &[]), listed_result(0, "a", "time", &[])];
         let error = distinguish_results(twice(), &mut Vec::new()).unwrap_err();
         assert!(error.to_string().starts_with("2 results are called 'a'"));
         let mut both = twice();
-        both.extend([
-            listed_result(0, "c", "time", &[]),
-            listed_result(0, "c", "time", &[]),
-        ]);
-        let error = distinguish_results(both, &mut Vec::new())
-            .unwrap_err()
-            .to_string();
+        both.extend([listed_result(0, "c", "time", &[]), listed_result(0, "c", "time", &[])]);
+        let error = distinguish_results(both, &mut Vec::new()).unwrap_err().to_string();
         assert!(error.contains("4 results share their names") && error.contains("'a', 'c'\n"));
     }
 }

@@ -106,12 +106,9 @@ impl<'a> GoOutputParser<'a> {
                 self.directions.insert(unit, is_higher);
             }
             GoBenchLine::Fail(name) => self.push_stopped(name, failure_cause("failed")),
-            GoBenchLine::Skip(name) => self.push_stopped(
-                name,
-                FailureCause::Skipped {
-                    reason: String::new(),
-                },
-            ),
+            GoBenchLine::Skip(name) => {
+                self.push_stopped(name, FailureCause::Skipped { reason: String::new() })
+            }
             GoBenchLine::End(package, is_good) => {
                 self.end_package(package);
                 if !is_good {
@@ -223,9 +220,7 @@ impl<'a> GoOutputParser<'a> {
 }
 
 fn failure_cause(message: &str) -> FailureCause {
-    FailureCause::Invalid {
-        reason: message.to_owned(),
-    }
+    FailureCause::Invalid { reason: message.to_owned() }
 }
 
 /// A result or a failure.
@@ -285,9 +280,7 @@ fn processors_by_package<'a>(
     }
     let of_package =
         |(names, announced)| ProcessorSuffixes::from_names(names).with_announced(announced);
-    (by_package.into_iter())
-        .map(|(package, found)| (package, of_package(found)))
-        .collect()
+    (by_package.into_iter()).map(|(package, found)| (package, of_package(found))).collect()
 }
 
 /// Adds all entries to a session. `directions` says whether higher is better, for each unit that
@@ -312,11 +305,7 @@ fn add_entries(
             *counts.entry(case.id()).or_default() += 1;
         }
     }
-    let mut adder = EntryAdder {
-        directions,
-        imported,
-        not_finite: 0,
-    };
+    let mut adder = EntryAdder { directions, imported, not_finite: 0 };
     for (entry, (name, case)) in entries.into_iter().zip(cases) {
         let is_repeated = counts.get(&case.id()).is_some_and(|count| *count > 1);
         adder.add_entry(entry, (name, case), is_repeated);

@@ -80,11 +80,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     let mut remarks = Vec::new();
     for total in &totals {
         let is_first = |other: &&TaggedTotal| same_case(other, total);
-        if totals
-            .iter()
-            .find(is_first)
-            .is_some_and(|first| std::ptr::eq(first, total))
-        {
+        if totals.iter().find(is_first).is_some_and(|first| std::ptr::eq(first, total)) {
             build_report(total, &totals).add_to(&mut imported, &mut remarks);
         }
     }
@@ -100,9 +96,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 fn line_total(line: &LoggedHistogram) -> TaggedTotal {
     let tag = line.tag.as_deref().unwrap_or_default();
     let own_tag = tag.split_once('/').and_then(|(name, outcome)| {
-        let (_, quantity) = QUANTITIES
-            .iter()
-            .find(|(quantity_name, _)| *quantity_name == name)?;
+        let (_, quantity) = QUANTITIES.iter().find(|(quantity_name, _)| *quantity_name == name)?;
         Some((*quantity, outcome))
     });
     let (benchmark, quantity, outcome) = match own_tag {

@@ -13,10 +13,8 @@ use anyhow::{Context, Result, ensure};
 use speedwell_model::{Metric, MetricDirection, ParameterValue, Session};
 
 /// Tools with text output, and the beginnings of lines that identify them.
-const TEXT_TOOLS: [(&str, &[&str]); 2] = [
-    ("wrk", &["Running "]),
-    ("h2load", &["starting benchmark...", "finished in "]),
-];
+const TEXT_TOOLS: [(&str, &[&str]); 2] =
+    [("wrk", &["Running "]), ("h2load", &["starting benchmark...", "finished in "])];
 
 /// autocannon measures in whole milliseconds.
 const AUTOCANNON_RESOLUTION_NS: f64 = NS_PER_MS;
@@ -33,10 +31,7 @@ fn detect_tool(text: &str) -> Option<&'static str> {
                 && (!line.starts_with("Running ") || line.contains(" test @ "))
         })
     };
-    TEXT_TOOLS
-        .iter()
-        .find(|(_, beginnings)| has_line_of(beginnings))
-        .map(|(tool, _)| *tool)
+    TEXT_TOOLS.iter().find(|(_, beginnings)| has_line_of(beginnings)).map(|(tool, _)| *tool)
 }
 
 /// Returns whether the data are autocannon JSON.
@@ -104,9 +99,7 @@ fn into_load_report(output: HttpOutput, resolution_ns: f64) -> LoadReport {
         elapsed_ns: output.seconds.map(|seconds| seconds * NS_PER_SECOND),
         errors: Some(output.errors),
         non2xx: Some(output.non2xx),
-        times_ns: times
-            .map(|(name, ms)| (format!("latency_{name}"), ms * NS_PER_MS))
-            .collect(),
+        times_ns: times.map(|(name, ms)| (format!("latency_{name}"), ms * NS_PER_MS)).collect(),
         resolution_ns,
         has_fixed_rate: output.has_fixed_rate,
         parameters: output
@@ -114,11 +107,7 @@ fn into_load_report(output: HttpOutput, resolution_ns: f64) -> LoadReport {
             .map(|requests| ("pipelining".to_owned(), ParameterValue::Number(requests)))
             .into_iter()
             .collect(),
-        others: output
-            .bytes_per_second
-            .map(|bytes| (bandwidth, bytes))
-            .into_iter()
-            .collect(),
+        others: output.bytes_per_second.map(|bytes| (bandwidth, bytes)).into_iter().collect(),
         remarks: output.remarks,
         ..LoadReport::default()
     }
@@ -126,11 +115,8 @@ fn into_load_report(output: HttpOutput, resolution_ns: f64) -> LoadReport {
 
 /// Beginnings of the lines with durations in the summary of hey and oha, each with the name of its
 /// metric.
-const SUMMARY_TIMES: [(&str, &str); 3] = [
-    ("Average:", "latency_mean"),
-    ("Fastest:", "latency_min"),
-    ("Slowest:", "latency_max"),
-];
+const SUMMARY_TIMES: [(&str, &str); 3] =
+    [("Average:", "latency_mean"), ("Fastest:", "latency_min"), ("Slowest:", "latency_max")];
 
 /// Returns whether the data are text output of hey or oha.
 pub fn recognizes_hey_oha(bytes: &[u8]) -> bool {
@@ -160,8 +146,7 @@ pub fn read_hey_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Re
     for line in complete_lines.lines().map(str::trim) {
         parse_hey_oha_line(line, &mut load);
     }
-    load.throughput
-        .context("the line 'Requests/sec' is missing\nhint: is the text cut short?")?;
+    load.throughput.context("the line 'Requests/sec' is missing\nhint: is the text cut short?")?;
     let failed = load.errors.unwrap_or(0.0);
     if load.requests.is_none() && failed > 0.0 {
         // The lines with numbers of responses are missing because there was no response, not
@@ -169,14 +154,12 @@ pub fn read_hey_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Re
         load.requests = Some(0.0);
     }
     match load.requests {
-        None => load
-            .remarks
-            .push("the text is cut short, so figures at its end are missing".to_owned()),
+        None => {
+            load.remarks.push("the text is cut short, so figures at its end are missing".to_owned())
+        }
         // hey includes failed requests in its rate, so compute the rate of the answered requests.
         Some(answered) if !is_oha => {
-            load.throughput = load
-                .throughput
-                .map(|rate| rate * answered / (answered + failed));
+            load.throughput = load.throughput.map(|rate| rate * answered / (answered + failed));
         }
         Some(_) => {}
     }
@@ -184,15 +167,9 @@ pub fn read_hey_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Re
 }
 
 fn parse_hey_oha_line(line: &str, load: &mut LoadReport) {
-    if let Some((_, name)) = SUMMARY_TIMES
-        .iter()
-        .find(|(start, _)| line.starts_with(start))
-    {
-        let time = line
-            .split_once(':')
-            .and_then(|(_, time)| parse_duration_ns(time));
-        load.times_ns
-            .extend(time.map(|ns| ((*name).to_owned(), ns)));
+    if let Some((_, name)) = SUMMARY_TIMES.iter().find(|(start, _)| line.starts_with(start)) {
+        let time = line.split_once(':').and_then(|(_, time)| parse_duration_ns(time));
+        load.times_ns.extend(time.map(|ns| ((*name).to_owned(), ns)));
     } else if let Some(rate) = line.strip_prefix("Requests/sec:") {
         load.throughput = rate.trim().parse().ok();
     } else if let Some(total) = line.strip_prefix("Total:") {
@@ -259,8 +236,7 @@ pub fn read_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result
     };
     for (key, name) in [("average", "mean"), ("fastest", "min"), ("slowest", "max")] {
         let time = seconds(&summary, key)?;
-        load.times_ns
-            .extend(time.map(|ns| (format!("latency_{name}"), ns)));
+        load.times_ns.extend(time.map(|ns| (format!("latency_{name}"), ns)));
     }
     let percentiles = root.require("latencyPercentiles")?;
     for (key, _) in percentiles.members() {
@@ -306,10 +282,7 @@ mod tests {
         let mut warnings = Vec::new();
         let session = read_hey_oha("h", text.as_bytes(), &mut warnings).unwrap();
         assert!(session.runs.is_empty());
-        assert_eq!(
-            session.failures[0].cause.to_string(),
-            "no request was answered (20 errors)"
-        );
+        assert_eq!(session.failures[0].cause.to_string(), "no request was answered (20 errors)");
         assert_eq!(warnings, [""; 0]);
     }
 

@@ -39,10 +39,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     imported.declare_metric(Metric::new("time", "ns", MetricDirection::Lower));
     let listed = results.iter().map(|result| ListedResult {
         measurement: 0,
-        case: Case::new(
-            template.as_deref().unwrap_or(&result.command),
-            result.parameter_values(),
-        ),
+        case: Case::new(template.as_deref().unwrap_or(&result.command), result.parameter_values()),
         metric: Metric::TIME.to_owned(),
         details: result.details.clone(),
         content: result,
@@ -50,12 +47,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     let mut remarks = Vec::new();
     let listed = distinguish_results(listed.collect(), &mut remarks)?;
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    for ListedResult {
-        case,
-        content: result,
-        ..
-    } in listed
-    {
+    for ListedResult { case, content: result, .. } in listed {
         result.add_runs(case, &mut imported);
         if !result.times.is_empty() && result.times.iter().all(|&(time, _)| time == 0.0) {
             warnings.push(format!(
@@ -92,11 +84,8 @@ impl HyperfineResult {
             None => Ok(Vec::new()),
         };
         let times = result.require("times")?;
-        let times_s: Vec<f64> = times
-            .elements()?
-            .iter()
-            .map(JsonNode::number)
-            .collect::<Result<_>>()?;
+        let times_s: Vec<f64> =
+            times.elements()?.iter().map(JsonNode::number).collect::<Result<_>>()?;
         let endings = exit_statuses(result, times_s.len())?;
         let parameters = result.get("parameters");
         Ok(HyperfineResult {
@@ -125,9 +114,8 @@ impl HyperfineResult {
         for (index, &(time, status)) in self.times.iter().enumerate() {
             if status != Some(0) {
                 let reason = "was killed by a signal".to_owned();
-                let cause = status.map_or(FailureCause::Invalid { reason }, |code| {
-                    FailureCause::Exit { code }
-                });
+                let cause = status
+                    .map_or(FailureCause::Invalid { reason }, |code| FailureCause::Exit { code });
                 imported.add_failure(&case, cause, self.command.clone());
                 continue;
             }
@@ -155,20 +143,14 @@ impl HyperfineResult {
                 imported.declare_metric(Metric::new("max_rss", "B", MetricDirection::Lower));
             samples.push(value_sample(&metric, memory));
         }
-        ImportedProcess {
-            wall_ns,
-            samples,
-            notes: Vec::new(),
-        }
+        ImportedProcess { wall_ns, samples, notes: Vec::new() }
     }
 
     fn add_cpu_times(&self, process: &mut ImportedProcess, imported: &mut SessionBuilder) {
         for (name, seconds) in [("user_time", self.user), ("system_time", self.system)] {
             let Some(seconds) = seconds else { continue };
             let metric = imported.declare_metric(Metric::new(name, "ns", MetricDirection::Lower));
-            process
-                .samples
-                .push(value_sample(&metric, seconds * NS_PER_SECOND));
+            process.samples.push(value_sample(&metric, seconds * NS_PER_SECOND));
             if self.times.len() > 1 && process.notes.is_empty() {
                 process.notes.push(CPU_TIMES_NOTE.to_owned());
             }
@@ -193,12 +175,9 @@ const NON_DETAIL_KEYS: [&str; 11] = [
 ];
 
 fn read_details(result: &JsonNode<'_>) -> Vec<(String, String)> {
-    let details = result
-        .members()
-        .filter(|(key, value)| !NON_DETAIL_KEYS.contains(key) && !value.is_null());
-    details
-        .map(|(key, value)| (key.to_owned(), value_text(value)))
-        .collect()
+    let details =
+        result.members().filter(|(key, value)| !NON_DETAIL_KEYS.contains(key) && !value.is_null());
+    details.map(|(key, value)| (key.to_owned(), value_text(value))).collect()
 }
 
 /// Returns the exit statuses of the `count` processes. Old versions of hyperfine write no exit
@@ -243,26 +222,17 @@ fn infer_template(results: &[HyperfineResult]) -> Option<String> {
         template = template.replace(text, &format!("{{{name}}}"));
     }
     let reproduces = |result: &HyperfineResult| {
-        let filled = result
-            .parameters
-            .iter()
-            .fold(template.clone(), |command, (name, text)| {
-                command.replace(&format!("{{{name}}}"), text)
-            });
+        let filled = result.parameters.iter().fold(template.clone(), |command, (name, text)| {
+            command.replace(&format!("{{{name}}}"), text)
+        });
         filled == result.command
     };
     let varies = |index: usize| {
-        other_results
-            .iter()
-            .any(|other| other.parameters[index].1 != first.parameters[index].1)
+        other_results.iter().any(|other| other.parameters[index].1 != first.parameters[index].1)
     };
     let same_names = other_results.iter().all(|other| {
         let names = |result: &HyperfineResult| -> Vec<String> {
-            result
-                .parameters
-                .iter()
-                .map(|(name, _)| name.clone())
-                .collect()
+            result.parameters.iter().map(|(name, _)| name.clone()).collect()
         };
         names(other) == names(first)
     });
@@ -292,14 +262,8 @@ mod tests {
 
     #[test]
     fn a_parameter_is_taken_out_of_the_command_only_if_that_is_certain() {
-        assert_eq!(
-            read_benchmarks(&[("t 1", "1"), ("t 2", "2")]),
-            ["t {n} n=1", "t {n} n=2"]
-        );
-        assert_eq!(
-            read_benchmarks(&[("t1 1", "1"), ("t1 2", "2")]),
-            ["t1 1 n=1", "t1 2 n=2"]
-        );
+        assert_eq!(read_benchmarks(&[("t 1", "1"), ("t 2", "2")]), ["t {n} n=1", "t {n} n=2"]);
+        assert_eq!(read_benchmarks(&[("t1 1", "1"), ("t1 2", "2")]), ["t1 1 n=1", "t1 2 n=2"]);
         assert_eq!(read_benchmarks(&[("t 1", "1")]), ["t 1 n=1"]);
     }
 
@@ -320,10 +284,7 @@ mod tests {
         let session = super::read("hf.json", text.as_bytes(), &mut warnings).unwrap();
         let ids: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
         assert_eq!(ids, ["b"]);
-        assert!(
-            warnings[0].contains("2 results are called 'a'"),
-            "{warnings:?}"
-        );
+        assert!(warnings[0].contains("2 results are called 'a'"), "{warnings:?}");
         let alone = read_text(&format!(r#"{{"results":[{twice}]}}"#)).unwrap_err();
         assert!(alone.to_string().contains("hint: give each a unique name"));
     }
@@ -332,11 +293,7 @@ mod tests {
     fn values_that_are_one_number_in_two_spellings_are_two_cases() {
         assert_eq!(
             read_benchmarks(&[("t 1", "1"), ("t 1.0", "1.0"), ("t 2", "2")]),
-            [
-                "t {n} command=\"t 1\" n=1",
-                "t {n} command=\"t 1.0\" n=1",
-                "t {n} n=2"
-            ]
+            ["t {n} command=\"t 1\" n=1", "t {n} command=\"t 1.0\" n=1", "t {n} n=2"]
         );
     }
 
@@ -347,15 +304,9 @@ mod tests {
                 "user":0.1,"memory_usage_byte":[1,2048]}]}"#,
         )
         .unwrap();
-        assert_eq!(
-            session.failures[0].cause.to_string(),
-            "was killed by a signal"
-        );
+        assert_eq!(session.failures[0].cause.to_string(), "was killed by a signal");
         let run = &session.runs[0];
-        assert_eq!(
-            (run.value_of("time"), run.value_of("max_rss")),
-            (Some(25e7), Some(2048.0))
-        );
+        assert_eq!((run.value_of("time"), run.value_of("max_rss")), (Some(25e7), Some(2048.0)));
         // The mean also covers the failed run.
         assert_eq!(run.value_of("user_time"), None);
     }

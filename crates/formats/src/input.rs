@@ -89,17 +89,8 @@ mod tests {
         assert!(better.set_direction("better.ops", "more").unwrap());
         assert!(!better.set_direction("betterment", "more").unwrap());
         assert_eq!(better.direction_of("time"), Some(MetricDirection::Lower));
-        assert_eq!(
-            better.require_direction("ops").unwrap(),
-            MetricDirection::Higher
-        );
-        let error = better
-            .set_direction("better", "up")
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.starts_with("unknown direction 'up'\nhint: "),
-            "{error}"
-        );
+        assert_eq!(better.require_direction("ops").unwrap(), MetricDirection::Higher);
+        let error = better.set_direction("better", "up").unwrap_err().to_string();
+        assert!(error.starts_with("unknown direction 'up'\nhint: "), "{error}");
     }
 }

@@ -73,23 +73,12 @@ pub fn write_streaming(
         serde_json::to_writer(&mut *out, &line)?;
         Ok(out.write_all(b"\n")?)
     };
-    runs(&mut |run| {
-        write(FileLine {
-            run: Some(run_line(run)?),
-            ..FileLine::default()
-        })
-    })?;
+    runs(&mut |run| write(FileLine { run: Some(run_line(run)?), ..FileLine::default() }))?;
     for failure in &session.failures {
-        write(FileLine {
-            failure: Some(Cow::Borrowed(failure)),
-            ..FileLine::default()
-        })?;
+        write(FileLine { failure: Some(Cow::Borrowed(failure)), ..FileLine::default() })?;
     }
     for recording in &session.profiles {
-        write(FileLine {
-            profile: Some(profile_line(recording)),
-            ..FileLine::default()
-        })?;
+        write(FileLine { profile: Some(profile_line(recording)), ..FileLine::default() })?;
     }
     Ok(())
 }
@@ -164,14 +153,8 @@ pub fn json_parameters(case: &Case) -> Cow<'_, [(String, ParameterValue)]> {
 pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
     let mut reading = SessionsReader::default();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    for (line, number) in text
-        .lines()
-        .zip(1..)
-        .filter(|(line, _)| !line.trim().is_empty())
-    {
-        reading
-            .read_line(line, number)
-            .with_context(|| format!("line {number}"))?;
+    for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()) {
+        reading.read_line(line, number).with_context(|| format!("line {number}"))?;
     }
     reading.current.check_complete()?;
     ensure!(!reading.sessions.is_empty(), "it contains no session");
@@ -257,10 +240,7 @@ impl StreamingReader {
         if let Some(kind) = line.speedwell {
             self.check_complete()?;
             let header = self.read_header_line(text, number, &kind, line.version)?;
-            return Ok(ParsedLine {
-                header: Some(Box::new(header)),
-                ..ParsedLine::default()
-            });
+            return Ok(ParsedLine { header: Some(Box::new(header)), ..ParsedLine::default() });
         }
         if self.announced.is_none() {
             bail!("the header of a session, {{\"speedwell\":\"session\",...}}, is missing");
@@ -293,10 +273,7 @@ impl StreamingReader {
         kind: &str,
         version: Option<u64>,
     ) -> anyhow::Result<Session> {
-        ensure!(
-            kind == "session",
-            "unknown kind of data '{kind}': expected 'session'"
-        );
+        ensure!(kind == "session", "unknown kind of data '{kind}': expected 'session'");
         let version = version.context("the version is missing")?;
         ensure!(
             version <= MAX_VERSION,
@@ -499,19 +476,10 @@ pub(crate) struct RunLine<'a> {
     pub wall_ns: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<ResourceUsage>,
-    #[serde(
-        default,
-        alias = "surroundings",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, alias = "surroundings", skip_serializing_if = "Option::is_none")]
     pub kernel_stats: Option<KernelStats>,
     /// Rule by which the run was rejected as disturbed.
-    #[serde(
-        default,
-        borrow,
-        alias = "disturbed",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, borrow, alias = "disturbed", skip_serializing_if = "Option::is_none")]
     pub rejected_by: Option<Cow<'a, str>>,
     /// Index into the header's `machines`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -637,29 +605,20 @@ mod tests {
     fn a_newer_version_is_refused_with_both_numbers() {
         let newer = HEADER.replace(r#""version":1"#, r#""version":7"#);
         let message = error_text(&format!("{HEADER}\n{newer}"));
-        assert!(
-            message.starts_with("line 2: ") && message.contains("format 7"),
-            "{message}"
-        );
+        assert!(message.starts_with("line 2: ") && message.contains("format 7"), "{message}");
         assert!(message.contains("hint: update speedwell"), "{message}");
     }
 
     #[test]
     fn errors_name_the_line_and_the_column() {
         let message = error_text(&format!("{HEADER}\n{{\"run\":{{\"benchmark\":5}}}}"));
-        assert!(
-            message.starts_with("line 2: ") && message.contains("(column 21)"),
-            "{message}"
-        );
+        assert!(message.starts_with("line 2: ") && message.contains("(column 21)"), "{message}");
         assert!(!message.contains("at line 1"), "{message}");
         let bad_number = r#"{"run":{"benchmark":"b","variant":"a","slot":0,
             "samples":[{"metric":"t","value":"fast"}]}}"#
             .replace('\n', "");
         let message = error_text(&format!("{HEADER}\n\n{bad_number}"));
-        assert!(
-            message.starts_with("line 3: ") && message.contains("\"fast\""),
-            "{message}"
-        );
+        assert!(message.starts_with("line 3: ") && message.contains("\"fast\""), "{message}");
     }
 
     #[test]
@@ -673,9 +632,6 @@ mod tests {
     fn a_file_cut_short_is_noticed() {
         let header = HEADER.replace(r#""id""#, r#""runs":2,"failures":0,"id""#);
         let message = error_text(&format!("{HEADER}\n{header}"));
-        assert!(
-            message.contains("line 2 announces 2 runs, but 0 follow"),
-            "{message}"
-        );
+        assert!(message.contains("line 2 announces 2 runs, but 0 follow"), "{message}");
     }
 }

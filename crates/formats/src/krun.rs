@@ -75,10 +75,7 @@ fn parse_case(key: &str) -> Result<Case> {
     };
     ensure!(!benchmark.is_empty(), "the name of the benchmark is empty");
     let value = |name: &str, text: &str| (name.to_owned(), ParameterValue::Text(text.to_owned()));
-    Ok(Case::new(
-        benchmark,
-        vec![value("vm", vm), value("variant", variant)],
-    ))
+    Ok(Case::new(benchmark, vec![value("vm", vm), value("variant", variant)]))
 }
 
 #[cfg(test)]
@@ -91,19 +88,9 @@ mod tests {
             "nbody:CPython:default-python": [[0.5, 0.25], [], [0.5, 0.2]]}, "reboots": 3}"#;
         assert!(recognizes(&JsonContent::new(text)));
         let session = read("krun.json", text).unwrap();
-        assert_eq!(
-            session.runs[0].case.id(),
-            "nbody variant=default-python vm=CPython"
-        );
-        let values: Vec<f64> = session.runs[1]
-            .samples
-            .iter()
-            .map(|sample| sample.value)
-            .collect();
-        assert_eq!(
-            (session.runs.len(), session.failures.len(), values),
-            (2, 1, vec![2.0, 5.0])
-        );
+        assert_eq!(session.runs[0].case.id(), "nbody variant=default-python vm=CPython");
+        let values: Vec<f64> = session.runs[1].samples.iter().map(|sample| sample.value).collect();
+        assert_eq!((session.runs.len(), session.failures.len(), values), (2, 1, vec![2.0, 5.0]));
         assert_eq!(session.design.steady, Some(SteadyRule::default()));
     }
 

@@ -78,9 +78,7 @@ pub const FORMATS: &[FileFormat] = &[
         name: "pytest-benchmark JSON",
         recognizes: suites::recognizes_pytest_benchmark,
         read: |file, warnings| {
-            single(suites::read_pytest_benchmark(
-                file.label, file.bytes, warnings,
-            ))
+            single(suites::read_pytest_benchmark(file.label, file.bytes, warnings))
         },
     },
     FileFormat {
@@ -93,21 +91,13 @@ pub const FORMATS: &[FileFormat] = &[
         recognizes: google_benchmark::recognizes,
         read: |file, warnings| single(google_benchmark::read(file.label, file.bytes, warnings)),
     },
-    FileFormat {
-        name: "asv JSON",
-        recognizes: asv::recognizes,
-        read: asv::read,
-    },
+    FileFormat { name: "asv JSON", recognizes: asv::recognizes, read: asv::read },
     FileFormat {
         name: "github-action-benchmark data.js",
         recognizes: action_benchmark::recognizes,
         read: action_benchmark::read,
     },
-    FileFormat {
-        name: "bencher JSON",
-        recognizes: bencher::recognizes,
-        read: bencher::read,
-    },
+    FileFormat { name: "bencher JSON", recognizes: bencher::recognizes, read: bencher::read },
     FileFormat {
         name: "hyperfine JSON",
         recognizes: hyperfine::recognizes,
@@ -117,9 +107,7 @@ pub const FORMATS: &[FileFormat] = &[
         name: "autocannon JSON",
         recognizes: http_tools::recognizes_autocannon,
         read: |file, warnings| {
-            single(http_tools::read_autocannon(
-                file.label, file.bytes, warnings,
-            ))
+            single(http_tools::read_autocannon(file.label, file.bytes, warnings))
         },
     },
     FileFormat {
@@ -209,9 +197,7 @@ fn unpack(bytes: &[u8], max_bytes: u64) -> (Cow<'_, [u8]>, Option<std::io::Error
         return (bytes.into(), None);
     }
     let mut unpacked = Vec::new();
-    let read = GzDecoder::new(bytes)
-        .take(max_bytes)
-        .read_to_end(&mut unpacked);
+    let read = GzDecoder::new(bytes).take(max_bytes).read_to_end(&mut unpacked);
     (unpacked.into(), read.err())
 }
 
@@ -237,11 +223,7 @@ pub fn read_with_warnings(
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Session>> {
     let better = &MetricDirections::default();
-    let input = InputFile {
-        label,
-        bytes,
-        better,
-    };
+    let input = InputFile { label, bytes, better };
     read_input(&input, warnings)
 }
 
@@ -317,12 +299,8 @@ fn is_json_lines(file: &JsonContent<'_>) -> bool {
     if !own_keys.iter().any(|key| file.has_key(1, key)) {
         return false;
     }
-    let first = file
-        .bytes
-        .trim_ascii_start()
-        .split(|&byte| byte == b'\n')
-        .next()
-        .unwrap_or_default();
+    let first =
+        file.bytes.trim_ascii_start().split(|&byte| byte == b'\n').next().unwrap_or_default();
     let line = JsonContent::new(first);
     line.bytes.starts_with(b"{") && own_keys.iter().any(|key| line.has_key(1, key))
 }
@@ -338,16 +316,8 @@ mod tests {
             error.starts_with("'notes.txt' has an unknown format; expected pyperf JSON, or "),
             "{error}"
         );
-        assert!(
-            error.ends_with(", or Markdown tables of figures"),
-            "{error}"
-        );
-        assert!(
-            read("-", b" \n")
-                .unwrap_err()
-                .to_string()
-                .starts_with("'-' is empty")
-        );
+        assert!(error.ends_with(", or Markdown tables of figures"), "{error}");
+        assert!(read("-", b" \n").unwrap_err().to_string().starts_with("'-' is empty"));
     }
 
     #[test]

@@ -138,18 +138,16 @@ impl LoadReport {
 
     /// Returns the case of the load.
     pub fn case(&self) -> Case {
-        let concurrency = self
-            .concurrency
-            .map(|count| ("concurrency".to_owned(), ParameterValue::Number(count)));
+        let concurrency =
+            self.concurrency.map(|count| ("concurrency".to_owned(), ParameterValue::Number(count)));
         let values = concurrency.into_iter().chain(self.parameters.clone());
         Case::new(&self.target, values.collect())
     }
 
     /// Drops times of 0, which only mean "below the resolution".
     fn drop_zero_times(&mut self) {
-        let (zeros, times): (Vec<_>, Vec<_>) = std::mem::take(&mut self.times_ns)
-            .into_iter()
-            .partition(|(_, value)| *value == 0.0);
+        let (zeros, times): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.times_ns).into_iter().partition(|(_, value)| *value == 0.0);
         self.times_ns = times;
         let latencies: Vec<&str> = zeros
             .iter()
@@ -160,19 +158,14 @@ impl LoadReport {
         let is_minimum = |name: &str| name == LATENCY_MIN;
         let has_lower = latencies.iter().any(|name| !is_minimum(name));
         let old_count = self.times_ns.len();
-        self.times_ns
-            .retain(|(name, _)| !(has_lower && is_minimum(name)));
+        self.times_ns.retain(|(name, _)| !(has_lower && is_minimum(name)));
         if !latencies.is_empty() && self.resolution_ns > 0.0 {
             self.remarks.push(format!(
                 "times are whole multiples of {} ms, so {} of 0 ms {} left out{}",
                 self.resolution_ns / NS_PER_MS,
                 latencies.join(", "),
                 if latencies.len() == 1 { "is" } else { "are" },
-                if self.times_ns.len() < old_count {
-                    ", and latency_min with them"
-                } else {
-                    ""
-                }
+                if self.times_ns.len() < old_count { ", and latency_min with them" } else { "" }
             ));
         }
     }
@@ -190,10 +183,7 @@ impl LoadReport {
             .sum();
         // Responses of a different length are still responses, although ab counts them as failed.
         let failed = self.errors.is_some_and(|errors| errors > by_length);
-        let mean = self
-            .times_ns
-            .iter()
-            .find(|(name, _)| name == "latency_mean");
+        let mean = self.times_ns.iter().find(|(name, _)| name == "latency_mean");
         let (Some(concurrency), Some(rate), Some((_, mean_ns))) =
             (self.concurrency, self.throughput, mean)
         else {
@@ -213,11 +203,7 @@ impl LoadReport {
 fn to_sentence(remark: &str) -> String {
     let mut characters = remark.chars();
     let first = characters.next().map(|first| first.to_ascii_uppercase());
-    format!(
-        "{}{}.",
-        first.map_or(String::new(), String::from),
-        characters.as_str()
-    )
+    format!("{}{}.", first.map_or(String::new(), String::from), characters.as_str())
 }
 
 /// Returns the metric name of a percentile: `latency_p50`, `latency_p99_9`, `latency_max`.
@@ -242,11 +228,8 @@ mod tests {
             let names = report.times_ns.into_iter().map(|(name, _)| name);
             (names.collect::<Vec<_>>(), report.remarks.concat())
         };
-        let (kept, told) = times(&[
-            ("latency_min", 1e6),
-            ("latency_p50", 0.0),
-            ("latency_max", 9e6),
-        ]);
+        let (kept, told) =
+            times(&[("latency_min", 1e6), ("latency_p50", 0.0), ("latency_max", 9e6)]);
         assert_eq!(kept, ["latency_max"]);
         assert_eq!(
             told,

@@ -48,11 +48,7 @@ pub fn load_session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) 
         .and_then(|ms| i64::try_from(ms).ok());
     let mut session = imported.into_session(label, Environment::default(), began)?;
     let is_interrupted = loads.iter().any(|load| load.measured.is_interrupted);
-    session.state = if is_interrupted {
-        SessionState::Interrupted
-    } else {
-        SessionState::Complete
-    };
+    session.state = if is_interrupted { SessionState::Interrupted } else { SessionState::Complete };
     if let LoadNames::Variants { labels, .. } = &names {
         session.variants = labels.iter().map(Variant::plain).collect();
         session.design.baseline = labels.first().cloned().unwrap_or_default();
@@ -65,10 +61,7 @@ enum LoadNames {
     /// Each address is a case.
     Cases,
     /// Each address is a variant of this benchmark.
-    Variants {
-        benchmark: String,
-        labels: Vec<String>,
-    },
+    Variants { benchmark: String, labels: Vec<String> },
 }
 
 impl LoadNames {
@@ -81,10 +74,7 @@ impl LoadNames {
         }
         let is_repeated = loads.iter().any(|load| load.round > 0);
         if labels.len() > 1 && is_repeated {
-            LoadNames::Variants {
-                benchmark: common_address(loads),
-                labels,
-            }
+            LoadNames::Variants { benchmark: common_address(loads), labels }
         } else {
             LoadNames::Cases
         }
@@ -99,15 +89,12 @@ fn common_address(loads: &[LoadRun]) -> String {
         parts.all(|other| other == first).then(|| first.to_owned())
     };
     let path = common_part(|url| split_address(url).1);
-    path.or_else(|| common_part(|url| split_address(url).0))
-        .unwrap_or_else(|| "load".to_owned())
+    path.or_else(|| common_part(|url| split_address(url).0)).unwrap_or_else(|| "load".to_owned())
 }
 
 fn split_address(url: &str) -> (&str, &str) {
     let host = url.find("://").map_or(0, |offset| offset + 3);
-    let path = url[host..]
-        .find('/')
-        .map_or(url.len(), |offset| host + offset);
+    let path = url[host..].find('/').map_or(url.len(), |offset| host + offset);
     (&url[..path], &url[path..])
 }
 
@@ -124,11 +111,7 @@ fn add_load(
     if load.measured.totals.outcomes.succeeded() == 0 {
         let case = report.case();
         let reason = "no request succeeded".to_owned();
-        imported.add_failure(
-            &case,
-            FailureCause::Invalid { reason },
-            replay_command(load),
-        );
+        imported.add_failure(&case, FailureCause::Invalid { reason }, replay_command(load));
         return Ok(());
     }
     report.add_to(imported, remarks);
@@ -187,10 +170,7 @@ pub fn read_loads(bytes: &[u8]) -> Result<Vec<LoadRun>> {
 /// Fails like [`read_loads`].
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let session = load_session(label, &read_loads(bytes)?, warnings)?;
-    Ok(Session {
-        state: SessionState::Imported,
-        ..session
-    })
+    Ok(Session { state: SessionState::Imported, ..session })
 }
 
 /// Percentiles that become metrics, in percent and in millionths.
@@ -261,10 +241,7 @@ pub(super) fn time_metrics<K: TimeQuantity>(
         "100" => format!("{quantity}_max"),
         _ => percentile_metric(percent).replacen("latency", quantity, 1),
     };
-    let mean = times
-        .mean_ns()
-        .filter(|_| is_shown(0))
-        .map(|ns| (format!("{quantity}_mean"), ns));
+    let mean = times.mean_ns().filter(|_| is_shown(0)).map(|ns| (format!("{quantity}_mean"), ns));
     let percentiles = PERCENTILES
         .iter()
         .filter(|(_, ppm)| is_shown(*ppm))
@@ -335,10 +312,7 @@ fn load_parameters(load: &LoadRun) -> Vec<(String, ParameterValue)> {
         add("method", ParameterValue::Text(kind.method.clone()));
     }
     if requested.streams_per_connection > 1 {
-        add(
-            "lanes",
-            ParameterValue::Number(f64::from(requested.streams_per_connection)),
-        );
+        add("lanes", ParameterValue::Number(f64::from(requested.streams_per_connection)));
     }
     if requested.protocol != "HTTP/1.1" {
         add("protocol", ParameterValue::Text(requested.protocol.clone()));
@@ -351,10 +325,7 @@ fn load_parameters(load: &LoadRun) -> Vec<(String, ParameterValue)> {
 
 /// Formats a stage as on the command line: `0-5000:30s`.
 fn format_stage(stage: &StageFacts) -> String {
-    let length = stage
-        .duration_ns
-        .map(|ns| format!(":{}s", ns as f64 / 1e9))
-        .unwrap_or_default();
+    let length = stage.duration_ns.map(|ns| format!(":{}s", ns as f64 / 1e9)).unwrap_or_default();
     if stage.from_per_s == stage.to_per_s {
         format!("{}{length}", stage.to_per_s)
     } else {
@@ -380,11 +351,8 @@ pub fn merge_load_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
             part.url
         );
         add_schedule(&mut merged.requested.pace, &part.requested.pace)?;
-        merged.requested.requests = merged
-            .requested
-            .requests
-            .zip(part.requested.requests)
-            .map(|(one, other)| one + other);
+        merged.requested.requests =
+            merged.requested.requests.zip(part.requested.requests).map(|(one, other)| one + other);
         merged.requested.processes += part.requested.processes;
         merged.is_partial |= part.is_partial;
         for warning in part.warnings {
@@ -401,19 +369,11 @@ pub fn merge_load_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
 /// the load.
 fn add_schedule(mine: &mut PaceFacts, theirs: &PaceFacts) -> Result<()> {
     match (mine, theirs) {
+        (PaceFacts::Closed { concurrency, .. }, PaceFacts::Closed { concurrency: other, .. }) => {
+            *concurrency += other
+        }
         (
-            PaceFacts::Closed { concurrency, .. },
-            PaceFacts::Closed {
-                concurrency: other, ..
-            },
-        ) => *concurrency += other,
-        (
-            PaceFacts::Open {
-                stages,
-                connections,
-                max_connections,
-                ..
-            },
+            PaceFacts::Open { stages, connections, max_connections, .. },
             PaceFacts::Open {
                 stages: other_stages,
                 connections: other,

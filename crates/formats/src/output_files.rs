@@ -77,10 +77,7 @@ impl OutputFile {
 
     /// Marks this as the first of several files; the other names end in a number.
     pub fn numbered(self) -> OutputFile {
-        OutputFile {
-            is_numbered: true,
-            ..self
-        }
+        OutputFile { is_numbered: true, ..self }
     }
 
     /// Returns the option as typed.
@@ -104,9 +101,7 @@ impl OutputFile {
         let (Some(own_stem), Some(name)) = (stem(&self.path), stem(other)) else {
             return false;
         };
-        let number = name
-            .strip_prefix(&own_stem)
-            .and_then(|rest| rest.strip_prefix('-'));
+        let number = name.strip_prefix(&own_stem).and_then(|rest| rest.strip_prefix('-'));
         let is_number = number.is_some_and(|number| number.parse().is_ok_and(|n: u32| n > 1));
         let folder = |path: &Path| fs::canonicalize(folder_of(path)).ok();
         is_number
@@ -117,9 +112,7 @@ impl OutputFile {
 
 /// Returns the folder of a file, whether or not the file exists.
 fn folder_of(path: &Path) -> &Path {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
 }
 
@@ -175,14 +168,8 @@ pub fn refuse_file(outputs: &[OutputFile], input: &Path) -> anyhow::Result<()> {
     if input.extension().is_some_and(|ending| ending == "toml") {
         let text = fs::read_to_string(input)
             .with_context(|| format!("cannot read '{}'", input.display()))?;
-        for string in text
-            .split(['"', '\''])
-            .filter(|string| !string.contains('\n'))
-        {
-            for name in names_in(string)
-                .into_iter()
-                .filter(|name| !name.ends_with(".toml"))
-            {
+        for string in text.split(['"', '\'']).filter(|string| !string.contains('\n')) {
+            for name in names_in(string).into_iter().filter(|name| !name.ends_with(".toml")) {
                 let path = folder_of(input).join(name);
                 if path.is_file() {
                     refuse_file(outputs, &path)?;
@@ -201,23 +188,15 @@ fn names_in(word: &str) -> Vec<&str> {
         return Vec::new();
     }
     let mut names = vec![word];
-    for part in word.split([
-        ' ', '\t', '\n', ';', '|', '<', '>', '&', '(', ')', '\'', '"', '`',
-    ]) {
+    for part in word.split([' ', '\t', '\n', ';', '|', '<', '>', '&', '(', ')', '\'', '"', '`']) {
         let starts = part
             .char_indices()
             .filter(|(_, char)| "=@:,".contains(*char))
             .map(|(index, char)| index + char.len_utf8());
-        let ends = part
-            .char_indices()
-            .filter(|(_, char)| "[:,".contains(*char))
-            .map(|(index, _)| index);
+        let ends =
+            part.char_indices().filter(|(_, char)| "[:,".contains(*char)).map(|(index, _)| index);
         let starts: Vec<usize> = [0].into_iter().chain(starts).take(MAX_POSITIONS).collect();
-        let ends: Vec<usize> = [part.len()]
-            .into_iter()
-            .chain(ends)
-            .take(MAX_POSITIONS)
-            .collect();
+        let ends: Vec<usize> = [part.len()].into_iter().chain(ends).take(MAX_POSITIONS).collect();
         for start in starts {
             names.extend(ends.iter().filter_map(|end| part.get(start..*end)));
         }
@@ -244,10 +223,7 @@ mod tests {
         };
         assert!(same("a.json", "b.json"), "a hard link");
         assert!(same("a.json", "sub/../a.json"), "another spelling");
-        assert!(
-            same("new.json", "sub/link.json"),
-            "a link to a file that does not exist yet"
-        );
+        assert!(same("new.json", "sub/link.json"), "a link to a file that does not exist yet");
         assert!(!same("new.json", "other.json"));
         assert_eq!(FileIdentity::of(Path::new("/dev/null")), None);
     }
@@ -274,11 +250,7 @@ mod tests {
             ("sort < data.csv > /dev/null", "data.csv"),
             ("name with blanks.json", "name with blanks.json"),
         ] {
-            assert!(
-                names_in(word).contains(&name),
-                "{word}: {:?}",
-                names_in(word)
-            );
+            assert!(names_in(word).contains(&name), "{word}: {:?}", names_in(word));
         }
     }
 }

@@ -24,22 +24,12 @@ const SEPARATORS: [char; 3] = [',', ';', '\t'];
 /// Accepted names of the time column and of the commit column, in lower case. If a header has
 /// several of these names, the first one in the list is used.
 const TIME_COLUMNS: [&str; 4] = ["time", "date", "timestamp", "datetime"];
-const COMMIT_COLUMNS: [&str; 7] = [
-    "commit",
-    "commit_id",
-    "commit id",
-    "sha",
-    "revision",
-    "hash",
-    "git_commit",
-];
+const COMMIT_COLUMNS: [&str; 7] =
+    ["commit", "commit_id", "commit id", "sha", "revision", "hash", "git_commit"];
 
 /// Returns whether the data have this format.
 pub fn recognizes(bytes: &[u8]) -> bool {
-    let line = bytes
-        .split(|&byte| byte == b'\n')
-        .next()
-        .unwrap_or_default();
+    let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
     std::str::from_utf8(line).is_ok_and(|line| TableColumns::parse(line).is_some())
 }
 
@@ -62,9 +52,8 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
         .next()
         .and_then(TableColumns::parse)
         .context("the header is missing")?;
-    let mut rows: Vec<TableRow> = RowIterator::new(complete_lines, columns.separator)
-        .skip(1)
-        .collect::<Result<_>>()?;
+    let mut rows: Vec<TableRow> =
+        RowIterator::new(complete_lines, columns.separator).skip(1).collect::<Result<_>>()?;
     let mut left_out = DroppedEntries::default();
     rows.retain(|row| left_out.ok_or_count(columns.check_length(row)).is_some());
     columns.classify_columns(&rows, &mut remarks);
@@ -89,11 +78,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
         1 => Some("1 cell without a number was left out".to_owned()),
         count => Some(format!("{count} cells without a number were left out")),
     });
-    warnings.extend(
-        remarks
-            .iter()
-            .map(|remark| format!("'{}': {remark}", file.label)),
-    );
+    warnings.extend(remarks.iter().map(|remark| format!("'{}': {remark}", file.label)));
     build_sessions(points, &table.keys, &table.metrics, file.label)
 }
 
@@ -113,10 +98,7 @@ fn build_sessions(
             let name = imported.declare_metric(metrics[metric].clone());
             value_sample(&name, value)
         });
-        let process = ImportedProcess {
-            samples: samples.collect(),
-            ..ImportedProcess::default()
-        };
+        let process = ImportedProcess { samples: samples.collect(), ..ImportedProcess::default() };
         imported.add_run(point.case, process);
     }
     let sessions = sessions_of_file.into_sessions(label);
@@ -125,9 +107,7 @@ fn build_sessions(
 
 /// Returns the file name without extension, which names the benchmark if no column does.
 fn default_benchmark(label: &str) -> String {
-    let stem = Path::new(label)
-        .file_stem()
-        .map(|stem| stem.to_string_lossy());
+    let stem = Path::new(label).file_stem().map(|stem| stem.to_string_lossy());
     match stem.as_deref() {
         None | Some("" | "-") => "points".to_owned(),
         Some(stem) => stem.to_owned(),
@@ -171,14 +151,11 @@ impl TableColumns {
 
     fn parse_with_separator(line: &str, separator: char) -> Option<TableColumns> {
         let header = RowIterator::new(line, separator).next()?.ok()?.cells;
-        let names: Vec<String> = header
-            .iter()
-            .map(|name| name.trim().to_ascii_lowercase())
-            .collect();
+        let names: Vec<String> =
+            header.iter().map(|name| name.trim().to_ascii_lowercase()).collect();
         let find = |candidates: &[&str]| {
-            let mut indices = candidates
-                .iter()
-                .map(|candidate| names.iter().position(|name| name == candidate));
+            let mut indices =
+                candidates.iter().map(|candidate| names.iter().position(|name| name == candidate));
             indices.find_map(|index| index)
         };
         let (time, commit) = (find(&TIME_COLUMNS)?, find(&COMMIT_COLUMNS)?);
@@ -236,9 +213,7 @@ impl TableColumns {
                 self.metrics.push(column);
                 continue;
             }
-            remarks.push(format!(
-                "the column '{name}' contains no numbers and was left out"
-            ));
+            remarks.push(format!("the column '{name}' contains no numbers and was left out"));
             let distinct: HashSet<&str> = cells().collect();
             if 2 * distinct.len() <= rows.len() {
                 self.text_columns.push(column);
@@ -249,11 +224,7 @@ impl TableColumns {
     fn to_metrics(&self, file: &InputFile<'_>) -> Result<Vec<Metric>> {
         let metrics = self.metrics.iter();
         let metric = |column: &DataColumn| {
-            Ok(Metric::new(
-                &column.name,
-                "",
-                file.better.require_direction(&column.name)?,
-            ))
+            Ok(Metric::new(&column.name, "", file.better.require_direction(&column.name)?))
         };
         metrics.map(metric).collect()
     }
@@ -355,11 +326,7 @@ impl TableReader {
             )
         })?;
         let commit = cell(columns.commit);
-        ensure!(
-            !commit.is_empty(),
-            "line {}: the commit is missing",
-            row.line
-        );
+        ensure!(!commit.is_empty(), "line {}: the commit is missing", row.line);
         let key = PointKey {
             // If no column names the benchmark, the benchmark is named after the file. This name
             // keeps the point apart from points of other files.
@@ -380,9 +347,7 @@ impl TableReader {
         let text_columns = columns.text_columns.iter();
         let details =
             text_columns.map(|column| (column.name.clone(), cell(column.index).to_owned()));
-        let benchmark = optional_cell(columns.benchmark)
-            .unwrap_or(&self.benchmark)
-            .to_owned();
+        let benchmark = optional_cell(columns.benchmark).unwrap_or(&self.benchmark).to_owned();
         Ok(ListedResult {
             measurement: self.point_index(key),
             case: Case::new(benchmark, Vec::new()),
@@ -440,11 +405,8 @@ const FORMATS_WITH_ZONE: [&str; 4] = [
     "%Y-%m-%d %H:%M:%S%.f %:z",
     "%a, %d %b %Y %H:%M:%S %z",
 ];
-const FORMATS_WITHOUT_ZONE: [&str; 3] = [
-    "%Y-%m-%d %H:%M:%S%.f",
-    "%Y-%m-%dT%H:%M:%S%.f",
-    "%Y-%m-%d %H:%M",
-];
+const FORMATS_WITHOUT_ZONE: [&str; 3] =
+    ["%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M"];
 
 /// Parses a time into milliseconds since the Unix epoch. Accepts a date such as `2026-01-31`,
 /// optionally with time and zone; a time in the format of email headers; and seconds or
@@ -454,9 +416,7 @@ pub fn parse_time(input: &str) -> Option<i64> {
         // A number below 1e11 counts seconds, which covers times until the year 5138. A larger
         // number counts milliseconds, which covers times from 1973 on.
         let factor = if seconds.abs() < 1e11 { 1e3 } else { 1.0 };
-        return (0.0..1e14)
-            .contains(&(seconds * factor))
-            .then_some((seconds * factor) as i64);
+        return (0.0..1e14).contains(&(seconds * factor)).then_some((seconds * factor) as i64);
     }
     if let Ok(moment) = input.parse::<Timestamp>() {
         return Some(moment.as_millisecond());
@@ -471,20 +431,13 @@ pub fn parse_time(input: &str) -> Option<i64> {
         let parsed = strtime::parse(format, &text).ok()?;
         parsed.to_timestamp().ok()
     });
-    let utc = |time: civil::DateTime| {
-        time.to_zoned(TimeZone::UTC)
-            .ok()
-            .map(|zoned| zoned.timestamp())
-    };
+    let utc =
+        |time: civil::DateTime| time.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp());
     let without_zone = || {
         let time = |format: &&str| civil::DateTime::strptime(format, &text).ok();
         utc(FORMATS_WITHOUT_ZONE.iter().find_map(time)?)
     };
-    let date = || {
-        utc(civil::Date::strptime("%Y-%m-%d", &text)
-            .ok()?
-            .at(0, 0, 0, 0))
-    };
+    let date = || utc(civil::Date::strptime("%Y-%m-%d", &text).ok()?.at(0, 0, 0, 0));
     let moment = with_zone.or_else(without_zone).or_else(date)?;
     Some(moment.as_millisecond())
 }
@@ -498,11 +451,7 @@ struct RowIterator<'a> {
 
 impl<'a> RowIterator<'a> {
     fn new(text: &'a str, separator: char) -> RowIterator<'a> {
-        RowIterator {
-            rest: text,
-            line: 1,
-            separator,
-        }
+        RowIterator { rest: text, line: 1, separator }
     }
 
     /// Parses the next row, which must not be blank.
@@ -587,15 +536,9 @@ mod tests {
 
     fn read_text(text: &str) -> (Result<Vec<Session>>, Vec<String>) {
         let mut warnings = Vec::new();
-        let better = MetricDirections {
-            all: Some(MetricDirection::Lower),
-            ..MetricDirections::default()
-        };
-        let input = InputFile {
-            label: "out/join.csv",
-            bytes: text.as_bytes(),
-            better: &better,
-        };
+        let better =
+            MetricDirections { all: Some(MetricDirection::Lower), ..MetricDirections::default() };
+        let input = InputFile { label: "out/join.csv", bytes: text.as_bytes(), better: &better };
         (read(&input, &mut warnings), warnings)
     }
 
@@ -614,10 +557,7 @@ mod tests {
         let sessions = sessions.unwrap();
         assert_eq!(sessions.len(), 2);
         let run = &sessions[0].runs[0];
-        assert_eq!(
-            (run.case.id(), run.value_of("ops")),
-            ("join".into(), Some(1000.0))
-        );
+        assert_eq!((run.case.id(), run.value_of("ops")), ("join".into(), Some(1000.0)));
         assert_eq!(run.value_of("size"), None);
         assert_eq!(sessions[1].runs[0].value_of("size"), Some(7.0));
         assert_eq!(sessions[0].environment.machine.as_deref(), Some("lab"));
@@ -648,15 +588,7 @@ mod tests {
             assert_eq!(parse_time(time_text), Some(expected), "{time_text}");
         }
         assert_eq!(parse_time("2024-01-01"), Some(expected - 7_200_000));
-        for invalid in [
-            "",
-            "yesterday",
-            "01/02/2024",
-            "-5",
-            "1e300",
-            "2024-13-01",
-            "NaN",
-        ] {
+        for invalid in ["", "yesterday", "01/02/2024", "-5", "1e300", "2024-13-01", "NaN"] {
             assert_eq!(parse_time(invalid), None, "{invalid}");
         }
     }
@@ -671,10 +603,7 @@ mod tests {
         };
         for (row, mistake) in [
             ("2026-01-31,c2", "line 3 has 2 cells, but the header has 3"),
-            (
-                "2026-01-31,c2,fast",
-                "line 3: 'fast' in the column 'ops' is not a number",
-            ),
+            ("2026-01-31,c2,fast", "line 3: 'fast' in the column 'ops' is not a number"),
             ("2026-01-31,,5", "line 3: the commit is missing"),
             ("soon,c2,5", "line 3: cannot parse time 'soon'"),
         ] {
@@ -732,10 +661,7 @@ mod tests {
     fn a_column_of_numbers_may_begin_with_words() {
         let (found, warnings) = read_column("time,commit,ops\n2026-01-01,c,n/a\n2026-01-02,d,5\n");
         assert_eq!(found, [Some(5.0)]);
-        assert!(
-            warnings[0].contains("line 2: 'n/a' in the column 'ops'"),
-            "{warnings:?}"
-        );
+        assert!(warnings[0].contains("line 2: 'n/a' in the column 'ops'"), "{warnings:?}");
     }
 
     #[test]
@@ -745,25 +671,14 @@ mod tests {
         let sessions = read_text(text).0.unwrap();
         let runs = sessions.iter().flat_map(|session| &session.runs);
         let ids: Vec<String> = runs.map(|run| run.case.id()).collect();
-        assert_eq!(
-            ids,
-            [
-                "join mode=cold",
-                "join mode=warm",
-                "join mode=cold",
-                "join mode=warm"
-            ]
-        );
+        assert_eq!(ids, ["join mode=cold", "join mode=warm", "join mode=cold", "join mode=warm"]);
     }
 
     #[test]
     fn a_last_line_without_an_end_may_be_cut_short() {
         let (sessions, warnings) = read_text("time,commit,ops\n2026-01-31,c1,5\n2026-02-01,c2,6");
         assert_eq!(sessions.unwrap().len(), 1);
-        assert!(
-            warnings[0].contains("has no newline and was left out"),
-            "{warnings:?}"
-        );
+        assert!(warnings[0].contains("has no newline and was left out"), "{warnings:?}");
     }
 
     #[test]

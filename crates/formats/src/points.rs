@@ -69,10 +69,7 @@ pub struct FileSessions {
 impl FileSessions {
     /// Creates an empty collection. `format` names the file format and is part of the session ids.
     pub fn new(format: &'static str) -> FileSessions {
-        FileSessions {
-            format,
-            sessions: IndexMap::new(),
-        }
+        FileSessions { format, sessions: IndexMap::new() }
     }
 
     /// Returns the session for these facts, creating it if needed.
@@ -87,18 +84,11 @@ impl FileSessions {
     /// # Errors
     /// Fails if no session has results, or a value is invalid.
     pub fn into_sessions(self, label: &str) -> Result<Vec<Session>> {
-        let non_empty = self
-            .sessions
-            .into_iter()
-            .filter(|(_, (_, imported))| !imported.is_empty());
+        let non_empty = self.sessions.into_iter().filter(|(_, (_, imported))| !imported.is_empty());
         let session = |(id, (key, imported)): (String, (PointKey, SessionBuilder))| {
             let session = imported.into_session(label, key.environment, key.started_unix_ms)?;
             let origin = Some(key.origin).filter(|origin| !origin.revision.is_empty());
-            Ok(Session {
-                id,
-                origin,
-                ..session
-            })
+            Ok(Session { id, origin, ..session })
         };
         let sessions: Vec<Session> = non_empty.map(session).collect::<Result<_>>()?;
         ensure!(!sessions.is_empty(), "it contains no results");
@@ -108,11 +98,7 @@ impl FileSessions {
 
 /// Creates an origin from a revision named in a file.
 pub fn revision_origin(id: &str) -> CodeOrigin {
-    CodeOrigin {
-        revision: id.to_owned(),
-        source: OriginSource::File,
-        ..CodeOrigin::default()
-    }
+    CodeOrigin { revision: id.to_owned(), source: OriginSource::File, ..CodeOrigin::default() }
 }
 
 /// Returns the first line of a commit message, without control characters and truncated.
@@ -134,10 +120,7 @@ mod tests {
             key: key.into(),
             ..PointKey::default()
         };
-        assert_eq!(
-            key_of("a", "b").session_id("f"),
-            key_of("a", "b").session_id("f")
-        );
+        assert_eq!(key_of("a", "b").session_id("f"), key_of("a", "b").session_id("f"));
         let ids = [
             key_of("a", "b").session_id("f"),
             key_of("ab", "").session_id("f"),
@@ -150,14 +133,8 @@ mod tests {
 
     #[test]
     fn a_subject_is_one_line_that_does_no_harm() {
-        assert_eq!(
-            commit_subject("fix \u{1b}[31mred\n\nlong").unwrap(),
-            "fix [31mred"
-        );
-        assert_eq!(
-            commit_subject(&"x".repeat(500)).unwrap().len(),
-            MAX_SUBJECT_CHARS
-        );
+        assert_eq!(commit_subject("fix \u{1b}[31mred\n\nlong").unwrap(), "fix [31mred");
+        assert_eq!(commit_subject(&"x".repeat(500)).unwrap().len(), MAX_SUBJECT_CHARS);
         assert_eq!(commit_subject(" \n"), None);
     }
 }

@@ -16,13 +16,8 @@ use speedwell_model::{
 };
 
 /// Environment facts to keep, by their keys in the metadata of the file.
-const FACT_KEYS: [&str; 5] = [
-    "cpu_config",
-    "perf_version",
-    "platform",
-    "python_implementation",
-    "timer",
-];
+const FACT_KEYS: [&str; 5] =
+    ["cpu_config", "perf_version", "platform", "python_implementation", "timer"];
 
 /// Returns whether the data have this format.
 pub fn recognizes(file: &JsonContent<'_>) -> bool {
@@ -62,12 +57,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
     let mut imported = SessionBuilder::default();
     for result in listed {
-        add_benchmark(
-            &result.content,
-            &result.case,
-            root.get("metadata"),
-            &mut imported,
-        )?;
+        add_benchmark(&result.content, &result.case, root.get("metadata"), &mut imported)?;
     }
     imported.into_session(label, read_environment(root.get("metadata"))?, None)
 }
@@ -80,11 +70,7 @@ pub fn read_reported(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let session = read("pyperf", bytes, &mut Vec::new())?;
     let to_result = |run: Run| ReportedResult {
         metrics: (session.metrics.iter())
-            .filter(|metric| {
-                run.samples
-                    .iter()
-                    .any(|sample| *sample.metric == *metric.name)
-            })
+            .filter(|metric| run.samples.iter().any(|sample| *sample.metric == *metric.name))
             .cloned()
             .collect(),
         samples: run.samples,
@@ -109,10 +95,7 @@ fn add_benchmark(
         .transpose()?
     {
         // pyperf's documentation gives seconds as the default.
-        None | Some("second") => (
-            Metric::new("time", "ns", MetricDirection::Lower),
-            NS_PER_SECOND,
-        ),
+        None | Some("second") => (Metric::new("time", "ns", MetricDirection::Lower), NS_PER_SECOND),
         Some("byte") => (Metric::new("memory", "B", MetricDirection::Lower), 1.0),
         Some("integer") => (Metric::new("value", "", MetricDirection::Lower), 1.0),
         Some(unit) => bail!("'{}' has the unknown unit '{unit}'", benchmark.location()),
@@ -174,10 +157,7 @@ fn read_details(metadata: Option<JsonNode<'_>>) -> Vec<(String, String)> {
 
 /// Returns the value of `key` in the innermost metadata that contain this key.
 fn find_metadata<'a>(innermost_first: &[Option<JsonNode<'a>>], key: &str) -> Option<JsonNode<'a>> {
-    innermost_first
-        .iter()
-        .flatten()
-        .find_map(|metadata| metadata.get(key))
+    innermost_first.iter().flatten().find_map(|metadata| metadata.get(key))
 }
 
 /// Returns the product of `loops` and `inner_loops`. pyperf divides each measured time by this
@@ -202,18 +182,14 @@ fn read_environment(metadata: Option<JsonNode<'_>>) -> Result<Environment> {
         ..Environment::default()
     };
     for key in FACT_KEYS {
-        environment
-            .facts
-            .extend(text(key)?.map(|fact| (key.to_owned(), fact)));
+        environment.facts.extend(text(key)?.map(|fact| (key.to_owned(), fact)));
     }
-    environment
-        .programs
-        .extend(text("python_executable")?.map(|path| MeasuredProgram {
-            variant: ONLY_VARIANT.to_owned(),
-            path: path.into(),
-            version: text("python_version").ok().flatten(),
-            ..MeasuredProgram::default()
-        }));
+    environment.programs.extend(text("python_executable")?.map(|path| MeasuredProgram {
+        variant: ONLY_VARIANT.to_owned(),
+        path: path.into(),
+        version: text("python_version").ok().flatten(),
+        ..MeasuredProgram::default()
+    }));
     Ok(environment)
 }
 
@@ -238,10 +214,7 @@ mod tests {
         );
         let runs = session.unwrap().runs;
         let ids: Vec<String> = runs.iter().map(|run| run.case.id()).collect();
-        assert_eq!(
-            ids,
-            ["a timeit_stmt=x", "a timeit_stmt=x", "a timeit_stmt=y"]
-        );
+        assert_eq!(ids, ["a timeit_stmt=x", "a timeit_stmt=x", "a timeit_stmt=y"]);
     }
 
     #[test]
@@ -254,11 +227,7 @@ mod tests {
                 {"metadata":{"name":"m","unit":"byte"},"runs":[{"values":[4096]}]}]}"#,
         )
         .unwrap();
-        let times: Vec<_> = session
-            .runs
-            .iter()
-            .map(|run| run.value_of("time"))
-            .collect();
+        let times: Vec<_> = session.runs.iter().map(|run| run.value_of("time")).collect();
         assert_eq!(times, [Some(5e8), Some(2.5e8), None]);
         assert_eq!(session.runs[0].samples[0].iterations, Some(4.0));
         assert_eq!(session.runs[1].samples[0].iterations, Some(80.0));

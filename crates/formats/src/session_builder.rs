@@ -92,10 +92,7 @@ impl SessionBuilder {
         *count += 1;
         self.runs.push(Run {
             case: case.clone(),
-            variant: self
-                .variant
-                .get_or_insert_with(|| ONLY_VARIANT.into())
-                .clone(),
+            variant: self.variant.get_or_insert_with(|| ONLY_VARIANT.into()).clone(),
             slot,
             block,
             build: None,
@@ -191,9 +188,7 @@ impl SessionBuilder {
 /// Creates a session that starts now and has no results. The first variant is the baseline;
 /// `most_runs` is the maximum number of runs per case and variant.
 pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>) -> Session {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let baseline = variants.first().map(|variant| variant.name.clone());
     Session {
         id: uuid::Uuid::now_v7().to_string(),
@@ -204,9 +199,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
         command: vec!["import".to_owned(), label.to_owned()],
         design: SessionDesign::new(
             RunOrder::Imported,
-            StoppingDesign::Fixed {
-                runs: most_runs.unwrap_or(1),
-            },
+            StoppingDesign::Fixed { runs: most_runs.unwrap_or(1) },
             baseline.unwrap_or_default(),
         ),
         variants,
@@ -223,12 +216,7 @@ pub fn empty_session(label: &str, variants: Vec<Variant>, most_runs: Option<u32>
 
 /// Creates a sample with a value only.
 pub fn value_sample(metric: &Arc<str>, value: f64) -> Sample {
-    Sample {
-        metric: metric.clone(),
-        value,
-        elapsed_ns: None,
-        iterations: None,
-    }
+    Sample { metric: metric.clone(), value, elapsed_ns: None, iterations: None }
 }
 
 /// Merges sessions into one session with a single variant. From each session, takes the runs of the
@@ -262,9 +250,8 @@ pub fn merge_sessions(label: &str, sessions: Vec<(Session, Option<String>)>) -> 
     merged.design.order = RunOrder::Imported;
     merged.design.baseline = ONLY_VARIANT.to_owned();
     merged.design.runs_per_block = 1;
-    merged.design.stopping = StoppingDesign::Fixed {
-        runs: counts.values().copied().max().unwrap_or(1),
-    };
+    merged.design.stopping =
+        StoppingDesign::Fixed { runs: counts.values().copied().max().unwrap_or(1) };
     Ok(merged)
 }
 
@@ -288,10 +275,7 @@ fn merge_session(
     }
     let variant = variant_name.unwrap_or_else(|| session.design.baseline.clone());
     let is_only = session.variants.len() < 2;
-    let chosen = session
-        .runs
-        .into_iter()
-        .filter(|run| is_only || *run.variant == *variant);
+    let chosen = session.runs.into_iter().filter(|run| is_only || *run.variant == *variant);
     for mut run in join_repetitions(chosen) {
         let count = counts.entry(run.case.id()).or_default();
         run.block = *count;
@@ -455,17 +439,10 @@ mod tests {
         let files = [&[1.0, 2.0, 9.0][..], &[4.0], &[5.0, 7.0]];
         let files = files.map(|times| (imported_file(times), None)).to_vec();
         let merged = merge_sessions("old", files).unwrap();
-        let values: Vec<f64> = merged
-            .runs
-            .iter()
-            .filter_map(|run| run.value_of("real_time"))
-            .collect();
+        let values: Vec<f64> =
+            merged.runs.iter().filter_map(|run| run.value_of("real_time")).collect();
         assert_eq!(values, [2.0, 4.0, 6.0]);
-        let blocks: Vec<(u32, u32)> = merged
-            .runs
-            .iter()
-            .map(|run| (run.slot, run.block))
-            .collect();
+        let blocks: Vec<(u32, u32)> = merged.runs.iter().map(|run| (run.slot, run.block)).collect();
         assert_eq!(blocks, [(0, 0), (1, 1), (2, 2)]);
         assert!(merged.runs.iter().all(|run| run.notes.is_empty()));
     }
@@ -487,10 +464,7 @@ mod tests {
         let case = Case::parse("a n=1 len=2").unwrap();
         let case = with_parameters(
             &case,
-            &[
-                ("n".into(), ParameterValue::Number(5.0)),
-                ("m".into(), ParameterValue::Number(6.0)),
-            ],
+            &[("n".into(), ParameterValue::Number(5.0)), ("m".into(), ParameterValue::Number(6.0))],
         );
         assert_eq!(case.id(), "a len=2 m=6 n=5");
     }

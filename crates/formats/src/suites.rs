@@ -49,10 +49,7 @@ pub fn read_pytest_benchmark(
             continue;
         };
         let name = node.text_of("fullname")?.unwrap_or_default();
-        results.push(ReportedResult {
-            case: Some(Case::new(name, Vec::new())),
-            ..reported
-        });
+        results.push(ReportedResult { case: Some(Case::new(name, Vec::new())), ..reported });
     }
     let remark = left_out.into_warning(results.is_empty())?;
     warnings.extend(remark.map(|remark| format!("'{label}': {remark}")));
@@ -73,9 +70,7 @@ pub fn read_pytest_benchmark(
             .collect(),
         ..Environment::default()
     };
-    let began = root
-        .text_of("datetime")?
-        .and_then(super::point_table::parse_time);
+    let began = root.text_of("datetime")?.and_then(super::point_table::parse_time);
     build_session(label, results, environment, began, warnings)
 }
 
@@ -130,10 +125,7 @@ fn build_session(
         for metric in content.metrics {
             imported.declare_metric(metric);
         }
-        let elapsed = content
-            .samples
-            .iter()
-            .filter_map(|sample| sample.elapsed_ns);
+        let elapsed = content.samples.iter().filter_map(|sample| sample.elapsed_ns);
         let process = ImportedProcess {
             wall_ns: elapsed.map(|ns| ns as f64).sum(),
             samples: content.samples,
@@ -162,29 +154,19 @@ mod tests {
             )
         };
         let of = |tests: &[String]| {
-            format!(
-                r#"{{"commit_info":{{}},"benchmarks":[{}]}}"#,
-                tests.join(",")
-            )
+            format!(r#"{{"commit_info":{{}},"benchmarks":[{}]}}"#, tests.join(","))
         };
         let text = of(&[test("a.py::test_x", "{}"), test("b.py::test_x", "{}")]);
         let sessions = crate::read("f", text.as_bytes()).unwrap();
         assert_eq!(sessions[0].runs.len(), 2);
         assert_eq!(sessions[0].runs[0].case.id(), "a.py::test_x");
         assert_eq!(sessions[0].runs[0].value_of("time"), Some(2000.0));
-        let text = of(&[
-            test("a::b", r#"{"n":1}"#),
-            test("a::b", r#"{"n":2}"#),
-            test("c", "{}"),
-        ]);
+        let text = of(&[test("a::b", r#"{"n":1}"#), test("a::b", r#"{"n":2}"#), test("c", "{}")]);
         assert_eq!(case_ids(&text).0, ["a::b n=1", "a::b n=2", "c"]);
         let text = of(&[test("a::b", "{}"), "{\"fullname\":\"c\"}".to_owned()]);
         let (found, warnings) = case_ids(&text);
         assert_eq!(found, ["a::b"]);
-        assert!(
-            warnings[0].contains("'stats' is missing in 'benchmarks[1]'"),
-            "{warnings:?}"
-        );
+        assert!(warnings[0].contains("'stats' is missing in 'benchmarks[1]'"), "{warnings:?}");
     }
 
     #[test]
@@ -195,19 +177,12 @@ mod tests {
             )
         };
         let bench = r#"{"name":"x","mean":0.5}"#;
-        let text = format!(
-            r#"{{"files":[{},{}]}}"#,
-            group("a.ts", bench),
-            group("b.ts", bench)
-        );
+        let text = format!(r#"{{"files":[{},{}]}}"#, group("a.ts", bench), group("b.ts", bench));
         assert_eq!(case_ids(&text).0, ["g/x file=a.ts", "g/x file=b.ts"]);
         let benches = format!(r#"{bench},{bench},{{"name":"y","mean":1}}"#);
         let (found, warnings) = case_ids(&format!(r#"{{"files":[{}]}}"#, group("a.ts", &benches)));
         assert_eq!(found, ["g/y"]);
-        assert!(
-            warnings[0].contains("2 results are called 'g/x'"),
-            "{warnings:?}"
-        );
+        assert!(warnings[0].contains("2 results are called 'g/x'"), "{warnings:?}");
     }
 
     #[test]
@@ -225,9 +200,6 @@ mod tests {
         );
         let (found, warnings) = case_ids(&text);
         assert_eq!(found, ["t/once"]);
-        assert!(
-            warnings[0].contains("2 results are called 't/sum'"),
-            "{warnings:?}"
-        );
+        assert!(warnings[0].contains("2 results are called 't/sum'"), "{warnings:?}");
     }
 }

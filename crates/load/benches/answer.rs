@@ -17,10 +17,7 @@ const ANSWER: &[u8] =
 const LISTENER: u64 = u64::MAX;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let Some(address) = std::env::args()
-        .nth(1)
-        .filter(|word| !word.starts_with("--"))
-    else {
+    let Some(address) = std::env::args().nth(1).filter(|word| !word.starts_with("--")) else {
         // Run directly as a benchmark, it measures nothing.
         eprintln!("usage: answer ADDRESS:PORT; see scripts/bench-load");
         return Ok(());
@@ -31,12 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn serve(listener: &TcpListener) -> Result<(), Box<dyn Error>> {
     listener.set_nonblocking(true)?;
     let poll = epoll::create(CreateFlags::CLOEXEC)?;
-    epoll::add(
-        &poll,
-        listener,
-        EventData::new_u64(LISTENER),
-        EventFlags::IN,
-    )?;
+    epoll::add(&poll, listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
     let mut streams: HashMap<u64, TcpStream> = HashMap::new();
     let (mut next, mut events) = (0, Vec::with_capacity(1024));
     let mut buffer = vec![0; 64 * 1024];
@@ -53,10 +45,7 @@ fn serve(listener: &TcpListener) -> Result<(), Box<dyn Error>> {
                     streams.insert(next, stream);
                     next += 1;
                 }
-            } else if streams
-                .get(&token)
-                .is_some_and(|stream| !answer(stream, &mut buffer))
-            {
+            } else if streams.get(&token).is_some_and(|stream| !answer(stream, &mut buffer)) {
                 streams.remove(&token);
             }
         }

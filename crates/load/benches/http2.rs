@@ -56,15 +56,9 @@ fn compare(rounds: u32) {
         turns[4][place]
     };
     let [ours, varied, table, h2] = [median(0), median(1), median(2), median(3)];
-    println!(
-        "1 connection, {STREAMS} streams, {} bytes a response:",
-        response(1).len()
-    );
+    println!("1 connection, {STREAMS} streams, {} bytes a response:", response(1).len());
     println!("ours {ours:.1} ns, h2 {h2:.1} ns, ratio {:.3}", ours / h2);
-    println!(
-        "ours, each head different {varied:.1} ns, ratio {:.3}",
-        varied / h2
-    );
+    println!("ours, each head different {varied:.1} ns, ratio {:.3}", varied / h2);
     println!("ours with a table {table:.1} ns, ratio {:.3}", table / h2);
 }
 
@@ -141,10 +135,7 @@ fn ours(table_size: u32, varies: bool, rounds: u32) -> f64 {
     let Ok(request) = Http2Request::new(&parts, UrlScheme::Http) else {
         return f64::NAN;
     };
-    let settings = Http2Settings {
-        table_size,
-        ..Http2Settings::default()
-    };
+    let settings = Http2Settings { table_size, ..Http2Settings::default() };
     let mut connection = Http2Connection::new(&settings);
     let greeted = connection.feed(&frame(4, 0, 0, &[]), &mut |_| {});
     assert_eq!(greeted, Ok(()));
@@ -233,9 +224,7 @@ fn theirs(rounds: u32) -> f64 {
     let (mut sender, connection) = now(handshake).unwrap_or_else(|error| panic!("{error}"));
     let mut connection = pin!(connection);
     let mut drive = || {
-        let polled = connection
-            .as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()));
+        let polled = connection.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(polled.is_pending(), "the connection ended");
     };
     drive();

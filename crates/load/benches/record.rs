@@ -17,16 +17,10 @@ use std::time::Instant;
 
 fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
-    let (rounds, requests) = if is_measuring {
-        (15, 1_000_000)
-    } else {
-        (1, 1000)
-    };
+    let (rounds, requests) = if is_measuring { (15, 1_000_000) } else { (1, 1000) };
     let spread = latencies();
     let mut plain: TimeDistribution<ServiceTime> = TimeDistribution::new();
-    time("one histogram", rounds, requests, |k| {
-        plain.record(spread[k % spread.len()])
-    });
+    time("one histogram", rounds, requests, |k| plain.record(spread[k % spread.len()]));
     let mut outcomes = OutcomeCounts::new();
     time("books", rounds, requests, |_| count(&mut outcomes));
     let (mut outcomes, mut closed) = (OutcomeCounts::new(), ClosedLatency::default());
@@ -39,10 +33,7 @@ fn main() {
         count(&mut outcomes);
         let times = times(k, spread[k % spread.len()]);
         black_box(open.record_sent(times.sent_ns - 50, ConnectionLag::default(), times.sent_ns));
-        let intended = IntendedStart {
-            due_ns: times.sent_ns - 50,
-            own_lag_ns: 50,
-        };
+        let intended = IntendedStart { due_ns: times.sent_ns - 50, own_lag_ns: 50 };
         open.record(RequestOutcome::Ok, intended, times);
     });
     schedules(rounds, requests);
@@ -51,19 +42,11 @@ fn main() {
 /// Measures the cost of computing the next time of a schedule.
 fn schedules(rounds: usize, requests: usize) {
     let rate = |per_s| RequestRate::per_second(per_s).unwrap_or(RequestRate::ZERO);
-    let ramp = ScheduleStage {
-        from: rate(0.0),
-        to: rate(1e6),
-        duration_ns: 3_600_000_000_000,
-    };
+    let ramp = ScheduleStage { from: rate(0.0), to: rate(1e6), duration_ns: 3_600_000_000_000 };
     let constant = ScheduleStage::constant(rate(5000.0));
     for (name, stage, spacing) in [
         ("next time, constant", constant, ArrivalSpacing::Even),
-        (
-            "next time, Poisson",
-            constant,
-            ArrivalSpacing::Poisson { seed: 1 },
-        ),
+        ("next time, Poisson", constant, ArrivalSpacing::Poisson { seed: 1 }),
         ("next time, ramp", ramp, ArrivalSpacing::Even),
     ] {
         let Ok(schedule) = RateSchedule::new(vec![stage], spacing) else {
@@ -96,9 +79,7 @@ fn times(k: usize, latency_ns: u64) -> RequestTimes {
 
 /// Latencies of 50 us to 5 ms in scrambled order, most of them short.
 fn latencies() -> Vec<u64> {
-    (0..4096_u64)
-        .map(|k| 50_000 + (k * 2_654_435_761 % 4096).pow(2) / 4)
-        .collect()
+    (0..4096_u64).map(|k| 50_000 + (k * 2_654_435_761 % 4096).pow(2) / 4).collect()
 }
 
 fn time(name: &str, rounds: usize, requests: usize, mut one: impl FnMut(usize)) {

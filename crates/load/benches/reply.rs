@@ -44,12 +44,7 @@ fn main() {
 fn compare(name: &str, bytes: &[u8], calls: u32, ours: &mut impl FnMut(&[u8]) -> u64) {
     assert_eq!(ours(bytes), httparse_reads(bytes), "both read the same");
     let mut rounds: Vec<(f64, f64)> = (0..9)
-        .map(|_| {
-            (
-                time_ns(bytes, calls, ours),
-                time_ns(bytes, calls, &mut httparse_reads),
-            )
-        })
+        .map(|_| (time_ns(bytes, calls, ours), time_ns(bytes, calls, &mut httparse_reads)))
         .collect();
     rounds.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
     let (ours_ns, httparse_ns) = rounds[4];

@@ -35,10 +35,8 @@ fn now_ns(clock: ClockId) -> f64 {
 
 /// Prints the cost of `record`.
 fn report(name: &str, rounds: usize, record: impl Fn()) {
-    const CLOCKS: [(&str, ClockId); 2] = [
-        ("wall", ClockId::Monotonic),
-        ("processor", ClockId::ThreadCPUTime),
-    ];
+    const CLOCKS: [(&str, ClockId); 2] =
+        [("wall", ClockId::Monotonic), ("processor", ClockId::ThreadCPUTime)];
     for (word, clock) in CLOCKS {
         let mut each_us: Vec<f64> = (0..rounds)
             .map(|_| {

@@ -64,10 +64,7 @@ impl std::error::Error for TooManyCases {}
 impl Case {
     /// Creates a case of `benchmark`.
     pub fn new(benchmark: impl Into<String>, values: Vec<(String, ParameterValue)>) -> Case {
-        Case {
-            benchmark: benchmark.into(),
-            values,
-        }
+        Case { benchmark: benchmark.into(), values }
     }
 
     /// Maximum number of cases per benchmark. All benchmarks of Node.js core together have about ten thousand cases.
@@ -83,10 +80,7 @@ impl Case {
         let counts = parameters.iter().map(|(_, values)| values.len());
         let product = counts.clone().map(|count| count as f64).product::<f64>();
         if product > Case::MOST as f64 {
-            return Err(TooManyCases {
-                counts: counts.collect(),
-                product,
-            });
+            return Err(TooManyCases { counts: counts.collect(), product });
         }
         let mut rows: Vec<Vec<(String, ParameterValue)>> = vec![Vec::new()];
         for (name, values) in parameters {
@@ -134,9 +128,8 @@ impl Case {
         let mut values = Vec::new();
         while !rest.trim_start().is_empty() {
             rest = rest.trim_start();
-            let (name, tail) = rest
-                .split_once('=')
-                .ok_or_else(|| CaseError::NotAPair(rest.to_owned()))?;
+            let (name, tail) =
+                rest.split_once('=').ok_or_else(|| CaseError::NotAPair(rest.to_owned()))?;
             let (value, tail) = take_value(tail)?;
             values.push((name.to_owned(), value));
             rest = tail;
@@ -162,17 +155,12 @@ impl Case {
 
     /// The group: the benchmark's name up to its last `/`, or empty.
     pub fn group(&self) -> &str {
-        self.benchmark
-            .rsplit_once('/')
-            .map_or("", |(group, _)| group)
+        self.benchmark.rsplit_once('/').map_or("", |(group, _)| group)
     }
 
     /// The value of a parameter.
     pub fn value(&self, name: &str) -> Option<&ParameterValue> {
-        self.values
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value)
+        self.values.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
     /// Number of concurrent workers, from the parameter `concurrency`.
@@ -296,30 +284,21 @@ fn format_number(text: &str) -> Option<f64> {
         (suffix_index, 'G') => (&text[..suffix_index], 1e9),
         _ => (text, 1.0),
     };
-    looks_numeric(digits)
-        .then(|| digits.parse::<f64>().ok())
-        .flatten()
-        .map(|n| n * factor)
+    looks_numeric(digits).then(|| digits.parse::<f64>().ok()).flatten().map(|n| n * factor)
 }
 
 /// Whether `text` looks like a number. Excludes `inf`, `nan` and `infinity`, although Rust parses
 /// them as numbers.
 fn looks_numeric(text: &str) -> bool {
-    text.bytes()
-        .next()
-        .is_some_and(|b| b.is_ascii_digit() || b"+-.".contains(&b))
+    text.bytes().next().is_some_and(|b| b.is_ascii_digit() || b"+-.".contains(&b))
         && text.bytes().any(|b| b.is_ascii_digit())
-        && !text
-            .bytes()
-            .any(|b| b.is_ascii_alphabetic() && !b"eE".contains(&b))
+        && !text.bytes().any(|b| b.is_ascii_alphabetic() && !b"eE".contains(&b))
 }
 
 fn is_bare(text: &str) -> bool {
     !text.is_empty()
         && matches!(ParameterValue::infer_value(text), ParameterValue::Text(_))
-        && !text
-            .chars()
-            .any(|c| c.is_whitespace() || c.is_control() || "\"'`=\\".contains(c))
+        && !text.chars().any(|c| c.is_whitespace() || c.is_control() || "\"'`=\\".contains(c))
 }
 
 #[cfg(test)]
@@ -332,11 +311,7 @@ mod tests {
             assert_eq!(Case::refuses_name(name), None, "{name}");
             let values = vec![(name.to_owned(), text("a b")), ("z".to_owned(), text("c"))];
             let case = Case::new("g/b", values);
-            assert_eq!(
-                Case::parse(&case.id()).unwrap().value(name),
-                case.value(name),
-                "{name}"
-            );
+            assert_eq!(Case::parse(&case.id()).unwrap().value(name), case.value(name), "{name}");
         }
         for name in ["", "a=b", "c\td", "e\nf", " g", "h "] {
             assert!(Case::refuses_name(name).is_some(), "{name:?}");
@@ -351,17 +326,11 @@ mod tests {
     fn the_id_does_not_depend_on_the_order_of_declaration() {
         let case = Case::new(
             "g/b",
-            vec![
-                ("n".into(), ParameterValue::Number(5.0)),
-                ("e".into(), text("u")),
-            ],
+            vec![("n".into(), ParameterValue::Number(5.0)), ("e".into(), text("u"))],
         );
         let two = Case::new(
             "g/b",
-            vec![
-                ("e".into(), text("u")),
-                ("n".into(), ParameterValue::Number(5.0)),
-            ],
+            vec![("e".into(), text("u")), ("n".into(), ParameterValue::Number(5.0))],
         );
         assert_eq!(case.id(), "g/b e=u n=5");
         assert_eq!(case.id(), two.id());
@@ -369,17 +338,7 @@ mod tests {
 
     #[test]
     fn ids_with_awkward_values_come_back_unchanged() {
-        for awkward in [
-            "x y",
-            "a\"b",
-            "e'f",
-            "g\nh",
-            "é😀",
-            "16",
-            "",
-            "a=b",
-            "back\\slash",
-        ] {
+        for awkward in ["x y", "a\"b", "e'f", "g\nh", "é😀", "16", "", "a=b", "back\\slash"] {
             let case = Case::new("zz/s.js", vec![("q".into(), text(awkward))]);
             assert_eq!(Case::parse(&case.id()), Ok(case), "{awkward:?}");
         }
@@ -391,10 +350,7 @@ mod tests {
         assert_eq!(case.benchmark, "my bench/a=1 b.js");
         assert_eq!(
             case.values,
-            [
-                ("n".into(), ParameterValue::Number(5.0)),
-                ("s".into(), text("x y"))
-            ]
+            [("n".into(), ParameterValue::Number(5.0)), ("s".into(), text("x y"))]
         );
     }
 
@@ -409,44 +365,23 @@ mod tests {
 
     #[test]
     fn a_broken_id_says_where() {
-        assert_eq!(
-            Case::parse("g/b len"),
-            Err(CaseError::NotAPair("len".into()))
-        );
-        assert!(matches!(
-            Case::parse("g/b s=\"x"),
-            Err(CaseError::BadQuote(_))
-        ));
+        assert_eq!(Case::parse("g/b len"), Err(CaseError::NotAPair("len".into())));
+        assert!(matches!(Case::parse("g/b s=\"x"), Err(CaseError::BadQuote(_))));
     }
 
     #[test]
     fn combinations_are_counted_before_they_are_made() {
-        let values = |count: usize| {
-            (0..count)
-                .map(|n| ParameterValue::Number(n as f64))
-                .collect::<Vec<_>>()
-        };
+        let values =
+            |count: usize| (0..count).map(|n| ParameterValue::Number(n as f64)).collect::<Vec<_>>();
         let parameters = |names: &str, count| -> Vec<_> {
-            names
-                .chars()
-                .map(|name| (name.to_string(), values(count)))
-                .collect()
+            names.chars().map(|name| (name.to_string(), values(count))).collect()
         };
         let rows = Case::cartesian_product(&parameters("ab", 2)).unwrap();
         let ids = rows.into_iter().map(|row| Case::new("g", row).id());
-        assert_eq!(
-            ids.collect::<Vec<_>>(),
-            ["g a=0 b=0", "g a=0 b=1", "g a=1 b=0", "g a=1 b=1"]
-        );
-        assert_eq!(
-            Case::cartesian_product(&parameters("abcde", 10))
-                .unwrap()
-                .len(),
-            Case::MOST
-        );
-        let message = Case::cartesian_product(&parameters("abcdefgh", 100))
-            .unwrap_err()
-            .to_string();
+        assert_eq!(ids.collect::<Vec<_>>(), ["g a=0 b=0", "g a=0 b=1", "g a=1 b=0", "g a=1 b=1"]);
+        assert_eq!(Case::cartesian_product(&parameters("abcde", 10)).unwrap().len(), Case::MOST);
+        let message =
+            Case::cartesian_product(&parameters("abcdefgh", 100)).unwrap_err().to_string();
         assert!(
             message.contains("100 x 100 x 100 x 100 x 100 x 100 x 100 x 100 = 1e16 cases"),
             "{message}"
@@ -455,12 +390,7 @@ mod tests {
 
     #[test]
     fn numbers_print_as_javascript_prints_them() {
-        for (number, text) in [
-            (1024.0, "1024"),
-            (0.05, "0.05"),
-            (1e21, "1e+21"),
-            (-0.5, "-0.5"),
-        ] {
+        for (number, text) in [(1024.0, "1024"), (0.05, "0.05"), (1e21, "1e+21"), (-0.5, "-0.5")] {
             assert_eq!(ParameterValue::Number(number).to_string(), text);
         }
     }
@@ -493,11 +423,7 @@ mod tests {
             Some(ParameterValue::Number(10_000.0))
         );
         for invalid in ["abc", "", "inf", "nan", "k", "0x10"] {
-            assert_eq!(
-                ParameterValue::parse(invalid, ValueKind::Number),
-                None,
-                "{invalid}"
-            );
+            assert_eq!(ParameterValue::parse(invalid, ValueKind::Number), None, "{invalid}");
         }
     }
 }

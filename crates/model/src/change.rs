@@ -123,9 +123,7 @@ impl ChangeState {
 
     /// Looks up a state by its name.
     pub fn from_name(name: &str) -> Option<ChangeState> {
-        let found = ChangeState::NAMES
-            .iter()
-            .find(|(_, state_name)| *state_name == name);
+        let found = ChangeState::NAMES.iter().find(|(_, state_name)| *state_name == name);
         found.map(|(state, _)| *state)
     }
 }
@@ -148,18 +146,14 @@ impl ChangeTriage {
 
     /// Looks up an assessment by its name.
     pub fn from_name(name: &str) -> Option<ChangeTriage> {
-        let found = ChangeTriage::NAMES
-            .iter()
-            .find(|(_, triage_name)| *triage_name == name);
+        let found = ChangeTriage::NAMES.iter().find(|(_, triage_name)| *triage_name == name);
         found.map(|(triage, _)| *triage)
     }
 }
 
 impl fmt::Display for ChangeTriage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = ChangeTriage::NAMES
-            .iter()
-            .find(|(triage, _)| triage == self);
+        let found = ChangeTriage::NAMES.iter().find(|(triage, _)| triage == self);
         f.pad(found.map_or("", |(_, name)| name))
     }
 }
@@ -170,11 +164,7 @@ mod tests {
 
     #[test]
     fn a_ratio_that_is_infinite_comes_back_from_json() {
-        let ratio = IntervalEstimate {
-            value: f64::INFINITY,
-            low: 2.0,
-            high: f64::INFINITY,
-        };
+        let ratio = IntervalEstimate { value: f64::INFINITY, low: 2.0, high: f64::INFINITY };
         let change = RecordedChange {
             number: 1,
             before: "a".into(),
@@ -190,9 +180,6 @@ mod tests {
             triaged_unix_ms: None,
         };
         let json = serde_json::to_string(&change).unwrap();
-        assert_eq!(
-            serde_json::from_str::<RecordedChange>(&json).unwrap(),
-            change
-        );
+        assert_eq!(serde_json::from_str::<RecordedChange>(&json).unwrap(), change);
     }
 }

@@ -111,9 +111,7 @@ mod tests {
         let clock = WaitClock::movable();
         let (begin, copy) = (clock.now(), clock);
         assert_eq!(copy.elapsed_since(begin), Duration::ZERO);
-        std::thread::spawn(move || copy.advance(HOUR))
-            .join()
-            .unwrap();
+        std::thread::spawn(move || copy.advance(HOUR)).join().unwrap();
         assert_eq!(clock.elapsed_since(begin), HOUR);
         assert_eq!(clock.time_until(begin + 3 * HOUR), 2 * HOUR);
         assert_eq!(clock.time_until(begin), Duration::ZERO);

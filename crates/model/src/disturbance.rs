@@ -142,22 +142,14 @@ impl RejectRule {
     ];
 
     const fn exceeded_by(figure: DisturbanceFigure, limit: f64) -> RejectRule {
-        RejectRule {
-            figure,
-            is_above: true,
-            limit,
-        }
+        RejectRule { figure, is_above: true, limit }
     }
 
     /// Whether the run is beyond the limit. A run for which the kernel does not report the counter
     /// is never beyond the limit.
     pub fn is_broken_by(&self, run: &Run) -> bool {
         self.figure.value_in(run).is_some_and(|value| {
-            if self.is_above {
-                value > self.limit
-            } else {
-                value < self.limit
-            }
+            if self.is_above { value > self.limit } else { value < self.limit }
         })
     }
 }
@@ -177,18 +169,13 @@ impl FromStr for RejectRule {
         let error =
             || format!("cannot parse rule '{text}': expected e.g. steal>1% or involuntary>50/s");
         let operator_index = text.find(['>', '<']).ok_or_else(error)?;
-        let (name, limit) = (
-            text[..operator_index].trim(),
-            text[operator_index + 1..].trim(),
-        );
+        let (name, limit) = (text[..operator_index].trim(), text[operator_index + 1..].trim());
         let figure = figure(name)?;
         let number = limit.strip_suffix(figure.unit()).unwrap_or(limit).trim();
         match number.parse() {
-            Ok(limit) if f64::is_finite(limit) && limit >= 0.0 => Ok(RejectRule {
-                figure,
-                is_above: text[operator_index..].starts_with('>'),
-                limit,
-            }),
+            Ok(limit) if f64::is_finite(limit) && limit >= 0.0 => {
+                Ok(RejectRule { figure, is_above: text[operator_index..].starts_with('>'), limit })
+            }
             _ => Err(format!(
                 "cannot parse the limit '{limit}' of '{name}': expected e.g. 10{}",
                 figure.unit()
@@ -199,17 +186,8 @@ impl FromStr for RejectRule {
 
 /// Looks up the counter that a rule names.
 fn figure(name: &str) -> Result<DisturbanceFigure, String> {
-    const MEASURED: [&str; 9] = [
-        "wall",
-        "time",
-        "cpu",
-        "cpu_time",
-        "throughput",
-        "latency",
-        "value",
-        "rate",
-        "elapsed",
-    ];
+    const MEASURED: [&str; 9] =
+        ["wall", "time", "cpu", "cpu_time", "throughput", "latency", "value", "rate", "elapsed"];
     if name == DisturbanceFigure::Wait.name() {
         return Err(
             "a rule cannot use 'wait': it is a fraction of the measured time, so slow runs would be \
@@ -223,24 +201,18 @@ fn figure(name: &str) -> Result<DisturbanceFigure, String> {
              so that equal sides look different"
         ));
     }
-    let found = DisturbanceFigure::ALL
-        .into_iter()
-        .find(|figure| figure.name() == name);
+    let found = DisturbanceFigure::ALL.into_iter().find(|figure| figure.name() == name);
     found.ok_or_else(|| {
         let names = DisturbanceFigure::ALL.map(|figure| figure.name().to_owned());
-        let usable: Vec<&str> = names
-            .iter()
-            .map(String::as_str)
-            .filter(|name| *name != "wait")
-            .collect();
+        let usable: Vec<&str> =
+            names.iter().map(String::as_str).filter(|name| *name != "wait").collect();
         match nearest_name(name, &names) {
             Some(suggestion) => {
                 format!("unknown kernel counter '{name}'; did you mean '{suggestion}'?")
             }
-            None => format!(
-                "unknown kernel counter '{name}'; expected one of {}",
-                usable.join(", ")
-            ),
+            None => {
+                format!("unknown kernel counter '{name}'; expected one of {}", usable.join(", "))
+            }
         }
     })
 }
@@ -373,30 +345,18 @@ mod tests {
                 (Some(value), Some(expected)) => (value - expected).abs() < 1e-9,
                 (value, expected) => value.is_none() && expected.is_none(),
             };
-            assert!(
-                is_near,
-                "{}: {value:?} instead of {expected:?}",
-                figure.name()
-            );
+            assert!(is_near, "{}: {value:?} instead of {expected:?}", figure.name());
         }
     }
 
     #[test]
     fn the_first_rule_that_a_run_breaks_is_named_and_unknown_figures_break_none() {
-        let rules: RejectRules = "pressure>1%, frequency<2500MHz ,steal>1.2%"
-            .parse()
-            .unwrap();
-        assert_eq!(
-            rules.to_string(),
-            "pressure>1%,frequency<2500MHz,steal>1.2%"
-        );
+        let rules: RejectRules = "pressure>1%, frequency<2500MHz ,steal>1.2%".parse().unwrap();
+        assert_eq!(rules.to_string(), "pressure>1%,frequency<2500MHz,steal>1.2%");
         let broken = |rules: &RejectRules| rules.broken_by(&run()).map(ToString::to_string);
         assert_eq!(broken(&rules).as_deref(), Some("frequency<2500MHz"));
         assert_eq!(broken(&"steal>1.5,load>0".parse().unwrap()), None);
-        assert_eq!(
-            broken(&RejectRules::default_rules()).as_deref(),
-            Some("steal>1%")
-        );
+        assert_eq!(broken(&RejectRules::default_rules()).as_deref(), Some("steal>1%"));
         assert!(RejectRules::default().broken_by(&run()).is_none());
     }
 
@@ -410,10 +370,7 @@ mod tests {
             ("stael>1%", "did you mean 'steal'?"),
             ("noise>1", "expected one of steal, pressure, involuntary"),
             ("steal", "cannot parse rule 'steal'"),
-            (
-                "steal>much",
-                "cannot parse the limit 'much' of 'steal': expected e.g. 10%",
-            ),
+            ("steal>much", "cannot parse the limit 'much' of 'steal': expected e.g. 10%"),
             ("steal>-1%", "cannot parse the limit"),
             ("load>1,load>2,load>3,load>4", "4 rules are too many"),
         ] {

@@ -25,10 +25,7 @@ impl ErrorText {
             messages.extend(pieces.next().map(str::to_owned));
             hints.extend(pieces.map(str::to_owned));
         }
-        ErrorText {
-            message: messages.join(": "),
-            hints,
-        }
+        ErrorText { message: messages.join(": "), hints }
     }
 }
 
@@ -36,9 +33,7 @@ impl ErrorText {
 impl fmt::Display for ErrorText {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.message)?;
-        self.hints
-            .iter()
-            .try_for_each(|hint| write!(out, "{HINT}{hint}"))
+        self.hints.iter().try_for_each(|hint| write!(out, "{HINT}{hint}"))
     }
 }
 
@@ -52,15 +47,8 @@ mod tests {
         let error = std::fs::read("/no/such/file").context("cannot read it\nhint: look elsewhere");
         let error = error.context("in source 'x'\nhint: or here").unwrap_err();
         let text = ErrorText::from_error(&error);
-        assert!(
-            text.message
-                .starts_with("in source 'x': cannot read it: No such file"),
-            "{text}"
-        );
+        assert!(text.message.starts_with("in source 'x': cannot read it: No such file"), "{text}");
         assert_eq!(text.hints, ["or here", "look elsewhere"]);
-        assert!(
-            text.to_string()
-                .ends_with("\nhint: or here\nhint: look elsewhere")
-        );
+        assert!(text.to_string().ends_with("\nhint: or here\nhint: look elsewhere"));
     }
 }

@@ -116,11 +116,7 @@ impl fmt::Display for FailureCause {
                 write!(out, "was killed by signal {signal}{}", signal_name(*signal))
             }
             FailureCause::Timeout { limit_ms } => {
-                write!(
-                    out,
-                    "timeout: did not end within {} s",
-                    *limit_ms as f64 / 1e3
-                )
+                write!(out, "timeout: did not end within {} s", *limit_ms as f64 / 1e3)
             }
             FailureCause::Start { reason } => write!(out, "could not be started: {reason}"),
             FailureCause::Silent => write!(out, "reported nothing"),

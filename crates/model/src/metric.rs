@@ -86,11 +86,7 @@ impl Metric {
         unit: impl Into<String>,
         better: MetricDirection,
     ) -> Metric {
-        Metric {
-            name: name.into(),
-            unit: unit.into(),
-            better,
-        }
+        Metric { name: name.into(), unit: unit.into(), better }
     }
 }
 

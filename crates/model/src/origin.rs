@@ -123,10 +123,8 @@ mod tests {
 
     #[test]
     fn ids_are_shortened_and_names_are_not() {
-        let origin = |revision: &str| CodeOrigin {
-            revision: revision.to_owned(),
-            ..CodeOrigin::default()
-        };
+        let origin =
+            |revision: &str| CodeOrigin { revision: revision.to_owned(), ..CodeOrigin::default() };
         let id = "8d75325f00aabbccddeeff00112233445566778899";
         assert_eq!(origin(&id[..40]).short(), "8d75325f00");
         assert_eq!(origin("release-2026-11-of-the-year").short().len(), 27);

@@ -79,10 +79,7 @@ impl MachinePlacement {
         // The path of the program is FOLDER/sessions/SESSION/bin/speedwell.
         let machine = self.machines.first()?;
         let relative_path = Path::new(&machine.program).strip_prefix(&machine.folder);
-        let mut names = relative_path
-            .ok()?
-            .components()
-            .map(|name| name.as_os_str().to_str());
+        let mut names = relative_path.ok()?.components().map(|name| name.as_os_str().to_str());
         (names.next()?? == "sessions").then(|| names.next()?)?
     }
 
@@ -114,9 +111,8 @@ impl MachinePlacement {
         let name = |index: &usize| self.machines[*index].name.as_str();
         let loads: Vec<&str> = self.load.iter().map(name).collect();
         let services = self.services.iter();
-        let services: String = services
-            .map(|(service, index)| format!("{service} on {}, ", name(index)))
-            .collect();
+        let services: String =
+            services.map(|(service, index)| format!("{service} on {}, ", name(index))).collect();
         format!(
             "The target ran on {}, {services}and the load came from {}.",
             name(&self.target),

@@ -57,13 +57,7 @@ pub enum WeightUnit {
 impl StackProfile {
     /// Creates a profile without stacks.
     pub fn new(tool: ProfileTool, unit: WeightUnit) -> StackProfile {
-        StackProfile {
-            tool,
-            unit,
-            samples: None,
-            notes: Vec::new(),
-            stacks: BTreeMap::new(),
-        }
+        StackProfile { tool, unit, samples: None, notes: Vec::new(), stacks: BTreeMap::new() }
     }
 
     /// Adds a weight to the stack of these frames; the outermost caller comes first.
@@ -95,22 +89,17 @@ impl StackProfile {
 
     /// Iterates over folded stacks, each with its weight.
     pub fn folded(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.stacks
-            .iter()
-            .map(|(stack, weight)| (stack.as_str(), *weight))
+        self.stacks.iter().map(|(stack, weight)| (stack.as_str(), *weight))
     }
 
     /// Iterates over stacks, as frames, each with its weight.
     pub fn stacks(&self) -> impl Iterator<Item = (Vec<&str>, u64)> {
-        self.folded()
-            .map(|(stack, weight)| (stack.split(BETWEEN_FRAMES).collect(), weight))
+        self.folded().map(|(stack, weight)| (stack.split(BETWEEN_FRAMES).collect(), weight))
     }
 
     /// Total weight of all stacks.
     pub fn total(&self) -> u64 {
-        self.stacks
-            .values()
-            .fold(0, |sum, weight| sum.saturating_add(*weight))
+        self.stacks.values().fold(0, |sum, weight| sum.saturating_add(*weight))
     }
 }
 
@@ -177,9 +166,6 @@ mod tests {
     fn a_name_with_the_separator_stays_one_frame() {
         let mut profile = StackProfile::new(ProfileTool::Perf, WeightUnit::Unknown);
         profile.add(["main", "Lorg/Foo;::run"], 1);
-        assert_eq!(
-            profile.stacks().next().unwrap().0,
-            ["main", "Lorg/Foo:::run"]
-        );
+        assert_eq!(profile.stacks().next().unwrap().0, ["main", "Lorg/Foo:::run"]);
     }
 }

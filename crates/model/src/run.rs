@@ -31,11 +31,7 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<ResourceUsage>,
     /// Kernel counters during the run.
-    #[serde(
-        default,
-        alias = "surroundings",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, alias = "surroundings", skip_serializing_if = "Option::is_none")]
     pub kernel_stats: Option<KernelStats>,
     /// The rule that rejected the run, if any.
     #[serde(default, alias = "disturbed", skip_serializing_if = "Option::is_none")]
@@ -171,12 +167,8 @@ impl RunSeries {
 impl Run {
     /// The run's value of `metric`: the median of the samples, or `None` without samples.
     pub fn value_of(&self, metric: &str) -> Option<f64> {
-        let mut values: Vec<f64> = self
-            .samples
-            .iter()
-            .filter(|s| &*s.metric == metric)
-            .map(|s| s.value)
-            .collect();
+        let mut values: Vec<f64> =
+            self.samples.iter().filter(|s| &*s.metric == metric).map(|s| s.value).collect();
         median(&mut values)
     }
 }

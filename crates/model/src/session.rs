@@ -99,24 +99,13 @@ impl Session {
         let mut session = self.with_runs(|run| *run.variant == *name);
         session.variants.retain(|variant| variant.name == name);
         session.design.baseline = name.to_owned();
-        session
-            .environment
-            .programs
-            .retain(|program| program.variant == name);
+        session.environment.programs.retain(|program| program.variant == name);
         // One variant cannot answer the question of an experiment, which compares variants.
         session.design.experiment = None;
         let is_of_variant = |failure: &&StepFailure| {
-            failure
-                .variant
-                .as_deref()
-                .is_none_or(|variant| variant == name)
+            failure.variant.as_deref().is_none_or(|variant| variant == name)
         };
-        session.failures = self
-            .failures
-            .iter()
-            .filter(is_of_variant)
-            .cloned()
-            .collect();
+        session.failures = self.failures.iter().filter(is_of_variant).cloned().collect();
         let recordings = self.profiles.iter();
         let matching = recordings.filter(|recording| *recording.variant == *name);
         session.profiles = matching.cloned().collect();
@@ -131,22 +120,16 @@ impl Session {
             let Some(value) = run.value_of(&metric.name) else {
                 continue;
             };
-            let index = *indices
-                .entry((run.case.id(), run.variant.clone()))
-                .or_insert_with(|| {
-                    series.push(RunSeries {
-                        case: run.case.clone(),
-                        variant: run.variant.clone(),
-                        metric: metric.clone(),
-                        runs: Vec::new(),
-                    });
-                    series.len() - 1
+            let index = *indices.entry((run.case.id(), run.variant.clone())).or_insert_with(|| {
+                series.push(RunSeries {
+                    case: run.case.clone(),
+                    variant: run.variant.clone(),
+                    metric: metric.clone(),
+                    runs: Vec::new(),
                 });
-            series[index].runs.push(RunValue {
-                slot: run.slot,
-                block: run.block,
-                value,
+                series.len() - 1
             });
+            series[index].runs.push(RunValue { slot: run.slot, block: run.block, value });
         }
         series
     }
@@ -331,12 +314,7 @@ impl Default for SteadyRule {
     /// must cover a quarter of the series, as in Barrett et al. (OOPSLA 2017): the last 500 of 2000
     /// iterations.
     fn default() -> SteadyRule {
-        SteadyRule {
-            delta: 0.02,
-            min_share: 0.25,
-            clock: None,
-            is_metric: false,
-        }
+        SteadyRule { delta: 0.02, min_share: 0.25, clock: None, is_metric: false }
     }
 }
 

@@ -43,9 +43,7 @@ impl FromStr for SessionReference {
     type Err = ReferenceError;
 
     fn from_str(text: &str) -> Result<SessionReference, ReferenceError> {
-        let name = text
-            .strip_prefix('@')
-            .ok_or_else(|| ReferenceError::NoAt(text.to_owned()))?;
+        let name = text.strip_prefix('@').ok_or_else(|| ReferenceError::NoAt(text.to_owned()))?;
         match name {
             "latest" => Ok(SessionReference::Latest),
             "prev" => Ok(SessionReference::Previous),
@@ -107,8 +105,7 @@ fn tag_problem(name: &str) -> Option<&'static str> {
         return Some("the name is reserved");
     }
     let is_separator = |c: char| c.is_whitespace() || c.is_control() || "@[]:,'\"".contains(c);
-    name.contains(is_separator)
-        .then_some("a tag must not contain blanks, quotes or @ [ ] : ,")
+    name.contains(is_separator).then_some("a tag must not contain blanks, quotes or @ [ ] : ,")
 }
 
 /// Rejects a name that no [`SessionReference`] could find.
@@ -137,10 +134,7 @@ mod tests {
             ("@rev:main~2", SessionReference::Revision("main~2".into())),
             ("@branch:fix/a", SessionReference::Branch("fix/a".into())),
             ("@base", SessionReference::Base(None)),
-            (
-                "@base:release",
-                SessionReference::Base(Some("release".into())),
-            ),
+            ("@base:release", SessionReference::Base(Some("release".into()))),
         ] {
             assert_eq!(text.parse(), Ok(meant.clone()));
             assert_eq!(meant.to_string(), text);
@@ -153,20 +147,9 @@ mod tests {
             "latest".parse::<SessionReference>(),
             Err(ReferenceError::NoAt("latest".into()))
         );
-        for wrong in [
-            "@",
-            "@a b",
-            "@99999999999999999999",
-            "@a[b]",
-            "@a::b",
-            "@rev:",
-            "@base:",
-        ] {
+        for wrong in ["@", "@a b", "@99999999999999999999", "@a[b]", "@a::b", "@rev:", "@base:"] {
             let error = wrong.parse::<SessionReference>().unwrap_err().to_string();
-            assert!(
-                error.contains(wrong) && error.contains("hint: use @latest"),
-                "{error}"
-            );
+            assert!(error.contains(wrong) && error.contains("hint: use @latest"), "{error}");
         }
     }
 

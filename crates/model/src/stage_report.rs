@@ -50,12 +50,7 @@ pub struct ReportedMetric {
 impl ReportedMetric {
     /// Values without duration and iterations.
     pub fn new(metric: Metric, values: Vec<f64>) -> ReportedMetric {
-        ReportedMetric {
-            metric,
-            values,
-            elapsed_ns: None,
-            iterations: None,
-        }
+        ReportedMetric { metric, values, elapsed_ns: None, iterations: None }
     }
 }
 

@@ -185,9 +185,7 @@ impl TokenScope {
         if name == "judge" {
             return Some(TokenScope::Triage);
         }
-        let named_scope = TokenScope::NAMES
-            .iter()
-            .find(|(scope_name, _)| *scope_name == name);
+        let named_scope = TokenScope::NAMES.iter().find(|(scope_name, _)| *scope_name == name);
         named_scope.map(|(_, scope)| *scope)
     }
 }

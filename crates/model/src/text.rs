@@ -31,9 +31,7 @@ pub fn format_fixed(text: &str, pairs: &[(String, String)]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     loop {
-        let next = pairs
-            .iter()
-            .filter_map(|pair| Some((rest.find(pair.0.as_str())?, pair)));
+        let next = pairs.iter().filter_map(|pair| Some((rest.find(pair.0.as_str())?, pair)));
         let Some((position, (found, value))) = next.min_by_key(|(position, _)| *position) else {
             out.push_str(rest);
             return out;
@@ -49,9 +47,7 @@ pub fn format_fixed(text: &str, pairs: &[(String, String)]) -> String {
 /// Returns the name closest to `word` by edit distance, if it is close enough to suggest.
 pub fn nearest_name<'a>(word: &str, names: &'a [String]) -> Option<&'a String> {
     let limit = (word.chars().count() / 3).max(1);
-    let distances = names
-        .iter()
-        .map(|name| (strsim::damerau_levenshtein(word, name), name));
+    let distances = names.iter().map(|name| (strsim::damerau_levenshtein(word, name), name));
     distances
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
@@ -73,22 +69,9 @@ mod tests {
 
     #[test]
     fn awkward_words_survive_a_real_shell() {
-        for word in [
-            "plain",
-            "",
-            "two words",
-            "it's",
-            "$HOME `x` \"y\"",
-            "a\nb",
-            "*",
-            "~",
-            "é",
-        ] {
+        for word in ["plain", "", "two words", "it's", "$HOME `x` \"y\"", "a\nb", "*", "~", "é"] {
             let line = format!("printf %s {}", quote(word));
-            let out = std::process::Command::new("sh")
-                .args(["-c", &line])
-                .output()
-                .unwrap();
+            let out = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
             assert_eq!(String::from_utf8(out.stdout).unwrap(), word);
         }
     }

@@ -95,9 +95,8 @@ const WORK: [&str; 52] = [
 const PREFIXES: [&str; 9] = ["", "k", "m", "g", "t", "ki", "mi", "gi", "ti"];
 
 /// Rates written as one word, in lower case. Each may have a prefix.
-const RATES: [&str; 11] = [
-    "qps", "rps", "tps", "iops", "fps", "flops", "bps", "ops", "pps", "mps", "rpm",
-];
+const RATES: [&str; 11] =
+    ["qps", "rps", "tps", "iops", "fps", "flops", "bps", "ops", "pps", "mps", "rpm"];
 
 impl MetricDirection {
     /// The direction implied by a unit. `ns/op` and `KiB` are costs; `ops/sec`, `rows per second`,
@@ -126,9 +125,7 @@ impl MetricDirection {
 
 /// Whether `text` is a unit of time: `s`, `sec`, `seconds`, `100ms`.
 fn is_time(text: &str) -> bool {
-    let unit = text
-        .trim()
-        .trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let unit = text.trim().trim_start_matches(|letter: char| letter.is_ascii_digit());
     TIMES.contains(&unit) || singular_unit(unit).is_some_and(|singular| TIMES.contains(&&*singular))
 }
 
@@ -156,10 +153,7 @@ fn is_rate(text: &str) -> bool {
 /// For every prefix of [`PREFIXES`] with which `text` starts, yields the rest of `text`.
 fn without_prefix(text: &str) -> impl Iterator<Item = &str> {
     let strip_prefix = |prefix: &&str| text.strip_prefix(*prefix);
-    PREFIXES
-        .iter()
-        .filter_map(strip_prefix)
-        .map(str::trim_start)
+    PREFIXES.iter().filter_map(strip_prefix).map(str::trim_start)
 }
 
 /// Returns the singular of an English plural.

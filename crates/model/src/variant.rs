@@ -61,10 +61,7 @@ impl Variant {
 
     /// Maps a path in the user's checkout to the path that this variant uses.
     pub fn path_of<'a>(&self, path: &'a Path) -> Cow<'a, Path> {
-        let in_worktree = self
-            .worktree
-            .as_ref()
-            .and_then(|worktree| worktree.path_of(path));
+        let in_worktree = self.worktree.as_ref().and_then(|worktree| worktree.path_of(path));
         in_worktree.map_or(Cow::Borrowed(path), Cow::Owned)
     }
 }
@@ -168,9 +165,7 @@ impl SnippetLanguage {
 
     /// Looks up a language by its name.
     pub fn of_word(word: &str) -> Option<SnippetLanguage> {
-        SnippetLanguage::ALL
-            .into_iter()
-            .find(|language| language.keyword() == word)
+        SnippetLanguage::ALL.into_iter().find(|language| language.keyword() == word)
     }
 
     /// Whether snippets are compiled to a separate program before measuring.

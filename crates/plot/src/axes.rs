@@ -21,9 +21,7 @@ const TALL_PLOT_PX: f64 = 1000.0;
 /// Chooses ticks of a bottom axis whose labels do not overlap.
 pub(crate) fn bottom_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
     let max_ticks = (mapping.length_px() / 70.0).clamp(2.0, 12.0) as usize;
-    fit_ticks(mapping, max_ticks, |label| {
-        reserved_width(label, TICK_PX) + 14.0
-    })
+    fit_ticks(mapping, max_ticks, |label| reserved_width(label, TICK_PX) + 14.0)
 }
 
 /// Chooses ticks of a left axis whose labels do not overlap.
@@ -39,9 +37,7 @@ pub(crate) fn left_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
 /// Chooses the ticks of a small axis, which has small labels and no grid lines.
 pub(crate) fn small_ticks(mapping: &AxisMapping, size_px: f64) -> Vec<AxisTick> {
     let max_ticks = (mapping.length_px() / 34.0).clamp(2.0, 8.0) as usize;
-    fit_ticks(mapping, max_ticks, |label| {
-        reserved_width(label, size_px) + 8.0
-    })
+    fit_ticks(mapping, max_ticks, |label| reserved_width(label, size_px) + 8.0)
 }
 
 /// Returns as many ticks as possible, up to about `max_ticks`. Each label needs `label_px` along
@@ -58,29 +54,20 @@ fn fit_ticks(
             (mapping.pixel_at(pair[1].value) - mapping.pixel_at(pair[0].value)).abs() >= needed
         })
     };
-    let fitting = (1..=max_ticks)
-        .rev()
-        .map(|target_count| mapping.ticks(target_count))
-        .find(are_apart);
+    let fitting =
+        (1..=max_ticks).rev().map(|target_count| mapping.ticks(target_count)).find(are_apart);
     fitting.unwrap_or_else(|| mapping.ticks(1).into_iter().take(1).collect())
 }
 
 /// Width in pixels of the labels of a left axis.
 pub(crate) fn left_gutter_width(ticks: &[AxisTick]) -> f64 {
-    let widest = ticks
-        .iter()
-        .map(|tick| reserved_width(&tick.label, TICK_PX))
-        .fold(0.0, f64::max);
+    let widest = ticks.iter().map(|tick| reserved_width(&tick.label, TICK_PX)).fold(0.0, f64::max);
     widest + TICK_GAP
 }
 
 /// Height in pixels above the plot for the label of a left axis.
 pub(crate) fn top_strip_height(label: &str) -> f64 {
-    if label.trim().is_empty() {
-        8.0
-    } else {
-        TOP_STRIP
-    }
+    if label.trim().is_empty() { 8.0 } else { TOP_STRIP }
 }
 
 /// Height in pixels of a bottom axis, including its label.
@@ -90,11 +77,7 @@ pub(crate) fn bottom_height(label: &str) -> f64 {
 
 /// Height in pixels of the label of a bottom axis.
 pub(crate) fn bottom_label_height(label: &str) -> f64 {
-    if label.trim().is_empty() {
-        0.0
-    } else {
-        AXIS_LABEL_PX + 11.0
-    }
+    if label.trim().is_empty() { 0.0 } else { AXIS_LABEL_PX + 11.0 }
 }
 
 /// Draws the grid lines and tick labels of a left axis.
@@ -104,14 +87,12 @@ pub(crate) fn draw_left_axis(
     mapping: &AxisMapping,
     ticks: &[AxisTick],
 ) {
-    svg.start_group("grid")
-        .set_text("stroke", GRID)
-        .end_with(|svg| {
-            for tick in ticks {
-                let y = mapping.pixel_at(tick.value);
-                style_grid_line(svg.start_line((plot.left, y), (plot.right, y)), tick).end_empty();
-            }
-        });
+    svg.start_group("grid").set_text("stroke", GRID).end_with(|svg| {
+        for tick in ticks {
+            let y = mapping.pixel_at(tick.value);
+            style_grid_line(svg.start_line((plot.left, y), (plot.right, y)), tick).end_empty();
+        }
+    });
     svg.start_group("y-ticks").end_with(|svg| {
         for tick in ticks {
             let y = mapping.pixel_at(tick.value) + TICK_PX * CAP_HEIGHT / 2.0;
@@ -140,22 +121,14 @@ pub(crate) fn draw_bottom_axis(
     label: &str,
 ) {
     let ticks = bottom_ticks(mapping);
-    svg.start_group("grid")
-        .set_text("stroke", GRID)
-        .end_with(|svg| {
-            for tick in &ticks {
-                let x = mapping.pixel_at(tick.value);
-                style_grid_line(svg.start_line((x, plot.top), (x, plot.bottom)), tick).end_empty();
-            }
-        });
+    svg.start_group("grid").set_text("stroke", GRID).end_with(|svg| {
+        for tick in &ticks {
+            let x = mapping.pixel_at(tick.value);
+            style_grid_line(svg.start_line((x, plot.top), (x, plot.bottom)), tick).end_empty();
+        }
+    });
     svg.start_group("x-ticks").end_with(|svg| {
-        tick_labels(
-            svg,
-            sheet,
-            mapping,
-            &ticks,
-            plot.bottom + TICK_GAP + TICK_PX * 0.8,
-        );
+        tick_labels(svg, sheet, mapping, &ticks, plot.bottom + TICK_GAP + TICK_PX * 0.8);
         if plot.height() > TALL_PLOT_PX {
             tick_labels(svg, sheet, mapping, &ticks, plot.top - 6.0);
         }
@@ -172,10 +145,8 @@ fn tick_labels(
 ) {
     for tick in ticks {
         let half_width = reserved_width(&tick.label, TICK_PX) / 2.0;
-        let x = mapping
-            .pixel_at(tick.value)
-            .min(sheet.right - half_width)
-            .max(sheet.left + half_width);
+        let x =
+            mapping.pixel_at(tick.value).min(sheet.right - half_width).max(sheet.left + half_width);
         let text = TextLine::at(&tick.label, x, baseline, TICK_PX);
         svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
     }
@@ -191,21 +162,14 @@ pub(crate) fn draw_bottom_label(svg: &mut SvgWriter, plot: PixelRect, bottom: f6
 }
 
 pub(crate) fn draw_base_line(svg: &mut SvgWriter, from: (f64, f64), to: (f64, f64)) {
-    svg.start_line(from, to)
-        .set_text("class", "base")
-        .set_text("stroke", AXIS)
-        .end_empty();
+    svg.start_line(from, to).set_text("class", "base").set_text("stroke", AXIS).end_empty();
 }
 
 fn style_grid_line<'a>(
     line: crate::svg::OpenElement<'a>,
     tick: &AxisTick,
 ) -> crate::svg::OpenElement<'a> {
-    if tick.label.is_empty() {
-        line.set_number("stroke-width", 0.5)
-    } else {
-        line
-    }
+    if tick.label.is_empty() { line.set_number("stroke-width", 0.5) } else { line }
 }
 
 // Two axes and the plot between them, for point charts. A category axis at the bottom has names,
@@ -243,13 +207,11 @@ impl PointPlane {
         // accurate enough, because their widths hardly change with the height.
         let mut left = sheet.left + left_gutter_width(&left_ticks(&draft));
         let right = sheet.right - RIGHT_PX;
-        let names = AxisMapping::new(x.0, x.1, left, right)
-            .names()
-            .map(|names| {
-                let (labels, aside) = lay_out_names(names, left, sheet);
-                left += aside;
-                labels
-            });
+        let names = AxisMapping::new(x.0, x.1, left, right).names().map(|names| {
+            let (labels, aside) = lay_out_names(names, left, sheet);
+            left += aside;
+            labels
+        });
         let below = match &names {
             None => bottom_height(&x.0.label),
             Some(names) => names.tallest_px() + 10.0 + bottom_label_height(&x.0.label),
@@ -268,28 +230,17 @@ impl PointPlane {
 
     /// Restricts the left axis to ticks at whole numbers.
     pub fn with_whole_y(self) -> Self {
-        Self {
-            y: self.y.with_whole_numbers(),
-            ..self
-        }
+        Self { y: self.y.with_whole_numbers(), ..self }
     }
 
     /// Restricts the bottom axis to ticks at whole numbers.
     pub fn with_whole_x(self) -> Self {
-        Self {
-            x: self.x.with_whole_numbers(),
-            ..self
-        }
+        Self { x: self.x.with_whole_numbers(), ..self }
     }
 
     /// Draws everything except the data.
     pub fn draw_axes(&self, svg: &mut SvgWriter) {
-        let PixelRect {
-            left,
-            right,
-            bottom,
-            ..
-        } = self.plot;
+        let PixelRect { left, right, bottom, .. } = self.plot;
         draw_left_axis(svg, self.plot, &self.y, &left_ticks(&self.y));
         draw_left_label(svg, self.sheet, self.plot, &self.y_label);
         match &self.names {
@@ -304,9 +255,7 @@ impl PointPlane {
         // Draw a line at zero if the axis continues below zero.
         if self.y.contains_value(0.0) && self.y.pixel_at(0.0) < bottom - 1.0 {
             let zero = self.y.pixel_at(0.0);
-            svg.start_line((left, zero), (right, zero))
-                .set_text("stroke", AXIS)
-                .end_empty();
+            svg.start_line((left, zero), (right, zero)).set_text("stroke", AXIS).end_empty();
         }
     }
 }
@@ -325,8 +274,5 @@ fn lay_out_names(names: &[String], left: f64, sheet: PixelRect) -> (CategoryLabe
     let shift = (CategoryLabels::slanted_reach(&names, slot_px, max_height) - gutter)
         .clamp(0.0, sheet.width() * MAX_SLANTED_SHIFT);
     let slot_px = (width - shift) / names.len().max(1) as f64;
-    (
-        CategoryLabels::slanted_below(&names, slot_px, max_height, gutter + shift),
-        shift,
-    )
+    (CategoryLabels::slanted_below(&names, slot_px, max_height, gutter + shift), shift)
 }

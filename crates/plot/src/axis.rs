@@ -13,34 +13,22 @@ pub struct ChartAxis {
 impl ChartAxis {
     /// A linear axis.
     pub fn linear(label: impl Into<String>) -> Self {
-        Self {
-            label: label.into(),
-            scale: AxisScale::Linear,
-        }
+        Self { label: label.into(), scale: AxisScale::Linear }
     }
 
     /// A base-2 logarithmic axis.
     pub fn log2(label: impl Into<String>) -> Self {
-        Self {
-            label: label.into(),
-            scale: AxisScale::Log2,
-        }
+        Self { label: label.into(), scale: AxisScale::Log2 }
     }
 
     /// A base-10 logarithmic axis.
     pub fn log10(label: impl Into<String>) -> Self {
-        Self {
-            label: label.into(),
-            scale: AxisScale::Log10,
-        }
+        Self { label: label.into(), scale: AxisScale::Log10 }
     }
 
     /// An axis of percentages on which each additional nine is the same distance: 90, 99, 99.9.
     pub fn nines(label: impl Into<String>) -> Self {
-        Self {
-            label: label.into(),
-            scale: AxisScale::Nines,
-        }
+        Self { label: label.into(), scale: AxisScale::Nines }
     }
 
     /// The label, with a note if the axis is logarithmic, because the ticks do not make that
@@ -64,10 +52,7 @@ impl ChartAxis {
 
     /// A category axis: value 0 is the first name, 1 the second, and so on.
     pub fn category(label: impl Into<String>, names: Vec<String>) -> Self {
-        Self {
-            label: label.into(),
-            scale: AxisScale::Category(names),
-        }
+        Self { label: label.into(), scale: AxisScale::Category(names) }
     }
 }
 

@@ -58,12 +58,7 @@ impl BandPlot {
                 let top = sheet.top + top_strip_height(&axis.label);
                 let value = AxisMapping::new(axis, extent, bottom.max(top + 8.0), top);
                 let left = sheet.left + left_gutter_width(&left_ticks(&value));
-                (
-                    PixelRect::new(left, top, sheet.right, bottom),
-                    value,
-                    true,
-                    labels,
-                )
+                (PixelRect::new(left, top, sheet.right, bottom), value, true, labels)
             }
             None => {
                 let bottom = sheet.bottom - bottom_height(&axis.label);
@@ -73,24 +68,10 @@ impl BandPlot {
                     CategoryLabels::beside_bands(labels, band_px, sheet.width() * LABEL_SHARE);
                 let left = sheet.left + labels.widest_px() + LABEL_GAP;
                 let plot = PixelRect::new(left, top, sheet.right - 8.0, bottom);
-                (
-                    plot,
-                    AxisMapping::new(axis, extent, plot.left, plot.right),
-                    false,
-                    labels,
-                )
+                (plot, AxisMapping::new(axis, extent, plot.left, plot.right), false, labels)
             }
         };
-        Self {
-            plot,
-            value,
-            is_upright,
-            sheet,
-            labels,
-            axis_label: axis.full_label(),
-            count,
-            slots,
-        }
+        Self { plot, value, is_upright, sheet, labels, axis_label: axis.full_label(), count, slots }
     }
 
     /// Preferred height of the plot in pixels for a given width.
@@ -99,38 +80,24 @@ impl BandPlot {
             return 500.0;
         }
         // If there are many marks, they are thinner, to limit scrolling.
-        let mark_px = if labels.len() * slots > 60 {
-            17.0
-        } else {
-            24.0
-        };
+        let mark_px = if labels.len() * slots > 60 { 17.0 } else { 24.0 };
         let marks = slots as f64 * mark_px / FILLED_SHARE + 4.0;
         let column = width * LABEL_SHARE;
-        let band = labels
-            .iter()
-            .map(|label| wanted_height(label, column))
-            .fold(marks, f64::max);
+        let band = labels.iter().map(|label| wanted_height(label, column)).fold(marks, f64::max);
         (band * labels.len() as f64 + 60.0).max(180.0)
     }
 
     /// Draws everything except the data.
     pub fn draw_axes(&self, svg: &mut SvgWriter) {
-        let PixelRect {
-            left,
-            right,
-            top,
-            bottom,
-        } = self.plot;
+        let PixelRect { left, right, top, bottom } = self.plot;
         if self.is_upright {
             draw_left_axis(svg, self.plot, &self.value, &left_ticks(&self.value));
             draw_left_label(svg, self.sheet, self.plot, &self.axis_label);
-            self.labels
-                .draw_below(svg, bottom + 7.0, |band| self.band_middle(band));
+            self.labels.draw_below(svg, bottom + 7.0, |band| self.band_middle(band));
         } else {
             draw_bottom_axis(svg, self.sheet, self.plot, &self.value, &self.axis_label);
             self.separate_bands(svg);
-            self.labels
-                .draw_beside(svg, left - LABEL_GAP, |band| self.band_middle(band));
+            self.labels.draw_beside(svg, left - LABEL_GAP, |band| self.band_middle(band));
         }
         let base = if self.value.contains_value(0.0) {
             self.value.pixel_at(0.0)
@@ -149,15 +116,12 @@ impl BandPlot {
         if self.slots == 1 || self.band_px() < 12.0 {
             return;
         }
-        svg.start_group("grid")
-            .set_text("stroke", GRID)
-            .end_with(|svg| {
-                for band in 1..self.count {
-                    let y = self.plot.top + band as f64 * self.band_px();
-                    svg.start_line((self.sheet.left, y), (self.plot.right, y))
-                        .end_empty();
-                }
-            });
+        svg.start_group("grid").set_text("stroke", GRID).end_with(|svg| {
+            for band in 1..self.count {
+                let y = self.plot.top + band as f64 * self.band_px();
+                svg.start_line((self.sheet.left, y), (self.plot.right, y)).end_empty();
+            }
+        });
     }
 
     /// Marks a band as having no data, if there is room.
@@ -191,40 +155,26 @@ impl BandPlot {
 
     /// Pixel at the center of a band.
     pub fn band_middle(&self, band: usize) -> f64 {
-        let start = if self.is_upright {
-            self.plot.left
-        } else {
-            self.plot.top
-        };
+        let start = if self.is_upright { self.plot.left } else { self.plot.top };
         start + (band as f64 + 0.5) * self.band_px()
     }
 
     fn band_px(&self) -> f64 {
-        let length = if self.is_upright {
-            self.plot.width()
-        } else {
-            self.plot.height()
-        };
+        let length = if self.is_upright { self.plot.width() } else { self.plot.height() };
         length / self.count as f64
     }
 
     /// Returns the point at `across` (in pixels) and `value`.
     pub fn point(&self, across: f64, value: f64) -> (f64, f64) {
         let along = self.value.pixel_at(value);
-        if self.is_upright {
-            (across, along)
-        } else {
-            (along, across)
-        }
+        if self.is_upright { (across, along) } else { (along, across) }
     }
 
     /// Returns a rectangle. `across` are its ends across the value direction, in pixels. `values`
     /// are its other two ends.
     pub fn rect(&self, across: (f64, f64), values: (f64, f64)) -> PixelRect {
-        let (corner, opposite_corner) = (
-            self.point(across.0, values.0),
-            self.point(across.1, values.1),
-        );
+        let (corner, opposite_corner) =
+            (self.point(across.0, values.0), self.point(across.1, values.1));
         PixelRect {
             left: corner.0.min(opposite_corner.0),
             top: corner.1.min(opposite_corner.1),
@@ -238,11 +188,7 @@ impl BandPlot {
 fn upright_labels(labels: &[&str], slots: usize, width: f64) -> Option<CategoryLabels> {
     let band_px = (width - TYPICAL_GUTTER_PX) / labels.len().max(1) as f64;
     let is_wide_enough = band_px * FILLED_SHARE / slots as f64 >= MIN_UPRIGHT_PX;
-    if is_wide_enough {
-        CategoryLabels::below_slots(labels, band_px)
-    } else {
-        None
-    }
+    if is_wide_enough { CategoryLabels::below_slots(labels, band_px) } else { None }
 }
 
 /// Height of the space above a sideways plot. Tall plots repeat the tick labels there.

@@ -61,10 +61,7 @@ impl BarChart {
     }
 
     fn labels(&self) -> Vec<&str> {
-        self.categories
-            .iter()
-            .map(|category| category.label.as_str())
-            .collect()
+        self.categories.iter().map(|category| category.label.as_str()).collect()
     }
 
     fn bars(&self) -> impl Iterator<Item = &ChartBar> {
@@ -81,9 +78,7 @@ impl BarChart {
 
     fn extent(&self) -> Option<AxisExtent> {
         let shown = self.bars().filter(|bar| self.can_show_bar(bar));
-        let ends = shown
-            .flat_map(|bar| [Some(bar.value), bar.low, bar.high])
-            .flatten();
+        let ends = shown.flat_map(|bar| [Some(bar.value), bar.low, bar.high]).flatten();
         // A logarithmic axis cannot show zero and ignores it.
         AxisExtent::of_values(self.scale(), ends)
             .map(|extent| extent.extended_to(0.0).with_padding(0.06))
@@ -116,10 +111,7 @@ impl SheetContent for BarChart {
 
     fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
         let Some(extent) = self.extent() else { return };
-        let axis = ChartAxis {
-            label: self.value_axis.label.clone(),
-            scale: self.scale().clone(),
-        };
+        let axis = ChartAxis { label: self.value_axis.label.clone(), scale: self.scale().clone() };
         let lineup = self.series_lineup();
         let banded = BandPlot::lay_out(area, &self.labels(), lineup.len(), &axis, extent);
         define_hatchings(svg, lineup.len(), false);
@@ -128,22 +120,12 @@ impl SheetContent for BarChart {
             if !category.bars.iter().any(|bar| self.can_show_bar(bar)) {
                 banded.draw_no_data(svg, band);
             }
-            for (slot, bar) in lineup
-                .series_slots(category.names())
-                .into_iter()
-                .zip(&category.bars)
+            for (slot, bar) in lineup.series_slots(category.names()).into_iter().zip(&category.bars)
             {
                 if self.can_show_bar(bar) {
                     let middle = banded.slot_middle(band, slot);
                     let tooltip = bar_tooltip(&category.label, bar);
-                    draw_bar(
-                        svg,
-                        &banded,
-                        bar,
-                        SeriesStyle::of_series(slot),
-                        middle,
-                        &tooltip,
-                    );
+                    draw_bar(svg, &banded, bar, SeriesStyle::of_series(slot), middle, &tooltip);
                 }
             }
         }
@@ -185,40 +167,23 @@ fn draw_interval(svg: &mut SvgWriter, banded: &BandPlot, bar: &ChartBar, middle:
         let [(x1, y1), (x2, y2)] = [start, end];
         format!("M{x1:.2} {y1:.2}L{x2:.2} {y2:.2}")
     };
-    let end_cap = |end| {
-        line(
-            banded.point(middle - cap, end),
-            banded.point(middle + cap, end),
-        )
-    };
+    let end_cap = |end| line(banded.point(middle - cap, end), banded.point(middle + cap, end));
     let shaft = line(banded.point(middle, low), banded.point(middle, high));
     let data = [shaft, end_cap(low), end_cap(high)].concat();
-    svg.start_group("interval")
-        .set_text("fill", "none")
-        .end_with(|svg| {
-            for (colour, width) in [(PAPER, 5.0), (INK, 1.6)] {
-                let path = svg
-                    .start_element("path")
-                    .set_text("d", &data)
-                    .set_text("stroke", colour);
-                path.set_number("stroke-width", width).end_empty();
-            }
-        });
+    svg.start_group("interval").set_text("fill", "none").end_with(|svg| {
+        for (colour, width) in [(PAPER, 5.0), (INK, 1.6)] {
+            let path = svg.start_element("path").set_text("d", &data).set_text("stroke", colour);
+            path.set_number("stroke-width", width).end_empty();
+        }
+    });
 }
 
 fn bar_tooltip(category: &str, bar: &ChartBar) -> String {
     let parts = [category, bar.name.as_str()];
-    let named: Vec<&str> = parts
-        .into_iter()
-        .filter(|part| !part.trim().is_empty())
-        .collect();
+    let named: Vec<&str> = parts.into_iter().filter(|part| !part.trim().is_empty()).collect();
     let interval = match (bar.low, bar.high) {
         (Some(low), Some(high)) => format!("\n{} to {}", format_figure(low), format_figure(high)),
         _ => String::new(),
     };
-    format!(
-        "{}: {}{interval}",
-        named.join(", "),
-        format_figure(bar.value)
-    )
+    format!("{}: {}{interval}", named.join(", "), format_figure(bar.value))
 }

@@ -34,27 +34,17 @@ impl HistogramBins {
     pub fn of_series(projection: ScaleProjection, series: &[Vec<CountedValue>]) -> Option<Self> {
         let project = |values: &Vec<CountedValue>| -> Vec<CountedValue> {
             let project = |counted: &CountedValue| {
-                projection
-                    .project(counted.value)
-                    .map(|value| CountedValue { value, ..*counted })
+                projection.project(counted.value).map(|value| CountedValue { value, ..*counted })
             };
             let mut projected: Vec<CountedValue> = values.iter().filter_map(project).collect();
             projected.sort_by(|one, other| one.value.total_cmp(&other.value));
             projected
         };
-        let series: Vec<Vec<CountedValue>> = series
-            .iter()
-            .map(project)
-            .filter(|s| !s.is_empty())
-            .collect();
-        let low = series
-            .iter()
-            .map(|values| values[0].value)
-            .min_by(f64::total_cmp)?;
-        let high = series
-            .iter()
-            .map(|values| values[values.len() - 1].value)
-            .max_by(f64::total_cmp)?;
+        let series: Vec<Vec<CountedValue>> =
+            series.iter().map(project).filter(|s| !s.is_empty()).collect();
+        let low = series.iter().map(|values| values[0].value).min_by(f64::total_cmp)?;
+        let high =
+            series.iter().map(|values| values[values.len() - 1].value).max_by(f64::total_cmp)?;
         let span = high - low;
         if span <= low.abs().max(high.abs()) * 1e-11 || span < f64::MIN_POSITIVE * 1e6 {
             return Some(Self::single_bin(projection, low));
@@ -64,12 +54,7 @@ impl HistogramBins {
         let width = round_width(width.clamp(span / MAX_BINS, span / MIN_BINS), projection);
         let first = (low / width + 1e-9).floor();
         let count = ((high / width - first).floor() as usize + 1).max(1);
-        Some(Self {
-            projection,
-            first: first * width,
-            width,
-            count,
-        })
+        Some(Self { projection, first: first * width, width, count })
     }
 
     /// Creates one bin around a single value.
@@ -79,12 +64,7 @@ impl HistogramBins {
             ScaleProjection::Linear => value.abs() * 0.02,
             _ => 0.1,
         };
-        Self {
-            projection,
-            first: value - width / 2.0,
-            width,
-            count: 1,
-        }
+        Self { projection, first: value - width / 2.0, width, count: 1 }
     }
 
     /// Number of values in each bin.
@@ -102,10 +82,7 @@ impl HistogramBins {
     }
 
     pub fn bin_ends(&self, bin: usize) -> (f64, f64) {
-        let edge = |index: usize| {
-            self.projection
-                .unproject(self.first + index as f64 * self.width)
-        };
+        let edge = |index: usize| self.projection.unproject(self.first + index as f64 * self.width);
         (edge(bin), edge(bin + 1))
     }
 
@@ -130,10 +107,7 @@ fn counted_quantile(sorted: &[CountedValue], p: f64) -> Option<f64> {
     let position = p * total_count(sorted).checked_sub(1)? as f64;
     let below = position.floor() as u64;
     let fraction = position - below as f64;
-    let (low, high) = (
-        value_at_rank(sorted, below)?,
-        value_at_rank(sorted, below + 1),
-    );
+    let (low, high) = (value_at_rank(sorted, below)?, value_at_rank(sorted, below + 1));
     Some(low * (1.0 - fraction) + high.unwrap_or(low) * fraction)
 }
 
@@ -156,10 +130,7 @@ fn round_width(width: f64, projection: ScaleProjection) -> f64 {
     let magnitude = 10.0_f64.powi(width.log10().floor() as i32);
     let nearest = [1.0, 2.0, 5.0, 10.0].map(|nice| nice * magnitude);
     let ratio = |nice: &f64| (nice / width).ln().abs();
-    nearest
-        .into_iter()
-        .min_by(|one, other| ratio(one).total_cmp(&ratio(other)))
-        .unwrap_or(width)
+    nearest.into_iter().min_by(|one, other| ratio(one).total_cmp(&ratio(other))).unwrap_or(width)
 }
 
 #[cfg(test)]
@@ -167,10 +138,7 @@ mod tests {
     use super::*;
 
     fn counted_once(values: &[f64]) -> Vec<CountedValue> {
-        let once = |value: &f64| CountedValue {
-            value: *value,
-            count: 1,
-        };
+        let once = |value: &f64| CountedValue { value: *value, count: 1 };
         values.iter().map(once).collect()
     }
 
@@ -180,20 +148,14 @@ mod tests {
 
     #[test]
     fn every_value_is_in_exactly_one_bin() {
-        let values: Vec<f64> = (0..1000)
-            .map(|at| f64::from(at * 37 % 1000) / 100.0)
-            .collect();
+        let values: Vec<f64> = (0..1000).map(|at| f64::from(at * 37 % 1000) / 100.0).collect();
         let bins = linear(&values);
         let counts = bins.bin_counts(&counted_once(&values));
         assert_eq!(counts.iter().sum::<u64>(), 1000);
         for (bin, count) in counts.iter().enumerate() {
             let (low, high) = bins.bin_ends(bin);
             let inside = |value: &&f64| **value >= low - 1e-9 && **value < high - 1e-9;
-            assert_eq!(
-                values.iter().filter(inside).count() as u64,
-                *count,
-                "bin {bin}"
-            );
+            assert_eq!(values.iter().filter(inside).count() as u64, *count, "bin {bin}");
         }
     }
 
@@ -209,19 +171,15 @@ mod tests {
     fn a_value_that_occurred_often_counts_as_often() {
         let each = [1.0, 1.0, 1.0, 2.0, 5.0, 5.0, 9.0];
         let counted = [(1.0, 3), (2.0, 1), (5.0, 2), (9.0, 1)];
-        let counted: Vec<CountedValue> = counted
-            .map(|(value, count)| CountedValue { value, count })
-            .to_vec();
+        let counted: Vec<CountedValue> =
+            counted.map(|(value, count)| CountedValue { value, count }).to_vec();
         let (one, other) = (
             linear(&each),
             HistogramBins::of_series(ScaleProjection::Linear, std::slice::from_ref(&counted))
                 .unwrap(),
         );
         assert_eq!((one.first, one.width), (other.first, other.width));
-        assert_eq!(
-            one.bin_counts(&counted_once(&each)),
-            other.bin_counts(&counted)
-        );
+        assert_eq!(one.bin_counts(&counted_once(&each)), other.bin_counts(&counted));
     }
 
     #[test]
@@ -230,13 +188,7 @@ mod tests {
         assert_eq!(linear(&[0.0]).count, 1);
         let wild = [1.0, 1.1, 1.2, 1e12];
         assert!(linear(&wild).count <= 2 * MAX_BINS as usize);
-        assert_eq!(
-            linear(&wild)
-                .bin_counts(&counted_once(&wild))
-                .iter()
-                .sum::<u64>(),
-            4
-        );
+        assert_eq!(linear(&wild).bin_counts(&counted_once(&wild)).iter().sum::<u64>(), 4);
     }
 
     #[test]

@@ -56,10 +56,7 @@ impl BoxChart {
     }
 
     fn labels(&self) -> Vec<&str> {
-        self.categories
-            .iter()
-            .map(|category| category.label.as_str())
-            .collect()
+        self.categories.iter().map(|category| category.label.as_str()).collect()
     }
 
     fn values(&self) -> impl Iterator<Item = f64> {
@@ -83,10 +80,7 @@ impl BoxChart {
 
 impl SheetContent for BoxChart {
     fn header(&self) -> ChartHeader<'_> {
-        let omitted = self
-            .values()
-            .filter(|value| !self.can_show_value(*value))
-            .count();
+        let omitted = self.values().filter(|value| !self.can_show_value(*value)).count();
         ChartHeader {
             title: &self.title,
             subtitle: self.subtitle.as_deref(),
@@ -96,15 +90,8 @@ impl SheetContent for BoxChart {
     }
 
     fn summary(&self) -> String {
-        let boxes: usize = self
-            .categories
-            .iter()
-            .map(|category| category.boxes.len())
-            .sum();
-        let values = self
-            .values()
-            .filter(|value| self.can_show_value(*value))
-            .count();
+        let boxes: usize = self.categories.iter().map(|category| category.boxes.len()).sum();
+        let values = self.values().filter(|value| self.can_show_value(*value)).count();
         format!(
             "Box plot of {} in {} ({}): {}.",
             format_count(boxes, "box", "es"),
@@ -124,10 +111,7 @@ impl SheetContent for BoxChart {
             return;
         };
         let extent = values.including_near_zero().with_padding(0.05);
-        let axis = ChartAxis {
-            label: self.value_axis.label.clone(),
-            scale: self.scale().clone(),
-        };
+        let axis = ChartAxis { label: self.value_axis.label.clone(), scale: self.scale().clone() };
         let lineup = self.series_lineup();
         let banded = BandPlot::lay_out(area, &self.labels(), lineup.len(), &axis, extent);
         define_hatchings(svg, lineup.len(), true);
@@ -137,10 +121,8 @@ impl SheetContent for BoxChart {
             if !values.any(|value| self.can_show_value(*value)) {
                 banded.draw_no_data(svg, band);
             }
-            for (slot, series) in lineup
-                .series_slots(category.names())
-                .into_iter()
-                .zip(&category.boxes)
+            for (slot, series) in
+                lineup.series_slots(category.names()).into_iter().zip(&category.boxes)
             {
                 let mut sorted = series.values.clone();
                 sorted.retain(|value| self.can_show_value(*value));

@@ -40,22 +40,16 @@ impl BoxMark<'_> {
     }
 
     fn draw_whiskers(&self, svg: &mut SvgWriter, banded: &BandPlot, tukey: &TukeyStats, cap: f64) {
-        let arms = [
-            (tukey.low_quartile, tukey.low_whisker),
-            (tukey.high_quartile, tukey.high_whisker),
-        ];
+        let arms =
+            [(tukey.low_quartile, tukey.low_whisker), (tukey.high_quartile, tukey.high_whisker)];
         for (from, to) in arms {
             let middle = banded.point(self.middle, to);
             svg.start_line(banded.point(self.middle, from), middle)
                 .set_text("class", "whisker")
                 .end_empty();
-            let (start, end) = (
-                banded.point(self.middle - cap, to),
-                banded.point(self.middle + cap, to),
-            );
-            svg.start_line(start, end)
-                .set_text("class", "cap")
-                .end_empty();
+            let (start, end) =
+                (banded.point(self.middle - cap, to), banded.point(self.middle + cap, to));
+            svg.start_line(start, end).set_text("class", "cap").end_empty();
         }
     }
 
@@ -82,8 +76,7 @@ impl BoxMark<'_> {
         let ends = [self.middle - half_px, self.middle + half_px];
         let [start, end] = ends.map(|across| banded.point(across, tukey.center));
         let line = svg.start_line(start, end).set_text("class", "median");
-        line.set_number("stroke-width", if half_px > 5.0 { 2.5 } else { 1.5 })
-            .end_empty();
+        line.set_number("stroke-width", if half_px > 5.0 { 2.5 } else { 1.5 }).end_empty();
     }
 
     fn draw_points(&self, svg: &mut SvgWriter, banded: &BandPlot, half_px: f64) {
@@ -124,15 +117,8 @@ impl BoxMark<'_> {
     /// Start of a tooltip: category and name.
     fn tooltip_owner(&self) -> String {
         let parts = [self.category, self.name];
-        let named: Vec<&str> = parts
-            .into_iter()
-            .filter(|part| !part.trim().is_empty())
-            .collect();
-        if named.is_empty() {
-            String::new()
-        } else {
-            format!("{}: ", named.join(", "))
-        }
+        let named: Vec<&str> = parts.into_iter().filter(|part| !part.trim().is_empty()).collect();
+        if named.is_empty() { String::new() } else { format!("{}: ", named.join(", ")) }
     }
 
     fn tooltip(&self, tukey: &TukeyStats) -> String {
@@ -174,23 +160,13 @@ impl TukeyStats {
         let fence_distance = 1.5 * (high_quartile - low_quartile);
         let low_fence = low_quartile - fence_distance;
         let high_fence = high_quartile + fence_distance;
-        let low_whisker = sorted
-            .iter()
-            .copied()
-            .find(|value| *value >= low_fence)
-            .unwrap_or(first);
-        let high_whisker = sorted
-            .iter()
-            .rev()
-            .copied()
-            .find(|value| *value <= high_fence)
-            .unwrap_or(last);
+        let low_whisker = sorted.iter().copied().find(|value| *value >= low_fence).unwrap_or(first);
+        let high_whisker =
+            sorted.iter().rev().copied().find(|value| *value <= high_fence).unwrap_or(last);
         // A quartile may lie between two values. If the outer value is beyond the fence, the
         // whisker would end inside the box, so it ends at the quartile instead.
-        let (low_whisker, high_whisker) = (
-            low_whisker.min(low_quartile),
-            high_whisker.max(high_quartile),
-        );
+        let (low_whisker, high_whisker) =
+            (low_whisker.min(low_quartile), high_whisker.max(high_quartile));
         Some(Self {
             low_whisker,
             low_quartile,
@@ -203,10 +179,7 @@ impl TukeyStats {
 
     /// Moves the line across the box to `center`, if given.
     pub fn with_center(self, center: Option<f64>) -> Self {
-        Self {
-            center: center.unwrap_or(self.median),
-            ..self
-        }
+        Self { center: center.unwrap_or(self.median), ..self }
     }
 
     /// Tooltip text for the line, such as `median 5`. If the compared estimate differs from the
@@ -216,10 +189,7 @@ impl TukeyStats {
         if self.center == self.median {
             median
         } else {
-            format!(
-                "compared estimate {}\n{median} of all runs",
-                format_figure(self.center)
-            )
+            format!("compared estimate {}\n{median} of all runs", format_figure(self.center))
         }
     }
 }
@@ -289,13 +259,8 @@ mod tests {
     use super::*;
 
     fn assert_close(got: TukeyStats, wanted: [f64; 5]) {
-        let got = [
-            got.low_whisker,
-            got.low_quartile,
-            got.median,
-            got.high_quartile,
-            got.high_whisker,
-        ];
+        let got =
+            [got.low_whisker, got.low_quartile, got.median, got.high_quartile, got.high_whisker];
         for (got, wanted) in got.iter().zip(wanted) {
             assert!((got - wanted).abs() < 1e-12, "{got} is not {wanted}");
         }
@@ -307,10 +272,7 @@ mod tests {
         // quantile(x, c(.25, .5, .75)); range(x[x >= q1 - 1.5 * iqr & x <= q3 + 1.5 * iqr])
         let mut values = vec![12.1, 11.8, 12.4, 15.9, 12.0, 11.9, 12.6, 9.7, 12.2, 12.3];
         values.sort_by(f64::total_cmp);
-        assert_close(
-            TukeyStats::of_sorted(&values).unwrap(),
-            [11.8, 11.925, 12.15, 12.375, 12.6],
-        );
+        assert_close(TukeyStats::of_sorted(&values).unwrap(), [11.8, 11.925, 12.15, 12.375, 12.6]);
     }
 
     #[test]

@@ -28,9 +28,7 @@ impl CategoryLabels {
     /// narrowest column for this font size.
     pub fn beside_bands(labels: &[&str], band_px: f64, max_width: f64) -> Self {
         let largest = (band_px / LINE_SPACING).clamp(MIN_LABEL_PX, LABEL_PX);
-        let smaller = [11.0, 10.0, 9.0, MIN_LABEL_PX]
-            .into_iter()
-            .filter(|size| *size < largest);
+        let smaller = [11.0, 10.0, 9.0, MIN_LABEL_PX].into_iter().filter(|size| *size < largest);
         let complete = std::iter::once(largest).chain(smaller).find_map(|size_px| {
             let blocks = complete_column(labels, band_px, max_width, size_px)?;
             Some((size_px, blocks))
@@ -42,28 +40,16 @@ impl CategoryLabels {
             (size_px, labels.iter().map(truncate).collect())
         });
         let stride = (size_px * LINE_SPACING * 0.96 / band_px).ceil().max(1.0) as usize;
-        Self {
-            blocks,
-            size_px,
-            stride,
-            is_slanted: false,
-        }
+        Self { blocks, size_px, stride, is_slanted: false }
     }
 
     /// Lays out labels centered below positions `slot_px` apart; `None` if a label does not fit.
     pub fn below_slots(labels: &[&str], slot_px: f64) -> Option<Self> {
         let width = slot_px - 10.0;
-        let blocks: Vec<WrappedLabel> = labels
-            .iter()
-            .map(|label| wrap_text(label, width, LABEL_PX, 3))
-            .collect();
+        let blocks: Vec<WrappedLabel> =
+            labels.iter().map(|label| wrap_text(label, width, LABEL_PX, 3)).collect();
         let are_complete = blocks.iter().all(|block| block.is_complete);
-        are_complete.then_some(Self {
-            blocks,
-            size_px: LABEL_PX,
-            stride: 1,
-            is_slanted: false,
-        })
+        are_complete.then_some(Self { blocks, size_px: LABEL_PX, stride: 1, is_slanted: false })
     }
 
     /// Distance in pixels by which slanted labels would extend beyond the first slot to the left.
@@ -88,20 +74,12 @@ impl CategoryLabels {
             wrap_text(&text, f64::INFINITY, LABEL_PX, 1)
         };
         let blocks = labels.iter().enumerate().map(block).collect();
-        Self {
-            blocks,
-            size_px: LABEL_PX,
-            stride,
-            is_slanted: true,
-        }
+        Self { blocks, size_px: LABEL_PX, stride, is_slanted: true }
     }
 
     /// Width in pixels of the widest label.
     pub fn widest_px(&self) -> f64 {
-        self.blocks
-            .iter()
-            .map(|block| block.widest_line(self.size_px))
-            .fold(0.0, f64::max)
+        self.blocks.iter().map(|block| block.widest_line(self.size_px)).fold(0.0, f64::max)
     }
 
     /// Height in pixels of the tallest label.
@@ -109,12 +87,7 @@ impl CategoryLabels {
         if self.is_slanted {
             return self.widest_px() / std::f64::consts::SQRT_2 + self.size_px;
         }
-        let lines = self
-            .blocks
-            .iter()
-            .map(|block| block.lines.len())
-            .max()
-            .unwrap_or(0);
+        let lines = self.blocks.iter().map(|block| block.lines.len()).max().unwrap_or(0);
         lines as f64 * self.size_px * LINE_SPACING
     }
 
@@ -178,9 +151,7 @@ impl CategoryLabels {
 
 /// Number of text lines that fit into a band.
 fn max_lines(band_px: f64, size_px: f64) -> usize {
-    ((band_px - 6.0) / (size_px * LINE_SPACING))
-        .floor()
-        .clamp(1.0, 4.0) as usize
+    ((band_px - 6.0) / (size_px * LINE_SPACING)).floor().clamp(1.0, 4.0) as usize
 }
 
 /// Lays out all labels completely in one column; `None` if `max_width` is too small. If possible,
@@ -194,12 +165,7 @@ fn complete_column(
 ) -> Option<Vec<WrappedLabel>> {
     let wrap = |share: &f64| -> Vec<WrappedLabel> {
         let fill = |label: &&str| {
-            wrap_text(
-                label,
-                share * max_width,
-                size_px,
-                max_lines(band_px, size_px),
-            )
+            wrap_text(label, share * max_width, size_px, max_lines(band_px, size_px))
         };
         labels.iter().map(fill).collect()
     };

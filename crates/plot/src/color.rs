@@ -24,9 +24,8 @@ pub(crate) const NEUTRAL: &str = "#6b7280";
 pub(crate) const PAPER: &str = "#ffffff";
 
 /// Series colors, in order.
-pub(crate) const SERIES_COLORS: [&str; 7] = [
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d",
-];
+pub(crate) const SERIES_COLORS: [&str; 7] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d"];
 
 /// A user-defined series color: red, green, blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +38,7 @@ impl FromStr for RgbColor {
     fn from_str(text: &str) -> Result<RgbColor, ()> {
         let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6);
         let component = |start: usize| {
-            let pair = digits
-                .and_then(|digits| digits.get(start..start + 2))
-                .ok_or(())?;
+            let pair = digits.and_then(|digits| digits.get(start..start + 2)).ok_or(())?;
             u8::from_str_radix(pair, 16).map_err(|_| ())
         };
         Ok(RgbColor(component(0)?, component(2)?, component(4)?))
@@ -66,12 +63,7 @@ pub(crate) fn blend_with_white(colour: &str, share: f64) -> String {
             u8::from_str_radix(colour.get(start..start + 2).unwrap_or("00"), 16).unwrap_or(0);
         (255.0 - (255.0 - f64::from(value)) * share).round() as u8
     };
-    format!(
-        "#{:02x}{:02x}{:02x}",
-        blended_channel(1),
-        blended_channel(3),
-        blended_channel(5)
-    )
+    format!("#{:02x}{:02x}{:02x}", blended_channel(1), blended_channel(3), blended_channel(5))
 }
 
 /// CSS variables for the chart colors, with their values for white paper. A page sets these
@@ -93,10 +85,7 @@ static PAGE_VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     for (index, colour) in SERIES_COLORS.into_iter().enumerate() {
         variables.push((format!("--plot-series-{index}"), colour.to_owned()));
         for (name, share) in [("tint", TINT), ("pale", PALE_LINE), ("line", FULL_LINE)] {
-            variables.push((
-                format!("--plot-{name}-{index}"),
-                blend_with_white(colour, share),
-            ));
+            variables.push((format!("--plot-{name}-{index}"), blend_with_white(colour, share)));
         }
     }
     variables

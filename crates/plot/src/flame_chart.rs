@@ -104,9 +104,7 @@ impl SheetContent for FlameChart {
                 key("costs less", LESS_COLOR),
             ]
         } else {
-            kinds
-                .map(|(index, name)| key(name, FIRST_KIND_COLOR + index))
-                .collect()
+            kinds.map(|(index, name)| key(name, FIRST_KIND_COLOR + index)).collect()
         };
         ChartHeader {
             title: &self.title,
@@ -148,10 +146,7 @@ impl SheetContent for FlameChart {
 fn draw_box(svg: &mut SvgWriter, placed: &PlacedFrame<'_>, area: PixelRect) {
     let frame = placed.frame;
     let (colour, opacity) = fill_style(frame.part);
-    let (x, y) = (
-        area.left + placed.left,
-        area.top + placed.row as f64 * ROW_PX,
-    );
+    let (x, y) = (area.left + placed.left, area.top + placed.row as f64 * ROW_PX);
     let label = fit_name(&frame.name, placed.width, TEXT_PX);
     svg.start_group("frame").end_with(|svg| {
         svg.start_element("title").end_with_text(&frame.tooltip);
@@ -175,18 +170,14 @@ fn draw_box(svg: &mut SvgWriter, placed: &PlacedFrame<'_>, area: PixelRect) {
 /// Color and opacity of a box.
 fn fill_style(part: FrameColoring) -> (Cow<'static, str>, f64) {
     match part {
-        FrameColoring::Kind(kind) => (
-            SeriesStyle::of_series(FIRST_KIND_COLOR + kind).color(),
-            KIND_TINT,
-        ),
+        FrameColoring::Kind(kind) => {
+            (SeriesStyle::of_series(FIRST_KIND_COLOR + kind).color(), KIND_TINT)
+        }
         FrameColoring::Change(0.0) => (NEUTRAL.into(), MIN_OPACITY),
         FrameColoring::Change(change) => {
             let style = SeriesStyle::of_series(if change > 0.0 { MORE_COLOR } else { LESS_COLOR });
             let strength = change.abs().min(1.0);
-            (
-                style.color(),
-                MIN_OPACITY + strength * (MAX_OPACITY - MIN_OPACITY),
-            )
+            (style.color(), MIN_OPACITY + strength * (MAX_OPACITY - MIN_OPACITY))
         }
     }
 }
@@ -261,12 +252,7 @@ impl<'a> FlameRows<'a> {
             } else if row >= MAX_ROWS {
                 self.too_deep += 1;
             } else {
-                self.boxes.push(PlacedFrame {
-                    frame,
-                    left,
-                    width,
-                    row,
-                });
+                self.boxes.push(PlacedFrame { frame, left, width, row });
                 self.depth = self.depth.max(row + 1);
                 self.place_row(&frame.children, left, row + 1, px_per_weight);
             }
@@ -280,9 +266,7 @@ impl<'a> FlameRows<'a> {
         let deep_towers = format_count(self.too_deep, "tower", "s");
         match (self.too_narrow, self.too_deep) {
             (0, 0) => None,
-            (_, 0) => Some(format!(
-                "Not drawn, narrower than a pixel: {narrow_towers}."
-            )),
+            (_, 0) => Some(format!("Not drawn, narrower than a pixel: {narrow_towers}.")),
             (0, _) => Some(format!("Cut off below row {MAX_ROWS}: {deep_towers}.")),
             _ => Some(format!(
                 "Not drawn, narrower than a pixel: {narrow_towers}; cut off below row {MAX_ROWS}: \
@@ -340,34 +324,16 @@ mod tests {
     use super::*;
 
     fn frame(weight: f64, children: Vec<FlameFrame>) -> FlameFrame {
-        FlameFrame {
-            weight,
-            children,
-            ..FlameFrame::default()
-        }
+        FlameFrame { weight, children, ..FlameFrame::default() }
     }
 
     #[test]
     fn boxes_lie_below_their_callers_side_by_side() {
-        let frames = [
-            frame(60.0, vec![frame(20.0, vec![]), frame(30.0, vec![])]),
-            frame(40.0, vec![]),
-        ];
+        let frames =
+            [frame(60.0, vec![frame(20.0, vec![]), frame(30.0, vec![])]), frame(40.0, vec![])];
         let rows = FlameRows::place_frames(&frames, 200.0, 400.0);
-        let places: Vec<_> = rows
-            .boxes
-            .iter()
-            .map(|b| (b.row, b.left, b.width))
-            .collect();
-        assert_eq!(
-            places,
-            [
-                (0, 0.0, 120.0),
-                (1, 0.0, 40.0),
-                (1, 40.0, 60.0),
-                (0, 120.0, 80.0)
-            ]
-        );
+        let places: Vec<_> = rows.boxes.iter().map(|b| (b.row, b.left, b.width)).collect();
+        assert_eq!(places, [(0, 0.0, 120.0), (1, 0.0, 40.0), (1, 40.0, 60.0), (0, 120.0, 80.0)]);
         assert_eq!((rows.depth, rows.omitted_note()), (2, None));
     }
 
@@ -391,14 +357,8 @@ mod tests {
         let room = |text: &str| reserved_width(text, 11.0) + 2.0 * PADDING_PX + 0.1;
         let name = "v8::internal::(anonymous namespace)::Invoke";
         assert_eq!(fit_name(name, room(name), 11.0).as_deref(), Some(name));
-        assert_eq!(
-            fit_name(name, room("Invoke"), 11.0).as_deref(),
-            Some("Invoke")
-        );
-        assert_eq!(
-            fit_name(name, room("Invo…"), 11.0).as_deref(),
-            Some("Invo…")
-        );
+        assert_eq!(fit_name(name, room("Invoke"), 11.0).as_deref(), Some("Invoke"));
+        assert_eq!(fit_name(name, room("Invo…"), 11.0).as_deref(), Some("Invo…"));
         assert_eq!(fit_name(name, 4.0, 11.0), None);
         assert_eq!(fit_name("ab", room("abc"), 11.0).as_deref(), Some("ab"));
     }

@@ -50,10 +50,7 @@ impl ForestChart {
         } else {
             AxisScale::Linear
         };
-        ChartAxis {
-            label: self.x_label.clone(),
-            scale,
-        }
+        ChartAxis { label: self.x_label.clone(), scale }
     }
 
     /// Extent of the axis, from the lowest to the highest end of an interval. It reaches at most
@@ -68,10 +65,7 @@ impl ForestChart {
             |row: &ForestRow| Some((projected(row.high)? - projected(row.low)?).abs() / 2.0);
         let mut half_widths: Vec<f64> = self.finite_rows().filter_map(half_width).collect();
         half_widths.sort_by(f64::total_cmp);
-        let median = half_widths
-            .get(half_widths.len() / 2)
-            .copied()
-            .unwrap_or(0.0);
+        let median = half_widths.get(half_widths.len() / 2).copied().unwrap_or(0.0);
         let (lowest, highest) = (estimates.low - 4.0 * median, estimates.high + 4.0 * median);
         let ends = self
             .finite_rows()
@@ -80,18 +74,14 @@ impl ForestChart {
             .map(|end| end.clamp(lowest, highest));
         let extent = ends.fold(estimates, AxisExtent::extended_to_projected);
         let band = self.band.into_iter().flat_map(|(low, high)| [low, high]);
-        let extent = band
-            .chain([self.reference])
-            .fold(extent, AxisExtent::extended_to);
+        let extent = band.chain([self.reference]).fold(extent, AxisExtent::extended_to);
         Some(extent.padded_across(0.04))
     }
 
     /// Number of decimals at which a typical interval has two significant digits.
     fn figure_decimals(&self) -> usize {
-        let mut widths: Vec<f64> = self
-            .finite_rows()
-            .map(|row| (row.high - row.low).abs())
-            .collect();
+        let mut widths: Vec<f64> =
+            self.finite_rows().map(|row| (row.high - row.low).abs()).collect();
         widths.retain(|width| width.is_finite() && *width > 0.0);
         widths.sort_by(f64::total_cmp);
         let width = widths.get(widths.len() / 2).copied().unwrap_or(1.0);
@@ -101,10 +91,7 @@ impl ForestChart {
     /// The formatted estimates and intervals of all rows.
     pub(crate) fn row_figures(&self) -> Vec<String> {
         let decimals = self.figure_decimals();
-        self.rows
-            .iter()
-            .map(|row| format_figures(row, decimals))
-            .collect()
+        self.rows.iter().map(|row| format_figures(row, decimals)).collect()
     }
 }
 
@@ -112,10 +99,7 @@ impl ForestChart {
 fn format_figures(row: &ForestRow, decimals: usize) -> String {
     let [estimate, low, high] =
         [row.estimate, row.low, row.high].map(|value| format_fixed(value, decimals));
-    match (
-        row.estimate.is_finite(),
-        row.low.is_nan() || row.high.is_nan(),
-    ) {
+    match (row.estimate.is_finite(), row.low.is_nan() || row.high.is_nan()) {
         (false, _) => "no estimate".into(),
         (true, true) => estimate,
         (true, false) => format!("{estimate} [{low}, {high}]"),
@@ -133,11 +117,7 @@ impl SheetContent for ForestChart {
             title: &self.title,
             subtitle: self.subtitle.as_deref(),
             note: omitted_note(self.rows.len() - self.finite_rows().count(), &[]),
-            legend: VerdictMark::ALL
-                .into_iter()
-                .filter(is_used)
-                .map(key)
-                .collect(),
+            legend: VerdictMark::ALL.into_iter().filter(is_used).map(key).collect(),
         }
     }
 
@@ -217,35 +197,21 @@ impl<'a> ForestPlot<'a> {
         let labels = CategoryLabels::beside_bands(&labels, row_px, sheet.width() * LABEL_SHARE);
         let left = sheet.left + labels.widest_px() + LABEL_GAP;
         let figures = chart.row_figures();
-        let widest = figures
-            .iter()
-            .map(|text| reserved_width(text, FIGURES_PX))
-            .fold(0.0, f64::max);
+        let widest =
+            figures.iter().map(|text| reserved_width(text, FIGURES_PX)).fold(0.0, f64::max);
         // The column of numbers is omitted if it would leave too little room for the plot. The
         // tooltips also contain the numbers.
         let with_column = widest < (sheet.right - left) * 0.5;
         let column = if with_column { widest + LABEL_GAP } else { 0.0 };
         let plot = PixelRect::new(left, top, sheet.right - column, bottom);
         let x = AxisMapping::new(&chart.axis(), extent, plot.left, plot.right);
-        Self {
-            chart,
-            sheet,
-            plot,
-            labels,
-            x,
-            row_px,
-            figures,
-            with_column,
-        }
+        Self { chart, sheet, plot, labels, x, row_px, figures, with_column }
     }
 
     /// Preferred height in pixels for a given width.
     pub fn natural_height(chart: &ForestChart, width: f64) -> f64 {
         let column = width * LABEL_SHARE;
-        let heights = chart
-            .rows
-            .iter()
-            .map(|row| wanted_height(&row.label, column));
+        let heights = chart.rows.iter().map(|row| wanted_height(&row.label, column));
         let row_px = heights.fold(ROW_PX, f64::max);
         row_px * chart.rows.len() as f64 + HEAD_PX + bottom_height(&chart.x_label)
     }
@@ -255,13 +221,7 @@ impl<'a> ForestPlot<'a> {
         for (index, (row, figures)) in self.chart.rows.iter().zip(&self.figures).enumerate() {
             if row.estimate.is_finite() {
                 let tooltip = format!("{}: {figures}, {}", row.label, row.mark.word());
-                draw_row(
-                    svg,
-                    row,
-                    &self.x,
-                    (self.row_middle(index), self.row_px),
-                    &tooltip,
-                );
+                draw_row(svg, row, &self.x, (self.row_middle(index), self.row_px), &tooltip);
             }
         }
         if self.with_column {
@@ -279,37 +239,22 @@ impl<'a> ForestPlot<'a> {
         draw_band(svg, self.chart, &self.x, (top, bottom));
         draw_bottom_axis(svg, self.sheet, self.plot, &self.x, &self.chart.x_label);
         draw_reference(svg, self.chart, &self.x, (top, bottom));
-        self.labels
-            .draw_beside(svg, self.plot.left - LABEL_GAP, |index| {
-                self.row_middle(index)
-            });
+        self.labels.draw_beside(svg, self.plot.left - LABEL_GAP, |index| self.row_middle(index));
     }
 
     /// Draws the column of numbers. If the rows are too low, draws the numbers of every second row,
     /// every third row, and so on.
     fn draw_figures(&self, svg: &mut SvgWriter) {
         let fitting_px = FIGURES_PX.min(self.row_px * 0.9);
-        let stride = if fitting_px < 7.0 {
-            (7.0 / fitting_px).ceil() as usize
-        } else {
-            1
-        };
+        let stride = if fitting_px < 7.0 { (7.0 / fitting_px).ceil() as usize } else { 1 };
         let size_px = fitting_px.max(7.0);
         svg.start_group("figures").end_with(|svg| {
-            let head = TextLine::at(
-                "estimate [interval]",
-                self.sheet.right,
-                self.plot.top - 8.0,
-                11.0,
-            );
+            let head =
+                TextLine::at("estimate [interval]", self.sheet.right, self.plot.top - 8.0, 11.0);
             svg.write_text(&head.with_anchor(TextAnchor::End).with_color(MUTED));
             for (index, figures) in self.figures.iter().enumerate().step_by(stride) {
                 let baseline = self.row_middle(index) + size_px * CAP_HEIGHT / 2.0;
-                let colour = if self.chart.rows[index].estimate.is_finite() {
-                    INK
-                } else {
-                    MUTED
-                };
+                let colour = if self.chart.rows[index].estimate.is_finite() { INK } else { MUTED };
                 let text = TextLine::at(figures, self.sheet.right, baseline, size_px);
                 svg.write_text(&text.with_anchor(TextAnchor::End).with_color(colour));
             }
@@ -335,11 +280,7 @@ pub(crate) fn draw_band(
         .set_number("width", (high_px - low_px).abs())
         .set_number("height", bottom - top)
         .set_text("fill", BAND)
-        .end_with_tooltip(&format!(
-            "{} to {}",
-            format_figure(low),
-            format_figure(high)
-        ));
+        .end_with_tooltip(&format!("{} to {}", format_figure(low), format_figure(high)));
 }
 
 /// Draws the reference line.
@@ -367,24 +308,18 @@ pub(crate) fn draw_row(
 ) {
     let radius = mark_radius(row_px);
     let colour = row.mark.color();
-    svg.start_group("row")
-        .set_text("stroke", colour)
-        .set_text("fill", colour)
-        .end_with(|svg| {
-            if !row.low.is_nan() && !row.high.is_nan() {
-                let width = if row_px > 8.0 { 2.2 } else { 1.0 };
-                let (low, high) = (x.pixel_at(row.low), x.pixel_at(row.high));
-                let line = svg
-                    .start_line((low, y), (high, y))
-                    .set_text("class", "interval");
-                line.set_number("stroke-width", width).end_empty();
-                for (end, at, turn) in [(row.low, low, -1.0), (row.high, high, 1.0)] {
-                    draw_end(svg, x.contains_value(end), at, y, turn, radius);
-                }
+    svg.start_group("row").set_text("stroke", colour).set_text("fill", colour).end_with(|svg| {
+        if !row.low.is_nan() && !row.high.is_nan() {
+            let width = if row_px > 8.0 { 2.2 } else { 1.0 };
+            let (low, high) = (x.pixel_at(row.low), x.pixel_at(row.high));
+            let line = svg.start_line((low, y), (high, y)).set_text("class", "interval");
+            line.set_number("stroke-width", width).end_empty();
+            for (end, at, turn) in [(row.low, low, -1.0), (row.high, high, 1.0)] {
+                draw_end(svg, x.contains_value(end), at, y, turn, radius);
             }
-            row.mark
-                .draw(svg, x.pixel_at(row.estimate), y, radius, Some(tooltip));
-        });
+        }
+        row.mark.draw(svg, x.pixel_at(row.estimate), y, radius, Some(tooltip));
+    });
 }
 
 /// Radius of a mark in a row of the given height.
@@ -410,11 +345,7 @@ pub(crate) fn draw_end(
         return;
     }
     let back = x - direction * radius * 1.6;
-    let points = format!(
-        "{x:.2},{y:.2} {back:.2},{:.2} {back:.2},{:.2}",
-        y - radius,
-        y + radius
-    );
+    let points = format!("{x:.2},{y:.2} {back:.2},{:.2} {back:.2},{:.2}", y - radius, y + radius);
     svg.start_element("polygon")
         .set_text("class", "open")
         .set_text("points", &points)

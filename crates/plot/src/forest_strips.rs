@@ -57,9 +57,7 @@ impl ForestChart {
         let row = |row: &ForestRow| {
             let shown = row.estimate.is_finite();
             shown.then(|| {
-                render_piece(table, width, STRIP_PX, |svg| {
-                    draw_shared_strip(svg, row, &x)
-                })
+                render_piece(table, width, STRIP_PX, |svg| draw_shared_strip(svg, row, &x))
             })
         };
         let axis = render_piece(table, width, AXIS_PX, |svg| {
@@ -69,10 +67,7 @@ impl ForestChart {
             });
             draw_ticks(svg, &x, width);
         });
-        Some(ForestStrips {
-            axis,
-            rows: self.rows.iter().map(row).collect(),
-        })
+        Some(ForestStrips { axis, rows: self.rows.iter().map(row).collect() })
     }
 
     fn draw_strip(&self, svg: &mut SvgWriter, row: &ForestRow, x: &AxisMapping) {
@@ -88,9 +83,7 @@ impl ForestChart {
 
 fn draw_shared_strip(svg: &mut SvgWriter, row: &ForestRow, x: &AxisMapping) {
     let (y, radius) = (STRIP_PX / 2.0, mark_radius(STRIP_PX));
-    let background = svg
-        .start_element("use")
-        .set_text("href", &format!("#{BACKGROUND}"));
+    let background = svg.start_element("use").set_text("href", &format!("#{BACKGROUND}"));
     background.end_empty();
     svg.start_group(row.mark.word()).end_with(|svg| {
         if !row.low.is_nan() && !row.high.is_nan() {
@@ -154,13 +147,7 @@ mod tests {
     use crate::style::VerdictMark;
 
     fn row(estimate: f64, low: f64, high: f64) -> ForestRow {
-        ForestRow {
-            label: String::new(),
-            estimate,
-            low,
-            high,
-            mark: VerdictMark::Better,
-        }
+        ForestRow { label: String::new(), estimate, low, high, mark: VerdictMark::Better }
     }
 
     /// The x coordinate of the estimate of a strip: its path starts at the tip of a triangle.
@@ -172,17 +159,11 @@ mod tests {
     #[test]
     fn all_rows_share_one_axis() {
         let chart = ForestChart {
-            rows: vec![
-                row(-10.0, -12.0, -8.0),
-                row(f64::NAN, 0.0, 0.0),
-                row(10.0, 8.0, 12.0),
-            ],
+            rows: vec![row(-10.0, -12.0, -8.0), row(f64::NAN, 0.0, 0.0), row(10.0, 8.0, 12.0)],
             ..ForestChart::default()
         };
         let strips = chart.render_strips(200).unwrap();
-        let [Some(first), None, Some(last)] = &strips.rows[..] else {
-            panic!("{:?}", strips.rows)
-        };
+        let [Some(first), None, Some(last)] = &strips.rows[..] else { panic!("{:?}", strips.rows) };
         assert!(
             (estimate(first) + estimate(last) - 200.0).abs() < 0.1,
             "symmetric around the reference"

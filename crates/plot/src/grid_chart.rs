@@ -139,21 +139,16 @@ impl PanelData<'_> {
 
 /// Lays out the axes of a panel. The axes have no labels here, because all panels share the labels.
 fn bare_plane(axes: [&ChartAxis; 2], area: PixelRect, (x, y): PanelExtents) -> Option<PointPlane> {
-    let bare = axes.map(|axis| ChartAxis {
-        label: String::new(),
-        scale: axis.scale.clone(),
-    });
+    let bare = axes.map(|axis| ChartAxis { label: String::new(), scale: axis.scale.clone() });
     Some(PointPlane::lay_out(area, (&bare[0], x), (&bare[1], y?)))
 }
 
 impl GridChart {
     fn panel_data(&self) -> impl Iterator<Item = PanelData<'_>> {
         self.panels.iter().map(|panel| match &panel.marks {
-            GridMarks::Points(series) => PanelData::Points(PointData {
-                x: &self.x,
-                y: &self.y,
-                series,
-            }),
+            GridMarks::Points(series) => {
+                PanelData::Points(PointData { x: &self.x, y: &self.y, series })
+            }
             GridMarks::Values(series) => PanelData::Values(ValueData::new(&self.x, series)),
             GridMarks::Sequence(sequence) => PanelData::Sequence(sequence, [&self.x, &self.y]),
         })
@@ -167,10 +162,7 @@ impl GridChart {
         let shared_y = shared_extent(panels.iter().flatten().filter_map(|(_, y)| *y));
         let fitted =
             |(x, y): PanelExtents| (shared_x.unwrap_or(x), y.map(|y| shared_y.unwrap_or(y)));
-        panels
-            .into_iter()
-            .map(|extents| extents.map(fitted))
-            .collect()
+        panels.into_iter().map(|extents| extents.map(fitted)).collect()
     }
 
     /// Note about panels with different axes.
@@ -194,11 +186,7 @@ impl GridChart {
     }
 
     fn draw_labels(&self, svg: &mut SvgWriter, area: PixelRect) {
-        let label = truncate_end(
-            &self.top_label().unwrap_or_default(),
-            area.width(),
-            LABEL_PX,
-        );
+        let label = truncate_end(&self.top_label().unwrap_or_default(), area.width(), LABEL_PX);
         svg.start_group("y-label").end_with(|svg| {
             svg.write_text(
                 &TextLine::at(&label, area.left, area.top + LABEL_PX, LABEL_PX).with_color(INK),
@@ -210,12 +198,7 @@ impl GridChart {
     /// Area of the sheet available to panels.
     fn panel_area(&self, area: PixelRect) -> PixelRect {
         let top = self.top_label().map_or(0.0, |_| LABEL_STRIP);
-        PixelRect::new(
-            area.left,
-            area.top + top,
-            area.right,
-            area.bottom - LABEL_STRIP,
-        )
+        PixelRect::new(area.left, area.top + top, area.right, area.bottom - LABEL_STRIP)
     }
 }
 
@@ -225,9 +208,7 @@ fn shared_extent(panels: impl Iterator<Item = AxisExtent>) -> Option<AxisExtent>
     let span = |extent: &AxisExtent| extent.high - extent.low;
     let longest = extents.iter().map(span).fold(0.0, f64::max);
     let shared = extents.into_iter().reduce(|shared, extent| {
-        shared
-            .extended_to_projected(extent.low)
-            .extended_to_projected(extent.high)
+        shared.extended_to_projected(extent.low).extended_to_projected(extent.high)
     })?;
     (span(&shared) <= longest * MAX_SHARED_FACTOR).then_some(shared)
 }
@@ -244,11 +225,7 @@ fn draw_title(svg: &mut SvgWriter, title: &str, area: PixelRect) -> PixelRect {
     }
     // If there is enough room, reserve two lines for every title. Then the plots of a row are
     // aligned at the top.
-    let lines = if area.height() > 130.0 {
-        2
-    } else {
-        lines.len()
-    };
+    let lines = if area.height() > 130.0 { 2 } else { lines.len() };
     let top = area.top + lines as f64 * TITLE_LINE + 4.0;
     PixelRect::new(area.left, top, area.right, area.bottom.max(top + 8.0))
 }
@@ -263,11 +240,7 @@ impl SheetContent for GridChart {
     fn header(&self) -> ChartHeader<'_> {
         let omitted = self.panel_data().map(|data| data.count_omitted()).sum();
         let omitted = omitted_note(omitted, &[&self.x.scale, &self.y.scale]);
-        let notes: Vec<String> = self
-            .different_axes_note()
-            .into_iter()
-            .chain(omitted)
-            .collect();
+        let notes: Vec<String> = self.different_axes_note().into_iter().chain(omitted).collect();
         let legend = self.panel_data().next().map(|data| data.legend());
         ChartHeader {
             title: &self.title,
@@ -281,10 +254,8 @@ impl SheetContent for GridChart {
         let panels = format_count(self.panels.len(), "panel", "s");
         let values: usize = self.panel_data().map(|data| data.count_shown()).sum();
         let titles: Vec<&str> = self.panels.iter().map(|panel| &*panel.title).collect();
-        let series = self
-            .panel_data()
-            .next()
-            .map_or(String::new(), |data| join_names(&data.names()));
+        let series =
+            self.panel_data().next().map_or(String::new(), |data| join_names(&data.names()));
         let of_series = match series.as_str() {
             "" => String::new(),
             names => format!(" of {names}"),
@@ -304,11 +275,7 @@ impl SheetContent for GridChart {
         self.draw_labels(svg, area);
         let layout = GridLayout::for_panels(self.panels.len(), self.panel_area(area));
         let capacity = layout.capacity();
-        let panels = self
-            .panels
-            .iter()
-            .zip(self.panel_data())
-            .zip(self.extents());
+        let panels = self.panels.iter().zip(self.panel_data()).zip(self.extents());
         for (index, ((panel, data), extents)) in panels.enumerate().take(capacity) {
             let panel_area = layout.panel_rect(index);
             let more = self.panels.len() - index;
@@ -362,11 +329,7 @@ impl GridLayout {
     pub fn for_panels(panels: usize, sheet: PixelRect) -> Self {
         let columns = column_count(panels, sheet.width());
         let fitting = (sheet.height() / MIN_HEIGHT_PX).max(1.0) as usize;
-        Self {
-            columns,
-            rows: panels.div_ceil(columns).clamp(1, fitting),
-            sheet,
-        }
+        Self { columns, rows: panels.div_ceil(columns).clamp(1, fitting), sheet }
     }
 
     /// Number of panels that fit.
@@ -382,12 +345,7 @@ impl GridLayout {
         let left = self.sheet.left + column as f64 * column_pitch;
         let top = self.sheet.top + row as f64 * row_height;
         let gap = GAP_PX.min(row_height / 4.0);
-        PixelRect::new(
-            left,
-            top,
-            left + column_pitch - GAP_PX,
-            top + row_height - gap,
-        )
+        PixelRect::new(left, top, left + column_pitch - GAP_PX, top + row_height - gap)
     }
 
     /// Preferred height of this many panels on a sheet of the given width.
@@ -421,16 +379,7 @@ mod tests {
         let natural = |panels| grid(panels, 1200.0, GridLayout::natural_height(panels, 1200.0));
         assert_eq!(
             [1, 2, 4, 5, 9, 10, 14, 24].map(natural),
-            [
-                (1, 1),
-                (2, 1),
-                (2, 2),
-                (3, 2),
-                (3, 3),
-                (4, 3),
-                (4, 4),
-                (4, 6)
-            ]
+            [(1, 1), (2, 1), (2, 2), (3, 2), (3, 3), (4, 3), (4, 4), (4, 6)]
         );
         assert_eq!(grid(14, 320.0, 4000.0), (2, 7));
     }

@@ -81,12 +81,10 @@ impl PlacedHeader {
 
 /// Returns a note such as "2 values not shown", with the reason. `None` if no values were omitted.
 pub(crate) fn omitted_note(count: usize, scales: &[&AxisScale]) -> Option<String> {
-    let logarithmic = scales
-        .iter()
-        .any(|scale| matches!(scale, AxisScale::Log2 | AxisScale::Log10));
-    let named = scales
-        .iter()
-        .any(|scale| matches!(scale, AxisScale::Category(_) | AxisScale::Nines));
+    let logarithmic =
+        scales.iter().any(|scale| matches!(scale, AxisScale::Log2 | AxisScale::Log10));
+    let named =
+        scales.iter().any(|scale| matches!(scale, AxisScale::Category(_) | AxisScale::Nines));
     let reason = match (logarithmic, named) {
         (true, _) => "not finite, or not positive on a logarithmic axis",
         (false, true) => "not finite, or not on the axis",
@@ -135,22 +133,14 @@ pub(crate) struct LegendLayout {
 
 impl LegendLayout {
     pub fn lay_out(keys: &[LegendKey], width: f64) -> Self {
-        let mut legend = Self {
-            keys: Vec::new(),
-            rows: 0,
-            omission: None,
-        };
+        let mut legend = Self { keys: Vec::new(), rows: 0, omission: None };
         let (mut x, mut row) = (0.0, 0);
         for (index, key) in keys.iter().enumerate() {
             let swatch = key.swatch.width();
             let name = truncate_end(&key.name, (width - swatch).clamp(40.0, 420.0), SIZE_PX);
             let width_px = swatch + reserved_width(&name, SIZE_PX);
             // Reserve room in the last row for the number of omitted names.
-            let reserved = if row + 1 == MAX_ROWS && index + 1 < keys.len() {
-                90.0
-            } else {
-                0.0
-            };
+            let reserved = if row + 1 == MAX_ROWS && index + 1 < keys.len() { 90.0 } else { 0.0 };
             if x > 0.0 && x + width_px + reserved > width {
                 if row + 1 == MAX_ROWS {
                     legend.omission = Some((x, format!("and {} more", keys.len() - index)));
@@ -158,14 +148,7 @@ impl LegendLayout {
                 }
                 (x, row) = (0.0, row + 1);
             }
-            legend.keys.push((
-                x,
-                row,
-                LegendKey {
-                    name,
-                    swatch: key.swatch,
-                },
-            ));
+            legend.keys.push((x, row, LegendKey { name, swatch: key.swatch }));
             x += width_px + KEY_GAP;
         }
         legend.rows = if keys.is_empty() { 0 } else { row + 1 };
@@ -174,11 +157,7 @@ impl LegendLayout {
 
     /// Height in pixels, including the gap above; zero without keys.
     pub fn height(&self) -> f64 {
-        if self.rows == 0 {
-            0.0
-        } else {
-            self.rows as f64 * ROW + 8.0
-        }
+        if self.rows == 0 { 0.0 } else { self.rows as f64 * ROW + 8.0 }
     }
 
     pub fn draw(&self, svg: &mut SvgWriter, left: f64, top: f64) {
@@ -266,10 +245,7 @@ impl LegendSwatch {
                 .set_number("stroke-width", 1.4)
                 .end_empty(),
             Self::Level(style) => {
-                let band = PixelRect {
-                    right: x + 28.0,
-                    ..rect
-                };
+                let band = PixelRect { right: x + 28.0, ..rect };
                 let band = draw_area(svg, band, &tint_color(&style.color()), style);
                 band.set_number("stroke-width", 0.0).end_empty();
                 draw_sample_line(svg, x, y, INK).end_empty();
@@ -284,24 +260,19 @@ impl LegendSwatch {
 
 fn draw_sample_line<'a>(svg: &'a mut SvgWriter, x: f64, y: f64, colour: &str) -> OpenElement<'a> {
     let line = svg.start_line((x, y), (x + 28.0, y));
-    line.set_text("stroke", colour)
-        .set_number("stroke-width", 2.0)
+    line.set_text("stroke", colour).set_number("stroke-width", 2.0)
 }
 
 /// Turns a line into round dots.
 pub(crate) fn make_dotted(line: OpenElement<'_>) -> OpenElement<'_> {
-    line.set_text("stroke-dasharray", "1.5 4")
-        .set_text("stroke-linecap", "round")
+    line.set_text("stroke-dasharray", "1.5 4").set_text("stroke-linecap", "round")
 }
 
 /// Draws the cross that marks a failure.
 pub(crate) fn draw_failure(svg: &mut SvgWriter, x: f64, y: f64) -> OpenElement<'_> {
     const ARM_PX: f64 = 3.5;
     let (left, top) = (x - ARM_PX, y - ARM_PX);
-    let arms = format!(
-        "M{left:.1} {top:.1}l{d} {d}m0 -{d}l-{d} {d}",
-        d = 2.0 * ARM_PX
-    );
+    let arms = format!("M{left:.1} {top:.1}l{d} {d}m0 -{d}l-{d} {d}", d = 2.0 * ARM_PX);
     svg.start_element("path")
         .set_text("d", &arms)
         .set_text("stroke", INK)
@@ -359,12 +330,8 @@ impl<'a> SeriesLineup<'a> {
 
     /// Positions of the series of one category.
     pub fn series_slots(&self, category: impl IntoIterator<Item = &'a str>) -> Vec<usize> {
-        let slot = |occurrence| {
-            self.series
-                .iter()
-                .position(|other| *other == occurrence)
-                .unwrap_or(0)
-        };
+        let slot =
+            |occurrence| self.series.iter().position(|other| *other == occurrence).unwrap_or(0);
         number_names(category).into_iter().map(slot).collect()
     }
 
@@ -394,15 +361,8 @@ mod tests {
 
     #[test]
     fn the_header_grows_with_what_it_holds() {
-        let bare = ChartHeader {
-            title: "t",
-            ..ChartHeader::default()
-        };
-        let full = ChartHeader {
-            subtitle: Some("s"),
-            note: Some("n".into()),
-            ..bare.clone()
-        };
+        let bare = ChartHeader { title: "t", ..ChartHeader::default() };
+        let full = ChartHeader { subtitle: Some("s"), note: Some("n".into()), ..bare.clone() };
         assert_eq!(
             full.lay_out(500.0).height() - bare.lay_out(500.0).height(),
             2.0 * SUBTITLE_LINE
@@ -461,9 +421,6 @@ mod tests {
     #[test]
     fn equal_names_in_one_category_stand_side_by_side() {
         let lineup = SeriesLineup::of_categories([vec!["", ""]]);
-        assert_eq!(
-            (lineup.len(), lineup.series_slots(["", ""])),
-            (2, vec![0, 1])
-        );
+        assert_eq!((lineup.len(), lineup.series_slots(["", ""])), (2, vec![0, 1]));
     }
 }

@@ -34,18 +34,11 @@ pub(crate) struct SeriesTally<'a> {
 
 impl SeriesTally<'_> {
     pub fn tallest_bar(&self) -> f64 {
-        self.counts
-            .iter()
-            .max()
-            .map_or(0.0, |count| *count as f64 * self.unit)
+        self.counts.iter().max().map_or(0.0, |count| *count as f64 * self.unit)
     }
 
     fn bar_tooltip(&self, low: f64, high: f64, count: u64) -> String {
-        let name = if self.name.is_empty() {
-            ""
-        } else {
-            &format!("{}\n", self.name)
-        };
+        let name = if self.name.is_empty() { "" } else { &format!("{}\n", self.name) };
         let (low, high) = (format_figure(low), format_figure(high));
         format!("{name}{low} to {high}: {count} of {}", self.total)
     }
@@ -74,21 +67,11 @@ impl HistogramPlots<'_> {
             return;
         };
         let plane = PointPlane::lay_out(sheet, (x, extent), (&y, heights.with_padding(0.05)));
-        let plane = if self.as_shares {
-            plane
-        } else {
-            plane.with_whole_y()
-        };
+        let plane = if self.as_shares { plane } else { plane.with_whole_y() };
         plane.draw_axes(svg);
         let is_overlaid = self.tallies.len() > 1;
         for tally in self.tallies {
-            self.draw_bars(
-                svg,
-                &plane.x,
-                &plane.y,
-                tally,
-                if is_overlaid { 0.45 } else { 0.75 },
-            );
+            self.draw_bars(svg, &plane.x, &plane.y, tally, if is_overlaid { 0.45 } else { 0.75 });
         }
         // Overlapping areas need outlines. The bars of a single series do not.
         for tally in self.tallies.iter().filter(|_| is_overlaid) {
@@ -143,10 +126,7 @@ impl HistogramPlots<'_> {
     }
 
     fn highest(&self) -> f64 {
-        self.tallies
-            .iter()
-            .map(SeriesTally::tallest_bar)
-            .fold(0.0, f64::max)
+        self.tallies.iter().map(SeriesTally::tallest_bar).fold(0.0, f64::max)
     }
 
     fn height_extent(&self) -> Option<AxisExtent> {
@@ -161,16 +141,9 @@ impl HistogramPlots<'_> {
         tally: &SeriesTally<'_>,
         opacity: f64,
     ) {
-        let group = svg
-            .start_group("bars")
-            .set_text("fill", &tally.style.color());
+        let group = svg.start_group("bars").set_text("fill", &tally.style.color());
         group.set_number("fill-opacity", opacity).end_with(|svg| {
-            for (bin, count) in tally
-                .counts
-                .iter()
-                .enumerate()
-                .filter(|(_, count)| **count > 0)
-            {
+            for (bin, count) in tally.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
                 let (low, high) = self.bins.bin_ends(bin);
                 let (left, right) = (x.pixel_at(low), x.pixel_at(high));
                 let top = y.pixel_at(*count as f64 * tally.unit);
@@ -223,9 +196,5 @@ pub(crate) enum LabelPlacement {
 
 /// Label of the bar heights.
 pub(crate) fn height_unit(as_shares: bool) -> &'static str {
-    if as_shares {
-        "share of values, %"
-    } else {
-        "number of values"
-    }
+    if as_shares { "share of values, %" } else { "number of values" }
 }

@@ -48,11 +48,7 @@ impl SheetContent for HistogramChart {
     fn summary(&self) -> String {
         let data = self.data();
         let values = format_count(data.count_shown(), "value", "s");
-        let kind = if data.has_few_values() {
-            "Strip chart"
-        } else {
-            "Histogram"
-        };
+        let kind = if data.has_few_values() { "Strip chart" } else { "Histogram" };
         format!(
             "{kind} of {values} in {} series: {}.",
             self.series.len(),

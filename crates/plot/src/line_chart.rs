@@ -71,9 +71,8 @@ impl LineChart {
     ) {
         let data = self.data();
         let observed = self.observations.get(index).into_iter().flatten();
-        let mut observed: Vec<&ChartPoint> = observed
-            .filter(|point| data.can_show_point(point))
-            .collect();
+        let mut observed: Vec<&ChartPoint> =
+            observed.filter(|point| data.can_show_point(point)).collect();
         observed.sort_by(|one, other| one.x.total_cmp(&other.x).then(one.y.total_cmp(&other.y)));
         let group = svg
             .start_group("observations")
@@ -105,10 +104,7 @@ impl LineChart {
         let mut points = series.points.clone();
         points.sort_by(|one, other| one.x.total_cmp(&other.x));
         let segments = points.split(|point| !data.can_show_point(point));
-        segments
-            .filter(|segment| !segment.is_empty())
-            .map(<[ChartPoint]>::to_vec)
-            .collect()
+        segments.filter(|segment| !segment.is_empty()).map(<[ChartPoint]>::to_vec).collect()
     }
 
     fn draw_line(
@@ -118,11 +114,7 @@ impl LineChart {
         series: &PointSeries,
         style: SeriesStyle,
     ) {
-        for segment in self
-            .line_segments(series)
-            .iter()
-            .filter(|segment| segment.len() > 1)
-        {
+        for segment in self.line_segments(series).iter().filter(|segment| segment.len() > 1) {
             let corner = |point: &ChartPoint| {
                 let (x, y) = (plane.x.pixel_at(point.x), plane.y.pixel_at(point.y));
                 format!("{x:.2},{y:.2}")
@@ -154,10 +146,7 @@ impl SheetContent for LineChart {
         let data = self.data();
         let points = format_count(data.count_shown(), "point", "s");
         let lines = format_count(self.series.len(), "line", "s");
-        format!(
-            "Line chart of {lines} with {points}: {}.",
-            join_names(&data.names())
-        )
+        format!("Line chart of {lines} with {points}: {}.", join_names(&data.names()))
     }
 
     fn is_empty(&self) -> bool {
@@ -172,11 +161,7 @@ impl SheetContent for LineChart {
         plane.draw_axes(svg);
         for (index, series) in self.series.iter().enumerate() {
             let style = series.style(index);
-            if self
-                .observations
-                .get(index)
-                .is_some_and(|observations| !observations.is_empty())
-            {
+            if self.observations.get(index).is_some_and(|observations| !observations.is_empty()) {
                 self.draw_observations(svg, &plane, index, style);
             }
             draw_intervals(svg, &plane, &data, series, style);
@@ -184,10 +169,7 @@ impl SheetContent for LineChart {
         }
         let marked_count = self.series.len().saturating_sub(self.curves);
         let marked = &self.series[..marked_count];
-        let shown = PointData {
-            series: marked,
-            ..data
-        };
+        let shown = PointData { series: marked, ..data };
         let radius = match shown.count_shown() {
             0..200 => 4.5,
             200..600 => 3.2,
@@ -217,25 +199,18 @@ fn draw_intervals(
             && ends.iter().flatten().next().is_some()
             && !ends.contains(&Some(f64::NAN))
     };
-    let group = svg
-        .start_group("intervals")
-        .set_text("stroke", &style.color());
-    group
-        .set_number("stroke-width", 1.3)
-        .set_number("stroke-opacity", 0.75)
-        .end_with(|svg| {
-            for point in series.points.iter().filter(has_interval) {
-                let x = plane.x.pixel_at(point.x);
-                let low = plane.y.pixel_at(point.low.unwrap_or(point.y));
-                let high = plane.y.pixel_at(point.high.unwrap_or(point.y));
-                svg.start_line((x, low), (x, high))
-                    .set_text("class", "interval")
+    let group = svg.start_group("intervals").set_text("stroke", &style.color());
+    group.set_number("stroke-width", 1.3).set_number("stroke-opacity", 0.75).end_with(|svg| {
+        for point in series.points.iter().filter(has_interval) {
+            let x = plane.x.pixel_at(point.x);
+            let low = plane.y.pixel_at(point.low.unwrap_or(point.y));
+            let high = plane.y.pixel_at(point.high.unwrap_or(point.y));
+            svg.start_line((x, low), (x, high)).set_text("class", "interval").end_empty();
+            for end in [low, high] {
+                svg.start_line((x - CAP_PX, end), (x + CAP_PX, end))
+                    .set_text("class", "cap")
                     .end_empty();
-                for end in [low, high] {
-                    svg.start_line((x - CAP_PX, end), (x + CAP_PX, end))
-                        .set_text("class", "cap")
-                        .end_empty();
-                }
             }
-        });
+        }
+    });
 }

@@ -42,9 +42,7 @@ pub(crate) fn format_fixed(value: f64, decimals: usize) -> String {
 
 /// Labels for evenly spaced ticks `step` apart, with the same suffix and number of decimals.
 pub(crate) fn even_labels(values: &[f64], step: f64) -> Vec<String> {
-    let largest = values
-        .iter()
-        .fold(0.0_f64, |largest, value| largest.max(value.abs()));
+    let largest = values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
     if largest == 0.0 {
         return values.iter().map(|_| "0".into()).collect();
     }
@@ -64,10 +62,7 @@ pub(crate) fn even_labels(values: &[f64], step: f64) -> Vec<String> {
         if value.abs() < step * 1e-6 {
             "0".into()
         } else {
-            format!(
-                "{}{suffix}",
-                group_thousands(&format!("{:.decimals$}", value / unit))
-            )
+            format!("{}{suffix}", group_thousands(&format!("{:.decimals$}", value / unit)))
         }
     };
     values.iter().map(|value| label(*value)).collect()
@@ -81,10 +76,7 @@ fn power_labels(values: &[f64], step: f64, exponent: i32) -> Vec<String> {
         if value.abs() < step * 1e-6 {
             "0".into()
         } else {
-            format_power(
-                &with_minus_sign(format!("{:.decimals$}", scaled(value))),
-                exponent,
-            )
+            format_power(&with_minus_sign(format!("{:.decimals$}", scaled(value))), exponent)
         }
     };
     values.iter().map(|value| label(*value)).collect()
@@ -93,18 +85,10 @@ fn power_labels(values: &[f64], step: f64, exponent: i32) -> Vec<String> {
 /// Labels for ticks of a decimal logarithmic axis: `1`, `10`, `2k`. If one label has no short form,
 /// all labels are powers of ten such as `10⁻⁶`.
 pub(crate) fn log10_labels(values: &[f64]) -> Vec<String> {
-    let are_plain = values
-        .iter()
-        .all(|value| (0.00099..MAX_PLAIN).contains(value));
+    let are_plain = values.iter().all(|value| (0.00099..MAX_PLAIN).contains(value));
     values
         .iter()
-        .map(|value| {
-            if are_plain {
-                format_short(*value)
-            } else {
-                log10_power(*value)
-            }
-        })
+        .map(|value| if are_plain { format_short(*value) } else { log10_power(*value) })
         .collect()
 }
 
@@ -119,10 +103,8 @@ fn log10_power(value: f64) -> String {
 }
 
 fn format_short(value: f64) -> String {
-    let (unit, suffix) = SUFFIXES
-        .into_iter()
-        .find(|(unit, _)| value >= unit * 0.999)
-        .unwrap_or((1.0, ""));
+    let (unit, suffix) =
+        SUFFIXES.into_iter().find(|(unit, _)| value >= unit * 0.999).unwrap_or((1.0, ""));
     format!("{}{suffix}", trim_zeros(format!("{:.3}", value / unit)))
 }
 
@@ -130,10 +112,7 @@ fn format_short(value: f64) -> String {
 /// or more, all labels from 1Ki on have binary suffixes.
 pub(crate) fn log2_labels(exponents: &[i32]) -> Vec<String> {
     let largest = exponents.iter().copied().max().unwrap_or(0);
-    exponents
-        .iter()
-        .map(|exponent| log2_label(*exponent, largest >= 14))
-        .collect()
+    exponents.iter().map(|exponent| log2_label(*exponent, largest >= 14)).collect()
 }
 
 fn log2_label(exponent: i32, has_suffix: bool) -> String {
@@ -141,11 +120,7 @@ fn log2_label(exponent: i32, has_suffix: bool) -> String {
     match exponent {
         0..10 => format!("{}", 1_u64 << exponent),
         10..14 if !has_suffix => group_thousands(&format!("{}", 1_u64 << exponent)),
-        10..50 => format!(
-            "{}{}",
-            1_u64 << (exponent % 10),
-            BINARY[(exponent / 10) as usize]
-        ),
+        10..50 => format!("{}{}", 1_u64 << (exponent % 10), BINARY[(exponent / 10) as usize]),
         -6..0 => trim_zeros(format!("{:.6}", 2.0_f64.powi(exponent))),
         _ => format!("2{}", superscript(exponent)),
     }
@@ -167,11 +142,7 @@ fn scaled_down(value: f64, exponent: i32) -> f64 {
 /// the whole number (`log10(1000)` on some machines); this function corrects that.
 fn exponent_of(magnitude: f64) -> i32 {
     let exponent = magnitude.log10().floor() as i32;
-    if scaled_down(magnitude, exponent) >= 9.999_999_999_9 {
-        exponent + 1
-    } else {
-        exponent
-    }
+    if scaled_down(magnitude, exponent) >= 9.999_999_999_9 { exponent + 1 } else { exponent }
 }
 
 /// Minimum number of decimals that represent `step` exactly (to a millionth).
@@ -189,11 +160,8 @@ fn format_power(mantissa: &str, exponent: i32) -> String {
 
 fn superscript(exponent: i32) -> String {
     let digits = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-    let raise = |character: char| {
-        character
-            .to_digit(10)
-            .map_or('⁻', |digit| digits[digit as usize])
-    };
+    let raise =
+        |character: char| character.to_digit(10).map_or('⁻', |digit| digits[digit as usize]);
     exponent.to_string().chars().map(raise).collect()
 }
 
@@ -220,12 +188,8 @@ fn with_minus_sign(text: String) -> String {
 /// Inserts commas as thousands separators: `−12,345.6`.
 fn group_thousands(text: &str) -> String {
     let text = with_minus_sign(text.to_owned());
-    let (sign, digits) = text
-        .strip_prefix('−')
-        .map_or(("", text.as_str()), |digits| ("−", digits));
-    let (integer, decimals) = digits
-        .split_once('.')
-        .map_or((digits, None), |(w, d)| (w, Some(d)));
+    let (sign, digits) = text.strip_prefix('−').map_or(("", text.as_str()), |digits| ("−", digits));
+    let (integer, decimals) = digits.split_once('.').map_or((digits, None), |(w, d)| (w, Some(d)));
     let mut out = String::from(sign);
     for (index, digit) in integer.chars().enumerate() {
         if index > 0 && (integer.len() - index).is_multiple_of(3) {
@@ -246,27 +210,10 @@ mod tests {
 
     #[test]
     fn figures_have_six_digits_and_thousands() {
-        let written = [
-            0.0,
-            1.0,
-            -2.5,
-            1_234_567.0,
-            1234.5678,
-            0.001_234_567,
-            1e-9,
-            -3.2e20,
-        ]
-        .map(format_figure);
-        let wanted = [
-            "0",
-            "1",
-            "−2.5",
-            "1,234,567",
-            "1,234.57",
-            "0.00123457",
-            "1×10⁻⁹",
-            "−3.2×10²⁰",
-        ];
+        let written = [0.0, 1.0, -2.5, 1_234_567.0, 1234.5678, 0.001_234_567, 1e-9, -3.2e20]
+            .map(format_figure);
+        let wanted =
+            ["0", "1", "−2.5", "1,234,567", "1,234.57", "0.00123457", "1×10⁻⁹", "−3.2×10²⁰"];
         assert_eq!(written, wanted);
         assert_eq!(format_figure(f64::INFINITY), "∞");
         assert_eq!(format_figure(f64::NAN), "not a number");
@@ -275,45 +222,27 @@ mod tests {
 
     #[test]
     fn even_ticks_share_suffix_and_decimals() {
-        assert_eq!(
-            even_labels(&[0.0, 5e5, 1e6, 1.5e6], 5e5),
-            ["0", "0.5M", "1.0M", "1.5M"]
-        );
+        assert_eq!(even_labels(&[0.0, 5e5, 1e6, 1.5e6], 5e5), ["0", "0.5M", "1.0M", "1.5M"]);
         assert_eq!(even_labels(&[0.0, 2e3, 4e3], 2e3), ["0", "2,000", "4,000"]);
         assert_eq!(even_labels(&[-20.0, 0.0, 20.0], 20.0), ["−20", "0", "20"]);
-        assert_eq!(
-            even_labels(&[0.1, 0.2, 0.30000000000000004], 0.1),
-            ["0.1", "0.2", "0.3"]
-        );
+        assert_eq!(even_labels(&[0.1, 0.2, 0.30000000000000004], 0.1), ["0.1", "0.2", "0.3"]);
         assert_eq!(even_labels(&[2e4, 4e4], 2e4), ["20k", "40k"]);
     }
 
     #[test]
     fn a_narrow_range_far_from_zero_is_written_out() {
-        assert_eq!(
-            even_labels(&[1_000_000.0, 1_000_002.0], 2.0),
-            ["1,000,000", "1,000,002"]
-        );
+        assert_eq!(even_labels(&[1_000_000.0, 1_000_002.0], 2.0), ["1,000,000", "1,000,002"]);
     }
 
     #[test]
     fn tiny_and_huge_ticks_use_powers_of_ten() {
-        assert_eq!(
-            even_labels(&[0.0, 2e-6, 4e-6], 2e-6),
-            ["0", "2×10⁻⁶", "4×10⁻⁶"]
-        );
-        assert_eq!(
-            even_labels(&[5e299, 1e300], 5e299),
-            ["0.5×10³⁰⁰", "1.0×10³⁰⁰"]
-        );
+        assert_eq!(even_labels(&[0.0, 2e-6, 4e-6], 2e-6), ["0", "2×10⁻⁶", "4×10⁻⁶"]);
+        assert_eq!(even_labels(&[5e299, 1e300], 5e299), ["0.5×10³⁰⁰", "1.0×10³⁰⁰"]);
     }
 
     #[test]
     fn decimal_logarithmic_ticks() {
-        assert_eq!(
-            log10_labels(&[0.01, 1.0, 20.0, 1000.0, 5e6]),
-            ["0.01", "1", "20", "1k", "5M"]
-        );
+        assert_eq!(log10_labels(&[0.01, 1.0, 20.0, 1000.0, 5e6]), ["0.01", "1", "20", "1k", "5M"]);
         assert_eq!(log10_labels(&[1e-6, 1.0, 2e3]), ["10⁻⁶", "10⁰", "2×10³"]);
     }
 

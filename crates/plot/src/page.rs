@@ -69,14 +69,9 @@ fn draw_sheet(
     medium: OutputMedium,
 ) -> String {
     let margin = sheet_margin(&medium);
-    let (width, height) = (
-        f64::from(size.width_px.max(1)),
-        f64::from(size.height_px.max(1)),
-    );
+    let (width, height) = (f64::from(size.width_px.max(1)), f64::from(size.height_px.max(1)));
     let summary = figure.summary();
-    let accessible_text = [figure.header().title, summary.as_str()]
-        .map(str::trim)
-        .join(". ");
+    let accessible_text = [figure.header().title, summary.as_str()].map(str::trim).join(". ");
     let (width_text, height_text) = (format_decimal(width), format_decimal(height));
     let attributes = [
         ("width", width_text.as_str()),
@@ -96,11 +91,7 @@ fn draw_sheet(
         placed.draw(svg, margin, margin);
         let top = margin + placed.height();
         let area = PixelRect::new(margin, top, width - margin, height - margin);
-        if figure.is_empty() {
-            draw_no_data(svg, area)
-        } else {
-            figure.draw(svg, area)
-        }
+        if figure.is_empty() { draw_no_data(svg, area) } else { figure.draw(svg, area) }
     })
 }
 
@@ -139,16 +130,9 @@ fn size_below(
     let margin = sheet_margin(medium);
     let inner = f64::from(width_px) - 2.0 * margin;
     let header_px = header.lay_out(inner).height();
-    let chart = if figure.is_empty() {
-        160.0
-    } else {
-        figure.natural_height(inner)
-    };
+    let chart = if figure.is_empty() { 160.0 } else { figure.natural_height(inner) };
     let height_px = (header_px + chart + 2.0 * margin).ceil() as u32;
-    ImageSize {
-        width_px,
-        height_px,
-    }
+    ImageSize { width_px, height_px }
 }
 
 fn sheet_margin(medium: &OutputMedium) -> f64 {
@@ -169,12 +153,7 @@ pub(crate) fn format_count(number: usize, noun: &str, plural_ending: &str) -> St
 /// Joins at most six names by commas.
 pub(crate) fn join_names(names: &[&str]) -> String {
     const MAX_NAMES: usize = 6;
-    let shown = names
-        .iter()
-        .take(MAX_NAMES)
-        .copied()
-        .collect::<Vec<_>>()
-        .join(", ");
+    let shown = names.iter().take(MAX_NAMES).copied().collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(MAX_NAMES) {
         0 => shown,
         more => format!("{shown} and {more} more"),
@@ -193,10 +172,7 @@ pub struct ImageSize {
 impl Default for ImageSize {
     /// 960 by 640: a 3:2 image whose text is readable even at half that width.
     fn default() -> Self {
-        Self {
-            width_px: 960,
-            height_px: 640,
-        }
+        Self { width_px: 960, height_px: 640 }
     }
 }
 

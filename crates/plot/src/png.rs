@@ -29,10 +29,7 @@ pub(crate) const MAX_PIXELS: u64 = 200_000_000;
 impl fmt::Display for PlotError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Size {
-                width_px,
-                height_px,
-            } => {
+            Self::Size { width_px, height_px } => {
                 write!(
                     out,
                     "cannot rasterize a picture of {width_px} x {height_px} pixels: \
@@ -51,10 +48,7 @@ impl std::error::Error for PlotError {}
 pub(crate) fn encode_png(svg: &str, size: ImageSize, zoom: u32) -> Result<Vec<u8>, PlotError> {
     let width_px = u64::from(size.width_px) * u64::from(zoom);
     let height_px = u64::from(size.height_px) * u64::from(zoom);
-    let bad_size = PlotError::Size {
-        width_px,
-        height_px,
-    };
+    let bad_size = PlotError::Size { width_px, height_px };
     if width_px.saturating_mul(height_px) > MAX_PIXELS {
         return Err(bad_size);
     }
@@ -65,12 +59,6 @@ pub(crate) fn encode_png(svg: &str, size: ImageSize, zoom: u32) -> Result<Vec<u8
     let tree = usvg::Tree::from_str(svg, &usvg::Options::default())
         .map_err(|error| PlotError::Paint(error.to_string()))?;
     let zoom = zoom as f32;
-    resvg::render(
-        &tree,
-        tiny_skia::Transform::from_scale(zoom, zoom),
-        &mut pixels.as_mut(),
-    );
-    pixels
-        .encode_png()
-        .map_err(|error| PlotError::Encode(error.to_string()))
+    resvg::render(&tree, tiny_skia::Transform::from_scale(zoom, zoom), &mut pixels.as_mut());
+    pixels.encode_png().map_err(|error| PlotError::Encode(error.to_string()))
 }

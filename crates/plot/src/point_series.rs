@@ -44,22 +44,12 @@ pub struct ChartPoint {
 impl ChartPoint {
     /// Creates a point without an interval.
     pub fn new(x: f64, y: f64) -> Self {
-        Self {
-            x,
-            y,
-            low: None,
-            high: None,
-        }
+        Self { x, y, low: None, high: None }
     }
 
     /// Creates a point with an interval from `low` to `high` around y.
     pub fn with_interval(x: f64, y: f64, low: f64, high: f64) -> Self {
-        Self {
-            x,
-            y,
-            low: Some(low),
-            high: Some(high),
-        }
+        Self { x, y, low: Some(low), high: Some(high) }
     }
 }
 
@@ -105,22 +95,15 @@ impl<'a> PointData<'a> {
     }
 
     pub fn count_omitted(&self) -> usize {
-        self.points()
-            .filter(|point| !self.can_show_point(point))
-            .count()
+        self.points().filter(|point| !self.can_show_point(point)).count()
     }
 
     pub fn count_shown(&self) -> usize {
-        self.points()
-            .filter(|point| self.can_show_point(point))
-            .count()
+        self.points().filter(|point| self.can_show_point(point)).count()
     }
 
     pub fn names(&self) -> Vec<&'a str> {
-        self.series
-            .iter()
-            .map(|series| series.name.as_str())
-            .collect()
+        self.series.iter().map(|series| series.name.as_str()).collect()
     }
 
     /// Axes that fit all points and, optionally, their intervals.
@@ -131,16 +114,10 @@ impl<'a> PointData<'a> {
 
     /// Extents of both axes for all points and, optionally, their intervals.
     pub fn extents(&self, with_intervals: bool) -> Option<(AxisExtent, AxisExtent)> {
-        let shown: Vec<&ChartPoint> = self
-            .points()
-            .filter(|point| self.can_show_point(point))
-            .collect();
+        let shown: Vec<&ChartPoint> =
+            self.points().filter(|point| self.can_show_point(point)).collect();
         let ends = |point: &&ChartPoint| {
-            let (low, high) = if with_intervals {
-                (point.low, point.high)
-            } else {
-                (None, None)
-            };
+            let (low, high) = if with_intervals { (point.low, point.high) } else { (None, None) };
             [Some(point.y), low, high].into_iter().flatten()
         };
         let x = extent(self.x, shown.iter().map(|point| point.x), 0.03)?;
@@ -161,11 +138,7 @@ impl<'a> PointData<'a> {
             format_value(self.y, point.y)
         );
         if let (Some(low), Some(high)) = (point.low, point.high) {
-            tooltip.push_str(&format!(
-                "\n{} to {}",
-                format_figure(low),
-                format_figure(high)
-            ));
+            tooltip.push_str(&format!("\n{} to {}", format_figure(low), format_figure(high)));
         }
         tooltip
     }
@@ -178,25 +151,17 @@ impl<'a> PointData<'a> {
         style: SeriesStyle,
         radius: f64,
     ) {
-        let group = svg
-            .start_group("points")
-            .set_text("fill", &style.color())
-            .set_text("stroke", PAPER);
-        group
-            .set_number("stroke-width", if radius > 3.0 { 1.0 } else { 0.5 })
-            .end_with(|svg| {
-                for point in series
-                    .points
-                    .iter()
-                    .filter(|point| self.can_show_point(point))
-                {
-                    let (x, y) = (plane.x.pixel_at(point.x), plane.y.pixel_at(point.y));
-                    svg.start_element("path")
-                        .set_text("class", "point")
-                        .set_text("d", &style.marker().path(x, y, radius))
-                        .end_with_tooltip(&self.point_tooltip(series, point));
-                }
-            });
+        let group =
+            svg.start_group("points").set_text("fill", &style.color()).set_text("stroke", PAPER);
+        group.set_number("stroke-width", if radius > 3.0 { 1.0 } else { 0.5 }).end_with(|svg| {
+            for point in series.points.iter().filter(|point| self.can_show_point(point)) {
+                let (x, y) = (plane.x.pixel_at(point.x), plane.y.pixel_at(point.y));
+                svg.start_element("path")
+                    .set_text("class", "point")
+                    .set_text("d", &style.marker().path(x, y, radius))
+                    .end_with_tooltip(&self.point_tooltip(series, point));
+            }
+        });
     }
 }
 
@@ -220,10 +185,7 @@ fn format_value(axis: &ChartAxis, value: f64) -> String {
     match &axis.scale {
         AxisScale::Category(names) => {
             let index = value.round().max(0.0) as usize;
-            names
-                .get(index)
-                .cloned()
-                .unwrap_or_else(|| format_figure(value))
+            names.get(index).cloned().unwrap_or_else(|| format_figure(value))
         }
         _ => format_figure(value),
     }

@@ -57,10 +57,7 @@ impl RunsChart {
             .filter(|center| can_show(&self.y.scale, *center));
         let values = shown.iter().map(|point| point.y).chain(centers);
         let y = AxisExtent::of_values(&self.y.scale, values)?;
-        let (x, y) = (
-            x.with_padding(0.03),
-            y.including_near_zero().with_padding(0.06),
-        );
+        let (x, y) = (x.with_padding(0.03), y.including_near_zero().with_padding(0.06));
         Some(PointPlane::lay_out(sheet, (&self.x, x), (&self.y, y)).with_whole_x())
     }
 
@@ -72,10 +69,7 @@ impl RunsChart {
             estimate.filter(|center| can_show(&self.y.scale, *center))
         };
         let tukey = |(index, series): (usize, &PointSeries)| {
-            let shown = series
-                .points
-                .iter()
-                .filter(|point| data.can_show_point(point));
+            let shown = series.points.iter().filter(|point| data.can_show_point(point));
             let mut values: Vec<f64> = shown.map(|point| point.y).collect();
             values.sort_by(f64::total_cmp);
             TukeyStats::of_sorted(&values).map(|tukey| tukey.with_center(center(index)))
@@ -87,16 +81,10 @@ impl RunsChart {
         let PixelRect { top, bottom, .. } = plane.plot;
         let line =
             |position: &f64| format!("M{:.1} {top:.1}V{bottom:.1}", plane.x.pixel_at(*position));
-        let inside = self
-            .breaks
-            .iter()
-            .filter(|position| plane.x.contains_value(**position));
+        let inside = self.breaks.iter().filter(|position| plane.x.contains_value(**position));
         let data: String = inside.map(line).collect();
         if !data.is_empty() {
-            let path = svg
-                .start_element("path")
-                .set_text("class", "breaks")
-                .set_text("d", &data);
+            let path = svg.start_element("path").set_text("class", "breaks").set_text("d", &data);
             path.set_text("stroke", GRID).end_empty();
         }
     }
@@ -129,12 +117,8 @@ impl RunsChart {
         };
         svg.start_element("defs").end_with(|svg| {
             for index in 0..self.series.len() {
-                let shape = svg
-                    .start_element("path")
-                    .set_text("id", &format!("run{index}"));
-                let outline = SeriesStyle::of_series(index)
-                    .marker()
-                    .path(0.0, 0.0, radius);
+                let shape = svg.start_element("path").set_text("id", &format!("run{index}"));
+                let outline = SeriesStyle::of_series(index).marker().path(0.0, 0.0, radius);
                 shape.set_text("d", &outline).end_empty();
             }
         });
@@ -145,11 +129,7 @@ impl RunsChart {
                 .set_text("stroke", PAPER)
                 .set_number("stroke-width", 0.7);
             group.end_with(|svg| {
-                for point in series
-                    .points
-                    .iter()
-                    .filter(|point| data.can_show_point(point))
-                {
+                for point in series.points.iter().filter(|point| data.can_show_point(point)) {
                     svg.start_element("use")
                         .set_text("class", "point")
                         .set_text("href", &format!("#run{index}"))
@@ -273,10 +253,7 @@ fn draw_box(
     y: &AxisMapping,
     (middle, half_px): (f64, f64),
 ) {
-    let (low, high) = (
-        y.pixel_at(tukey.low_quartile),
-        y.pixel_at(tukey.high_quartile),
-    );
+    let (low, high) = (y.pixel_at(tukey.low_quartile), y.pixel_at(tukey.high_quartile));
     let whiskers = format!(
         "M{middle:.1} {low:.1}V{:.1}M{middle:.1} {high:.1}V{:.1}",
         y.pixel_at(tukey.low_whisker),
@@ -290,9 +267,7 @@ fn draw_box(
     );
     let group = svg.start_group("series").set_text("stroke", &style.color());
     group.set_text("fill", &style.color()).end_with(|svg| {
-        svg.start_element("path")
-            .set_text("d", &whiskers)
-            .end_empty();
+        svg.start_element("path").set_text("d", &whiskers).end_empty();
         svg.start_element("rect")
             .set_text("class", "box")
             .set_number("x", middle - half_px)

@@ -18,15 +18,9 @@ impl AxisExtent {
     /// Spans all values that the scale can show; `None` if there are none.
     pub fn of_values(scale: &AxisScale, values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let projection = ScaleProjection::of_scale(scale);
-        let mut shown = values
-            .into_iter()
-            .filter_map(|value| projection.project(value));
+        let mut shown = values.into_iter().filter_map(|value| projection.project(value));
         let first = shown.next()?;
-        let start = Self {
-            low: first,
-            high: first,
-            projection,
-        };
+        let start = Self { low: first, high: first, projection };
         Some(shown.fold(start, |extent, value| Self {
             low: extent.low.min(value),
             high: extent.high.max(value),
@@ -36,11 +30,7 @@ impl AxisExtent {
 
     /// Spans the positions of a category axis, with half a position of padding at both ends.
     pub fn of_names(count: usize) -> Self {
-        Self {
-            low: -0.5,
-            high: count.max(1) as f64 - 0.5,
-            projection: ScaleProjection::Linear,
-        }
+        Self { low: -0.5, high: count.max(1) as f64 - 0.5, projection: ScaleProjection::Linear }
     }
 
     pub fn projection(&self) -> ScaleProjection {
@@ -57,20 +47,14 @@ impl AxisExtent {
 
     /// Extends to a position in projected space.
     pub fn extended_to_projected(self, projected: f64) -> Self {
-        Self {
-            low: self.low.min(projected),
-            high: self.high.max(projected),
-            ..self
-        }
+        Self { low: self.low.min(projected), high: self.high.max(projected), ..self }
     }
 
     /// Extends to zero if this takes at most a third of the axis. An axis that starts at zero shows
     /// true proportions, but a distant zero would squeeze the data.
     pub fn including_near_zero(self) -> Self {
-        let (smaller, larger) = (
-            self.low.abs().min(self.high.abs()),
-            self.low.abs().max(self.high.abs()),
-        );
+        let (smaller, larger) =
+            (self.low.abs().min(self.high.abs()), self.low.abs().max(self.high.abs()));
         let is_linear = self.projection == ScaleProjection::Linear;
         if is_linear && smaller <= larger / 3.0 && self.low * self.high > 0.0 {
             return self.extended_to(0.0);
@@ -90,11 +74,8 @@ impl AxisExtent {
         {
             return self.default_span();
         }
-        let mut padded = Self {
-            low: self.low - span * share,
-            high: self.high + span * share,
-            ..self
-        };
+        let mut padded =
+            Self { low: self.low - span * share, high: self.high + span * share, ..self };
         // Beyond these powers, ticks have no representable values.
         let (min_power, max_power) = match self.projection {
             ScaleProjection::Log2 => (-1022.0, 1023.0),
@@ -117,11 +98,7 @@ impl AxisExtent {
     pub fn padded_across(self, share: f64) -> Self {
         let padded = self.with_padding(0.0);
         let padding = (padded.high - padded.low) * share;
-        Self {
-            low: padded.low - padding,
-            high: padded.high + padding,
-            ..self
-        }
+        Self { low: padded.low - padding, high: padded.high + padding, ..self }
     }
 
     /// Creates a span around a single value.
@@ -133,11 +110,7 @@ impl AxisExtent {
             ScaleProjection::Log2 => 1.0,
             ScaleProjection::Log10 | ScaleProjection::Nines | ScaleProjection::Change => 0.5,
         };
-        Self {
-            low: middle - half_span,
-            high: middle + half_span,
-            ..self
-        }
+        Self { low: middle - half_span, high: middle + half_span, ..self }
     }
 }
 
@@ -220,31 +193,18 @@ impl AxisMapping {
     /// Maps `extent` to the pixels `from_px..to_px`. `from_px` is the pixel of the low end, and may
     /// be larger than `to_px`.
     pub fn new(axis: &ChartAxis, extent: AxisExtent, from_px: f64, to_px: f64) -> Self {
-        Self {
-            scale: axis.scale.clone(),
-            extent,
-            from_px,
-            to_px,
-            whole_numbers: false,
-        }
+        Self { scale: axis.scale.clone(), extent, from_px, to_px, whole_numbers: false }
     }
 
     /// Restricts ticks to whole numbers, for counts.
     pub fn with_whole_numbers(self) -> Self {
-        Self {
-            whole_numbers: true,
-            ..self
-        }
+        Self { whole_numbers: true, ..self }
     }
 
     /// Pixel of a value. Values outside the extent, and values that the scale cannot show, are
     /// drawn at the edge.
     pub fn pixel_at(&self, value: f64) -> f64 {
-        let edge = if value == f64::INFINITY {
-            self.extent.high
-        } else {
-            self.extent.low
-        };
+        let edge = if value == f64::INFINITY { self.extent.high } else { self.extent.low };
         let projected = self.extent.projection().project(value).unwrap_or(edge);
         let AxisExtent { low, high, .. } = self.extent;
         let share = ((projected - low) / (high - low)).clamp(0.0, 1.0);
@@ -308,20 +268,12 @@ mod tests {
 
     #[test]
     fn equal_zero_and_extreme_values_get_a_span() {
-        for values in [
-            &[5.0, 5.0][..],
-            &[0.0],
-            &[-3.0],
-            &[f64::MAX, f64::MIN],
-            &[5e-324, 1e-320],
-        ] {
+        for values in [&[5.0, 5.0][..], &[0.0], &[-3.0], &[f64::MAX, f64::MIN], &[5e-324, 1e-320]] {
             let extent = linear(values).with_padding(0.05);
             assert!(extent.low < extent.high, "{values:?}");
             assert!((extent.high - extent.low).is_finite(), "{values:?}");
         }
-        let log = AxisExtent::of_values(&AxisScale::Log2, [8.0])
-            .unwrap()
-            .with_padding(0.05);
+        let log = AxisExtent::of_values(&AxisScale::Log2, [8.0]).unwrap().with_padding(0.05);
         assert_eq!((log.low, log.high), (2.0, 4.0));
     }
 
@@ -354,11 +306,7 @@ mod tests {
 
     #[test]
     fn back_undoes_forward() {
-        for projection in [
-            ScaleProjection::Linear,
-            ScaleProjection::Log2,
-            ScaleProjection::Log10,
-        ] {
+        for projection in [ScaleProjection::Linear, ScaleProjection::Log2, ScaleProjection::Log10] {
             for value in [1e-12, 1.0, 3.5, 1e12] {
                 let there = projection.project(value).unwrap();
                 assert!((projection.unproject(there) / value - 1.0).abs() < 1e-12);
@@ -375,11 +323,7 @@ mod tests {
     fn linear_and_logarithmic_places() {
         let linear = mapping(&ChartAxis::linear(""), [0.0, 10.0]);
         assert_eq!(
-            (
-                linear.pixel_at(0.0),
-                linear.pixel_at(5.0),
-                linear.pixel_at(10.0)
-            ),
+            (linear.pixel_at(0.0), linear.pixel_at(5.0), linear.pixel_at(10.0)),
             (0.0, 50.0, 100.0)
         );
         let log = mapping(&ChartAxis::log10(""), [1.0, 100.0]);
@@ -389,14 +333,8 @@ mod tests {
     #[test]
     fn what_lies_outside_is_at_the_edge() {
         let log = mapping(&ChartAxis::log2(""), [1.0, 4.0]);
-        assert_eq!(
-            (log.pixel_at(0.0), log.pixel_at(-5.0), log.pixel_at(1e9)),
-            (0.0, 0.0, 100.0)
-        );
-        assert_eq!(
-            (log.pixel_at(f64::INFINITY), log.pixel_at(f64::NEG_INFINITY)),
-            (100.0, 0.0)
-        );
+        assert_eq!((log.pixel_at(0.0), log.pixel_at(-5.0), log.pixel_at(1e9)), (0.0, 0.0, 100.0));
+        assert_eq!((log.pixel_at(f64::INFINITY), log.pixel_at(f64::NEG_INFINITY)), (100.0, 0.0));
         assert!(log.contains_value(4.0) && !log.contains_value(4.1) && !log.contains_value(0.0));
     }
 

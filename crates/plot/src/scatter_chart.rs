@@ -61,13 +61,11 @@ impl SheetContent for ScatterChart {
             200..1000 => (3.0, 0.7),
             _ => (2.2, 0.55),
         };
-        svg.start_group("series")
-            .set_number("opacity", opacity)
-            .end_with(|svg| {
-                for (index, series) in self.series.iter().enumerate() {
-                    data.draw_markers(svg, &plane, series, series.style(index), radius);
-                }
-            });
+        svg.start_group("series").set_number("opacity", opacity).end_with(|svg| {
+            for (index, series) in self.series.iter().enumerate() {
+                data.draw_markers(svg, &plane, series, series.style(index), radius);
+            }
+        });
     }
 
     fn natural_height(&self, _width: f64) -> f64 {

@@ -30,10 +30,7 @@ pub struct ValueSequence {
 
 impl ValueSequence {
     pub(crate) fn count_shown(&self, y: &ChartAxis) -> usize {
-        let shown = self
-            .values
-            .iter()
-            .filter(|value| can_show(&y.scale, **value));
+        let shown = self.values.iter().filter(|value| can_show(&y.scale, **value));
         shown.count()
     }
 
@@ -48,16 +45,11 @@ impl ValueSequence {
         let without_spikes = self.values.iter().enumerate().filter(is_no_spike);
         let values = without_spikes.map(|(_, value)| *value);
         let levels = self.levels.iter().map(|(_, level)| *level);
-        let shown = values
-            .chain(levels)
-            .filter(|value| can_show(&y.scale, *value));
+        let shown = values.chain(levels).filter(|value| can_show(&y.scale, *value));
         let y = AxisExtent::of_values(&y.scale, shown)?;
         let end = self.values.len() as f64 * self.step;
         let x = AxisExtent::of_values(&x.scale, [0.0, end])?;
-        Some((
-            x.with_padding(0.01),
-            y.including_near_zero().with_padding(0.06),
-        ))
+        Some((x.with_padding(0.01), y.including_near_zero().with_padding(0.06)))
     }
 
     pub(crate) fn draw(&self, svg: &mut SvgWriter, plane: &PointPlane, y: &ChartAxis) {
@@ -102,11 +94,7 @@ impl ValueSequence {
                 .set_text("stroke", &colour)
                 .end_empty();
         }
-        for (points, level) in self
-            .levels
-            .iter()
-            .filter(|(_, level)| can_show(&y.scale, *level))
-        {
+        for (points, level) in self.levels.iter().filter(|(_, level)| can_show(&y.scale, *level)) {
             let y = y_of(*level);
             svg.start_line((x_of(points.start), y), (x_of(points.end), y))
                 .set_text("class", "level")

@@ -19,18 +19,12 @@ pub(crate) struct SeriesStyle {
 
 impl SeriesStyle {
     pub fn of_series(index: usize) -> Self {
-        Self {
-            index,
-            custom_color: None,
-        }
+        Self { index, custom_color: None }
     }
 
     /// Replaces the color by `custom_color`, if given.
     pub fn with_color(self, custom_color: Option<RgbColor>) -> Self {
-        Self {
-            custom_color,
-            ..self
-        }
+        Self { custom_color, ..self }
     }
 
     pub fn color(self) -> Cow<'static, str> {
@@ -86,12 +80,7 @@ impl MarkerShape {
             Self::Circle => return circle_path(x, y, radius),
             // Half the side of the square is sqrt(pi) / 2 times the radius of a circle with the
             // same area.
-            Self::Square => &[
-                (-0.886, -0.886),
-                (0.886, -0.886),
-                (0.886, 0.886),
-                (-0.886, 0.886),
-            ],
+            Self::Square => &[(-0.886, -0.886), (0.886, -0.886), (0.886, 0.886), (-0.886, 0.886)],
             // The circle of radius 1 has area pi. An equilateral triangle of this area has side
             // 2.694 and extends 1.555 from its center to a corner. It is moved by 0.1 towards its
             // base.
@@ -200,10 +189,7 @@ fn define_hatching(svg: &mut SvgWriter, style: SeriesStyle, is_pale: bool) {
         _ => ("M4 0V8", 1.3),
     };
     svg.start_element("pattern")
-        .set_text(
-            "id",
-            &hatching_id(style, if is_pale { "pale" } else { "full" }),
-        )
+        .set_text("id", &hatching_id(style, if is_pale { "pale" } else { "full" }))
         .set_number("width", 8.0)
         .set_number("height", 8.0)
         .set_text("patternUnits", "userSpaceOnUse")
@@ -283,11 +269,7 @@ impl VerdictMark {
         let is_hollow = self == Self::Unclear;
         // Half the width of a hollow mark's outline lies outside the mark.
         let radius = if is_hollow { radius - 0.6 } else { radius };
-        let (fill, stroke) = if is_hollow {
-            (PAPER, self.color())
-        } else {
-            (self.color(), PAPER)
-        };
+        let (fill, stroke) = if is_hollow { (PAPER, self.color()) } else { (self.color(), PAPER) };
         let shape = svg
             .start_element("path")
             .set_text("class", if tooltip.is_some() { "estimate" } else { "key" })
@@ -310,10 +292,7 @@ mod tests {
     fn forty_nine_series_look_different_without_hatching() {
         let looks: std::collections::HashSet<_> = (0..49)
             .map(|index| {
-                (
-                    SeriesStyle::of_series(index).color(),
-                    SeriesStyle::of_series(index).marker(),
-                )
+                (SeriesStyle::of_series(index).color(), SeriesStyle::of_series(index).marker())
             })
             .collect();
         assert_eq!(looks.len(), 49);
@@ -322,10 +301,7 @@ mod tests {
     #[test]
     fn a_colour_of_its_own_is_written_as_it_was_read() {
         let own: RgbColor = "#8d6e4b".parse().unwrap();
-        assert_eq!(
-            SeriesStyle::of_series(0).with_color(Some(own)).color(),
-            "#8d6e4b"
-        );
+        assert_eq!(SeriesStyle::of_series(0).with_color(Some(own)).color(), "#8d6e4b");
         for wrong in ["8d6e4b", "#8d6e4", "#8d6e4g", "red", "#é6e4b"] {
             assert!(wrong.parse::<RgbColor>().is_err(), "{wrong}");
         }
@@ -334,10 +310,7 @@ mod tests {
     #[test]
     fn neighbours_differ_without_colour() {
         for index in 0..48 {
-            let (one, next) = (
-                SeriesStyle::of_series(index),
-                SeriesStyle::of_series(index + 1),
-            );
+            let (one, next) = (SeriesStyle::of_series(index), SeriesStyle::of_series(index + 1));
             assert_ne!(one.marker(), next.marker());
             assert_ne!(one.dash(), next.dash());
             assert_ne!(one.hatching(), next.hatching());

@@ -75,19 +75,14 @@ impl SvgWriter {
         attributes: &[(&str, &str)],
         content: impl FnOnce(&mut Self),
     ) -> String {
-        let mut svg = Self {
-            out: String::new(),
-            medium,
-        };
+        let mut svg = Self { out: String::new(), medium };
         // SVG in an HTML page needs no namespace. The page sets the font families of its charts.
         let is_separate_file = !matches!(svg.medium, OutputMedium::Page(_));
         let mut root = svg.start_element("svg");
         if is_separate_file {
             root = root.set_text("xmlns", "http://www.w3.org/2000/svg");
         }
-        root = attributes
-            .iter()
-            .fold(root, |root, (name, value)| root.set_text(name, value));
+        root = attributes.iter().fold(root, |root, (name, value)| root.set_text(name, value));
         if is_separate_file {
             root = root.set_text("font-family", FONT_FAMILIES);
         }
@@ -153,10 +148,7 @@ impl SvgWriter {
             TextAnchor::End => text.x - width,
         };
         let data = text_outline(text.content, text.size_px, x, text.y);
-        let element = self
-            .start_element("path")
-            .set_text("d", &data)
-            .set_text("fill", text.colour);
+        let element = self.start_element("path").set_text("d", &data).set_text("fill", text.colour);
         rotate_text(element, text).end_empty();
     }
 }
@@ -165,11 +157,8 @@ fn rotate_text<'a>(element: OpenElement<'a>, text: &TextLine<'_>) -> OpenElement
     if text.rotation_degrees == 0.0 {
         return element;
     }
-    let (rotation, x, y) = (
-        format_decimal(text.rotation_degrees),
-        format_decimal(text.x),
-        format_decimal(text.y),
-    );
+    let (rotation, x, y) =
+        (format_decimal(text.rotation_degrees), format_decimal(text.x), format_decimal(text.y));
     element.set_text("transform", &format!("rotate({rotation} {x} {y})"))
 }
 
@@ -203,11 +192,7 @@ impl OpenElement<'_> {
 
     /// Sets an attribute to a string, unless the string is empty.
     pub fn set_nonempty(self, name: &str, value: &str) -> Self {
-        if value.is_empty() {
-            self
-        } else {
-            self.set_text(name, value)
-        }
+        if value.is_empty() { self } else { self.set_text(name, value) }
     }
 
     pub fn end_empty(self) {
@@ -256,14 +241,7 @@ fn adapt_to_page<'v>(id: &str, name: &str, value: &'v str) -> Cow<'v, str> {
 /// Formats a number with at most two decimals, without trailing zeros or negative zero.
 pub(crate) fn format_decimal(value: f64) -> String {
     let hundredths = (value * 100.0).round();
-    let text = format!(
-        "{:.2}",
-        if hundredths == 0.0 {
-            0.0
-        } else {
-            hundredths / 100.0
-        }
-    );
+    let text = format!("{:.2}", if hundredths == 0.0 { 0.0 } else { hundredths / 100.0 });
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
@@ -298,12 +276,7 @@ impl PixelRect {
     /// Creates a rectangle with a nonempty interior, even if the sheet is too small for its
     /// contents.
     pub fn new(left: f64, top: f64, right: f64, bottom: f64) -> Self {
-        Self {
-            left,
-            top,
-            right: right.max(left + 8.0),
-            bottom: bottom.max(top + 8.0),
-        }
+        Self { left, top, right: right.max(left + 8.0), bottom: bottom.max(top + 8.0) }
     }
 
     pub fn width(&self) -> f64 {

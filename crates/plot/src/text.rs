@@ -10,10 +10,7 @@ use ttf_parser::{Face, GlyphId, OutlineBuilder};
 static FONT_FILE: &[u8] = include_bytes!("../assets/Inter-Regular-subset.otf");
 
 static FONT_FACE: LazyLock<Face<'static>> = LazyLock::new(|| {
-    #[expect(
-        clippy::expect_used,
-        reason = "the file is compiled in, and every test parses it"
-    )]
+    #[expect(clippy::expect_used, reason = "the file is compiled in, and every test parses it")]
     Face::parse(FONT_FILE, 0).expect("the embedded font is well formed")
 });
 
@@ -69,12 +66,7 @@ fn advance_in_font(character: char) -> u32 {
 /// `baseline`).
 pub(crate) fn text_outline(text: &str, size_px: f64, x: f64, baseline: f64) -> String {
     let scale = size_px / f64::from(FONT_FACE.units_per_em());
-    let mut pen = OutlinePen {
-        data: String::new(),
-        x,
-        baseline,
-        scale,
-    };
+    let mut pen = OutlinePen { data: String::new(), x, baseline, scale };
     for character in text.chars() {
         let glyph = FONT_FACE.glyph_index(character).unwrap_or(GlyphId(0));
         // A glyph without contours (a space) returns `None`. This is not an error.
@@ -149,18 +141,12 @@ impl WrappedLabel {
     /// Whether no line of the original label was broken.
     pub fn is_unbroken(&self) -> bool {
         let sources = self.lines.windows(2);
-        self.is_complete
-            && sources
-                .into_iter()
-                .all(|pair| pair[0].source != pair[1].source)
+        self.is_complete && sources.into_iter().all(|pair| pair[0].source != pair[1].source)
     }
 
     /// Width in pixels of the widest line.
     pub fn widest_line(&self, size_px: f64) -> f64 {
-        self.lines
-            .iter()
-            .map(|line| reserved_width(&line.text, size_px))
-            .fold(0.0, f64::max)
+        self.lines.iter().map(|line| reserved_width(&line.text, size_px)).fold(0.0, f64::max)
     }
 }
 
@@ -176,23 +162,14 @@ pub(crate) fn wrap_text(
     for (source, paragraph) in text.lines().enumerate() {
         filler.fill_paragraph(paragraph.trim(), source);
     }
-    let LineFiller {
-        mut lines,
-        mut is_complete,
-        ..
-    } = filler;
+    let LineFiller { mut lines, mut is_complete, .. } = filler;
     if lines.is_empty() {
-        lines.push(WrappedLine {
-            text: String::new(),
-            source: 0,
-        });
+        lines.push(WrappedLine { text: String::new(), source: 0 });
     }
     if lines.len() > max_lines {
         is_complete = false;
-        let remainder: Vec<&str> = lines[max_lines - 1..]
-            .iter()
-            .map(|line| line.text.as_str())
-            .collect();
+        let remainder: Vec<&str> =
+            lines[max_lines - 1..].iter().map(|line| line.text.as_str()).collect();
         let last = truncate_middle(&remainder.join(" "), max_width, size_px);
         lines.truncate(max_lines);
         lines[max_lines - 1].text = last;
@@ -206,10 +183,7 @@ pub(crate) fn truncate_end(text: &str, max_width: f64, size_px: f64) -> String {
         return text.to_owned();
     }
     let available = max_width - reserved_width("…", size_px);
-    format!(
-        "{}…",
-        fitting_prefix(text.chars(), available, size_px).trim_end()
-    )
+    format!("{}…", fitting_prefix(text.chars(), available, size_px).trim_end())
 }
 
 /// Returns the text, or replaces its middle with an ellipsis. Names with a common prefix often
@@ -298,10 +272,7 @@ impl LineFiller {
         self.line_width = 0.0;
         let text = std::mem::take(&mut self.line).trim_end().to_owned();
         if !text.is_empty() {
-            self.lines.push(WrappedLine {
-                text,
-                source: self.source,
-            });
+            self.lines.push(WrappedLine { text, source: self.source });
         }
     }
 }
@@ -312,9 +283,7 @@ fn split_pieces(text: &str, is_separator: impl Fn(char) -> bool) -> Vec<&str> {
     let mut start = 0;
     let mut characters = text.char_indices().peekable();
     while let Some((index, character)) = characters.next() {
-        let ends_run = characters
-            .peek()
-            .is_some_and(|(_, next)| !is_separator(*next));
+        let ends_run = characters.peek().is_some_and(|(_, next)| !is_separator(*next));
         if is_separator(character) && ends_run {
             let end = index + character.len_utf8();
             pieces.push(&text[start..end]);
@@ -341,10 +310,7 @@ mod tests {
     #[test]
     fn the_font_has_the_letters_that_charts_write() {
         for character in "−×·…±≥≤→µσΔ²⁻⁹₂éßñЖ∞".chars() {
-            assert!(
-                FONT_FACE.glyph_index(character).is_some(),
-                "{character} is missing"
-            );
+            assert!(FONT_FACE.glyph_index(character).is_some(), "{character} is missing");
         }
     }
 
@@ -355,11 +321,7 @@ mod tests {
     }
 
     fn texts(wrapped: &WrappedLabel) -> Vec<&str> {
-        wrapped
-            .lines
-            .iter()
-            .map(|line| line.text.as_str())
-            .collect()
+        wrapped.lines.iter().map(|line| line.text.as_str()).collect()
     }
 
     #[test]
@@ -374,10 +336,7 @@ mod tests {
     fn a_wide_word_breaks_after_its_separators() {
         let width = reserved_width("string_decoder/", 12.0) + 0.1;
         let wrapped = wrap_text("string_decoder/string-decoder.js", width, 12.0, 9);
-        assert_eq!(
-            texts(&wrapped),
-            ["string_decoder/", "string-", "decoder.js"]
-        );
+        assert_eq!(texts(&wrapped), ["string_decoder/", "string-", "decoder.js"]);
         assert!(wrapped.is_complete);
     }
 
@@ -401,10 +360,7 @@ mod tests {
         let wrapped = wrap_text("one two three four five six", width, 12.0, 2);
         assert_eq!(wrapped.lines.len(), 2);
         assert!(wrapped.lines[1].text.contains('…') && wrapped.widest_line(12.0) <= width);
-        assert!(
-            wrapped.lines[1].text.ends_with('x'),
-            "the end of 'six' is kept"
-        );
+        assert!(wrapped.lines[1].text.ends_with('x'), "the end of 'six' is kept");
         assert!(!wrapped.is_complete);
     }
 

@@ -41,9 +41,7 @@ fn even_ticks(low: f64, high: f64, target_count: usize, whole_numbers: bool) -> 
     let first = (low / step - 1e-9).ceil();
     let last = (high / step + 1e-9).floor();
     let count = (last - first).clamp(-1.0, 200.0) as i32 + 1;
-    let values: Vec<f64> = (0..count)
-        .map(|index| (first + f64::from(index)) * step)
-        .collect();
+    let values: Vec<f64> = (0..count).map(|index| (first + f64::from(index)) * step).collect();
     label_ticks(&values, even_labels(&values, step))
 }
 
@@ -54,10 +52,7 @@ fn nice_step(rough: f64) -> f64 {
     let exponent = rough.log10().floor() as i32;
     let magnitude = 10.0_f64.powi(exponent / 2) * 10.0_f64.powi(exponent - exponent / 2);
     let share = rough / magnitude;
-    let nice = [1.0, 2.0, 5.0]
-        .into_iter()
-        .find(|nice| share <= nice * 1.000_001)
-        .unwrap_or(10.0);
+    let nice = [1.0, 2.0, 5.0].into_iter().find(|nice| share <= nice * 1.000_001).unwrap_or(10.0);
     nice * magnitude
 }
 
@@ -67,10 +62,7 @@ fn log2_ticks(extent: AxisExtent, target_count: usize) -> Vec<AxisTick> {
         return even_ticks(extent.low.exp2(), extent.high.exp2(), target_count, false);
     }
     let exponents = whole_exponents(extent, target_count);
-    let values: Vec<f64> = exponents
-        .iter()
-        .map(|exponent| f64::from(*exponent).exp2())
-        .collect();
+    let values: Vec<f64> = exponents.iter().map(|exponent| f64::from(*exponent).exp2()).collect();
     label_ticks(&values, log2_labels(&exponents))
 }
 
@@ -78,29 +70,19 @@ fn log10_ticks(extent: AxisExtent, target_count: usize) -> Vec<AxisTick> {
     let span = extent.high - extent.low;
     let unproject = |projected: f64| ScaleProjection::Log10.unproject(projected);
     if span < 0.9 {
-        return even_ticks(
-            unproject(extent.low),
-            unproject(extent.high),
-            target_count,
-            false,
-        );
+        return even_ticks(unproject(extent.low), unproject(extent.high), target_count, false);
     }
     if span < 2.0 || span * 3.0 <= target_count as f64 * 1.3 {
         let values = scaled_mantissas(extent, &[1.0, 2.0, 5.0]);
         return label_ticks(&values, log10_labels(&values));
     }
     let exponents = whole_exponents(extent, target_count);
-    let values: Vec<f64> = exponents
-        .iter()
-        .map(|exponent| power_of_ten(*exponent))
-        .collect();
+    let values: Vec<f64> = exponents.iter().map(|exponent| power_of_ten(*exponent)).collect();
     let mut ticks = label_ticks(&values, log10_labels(&values));
     if span.ceil() <= target_count as f64 {
         let minor_values = scaled_mantissas(extent, &[2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
-        ticks.extend(minor_values.into_iter().map(|value| AxisTick {
-            value,
-            label: String::new(),
-        }));
+        ticks
+            .extend(minor_values.into_iter().map(|value| AxisTick { value, label: String::new() }));
     }
     ticks
 }
@@ -138,11 +120,7 @@ fn change_ticks(extent: AxisExtent, target_count: usize) -> Vec<AxisTick> {
         let unit = power_of_ten(exponent + 1);
         [2.0, 5.0, 10.0].map(|mantissa| mantissa * unit)
     });
-    let project = |value: f64| {
-        ScaleProjection::Change
-            .project(value)
-            .unwrap_or(f64::NEG_INFINITY)
-    };
+    let project = |value: f64| ScaleProjection::Change.project(value).unwrap_or(f64::NEG_INFINITY);
     let min_distance = (extent.high - extent.low) / target_count as f64;
     let mut values = vec![0.0];
     for side in [growths.collect::<Vec<f64>>(), FALLS.to_vec()] {
@@ -164,12 +142,8 @@ fn change_ticks(extent: AxisExtent, target_count: usize) -> Vec<AxisTick> {
 fn whole_exponents(extent: AxisExtent, target_count: usize) -> Vec<i32> {
     let first = (extent.low - 1e-9).ceil() as i32;
     let last = (extent.high + 1e-9).floor() as i32;
-    let stride = (f64::from(last - first) / target_count as f64)
-        .ceil()
-        .max(1.0) as i32;
-    (first..=last)
-        .filter(|exponent| exponent.rem_euclid(stride) == 0)
-        .collect()
+    let stride = (f64::from(last - first) / target_count as f64).ceil().max(1.0) as i32;
+    (first..=last).filter(|exponent| exponent.rem_euclid(stride) == 0).collect()
 }
 
 /// The values `mantissa * 10^n` within the extent, ascending.
@@ -196,14 +170,7 @@ fn power_of_ten(exponent: i32) -> f64 {
 }
 
 fn label_ticks(values: &[f64], labels: Vec<String>) -> Vec<AxisTick> {
-    values
-        .iter()
-        .zip(labels)
-        .map(|(value, label)| AxisTick {
-            value: *value,
-            label,
-        })
-        .collect()
+    values.iter().zip(labels).map(|(value, label)| AxisTick { value: *value, label }).collect()
 }
 
 impl AxisMapping {
@@ -213,10 +180,7 @@ impl AxisMapping {
             Some(names) => names
                 .iter()
                 .enumerate()
-                .map(|(index, name)| AxisTick {
-                    value: index as f64,
-                    label: name.clone(),
-                })
+                .map(|(index, name)| AxisTick { value: index as f64, label: name.clone() })
                 .collect(),
             None => extent_ticks(self.extent, target_count, self.whole_numbers),
         }
@@ -231,35 +195,19 @@ mod tests {
     fn labels(scale: &AxisScale, values: &[f64], about: usize) -> Vec<String> {
         let extent = AxisExtent::of_values(scale, values.iter().copied()).unwrap();
         let ticks = extent_ticks(extent, about, false);
-        ticks
-            .into_iter()
-            .map(|tick| tick.label)
-            .filter(|label| !label.is_empty())
-            .collect()
+        ticks.into_iter().map(|tick| tick.label).filter(|label| !label.is_empty()).collect()
     }
 
     #[test]
     fn linear_ticks_are_round_and_inside() {
-        assert_eq!(
-            labels(&AxisScale::Linear, &[0.0, 10.0], 5),
-            ["0", "2", "4", "6", "8", "10"]
-        );
-        assert_eq!(
-            labels(&AxisScale::Linear, &[0.3, 0.9], 3),
-            ["0.4", "0.6", "0.8"]
-        );
-        assert_eq!(
-            labels(&AxisScale::Linear, &[-7.0, 7.0], 4),
-            ["−5", "0", "5"]
-        );
+        assert_eq!(labels(&AxisScale::Linear, &[0.0, 10.0], 5), ["0", "2", "4", "6", "8", "10"]);
+        assert_eq!(labels(&AxisScale::Linear, &[0.3, 0.9], 3), ["0.4", "0.6", "0.8"]);
+        assert_eq!(labels(&AxisScale::Linear, &[-7.0, 7.0], 4), ["−5", "0", "5"]);
     }
 
     #[test]
     fn ticks_of_changes_are_round_and_apart() {
-        assert_eq!(
-            labels(&AxisScale::Change, &[-60.0, 1618.0], 6),
-            ["−50", "0", "100", "500"]
-        );
+        assert_eq!(labels(&AxisScale::Change, &[-60.0, 1618.0], 6), ["−50", "0", "100", "500"]);
     }
 
     #[test]
@@ -280,18 +228,12 @@ mod tests {
             labels(&AxisScale::Log10, &[1.0, 1e6], 7),
             ["1", "10", "100", "1k", "10k", "100k", "1M"]
         );
-        assert_eq!(
-            labels(&AxisScale::Log10, &[1.0, 20.0], 5),
-            ["1", "2", "5", "10", "20"]
-        );
+        assert_eq!(labels(&AxisScale::Log10, &[1.0, 20.0], 5), ["1", "2", "5", "10", "20"]);
         assert_eq!(
             labels(&AxisScale::Log10, &[100.0, 120.0], 4),
             ["100", "105", "110", "115", "120"]
         );
-        assert_eq!(
-            labels(&AxisScale::Log10, &[1e-300, 1e300], 2),
-            ["10⁻³⁰⁰", "10⁰", "10³⁰⁰"]
-        );
+        assert_eq!(labels(&AxisScale::Log10, &[1e-300, 1e300], 2), ["10⁻³⁰⁰", "10⁰", "10³⁰⁰"]);
     }
 
     #[test]
@@ -304,33 +246,22 @@ mod tests {
             labels(&AxisScale::Nines, &[0.0, 99.0], 9),
             ["0", "25", "50", "75", "90", "95", "99"]
         );
-        assert_eq!(
-            labels(&AxisScale::Nines, &[0.0, 99.9999], 4),
-            ["50", "99", "99.99", "99.9999"]
-        );
+        assert_eq!(labels(&AxisScale::Nines, &[0.0, 99.9999], 4), ["50", "99", "99.99", "99.9999"]);
     }
 
     #[test]
     fn whole_number_axes_have_no_fractions() {
         let extent = AxisExtent::of_values(&AxisScale::Linear, [0.0, 2.0]).unwrap();
-        let labels: Vec<_> = extent_ticks(extent, 8, true)
-            .into_iter()
-            .map(|tick| tick.label)
-            .collect();
+        let labels: Vec<_> =
+            extent_ticks(extent, 8, true).into_iter().map(|tick| tick.label).collect();
         assert_eq!(labels, ["0", "1", "2"]);
     }
 
     #[test]
     fn every_range_has_few_and_ascending_ticks() {
-        for (low, high) in [
-            (1e-300, 3e-300),
-            (-4e307, 4e307),
-            (1e15, 1e15 + 64.0),
-            (-1e-9, 1.0),
-        ] {
-            let extent = AxisExtent::of_values(&AxisScale::Linear, [low, high])
-                .unwrap()
-                .with_padding(0.05);
+        for (low, high) in [(1e-300, 3e-300), (-4e307, 4e307), (1e15, 1e15 + 64.0), (-1e-9, 1.0)] {
+            let extent =
+                AxisExtent::of_values(&AxisScale::Linear, [low, high]).unwrap().with_padding(0.05);
             let ticks = extent_ticks(extent, 6, false);
             assert!((2..=14).contains(&ticks.len()), "{low} {high} {ticks:?}");
             assert!(ticks.windows(2).all(|pair| pair[0].value < pair[1].value));

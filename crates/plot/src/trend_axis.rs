@@ -54,9 +54,7 @@ impl TrendFoot<'_> {
         };
         let top = plot.bottom + TICK_LENGTH_PX;
         let tick = |svg: &mut SvgWriter, x_px: f64| {
-            svg.start_line((x_px, plot.bottom), (x_px, top))
-                .set_text("stroke", AXIS)
-                .end_empty();
+            svg.start_line((x_px, plot.bottom), (x_px, top)).set_text("stroke", AXIS).end_empty();
         };
         svg.start_group("x-ticks").end_with(|svg| {
             for PlacedLabel { x_px, middle, text } in &ticks {
@@ -80,10 +78,8 @@ impl TrendFoot<'_> {
         let short: Vec<PositionLabel> = self.tags.iter().map(shorten).collect();
         let baseline = plot.bottom + TICK_LENGTH_PX + ROW_PX + TICK_PX;
         svg.start_group("tags").end_with(|svg| {
-            for (position, name) in self
-                .tags
-                .iter()
-                .filter(|(position, _)| x.contains_value(*position))
+            for (position, name) in
+                self.tags.iter().filter(|(position, _)| x.contains_value(*position))
             {
                 let x_px = x.pixel_at(*position);
                 svg.start_line((x_px, plot.top), (x_px, plot.bottom))
@@ -113,10 +109,8 @@ struct PlacedLabel {
 /// Selects as many labels as fit: the newest first, then the oldest, then labels halfway between
 /// selected labels.
 fn place_labels(labels: &[PositionLabel], x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
-    let inside: Vec<&PositionLabel> = labels
-        .iter()
-        .filter(|(position, _)| x.contains_value(*position))
-        .collect();
+    let inside: Vec<&PositionLabel> =
+        labels.iter().filter(|(position, _)| x.contains_value(*position)).collect();
     let mut occupied: Vec<(f64, f64)> = Vec::new();
     let mut written = Vec::new();
     for index in halving_order(inside.len()) {
@@ -125,16 +119,9 @@ fn place_labels(labels: &[PositionLabel], x: &AxisMapping, ends: (f64, f64)) -> 
         let x_px = x.pixel_at(*value);
         let middle = x_px.min(ends.1 - half_width).max(ends.0 + half_width);
         let (low, high) = (middle - half_width - GAP_PX, middle + half_width);
-        if occupied
-            .iter()
-            .all(|(start, end)| high + GAP_PX <= *start || low >= *end)
-        {
+        if occupied.iter().all(|(start, end)| high + GAP_PX <= *start || low >= *end) {
             occupied.push((middle - half_width, high));
-            written.push(PlacedLabel {
-                x_px,
-                middle,
-                text: text.clone(),
-            });
+            written.push(PlacedLabel { x_px, middle, text: text.clone() });
         }
     }
     written.sort_by(|one, other| one.x_px.total_cmp(&other.x_px));
@@ -229,23 +216,16 @@ impl DateStep {
         match self {
             Self::Months(months) => {
                 let first = civil_date(low).month_number().div_euclid(months) * months;
-                let starts = (0..)
-                    .map(|index| first + index * months)
-                    .map(start_of_month);
-                let inside = starts
-                    .take_while(|date_ms| *date_ms <= high)
-                    .filter(|date_ms| *date_ms >= low);
-                inside
-                    .map(|date_ms| (date_ms, self.format_date(date_ms)))
-                    .collect()
+                let starts = (0..).map(|index| first + index * months).map(start_of_month);
+                let inside =
+                    starts.take_while(|date_ms| *date_ms <= high).filter(|date_ms| *date_ms >= low);
+                inside.map(|date_ms| (date_ms, self.format_date(date_ms))).collect()
             }
             Self::Minutes(_) | Self::Days(_) => {
                 let first = (low / length).ceil() as i64;
                 let last = (high / length).floor() as i64;
                 let inside = (first..=last).map(|index| index as f64 * length);
-                inside
-                    .map(|date_ms| (date_ms, self.format_date(date_ms)))
-                    .collect()
+                inside.map(|date_ms| (date_ms, self.format_date(date_ms))).collect()
             }
         }
     }
@@ -287,11 +267,7 @@ fn civil_date(at_ms: f64) -> CivilDate {
         (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
     CivilDate {
         year: era * 400 + year_of_era + i64::from(month <= 2),
         month,
@@ -348,14 +324,8 @@ mod tests {
     #[test]
     fn dates_are_as_fine_as_there_is_room() {
         assert_eq!(days(0.5, 300.0), ["01-01 00:00", "01-01 12:00"]);
-        assert_eq!(
-            days(3.0, 400.0),
-            ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"]
-        );
-        assert_eq!(
-            days(150.0, 400.0),
-            ["2026-01", "2026-02", "2026-03", "2026-04", "2026-05"]
-        );
+        assert_eq!(days(3.0, 400.0), ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"]);
+        assert_eq!(days(150.0, 400.0), ["2026-01", "2026-02", "2026-03", "2026-04", "2026-05"]);
         assert_eq!(days(800.0, 200.0), ["2026", "2027", "2028"]);
         assert_eq!(days(1e9, 200.0), [""; 0]);
     }

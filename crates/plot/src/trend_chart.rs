@@ -86,10 +86,7 @@ pub struct TrendLevel {
 impl TrendChart {
     /// Points that can be shown, in ascending order of position.
     pub(crate) fn shown_points(&self) -> Vec<&TrendPoint> {
-        let shown = self
-            .points
-            .iter()
-            .filter(|point| point.can_be_shown(&self.y));
+        let shown = self.points.iter().filter(|point| point.can_be_shown(&self.y));
         let mut shown: Vec<&TrendPoint> = shown.collect();
         shown.sort_by(|one, other| one.at.x.total_cmp(&other.at.x));
         shown
@@ -98,36 +95,19 @@ impl TrendChart {
     /// Positions of the changes, and of the notes of kind `TrendNoteKind::Work`. No bucket may
     /// extend across such a position.
     pub(crate) fn bucket_borders(&self) -> Vec<f64> {
-        let work_changes = self
-            .notes
-            .iter()
-            .filter(|note| note.kind == TrendNoteKind::Work)
-            .map(|note| note.x);
-        self.changes
-            .iter()
-            .map(TrendChange::border_position)
-            .chain(work_changes)
-            .collect()
+        let work_changes =
+            self.notes.iter().filter(|note| note.kind == TrendNoteKind::Work).map(|note| note.x);
+        self.changes.iter().map(TrendChange::border_position).chain(work_changes).collect()
     }
 
     pub(crate) fn x_extent(&self, shown: &[&TrendPoint]) -> Option<AxisExtent> {
-        let continued = self
-            .continuation
-            .iter()
-            .flat_map(|series| &series.points)
-            .map(|point| point.x);
+        let continued =
+            self.continuation.iter().flat_map(|series| &series.points).map(|point| point.x);
         let levels = self.levels.iter().flat_map(|level| [level.from, level.to]);
-        let failures = self
-            .notes
-            .iter()
-            .filter(|note| note.kind == TrendNoteKind::Failure)
-            .map(|note| note.x);
-        let positions = shown
-            .iter()
-            .map(|point| point.at.x)
-            .chain(continued)
-            .chain(levels)
-            .chain(failures);
+        let failures =
+            self.notes.iter().filter(|note| note.kind == TrendNoteKind::Failure).map(|note| note.x);
+        let positions =
+            shown.iter().map(|point| point.at.x).chain(continued).chain(levels).chain(failures);
         AxisExtent::of_values(&AxisScale::Linear, positions)
     }
 
@@ -174,20 +154,11 @@ impl TrendChart {
         };
         let projected: Vec<f64> = shown
             .iter()
-            .map(|point| {
-                extent
-                    .projection()
-                    .project(point.at.y)
-                    .unwrap_or(extent.low)
-            })
+            .map(|point| extent.projection().project(point.at.y).unwrap_or(extent.low))
             .collect();
         let mut sorted = projected.clone();
         sorted.sort_by(f64::total_cmp);
-        let quantile = |p: f64| {
-            sorted
-                .get((p * (sorted.len() - 1) as f64) as usize)
-                .copied()
-        };
+        let quantile = |p: f64| sorted.get((p * (sorted.len() - 1) as f64) as usize).copied();
         let (Some(low), Some(high)) = (quantile(0.05), quantile(0.95)) else {
             return Vec::new();
         };
@@ -197,9 +168,7 @@ impl TrendChart {
             shown.len() >= MIN_POINTS
                 && width > 0.0
                 && is_far(projected[index])
-                && index
-                    .checked_sub(1)
-                    .is_none_or(|previous| !is_far(projected[previous]))
+                && index.checked_sub(1).is_none_or(|previous| !is_far(projected[previous]))
                 && projected.get(index + 1).is_some_and(|next| !is_far(*next))
         };
         (0..shown.len()).map(is_stray).collect()
@@ -208,27 +177,17 @@ impl TrendChart {
     fn omission_note(&self) -> Option<String> {
         let shown = self.shown_points();
         let scales = [self.y.value_scale()];
-        let mut notes: Vec<String> = omitted_note(self.points.len() - shown.len(), &scales)
-            .into_iter()
-            .collect();
-        let strays = self
-            .find_strays(&shown)
-            .iter()
-            .filter(|stray| **stray)
-            .count();
+        let mut notes: Vec<String> =
+            omitted_note(self.points.len() - shown.len(), &scales).into_iter().collect();
+        let strays = self.find_strays(&shown).iter().filter(|stray| **stray).count();
         if strays > 0 {
             let points = format_count(strays, "point", "s");
-            notes.push(format!(
-                "{points} beyond the axis, shown by an arrow at its end"
-            ));
+            notes.push(format!("{points} beyond the axis, shown by an arrow at its end"));
         }
         let inside = without_strays(&shown, &self.find_strays(&shown));
         if inside.len() > MAX_SINGLE_POINTS {
-            let size = largest_bucket(&make_buckets(
-                &inside,
-                &self.bucket_borders(),
-                MAX_SINGLE_POINTS,
-            ));
+            let size =
+                largest_bucket(&make_buckets(&inside, &self.bucket_borders(), MAX_SINGLE_POINTS));
             notes.push(format!(
                 "{} points: each mark is the median of up to {size}, and its bar shows their range",
                 format_figure(inside.len() as f64)
@@ -238,10 +197,7 @@ impl TrendChart {
     }
 
     fn legend(&self) -> Vec<LegendKey> {
-        let key = |name: &str, swatch| LegendKey {
-            name: name.to_owned(),
-            swatch,
-        };
+        let key = |name: &str, swatch| LegendKey { name: name.to_owned(), swatch };
         let mut keys = Vec::new();
         let aside = self.points.iter().filter(|point| point.is_aside());
         if let Some(first) = aside.clone().next() {
@@ -260,11 +216,7 @@ impl TrendChart {
             let name = format!("{}, after the branch", continuation.name);
             keys.push(key(&name, LegendSwatch::Dotted(style_of_continuation())));
         }
-        if self
-            .notes
-            .iter()
-            .any(|note| note.kind == TrendNoteKind::Failure)
-        {
+        if self.notes.iter().any(|note| note.kind == TrendNoteKind::Failure) {
             keys.push(key("failed", LegendSwatch::Failure));
         }
         // Machines come last, because there may not be room for all of them in the legend.
@@ -285,18 +237,10 @@ impl TrendChart {
             .map(|point| (point.at.x, point.revision.clone()))
             .collect();
         revisions.dedup_by(|one, other| one.0 == other.0);
-        let tags = self
-            .notes
-            .iter()
-            .filter(|note| note.kind == TrendNoteKind::Tag);
+        let tags = self.notes.iter().filter(|note| note.kind == TrendNoteKind::Tag);
         let mut tags: Vec<_> = tags.map(|tag| (tag.x, tag.label.clone())).collect();
         tags.sort_by(|one, other| one.0.total_cmp(&other.0));
-        TrendFoot {
-            axis: self.x,
-            label: &self.x_label,
-            revisions,
-            tags,
-        }
+        TrendFoot { axis: self.x, label: &self.x_label, revisions, tags }
     }
 }
 
@@ -334,23 +278,16 @@ impl<'a> TrendLayout<'a> {
             .including_near_zero()
             .with_padding(0.05);
         let foot = chart.trend_foot(&shown);
-        let axis = ChartAxis {
-            label: String::new(),
-            scale: chart.y.value_scale().clone(),
-        };
-        let (above, bottom) = (
-            sheet.top + top_strip_height(&chart.y.label),
-            sheet.bottom - foot.height(),
-        );
+        let axis = ChartAxis { label: String::new(), scale: chart.y.value_scale().clone() };
+        let (above, bottom) =
+            (sheet.top + top_strip_height(&chart.y.label), sheet.bottom - foot.height());
         // The width of the labels hardly changes with the height, so the height without labels is
         // accurate enough.
         let draft = AxisMapping::new(&axis, y, bottom.max(above + MIN_PLOT_PX), above);
         let left = sheet.left + left_gutter_width(&left_ticks(&draft));
         let right = (sheet.right - RIGHT_PX).max(left + 8.0);
         let x = AxisMapping::new(&ChartAxis::linear(""), x, left, right);
-        let max_lanes = ((bottom - above - MIN_PLOT_PX) / TrendMarks::LANE_PX)
-            .floor()
-            .max(0.0);
+        let max_lanes = ((bottom - above - MIN_PLOT_PX) / TrendMarks::LANE_PX).floor().max(0.0);
         let ends = (sheet.left, sheet.right.max(right));
         let marks =
             TrendMarks::lay_out((&chart.changes, &chart.notes), &x, ends, max_lanes as usize);
@@ -371,10 +308,7 @@ impl<'a> TrendLayout<'a> {
     fn draw(&self, svg: &mut SvgWriter) {
         let label = self.chart.y.full_label();
         draw_left_axis(svg, self.plot, &self.y, &left_ticks(&self.y));
-        let above = PixelRect {
-            top: self.sheet.top + top_strip_height(&label),
-            ..self.plot
-        };
+        let above = PixelRect { top: self.sheet.top + top_strip_height(&label), ..self.plot };
         draw_left_label(svg, self.sheet, above, &label);
         self.marks.draw_behind(svg, self.plot, &self.x);
         self.draw_bands(svg);
@@ -420,10 +354,8 @@ impl<'a> TrendLayout<'a> {
     }
 
     fn draw_levels(&self, svg: &mut SvgWriter) {
-        svg.start_group("levels")
-            .set_text("stroke", INK)
-            .set_number("stroke-width", 2.0)
-            .end_with(|svg| {
+        svg.start_group("levels").set_text("stroke", INK).set_number("stroke-width", 2.0).end_with(
+            |svg| {
                 for level in self.shown_levels() {
                     let (from, to) = self.level_ends(level);
                     let y = self.y.pixel_at(level.value);
@@ -442,7 +374,8 @@ impl<'a> TrendLayout<'a> {
                         .set_text("class", "level")
                         .end_with_tooltip(&format!("level {}{interval}{machine}", value.trim()));
                 }
-            });
+            },
+        );
     }
 
     /// Draws the level lines again on top of the points, which could hide them. These lines ignore
@@ -474,10 +407,7 @@ impl<'a> TrendLayout<'a> {
             for after in self.shown_levels().filter(begins_after) {
                 let is_same_machine = |level: &&TrendLevel| level.machine == after.machine;
                 let is_earlier = |level: &&TrendLevel| level.to < after.from;
-                let earlier = self
-                    .shown_levels()
-                    .filter(is_same_machine)
-                    .filter(is_earlier);
+                let earlier = self.shown_levels().filter(is_same_machine).filter(is_earlier);
                 let before = earlier.max_by(|one, other| one.to.total_cmp(&other.to));
                 let Some(before) = before.filter(|level| level.to <= change.before) else {
                     continue;
@@ -526,15 +456,8 @@ impl<'a> TrendLayout<'a> {
             detail: self.chart.detail,
         };
         let inside = without_strays(&self.shown, &self.strays);
-        field.draw(
-            svg,
-            &make_buckets(&inside, &self.chart.bucket_borders(), MAX_SINGLE_POINTS),
-        );
-        let strays = self
-            .shown
-            .iter()
-            .zip(&self.strays)
-            .filter(|(_, stray)| **stray);
+        field.draw(svg, &make_buckets(&inside, &self.chart.bucket_borders(), MAX_SINGLE_POINTS));
+        let strays = self.shown.iter().zip(&self.strays).filter(|(_, stray)| **stray);
         field.draw_strays(svg, strays.map(|(point, _)| *point));
     }
 }
@@ -560,19 +483,13 @@ impl SheetContent for TrendChart {
             0 => "no change".to_owned(),
             changes => format_count(changes, "change", "s"),
         };
-        let descriptions: Vec<&str> = self
-            .changes
-            .iter()
-            .map(|change| &*change.description)
-            .collect();
+        let descriptions: Vec<&str> =
+            self.changes.iter().map(|change| &*change.description).collect();
         let listed = match descriptions[..] {
             [] => String::new(),
             _ => format!(": {}", descriptions.join("; ")),
         };
-        format!(
-            "Trend of {points}{machines}, with {changes}{}.",
-            listed.trim_end_matches('.')
-        )
+        format!("Trend of {points}{machines}, with {changes}{}.", listed.trim_end_matches('.'))
     }
 
     /// Returns `group` rather than `img`, so that each change is accessible by itself.
@@ -591,11 +508,7 @@ impl SheetContent for TrendChart {
     }
 
     fn natural_height(&self, width: f64) -> f64 {
-        let plot = if width < NARROW_PX {
-            NARROW_PLOT_PX
-        } else {
-            PLOT_PX
-        };
+        let plot = if width < NARROW_PX { NARROW_PLOT_PX } else { PLOT_PX };
         // The sheet is high enough to have a lane for every label.
         let Some(layout) = TrendLayout::new(self, PixelRect::new(0.0, 0.0, width, 1e6)) else {
             return plot;

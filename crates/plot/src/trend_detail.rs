@@ -48,10 +48,7 @@ impl PointField<'_> {
             return mark.end_empty();
         };
         let summary = bucket.summary_point();
-        let (low, high) = (
-            summary.low.unwrap_or(summary.y),
-            summary.high.unwrap_or(summary.y),
-        );
+        let (low, high) = (summary.low.unwrap_or(summary.y), summary.high.unwrap_or(summary.y));
         let count = bucket.points.len();
         let mut tooltip = format!(
             "{} to {}: {count} points\nmedian {} {}\n{} to {}",
@@ -121,12 +118,7 @@ impl PointField<'_> {
         let value = format!("{} {}", format_figure(point.y), self.unit);
         match (point.low, point.high) {
             (Some(low), Some(high)) => {
-                format!(
-                    "{} [{}, {}]",
-                    value.trim_end(),
-                    format_figure(low),
-                    format_figure(high)
-                )
+                format!("{} [{}, {}]", value.trim_end(), format_figure(low), format_figure(high))
             }
             _ => value.trim_end().to_owned(),
         }

@@ -89,11 +89,7 @@ impl TrendChange {
     }
 
     pub(crate) fn colour(&self) -> &'static str {
-        if self.state.is_invalidated() {
-            NEUTRAL
-        } else {
-            self.mark.color()
-        }
+        if self.state.is_invalidated() { NEUTRAL } else { self.mark.color() }
     }
 
     /// Returns the label. Form 0 is complete, form 1 lacks the verdict, and form 2 lacks the
@@ -219,26 +215,16 @@ fn place_in_lanes(
         let width = reserved_width(&text, size_px);
         let is_right = x + gap + width <= end || end - x >= x - start;
         let left = if is_right { x + gap } else { x - gap - width };
-        let (low, high) = (
-            left.min(x - half_width) - GAP_PX,
-            (left + width).max(x + half_width) + GAP_PX,
-        );
-        let is_free = |lane: &Vec<(f64, f64)>| {
-            lane.iter()
-                .all(|(start, end)| high <= *start || low >= *end)
-        };
+        let (low, high) =
+            (left.min(x - half_width) - GAP_PX, (left + width).max(x + half_width) + GAP_PX);
+        let is_free =
+            |lane: &Vec<(f64, f64)>| lane.iter().all(|(start, end)| high <= *start || low >= *end);
         let lane = lanes.iter().position(is_free).unwrap_or(lanes.len());
         if lane == lanes.len() {
             lanes.push(Vec::new());
         }
         lanes[lane].push((low, high));
-        PlacedText {
-            x,
-            lane,
-            left,
-            is_cut: text != full_text,
-            text,
-        }
+        PlacedText { x, lane, left, is_cut: text != full_text, text }
     };
     texts.into_iter().map(placed_text).collect()
 }
@@ -268,17 +254,12 @@ impl<'a> TrendMarks<'a> {
         ends: (f64, f64),
         max_lanes: usize,
     ) -> Self {
-        let mut changes: Vec<&TrendChange> = changes
-            .iter()
-            .filter(|change| x.contains_value(change.border_position()))
-            .collect();
+        let mut changes: Vec<&TrendChange> =
+            changes.iter().filter(|change| x.contains_value(change.border_position())).collect();
         changes.sort_by(|one, other| one.border_position().total_cmp(&other.border_position()));
         let placed_labels = |form: usize| {
             let label_at = |change: &&TrendChange| {
-                (
-                    x.pixel_at(change.border_position()),
-                    change.change_label(form),
-                )
+                (x.pixel_at(change.border_position()), change.change_label(form))
             };
             let texts = changes.iter().map(label_at).collect();
             place_in_lanes(texts, CHANGE_PX, MARK_HALF_PX, ends)
@@ -293,10 +274,8 @@ impl<'a> TrendMarks<'a> {
             .enumerate()
             .find_map(fits)
             .unwrap_or_else(|| placed_labels(MAX_CHANGE_LANES.len() - 1));
-        let mut lines: Vec<&TrendNote> = notes
-            .iter()
-            .filter(|note| note.is_line() && x.contains_value(note.x))
-            .collect();
+        let mut lines: Vec<&TrendNote> =
+            notes.iter().filter(|note| note.is_line() && x.contains_value(note.x)).collect();
         lines.sort_by(|one, other| one.x.total_cmp(&other.x));
         let is_labelled = |note: &&&TrendNote| !note.label.trim().is_empty();
         let label = |note: &&TrendNote| {
@@ -345,10 +324,7 @@ impl<'a> TrendMarks<'a> {
         svg.start_group("notes").end_with(|svg| {
             for (note, label) in &self.notes {
                 let x_px = x.pixel_at(note.x);
-                let top = plot.top
-                    - label
-                        .as_ref()
-                        .map_or(0.0, |label| self.label_distance(label));
+                let top = plot.top - label.as_ref().map_or(0.0, |label| self.label_distance(label));
                 let (dash, width) = match note.kind {
                     TrendNoteKind::Work => ("", 1.4),
                     TrendNoteKind::Remark => ("1 3", 1.0),
@@ -440,8 +416,7 @@ fn draw_change(
         .set_text("data-verdict", change.mark.word())
         .set_nonempty("data-change", &change.name)
         .end_with(|svg| {
-            svg.start_element("title")
-                .end_with_text(&change.description);
+            svg.start_element("title").end_with_text(&change.description);
             if is_written {
                 draw_label(svg, label, (y, CHANGE_PX), INK);
             }

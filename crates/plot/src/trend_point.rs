@@ -117,12 +117,8 @@ pub(crate) fn make_buckets<'a>(
         count if count <= max_marks => 1,
         count => count.div_ceil(max_marks.min(BUCKET_COUNT)),
     };
-    let segment_of = |point: &TrendPoint| {
-        borders
-            .iter()
-            .filter(|border| **border < point.at.x)
-            .count()
-    };
+    let segment_of =
+        |point: &TrendPoint| borders.iter().filter(|border| **border < point.at.x).count();
     let mut keyed_points: Vec<(usize, usize, bool, &TrendPoint)> = points
         .iter()
         .map(|point| (segment_of(point), point.machine, point.is_aside(), *point))
@@ -137,9 +133,7 @@ pub(crate) fn make_buckets<'a>(
         let number = group.len().div_ceil(size);
         let bucket = |index: usize| {
             let points = &group[index * group.len() / number..(index + 1) * group.len() / number];
-            PointBucket {
-                points: points.iter().map(|(.., point)| *point).collect(),
-            }
+            PointBucket { points: points.iter().map(|(.., point)| *point).collect() }
         };
         buckets.extend((0..number).map(bucket));
     }
@@ -175,21 +169,13 @@ struct MarkerLook {
 impl MarkerLook {
     fn for_kind((machine, is_aside): (usize, bool), radius: f64) -> MarkerLook {
         let colour = style_of_machine(machine).color();
-        let (fill, stroke) = if is_aside {
-            (PAPER.into(), colour)
-        } else {
-            (colour, PAPER.into())
-        };
+        let (fill, stroke) = if is_aside { (PAPER.into(), colour) } else { (colour, PAPER.into()) };
         let stroke_px = match (is_aside, radius > 3.0) {
             (true, _) => 1.4,
             (false, true) => 0.8,
             (false, false) => 0.4,
         };
-        MarkerLook {
-            fill,
-            stroke,
-            stroke_px,
-        }
+        MarkerLook { fill, stroke, stroke_px }
     }
 
     fn apply_look<'e>(&self, element: OpenElement<'e>) -> OpenElement<'e> {
@@ -263,9 +249,7 @@ impl PointField<'_> {
             let mut machines: Vec<usize> = kinds.iter().map(|(machine, _)| *machine).collect();
             machines.dedup();
             for machine in machines {
-                let shape = svg
-                    .start_element("path")
-                    .set_text("id", &shape_id(machine, false));
+                let shape = svg.start_element("path").set_text("id", &shape_id(machine, false));
                 shape.set_text("d", &outline(machine)).end_empty();
             }
         });
@@ -311,22 +295,18 @@ impl PointField<'_> {
             .set_text("fill", &look.fill)
             .set_text("stroke", &look.stroke)
             .set_nonempty("data-unit", self.unit);
-        group
-            .set_number("stroke-width", look.stroke_px)
-            .end_with(|svg| {
-                for bucket in buckets {
-                    let point = bucket.summary_point();
-                    let (x, y) = (self.x.pixel_at(point.x), self.y.pixel_at(point.y));
-                    let mark = svg.start_element("use");
-                    let mark = match self.detail {
-                        TrendDetail::Full => {
-                            mark.set_text("class", "point").set_text("href", &shape)
-                        }
-                        _ => mark.set_text("href", &shape),
-                    };
-                    self.end_mark(mark.set_number("x", x).set_number("y", y), bucket);
-                }
-            });
+        group.set_number("stroke-width", look.stroke_px).end_with(|svg| {
+            for bucket in buckets {
+                let point = bucket.summary_point();
+                let (x, y) = (self.x.pixel_at(point.x), self.y.pixel_at(point.y));
+                let mark = svg.start_element("use");
+                let mark = match self.detail {
+                    TrendDetail::Full => mark.set_text("class", "point").set_text("href", &shape),
+                    _ => mark.set_text("href", &shape),
+                };
+                self.end_mark(mark.set_number("x", x).set_number("y", y), bucket);
+            }
+        });
     }
 
     /// Draws all marks of a kind as markers on the vertices of an invisible line. This makes the
@@ -339,11 +319,7 @@ impl PointField<'_> {
     ) {
         let vertex = |bucket: &&PointBucket<'_>| {
             let point = bucket.summary_point();
-            format!(
-                " {:.1} {:.1}",
-                self.x.pixel_at(point.x),
-                self.y.pixel_at(point.y)
-            )
+            format!(" {:.1} {:.1}", self.x.pixel_at(point.x), self.y.pixel_at(point.y))
         };
         let vertices: String = buckets.iter().map(vertex).collect();
         // A line with a single vertex would not be drawn.

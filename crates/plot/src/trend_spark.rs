@@ -25,22 +25,14 @@ impl TrendChart {
         let (width, height) = (f64::from(width_px.max(40)), f64::from(height_px.max(24)));
         let shown = self.shown_points();
         let strays = self.find_strays(&shown);
-        let axis = ChartAxis {
-            label: String::new(),
-            scale: self.y.value_scale().clone(),
-        };
+        let axis = ChartAxis { label: String::new(), scale: self.y.value_scale().clone() };
         let plot = PixelRect::new(MARGIN_PX, MARKS_PX, width - MARGIN_PX, height - 2.0);
         let x = self.x_extent(&shown)?.padded_across(0.0);
         let x = AxisMapping::new(&ChartAxis::linear(""), x, plot.left, plot.right);
-        let y = self
-            .y_extent(&without_strays(&shown, &strays))?
-            .with_padding(0.0);
+        let y = self.y_extent(&without_strays(&shown, &strays))?.with_padding(0.0);
         let y = AxisMapping::new(&axis, y, plot.bottom, plot.top + 2.0);
         let max_marks = (plot.width() / POINT_PX) as usize;
-        let clean: Vec<_> = shown
-            .into_iter()
-            .filter(|point| !point.is_aside())
-            .collect();
+        let clean: Vec<_> = shown.into_iter().filter(|point| !point.is_aside()).collect();
         let marks = make_buckets(&clean, &self.bucket_borders(), max_marks);
         let (width_text, height_text) = (format_decimal(width), format_decimal(height));
         let attributes = [
@@ -51,15 +43,11 @@ impl TrendChart {
             ("role", "img"),
             ("aria-label", &self.summary()),
         ];
-        Some(SvgWriter::write_document(
-            OutputMedium::Page(String::new()),
-            &attributes,
-            |svg| {
-                draw_lines(svg, &marks, &x, &y);
-                self.draw_levels_small(svg, &x, &y);
-                self.draw_changes_small(svg, plot, &x);
-            },
-        ))
+        Some(SvgWriter::write_document(OutputMedium::Page(String::new()), &attributes, |svg| {
+            draw_lines(svg, &marks, &x, &y);
+            self.draw_levels_small(svg, &x, &y);
+            self.draw_changes_small(svg, plot, &x);
+        }))
     }
 
     fn draw_levels_small(&self, svg: &mut SvgWriter, x: &AxisMapping, y: &AxisMapping) {
@@ -67,21 +55,12 @@ impl TrendChart {
         let levels = self.levels.iter().filter(|level| is_shown(level.value));
         let line = |level: &TrendLevel| {
             let (from, to) = (x.pixel_at(level.from), x.pixel_at(level.to));
-            format!(
-                "M{from:.1} {:.1}H{:.1}",
-                y.pixel_at(level.value),
-                to.max(from + 3.0)
-            )
+            format!("M{from:.1} {:.1}H{:.1}", y.pixel_at(level.value), to.max(from + 3.0))
         };
         let lines: String = levels.map(line).collect();
         if !lines.is_empty() {
-            let path = svg
-                .start_element("path")
-                .set_text("class", "levels")
-                .set_text("d", &lines);
-            path.set_text("stroke", INK)
-                .set_number("stroke-width", 1.3)
-                .end_empty();
+            let path = svg.start_element("path").set_text("class", "levels").set_text("d", &lines);
+            path.set_text("stroke", INK).set_number("stroke-width", 1.3).end_empty();
         }
     }
 
@@ -109,11 +88,7 @@ fn draw_lines(svg: &mut SvgWriter, marks: &[PointBucket<'_>], x: &AxisMapping, y
         for (number, mark) in machine_marks.enumerate() {
             let point = mark.summary_point();
             let step = if number == 0 { 'M' } else { 'L' };
-            lines.push_str(&format!(
-                "{step}{:.1} {:.1}",
-                x.pixel_at(point.x),
-                y.pixel_at(point.y)
-            ));
+            lines.push_str(&format!("{step}{:.1} {:.1}", x.pixel_at(point.x), y.pixel_at(point.y)));
         }
     }
     svg.start_element("path")

@@ -56,10 +56,7 @@ impl<'a> ValueData<'a> {
     }
 
     pub fn names(&self) -> Vec<&'a str> {
-        self.series
-            .iter()
-            .map(|series| series.name.as_str())
-            .collect()
+        self.series.iter().map(|series| series.name.as_str()).collect()
     }
 
     pub fn count_shown(&self) -> usize {
@@ -74,10 +71,7 @@ impl<'a> ValueData<'a> {
 
     /// Whether no series has enough values for bars.
     pub fn has_few_values(&self) -> bool {
-        let counts = self
-            .series
-            .iter()
-            .map(|series| total_count(&self.shown_values(series)));
+        let counts = self.series.iter().map(|series| total_count(&self.shown_values(series)));
         counts.max().unwrap_or(0) <= MAX_INDIVIDUAL
     }
 
@@ -89,10 +83,7 @@ impl<'a> ValueData<'a> {
     /// Extent of the axis for the values; `None` without values.
     pub fn extent(&self) -> Option<AxisExtent> {
         if self.has_few_values() {
-            let values = self
-                .series
-                .iter()
-                .flat_map(|series| self.shown_values(series));
+            let values = self.series.iter().flat_map(|series| self.shown_values(series));
             let extent = AxisExtent::of_values(self.scale(), values.map(|counted| counted.value))?;
             return Some(extent.with_padding(0.04));
         }
@@ -152,21 +143,15 @@ impl<'a> ValueData<'a> {
     }
 
     fn value_bins(&self) -> Option<HistogramBins> {
-        let values: Vec<Vec<CountedValue>> = self
-            .series
-            .iter()
-            .map(|series| self.shown_values(series))
-            .collect();
+        let values: Vec<Vec<CountedValue>> =
+            self.series.iter().map(|series| self.shown_values(series)).collect();
         HistogramBins::of_series(ScaleProjection::of_scale(self.scale()), &values)
     }
 
     /// Whether bar heights are percentages: if the series differ in size, counts are not
     /// comparable.
     fn as_shares(&self) -> bool {
-        let mut sizes = self
-            .series
-            .iter()
-            .map(|series| total_count(&self.shown_values(series)));
+        let mut sizes = self.series.iter().map(|series| total_count(&self.shown_values(series)));
         let first = sizes.next();
         sizes.any(|size| Some(size) != first)
     }
@@ -177,11 +162,7 @@ impl<'a> ValueData<'a> {
         let tally = |(index, series): (usize, &'a HistogramSeries)| {
             let values = self.shown_values(series);
             let total = total_count(&values);
-            let unit = if as_shares {
-                100.0 / total.max(1) as f64
-            } else {
-                1.0
-            };
+            let unit = if as_shares { 100.0 / total.max(1) as f64 } else { 1.0 };
             SeriesTally {
                 name: &series.name,
                 label: row_label(series, labels),
@@ -222,17 +203,10 @@ fn row_label(series: &HistogramSeries, labels: LabelPlacement) -> &str {
 /// Returns each value with its number of occurrences.
 fn counted_values(series: &HistogramSeries) -> impl Iterator<Item = CountedValue> + '_ {
     let count = |index: usize| {
-        if series.counts.is_empty() {
-            1
-        } else {
-            series.counts.get(index).copied().unwrap_or(0)
-        }
+        if series.counts.is_empty() { 1 } else { series.counts.get(index).copied().unwrap_or(0) }
     };
     let values = series.values.iter().enumerate();
-    values.map(move |(index, value)| CountedValue {
-        value: *value,
-        count: count(index),
-    })
+    values.map(move |(index, value)| CountedValue { value: *value, count: count(index) })
 }
 
 // The code below draws series with few values. Each series has a row, with a dot for each value
@@ -268,11 +242,7 @@ pub(crate) fn draw_strips(
     let labels: Vec<&str> = strips.iter().map(|strip| strip.label).collect();
     let has_labels = labels.iter().any(|label| !label.trim().is_empty());
     let names = CategoryLabels::beside_bands(&labels, row_px, sheet.width() * NAME_SHARE);
-    let label_px = if has_labels {
-        names.widest_px() + NAME_GAP
-    } else {
-        8.0
-    };
+    let label_px = if has_labels { names.widest_px() + NAME_GAP } else { 8.0 };
     let plot = PixelRect::new(sheet.left + label_px, sheet.top, sheet.right - 8.0, bottom);
     let x_mapping = AxisMapping::new(x, extent, plot.left, plot.right);
     draw_bottom_axis(svg, sheet, plot, &x_mapping, &x.full_label());
@@ -296,10 +266,7 @@ fn draw_strip(
         return;
     };
     let colour = strip.style.color();
-    let (x, half_px) = (
-        x_mapping.pixel_at(tukey.median),
-        row_px * MEDIAN_SHARE / 2.0,
-    );
+    let (x, half_px) = (x_mapping.pixel_at(tukey.median), row_px * MEDIAN_SHARE / 2.0);
     svg.start_line((x, middle - half_px), (x, middle + half_px))
         .set_text("class", "median")
         .set_text("stroke", &colour)
@@ -315,10 +282,7 @@ fn draw_strip(
     group.end_with(|svg| {
         for (value, offset) in strip.values.iter().zip(point_offsets(&strip.values)) {
             let y = middle + offset * row_px * SPREAD_SHARE;
-            let outline = strip
-                .style
-                .marker()
-                .path(x_mapping.pixel_at(*value), y, radius);
+            let outline = strip.style.marker().path(x_mapping.pixel_at(*value), y, radius);
             svg.start_element("path")
                 .set_text("class", "point")
                 .set_text("d", &outline)

@@ -70,10 +70,7 @@ fn build_session(file: &str, cases: &str, runs: &str) -> anyhow::Result<()> {
     fill_store(Path::new(file), cases, runs)?;
     let seconds = begin.elapsed().as_secs_f64();
     let all = f64::from(cases) * f64::from(runs) * VARIANTS.len() as f64;
-    println!(
-        "{all} runs in {seconds:.1} s: {:.0} a second",
-        all / seconds
-    );
+    println!("{all} runs in {seconds:.1} s: {:.0} a second", all / seconds);
     Ok(())
 }
 
@@ -97,11 +94,7 @@ fn fill_store(file: &Path, cases: u32, runs: u32) -> anyhow::Result<()> {
                 failures: Vec::new(),
                 metrics: vec![(0, Metric::throughput())],
             };
-            let origin = BlockOrigin {
-                machine: 0,
-                shard: 0,
-                attempt: 0,
-            };
+            let origin = BlockOrigin { machine: 0, shard: 0, attempt: 0 };
             ensure!(
                 merger.merge_block(origin, &whole)? == MergeOutcome::New,
                 "block {block} of case {job} was there"
@@ -151,18 +144,12 @@ fn case_runs(
     slot: &mut u32,
     random: &mut SplitMixRandom,
 ) -> Vec<Run> {
-    let mut order: Vec<usize> = (0..RUNS_PER_BLOCK)
-        .flat_map(|_| 0..VARIANTS.len())
-        .collect();
+    let mut order: Vec<usize> = (0..RUNS_PER_BLOCK).flat_map(|_| 0..VARIANTS.len()).collect();
     for at in (1..order.len()).rev() {
         order.swap(at, (random.next() * (at + 1) as f64) as usize);
     }
     let run = |variant: usize| {
-        let factor = if variant == 1 && job % 10 == 0 {
-            0.98
-        } else {
-            1.0
-        };
+        let factor = if variant == 1 && job % 10 == 0 { 0.98 } else { 1.0 };
         // A sum of a few uniform draws is close enough to normal.
         let noise = (0..6).map(|_| random.next() - 0.5).sum::<f64>();
         let level = 1e6 / f64::from(1 + job % 100) * factor * (1.0 + 0.02 * noise);

@@ -60,18 +60,13 @@ pub fn report_backfill(lines: &[BackfillLine], total: usize) -> Document {
         "{with_data} of {} {verb} data",
         format_count(total, "revision", "revisions")
     )];
-    parts.push(format!(
-        "{} measured now",
-        count(&|outcome| outcome == BackfillOutcome::Measured)
-    ));
+    parts.push(format!("{} measured now", count(&|outcome| outcome == BackfillOutcome::Measured)));
     let failed = count(&|outcome| !outcome.has_point());
     if failed > 0 {
         parts.push(format!("{failed} failed"));
     }
     document.push(ReportBlock::Headline(parts.join(", ")));
-    document.push(ReportBlock::Table(
-        backfill_columns().build_table("revisions", lines),
-    ));
+    document.push(ReportBlock::Table(backfill_columns().build_table("revisions", lines)));
     document
 }
 
@@ -82,34 +77,20 @@ pub fn sort_keys() -> Vec<&'static str> {
 
 fn backfill_columns() -> ColumnSet<BackfillLine> {
     let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::words("revision", "revision"),
-        |line: &BackfillLine| {
-            let id = &line.revision.id;
-            ReportCell::words(id).with_text(short_revision(id))
-        },
-    );
+    columns.add_column(ReportColumn::words("revision", "revision"), |line: &BackfillLine| {
+        let id = &line.revision.id;
+        ReportCell::words(id).with_text(short_revision(id))
+    });
     columns.add_column(ReportColumn::words("outcome", "outcome"), |line| {
         let cell = ReportCell::words(line.outcome.outcome_text());
-        if line.outcome.has_point() {
-            cell
-        } else {
-            cell.with_emphasis(TextEmphasis::Caution)
-        }
+        if line.outcome.has_point() { cell } else { cell.with_emphasis(TextEmphasis::Caution) }
     });
-    columns.add_column(
-        ReportColumn::figure("session", "session"),
-        |line| match line.session {
-            Some(number) => ReportCell::value(number).with_text(format!("@{number}")),
-            None => ReportCell::words(""),
-        },
-    );
+    columns.add_column(ReportColumn::figure("session", "session"), |line| match line.session {
+        Some(number) => ReportCell::value(number).with_text(format!("@{number}")),
+        None => ReportCell::words(""),
+    });
     columns.add_column(ReportColumn::figure("failures", "failed cases"), |line| {
-        let shown = if line.failures == 0 {
-            String::new()
-        } else {
-            line.failures.to_string()
-        };
+        let shown = if line.failures == 0 { String::new() } else { line.failures.to_string() };
         ReportCell::value(line.failures).with_text(shown)
     });
     columns.add_column(

@@ -35,16 +35,11 @@ pub fn report_bisection(
         document.push(ReportBlock::Table(changes_table(found, &answer.parts)));
     }
     document.extend(remaining_candidates(found));
-    output.add_detail(&mut document, |_, document| {
-        document.extend(ends_note(found))
-    });
+    output.add_detail(&mut document, |_, document| document.extend(ends_note(found)));
     let revisions = measured_revisions(found);
     if !revisions.is_empty() {
         document.push(ReportBlock::Appendix {
-            title: format!(
-                "{} measured",
-                format_count(revisions.len(), "revision", "revisions")
-            ),
+            title: format!("{} measured", format_count(revisions.len(), "revision", "revisions")),
             instead: None,
             blocks: vec![ReportBlock::Table(
                 revision_columns(found).build_table("measured", &revisions),
@@ -53,10 +48,7 @@ pub fn report_bisection(
     }
     document.attach_data("range", json!(found.bisection.range));
     document.attach_data("revisions", json!(found.bisection.line.len()));
-    document.attach_data(
-        "found",
-        json!(found.answer.as_ref().is_some_and(BisectAnswer::is_found)),
-    );
+    document.attach_data("found", json!(found.answer.as_ref().is_some_and(BisectAnswer::is_found)));
     document.append_document(report_failures(failed, output.verbosity));
     document
 }
@@ -72,11 +64,7 @@ fn bisection_headline(found: &BisectFindings) -> String {
     match (ends.or(found.standing.ends), &found.answer) {
         (Some(EndsComparison::Unmeasurable(index)), _) => format!(
             "{} ({}) cannot be built or measured, so the ends of {} cannot be compared",
-            if index == 0 {
-                "the good end"
-            } else {
-                "the bad end"
-            },
+            if index == 0 { "the good end" } else { "the bad end" },
             line[index].short(),
             found.bisection.range
         ),
@@ -115,9 +103,8 @@ fn found_headline(found: &BisectFindings, answer: &BisectAnswer) -> String {
             effect_text(found, part, &revisions)
         }
         parts => {
-            let effects = parts
-                .iter()
-                .map(|part| effect_text(found, part, line[part.after].short()));
+            let effects =
+                parts.iter().map(|part| effect_text(found, part, line[part.after].short()));
             effects.collect::<Vec<_>>().join("; ")
         }
     }
@@ -137,10 +124,7 @@ fn effect_text(found: &BisectFindings, part: &BisectedChange, subject: &str) -> 
         ChangeConfirmation::Measured(confirmation) => {
             let change = confirmation.change();
             let size = change_text(found, [part.before, part.after], &change);
-            format!(
-                "{subject} made it {}: {size}",
-                direction_word(found, &change)
-            )
+            format!("{subject} made it {}: {size}", direction_word(found, &change))
         }
     }
 }
@@ -173,11 +157,9 @@ fn direction_word(found: &BisectFindings, change: &IntervalEstimate) -> &'static
 fn metric_change(found: &BisectFindings, change: &IntervalEstimate) -> String {
     let size = change_text(found, found.ends(), change);
     match &found.metric {
-        Some(metric) => format!(
-            "{} {size} ({})",
-            metric.name,
-            crate::figure::better_direction(metric.better)
-        ),
+        Some(metric) => {
+            format!("{} {size} ({})", metric.name, crate::figure::better_direction(metric.better))
+        }
         None => size,
     }
 }
@@ -194,56 +176,40 @@ fn changes_table(found: &BisectFindings, parts: &[BisectedChange]) -> ReportTabl
     let line = found.bisection.line.clone();
     let mut columns: ColumnSet<BisectedChange> = ColumnSet::new();
     let revisions = line.clone();
-    add_revision_columns(&mut columns, move |part: &BisectedChange| {
-        revisions[part.after].clone()
-    });
+    add_revision_columns(&mut columns, move |part: &BisectedChange| revisions[part.after].clone());
     let revisions = line;
     let findings = found.clone();
-    columns.add_column(
-        ReportColumn::words("change", "change"),
-        move |part: &BisectedChange| {
-            let ChangeConfirmation::Measured(confirmation) = part.confirmed else {
-                let is_hanging = part.confirmed == ChangeConfirmation::Hangs;
-                let text = if is_hanging {
-                    "exceeds the time limit"
-                } else {
-                    ""
-                };
-                return ReportCell::figure(None).with_text(text);
-            };
-            let change = confirmation.change();
-            let text = change_text(&findings, [part.before, part.after], &change);
-            ReportCell::figure(Some(change.value)).with_text(text)
-        },
-    );
+    columns.add_column(ReportColumn::words("change", "change"), move |part: &BisectedChange| {
+        let ChangeConfirmation::Measured(confirmation) = part.confirmed else {
+            let is_hanging = part.confirmed == ChangeConfirmation::Hangs;
+            let text = if is_hanging { "exceeds the time limit" } else { "" };
+            return ReportCell::figure(None).with_text(text);
+        };
+        let change = confirmation.change();
+        let text = change_text(&findings, [part.before, part.after], &change);
+        ReportCell::figure(Some(change.value)).with_text(text)
+    });
     let ends = |part: &BisectedChange| match part.confirmed {
         ChangeConfirmation::Measured(confirmation) => Some(confirmation.change()),
         ChangeConfirmation::Hangs
         | ChangeConfirmation::BenchmarkChanged
         | ChangeConfirmation::NotFound => None,
     };
-    columns.add_figure("change_low", move |part| {
-        ends(part).map(|change| change.low)
-    });
-    columns.add_figure("change_high", move |part| {
-        ends(part).map(|change| change.high)
-    });
-    columns.add_column(ReportColumn::words("state", "state"), |part| {
-        match part.confirmed {
-            ChangeConfirmation::Measured(ConfirmationResult::Refuted(_)) => {
-                ReportCell::words("refuted").with_emphasis(TextEmphasis::Caution)
-            }
-            ChangeConfirmation::BenchmarkChanged => {
-                ReportCell::words("the benchmark itself changed")
-                    .with_emphasis(TextEmphasis::Caution)
-            }
-            ChangeConfirmation::NotFound => {
-                ReportCell::words("not confirmed").with_emphasis(TextEmphasis::Caution)
-            }
-            ChangeConfirmation::Measured(ConfirmationResult::Confirmed(_))
-            | ChangeConfirmation::Hangs => {
-                ReportCell::words("confirmed").with_emphasis(TextEmphasis::Strong)
-            }
+    columns.add_figure("change_low", move |part| ends(part).map(|change| change.low));
+    columns.add_figure("change_high", move |part| ends(part).map(|change| change.high));
+    columns.add_column(ReportColumn::words("state", "state"), |part| match part.confirmed {
+        ChangeConfirmation::Measured(ConfirmationResult::Refuted(_)) => {
+            ReportCell::words("refuted").with_emphasis(TextEmphasis::Caution)
+        }
+        ChangeConfirmation::BenchmarkChanged => {
+            ReportCell::words("the benchmark itself changed").with_emphasis(TextEmphasis::Caution)
+        }
+        ChangeConfirmation::NotFound => {
+            ReportCell::words("not confirmed").with_emphasis(TextEmphasis::Caution)
+        }
+        ChangeConfirmation::Measured(ConfirmationResult::Confirmed(_))
+        | ChangeConfirmation::Hangs => {
+            ReportCell::words("confirmed").with_emphasis(TextEmphasis::Strong)
         }
     });
     columns.add_value("before", move |part| revisions[part.before].id.clone());
@@ -264,19 +230,16 @@ fn add_revision_columns<T>(
         },
     );
     let get = get_revision.clone();
-    columns.add_column(
-        ReportColumn::words("date", "written (UTC)").expendable(2),
-        move |item| ReportCell::words(format_moment(get(item).authored_unix_ms)),
-    );
+    columns.add_column(ReportColumn::words("date", "written (UTC)").expendable(2), move |item| {
+        ReportCell::words(format_moment(get(item).authored_unix_ms))
+    });
     let get = get_revision.clone();
-    columns.add_column(
-        ReportColumn::words("author", "author").expendable(1),
-        move |item| ReportCell::words(get(item).author),
-    );
-    columns.add_column(
-        ReportColumn::new("subject", "subject", ColumnKind::Label),
-        move |item| ReportCell::words(get_revision(item).subject),
-    );
+    columns.add_column(ReportColumn::words("author", "author").expendable(1), move |item| {
+        ReportCell::words(get(item).author)
+    });
+    columns.add_column(ReportColumn::new("subject", "subject", ColumnKind::Label), move |item| {
+        ReportCell::words(get_revision(item).subject)
+    });
 }
 
 /// Lists the revisions that may contain the change, unless the search has found a single revision.
@@ -288,13 +251,8 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
     );
     let set: Vec<usize> = match &found.answer {
         Some(answer) if is_found => {
-            let several = answer
-                .parts
-                .iter()
-                .filter(|part| part.before + 1 < part.after);
-            several
-                .flat_map(|part| part.before + 1..=part.after)
-                .collect()
+            let several = answer.parts.iter().filter(|part| part.before + 1 < part.after);
+            several.flat_map(|part| part.before + 1..=part.after).collect()
         }
         _ if is_search => found.standing.set.clone(),
         _ => Vec::new(),
@@ -343,11 +301,7 @@ fn measured_revisions(found: &BisectFindings) -> Vec<MeasuredRevision> {
     let state = &found.state;
     let measured_revision = |(index, revision): (usize, &LineRevision)| {
         let count = |outcome: BisectOutcome| {
-            state
-                .slots
-                .values()
-                .filter(|slot| **slot == (index, outcome))
-                .count()
+            state.slots.values().filter(|slot| **slot == (index, outcome)).count()
         };
         MeasuredRevision {
             revision: revision.clone(),
@@ -374,18 +328,13 @@ fn revision_columns(found: &BisectFindings) -> ColumnSet<MeasuredRevision> {
         ReportCell::count(row.values.len() as u64)
     });
     let metric = found.metric.clone();
-    let name = metric
-        .as_ref()
-        .map_or("value", |metric: &Metric| &metric.name);
-    columns.add_column(
-        ReportColumn::figure("median", format!("{name}, median")),
-        move |row| {
-            let unit = metric.as_ref().map_or("", |metric| &metric.unit);
-            ReportCell::shown_figure(median(&mut row.values.clone()), |value| {
-                format_quantity(value, unit, Uncertainty::Unknown)
-            })
-        },
-    );
+    let name = metric.as_ref().map_or("value", |metric: &Metric| &metric.name);
+    columns.add_column(ReportColumn::figure("median", format!("{name}, median")), move |row| {
+        let unit = metric.as_ref().map_or("", |metric| &metric.unit);
+        ReportCell::shown_figure(median(&mut row.values.clone()), |value| {
+            format_quantity(value, unit, Uncertainty::Unknown)
+        })
+    });
     columns.add_column(ReportColumn::words("outcome", "outcome"), |row| {
         ReportCell::words(match row {
             row if row.is_unbuildable => "not built",

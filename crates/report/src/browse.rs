@@ -31,9 +31,7 @@ pub struct ProjectLine {
 /// Adds the commands for first-time users.
 pub fn add_first_steps(document: &mut Document) {
     document.push(ReportBlock::Headline("no sessions yet".into()));
-    document.push(ReportBlock::Paragraph(
-        "Sessions appear here as soon as they start.".into(),
-    ));
+    document.push(ReportBlock::Paragraph("Sessions appear here as soon as they start.".into()));
     document.push(ReportBlock::Command {
         label: "measure the benchmarks of a file or folder".into(),
         line: "speedwell run bench/".into(),
@@ -62,32 +60,26 @@ pub fn list_projects(projects: &[ProjectLine]) -> Document {
         ReportColumn::new("project", "project", ColumnKind::Label),
         |project: &ProjectLine| ReportCell::words(&project.name),
     );
-    columns.add_column(
-        ReportColumn::figure("newest", "newest session"),
-        |project| match &project.newest {
-            Some(newest) => {
-                ReportCell::value(newest.number).with_text(format!("@{}", newest.number))
-            }
-            None => ReportCell::default(),
-        },
-    );
-    columns.add_column(
-        ReportColumn::words("started_unix_ms", "started (UTC)"),
-        |project| match &project.newest {
+    columns.add_column(ReportColumn::figure("newest", "newest session"), |project| match &project
+        .newest
+    {
+        Some(newest) => ReportCell::value(newest.number).with_text(format!("@{}", newest.number)),
+        None => ReportCell::default(),
+    });
+    columns.add_column(ReportColumn::words("started_unix_ms", "started (UTC)"), |project| {
+        match &project.newest {
             Some(newest) => ReportCell::value(newest.started_unix_ms)
                 .with_text(format_moment(newest.started_unix_ms)),
             None => ReportCell::default(),
-        },
-    );
+        }
+    });
     columns.add_column(ReportColumn::figure("sessions", "sessions"), |project| {
         capped_count_cell(project.sessions)
     });
     columns.add_column(ReportColumn::figure("week", "last 7 days"), |project| {
         count_cell(sessions_of_week(project))
     });
-    document.push(ReportBlock::Table(
-        columns.build_table("projects", projects),
-    ));
+    document.push(ReportBlock::Table(columns.build_table("projects", projects)));
     for project in projects.iter().filter(|line| sessions_of_week(line) > 0) {
         document.push_charts([ReportChart::new(
             format!("Sessions of {} in the last seven days", project.name),
@@ -153,17 +145,12 @@ pub fn list_benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
     columns.add_column(ReportColumn::figure("sessions", "sessions"), |benchmark| {
         capped_count_cell(benchmark.sessions)
     });
-    columns.add_column(
-        ReportColumn::figure("newest", "newest session"),
-        |benchmark| ReportCell::value(benchmark.newest).with_text(format!("@{}", benchmark.newest)),
-    );
-    columns.add_column(
-        ReportColumn::words("ended_unix_ms", "last measured (UTC)"),
-        |benchmark| {
-            ReportCell::value(benchmark.ended_unix_ms)
-                .with_text(format_moment(benchmark.ended_unix_ms))
-        },
-    );
+    columns.add_column(ReportColumn::figure("newest", "newest session"), |benchmark| {
+        ReportCell::value(benchmark.newest).with_text(format!("@{}", benchmark.newest))
+    });
+    columns.add_column(ReportColumn::words("ended_unix_ms", "last measured (UTC)"), |benchmark| {
+        ReportCell::value(benchmark.ended_unix_ms).with_text(format_moment(benchmark.ended_unix_ms))
+    });
     let mut rows = Vec::new();
     let mut group = "";
     for benchmark in benchmarks {
@@ -174,9 +161,7 @@ pub fn list_benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
         }
         rows.push(columns.build_row(benchmark));
     }
-    document.push(ReportBlock::Table(
-        columns.table_of_rows("benchmarks", rows),
-    ));
+    document.push(ReportBlock::Table(columns.table_of_rows("benchmarks", rows)));
     document
 }
 
@@ -193,19 +178,17 @@ pub fn list_cases(benchmark: &str, cases: &[StoredCase]) -> Document {
         format_count(cases.len(), "case", "cases")
     )));
     let mut columns = ColumnSet::<StoredCase>::new();
-    columns.add_column(
-        ReportColumn::new("case", "case", ColumnKind::Label),
-        |case: &StoredCase| ReportCell::words(&case.id),
-    );
+    columns
+        .add_column(ReportColumn::new("case", "case", ColumnKind::Label), |case: &StoredCase| {
+            ReportCell::words(&case.id)
+        });
     columns.add_column(ReportColumn::figure("sessions", "sessions"), |case| {
         capped_count_cell(case.sessions)
     });
-    columns.add_column(ReportColumn::figure("runs", "runs"), |case| {
-        match case.sessions {
-            Some(_) => count_cell(case.runs),
-            None => ReportCell::value(case.runs)
-                .with_text(format!("more than {}", format_number(case.runs as f64, 0))),
-        }
+    columns.add_column(ReportColumn::figure("runs", "runs"), |case| match case.sessions {
+        Some(_) => count_cell(case.runs),
+        None => ReportCell::value(case.runs)
+            .with_text(format!("more than {}", format_number(case.runs as f64, 0))),
     });
     columns.add_column(ReportColumn::figure("newest", "newest session"), |case| {
         ReportCell::value(case.newest).with_text(format!("@{}", case.newest))
@@ -246,13 +229,10 @@ pub fn list_machines(
     columns.add_column(ReportColumn::figure("sessions", "sessions"), |line| {
         count_cell(line.stored.sessions)
     });
-    columns.add_column(
-        ReportColumn::words("first_unix_ms", "first (UTC)"),
-        |line| {
-            ReportCell::value(line.stored.first_unix_ms)
-                .with_text(format_moment(line.stored.first_unix_ms))
-        },
-    );
+    columns.add_column(ReportColumn::words("first_unix_ms", "first (UTC)"), |line| {
+        ReportCell::value(line.stored.first_unix_ms)
+            .with_text(format_moment(line.stored.first_unix_ms))
+    });
     columns.add_column(ReportColumn::words("last_unix_ms", "last (UTC)"), |line| {
         ReportCell::value(line.stored.last_unix_ms)
             .with_text(format_moment(line.stored.last_unix_ms))
@@ -315,9 +295,7 @@ pub fn describe_machine(machine: &StoredMachine) -> Document {
         ("First session", Some(format_moment(machine.first_unix_ms))),
         ("Last session", Some(format_moment(machine.last_unix_ms))),
     ];
-    let recorded = facts
-        .into_iter()
-        .filter_map(|(name, fact)| Some((name.to_owned(), fact?)));
+    let recorded = facts.into_iter().filter_map(|(name, fact)| Some((name.to_owned(), fact?)));
     document.push(ReportBlock::Facts(recorded.collect()));
     document.attach_data(
         "machine",
@@ -357,18 +335,15 @@ pub fn list_environment_changes(changes: &[EnvironmentChange]) -> Document {
             ReportCell::value(change.session).with_text(format!("@{}", change.session))
         },
     );
-    columns.add_column(ReportColumn::words("name", "what"), |change| {
-        ReportCell::words(&change.name)
-    });
+    columns
+        .add_column(ReportColumn::words("name", "what"), |change| ReportCell::words(&change.name));
     columns.add_column(ReportColumn::words("before", "before"), |change| {
         ReportCell::words(&change.before)
     });
     columns.add_column(ReportColumn::words("after", "after"), |change| {
         ReportCell::words(&change.after)
     });
-    document.push(ReportBlock::Table(
-        columns.build_table("environment_facts", changes),
-    ));
+    document.push(ReportBlock::Table(columns.build_table("environment_facts", changes)));
     document
 }
 
@@ -376,9 +351,7 @@ pub fn list_environment_changes(changes: &[EnvironmentChange]) -> Document {
 pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
     let mut document = Document::new("calibrations");
     if calibrations.is_empty() {
-        document.push(ReportBlock::Headline(
-            "no machine has been calibrated yet".into(),
-        ));
+        document.push(ReportBlock::Headline("no machine has been calibrated yet".into()));
         document.push(ReportBlock::Paragraph(
             "A calibration compares a program with itself many times. It shows how often this \
              machine finds a difference where there is none; at 95 % confidence, about 5 % \
@@ -391,10 +364,8 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
         });
         return document;
     }
-    let unexpected = calibrations
-        .iter()
-        .filter(|calibration| !calibration.found.is_in_range())
-        .count();
+    let unexpected =
+        calibrations.iter().filter(|calibration| !calibration.found.is_in_range()).count();
     document.push(ReportBlock::Headline(match unexpected {
         0 => format!(
             "{}, all with as many false alarms as expected",
@@ -418,41 +389,31 @@ fn calibration_columns() -> ColumnSet<StoredCalibration> {
             ReportCell::value(line.found.session).with_text(format!("@{}", line.found.session))
         },
     );
-    columns.add_column(
-        ReportColumn::words("started_unix_ms", "started (UTC)"),
-        |line| {
-            ReportCell::value(line.found.started_unix_ms)
-                .with_text(format_moment(line.found.started_unix_ms))
-        },
-    );
+    columns.add_column(ReportColumn::words("started_unix_ms", "started (UTC)"), |line| {
+        ReportCell::value(line.found.started_unix_ms)
+            .with_text(format_moment(line.found.started_unix_ms))
+    });
     columns.add_column(ReportColumn::words("host", "host"), |line| {
         ReportCell::words(line.host.clone().unwrap_or_default())
     });
-    columns.add_column(
-        ReportColumn::words("cpu", "processor").expendable(1),
-        |line| ReportCell::words(line.cpu.clone().unwrap_or_default()),
-    );
+    columns.add_column(ReportColumn::words("cpu", "processor").expendable(1), |line| {
+        ReportCell::words(line.cpu.clone().unwrap_or_default())
+    });
     columns.add_column(ReportColumn::figure("comparisons", "comparisons"), |line| {
         ReportCell::count(line.found.comparisons)
     });
-    columns.add_column(
-        ReportColumn::figure("false_alarms", "false alarms"),
-        |line| {
-            let calibration = &line.found;
-            let share =
-                f64::from(calibration.false_alarms) / f64::from(calibration.comparisons.max(1));
-            ReportCell::value(calibration.false_alarms).with_text(format!(
-                "{} ({})",
-                calibration.false_alarms,
-                format_share(share)
-            ))
-        },
-    );
-    columns.add_column(ReportColumn::figure("expected_high", "expected"), |line| {
-        ReportCell::value(line.found.expected_high).with_text(format!(
-            "{} to {}",
-            line.found.expected_low, line.found.expected_high
+    columns.add_column(ReportColumn::figure("false_alarms", "false alarms"), |line| {
+        let calibration = &line.found;
+        let share = f64::from(calibration.false_alarms) / f64::from(calibration.comparisons.max(1));
+        ReportCell::value(calibration.false_alarms).with_text(format!(
+            "{} ({})",
+            calibration.false_alarms,
+            format_share(share)
         ))
+    });
+    columns.add_column(ReportColumn::figure("expected_high", "expected"), |line| {
+        ReportCell::value(line.found.expected_high)
+            .with_text(format!("{} to {}", line.found.expected_low, line.found.expected_high))
     });
     columns.add_column(ReportColumn::words("result", "result"), |line| {
         calibration_cell(Some(&line.found))

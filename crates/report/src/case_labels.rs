@@ -46,17 +46,11 @@ impl CaseLabels {
     /// `cases`.
     pub fn new(cases: &[Arc<Case>]) -> CaseLabels {
         let all_cases: Vec<&Case> = cases.iter().map(|case| &**case).collect();
-        let shared = if cases.len() > 1 {
-            constant_parameters(&all_cases)
-        } else {
-            Vec::new()
-        };
+        let shared = if cases.len() > 1 { constant_parameters(&all_cases) } else { Vec::new() };
         let names = distinct(all_cases.iter().map(|case| case.benchmark.as_str()));
         let folder = common_folder(&names);
-        let mut labels = CaseLabels {
-            shared: format_caption(&names, folder, &shared),
-            ..CaseLabels::default()
-        };
+        let mut labels =
+            CaseLabels { shared: format_caption(&names, folder, &shared), ..CaseLabels::default() };
         let mut members: IndexMap<&str, Vec<usize>> = IndexMap::new();
         for (index, case) in cases.iter().enumerate() {
             members.entry(&case.benchmark).or_default().push(index);
@@ -64,29 +58,14 @@ impl CaseLabels {
         for (name, members) in members {
             let benchmark_cases: Vec<&Case> = members.iter().map(|&index| &*cases[index]).collect();
             let constant = constant_parameters(&benchmark_cases);
-            let own_parameters: Vec<_> = constant
-                .iter()
-                .copied()
-                .filter(|p| !shared.contains(p))
-                .collect();
-            let short = if names.len() == 1 {
-                ""
-            } else {
-                &name[folder.len()..]
-            };
+            let own_parameters: Vec<_> =
+                constant.iter().copied().filter(|p| !shared.contains(p)).collect();
+            let short = if names.len() == 1 { "" } else { &name[folder.len()..] };
             let heading = join_label(short, &own_parameters);
             if distinct(benchmark_cases.iter().map(|case| case.id())).len() == 1 {
-                let full = if heading.is_empty() {
-                    name.to_owned()
-                } else {
-                    heading
-                };
+                let full = if heading.is_empty() { name.to_owned() } else { heading };
                 // The name of a benchmark identifies its only case.
-                let short = if short.is_empty() {
-                    full.clone()
-                } else {
-                    short.to_owned()
-                };
+                let short = if short.is_empty() { full.clone() } else { short.to_owned() };
                 labels.add_single(&members, &RowName { full, short });
             } else {
                 let varying = varying_parameters(&benchmark_cases, &constant);
@@ -103,32 +82,21 @@ impl CaseLabels {
             self.lines.push(LabelLine::Group(RowName::default()));
             self.is_open = false;
         }
-        let line = |&index: &usize| LabelLine::Case {
-            index,
-            name: name.clone(),
-        };
+        let line = |&index: &usize| LabelLine::Case { index, name: name.clone() };
         self.lines.extend(members.iter().map(line));
     }
 
     /// Adds the cases of a benchmark below their heading.
     fn add_group(&mut self, heading: String, varying: &[&str], members: &[usize], cases: &[&Case]) {
-        let short = format!("{heading} ({})", varying.join(", "))
-            .trim_start()
-            .to_owned();
-        self.lines.push(LabelLine::Group(RowName {
-            full: heading,
-            short,
-        }));
+        let short = format!("{heading} ({})", varying.join(", ")).trim_start().to_owned();
+        self.lines.push(LabelLine::Group(RowName { full: heading, short }));
         self.is_open = true;
         let pairs = parameter_widths(cases, varying, format_pair);
         let values = parameter_widths(cases, varying, format_value);
         for (&index, case) in members.iter().zip(cases) {
             let full = align_parameters(case, &pairs, format_pair);
             let short = align_parameters(case, &values, format_value);
-            self.lines.push(LabelLine::Case {
-                index,
-                name: RowName { full, short },
-            });
+            self.lines.push(LabelLine::Case { index, name: RowName { full, short } });
         }
     }
 }
@@ -151,11 +119,7 @@ fn constant_parameters<'a>(cases: &[&'a Case]) -> Vec<ParameterPair<'a>> {
 
 /// Returns the distinct elements of `items`, in order of first appearance.
 pub fn distinct<T: Hash + Eq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
-    items
-        .into_iter()
-        .collect::<IndexSet<T>>()
-        .into_iter()
-        .collect()
+    items.into_iter().collect::<IndexSet<T>>().into_iter().collect()
 }
 
 /// Returns the common folder of several benchmarks, with its slash, or an empty text.
@@ -186,10 +150,7 @@ fn join_label(name: &str, pairs: &[ParameterPair<'_>]) -> String {
 
 /// Returns the names of the parameters that differ between cases.
 fn varying_parameters<'a>(cases: &[&'a Case], constant: &[ParameterPair<'_>]) -> Vec<&'a str> {
-    let names = cases
-        .iter()
-        .flat_map(|case| &case.values)
-        .map(|(name, _)| name.as_str());
+    let names = cases.iter().flat_map(|case| &case.values).map(|(name, _)| name.as_str());
     distinct(names.filter(|name| !constant.iter().any(|(other, _)| other == name)))
 }
 
@@ -212,10 +173,7 @@ fn parameter_widths<'a>(
 ) -> Vec<(&'a str, usize)> {
     let width = |name: &str| {
         let values = cases.iter().filter_map(|case| case.value(name));
-        values
-            .map(|value| format(name, value).width())
-            .max()
-            .unwrap_or(0)
+        values.map(|value| format(name, value).width()).max().unwrap_or(0)
     };
     names.iter().map(|name| (*name, width(name))).collect()
 }
@@ -224,10 +182,7 @@ fn parameter_widths<'a>(
 fn align_parameters(case: &Case, widths: &[(&str, usize)], format: ParameterFormat) -> String {
     let mut label = String::new();
     for (name, width) in widths {
-        let text = case
-            .value(name)
-            .map(|value| format(name, value))
-            .unwrap_or_default();
+        let text = case.value(name).map(|value| format(name, value)).unwrap_or_default();
         label.push_str(&text);
         label.push_str(&" ".repeat(width - text.width() + 1));
     }
@@ -281,10 +236,7 @@ mod tests {
     use super::*;
 
     fn labels(ids: &[&str]) -> (String, Vec<String>) {
-        let cases: Vec<_> = ids
-            .iter()
-            .map(|id| Arc::new(Case::parse(id).unwrap()))
-            .collect();
+        let cases: Vec<_> = ids.iter().map(|id| Arc::new(Case::parse(id).unwrap())).collect();
         let labels = CaseLabels::new(&cases);
         let lines = labels.lines.into_iter().map(|line| match line {
             LabelLine::Group(name) => format!("# {} | {}", name.full, name.short),
@@ -300,11 +252,7 @@ mod tests {
         assert_eq!(shared, "g/a.js n=5");
         assert_eq!(
             lines,
-            [
-                "#  | (enc, len)",
-                "0 enc=utf8 len=16 | utf8 16",
-                "1 enc=hex  len=1024 | hex  1024",
-            ]
+            ["#  | (enc, len)", "0 enc=utf8 len=16 | utf8 16", "1 enc=hex  len=1024 | hex  1024",]
         );
     }
 

@@ -34,9 +34,7 @@ pub fn report_confirmation(
             case: row.case.id(),
             metric: comparison.metric.name.clone(),
             direction: direction_word(&comparison.metric, outcome),
-            size: outcome
-                .and_then(|_| size(row, &comparison.metric))
-                .unwrap_or_default(),
+            size: outcome.and_then(|_| size(row, &comparison.metric)).unwrap_or_default(),
             outcome,
             runs: row.baseline.runs.len().min(row.candidate.runs.len()),
         })
@@ -45,13 +43,9 @@ pub fn report_confirmation(
     document.push_warnings(&findings.warnings);
     document.append_document(report_validity(&findings.validity));
     document.push(ReportBlock::Headline(confirm_headline(&lines)));
-    document.push(ReportBlock::Table(
-        columns().build_table("confirmations", &lines),
-    ));
+    document.push(ReportBlock::Table(columns().build_table("confirmations", &lines)));
     let mut compared = report_comparison(findings, output);
-    compared
-        .blocks
-        .retain(|block| matches!(block, ReportBlock::Table(_) | ReportBlock::Note(_)));
+    compared.blocks.retain(|block| matches!(block, ReportBlock::Table(_) | ReportBlock::Note(_)));
     document.push(ReportBlock::Appendix {
         title: "The comparison".into(),
         instead: None,
@@ -65,11 +59,7 @@ pub fn report_confirmation(
 fn direction_word(metric: &Metric, outcome: Option<ConfirmationResult>) -> &'static str {
     let (good, bad) = quality_words(metric);
     let is_more = outcome.is_some_and(|outcome| outcome.change().value > 0.0);
-    if is_more == (metric.better == MetricDirection::Higher) {
-        good
-    } else {
-        bad
-    }
+    if is_more == (metric.better == MetricDirection::Higher) { good } else { bad }
 }
 
 /// Builds the report for two sides that are the same program.
@@ -91,14 +81,9 @@ fn confirm_headline(lines: &[ConfirmLine]) -> String {
             Some(ConfirmationResult::Refuted(_)) => format!("refuted: {}", only.size),
         };
     }
-    let confirmed = lines
-        .iter()
-        .filter(|line| matches!(line.outcome, Some(ConfirmationResult::Confirmed(_))));
-    format!(
-        "confirmed in {} of {}",
-        confirmed.count(),
-        format_count(lines.len(), "case", "cases")
-    )
+    let confirmed =
+        lines.iter().filter(|line| matches!(line.outcome, Some(ConfirmationResult::Confirmed(_))));
+    format!("confirmed in {} of {}", confirmed.count(), format_count(lines.len(), "case", "cases"))
 }
 
 /// The sort keys of the table.
@@ -108,32 +93,25 @@ pub fn sort_keys() -> Vec<&'static str> {
 
 fn columns() -> ColumnSet<ConfirmLine> {
     let mut columns: ColumnSet<ConfirmLine> = ColumnSet::new();
-    columns.add_column(ReportColumn::words("state", "state"), |line| {
-        match line.outcome {
-            None => ReportCell::words("open").with_emphasis(TextEmphasis::Caution),
-            Some(ConfirmationResult::Confirmed(_)) => {
-                ReportCell::words("confirmed").with_emphasis(TextEmphasis::Strong)
-            }
-            Some(ConfirmationResult::Refuted(_)) => {
-                ReportCell::words("refuted").with_emphasis(TextEmphasis::Muted)
-            }
+    columns.add_column(ReportColumn::words("state", "state"), |line| match line.outcome {
+        None => ReportCell::words("open").with_emphasis(TextEmphasis::Caution),
+        Some(ConfirmationResult::Confirmed(_)) => {
+            ReportCell::words("confirmed").with_emphasis(TextEmphasis::Strong)
+        }
+        Some(ConfirmationResult::Refuted(_)) => {
+            ReportCell::words("refuted").with_emphasis(TextEmphasis::Muted)
         }
     });
-    columns.add_column(
-        ReportColumn::new("case", "case", ColumnKind::Label),
-        |line| ReportCell::words(line.case.clone()),
-    );
+    columns.add_column(ReportColumn::new("case", "case", ColumnKind::Label), |line| {
+        ReportCell::words(line.case.clone())
+    });
     columns.add_value("metric", |line| line.metric.clone());
     let change = |line: &ConfirmLine| line.outcome.map(|outcome| outcome.change());
     columns.add_column(ReportColumn::figure("change", "change"), move |line| {
         ReportCell::figure(change(line).map(|change| change.value)).with_text(line.size.clone())
     });
-    columns.add_figure("change_low", move |line| {
-        change(line).map(|change| change.low)
-    });
-    columns.add_figure("change_high", move |line| {
-        change(line).map(|change| change.high)
-    });
+    columns.add_figure("change_low", move |line| change(line).map(|change| change.low));
+    columns.add_figure("change_high", move |line| change(line).map(|change| change.high));
     columns.add_column(ReportColumn::figure("runs", "runs per side"), |line| {
         ReportCell::count(line.runs as u64)
     });

@@ -66,14 +66,8 @@ mod tests {
 
     #[test]
     fn a_datum_says_what_its_value_said() {
-        for value in [
-            json!(1),
-            json!(0.25),
-            json!("a"),
-            json!(true),
-            json!(null),
-            json!([1, "b"]),
-        ] {
+        for value in [json!(1), json!(0.25), json!("a"), json!(true), json!(null), json!([1, "b"])]
+        {
             let datum = Datum::from(value.clone());
             assert_eq!(datum.to_json(), value);
             assert_eq!(datum.as_f64(), value.as_f64());

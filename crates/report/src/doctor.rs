@@ -64,10 +64,7 @@ pub fn report_layouts(findings: &AnalysisFindings) -> Document {
             () => "unclear whether layout matters",
         };
         let sentence = spread.to_sentence();
-        document.push(ReportBlock::Headline(format!(
-            "{}: {answer}. {sentence}",
-            spread.case
-        )));
+        document.push(ReportBlock::Headline(format!("{}: {answer}. {sentence}", spread.case)));
     }
     let data = findings.layout.iter().map(|spread| {
         let components = &spread.components;
@@ -89,23 +86,18 @@ pub fn report_layouts(findings: &AnalysisFindings) -> Document {
 
 fn check_columns() -> ColumnSet<CheckLine> {
     let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::words("state", "state"),
-        |check: &CheckLine| {
-            let (symbol, emphasis) = state_symbol(&check.state);
-            ReportCell::value(check.state.clone())
-                .with_text(format!("{symbol} {}", check.state))
-                .with_emphasis(emphasis)
-        },
-    );
-    columns.add_column(
-        ReportColumn::new("name", "check", ColumnKind::Identifier),
-        |check| ReportCell::words(check.name.clone()),
-    );
-    columns.add_column(
-        ReportColumn::new("found", "found", ColumnKind::Label),
-        |check| ReportCell::words(check.found.clone()),
-    );
+    columns.add_column(ReportColumn::words("state", "state"), |check: &CheckLine| {
+        let (symbol, emphasis) = state_symbol(&check.state);
+        ReportCell::value(check.state.clone())
+            .with_text(format!("{symbol} {}", check.state))
+            .with_emphasis(emphasis)
+    });
+    columns.add_column(ReportColumn::new("name", "check", ColumnKind::Identifier), |check| {
+        ReportCell::words(check.name.clone())
+    });
+    columns.add_column(ReportColumn::new("found", "found", ColumnKind::Label), |check| {
+        ReportCell::words(check.found.clone())
+    });
     columns.add_value("remedy", |check| check.remedy.clone());
     columns
 }
@@ -142,17 +134,10 @@ pub fn report_calibration(found: &CalibrationFindings, output: &OutputOptions) -
 /// calibrated.
 pub fn calibration_check(calibration: Option<&NoiseCalibration>) -> CheckLine {
     let (state, found, remedy) = match calibration {
-        None => (
-            "unknown",
-            "never calibrated".to_owned(),
-            CALIBRATE_COMMAND.to_owned(),
-        ),
+        None => ("unknown", "never calibrated".to_owned(), CALIBRATE_COMMAND.to_owned()),
         Some(calibration) => {
-            let origin = format!(
-                "@{}, {}",
-                calibration.session,
-                format_moment(calibration.started_unix_ms)
-            );
+            let origin =
+                format!("@{}, {}", calibration.session, format_moment(calibration.started_unix_ms));
             let found = format!("{} ({origin})", expected_alarms_text(calibration));
             if calibration.is_in_range() {
                 ("ok", found, String::new())
@@ -162,12 +147,7 @@ pub fn calibration_check(calibration: Option<&NoiseCalibration>) -> CheckLine {
             }
         }
     };
-    CheckLine {
-        name: "calibration".to_owned(),
-        state: state.to_owned(),
-        found,
-        remedy,
-    }
+    CheckLine { name: "calibration".to_owned(), state: state.to_owned(), found, remedy }
 }
 
 /// Reports how tuning changed the noise of programs measured against themselves.
@@ -184,9 +164,7 @@ pub fn report_tuned_calibration(
         caption: vec![format!("set: {knobs}")],
         ..spread_columns().build_table("spreads", spreads)
     };
-    table
-        .caption
-        .extend(before.metric.iter().map(|metric| metric.name.clone()));
+    table.caption.extend(before.metric.iter().map(|metric| metric.name.clone()));
     document.push(ReportBlock::Table(table));
     output.add_detail(&mut document, |_, document| {
         document.push(ReportBlock::Note(
@@ -209,12 +187,7 @@ pub fn report_tuned_calibration(
 }
 
 fn tuned_headline(spreads: &[SpreadChange]) -> String {
-    let number = |word: &str| {
-        spreads
-            .iter()
-            .filter(|spread| spread_word(spread) == word)
-            .count()
-    };
+    let number = |word: &str| spreads.iter().filter(|spread| spread_word(spread) == word).count();
     let cases = format_count(spreads.len(), "case", "cases");
     match (number("less"), number("more")) {
         _ if spreads.is_empty() => "nothing was compared".into(),
@@ -249,40 +222,18 @@ fn spread_columns() -> ColumnSet<SpreadChange> {
     columns.add_column(ReportColumn::figure("after", "after"), |spread| {
         ReportCell::shown_figure(Some(spread.after), format_share)
     });
-    columns.add_column(
-        ReportColumn::figure("change", "change").for_people(),
-        |spread| {
-            ReportCell::text(
-                spread
-                    .change
-                    .as_ref()
-                    .map(format_change)
-                    .unwrap_or_default(),
-            )
-        },
-    );
-    columns.add_column(
-        ReportColumn::figure("interval", "95 % interval").for_people(),
-        |spread| {
-            ReportCell::text(
-                spread
-                    .change
-                    .as_ref()
-                    .map(format_interval)
-                    .unwrap_or_default(),
-            )
-        },
-    );
+    columns.add_column(ReportColumn::figure("change", "change").for_people(), |spread| {
+        ReportCell::text(spread.change.as_ref().map(format_change).unwrap_or_default())
+    });
+    columns.add_column(ReportColumn::figure("interval", "95 % interval").for_people(), |spread| {
+        ReportCell::text(spread.change.as_ref().map(format_interval).unwrap_or_default())
+    });
     columns.add_column(ReportColumn::words("noise", "noise"), |spread| {
         ReportCell::words(spread_word(spread))
     });
     columns.add_figure("change", |spread| spread.change.map(|change| change.value));
-    columns.add_figure("change_low", |spread| {
-        spread.change.map(|change| change.low)
-    });
-    columns.add_figure("change_high", |spread| {
-        spread.change.map(|change| change.high)
-    });
+    columns.add_figure("change_low", |spread| spread.change.map(|change| change.low));
+    columns.add_figure("change_high", |spread| spread.change.map(|change| change.high));
     columns
 }
 
@@ -290,11 +241,7 @@ fn spread_columns() -> ColumnSet<SpreadChange> {
 pub fn tuned_check(knobs: Option<String>) -> CheckLine {
     let (state, found, remedy) = match knobs {
         Some(knobs) => ("ok", knobs, ""),
-        None => (
-            "unknown",
-            "no knob is set".to_owned(),
-            "speedwell tune --dry-run",
-        ),
+        None => ("unknown", "no knob is set".to_owned(), "speedwell tune --dry-run"),
     };
     CheckLine {
         name: "tuned".to_owned(),
@@ -339,15 +286,8 @@ fn alarms_text(counts: &NoiseCalibration) -> String {
 }
 
 fn expected_alarms_text(counts: &NoiseCalibration) -> String {
-    let NoiseCalibration {
-        expected_low: low,
-        expected_high: high,
-        ..
-    } = counts;
-    format!(
-        "{}, where {low} to {high} are expected",
-        alarms_text(counts)
-    )
+    let NoiseCalibration { expected_low: low, expected_high: high, .. } = counts;
+    format!("{}, where {low} to {high} are expected", alarms_text(counts))
 }
 
 struct CalibrationEntry<'a> {
@@ -356,11 +296,7 @@ struct CalibrationEntry<'a> {
 }
 
 fn case_table(found: &CalibrationFindings) -> ReportTable {
-    let cases: Vec<_> = found
-        .cases
-        .iter()
-        .map(|calibrated| Arc::clone(&calibrated.case))
-        .collect();
+    let cases: Vec<_> = found.cases.iter().map(|calibrated| Arc::clone(&calibrated.case)).collect();
     let labels = CaseLabels::new(&cases);
     let columns = case_columns();
     let rows = labelled_rows(labels.lines, |index, name| {
@@ -388,20 +324,16 @@ fn case_columns<'a>() -> ColumnSet<CalibrationEntry<'a>> {
     columns.add_column(ReportColumn::figure("comparisons", "comparisons"), |row| {
         ReportCell::count(row.case.comparisons)
     });
-    columns.add_column(
-        ReportColumn::figure("false_alarms", "false alarms"),
-        |row| ReportCell::count(row.case.false_alarms),
-    );
+    columns.add_column(ReportColumn::figure("false_alarms", "false alarms"), |row| {
+        ReportCell::count(row.case.false_alarms)
+    });
     columns.add_column(ReportColumn::figure("variation", "CV"), |row| {
         ReportCell::shown_figure(row.case.variation, format_share)
     });
-    columns.add_column(
-        ReportColumn::figure("autocorrelation", "autocorrelation"),
-        |row| {
-            let mark = if row.case.is_dependent { "*" } else { "" };
-            ReportCell::shown_figure(row.case.autocorrelation, |r1| format!("{r1:+.2}{mark}"))
-        },
-    );
+    columns.add_column(ReportColumn::figure("autocorrelation", "autocorrelation"), |row| {
+        let mark = if row.case.is_dependent { "*" } else { "" };
+        ReportCell::shown_figure(row.case.autocorrelation, |r1| format!("{r1:+.2}{mark}"))
+    });
     columns.add_column(ReportColumn::figure("detectable", "32 runs find"), |row| {
         ReportCell::shown_figure(row.case.detectable, format_share)
     });
@@ -429,9 +361,8 @@ fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
     );
     if !found.rules.is_empty() {
         let rules = found.rules.iter();
-        let rules: Vec<String> = rules
-            .map(|(rule, part)| format!("{rule} {}", format_share(*part)))
-            .collect();
+        let rules: Vec<String> =
+            rules.map(|(rule, part)| format!("{rule} {}", format_share(*part))).collect();
         notes.push(format!(
             "Fraction of these runs that --reject would discard: {}.",
             rules.join(", ")
@@ -487,11 +418,7 @@ mod tests {
         };
         let document = report_checks(&[
             check("ok", "timer", ""),
-            check(
-                "warning",
-                "cpu frequency",
-                "cpupower frequency-set -g performance",
-            ),
+            check("warning", "cpu frequency", "cpupower frequency-set -g performance"),
         ]);
         let mut out = Vec::new();
         print_document(&document, &OutputOptions::default(), &mut out).unwrap();

@@ -151,21 +151,14 @@ pub struct ReportChart {
 impl ReportChart {
     /// Creates a chart whose contents are shown nowhere else.
     pub fn new(title: impl Into<String>, picture: speedwell_plot::AnyChart) -> ReportChart {
-        ReportChart {
-            title: title.into(),
-            picture,
-            shown_elsewhere: false,
-        }
+        ReportChart { title: title.into(), picture, shown_elsewhere: false }
     }
 }
 
 impl Document {
     /// Creates an empty report of the given kind.
     pub fn new(report: &'static str) -> Document {
-        Document {
-            report,
-            ..Document::default()
-        }
+        Document { report, ..Document::default() }
     }
 
     /// Adds a block at the end.
@@ -234,16 +227,12 @@ impl Document {
     /// comes before the warnings. A terminal keeps the warnings first, and the headline close to
     /// the figures.
     pub fn answer_first(&self) -> Vec<&ReportBlock> {
-        let headlines = self
-            .blocks
-            .iter()
-            .filter(|block| matches!(block, ReportBlock::Headline(_)));
+        let headlines =
+            self.blocks.iter().filter(|block| matches!(block, ReportBlock::Headline(_)));
         let mut blocks: Vec<&ReportBlock> = self.blocks.iter().collect();
         // If a report begins with a question, the question stays above its answer.
-        let has_question = matches!(
-            self.blocks.first(),
-            Some(ReportBlock::Heading { level: 1, .. })
-        );
+        let has_question =
+            matches!(self.blocks.first(), Some(ReportBlock::Heading { level: 1, .. }));
         if headlines.count() == 1 && !has_question {
             // A stable sort moves only the headline.
             blocks.sort_by_key(|block| !matches!(block, ReportBlock::Headline(_)));
@@ -261,12 +250,10 @@ impl Document {
 
     /// Returns every table, in reading order.
     pub fn tables(&self) -> impl Iterator<Item = &ReportTable> {
-        self.all_blocks()
-            .into_iter()
-            .filter_map(|block| match block {
-                ReportBlock::Table(table) => Some(table),
-                _ => None,
-            })
+        self.all_blocks().into_iter().filter_map(|block| match block {
+            ReportBlock::Table(table) => Some(table),
+            _ => None,
+        })
     }
 
     /// Applies `change` to every table, including nested tables.
@@ -276,12 +263,10 @@ impl Document {
 
     /// Returns every standalone chart, in reading order.
     pub fn charts(&self) -> impl Iterator<Item = &ReportChart> {
-        self.all_blocks()
-            .into_iter()
-            .filter_map(|block| match block {
-                ReportBlock::Chart(chart) => Some(&**chart),
-                _ => None,
-            })
+        self.all_blocks().into_iter().filter_map(|block| match block {
+            ReportBlock::Chart(chart) => Some(&**chart),
+            _ => None,
+        })
     }
 }
 
@@ -396,20 +381,14 @@ mod tests {
             }],
         });
         let texts = |document: &Document| -> Vec<String> {
-            let texts = document
-                .all_blocks()
-                .into_iter()
-                .filter_map(|block| match block {
-                    ReportBlock::Note(text) | ReportBlock::Paragraph(text) => Some(text.clone()),
-                    _ => None,
-                });
+            let texts = document.all_blocks().into_iter().filter_map(|block| match block {
+                ReportBlock::Note(text) | ReportBlock::Paragraph(text) => Some(text.clone()),
+                _ => None,
+            });
             texts.collect()
         };
         let (short, whole) = (document.shortened(), document.whole());
-        assert_eq!(
-            (texts(&short), short.data.len()),
-            (vec!["in short".to_owned()], 0)
-        );
+        assert_eq!((texts(&short), short.data.len()), (vec!["in short".to_owned()], 0));
         assert_eq!(texts(&whole), ["how it was found"]);
         assert_eq!(whole.data, [("figures", Value::from(7))]);
         let plain = Document::new("plain");

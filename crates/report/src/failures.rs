@@ -45,10 +45,7 @@ fn group_failures<'a>(failures: &[&'a StepFailure]) -> Vec<FailureGroup<'a>> {
     let mut groups: Vec<FailureGroup<'a>> = Vec::new();
     for failure in failures {
         let case = failure.case.as_ref().unwrap_or(&failure.benchmark).as_str();
-        match groups
-            .iter_mut()
-            .find(|group| is_alike(group.first, failure))
-        {
+        match groups.iter_mut().find(|group| is_alike(group.first, failure)) {
             Some(group) => {
                 group.times += 1;
                 group.cases.insert(case);
@@ -68,11 +65,7 @@ fn failed_blocks(failures: &[&StepFailure], verbosity: Verbosity) -> Vec<ReportB
         return Vec::new();
     }
     let groups = group_failures(failures);
-    let shown = if verbosity == Verbosity::Verbose {
-        groups.len()
-    } else {
-        MAX_SHOWN_FAILURES
-    };
+    let shown = if verbosity == Verbosity::Verbose { groups.len() } else { MAX_SHOWN_FAILURES };
     let (first, others) = groups.split_at(shown.min(groups.len()));
     let mut blocks: Vec<ReportBlock> = first.iter().flat_map(failure_blocks).collect();
     if !others.is_empty() {
@@ -85,20 +78,12 @@ fn failed_blocks(failures: &[&StepFailure], verbosity: Verbosity) -> Vec<ReportB
     }
     let summary = format!("{} failed", format_count(failures.len(), "step", "steps"));
     // The block starts open, because failures must not be overlooked.
-    vec![ReportBlock::Aside {
-        summary,
-        open: true,
-        blocks,
-    }]
+    vec![ReportBlock::Aside { summary, open: true, blocks }]
 }
 
 fn failure_blocks(group: &FailureGroup<'_>) -> Vec<ReportBlock> {
     let failure = group.first;
-    let times = if group.times > 1 {
-        format!(" ({} times)", group.times)
-    } else {
-        String::new()
-    };
+    let times = if group.times > 1 { format!(" ({} times)", group.times) } else { String::new() };
     let others = match group.cases.len() - 1 {
         0 => String::new(),
         others => format!(" and {}", format_count(others, "other case", "other cases")),
@@ -109,10 +94,7 @@ fn failure_blocks(group: &FailureGroup<'_>) -> Vec<ReportBlock> {
             failure_subject(failure),
             failure.cause
         )),
-        ReportBlock::Verbatim {
-            label: "stderr".into(),
-            text: failure.stderr_tail.clone(),
-        },
+        ReportBlock::Verbatim { label: "stderr".into(), text: failure.stderr_tail.clone() },
     ];
     // Some failures cannot be reproduced by one command, such as a report that contradicts an
     // earlier one.
@@ -168,9 +150,8 @@ mod tests {
             stderr_tail: "no such module".into(),
             replay: String::new(),
         };
-        let mut all: Vec<StepFailure> = ["g/x n=1", "g/x n=2", "g/x n=2"]
-            .map(|case| failure(case, "new", 1))
-            .into();
+        let mut all: Vec<StepFailure> =
+            ["g/x n=1", "g/x n=2", "g/x n=2"].map(|case| failure(case, "new", 1)).into();
         all.push(failure("g/x n=1", "new", 2));
         let document = report_failures(&all, Verbosity::Normal);
         let Some(ReportBlock::Aside { blocks, .. }) = document.blocks.first() else {

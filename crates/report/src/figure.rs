@@ -35,11 +35,7 @@ pub fn uncertainty_of_median(median: f64, variation: Option<f64>, runs: usize) -
 /// Returns half the width of an estimate's interval; unknown without an interval.
 pub fn uncertainty_of(estimate: &IntervalEstimate) -> Uncertainty {
     let half = (estimate.high - estimate.low) / 2.0;
-    if half > 0.0 && half.is_finite() {
-        Uncertainty::Half(half)
-    } else {
-        Uncertainty::Unknown
-    }
+    if half > 0.0 && half.is_finite() { Uncertainty::Half(half) } else { Uncertainty::Unknown }
 }
 
 impl FigureScale {
@@ -80,11 +76,7 @@ impl FigureScale {
                 uncertainty == Uncertainty::Exact && bytes.to_shown(stored).fract() == 0.0;
             loses_digits |= !self.is_short(stored);
         }
-        if are_counts && loses_digits {
-            bytes
-        } else {
-            self
-        }
+        if are_counts && loses_digits { bytes } else { self }
     }
 
     /// Whether this scale shows an exact `stored` figure in full.
@@ -126,10 +118,7 @@ pub fn format_quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> Str
     };
     let scale = fit_scale(stored);
     // Round the figure before choosing its unit, so that 999.99 µs becomes 1.00 ms.
-    let shown = round_figure(
-        scale.to_shown(stored),
-        scale.rounding_place(stored, uncertainty),
-    );
+    let shown = round_figure(scale.to_shown(stored), scale.rounding_place(stored, uncertainty));
     let rounded = shown * scale.stored_per_shown;
     let scale = fit_scale(rounded);
     scale.format_full(rounded, scale.rounding_place(rounded, uncertainty))
@@ -159,9 +148,7 @@ fn percent_place(change: &IntervalEstimate) -> i32 {
     } else {
         Some(0)
     };
-    supported
-        .max(distinct_from_zero.unwrap_or(MAX_PERCENT_PLACES))
-        .clamp(0, MAX_PERCENT_PLACES)
+    supported.max(distinct_from_zero.unwrap_or(MAX_PERCENT_PLACES)).clamp(0, MAX_PERCENT_PLACES)
 }
 
 fn has_no_width(estimate: &IntervalEstimate) -> bool {
@@ -170,10 +157,7 @@ fn has_no_width(estimate: &IntervalEstimate) -> bool {
 
 /// Formats a change as a signed percentage: `+8.2 %`.
 pub fn format_change(change: &IntervalEstimate) -> String {
-    format!(
-        "{} %",
-        format_signed(change.value * 100.0, percent_place(change))
-    )
+    format!("{} %", format_signed(change.value * 100.0, percent_place(change)))
 }
 
 /// Formats the interval of a change in percent: `[+6.9, +9.6]`. Empty without an interval.
@@ -188,9 +172,7 @@ pub fn format_interval(change: &IntervalEstimate) -> String {
 
 /// Formats a change with its interval, for sentences: `+8.2 % [+6.9, +9.6]`.
 pub fn format_change_interval(estimate: &IntervalEstimate) -> String {
-    format!("{} {}", format_change(estimate), format_interval(estimate))
-        .trim_end()
-        .to_owned()
+    format!("{} {}", format_change(estimate), format_interval(estimate)).trim_end().to_owned()
 }
 
 /// A percentage below this is printed as `<0.001 %`.
@@ -202,21 +184,14 @@ pub fn format_share(share: f64) -> String {
     if percent > 0.0 && percent < MIN_PERCENT {
         return format!("<{MIN_PERCENT} %");
     }
-    let place = if percent == 0.0 {
-        0
-    } else {
-        1 - percent.abs().log10().floor() as i32
-    };
+    let place = if percent == 0.0 { 0 } else { 1 - percent.abs().log10().floor() as i32 };
     format!("{} %", format_number(percent, place.clamp(0, 3)))
 }
 
 /// Formats a percentage with the digits that the user gave: `2 %`, `0.5 %`, `99.9 %`.
 pub fn format_setting(share: f64) -> String {
     let percent = share * 100.0;
-    format!(
-        "{} %",
-        format_number(percent, decimal_place(percent, Uncertainty::Exact))
-    )
+    format!("{} %", format_number(percent, decimal_place(percent, Uncertainty::Exact)))
 }
 
 /// Formats a p-value or q-value: three decimals below 0.1, two above; never 0.
@@ -271,9 +246,9 @@ pub fn decimal_place(figure: f64, uncertainty: Uncertainty) -> i32 {
     let first = first_place(figure).unwrap_or(0);
     let last = first + MAX_DIGITS - 1;
     match uncertainty {
-        Uncertainty::Half(half) => supported_place(half)
-            .unwrap_or(first + DEFAULT_DIGITS - 1)
-            .clamp(first, last),
+        Uncertainty::Half(half) => {
+            supported_place(half).unwrap_or(first + DEFAULT_DIGITS - 1).clamp(first, last)
+        }
         Uncertainty::Exact => shortest_place(figure, last),
         // Zero is always shown as one digit.
         Uncertainty::Unknown if figure == 0.0 => 0,
@@ -333,11 +308,7 @@ pub fn format_number(figure: f64, place: i32) -> String {
 /// rounds to zero has no sign.
 pub fn format_signed(figure: f64, place: i32) -> String {
     let formatted = format_number(figure, place);
-    if figure > 0.0 && !is_zero(&formatted) {
-        format!("+{formatted}")
-    } else {
-        formatted
-    }
+    if figure > 0.0 && !is_zero(&formatted) { format!("+{formatted}") } else { formatted }
 }
 
 fn is_zero(formatted: &str) -> bool {
@@ -407,17 +378,9 @@ pub fn format_duration(milliseconds: u64) -> String {
         0..1_000 => format!("{milliseconds} ms"),
         1_000..60_000 => format!("{:.1} s", milliseconds as f64 / 1e3),
         60_000..3_600_000 => {
-            format!(
-                "{} min {:02} s",
-                milliseconds / 60_000,
-                milliseconds / 1_000 % 60
-            )
+            format!("{} min {:02} s", milliseconds / 60_000, milliseconds / 1_000 % 60)
         }
-        _ => format!(
-            "{} h {:02} min",
-            milliseconds / 3_600_000,
-            milliseconds / 60_000 % 60
-        ),
+        _ => format!("{} h {:02} min", milliseconds / 3_600_000, milliseconds / 60_000 % 60),
     }
 }
 
@@ -455,11 +418,7 @@ pub fn format_moment(unix_ms: i64) -> String {
 /// epoch. A day without a time means the start of the day or, with `is_end`, the end of the day.
 pub fn parse_time(text: &str, is_end: bool) -> Option<i64> {
     let time: jiff::civil::DateTime = text.trim().parse().ok()?;
-    let begin = time
-        .to_zoned(jiff::tz::TimeZone::UTC)
-        .ok()?
-        .timestamp()
-        .as_millisecond();
+    let begin = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_millisecond();
     let is_day = text.trim().len() <= "2026-03-01".len();
     Some(match (is_end, is_day) {
         (true, true) => begin + 86_399_999,
@@ -475,14 +434,8 @@ mod tests {
     fn what_is_roughly_known_has_few_digits() {
         let of = |seconds: f64| format_about(Duration::from_secs_f64(seconds));
         assert_eq!([of(0.2), of(19.2), of(59.7)], ["1 s", "19 s", "1 min"]);
-        assert_eq!(
-            [of(64.0), of(200.0), of(597.0)],
-            ["1 min", "3 min 20 s", "10 min"]
-        );
-        assert_eq!(
-            [of(704.0), of(3590.0), of(7800.0)],
-            ["12 min", "1 h", "2 h 10 min"]
-        );
+        assert_eq!([of(64.0), of(200.0), of(597.0)], ["1 min", "3 min 20 s", "10 min"]);
+        assert_eq!([of(704.0), of(3590.0), of(7800.0)], ["12 min", "1 h", "2 h 10 min"]);
     }
 
     #[test]
@@ -503,16 +456,10 @@ mod tests {
     fn changes_show_what_their_interval_supports() {
         for (change, text) in [
             (estimate(0.0823, 0.0691, 0.0958), "+8.2 % [+6.9, +9.6]"),
-            (
-                estimate(-0.001_234, -0.0016, -0.0008),
-                "-0.12 % [-0.16, -0.08]",
-            ),
+            (estimate(-0.001_234, -0.0016, -0.0008), "-0.12 % [-0.16, -0.08]"),
             (estimate(1.234, 0.78, 1.68), "+123 % [+78, +168]"),
             (estimate(0.05, 0.05, 0.05), "+5.0 %"),
-            (
-                estimate(102_879.583, 102_879.583, 102_879.583),
-                "+10,287,958 %",
-            ),
+            (estimate(102_879.583, 102_879.583, 102_879.583), "+10,287,958 %"),
             (estimate(0.05, f64::NEG_INFINITY, 0.2), "+5 % [-∞, +20]"),
             (estimate(12.34, 12.1, 12.6), "+1,234 % [+1,210, +1,260]"),
             (estimate(-0.041, -0.08, -0.0042), "-4.1 % [-8.0, -0.4]"),
@@ -525,23 +472,11 @@ mod tests {
 
     #[test]
     fn figures_carry_their_unit() {
-        assert_eq!(
-            format_quantity(1_234_567.0, "1/s", Uncertainty::Half(12_000.0)),
-            "1.235 M/s"
-        );
-        assert_eq!(
-            format_quantity(1_234.0, "1/s", Uncertainty::Half(4.0)),
-            "1,234/s"
-        );
+        assert_eq!(format_quantity(1_234_567.0, "1/s", Uncertainty::Half(12_000.0)), "1.235 M/s");
+        assert_eq!(format_quantity(1_234.0, "1/s", Uncertainty::Half(4.0)), "1,234/s");
         assert_eq!(format_quantity(810.0, "ns", Uncertainty::Unknown), "810 ns");
-        assert_eq!(
-            format_quantity(1_500_000.0, "ns", Uncertainty::Unknown),
-            "1.50 ms"
-        );
-        assert_eq!(
-            format_quantity(1_572_864.0, "B", Uncertainty::Exact),
-            "1.5 MiB"
-        );
+        assert_eq!(format_quantity(1_500_000.0, "ns", Uncertainty::Unknown), "1.50 ms");
+        assert_eq!(format_quantity(1_572_864.0, "B", Uncertainty::Exact), "1.5 MiB");
     }
 
     #[test]
@@ -554,19 +489,9 @@ mod tests {
             (123_456.0, "B", Exact, "123,456 B"),
             (98_304.0, "B", Exact, "96 KiB"),
             (1_234_567.0, "allocs", Exact, "1,234,567 allocs"),
-            (
-                1_234_567.0,
-                "instructions",
-                Unknown,
-                "1,234,567 instructions",
-            ),
+            (1_234_567.0, "instructions", Unknown, "1,234,567 instructions"),
             (1_234_567.0, "1", Unknown, "1,234,567"),
-            (
-                1_234_567.0,
-                "instructions",
-                Half(12_000.0),
-                "1,235,000 instructions",
-            ),
+            (1_234_567.0, "instructions", Half(12_000.0), "1,235,000 instructions"),
             (1_234_567.0, "ns", Exact, "1.235 ms"),
             (1_234.5, "1", Unknown, "1,230"),
             (2.0 / 3.0, "1", Exact, "0.6667"),
@@ -580,22 +505,14 @@ mod tests {
         let symbol = |figures: &[(f64, Uncertainty)]| {
             let scale = FigureScale::common_scale("B", figures.iter().map(|(size, _)| *size), None)
                 .unwrap();
-            scale
-                .keeping_counts("B", figures.iter().copied(), None)
-                .symbol
+            scale.keeping_counts("B", figures.iter().copied(), None).symbol
         };
-        let exact = [
-            (9_304.0, Uncertainty::Exact),
-            (12_800.0, Uncertainty::Exact),
-        ];
+        let exact = [(9_304.0, Uncertainty::Exact), (12_800.0, Uncertainty::Exact)];
         let zero = (0.0, Uncertainty::Unknown);
         assert_eq!(symbol(&exact), "B");
         assert_eq!(symbol(&[exact[0], zero]), "B");
         assert_eq!(symbol(&[exact[1], zero]), "KiB");
-        assert_eq!(
-            symbol(&[exact[0], (12_800.0, Uncertainty::Half(9.0))]),
-            "KiB"
-        );
+        assert_eq!(symbol(&[exact[0], (12_800.0, Uncertainty::Half(9.0))]), "KiB");
     }
 
     #[test]
@@ -610,18 +527,9 @@ mod tests {
 
     #[test]
     fn figures_are_rounded_before_their_unit_is_chosen() {
-        assert_eq!(
-            format_quantity(999_990.0, "ns", Uncertainty::Unknown),
-            "1.00 ms"
-        );
-        assert_eq!(
-            format_quantity(999.6, "ns", Uncertainty::Half(20.0)),
-            "1.000 µs"
-        );
-        assert_eq!(
-            format_quantity(2_500.0, "us", Uncertainty::Unknown),
-            "2.50 ms"
-        );
+        assert_eq!(format_quantity(999_990.0, "ns", Uncertainty::Unknown), "1.00 ms");
+        assert_eq!(format_quantity(999.6, "ns", Uncertainty::Half(20.0)), "1.000 µs");
+        assert_eq!(format_quantity(2_500.0, "us", Uncertainty::Unknown), "2.50 ms");
         assert_eq!(format_quantity(2.5, "us", Uncertainty::Unknown), "2.50 µs");
     }
 
@@ -636,35 +544,15 @@ mod tests {
 
     #[test]
     fn percentages_and_probabilities() {
-        assert_eq!(
-            (
-                format_share(0.0123),
-                format_share(0.5),
-                format_share(0.000_04)
-            )
-                .0,
-            "1.2 %"
-        );
+        assert_eq!((format_share(0.0123), format_share(0.5), format_share(0.000_04)).0, "1.2 %");
         assert_eq!(format_share(0.5), "50 %");
         assert_eq!(format_share(0.000_04), "0.004 %");
         assert_eq!(format_share(1e-8), "<0.001 %");
-        assert_eq!(
-            (
-                format_setting(0.02),
-                format_setting(0.005),
-                format_setting(0.999)
-            )
-                .1,
-            "0.5 %"
-        );
+        assert_eq!((format_setting(0.02), format_setting(0.005), format_setting(0.999)).1, "0.5 %");
         assert_eq!(format_setting(0.95), "95 %");
-        for (p, text) in [
-            (0.0, "<0.001"),
-            (0.0123, "0.012"),
-            (0.0996, "0.10"),
-            (0.34, "0.34"),
-            (1.0, "1.00"),
-        ] {
+        for (p, text) in
+            [(0.0, "<0.001"), (0.0123, "0.012"), (0.0996, "0.10"), (0.34, "0.34"), (1.0, "1.00")]
+        {
             assert_eq!(format_probability(p), text);
         }
     }
@@ -672,17 +560,12 @@ mod tests {
     /// The examples of the Particle Data Group: 0.827 ± 0.119, 0.827 ± 0.367, 0.827 ± 0.996.
     #[test]
     fn the_published_rounding_examples_hold() {
-        for (half, place, figure, error) in [
-            (0.119, 2, "0.83", "0.12"),
-            (0.367, 1, "0.8", "0.4"),
-            (0.996, 1, "0.8", "1.0"),
-        ] {
+        for (half, place, figure, error) in
+            [(0.119, 2, "0.83", "0.12"), (0.367, 1, "0.8", "0.4"), (0.996, 1, "0.8", "1.0")]
+        {
             assert_eq!(supported_place(half), Some(place), "{half}");
             assert_eq!(
-                (
-                    format_number(0.827, place).as_str(),
-                    format_number(half, place).as_str()
-                ),
+                (format_number(0.827, place).as_str(), format_number(half, place).as_str()),
                 (figure, error)
             );
         }
@@ -706,10 +589,7 @@ mod tests {
         assert_eq!(exact(0.25), "0.25");
         assert_eq!(exact(1.0 / 3.0), "0.333333");
         assert_eq!(exact(0.0), "0");
-        assert_eq!(
-            format_number(1234.5, decimal_place(1234.5, Uncertainty::Unknown)),
-            "1,230"
-        );
+        assert_eq!(format_number(1234.5, decimal_place(1234.5, Uncertainty::Unknown)), "1,230");
         assert_eq!(
             format_number(0.012_345, decimal_place(0.012_345, Uncertainty::Unknown)),
             "0.0123"

@@ -38,24 +38,16 @@ pub fn plan_files(document: &Document, paths: &[PathBuf]) -> anyhow::Result<Vec<
             OutputFileKind::Svg(_) => OutputFileKind::Svg,
             OutputFileKind::Png(_) => OutputFileKind::Png,
             kind => {
-                planned.push(PlannedFile {
-                    path: path.clone(),
-                    kind,
-                });
+                planned.push(PlannedFile { path: path.clone(), kind });
                 continue;
             }
         };
         let charts = document.charts().count();
         if charts == 0 {
-            bail!(
-                "cannot write '{}': there is nothing to draw",
-                path.display()
-            );
+            bail!("cannot write '{}': there is nothing to draw", path.display());
         }
-        let planned_charts = (0..charts).map(|index| PlannedFile {
-            path: numbered_path(path, index),
-            kind: picture(index),
-        });
+        let planned_charts = (0..charts)
+            .map(|index| PlannedFile { path: numbered_path(path, index), kind: picture(index) });
         planned.extend(planned_charts);
     }
     Ok(planned)
@@ -63,18 +55,12 @@ pub fn plan_files(document: &Document, paths: &[PathBuf]) -> anyhow::Result<Vec<
 
 /// Whether the file would be an HTML page.
 pub fn is_page(path: &Path) -> bool {
-    matches!(
-        file_kind(path),
-        Ok(OutputFileKind::Text(ReportFormat::Html))
-    )
+    matches!(file_kind(path), Ok(OutputFileKind::Text(ReportFormat::Html)))
 }
 
 fn file_kind(path: &Path) -> anyhow::Result<OutputFileKind> {
-    let extension = path
-        .extension()
-        .and_then(|end| end.to_str())
-        .unwrap_or_default()
-        .to_ascii_lowercase();
+    let extension =
+        path.extension().and_then(|end| end.to_str()).unwrap_or_default().to_ascii_lowercase();
     match extension.as_str() {
         "svg" => return Ok(OutputFileKind::Svg(0)),
         "png" => return Ok(OutputFileKind::Png(0)),
@@ -114,10 +100,7 @@ pub fn check_files(paths: &[PathBuf]) -> anyhow::Result<()> {
 pub fn check_writable(path: &Path) -> anyhow::Result<()> {
     let metadata = std::fs::metadata(path).ok();
     // Opening a pipe would block until it has a reader.
-    if metadata
-        .as_ref()
-        .is_some_and(|metadata| !metadata.is_file() && !metadata.is_dir())
-    {
+    if metadata.as_ref().is_some_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
         return Ok(());
     }
     let mut options = std::fs::OpenOptions::new();
@@ -186,28 +169,20 @@ fn render_text(
     pictures: Vec<String>,
 ) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    format
-        .file_renderer(pictures)
-        .render(document, &mut bytes)?;
+    format.file_renderer(pictures).render(document, &mut bytes)?;
     Ok(bytes)
 }
 
 /// Returns the names of the picture files in the folder of the text file `path`, one per chart. If
 /// a chart is written as both SVG and PNG, the file requested first is used.
 fn picture_names(plan: &[PlannedFile], path: &Path) -> Vec<String> {
-    let siblings = plan
-        .iter()
-        .filter(|planned| planned.path.parent() == path.parent());
+    let siblings = plan.iter().filter(|planned| planned.path.parent() == path.parent());
     let mut names: Vec<String> = Vec::new();
     for planned in siblings {
         let (OutputFileKind::Svg(index) | OutputFileKind::Png(index)) = planned.kind else {
             continue;
         };
-        let name = planned
-            .path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy();
+        let name = planned.path.file_name().unwrap_or_default().to_string_lossy();
         if index == names.len() {
             names.push(name.into_owned());
         }
@@ -241,19 +216,13 @@ mod tests {
                 shown_elsewhere: false,
             }))
         };
-        Document {
-            blocks: (0..number).map(chart).collect(),
-            ..Document::new("t")
-        }
+        Document { blocks: (0..number).map(chart).collect(), ..Document::new("t") }
     }
 
     fn planned_files(number: usize, paths: &[&str]) -> anyhow::Result<Vec<String>> {
         let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
         let plan = plan_files(&with_charts(number), &paths)?;
-        Ok(plan
-            .iter()
-            .map(|planned| planned.path.display().to_string())
-            .collect())
+        Ok(plan.iter().map(|planned| planned.path.display().to_string()).collect())
     }
 
     #[test]
@@ -278,13 +247,7 @@ mod tests {
     fn markdown_shows_the_pictures_beside_it() {
         let paths = ["r.md", "a.svg", "a.png", "else/b.svg"].map(PathBuf::from);
         let plan = plan_files(&with_charts(2), &paths).unwrap();
-        assert_eq!(
-            picture_names(&plan, Path::new("r.md")),
-            ["a.svg", "a-2.svg"]
-        );
-        assert_eq!(
-            picture_names(&plan, Path::new("else/r.md")),
-            ["b.svg", "b-2.svg"]
-        );
+        assert_eq!(picture_names(&plan, Path::new("r.md")), ["a.svg", "a-2.svg"]);
+        assert_eq!(picture_names(&plan, Path::new("else/r.md")), ["b.svg", "b-2.svg"]);
     }
 }

@@ -42,12 +42,7 @@ pub fn list_fleet_machines(machines: &[FleetLine]) -> Document {
     let mut rows = Vec::new();
     for machine in machines {
         rows.push(columns.build_row(machine));
-        rows.extend(
-            machine
-                .notes
-                .iter()
-                .map(|remark| ReportRow::Remark(format!("→ {remark}"))),
-        );
+        rows.extend(machine.notes.iter().map(|remark| ReportRow::Remark(format!("→ {remark}"))));
     }
     let mut document = Document::new("machines");
     document.push(ReportBlock::Table(columns.table_of_rows("machines", rows)));
@@ -56,19 +51,15 @@ pub fn list_fleet_machines(machines: &[FleetLine]) -> Document {
 
 fn machine_columns(is_checked: bool) -> ColumnSet<FleetLine> {
     let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::words("state", "state"),
-        |machine: &FleetLine| {
-            let (symbol, emphasis) = state_symbol(&machine.state);
-            ReportCell::value(machine.state.clone())
-                .with_text(format!("{symbol} {}", machine.state))
-                .with_emphasis(emphasis)
-        },
-    );
-    columns.add_column(
-        ReportColumn::new("name", "machine", ColumnKind::Identifier),
-        |machine| ReportCell::words(machine.name.clone()),
-    );
+    columns.add_column(ReportColumn::words("state", "state"), |machine: &FleetLine| {
+        let (symbol, emphasis) = state_symbol(&machine.state);
+        ReportCell::value(machine.state.clone())
+            .with_text(format!("{symbol} {}", machine.state))
+            .with_emphasis(emphasis)
+    });
+    columns.add_column(ReportColumn::new("name", "machine", ColumnKind::Identifier), |machine| {
+        ReportCell::words(machine.name.clone())
+    });
     columns.add_column(ReportColumn::words("labels", "labels"), |machine| {
         ReportCell::words(machine.labels.join(" "))
     });
@@ -86,25 +77,20 @@ fn add_facts(columns: &mut ColumnSet<FleetLine>) {
     columns.add_column(ReportColumn::words("class", "class"), move |machine| {
         ReportCell::words(text(machine, |facts| facts.class.clone()))
     });
-    columns.add_column(
-        ReportColumn::words("clock_shown", "clock").for_people(),
-        move |machine| ReportCell::words(text(machine, |facts| format_clock(facts.offset_ns))),
-    );
-    columns.add_column(
-        ReportColumn::words("speed_shown", "speed").for_people(),
-        move |machine| {
-            ReportCell::words(text(machine, |facts| {
-                let [integers, memory] = facts.speed_probe_ns.map(format_time);
-                format!("{integers} + {memory}")
-            }))
-        },
-    );
+    columns.add_column(ReportColumn::words("clock_shown", "clock").for_people(), move |machine| {
+        ReportCell::words(text(machine, |facts| format_clock(facts.offset_ns)))
+    });
+    columns.add_column(ReportColumn::words("speed_shown", "speed").for_people(), move |machine| {
+        ReportCell::words(text(machine, |facts| {
+            let [integers, memory] = facts.speed_probe_ns.map(format_time);
+            format!("{integers} + {memory}")
+        }))
+    });
     columns.add_value("id", move |machine| text(machine, |facts| facts.id.clone()));
     let figure =
         |machine: &FleetLine, figure: fn(&FleetFacts) -> f64| machine.known.as_ref().map(figure);
-    columns.add_figure("offset_ns", move |machine| {
-        figure(machine, |facts| facts.offset_ns.0 as f64)
-    });
+    columns
+        .add_figure("offset_ns", move |machine| figure(machine, |facts| facts.offset_ns.0 as f64));
     columns.add_figure("uncertainty_ns", move |machine| {
         figure(machine, |facts| facts.offset_ns.1 as f64)
     });

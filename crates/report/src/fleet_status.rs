@@ -36,13 +36,10 @@ pub fn list_fleet_shards(rows: &[ShardRow]) -> Document {
         ReportCell::words(row.state.clone()).with_emphasis(emphasis)
     });
     let number_column = ReportColumn::new("shard", "shard", ColumnKind::Identifier);
-    columns.add_column(number_column, |row| {
-        ReportCell::words(row.place.to_string())
+    columns.add_column(number_column, |row| ReportCell::words(row.place.to_string()));
+    columns.add_column(ReportColumn::new("machine", "machine", ColumnKind::Identifier), |row| {
+        ReportCell::words(row.machine.clone())
     });
-    columns.add_column(
-        ReportColumn::new("machine", "machine", ColumnKind::Identifier),
-        |row| ReportCell::words(row.machine.clone()),
-    );
     columns.add_column(ReportColumn::figure("cases", "cases"), |row| {
         ReportCell::count(row.cases as u64)
     });
@@ -85,14 +82,12 @@ pub fn list_fleet_roles(rows: &[RoleRow]) -> Document {
         };
         ReportCell::words(row.state.clone()).with_emphasis(emphasis)
     });
-    columns.add_column(
-        ReportColumn::new("role", "role", ColumnKind::Identifier),
-        |row| ReportCell::words(row.role.clone()),
-    );
-    columns.add_column(
-        ReportColumn::new("machine", "machine", ColumnKind::Identifier),
-        |row| ReportCell::words(row.machine.clone()),
-    );
+    columns.add_column(ReportColumn::new("role", "role", ColumnKind::Identifier), |row| {
+        ReportCell::words(row.role.clone())
+    });
+    columns.add_column(ReportColumn::new("machine", "machine", ColumnKind::Identifier), |row| {
+        ReportCell::words(row.machine.clone())
+    });
     columns.add_column(ReportColumn::words("address", "address"), |row| {
         ReportCell::words(row.address.clone())
     });
@@ -112,12 +107,9 @@ pub fn list_fleet_cleaned(rows: &[(String, u32, u64)]) -> Document {
         ReportColumn::new("machine", "machine", ColumnKind::Identifier),
         |row: &(String, u32, u64)| ReportCell::words(row.0.clone()),
     );
-    columns.add_column(ReportColumn::figure("sessions", "sessions"), |row| {
-        ReportCell::count(row.1)
-    });
-    columns.add_column(ReportColumn::figure("bytes", "bytes"), |row| {
-        ReportCell::count(row.2)
-    });
+    columns
+        .add_column(ReportColumn::figure("sessions", "sessions"), |row| ReportCell::count(row.1));
+    columns.add_column(ReportColumn::figure("bytes", "bytes"), |row| ReportCell::count(row.2));
     let mut document = Document::new("cleaned");
     document.push(ReportBlock::Table(columns.build_table("cleaned", rows)));
     document

@@ -39,10 +39,8 @@ pub fn findings_gallery(
         .into_iter()
         .map(|case| case.into_view(findings.is_cross_session, output))
         .collect();
-    (!views.is_empty()).then_some(ReportBlock::Gallery(CaseGallery {
-        kind: GalleryKind::Runs,
-        cases: views,
-    }))
+    (!views.is_empty())
+        .then_some(ReportBlock::Gallery(CaseGallery { kind: GalleryKind::Runs, cases: views }))
 }
 
 /// The input for a gallery of trends over revisions.
@@ -68,23 +66,14 @@ impl TrendGallery<'_> {
         if self.output.files.is_empty() && self.output.format != Some(ReportFormat::Html) {
             return Vec::new();
         }
-        let selected = self
-            .history
-            .series
-            .iter()
-            .filter(|series| is_selected(series));
+        let selected = self.history.series.iter().filter(|series| is_selected(series));
         let view = |series: &SeriesTrend| {
             let lines = series_changes(series, self.history);
             let shown = lines.iter().filter(|line| is_shown(series, line.change));
             CaseView {
                 id: series_title(series),
                 answers: shown.map(SeriesChange::gallery_answer).collect(),
-                charts: vec![draw_trend(
-                    series,
-                    self.history,
-                    self.axis,
-                    self.output.unit,
-                )],
+                charts: vec![draw_trend(series, self.history, self.axis, self.output.unit)],
             }
         };
         let cases: Vec<CaseView> = selected.map(view).collect();
@@ -92,9 +81,8 @@ impl TrendGallery<'_> {
             return Vec::new();
         }
         let charts = cases.iter().flat_map(|case| case.charts.clone());
-        let charts: Vec<ReportBlock> = charts
-            .map(|chart| ReportBlock::Chart(Box::new(chart)))
-            .collect();
+        let charts: Vec<ReportBlock> =
+            charts.map(|chart| ReportBlock::Chart(Box::new(chart))).collect();
         let kind = GalleryKind::Courses;
         let gallery = ReportBlock::Gallery(CaseGallery { kind, cases });
         [gallery].into_iter().chain(charts).collect()
@@ -134,16 +122,9 @@ impl<'a> GatheredCases<'a> {
     fn add_comparison(&mut self, comparison: &'a CandidateComparison, row: &'a CaseComparison) {
         let case = self.case_entry(row.case.id());
         case.answers.push(comparison_answer(comparison, row));
-        case.extra_charts
-            .extend(machines::machines_forest(comparison, row));
-        case.add_lane(
-            &comparison.metric,
-            side_lane(&comparison.baseline, &row.baseline),
-        );
-        case.add_lane(
-            &comparison.metric,
-            side_lane(&comparison.candidate, &row.candidate),
-        );
+        case.extra_charts.extend(machines::machines_forest(comparison, row));
+        case.add_lane(&comparison.metric, side_lane(&comparison.baseline, &row.baseline));
+        case.add_lane(&comparison.metric, side_lane(&comparison.candidate, &row.candidate));
     }
 
     fn add_summary(&mut self, summary: &'a CaseSummary, output: &OutputOptions) {
@@ -180,32 +161,19 @@ impl<'a> GatheredCase<'a> {
         CaseView {
             id: self.id,
             answers: self.answers,
-            charts: self
-                .panels
-                .iter()
-                .map(chart)
-                .chain(self.extra_charts)
-                .collect(),
+            charts: self.panels.iter().map(chart).chain(self.extra_charts).collect(),
         }
     }
 }
 
 fn side_lane<'a>(variant: &'a str, side: &'a SideSummary) -> VariantLane<'a> {
-    VariantLane {
-        variant,
-        runs: &side.runs,
-        center: side.location,
-    }
+    VariantLane { variant, runs: &side.runs, center: side.location }
 }
 
 fn comparison_answer(comparison: &CandidateComparison, row: &CaseComparison) -> CaseAnswer {
     let verdict = row.verdict;
     let change = row.change.as_ref().map(format_change_interval);
-    let text = format!(
-        "{} {verdict} {}",
-        verdict_symbol(verdict),
-        change.unwrap_or_default()
-    );
+    let text = format!("{} {verdict} {}", verdict_symbol(verdict), change.unwrap_or_default());
     CaseAnswer {
         about: format!("{}, {}", comparison.metric.name, comparison.candidate),
         text: text.trim_end().to_owned(),
@@ -239,17 +207,8 @@ mod tests {
             case: Arc::new(Case::parse(case).unwrap()),
             variant: variant.into(),
             metric: Metric::throughput(),
-            runs: vec![RunValue {
-                slot: 0,
-                block: 0,
-                value,
-            }]
-            .into(),
-            center: IntervalEstimate {
-                value,
-                low: value,
-                high: value,
-            },
+            runs: vec![RunValue { slot: 0, block: 0, value }].into(),
+            center: IntervalEstimate { value, low: value, high: value },
             mean: value,
             variation: None,
             autocorrelation: None,
@@ -277,11 +236,7 @@ mod tests {
         let ids: Vec<_> = cases.iter().map(|case| case.id.as_str()).collect();
         assert_eq!(ids, ["g/a n=1", "g/b n=1"]);
         assert_eq!(cases[0].charts.len(), 1);
-        let said: Vec<_> = cases[0]
-            .answers
-            .iter()
-            .map(|a| (&*a.about, &*a.text))
-            .collect();
+        let said: Vec<_> = cases[0].answers.iter().map(|a| (&*a.about, &*a.text)).collect();
         let (old, new) = ("throughput, old", "throughput, new");
         assert_eq!(said, [(old, "median 1.00 M/s"), (new, "median 3.00 M/s")]);
     }

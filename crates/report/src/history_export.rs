@@ -27,15 +27,9 @@ pub struct ExportedHistory {
 /// changes are exported. The columns are `time` (of the commit if known, otherwise of the
 /// measurement), `commit`, `machine`, and one column per series.
 pub fn export_otava(history: &ProjectHistory) -> ExportedHistory {
-    let names = history
-        .series
-        .iter()
-        .map(|series| quote_field(&series_title(series)));
-    let header: Vec<String> = ["time", "commit", "machine"]
-        .map(str::to_owned)
-        .into_iter()
-        .chain(names)
-        .collect();
+    let names = history.series.iter().map(|series| quote_field(&series_title(series)));
+    let header: Vec<String> =
+        ["time", "commit", "machine"].map(str::to_owned).into_iter().chain(names).collect();
     let mut text = header.join(",") + "\n";
     let mut left_out = 0;
     for row in points_by_session(history) {
@@ -54,26 +48,17 @@ pub fn export_data_js(history: &ProjectHistory) -> String {
     let mut entries = serde_json::Map::new();
     let directions = [
         ("Benchmark", MetricDirection::Lower, "customSmallerIsBetter"),
-        (
-            "Benchmark, higher is better",
-            MetricDirection::Higher,
-            "customBiggerIsBetter",
-        ),
+        ("Benchmark, higher is better", MetricDirection::Higher, "customBiggerIsBetter"),
     ];
     let rows = points_by_session(history);
     for (suite, better, tool) in directions {
-        let suite_entries: Vec<Value> = rows
-            .iter()
-            .filter_map(|row| session_entry(row, history, better, tool))
-            .collect();
+        let suite_entries: Vec<Value> =
+            rows.iter().filter_map(|row| session_entry(row, history, better, tool)).collect();
         if !suite_entries.is_empty() {
             entries.insert(suite.into(), suite_entries.into());
         }
     }
-    let points = history
-        .series
-        .iter()
-        .flat_map(|series| &series.trend.points);
+    let points = history.series.iter().flat_map(|series| &series.trend.points);
     let newest = points.map(|point| point.at_unix_ms).max();
     let data = json!({"lastUpdate": newest.unwrap_or(0), "repoUrl": "", "entries": entries});
     format!("window.BENCHMARK_DATA = {data:#}")
@@ -96,12 +81,7 @@ fn session_entry(
             direction => direction == better,
         })
         .filter_map(|(series, point)| {
-            let HistoryPoint {
-                value,
-                interval,
-                runs,
-                ..
-            } = point.as_ref()?.point;
+            let HistoryPoint { value, interval, runs, .. } = point.as_ref()?.point;
             let mut bench = json!({
                 "name": series_title(series), "value": value, "unit": series.key.metric.unit,
                 "extra": format!("runs: {runs}"),
@@ -112,11 +92,7 @@ fn session_entry(
             Some(bench)
         })
         .collect();
-    let point = row
-        .iter()
-        .flatten()
-        .next()
-        .filter(|_| !benches.is_empty())?;
+    let point = row.iter().flatten().next().filter(|_| !benches.is_empty())?;
     let time = point.revision.committed_unix_ms.unwrap_or(point.at_unix_ms);
     let nobody = json!({"name": "", "email": "", "username": ""});
     Some(json!({
@@ -153,20 +129,9 @@ fn session_line(points: &[&TrendPoint], history: &ProjectHistory) -> String {
         return String::new();
     };
     let unix_ms = first.revision.committed_unix_ms.unwrap_or(first.at_unix_ms);
-    let machine = history
-        .machines
-        .get(&first.machine)
-        .map_or("", Machine::title);
+    let machine = history.machines.get(&first.machine).map_or("", Machine::title);
     let values = points.iter().map(|point| point.point.value.to_string());
-    let leading_fields = [
-        format_timestamp(unix_ms),
-        quote_field(&first.revision.id),
-        quote_field(machine),
-    ];
-    leading_fields
-        .into_iter()
-        .chain(values)
-        .collect::<Vec<_>>()
-        .join(",")
-        + "\n"
+    let leading_fields =
+        [format_timestamp(unix_ms), quote_field(&first.revision.id), quote_field(machine)];
+    leading_fields.into_iter().chain(values).collect::<Vec<_>>().join(",") + "\n"
 }

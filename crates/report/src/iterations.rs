@@ -88,13 +88,10 @@ fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile> {
         |file: &IterationsOfFile| ReportCell::words(file.file.clone()),
     );
     columns.add_value("parameter", move |_| parameter.clone());
-    columns.add_column(
-        ReportColumn::figure("n", "iterations"),
-        |file| match &file.level {
-            Some(level) => ReportCell::value(level.n).with_text(format_number(level.n as f64, 0)),
-            None => ReportCell::figure(None),
-        },
-    );
+    columns.add_column(ReportColumn::figure("n", "iterations"), |file| match &file.level {
+        Some(level) => ReportCell::value(level.n).with_text(format_number(level.n as f64, 0)),
+        None => ReportCell::figure(None),
+    });
     columns.add_column(ReportColumn::words("outcome", "outcome"), |file| {
         let emphasis = match file.outcome {
             IterationsOutcome::Steady => TextEmphasis::Good,
@@ -104,31 +101,20 @@ fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile> {
         ReportCell::words(file.outcome.outcome_name()).with_emphasis(emphasis)
     });
     columns.add_column(ReportColumn::figure("cv", "CV"), |file| {
-        ReportCell::shown_figure(
-            file.level.as_ref().map(|level| level.spread.mean),
-            format_share,
-        )
+        ReportCell::shown_figure(file.level.as_ref().map(|level| level.spread.mean), format_share)
     });
     columns.add_column(ReportColumn::figure("max_cv", "max CV"), move |file| {
-        ReportCell::shown_figure(
-            worst_case(file).map(|(_, variation)| variation),
-            format_share,
-        )
+        ReportCell::shown_figure(worst_case(file).map(|(_, variation)| variation), format_share)
     });
     columns.add_value("max_cv_case", move |file| {
         worst_case(file).map(|(name, _)| name).unwrap_or_default()
     });
-    columns.add_value("cases", |file| {
-        file.level.as_ref().map_or(0, |level| level.names.len())
+    columns.add_value("cases", |file| file.level.as_ref().map_or(0, |level| level.names.len()));
+    columns.add_column(ReportColumn::figure("shortest_ns", "shortest sample"), |file| {
+        let shortest_ns = file.level.as_ref().and_then(|level| level.shortest_ns);
+        ReportCell::shown_figure(shortest_ns.map(|ns| ns as f64), |ns| {
+            format_quantity(ns, "ns", Uncertainty::Unknown)
+        })
     });
-    columns.add_column(
-        ReportColumn::figure("shortest_ns", "shortest sample"),
-        |file| {
-            let shortest_ns = file.level.as_ref().and_then(|level| level.shortest_ns);
-            ReportCell::shown_figure(shortest_ns.map(|ns| ns as f64), |ns| {
-                format_quantity(ns, "ns", Uncertainty::Unknown)
-            })
-        },
-    );
     columns
 }

@@ -176,10 +176,7 @@ fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Re
     }
     let mut units: Vec<&str> = metrics.iter().map(|metric| metric.unit.as_str()).collect();
     units.dedup();
-    bail!(
-        "no metric can be shown in '{unit}' (the metrics are measured in {})",
-        units.join(", ")
-    )
+    bail!("no metric can be shown in '{unit}' (the metrics are measured in {})", units.join(", "))
 }
 
 /// The subject of a report, before anything is measured.

@@ -61,27 +61,19 @@ impl LiveState {
     fn remaining_ms(&self) -> Option<u64> {
         let remaining_slots = self.planned.checked_sub(self.done)? as u64;
         let elapsed = self.elapsed_since(self.started_unix_ms);
-        elapsed
-            .checked_mul(remaining_slots)?
-            .checked_div(self.done as u64)
+        elapsed.checked_mul(remaining_slots)?.checked_div(self.done as u64)
     }
 
     fn live_headline(&self) -> String {
         if self.is_killed {
-            return format!(
-                "killed; resume with: speedwell run --resume @{}",
-                self.number
-            );
+            return format!("killed; resume with: speedwell run --resume @{}", self.number);
         }
         if self.planned == 0 {
             return format!("measuring: {} done", format_count(self.done, "run", "runs"));
         }
         let share = format_share(self.done as f64 / self.planned as f64);
         let time_left = self.remaining_ms().map_or_else(String::new, |left_ms| {
-            format!(
-                ", about {} left",
-                format_about(Duration::from_millis(left_ms))
-            )
+            format!(", about {} left", format_about(Duration::from_millis(left_ms)))
         });
         format!(
             "measuring: {} of {} done ({share}){time_left}",
@@ -105,19 +97,16 @@ pub fn report_live(state: &LiveState) -> Document {
         format_duration(state.elapsed_since(state.last_sign_unix_ms))
     )));
     let mut columns = ColumnSet::<LiveCase>::new();
-    columns.add_column(
-        ReportColumn::new("case", "case", ColumnKind::Label),
-        |case: &LiveCase| ReportCell::words(&case.id),
-    );
+    columns.add_column(ReportColumn::new("case", "case", ColumnKind::Label), |case: &LiveCase| {
+        ReportCell::words(&case.id)
+    });
     columns.add_column(ReportColumn::figure("runs", "runs so far"), |case| {
         ReportCell::value(case.runs).with_text(case.runs.to_string())
     });
     columns.add_column(ReportColumn::words("verdict", "verdict"), |case| {
         ReportCell::words(case.verdict.clone().unwrap_or_default())
     });
-    document.push(ReportBlock::Table(
-        columns.build_table("cases", &state.cases),
-    ));
+    document.push(ReportBlock::Table(columns.build_table("cases", &state.cases)));
     document.push(ReportBlock::Note(
         "Verdicts are given only at the planned interim analyses: in between, false alarms would \
          be more frequent than stated."
@@ -150,14 +139,8 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
             )
         };
         document.push(ReportBlock::Facts(vec![
-            (
-                "Requests".into(),
-                format_count(progress.attempted as usize, "request", "requests"),
-            ),
-            (
-                "Errors".into(),
-                format_count(progress.errors as usize, "error", "errors"),
-            ),
+            ("Requests".into(), format_count(progress.attempted as usize, "request", "requests")),
+            ("Errors".into(), format_count(progress.errors as usize, "error", "errors")),
             ("p50, just now".into(), format_time(progress.p50_ns)),
             ("p99, just now".into(), format_time(progress.p99_ns)),
         ]));
@@ -182,10 +165,8 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
             )]);
         }
     }
-    document.attach_data(
-        "loads",
-        json!(loads.iter().map(|load| &load.progress).collect::<Vec<_>>()),
-    );
+    document
+        .attach_data("loads", json!(loads.iter().map(|load| &load.progress).collect::<Vec<_>>()));
     document
 }
 
@@ -280,14 +261,7 @@ mod tests {
 
     #[test]
     fn a_killed_session_says_how_it_is_resumed() {
-        let killed = LiveState {
-            is_killed: true,
-            ..state()
-        };
-        assert!(
-            killed
-                .live_headline()
-                .contains("speedwell run --resume @12")
-        );
+        let killed = LiveState { is_killed: true, ..state() };
+        assert!(killed.live_headline().contains("speedwell run --resume @12"));
     }
 }

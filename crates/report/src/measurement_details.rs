@@ -21,10 +21,8 @@ pub fn report_measurement_details(
     sources: &[(Option<&str>, &Session)],
     findings: &AnalysisFindings,
 ) -> Document {
-    let run_counts: Vec<_> = sources
-        .iter()
-        .map(|(name, session)| (*name, *session, session.runs.len()))
-        .collect();
+    let run_counts: Vec<_> =
+        sources.iter().map(|(name, session)| (*name, *session, session.runs.len())).collect();
     report_measurement_details_of(&run_counts, findings)
 }
 
@@ -35,17 +33,11 @@ pub(crate) fn report_measurement_details_of(
     findings: &AnalysisFindings,
 ) -> Document {
     let mut document = Document::new("measurement_details");
-    let analysis = findings
-        .comparisons
-        .first()
-        .map(|c| comparison_facts(c, findings));
+    let analysis = findings.comparisons.first().map(|c| comparison_facts(c, findings));
     let mut blocks: Vec<ReportBlock> = analysis.into_iter().map(ReportBlock::Facts).collect();
     for (name, session, runs) in sources {
         if let Some(name) = name {
-            blocks.push(ReportBlock::Heading {
-                level: 3,
-                text: (*name).to_owned(),
-            });
+            blocks.push(ReportBlock::Heading { level: 3, text: (*name).to_owned() });
         }
         blocks.push(ReportBlock::Facts(session_facts(session, *runs)));
     }
@@ -76,10 +68,7 @@ fn comparison_facts(comparison: &CandidateComparison, findings: &AnalysisFinding
         new_fact("candidates", candidates.join(", ")),
         new_fact("test", method_words(comparison.method)),
         new_fact("confidence", format_setting(comparison.confidence)),
-        new_fact(
-            "correction for many cases",
-            correction_words(comparison.correction),
-        ),
+        new_fact("correction for many cases", correction_words(comparison.correction)),
         new_fact("counts as the same", format!("a change within {delta}")),
     ]
 }
@@ -87,11 +76,7 @@ fn comparison_facts(comparison: &CandidateComparison, findings: &AnalysisFinding
 /// Describes how one session was measured.
 fn session_facts(session: &Session, done: usize) -> Vec<Fact> {
     let mut facts = Vec::new();
-    facts.extend(
-        session
-            .number
-            .map(|number| new_fact("session", format!("@{number}"))),
-    );
+    facts.extend(session.number.map(|number| new_fact("session", format!("@{number}"))));
     let started = format_moment(session.started_unix_ms);
     facts.push(new_fact("started", format!("{started} UTC")));
     let state = match session.state {
@@ -118,17 +103,9 @@ fn session_facts(session: &Session, done: usize) -> Vec<Fact> {
 /// Describes the environment, the program and the arguments of a variant. Returns `None` if the
 /// variant has only a name.
 fn variant_fact(variant: &Variant) -> Option<Fact> {
-    let mut arguments: Vec<String> = variant
-        .environment
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    arguments.extend(
-        variant
-            .program
-            .iter()
-            .map(|path| path.display().to_string()),
-    );
+    let mut arguments: Vec<String> =
+        variant.environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    arguments.extend(variant.program.iter().map(|path| path.display().to_string()));
     arguments.extend(variant.arguments.iter().cloned());
     let name = format!("variant {}", variant.name);
     (!arguments.is_empty()).then(|| (name, shell_words::join(arguments)))
@@ -180,9 +157,8 @@ fn layout_text(layout: &LayoutVariation) -> Option<String> {
         (layout.stack, "a different path length in every run"),
         (layout.align, "functions aligned to 64 bytes"),
     ];
-    let phrases: Vec<&str> = (parts.iter().filter(|(is_varied, _)| *is_varied))
-        .map(|(_, phrase)| *phrase)
-        .collect();
+    let phrases: Vec<&str> =
+        (parts.iter().filter(|(is_varied, _)| *is_varied)).map(|(_, phrase)| *phrase).collect();
     (!phrases.is_empty()).then(|| phrases.join("; "))
 }
 
@@ -192,11 +168,7 @@ fn stopping_text(stopping: &StoppingDesign) -> String {
             let runs = format_count(*runs as usize, "run", "runs");
             format!("after {runs} of every variant")
         }
-        StoppingDesign::Sequential {
-            looks,
-            alpha,
-            delta,
-        } => {
+        StoppingDesign::Sequential { looks, alpha, delta } => {
             let looks: Vec<_> = looks.iter().map(u32::to_string).collect();
             format!(
                 "when a sequential test decides, with interim analyses at {} runs a side; error rate {} \
@@ -210,11 +182,7 @@ fn stopping_text(stopping: &StoppingDesign) -> String {
 }
 
 fn runs_text(session: &Session, done: usize) -> String {
-    let failed = session
-        .failures
-        .iter()
-        .filter(|f| !f.cause.is_skip())
-        .count();
+    let failed = session.failures.iter().filter(|f| !f.cause.is_skip()).count();
     let mut text = format_number(done as f64, 0);
     if failed > 0 {
         text.push_str(&format!(", and {} failed", format_number(failed as f64, 0)));
@@ -269,12 +237,8 @@ fn environment_facts(environment: &Environment) -> Vec<Fact> {
     let memory = environment
         .memory_bytes
         .map(|bytes| format_quantity(bytes as f64, "B", Uncertainty::Unknown));
-    let load = environment
-        .load
-        .map(|load| load.map(|average| format!("{average:.2}")).join(" "));
-    let aslr = environment
-        .aslr
-        .map(|is_on| if is_on { "on" } else { "off" }.to_owned());
+    let load = environment.load.map(|load| load.map(|average| format!("{average:.2}")).join(" "));
+    let aslr = environment.aslr.map(|is_on| if is_on { "on" } else { "off" }.to_owned());
     let governors = Some(environment.governors.join(" ")).filter(|names| !names.is_empty());
     let properties = [
         ("host", environment.host.clone()),
@@ -290,12 +254,7 @@ fn environment_facts(environment: &Environment) -> Vec<Fact> {
         .into_iter()
         .filter_map(|(name, value)| value.map(|value| (name.to_owned(), value)))
         .collect();
-    facts.extend(
-        environment
-            .facts
-            .iter()
-            .map(|(name, value)| named_fact(name, value)),
-    );
+    facts.extend(environment.facts.iter().map(|(name, value)| named_fact(name, value)));
     facts.extend(environment.programs.iter().map(program_fact));
     facts
 }
@@ -309,11 +268,7 @@ fn named_fact(name: &str, value: &str) -> Fact {
         None => (name, ""),
     };
     let number: Option<f64> = value.parse().ok();
-    let (name, value) = match (
-        name.strip_suffix("_percent"),
-        name.strip_suffix("_bytes"),
-        number,
-    ) {
+    let (name, value) = match (name.strip_suffix("_percent"), name.strip_suffix("_bytes"), number) {
         (Some(name), _, Some(_)) => (name, format!("{value} %")),
         (_, Some(name), Some(bytes)) => (name, format_quantity(bytes, "B", Uncertainty::Unknown)),
         _ => (name, value.to_owned()),
@@ -330,11 +285,8 @@ fn processor_text(environment: &Environment) -> Option<String> {
 fn program_fact(program: &MeasuredProgram) -> Fact {
     let mut parts: Vec<String> = program.version.clone().into_iter().collect();
     parts.push(program.path.display().to_string());
-    let versions: Vec<_> = program
-        .versions
-        .iter()
-        .map(|(name, version)| format!("{name} {version}"))
-        .collect();
+    let versions: Vec<_> =
+        program.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
     if !versions.is_empty() {
         parts.push(format!("({})", versions.join(", ")));
     }
@@ -353,11 +305,7 @@ mod tests {
             threshold: Some(0.05),
             ..SessionDesign::new(
                 RunOrder::Blocks,
-                StoppingDesign::Sequential {
-                    looks: vec![8, 14],
-                    alpha: 0.05,
-                    delta: 0.02,
-                },
+                StoppingDesign::Sequential { looks: vec![8, 14], alpha: 0.05, delta: 0.02 },
                 "old",
             )
         };
@@ -365,12 +313,7 @@ mod tests {
         let names: Vec<_> = facts.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(
             names,
-            [
-                "order of runs",
-                "seed",
-                "stopping rule",
-                "threshold set before measuring"
-            ]
+            ["order of runs", "seed", "stopping rule", "threshold set before measuring"]
         );
         assert_eq!(
             facts[2].1,
@@ -386,10 +329,7 @@ mod tests {
             StoppingDesign::Fixed { runs: 1 },
             String::new(),
         );
-        assert_eq!(
-            design_facts(&design),
-            [new_fact("order of runs", "not known")]
-        );
+        assert_eq!(design_facts(&design), [new_fact("order of runs", "not known")]);
     }
 
     #[test]
@@ -398,17 +338,11 @@ mod tests {
             let (name, value) = named_fact(name, value);
             format!("{name}: {value}")
         };
-        assert_eq!(
-            told("now_cpu_pressure_percent", "1.25"),
-            "cpu pressure before: 1.25 %"
-        );
+        assert_eq!(told("now_cpu_pressure_percent", "1.25"), "cpu pressure before: 1.25 %");
         assert_eq!(
             told("now_memory_available_bytes", "1073741824"),
             "memory available before: 1.00 GiB"
         );
-        assert_eq!(
-            told("transparent_huge_pages", "madvise"),
-            "transparent huge pages: madvise"
-        );
+        assert_eq!(told("transparent_huge_pages", "madvise"), "transparent huge pages: madvise");
     }
 }

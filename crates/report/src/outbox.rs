@@ -13,12 +13,9 @@ pub fn report_outbox(items: &[OutboxEntry]) -> Document {
         document.push(ReportBlock::Paragraph("the outbox is empty".to_owned()));
     }
     let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::figure("number", "session"),
-        |item: &OutboxEntry| {
-            ReportCell::value(item.session).with_text(format!("@{}", item.session))
-        },
-    );
+    columns.add_column(ReportColumn::figure("number", "session"), |item: &OutboxEntry| {
+        ReportCell::value(item.session).with_text(format!("@{}", item.session))
+    });
     columns.add_value("id", |item| item.id.clone());
     columns.add_column(ReportColumn::words("state", "state"), |item| {
         let emphasis = match item.state {
@@ -53,10 +50,7 @@ pub fn outbox_check(items: &[OutboxEntry]) -> Option<CheckLine> {
     let count = |state: UploadState| items.iter().filter(|item| item.state == state).count();
     let sentence = |count: usize, singular: &str, plural: &str| {
         let verb = if count == 1 { singular } else { plural };
-        format!(
-            "{} {verb}",
-            crate::format_count(count, "session", "sessions")
-        )
+        format!("{} {verb}", crate::format_count(count, "session", "sessions"))
     };
     let (waiting, refused) = (count(UploadState::Waiting), count(UploadState::Refused));
     let found = match (waiting, refused) {

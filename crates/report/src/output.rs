@@ -88,16 +88,10 @@ impl OutputOptions {
         } else if self.files.is_empty() {
             document.extend(short());
         } else {
-            let file_options = OutputOptions {
-                verbosity: Verbosity::Normal,
-                ..self.clone()
-            };
+            let file_options = OutputOptions { verbosity: Verbosity::Normal, ..self.clone() };
             let mut complete = Document::default();
             detail(&file_options, &mut complete);
-            document.push(ReportBlock::Shortened {
-                short: short(),
-                whole: Box::new(complete),
-            });
+            document.push(ReportBlock::Shortened { short: short(), whole: Box::new(complete) });
         }
     }
 
@@ -167,11 +161,7 @@ fn check_sort(document: &Document, output: &OutputOptions) -> anyhow::Result<()>
         columns.map(|column| table.columns[column].key)
     });
     let keys: Vec<&str> = keys.collect();
-    if keys.is_empty() {
-        Ok(())
-    } else {
-        sorts_by(output.sort.as_deref(), keys)
-    }
+    if keys.is_empty() { Ok(()) } else { sorts_by(output.sort.as_deref(), keys) }
 }
 
 /// Checks that the requested sort column exists.
@@ -188,10 +178,7 @@ pub fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
     }
     keys.sort_unstable();
     keys.dedup();
-    bail!(
-        "unknown sort column '{key}': supported columns are {}",
-        keys.join(" ")
-    )
+    bail!("unknown sort column '{key}': supported columns are {}", keys.join(" "))
 }
 
 #[cfg(test)]
@@ -222,27 +209,16 @@ mod tests {
     fn an_unknown_column_to_sort_by_names_the_known_ones() {
         let mut document = Document::new("t");
         let columns = vec![ReportColumn::machine("q"), ReportColumn::machine("change")];
-        document.push(ReportBlock::Table(ReportTable {
-            columns,
-            ..ReportTable::new("changes")
-        }));
-        let output = OutputOptions {
-            sort: Some("-p".into()),
-            ..OutputOptions::default()
-        };
+        document.push(ReportBlock::Table(ReportTable { columns, ..ReportTable::new("changes") }));
+        let output = OutputOptions { sort: Some("-p".into()), ..OutputOptions::default() };
         let error = print_document(&document, &output, &mut Vec::new()).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "unknown sort column 'p': supported columns are change q"
-        );
+        assert_eq!(error.to_string(), "unknown sort column 'p': supported columns are change q");
     }
 
     #[test]
     fn every_table_with_the_column_is_sorted() {
         let row = |value: f64| {
-            ReportRow::Cells(vec![
-                ReportCell::figure(Some(value)).with_text(value.to_string()),
-            ])
+            ReportRow::Cells(vec![ReportCell::figure(Some(value)).with_text(value.to_string())])
         };
         let table = |key, values: [f64; 3]| {
             ReportBlock::Table(ReportTable {
@@ -293,30 +269,20 @@ mod tests {
         };
         let note = |document: &Document| {
             let notes = document.blocks.iter();
-            notes
-                .filter(|block| matches!(block, ReportBlock::Note(_)))
-                .count()
+            notes.filter(|block| matches!(block, ReportBlock::Note(_))).count()
         };
         let document = document_for(&quiet);
         assert_eq!(note(&document.shortened()), 0);
         assert_eq!(note(&document.whole()), 1);
-        let without_files = OutputOptions {
-            files: Vec::new(),
-            ..quiet
-        };
+        let without_files = OutputOptions { files: Vec::new(), ..quiet };
         assert_eq!(note(&document_for(&without_files).whole()), 0);
-        assert_eq!(
-            note(&document_for(&OutputOptions::default()).shortened()),
-            1
-        );
+        assert_eq!(note(&document_for(&OutputOptions::default()).shortened()), 1);
     }
 
     #[test]
     fn a_reader_that_goes_away_is_no_error_but_a_full_disk_is() {
-        let document = Document {
-            blocks: vec![ReportBlock::Paragraph("x".into())],
-            ..Document::new("t")
-        };
+        let document =
+            Document { blocks: vec![ReportBlock::Paragraph("x".into())], ..Document::new("t") };
         let output = OutputOptions::default();
         assert!(print_document(&document, &output, &mut Broken(ErrorKind::BrokenPipe)).is_ok());
         let error =

@@ -30,16 +30,10 @@ pub fn list_planned_cases(
     time: Option<Duration>,
 ) -> Document {
     let mut document = Document::new("cases");
-    document.push(ReportBlock::Table(
-        case_columns().build_table("cases", cases),
-    ));
+    document.push(ReportBlock::Table(case_columns().build_table("cases", cases)));
     let runs: u64 = cases.iter().map(|case| case.runs).sum();
     let runs = format_count(runs as usize, "run", "runs");
-    let (up_to, precision) = if is_upper_bound {
-        ("up to ", "up to")
-    } else {
-        ("", "about")
-    };
+    let (up_to, precision) = if is_upper_bound { ("up to ", "up to") } else { ("", "about") };
     let duration = time.map(|time| format!(", {precision} {} of measuring", format_about(time)));
     document.push(ReportBlock::Note(format!(
         "{}, {up_to}{runs}{}",
@@ -81,19 +75,11 @@ pub struct TrialOutcome {
 
 /// Reports a trial.
 pub fn report_trial(trial: &TrialOutcome, output: &OutputOptions) -> Document {
-    let failed = trial
-        .failures
-        .iter()
-        .filter(|failure| !failure.cause.is_skip())
-        .count();
+    let failed = trial.failures.iter().filter(|failure| !failure.cause.is_skip()).count();
     let skipped = trial.failures.len() - failed;
     let mut document = Document::new("trial");
     let text = if trial.is_experiment {
-        format!(
-            "{} of {} combinations of case and variant work",
-            trial.cases,
-            trial.cases + failed
-        )
+        format!("{} of {} combinations of case and variant work", trial.cases, trial.cases + failed)
     } else {
         format!(
             "{} of {} benchmark files work: {} cases succeeded, {failed} failed, {skipped} skipped",
@@ -126,14 +112,8 @@ mod tests {
     #[test]
     fn ids_stay_whole_on_a_narrow_screen() {
         let id = "string_decoder/string-decoder.js encoding=utf8 inLen=1024 n=2500000";
-        let line = CaseLine {
-            case: Case::parse(id).unwrap(),
-            runs: 1_060,
-        };
-        let output = OutputOptions {
-            width: Some(30),
-            ..OutputOptions::default()
-        };
+        let line = CaseLine { case: Case::parse(id).unwrap(), runs: 1_060 };
+        let output = OutputOptions { width: Some(30), ..OutputOptions::default() };
         let mut out = Vec::new();
         let list = list_planned_cases(&[line], true, Some(Duration::from_secs(90)));
         print_document(&list, &output, &mut out).unwrap();

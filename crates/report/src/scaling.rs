@@ -52,9 +52,7 @@ pub fn format_throughput_error(standing: &LevelState) -> String {
 /// Returns the answer in a sentence. `spoilt` is the level at which the work failed, if there is
 /// one.
 pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u32>) -> String {
-    let SaturationAnswer {
-        standings, is_open, ..
-    } = &scaling.answer;
+    let SaturationAnswer { standings, is_open, .. } = &scaling.answer;
     let (knee, best) = (scaling.answer.at_knee(), scaling.answer.at_best());
     let figure = format_throughput_error(knee);
     let concurrency = knee.concurrency;
@@ -71,9 +69,7 @@ pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u
         ),
         (false, _) => {
             // The sentence mentions the next level up, unless the best level is more informative.
-            let above = standings
-                .iter()
-                .find(|standing| standing.concurrency > knee.concurrency);
+            let above = standings.iter().find(|standing| standing.concurrency > knee.concurrency);
             let next_levels = above.map_or(String::new(), |above| match above.status {
                 LevelStatus::Lower => format!("; {} gives less", above.concurrency),
                 _ if best.concurrency == knee.concurrency => {
@@ -164,20 +160,16 @@ pub fn scaling_data(key: &str, label: &str, scaling: Option<&ScalingFindings>) -
 pub fn law_sentence(scaling: &ScalingFindings) -> String {
     let usl = match &scaling.curve {
         Err(error) => {
-            return format!(
-                "No fit of the Universal Scalability Law: {}.",
-                refusal_text(error)
-            );
+            return format!("No fit of the Universal Scalability Law: {}.", refusal_text(error));
         }
         Ok(usl) => usl,
     };
     let error = usl.lambda.error;
     let lambda = format_quantity(usl.lambda.value, "1/s", half_width(error));
     let peak = match scaling.peak {
-        Some(peak) => format!(
-            "its greatest throughput is at {peak:.0}{}",
-            extrapolation_note(scaling, peak)
-        ),
+        Some(peak) => {
+            format!("its greatest throughput is at {peak:.0}{}", extrapolation_note(scaling, peak))
+        }
         None if usl.kappa.error.is_none() => "it has no peak (kappa is 0)".to_owned(),
         None => "its peak is unknown: kappa is indistinguishable from 0".to_owned(),
     };
@@ -216,11 +208,7 @@ fn misfit_note(scaling: &ScalingFindings) -> String {
 fn extrapolation_note(scaling: &ScalingFindings, peak: f64) -> &'static str {
     let highest = scaling.answer.standings.last();
     let is_beyond = highest.is_some_and(|highest| peak > f64::from(highest.concurrency));
-    if is_beyond {
-        ", beyond the measured levels"
-    } else {
-        ""
-    }
+    if is_beyond { ", beyond the measured levels" } else { "" }
 }
 
 fn refusal_text(error: &UslError) -> String {
@@ -256,11 +244,7 @@ fn format_parameter(parameter: &UslParameter) -> String {
         None => "0".to_owned(),
         Some(error) => {
             let place = decimal_place(parameter.value, half_width(parameter.error)).min(7);
-            format!(
-                "{} ± {}",
-                format_number(parameter.value, place),
-                format_number(error, place)
-            )
+            format!("{} ± {}", format_number(parameter.value, place), format_number(error, place))
         }
     }
 }
@@ -307,10 +291,7 @@ pub fn throughput_chart(label: &str, scaling: &ScalingFindings, y: &str) -> Repo
         let concurrency_at =
             |point: u32| low * (high / low).powf(f64::from(point) / f64::from(CURVE_POINTS));
         let points = (0..=CURVE_POINTS).map(|point| {
-            plot::ChartPoint::new(
-                concurrency_at(point),
-                usl.throughput_at(concurrency_at(point)),
-            )
+            plot::ChartPoint::new(concurrency_at(point), usl.throughput_at(concurrency_at(point)))
         });
         series.push(point_series("Universal Scalability Law", points));
     }
@@ -354,14 +335,8 @@ mod tests {
         assert_eq!(machines["interval"][0], 0.0);
 
         let chart = throughput_chart("f()", &wild, "iterations per second");
-        let plot::AnyChart::Line(line) = chart.picture else {
-            panic!("{:?}", chart.title)
-        };
-        let lows: Vec<Option<f64>> = line.series[0]
-            .points
-            .iter()
-            .map(|point| point.low)
-            .collect();
+        let plot::AnyChart::Line(line) = chart.picture else { panic!("{:?}", chart.title) };
+        let lows: Vec<Option<f64>> = line.series[0].points.iter().map(|point| point.low).collect();
         assert_eq!(lows, [Some(0.0); 2]);
     }
 }

@@ -54,10 +54,7 @@ pub fn report_session(
     } else {
         report_requested(session, &findings, study, settings, output)?
     };
-    document.append_document(crate::report_measurement_details(
-        &[(name, session)],
-        &findings,
-    ));
+    document.append_document(crate::report_measurement_details(&[(name, session)], &findings));
     Ok(document)
 }
 
@@ -92,10 +89,7 @@ fn widen_metrics(settings: &AnalysisSettings, session: &Session) -> AnalysisSett
     let is_load = session.metric("latency_p50").is_some();
     let is_alone = session.design.stopping == StoppingDesign::Fixed { runs: 1 };
     if settings.metrics.is_empty() && is_load && is_alone {
-        AnalysisSettings {
-            metrics: vec!["all".to_owned()],
-            ..settings.clone()
-        }
+        AnalysisSettings { metrics: vec!["all".to_owned()], ..settings.clone() }
     } else {
         settings.clone()
     }
@@ -124,11 +118,7 @@ pub fn report_requested(
         );
         return Ok(crate::report_experiment(&found, &experiment, output));
     }
-    if let Some(rule) = session
-        .design
-        .steady
-        .filter(|rule| is_unrestricted && !rule.is_metric)
-    {
+    if let Some(rule) = session.design.steady.filter(|rule| is_unrestricted && !rule.is_metric) {
         let found = analysis::warmup::analyze_warmup(session, &rule, settings);
         return Ok(crate::report_warmup(&found, &session.environment, output));
     }
@@ -157,9 +147,7 @@ fn report_snippet_session(
     settings: &AnalysisSettings,
     output: &OutputOptions,
 ) -> anyhow::Result<Document> {
-    let confidence = settings
-        .confidence
-        .unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE);
+    let confidence = settings.confidence.unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE);
     let levels = snippet::snippet_levels(session, confidence);
     if !levels.is_empty() {
         return Ok(crate::snippet::report_search(&levels, findings, output));
@@ -175,11 +163,7 @@ fn report_snippet_session(
     let mut document =
         crate::snippet::report_snippets(&figures, &warnings, findings, compared, output);
     if is_alone && output.chart.is_some() {
-        document.push_charts(crate::charts::draw_findings(
-            findings,
-            output.chart,
-            output.unit,
-        )?);
+        document.push_charts(crate::charts::draw_findings(findings, output.chart, output.unit)?);
     }
     Ok(document)
 }
@@ -218,12 +202,7 @@ pub fn report_load_session(
 fn session_conditions(session: &Session) -> Vec<LoadCondition> {
     let parsed = |text: &String| text.parse().ok();
     if !session.design.conditions.is_empty() {
-        return session
-            .design
-            .conditions
-            .iter()
-            .filter_map(parsed)
-            .collect();
+        return session.design.conditions.iter().filter_map(parsed).collect();
     }
     // Older sessions have the limits only in the command line.
     let mut arguments = session.command.iter();
@@ -245,23 +224,12 @@ mod tests {
 
     #[test]
     fn limits_are_those_of_the_design_or_in_older_sessions_those_typed() {
-        let words = [
-            "speedwell",
-            "load",
-            "--fail-on",
-            "p99>20ms",
-            "--fail-on=errors>1%",
-        ];
+        let words = ["speedwell", "load", "--fail-on", "p99>20ms", "--fail-on=errors>1%"];
         let rows = "\"filename\",\"configuration\",\"rate\",\"time\"\n\"a/b.js\",\"n=1\",10,1\n";
-        let mut session = speedwell_formats::read("x", rows.as_bytes())
-            .unwrap()
-            .remove(0);
+        let mut session = speedwell_formats::read("x", rows.as_bytes()).unwrap().remove(0);
         session.command = words.map(str::to_owned).to_vec();
         let texts = |session: &Session| -> Vec<String> {
-            session_conditions(session)
-                .into_iter()
-                .map(|limit| limit.text)
-                .collect()
+            session_conditions(session).into_iter().map(|limit| limit.text).collect()
         };
         assert_eq!(texts(&session), ["p99>20ms", "errors>1%"]);
         session.design.conditions = vec!["p50>1ms".to_owned()];

@@ -27,10 +27,7 @@ pub fn list_sessions(page: &SessionsPage<'_>) -> Document {
         let message = match page.all {
             0 if page.is_chosen => "no stored session matches".to_owned(),
             0 => "no sessions are stored yet".to_owned(),
-            all => format!(
-                "page {} does not exist: the list has only {all} sessions",
-                page.number
-            ),
+            all => format!("page {} does not exist: the list has only {all} sessions", page.number),
         };
         document.push(ReportBlock::Paragraph(message));
     }
@@ -60,37 +57,27 @@ fn add_count_columns(columns: &mut ColumnSet<SessionOverview>) {
     columns.add_column(ReportColumn::figure("cases", "cases"), move |session| {
         count_cell(session.cases)
     });
-    columns.add_column(ReportColumn::figure("runs", "runs"), move |session| {
-        count_cell(session.runs)
-    });
+    columns
+        .add_column(ReportColumn::figure("runs", "runs"), move |session| count_cell(session.runs));
     columns.add_column(ReportColumn::figure("failures", "failed"), move |session| {
         let shown = if session.failures == 0 {
             String::new()
         } else {
             format_number(session.failures as f64, 0)
         };
-        ReportCell::value(session.failures)
-            .with_text(shown)
-            .with_emphasis(TextEmphasis::Bad)
+        ReportCell::value(session.failures).with_text(shown).with_emphasis(TextEmphasis::Bad)
     });
 }
 
 fn session_columns() -> ColumnSet<SessionOverview> {
     let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::figure("number", "session"),
-        |session: &SessionOverview| {
-            ReportCell::value(session.number).with_text(format!("@{}", session.number))
-        },
-    );
+    columns.add_column(ReportColumn::figure("number", "session"), |session: &SessionOverview| {
+        ReportCell::value(session.number).with_text(format!("@{}", session.number))
+    });
     columns.add_value("id", |session| session.id.clone());
-    columns.add_column(
-        ReportColumn::words("started_unix_ms", "started (UTC)"),
-        |session| {
-            ReportCell::value(session.started_unix_ms)
-                .with_text(format_moment(session.started_unix_ms))
-        },
-    );
+    columns.add_column(ReportColumn::words("started_unix_ms", "started (UTC)"), |session| {
+        ReportCell::value(session.started_unix_ms).with_text(format_moment(session.started_unix_ms))
+    });
     columns.add_column(ReportColumn::words("state", "state"), |session| {
         let (word, emphasis) = if session.is_killed {
             ("killed", TextEmphasis::Caution)
@@ -104,55 +91,39 @@ fn session_columns() -> ColumnSet<SessionOverview> {
             .with_emphasis(emphasis)
     });
     add_origin_columns(&mut columns);
-    columns.add_column(
-        ReportColumn::words("tags", "tags").expendable(1),
-        |session| ReportCell::words(session.tags.join(" ")).with_emphasis(TextEmphasis::Strong),
-    );
-    columns.add_column(
-        ReportColumn::words("variants", "variants").expendable(2),
-        |session| ReportCell::words(session.variants.join(" ")).with_text(variant_names(session)),
-    );
+    columns.add_column(ReportColumn::words("tags", "tags").expendable(1), |session| {
+        ReportCell::words(session.tags.join(" ")).with_emphasis(TextEmphasis::Strong)
+    });
+    columns.add_column(ReportColumn::words("variants", "variants").expendable(2), |session| {
+        ReportCell::words(session.variants.join(" ")).with_text(variant_names(session))
+    });
     add_count_columns(&mut columns);
-    columns.add_column(
-        ReportColumn::figure("elapsed_ms", "took").expendable(3),
-        |session| {
-            ReportCell::value(session.elapsed_ms).with_text(format_duration(session.elapsed_ms))
-        },
-    );
-    columns.add_column(
-        ReportColumn::new("command", "command", ColumnKind::Label),
-        |session| {
-            ReportCell::words(session.command.join(" ")).with_text(command_line(&session.command))
-        },
-    );
+    columns.add_column(ReportColumn::figure("elapsed_ms", "took").expendable(3), |session| {
+        ReportCell::value(session.elapsed_ms).with_text(format_duration(session.elapsed_ms))
+    });
+    columns.add_column(ReportColumn::new("command", "command", ColumnKind::Label), |session| {
+        ReportCell::words(session.command.join(" ")).with_text(command_line(&session.command))
+    });
     columns
 }
 
 /// Adds the columns that identify the measured code. A `+` after a revision marks a checkout with
 /// uncommitted changes.
 fn add_origin_columns(columns: &mut ColumnSet<SessionOverview>) {
-    columns.add_column(
-        ReportColumn::words("revision", "revision").expendable(4),
-        |session| match &session.origin {
+    columns.add_column(ReportColumn::words("revision", "revision").expendable(4), |session| {
+        match &session.origin {
             Some(origin) => {
                 let changed = if origin.dirty.is_some() { "+" } else { "" };
                 ReportCell::words(&origin.revision)
                     .with_text(format!("{}{changed}", origin.short()))
             }
             None => ReportCell::words(""),
-        },
-    );
-    columns.add_column(
-        ReportColumn::words("branch", "branch").expendable(5),
-        |session| {
-            let origin = session.origin.as_ref();
-            ReportCell::words(
-                origin
-                    .and_then(|origin| origin.branch.as_deref())
-                    .unwrap_or_default(),
-            )
-        },
-    );
+        }
+    });
+    columns.add_column(ReportColumn::words("branch", "branch").expendable(5), |session| {
+        let origin = session.origin.as_ref();
+        ReportCell::words(origin.and_then(|origin| origin.branch.as_deref()).unwrap_or_default())
+    });
 }
 
 /// Returns the names of the variants. A load test without a comparison has a single variant,
@@ -214,30 +185,20 @@ mod tests {
             runs: 1344,
             failures,
             skipped: 0,
-            command: ["/usr/bin/speedwell", "run", "buffers"]
-                .map(String::from)
-                .to_vec(),
+            command: ["/usr/bin/speedwell", "run", "buffers"].map(String::from).to_vec(),
         }
     }
 
     fn print(lines: &[SessionOverview], output: &OutputOptions) -> String {
         let mut out = Vec::new();
-        let page = SessionsPage {
-            sessions: lines,
-            number: 1,
-            all: lines.len(),
-            is_chosen: false,
-        };
+        let page = SessionsPage { sessions: lines, number: 1, all: lines.len(), is_chosen: false };
         print_document(&list_sessions(&page), output, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn usual_states_and_no_failures_take_no_room() {
-        let text = print(
-            &[session(2, SessionState::Complete, 0)],
-            &OutputOptions::default(),
-        );
+        let text = print(&[session(2, SessionState::Complete, 0)], &OutputOptions::default());
         assert_eq!(
             text,
             "session  started (UTC)     variants  cases   runs        took  command\n\
@@ -256,37 +217,23 @@ mod tests {
         };
         assert_eq!(super::variant_names(&with(&["default"])), url);
         assert_eq!(super::variant_names(&with(&["jit"])), "jit");
-        assert_eq!(
-            super::variant_names(&with(&["default", "jit"])),
-            "default jit"
-        );
+        assert_eq!(super::variant_names(&with(&["default", "jit"])), "default jit");
         let many = super::variant_names(&with(&["a", "b", "c", "d", "e", "f"]));
         assert_eq!(many, "a b c d and 2 more");
     }
 
     #[test]
     fn sorting_follows_the_figures_not_their_text() {
-        let lines = [
-            session(9, SessionState::Complete, 2),
-            session(10, SessionState::Interrupted, 0),
-        ];
-        let output = OutputOptions {
-            sort: Some("number".into()),
-            ..OutputOptions::default()
-        };
+        let lines =
+            [session(9, SessionState::Complete, 2), session(10, SessionState::Interrupted, 0)];
+        let output = OutputOptions { sort: Some("number".into()), ..OutputOptions::default() };
         let text = print(&lines, &output);
-        assert!(
-            text.find("@10").unwrap() < text.find(" @9").unwrap(),
-            "{text}"
-        );
+        assert!(text.find("@10").unwrap() < text.find(" @9").unwrap(), "{text}");
         assert!(text.contains("interrupted"));
     }
 
     #[test]
     fn an_empty_store_says_so() {
-        assert_eq!(
-            print(&[], &OutputOptions::default()),
-            "no sessions are stored yet\n"
-        );
+        assert_eq!(print(&[], &OutputOptions::default()), "no sessions are stored yet\n");
     }
 }

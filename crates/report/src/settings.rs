@@ -74,11 +74,7 @@ pub fn list_served_projects(projects: &[ServedProject]) -> Document {
         },
     );
     columns.add_column(ReportColumn::words("read", "read by"), |project| {
-        ReportCell::words(if project.is_public {
-            "everybody"
-        } else {
-            "tokens"
-        })
+        ReportCell::words(if project.is_public { "everybody" } else { "tokens" })
     });
     columns.add_column(ReportColumn::figure("sessions", "sessions"), |project| {
         ReportCell::value(project.sessions).with_text(format_number(project.sessions as f64, 0))
@@ -94,9 +90,7 @@ pub fn list_served_projects(projects: &[ServedProject]) -> Document {
             ReportCell::words(project.forge.as_deref().unwrap_or_default())
         });
     }
-    document.push(ReportBlock::Table(
-        columns.build_table("projects", projects),
-    ));
+    document.push(ReportBlock::Table(columns.build_table("projects", projects)));
     document
 }
 
@@ -113,13 +107,11 @@ pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
         })
     };
     let mut columns = ColumnSet::<StoredToken>::new();
-    columns.add_column(
-        ReportColumn::new("id", "token", ColumnKind::Label),
-        |token: &StoredToken| ReportCell::words(&token.id),
-    );
-    columns.add_column(ReportColumn::words("name", "name"), |token| {
-        ReportCell::words(&token.name)
-    });
+    columns
+        .add_column(ReportColumn::new("id", "token", ColumnKind::Label), |token: &StoredToken| {
+            ReportCell::words(&token.id)
+        });
+    columns.add_column(ReportColumn::words("name", "name"), |token| ReportCell::words(&token.name));
     columns.add_column(ReportColumn::words("scopes", "may"), |token| {
         let names: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
         ReportCell::words(names.join(", "))
@@ -142,14 +134,12 @@ pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
             "expired"
         })
     });
-    columns.add_column(
-        ReportColumn::words("created_unix_ms", "made (UTC)"),
-        move |token| time_cell(Some(token.created_unix_ms)),
-    );
-    columns.add_column(
-        ReportColumn::words("expires_unix_ms", "expires (UTC)"),
-        move |token| time_cell(token.expires_unix_ms),
-    );
+    columns.add_column(ReportColumn::words("created_unix_ms", "made (UTC)"), move |token| {
+        time_cell(Some(token.created_unix_ms))
+    });
+    columns.add_column(ReportColumn::words("expires_unix_ms", "expires (UTC)"), move |token| {
+        time_cell(token.expires_unix_ms)
+    });
     columns.add_column(
         // The time is stored as the beginning of an hour, so it may be earlier than the creation of
         // the token.
@@ -161,10 +151,9 @@ pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
 }
 
 fn names_cell(names: &Option<Vec<String>>) -> ReportCell {
-    names.as_ref().map_or_else(
-        || ReportCell::words("all"),
-        |names| ReportCell::words(names.join(", ")),
-    )
+    names
+        .as_ref()
+        .map_or_else(|| ReportCell::words("all"), |names| ReportCell::words(names.join(", ")))
 }
 
 /// Lists the audit log: who did what.
@@ -181,28 +170,21 @@ pub fn list_audit(lines: &[AuditEntry]) -> Document {
             ReportCell::value(line.at_unix_ms).with_text(format_moment(line.at_unix_ms))
         },
     );
-    columns.add_column(ReportColumn::words("actor", "actor"), |line| {
-        ReportCell::words(&line.actor)
-    });
+    columns
+        .add_column(ReportColumn::words("actor", "actor"), |line| ReportCell::words(&line.actor));
     fn optional_text(text: &Option<String>) -> ReportCell {
-        text.as_ref()
-            .map_or_else(ReportCell::default, ReportCell::words)
+        text.as_ref().map_or_else(ReportCell::default, ReportCell::words)
     }
     columns.add_column(ReportColumn::words("action", "action"), |line| {
         ReportCell::words(&line.action)
     });
-    columns.add_column(ReportColumn::words("token", "token"), |line| {
-        optional_text(&line.token)
-    });
-    columns.add_column(ReportColumn::words("address", "address"), |line| {
-        optional_text(&line.address)
-    });
-    columns.add_column(ReportColumn::words("project", "project"), |line| {
-        optional_text(&line.project)
-    });
-    columns.add_column(ReportColumn::words("subject", "subject"), |line| {
-        optional_text(&line.subject)
-    });
+    columns.add_column(ReportColumn::words("token", "token"), |line| optional_text(&line.token));
+    columns
+        .add_column(ReportColumn::words("address", "address"), |line| optional_text(&line.address));
+    columns
+        .add_column(ReportColumn::words("project", "project"), |line| optional_text(&line.project));
+    columns
+        .add_column(ReportColumn::words("subject", "subject"), |line| optional_text(&line.subject));
     columns.add_column(ReportColumn::words("result", "result"), |line| {
         ReportCell::words(&line.result)
     });

@@ -58,16 +58,10 @@ pub fn report_snippets(
         None => {
             warning_blocks.extend(findings.warnings.iter().cloned().map(ReportBlock::Warning));
             document.blocks = quiet_appendix(warning_blocks, is_quiet);
-            let sentences = figures
-                .iter()
-                .map(snippet_sentence)
-                .map(ReportBlock::Headline);
+            let sentences = figures.iter().map(snippet_sentence).map(ReportBlock::Headline);
             document.extend(sentences);
             let layout = findings.layout.iter().map(LayoutSpread::to_sentence);
-            document.extend(quiet_appendix(
-                layout.map(ReportBlock::Note).collect(),
-                is_quiet,
-            ));
+            document.extend(quiet_appendix(layout.map(ReportBlock::Note).collect(), is_quiet));
         }
     }
     if has_times || findings.comparisons.is_empty() {
@@ -88,21 +82,14 @@ pub fn report_snippets(
 /// appendix, but files contain it.
 fn quiet_appendix(blocks: Vec<ReportBlock>, is_quiet: bool) -> Vec<ReportBlock> {
     if is_quiet && !blocks.is_empty() {
-        vec![ReportBlock::Appendix {
-            title: "Figures and warnings".into(),
-            instead: None,
-            blocks,
-        }]
+        vec![ReportBlock::Appendix { title: "Figures and warnings".into(), instead: None, blocks }]
     } else {
         blocks
     }
 }
 
 fn heading_block(text: &str) -> ReportBlock {
-    ReportBlock::Heading {
-        level: 2,
-        text: text.into(),
-    }
+    ReportBlock::Heading { level: 2, text: text.into() }
 }
 
 fn figures_note(figures: &[SnippetFigures]) -> String {
@@ -196,9 +183,7 @@ fn snippet_sentence(snippet: &SnippetFigures) -> String {
         let time = format_with_interval(&time);
         return format!("{label}: {time} an iteration{workers} ({runs}).");
     }
-    let rate = snippet
-        .per_s
-        .map_or(String::new(), |rate| format!(", {}", format_rate(rate)));
+    let rate = snippet.per_s.map_or(String::new(), |rate| format!(", {}", format_rate(rate)));
     format!("{label}: too few iterations for a median{rate} ({runs}).")
 }
 
@@ -246,62 +231,45 @@ fn columns(with_workers: bool, with_cpu: bool) -> ColumnSet<SnippetFigures> {
     }
     add_figures(&mut columns);
     if with_cpu {
-        columns.add_column(
-            ReportColumn::figure("user_ns", "user").expendable(4),
-            |figures| time_cell(figures.cpu_ns.map(|cpu| cpu.0)),
-        );
-        columns.add_column(
-            ReportColumn::figure("system_ns", "system").expendable(4),
-            |figures| time_cell(figures.cpu_ns.map(|cpu| cpu.1)),
-        );
-        columns.add_column(
-            ReportColumn::figure("own_cpu_ns", "own cpu").expendable(4),
-            |figures| time_cell(figures.own_cpu_ns),
-        );
-        columns.add_column(
-            ReportColumn::figure("shell_ns", "shell").expendable(4),
-            |figures| time_cell(figures.shell_ns),
-        );
+        columns.add_column(ReportColumn::figure("user_ns", "user").expendable(4), |figures| {
+            time_cell(figures.cpu_ns.map(|cpu| cpu.0))
+        });
+        columns.add_column(ReportColumn::figure("system_ns", "system").expendable(4), |figures| {
+            time_cell(figures.cpu_ns.map(|cpu| cpu.1))
+        });
+        columns
+            .add_column(ReportColumn::figure("own_cpu_ns", "own cpu").expendable(4), |figures| {
+                time_cell(figures.own_cpu_ns)
+            });
+        columns.add_column(ReportColumn::figure("shell_ns", "shell").expendable(4), |figures| {
+            time_cell(figures.shell_ns)
+        });
     }
     columns.add_column(ReportColumn::words("is_folded", ""), |figures| {
-        let label = if figures.is_folded {
-            "optimized away?"
-        } else {
-            ""
-        };
+        let label = if figures.is_folded { "optimized away?" } else { "" };
         ReportCell::value(figures.is_folded).with_text(label)
     });
     columns
 }
 
 fn add_figures(columns: &mut ColumnSet<SnippetFigures>) {
-    columns.add_column(
-        ReportColumn::figure("time_median_ns", "median"),
-        |figures| {
-            let formatted = figures
-                .time_median_ns
-                .map(|time| format_quantity(time.value, "ns", uncertainty_of(&time)));
-            time_cell(figures.time_median_ns.map(|time| time.value))
-                .with_text(formatted.unwrap_or_default())
-        },
-    );
-    columns.add_figure("time_median_low_ns", |figures| {
-        Some(figures.time_median_ns?.low)
+    columns.add_column(ReportColumn::figure("time_median_ns", "median"), |figures| {
+        let formatted = figures
+            .time_median_ns
+            .map(|time| format_quantity(time.value, "ns", uncertainty_of(&time)));
+        time_cell(figures.time_median_ns.map(|time| time.value))
+            .with_text(formatted.unwrap_or_default())
     });
-    columns.add_figure("time_median_high_ns", |figures| {
-        Some(figures.time_median_ns?.high)
+    columns.add_figure("time_median_low_ns", |figures| Some(figures.time_median_ns?.low));
+    columns.add_figure("time_median_high_ns", |figures| Some(figures.time_median_ns?.high));
+    columns.add_column(ReportColumn::figure("time_p5_ns", "p5").expendable(2), |figures| {
+        time_cell(figures.time_p5_ns)
     });
-    columns.add_column(
-        ReportColumn::figure("time_p5_ns", "p5").expendable(2),
-        |figures| time_cell(figures.time_p5_ns),
-    );
-    columns.add_column(ReportColumn::figure("time_ns", "mean"), |figures| {
-        time_cell(figures.time_ns)
+    columns
+        .add_column(ReportColumn::figure("time_ns", "mean"), |figures| time_cell(figures.time_ns));
+    columns.add_column(ReportColumn::figure("throughput", "throughput"), |figures| {
+        ReportCell::shown_figure(figures.per_s, format_rate)
     });
-    columns.add_column(
-        ReportColumn::figure("throughput", "throughput"),
-        |figures| ReportCell::shown_figure(figures.per_s, format_rate),
-    );
     columns.add_column(
         ReportColumn::figure("disturbance", "disturbance").expendable(1),
         |figures| {
@@ -311,10 +279,9 @@ fn add_figures(columns: &mut ColumnSet<SnippetFigures>) {
             })
         },
     );
-    columns.add_column(
-        ReportColumn::figure("runs", "runs").expendable(3),
-        |figures| ReportCell::count(figures.runs as u64),
-    );
+    columns.add_column(ReportColumn::figure("runs", "runs").expendable(3), |figures| {
+        ReportCell::count(figures.runs as u64)
+    });
 }
 
 /// The figures of a level, how the level compares with the best one, and whether it is the answer.
@@ -327,11 +294,7 @@ fn levels_table(levels: &SnippetLevels) -> ReportTable {
         let is_same_level =
             |standing: &&LevelState| Some(standing.concurrency) == figures.concurrency;
         let standing = answer.and_then(|answer| answer.standings.iter().find(is_same_level));
-        (
-            figures.clone(),
-            standing.copied(),
-            figures.concurrency == knee,
-        )
+        (figures.clone(), standing.copied(), figures.concurrency == knee)
     };
     let rows: Vec<SnippetLevelRow> = levels.figures.iter().map(row).collect();
     level_columns().build_table("levels", &rows)
@@ -348,10 +311,9 @@ fn level_columns() -> ColumnSet<SnippetLevelRow> {
         ReportColumn::figure("concurrency", "workers"),
         |(figures, ..): &SnippetLevelRow| ReportCell::count(figures.concurrency.unwrap_or(1)),
     );
-    columns.add_column(
-        ReportColumn::figure("visits", "visits").expendable(2),
-        |(figures, ..)| ReportCell::count(figures.runs as u64),
-    );
+    columns.add_column(ReportColumn::figure("visits", "visits").expendable(2), |(figures, ..)| {
+        ReportCell::count(figures.runs as u64)
+    });
     columns.add_column(
         ReportColumn::figure("throughput", "throughput"),
         |(figures, standing, _)| {
@@ -359,22 +321,18 @@ fn level_columns() -> ColumnSet<SnippetLevelRow> {
             ReportCell::figure(figures.per_s).with_text(formatted.unwrap_or_default())
         },
     );
-    columns.add_column(
-        ReportColumn::figure("change", "vs. best so far"),
-        |(_, standing, _)| scaling::change_cell(standing.as_ref()),
-    );
-    columns.add_column(
-        ReportColumn::figure("time_ns", "mean").expendable(1),
-        |(figures, ..)| time_cell(figures.time_ns),
-    );
-    columns.add_column(
-        ReportColumn::figure("time_median_ns", "median"),
-        |(figures, ..)| time_cell(figures.time_median_ns.map(|time| time.value)),
-    );
-    columns.add_column(
-        ReportColumn::words("verdict", ""),
-        |(_, standing, is_knee)| scaling::standing_cell(standing.as_ref(), *is_knee),
-    );
+    columns.add_column(ReportColumn::figure("change", "vs. best so far"), |(_, standing, _)| {
+        scaling::change_cell(standing.as_ref())
+    });
+    columns.add_column(ReportColumn::figure("time_ns", "mean").expendable(1), |(figures, ..)| {
+        time_cell(figures.time_ns)
+    });
+    columns.add_column(ReportColumn::figure("time_median_ns", "median"), |(figures, ..)| {
+        time_cell(figures.time_median_ns.map(|time| time.value))
+    });
+    columns.add_column(ReportColumn::words("verdict", ""), |(_, standing, is_knee)| {
+        scaling::standing_cell(standing.as_ref(), *is_knee)
+    });
     columns
 }
 
@@ -388,11 +346,7 @@ mod tests {
             label: "f(x)".into(),
             concurrency: Some(2),
             runs: 6,
-            time_median_ns: Some(IntervalEstimate {
-                value: 5.4,
-                low: 5.31,
-                high: 5.52,
-            }),
+            time_median_ns: Some(IntervalEstimate { value: 5.4, low: 5.31, high: 5.52 }),
             time_p5_ns: None,
             // The mean, 8.26 ns or 121 M/s per worker, is a different estimate.
             time_ns: Some(8.26),

@@ -53,10 +53,8 @@ pub fn report_sources(
         return Ok(Document::default());
     };
     let mut document = report_requested(session, findings, study, settings, output)?;
-    document.append_document(crate::report_measurement_details(
-        &distinct_sessions(sources),
-        findings,
-    ));
+    document
+        .append_document(crate::report_measurement_details(&distinct_sessions(sources), findings));
     Ok(document)
 }
 
@@ -68,11 +66,7 @@ pub fn check_rows(
     findings: &AnalysisFindings,
     sources: &[LabelledSession<'_>],
 ) -> anyhow::Result<()> {
-    if findings
-        .comparisons
-        .iter()
-        .all(|found| found.rows.is_empty())
-    {
+    if findings.comparisons.iter().all(|found| found.rows.is_empty()) {
         if let Some(unlike) = unlike_loads_text(sources) {
             bail!("{unlike}");
         }
@@ -95,17 +89,14 @@ fn is_search(session: &Session) -> bool {
     };
     let joined_forms = ["--rate=max", "--concurrency=max", "-c=max", "-cmax"];
     arguments.windows(2).any(is_max)
-        || arguments
-            .iter()
-            .any(|argument| joined_forms.contains(&argument.as_str()))
+        || arguments.iter().any(|argument| joined_forms.contains(&argument.as_str()))
 }
 
 /// Explains why loads share no case: for example, one had a fixed rate and the other was a search.
 /// Returns `None` unless all sources are loads and some differ in kind.
 fn unlike_loads_text(sources: &[LabelledSession<'_>]) -> Option<String> {
-    let load_sessions = sources
-        .iter()
-        .map(|(label, session, _)| Some((label, session_paces(session)?)));
+    let load_sessions =
+        sources.iter().map(|(label, session, _)| Some((label, session_paces(session)?)));
     let load_sessions: Vec<(&String, LoadPaces)> = load_sessions.collect::<Option<_>>()?;
     let (first, others) = load_sessions.split_first()?;
     let other = others.iter().find(|other| other.1 != first.1)?;
@@ -168,10 +159,7 @@ fn session_paces(session: &Session) -> Option<LoadPaces> {
         numbers.dedup();
         numbers
     };
-    Some(LoadPaces {
-        rates: values("rate"),
-        levels: values("concurrency"),
-    })
+    Some(LoadPaces { rates: values("rate"), levels: values("concurrency") })
 }
 
 /// Describes the first failure, how to repeat it, and the number of other failures. Returns `None`
@@ -187,10 +175,7 @@ fn failed_side_text(failures: &[StepFailure]) -> Option<String> {
         0 => String::new(),
         count => format!(" (and {count} more)"),
     };
-    Some(format!(
-        "{subject} {}{others}\nhint: repeat it with: {}",
-        first.cause, first.replay
-    ))
+    Some(format!("{subject} {}{others}\nhint: repeat it with: {}", first.cause, first.replay))
 }
 
 /// Returns the sessions behind the sources, without duplicates. Only several sessions have names.

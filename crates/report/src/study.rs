@@ -81,10 +81,7 @@ fn study_table(study: &ParameterStudy, output: &OutputOptions) -> ReportTable {
             let line = PointLine {
                 study,
                 point,
-                step: study
-                    .steps
-                    .iter()
-                    .find(|step| step.line == name && step.to == point.x),
+                step: study.steps.iter().find(|step| step.line == name && step.to == point.x),
                 scale: scale.clone(),
                 mark: if point.is_skewed {
                     footnotes.footnote_mark(SKEWED_NOTE)
@@ -109,10 +106,7 @@ fn study_caption(study: &ParameterStudy, scale: &FigureScale) -> String {
 }
 
 fn line_heading(study: &ParameterStudy, line: &str) -> String {
-    let name = study
-        .by
-        .as_ref()
-        .map_or(line.to_owned(), |by| format!("{by}={line}"));
+    let name = study.by.as_ref().map_or(line.to_owned(), |by| format!("{by}={line}"));
     match exponent_of(study, line) {
         Some(exponent) => format!("{name}, exponent {}", format_number(exponent, 2)),
         None => name,
@@ -120,11 +114,7 @@ fn line_heading(study: &ParameterStudy, line: &str) -> String {
 }
 
 fn exponent_of(study: &ParameterStudy, line: &str) -> Option<f64> {
-    study
-        .exponents
-        .iter()
-        .find(|(name, _)| name == line)
-        .and_then(|(_, exponent)| *exponent)
+    study.exponents.iter().find(|(name, _)| name == line).and_then(|(_, exponent)| *exponent)
 }
 
 /// The sort keys of the table.
@@ -134,14 +124,10 @@ pub fn sort_keys() -> Vec<&'static str> {
 
 fn point_columns<'a>(x_axis: &str) -> ColumnSet<PointLine<'a>> {
     let mut columns = ColumnSet::new();
-    columns.add_value("metric", |line: &PointLine<'a>| {
-        line.study.metric.name.clone()
-    });
+    columns.add_value("metric", |line: &PointLine<'a>| line.study.metric.name.clone());
     columns.add_value("unit", |line| line.study.metric.unit.clone());
     columns.add_value("x_axis", |line| line.study.x_axis.clone());
-    columns.add_known("by", |line| {
-        line.study.by.clone().map(serde_json::Value::String)
-    });
+    columns.add_known("by", |line| line.study.by.clone().map(serde_json::Value::String));
     columns.add_value("line", |line| line.point.line.clone());
     columns.add_column(ReportColumn::figure("x", x_axis), |line| {
         ReportCell::value(json_of(&line.point.x)).with_text(line.point.x.to_string())
@@ -151,19 +137,12 @@ fn point_columns<'a>(x_axis: &str) -> ColumnSet<PointLine<'a>> {
     columns.add_column(ReportColumn::figure("runs", "runs").expendable(2), |line| {
         ReportCell::count(line.point.runs.len() as u64)
     });
-    columns.add_column(
-        ReportColumn::figure("cases", "cases").expendable(3),
-        |line| {
-            let cell = ReportCell::count(line.point.cases as u64);
-            // If the study averages over no parameter, every point is one case. The number of cases
-            // is then not informative.
-            if line.study.aggregated.is_empty() {
-                cell.with_text("")
-            } else {
-                cell
-            }
-        },
-    );
+    columns.add_column(ReportColumn::figure("cases", "cases").expendable(3), |line| {
+        let cell = ReportCell::count(line.point.cases as u64);
+        // If the study averages over no parameter, every point is one case. The number of cases
+        // is then not informative.
+        if line.study.aggregated.is_empty() { cell.with_text("") } else { cell }
+    });
     columns.add_figure("mean", |line| Some(line.point.mean.value));
     columns.add_figure("mean_low", |line| Some(line.point.mean.low));
     columns.add_figure("mean_high", |line| Some(line.point.mean.high));
@@ -178,23 +157,16 @@ fn json_of(value: &ParameterValue) -> serde_json::Value {
 }
 
 fn add_shown(columns: &mut ColumnSet<PointLine<'_>>) {
-    columns.add_column(
-        ReportColumn::figure("mean_shown", "mean").for_people(),
-        |line| {
-            ReportCell::shown_figure(Some(line.point.mean.value), |mean| line.format_shown(mean))
-                .with_emphasis(TextEmphasis::Strong)
-        },
-    );
+    columns.add_column(ReportColumn::figure("mean_shown", "mean").for_people(), |line| {
+        ReportCell::shown_figure(Some(line.point.mean.value), |mean| line.format_shown(mean))
+            .with_emphasis(TextEmphasis::Strong)
+    });
     columns.add_text(ReportColumn::figure("interval_shown", "interval"), |line| {
         let mean = &line.point.mean;
         if mean.low == mean.high {
             return String::new();
         }
-        format!(
-            "[{}, {}]",
-            line.format_shown(mean.low),
-            line.format_shown(mean.high)
-        )
+        format!("[{}, {}]", line.format_shown(mean.low), line.format_shown(mean.high))
     });
     columns.add_text(ReportColumn::figure("median_shown", "median"), |line| {
         line.format_shown(line.point.median)
@@ -205,9 +177,7 @@ fn add_shown(columns: &mut ColumnSet<PointLine<'_>>) {
 /// Adds the step from the previous x value.
 fn add_step(columns: &mut ColumnSet<PointLine<'_>>) {
     columns.add_column(ReportColumn::figure("step_ratio", "step"), |line| {
-        ReportCell::shown_figure(line.step.map(|step| step.ratio), |ratio| {
-            format!("×{ratio:.2}")
-        })
+        ReportCell::shown_figure(line.step.map(|step| step.ratio), |ratio| format!("×{ratio:.2}"))
     });
     columns.add_column(ReportColumn::figure("step_exponent", "exponent"), |line| {
         let exponent = line.step.and_then(|step| step.exponent);
@@ -221,21 +191,15 @@ fn add_step(columns: &mut ColumnSet<PointLine<'_>>) {
 
 fn aggregated_note(study: &ParameterStudy) -> Option<String> {
     let describe = |parameter: &speedwell_analysis::AggregatedParameter| match parameter.explained {
-        Some(explained) => format!(
-            "{} ({} of the variance)",
-            parameter.name,
-            format_share(explained)
-        ),
+        Some(explained) => {
+            format!("{} ({} of the variance)", parameter.name, format_share(explained))
+        }
         None => parameter.name.clone(),
     };
     let names: Vec<_> = study.aggregated.iter().map(describe).collect();
     let parameters = format_count(names.len(), "parameter", "parameters");
-    (!names.is_empty()).then(|| {
-        format!(
-            "Every point is a mean over {parameters}: {}.",
-            names.join(", ")
-        )
-    })
+    (!names.is_empty())
+        .then(|| format!("Every point is a mean over {parameters}: {}.", names.join(", ")))
 }
 
 fn study_note(study: &ParameterStudy) -> String {

@@ -55,10 +55,7 @@ fn group_sections(summaries: &[CaseSummary]) -> Vec<SummarySection<'_>> {
         return Vec::new();
     };
     let id = first.case.id();
-    if summaries
-        .iter()
-        .all(|s| s.case.id() == id && s.variant == first.variant)
-    {
+    if summaries.iter().all(|s| s.case.id() == id && s.variant == first.variant) {
         return vec![summaries.iter().collect()];
     }
     let mut metrics: Vec<&Metric> = Vec::new();
@@ -74,31 +71,23 @@ fn group_sections(summaries: &[CaseSummary]) -> Vec<SummarySection<'_>> {
 fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> ReportTable {
     let mut footnotes = TableFootnotes::default();
     let metrics_are_rows = section.len() > 1 && section[0].metric != section[1].metric;
-    let (shared, labels) = if metrics_are_rows {
-        label_by_metric(section)
-    } else {
-        label_by_case(section)
-    };
+    let (shared, labels) =
+        if metrics_are_rows { label_by_metric(section) } else { label_by_case(section) };
     let mut lines = prepare_lines(section, !metrics_are_rows, output.unit, &mut footnotes);
     let unit = take_common_text(&mut lines, |line| &mut line.unit);
     let runs = take_common_text(&mut lines, |line| &mut line.runs);
     let variant = take_common_text(&mut lines, |line| &mut line.variant);
     let names = if metrics_are_rows { "metric" } else { "case" };
     let mut columns = summary_columns(names, output.verbosity);
-    if section
-        .iter()
-        .any(|summary| summary.exposure.known_share().is_some())
-    {
+    if section.iter().any(|summary| summary.exposure.known_share().is_some()) {
         add_disturbance(&mut columns);
     }
     let rows = labelled_rows(labels, |index, name| {
         lines[index].name = name;
         columns.build_row(&lines[index])
     });
-    let mut caption: Vec<String> = Some(shared)
-        .filter(|text| !text.is_empty())
-        .into_iter()
-        .collect();
+    let mut caption: Vec<String> =
+        Some(shared).filter(|text| !text.is_empty()).into_iter().collect();
     let metric = (!metrics_are_rows).then_some(&section[0].metric);
     caption.extend(caption_line(metric, unit, runs, variant));
     ReportTable {
@@ -109,10 +98,7 @@ fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> Report
 }
 
 fn label_by_case(section: &SummarySection<'_>) -> (String, Vec<LabelLine>) {
-    let cases: Vec<_> = section
-        .iter()
-        .map(|summary| Arc::clone(&summary.case))
-        .collect();
+    let cases: Vec<_> = section.iter().map(|summary| Arc::clone(&summary.case)).collect();
     let labels = CaseLabels::new(&cases);
     (labels.shared, labels.lines)
 }
@@ -121,18 +107,9 @@ fn label_by_metric(section: &SummarySection<'_>) -> (String, Vec<LabelLine>) {
     let label = |(index, summary): (usize, &&CaseSummary)| {
         let metric = &summary.metric;
         let full = format!("{} ({})", metric.name, better_direction(metric.better));
-        LabelLine::Case {
-            index,
-            name: RowName {
-                full,
-                short: metric.name.clone(),
-            },
-        }
+        LabelLine::Case { index, name: RowName { full, short: metric.name.clone() } }
     };
-    (
-        section[0].case.id(),
-        section.iter().enumerate().map(label).collect(),
-    )
+    (section[0].case.id(), section.iter().enumerate().map(label).collect())
 }
 
 /// Returns the caption: what all rows share.
@@ -144,25 +121,16 @@ fn caption_line(
 ) -> Option<String> {
     let mut parts: Vec<String> = Vec::new();
     if let Some(metric) = metric {
-        parts.push(name_in_unit(
-            &metric.name,
-            unit.as_deref().unwrap_or_default(),
-        ));
+        parts.push(name_in_unit(&metric.name, unit.as_deref().unwrap_or_default()));
         parts.push(better_direction(metric.better).to_owned());
     }
     // `prepare_lines` has already formatted the count. Only 1 takes the singular.
-    parts.extend(runs.map(|runs| {
-        if runs == "1" {
-            format_count(1, "run", "")
-        } else {
-            runs + " runs"
-        }
-    }));
-    parts.extend(
-        variant
-            .filter(|name| !name.is_empty())
-            .map(|name| format!("variant {name}")),
-    );
+    parts.extend(runs.map(
+        |runs| {
+            if runs == "1" { format_count(1, "run", "") } else { runs + " runs" }
+        },
+    ));
+    parts.extend(variant.filter(|name| !name.is_empty()).map(|name| format!("variant {name}")));
     Some(parts.join(", ")).filter(|line| !line.is_empty())
 }
 
@@ -213,9 +181,7 @@ fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>) {
     });
     columns.add_figure("disturbed", |line| line.summary.exposure.known_share());
     for figure in Recorded::ALL {
-        columns.add_figure(figure.name(), move |line| {
-            line.summary.exposure.median_figure(figure)
-        });
+        columns.add_figure(figure.name(), move |line| line.summary.exposure.median_figure(figure));
     }
 }
 
@@ -223,36 +189,27 @@ fn add_center(columns: &mut ColumnSet<SummaryLine<'_>>) {
     columns.add_column(ReportColumn::words("variant", "variant"), |line| {
         ReportCell::value(line.summary.variant.to_string()).with_text(line.variant.clone())
     });
-    columns.add_column(
-        ReportColumn::figure("median_shown", "median").for_people(),
-        |line| {
-            let median = line.summary.center.value;
-            ReportCell::shown_figure(Some(median), |median| line.format_shown(median))
-                .with_emphasis(TextEmphasis::Strong)
-        },
-    );
-    columns.add_text(ReportColumn::words("unit_shown", "unit"), |line| {
-        line.unit.clone()
+    columns.add_column(ReportColumn::figure("median_shown", "median").for_people(), |line| {
+        let median = line.summary.center.value;
+        ReportCell::shown_figure(Some(median), |median| line.format_shown(median))
+            .with_emphasis(TextEmphasis::Strong)
     });
-    columns.add_column(
-        ReportColumn::figure("interval_shown", "interval").for_people(),
-        |line| {
-            let IntervalEstimate { low, high, .. } = line.summary.center;
-            let interval = || format!("[{}, {}]", line.format_shown(low), line.format_shown(high));
-            ReportCell::figure(Some(low)).with_text(if low == high {
-                String::new()
-            } else {
-                interval()
-            })
-        },
-    );
+    columns.add_text(ReportColumn::words("unit_shown", "unit"), |line| line.unit.clone());
+    columns.add_column(ReportColumn::figure("interval_shown", "interval").for_people(), |line| {
+        let IntervalEstimate { low, high, .. } = line.summary.center;
+        let interval = || format!("[{}, {}]", line.format_shown(low), line.format_shown(high));
+        ReportCell::figure(Some(low)).with_text(if low == high {
+            String::new()
+        } else {
+            interval()
+        })
+    });
 }
 
 fn add_spread(columns: &mut ColumnSet<SummaryLine<'_>>) {
-    columns.add_column(
-        ReportColumn::figure("cv_shown", "CV").for_people(),
-        |line| ReportCell::shown_figure(line.summary.variation, format_share),
-    );
+    columns.add_column(ReportColumn::figure("cv_shown", "CV").for_people(), |line| {
+        ReportCell::shown_figure(line.summary.variation, format_share)
+    });
     let range = ReportColumn::figure("range_shown", "min … max").for_people();
     columns.add_column(range.expendable(3), |line| {
         let range = match (smallest_run(line.summary), largest_run(line.summary)) {
@@ -275,11 +232,7 @@ fn add_spread(columns: &mut ColumnSet<SummaryLine<'_>>) {
     let outliers = ReportColumn::figure("outliers_shown", "outliers").for_people();
     columns.add_column(outliers.expendable(5), |line| {
         ReportCell::shown_figure(Some(line.summary.outliers.len() as f64), |number| {
-            if number == 0.0 {
-                String::new()
-            } else {
-                format_number(number, 0)
-            }
+            if number == 0.0 { String::new() } else { format_number(number, 0) }
         })
     });
 }
@@ -299,12 +252,8 @@ type SummaryFigure = (&'static str, fn(&CaseSummary) -> Option<f64>);
 const SUMMARY_FIGURES: [SummaryFigure; 10] = [
     ("runs", |summary| Some(summary.runs.len() as f64)),
     ("median", |summary| Some(summary.center.value)),
-    ("median_low", |summary| {
-        known_bound(summary, summary.center.low)
-    }),
-    ("median_high", |summary| {
-        known_bound(summary, summary.center.high)
-    }),
+    ("median_low", |summary| known_bound(summary, summary.center.low)),
+    ("median_high", |summary| known_bound(summary, summary.center.high)),
     ("mean", |summary| Some(summary.mean)),
     ("variation", |summary| summary.variation),
     ("min", smallest_run),
@@ -357,18 +306,11 @@ pub fn prepare_lines<'a>(
     choice: Option<UnitChoice>,
     footnotes: &mut TableFootnotes,
 ) -> Vec<SummaryLine<'a>> {
-    let common = if alike {
-        common_scale(section, choice)
-    } else {
-        None
-    };
+    let common = if alike { common_scale(section, choice) } else { None };
     let line = |summary: &&'a CaseSummary| {
         let (own, _) = scale_and_place(summary, choice);
         let scale = common.clone().unwrap_or(own);
-        let notes = summary
-            .notes
-            .iter()
-            .map(|note| footnotes.footnote_mark(note));
+        let notes = summary.notes.iter().map(|note| footnotes.footnote_mark(note));
         SummaryLine {
             summary,
             name: RowName::default(),
@@ -413,9 +355,8 @@ fn common_scale(section: &[&CaseSummary], choice: Option<UnitChoice>) -> Option<
     let unit = &section.first()?.metric.unit;
     let centers = section.iter().map(|summary| summary.center.value);
     let scale = FigureScale::common_scale(unit, centers, choice)?;
-    let figures = section
-        .iter()
-        .map(|summary| (summary.center.value, summary_uncertainty(summary)));
+    let figures =
+        section.iter().map(|summary| (summary.center.value, summary_uncertainty(summary)));
     Some(scale.keeping_counts(unit, figures, choice))
 }
 
@@ -443,11 +384,8 @@ fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Opti
 /// `g/a.js: 1.234 M/s [1.221, 1.240], 810 ns per iteration (30 runs).`
 pub fn summary_sentence(summary: &CaseSummary, choice: Option<UnitChoice>) -> String {
     let (scale, place) = scale_and_place(summary, choice);
-    let mut sentence = format!(
-        "{}: {}",
-        summary.case.benchmark,
-        scale.format_full(summary.center.value, place)
-    );
+    let mut sentence =
+        format!("{}: {}", summary.case.benchmark, scale.format_full(summary.center.value, place));
     if summary.center.low < summary.center.high {
         let ends =
             [summary.center.low, summary.center.high].map(|end| scale.format_bare(end, place));

@@ -99,10 +99,7 @@ impl RowName {
     /// Creates a name without a shorter form.
     pub fn plain(name: impl Into<String>) -> RowName {
         let full = name.into();
-        RowName {
-            short: full.clone(),
-            full,
-        }
+        RowName { short: full.clone(), full }
     }
 }
 
@@ -164,10 +161,9 @@ impl RunList {
     /// Converts to a list.
     pub fn to_json(&self) -> Value {
         match self {
-            RunList::Values(runs) => runs
-                .iter()
-                .map(|run| json_number(run.value).unwrap_or(Value::Null))
-                .collect(),
+            RunList::Values(runs) => {
+                runs.iter().map(|run| json_number(run.value).unwrap_or(Value::Null)).collect()
+            }
             RunList::Slots(runs) => runs.iter().map(|run| Value::from(run.slot)).collect(),
         }
     }
@@ -177,36 +173,23 @@ impl ReportCell {
     /// Creates a cell with the same words for people and programs.
     pub fn words(text: impl Into<String>) -> ReportCell {
         let text = text.into();
-        ReportCell {
-            value: Some(Datum::Text(text.as_str().into())),
-            text,
-            ..ReportCell::default()
-        }
+        ReportCell { value: Some(Datum::Text(text.as_str().into())), text, ..ReportCell::default() }
     }
 
     /// Creates a cell for people only.
     pub fn text(text: impl Into<String>) -> ReportCell {
-        ReportCell {
-            text: text.into(),
-            ..ReportCell::default()
-        }
+        ReportCell { text: text.into(), ..ReportCell::default() }
     }
 
     /// Creates a cell for programs only.
     pub fn value(value: impl Into<Value>) -> ReportCell {
-        ReportCell {
-            value: Some(value.into().into()),
-            ..ReportCell::default()
-        }
+        ReportCell { value: Some(value.into().into()), ..ReportCell::default() }
     }
 
     /// Creates a cell with a number for programs, if there is one. Infinities and NaN, which JSON
     /// cannot represent, become "not known".
     pub fn figure(figure: Option<f64>) -> ReportCell {
-        ReportCell {
-            value: figure.and_then(json_number).map(Datum::from),
-            ..ReportCell::default()
-        }
+        ReportCell { value: figure.and_then(json_number).map(Datum::from), ..ReportCell::default() }
     }
 
     /// Creates a cell with a figure, if there is one. Programs get the figure. People get the text
@@ -225,10 +208,7 @@ impl ReportCell {
     pub fn drawing(drawn: Option<ForestRow>) -> ReportCell {
         ReportCell {
             rare: drawn.map(|drawn| {
-                Box::new(RareCellData {
-                    drawn: Some(drawn),
-                    ..RareCellData::default()
-                })
+                Box::new(RareCellData { drawn: Some(drawn), ..RareCellData::default() })
             }),
             ..ReportCell::default()
         }
@@ -348,10 +328,7 @@ impl ReportColumn {
 impl ReportTable {
     /// Creates a table without columns and rows.
     pub fn new(name: &'static str) -> ReportTable {
-        ReportTable {
-            name,
-            ..ReportTable::default()
-        }
+        ReportTable { name, ..ReportTable::default() }
     }
 
     /// Returns the rows that hold cells.
@@ -385,10 +362,8 @@ impl ReportTable {
     /// Returns the indexes of the columns that a page shows: the columns that people see, and the
     /// drawings.
     pub fn for_pages(&self) -> Vec<usize> {
-        let is_drawn = |column: usize| {
-            self.cell_rows()
-                .any(|cells| cells[column].drawn().is_some())
-        };
+        let is_drawn =
+            |column: usize| self.cell_rows().any(|cells| cells[column].drawn().is_some());
         let mut shown = self.for_people();
         shown.extend((0..self.columns.len()).filter(|&column| is_drawn(column)));
         shown.sort_unstable();
@@ -414,11 +389,7 @@ impl ReportTable {
         let mut sorted = Vec::with_capacity(self.rows.len());
         for mut group in group_rows(std::mem::take(&mut self.rows)) {
             group.1.sort_by(|a, b| {
-                compare_values(
-                    first_row_value(a, column),
-                    first_row_value(b, column),
-                    descending,
-                )
+                compare_values(first_row_value(a, column), first_row_value(b, column), descending)
             });
             sorted.extend(group.0);
             sorted.extend(group.1.into_iter().flatten());
@@ -476,9 +447,7 @@ type BuildCell<T> = Box<dyn Fn(&T) -> ReportCell>;
 impl<T> ColumnSet<T> {
     /// Creates an empty list of columns.
     pub fn new() -> ColumnSet<T> {
-        ColumnSet {
-            columns: Vec::new(),
-        }
+        ColumnSet { columns: Vec::new() }
     }
 
     /// Adds a column with the function that fills it.
@@ -488,9 +457,7 @@ impl<T> ColumnSet<T> {
 
     /// Adds a column of plain text, for people only.
     pub fn add_text(&mut self, column: ReportColumn, text: impl Fn(&T) -> String + 'static) {
-        self.add_column(column.for_people(), move |item| {
-            ReportCell::text(text(item))
-        });
+        self.add_column(column.for_people(), move |item| ReportCell::text(text(item)));
     }
 
     /// Adds a value for programs only.
@@ -569,14 +536,10 @@ pub struct TableFootnotes {
 impl TableFootnotes {
     /// Returns the mark for `text`: `¹`, `²` ...
     pub fn footnote_mark(&mut self, text: &str) -> String {
-        let index = self
-            .texts
-            .iter()
-            .position(|other| other == text)
-            .unwrap_or_else(|| {
-                self.texts.push(text.to_owned());
-                self.texts.len() - 1
-            });
+        let index = self.texts.iter().position(|other| other == text).unwrap_or_else(|| {
+            self.texts.push(text.to_owned());
+            self.texts.len() - 1
+        });
         superscript_number(index + 1)
     }
 
@@ -589,11 +552,7 @@ impl TableFootnotes {
 /// Formats a number in superscript digits.
 pub fn superscript_number(number: usize) -> String {
     const SUPERSCRIPT_DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-    number
-        .to_string()
-        .bytes()
-        .map(|digit| SUPERSCRIPT_DIGITS[usize::from(digit - b'0')])
-        .collect()
+    number.to_string().bytes().map(|digit| SUPERSCRIPT_DIGITS[usize::from(digit - b'0')]).collect()
 }
 
 /// If all `lines` have the same text in `field`, clears the field in every line and returns the
@@ -632,11 +591,7 @@ mod tests {
             ReportColumn::new("case", "case", ColumnKind::Label),
             ReportColumn::new("x", "x", ColumnKind::Figure),
         ];
-        ReportTable {
-            columns,
-            rows,
-            ..ReportTable::new("t")
-        }
+        ReportTable { columns, rows, ..ReportTable::new("t") }
     }
 
     #[test]
@@ -666,14 +621,8 @@ mod tests {
 
     #[test]
     fn whole_numbers_have_no_fraction_and_infinities_are_unknown() {
-        assert_eq!(
-            json_number(12.0).map(|v| v.to_string()).as_deref(),
-            Some("12")
-        );
-        assert_eq!(
-            json_number(0.1).map(|v| v.to_string()).as_deref(),
-            Some("0.1")
-        );
+        assert_eq!(json_number(12.0).map(|v| v.to_string()).as_deref(), Some("12"));
+        assert_eq!(json_number(0.1).map(|v| v.to_string()).as_deref(), Some("0.1"));
         assert_eq!(json_number(f64::INFINITY), None);
         assert_eq!(json_number(f64::NAN), None);
     }

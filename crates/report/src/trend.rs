@@ -27,16 +27,10 @@ pub fn report_trend(
 ) -> Document {
     let mut document = Document::new("trend");
     if history.series.is_empty() {
-        document.push(ReportBlock::Headline(
-            "no series has a point on this branch".into(),
-        ));
+        document.push(ReportBlock::Headline("no series has a point on this branch".into()));
     }
     document.extend(history.notes.iter().cloned().map(ReportBlock::Note));
-    let gallery = TrendGallery {
-        history,
-        axis,
-        output,
-    };
+    let gallery = TrendGallery { history, axis, output };
     document.extend(gallery.trend_blocks(&|_| true, &|_, _| true));
     for series in &history.series {
         document.push_heading(2, series_title(series));
@@ -54,10 +48,8 @@ pub fn report_trend(
         });
     }
     document.attach_data("line", json!(history.branch_name()));
-    document.attach_data(
-        "trends",
-        json!(history.series.iter().map(series_data).collect::<Vec<_>>()),
-    );
+    document
+        .attach_data("trends", json!(history.series.iter().map(series_data).collect::<Vec<_>>()));
     document
 }
 
@@ -83,10 +75,7 @@ fn trend_headline(series: &SeriesTrend) -> String {
         some => format_count(some, "change", "changes"),
     };
     let since = &trend.points[level.first].revision;
-    format!(
-        "{value} since {}; {points}, {changes}",
-        short_revision(&since.id)
-    )
+    format!("{value} since {}; {points}, {changes}", short_revision(&since.id))
 }
 
 /// Formats a level with the digits that its interval supports.
@@ -98,9 +87,7 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
     let trend = &series.trend;
     let mut notes = Vec::new();
     if let TrendSearch::Impossible(reason) = trend.search {
-        notes.push(format!(
-            "This series cannot be searched for changes: {reason}."
-        ));
+        notes.push(format!("This series cannot be searched for changes: {reason}."));
     }
     if let Some(ratio) = trend.smallest_visible.filter(|_| trend.is_searched()) {
         notes.push(format!(
@@ -111,10 +98,7 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
     if let (Some(between), Some(within)) = (trend.between_sessions, trend.within_sessions) {
         notes.push(spread_note(between, within));
     }
-    if let Some([fewest, most]) = trend
-        .run_range()
-        .filter(|[fewest, most]| *most > 4 * fewest)
-    {
+    if let Some([fewest, most]) = trend.run_range().filter(|[fewest, most]| *most > 4 * fewest) {
         notes.push(format!(
             "The points have {fewest} to {most} runs. Points with few runs scatter more, so \
              changes among them are found later, and where the scatter itself changes, false \
@@ -213,10 +197,9 @@ fn trend_columns() -> ColumnSet<TrendPointLine> {
         let id = &line.point.revision.id;
         ReportCell::words(id).with_text(format!("{}{changed}", short_revision(id)))
     });
-    columns.add_column(
-        ReportColumn::words("labels", "known as").expendable(3),
-        |line| ReportCell::words(&line.labels),
-    );
+    columns.add_column(ReportColumn::words("labels", "known as").expendable(3), |line| {
+        ReportCell::words(&line.labels)
+    });
     columns.add_column(ReportColumn::figure("value", "value"), |line| {
         let point = &line.point.point;
         let value = point.value;
@@ -235,21 +218,17 @@ fn trend_columns() -> ColumnSet<TrendPointLine> {
         ReportCell::count(line.point.point.runs)
     });
     columns.add_figure("spread", |line| line.point.point.spread);
-    columns.add_column(
-        ReportColumn::words("machine", "machine").expendable(2),
-        |line| ReportCell::words(&line.machine),
-    );
+    columns.add_column(ReportColumn::words("machine", "machine").expendable(2), |line| {
+        ReportCell::words(&line.machine)
+    });
     columns.add_value("kind", |line| line.point.point.kind.name());
     columns.add_value("dirty", |line| line.point.point.is_dirty);
     columns.add_column(ReportColumn::figure("session", "session"), |line| {
         ReportCell::value(line.point.session).with_text(format!("@{}", line.point.session))
     });
-    columns.add_column(
-        ReportColumn::words("at_unix_ms", "measured (UTC)").expendable(4),
-        |line| {
-            ReportCell::value(line.point.at_unix_ms).with_text(format_moment(line.point.at_unix_ms))
-        },
-    );
+    columns.add_column(ReportColumn::words("at_unix_ms", "measured (UTC)").expendable(4), |line| {
+        ReportCell::value(line.point.at_unix_ms).with_text(format_moment(line.point.at_unix_ms))
+    });
     columns.add_known("committed_unix_ms", |line| {
         line.point.revision.committed_unix_ms.map(Value::from)
     });

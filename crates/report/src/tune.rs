@@ -90,26 +90,15 @@ fn knob_columns() -> ColumnSet<KnobLine> {
             .with_text(format!("{symbol} {}", knob.state))
             .with_emphasis(emphasis)
     });
-    columns.add_column(
-        ReportColumn::new("knob", "knob", ColumnKind::Identifier),
-        |knob| ReportCell::words(knob.name),
-    );
-    columns.add_column(
-        ReportColumn::new("before", "before", ColumnKind::Label),
-        |knob| {
-            ReportCell::words(summarize_values(
-                knob.settings.iter().map(|setting| &setting.before),
-            ))
-        },
-    );
-    columns.add_column(
-        ReportColumn::new("after", "after", ColumnKind::Label),
-        |knob| {
-            ReportCell::words(summarize_values(
-                knob.settings.iter().map(|setting| &setting.after),
-            ))
-        },
-    );
+    columns.add_column(ReportColumn::new("knob", "knob", ColumnKind::Identifier), |knob| {
+        ReportCell::words(knob.name)
+    });
+    columns.add_column(ReportColumn::new("before", "before", ColumnKind::Label), |knob| {
+        ReportCell::words(summarize_values(knob.settings.iter().map(|setting| &setting.before)))
+    });
+    columns.add_column(ReportColumn::new("after", "after", ColumnKind::Label), |knob| {
+        ReportCell::words(summarize_values(knob.settings.iter().map(|setting| &setting.after)))
+    });
     columns.add_value("effect", |knob| knob.effect);
     columns.add_value("note", |knob| knob.note.clone());
     columns
@@ -142,10 +131,7 @@ fn knob_remark(knob: &KnobLine, is_plan: bool) -> String {
 fn summarize_values<'a>(values: impl Iterator<Item = &'a String>) -> String {
     let mut counts: Vec<(&String, usize)> = Vec::new();
     for value in values {
-        match counts
-            .iter_mut()
-            .find(|(counted_value, _)| *counted_value == value)
-        {
+        match counts.iter_mut().find(|(counted_value, _)| *counted_value == value) {
             Some((_, times)) => *times += 1,
             None => counts.push((value, 1)),
         }
@@ -153,9 +139,7 @@ fn summarize_values<'a>(values: impl Iterator<Item = &'a String>) -> String {
     match &counts[..] {
         [(value, _)] => (*value).clone(),
         several => {
-            let phrases = several
-                .iter()
-                .map(|(value, times)| format!("{times} × {value}"));
+            let phrases = several.iter().map(|(value, times)| format!("{times} × {value}"));
             phrases.collect::<Vec<_>>().join(", ")
         }
     }
@@ -169,37 +153,29 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
         return document;
     };
     let settings = format_count(machine.settings.len(), "setting is", "settings are");
-    let time_left = machine
-        .left_ms
-        .map(|time_left| format!(", for {} at most", format_duration(time_left)));
+    let time_left =
+        machine.left_ms.map(|time_left| format!(", for {} at most", format_duration(time_left)));
     document.push(ReportBlock::Headline(format!(
         "{settings} changed by {}{}",
         machine.holder,
         time_left.unwrap_or_default()
     )));
-    document.push(ReportBlock::Facts(vec![(
-        "knobs".to_owned(),
-        machine.knobs.join(", "),
-    )]));
+    document.push(ReportBlock::Facts(vec![("knobs".to_owned(), machine.knobs.join(", "))]));
     let mut columns = ColumnSet::new();
     columns.add_column(
         ReportColumn::new("path", "setting", ColumnKind::Identifier),
         |setting: &SettingLine| ReportCell::words(setting.path.clone()),
     );
-    columns.add_column(
-        ReportColumn::new("before", "before", ColumnKind::Label),
-        |setting| ReportCell::words(setting.before.clone()),
-    );
-    columns.add_column(
-        ReportColumn::new("now", "now", ColumnKind::Label),
-        |setting| ReportCell::words(setting.after.clone()),
-    );
+    columns.add_column(ReportColumn::new("before", "before", ColumnKind::Label), |setting| {
+        ReportCell::words(setting.before.clone())
+    });
+    columns.add_column(ReportColumn::new("now", "now", ColumnKind::Label), |setting| {
+        ReportCell::words(setting.after.clone())
+    });
     columns.add_column(ReportColumn::words("state", "state"), |setting| {
         ReportCell::words(setting.state.clone())
     });
-    document.push(ReportBlock::Table(
-        columns.build_table("tuned_settings", &machine.settings),
-    ));
+    document.push(ReportBlock::Table(columns.build_table("tuned_settings", &machine.settings)));
     document.attach_data(
         "tuned",
         json!({"holder": machine.holder, "left_ms": machine.left_ms, "knobs": machine.knobs}),
@@ -224,21 +200,13 @@ pub fn report_restored(done: usize, others: &[SettingLine]) -> Document {
             })
         })
         .collect();
-    document.attach_data(
-        "restored",
-        json!({"done": done, "not_restored": not_restored}),
-    );
+    document.attach_data("restored", json!({"done": done, "not_restored": not_restored}));
     document
 }
 
 /// Explains in a sentence why a setting was not restored.
 pub fn not_restored_sentence(setting: &SettingLine) -> String {
-    let SettingLine {
-        path,
-        before,
-        after,
-        state,
-    } = setting;
+    let SettingLine { path, before, after, state } = setting;
     match state.as_str() {
         "left alone" => format!("'{path}' is left alone: it has since been changed to '{after}'."),
         "gone" => format!("'{path}' is gone; it held '{before}'."),

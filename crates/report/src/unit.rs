@@ -36,12 +36,7 @@ const fn new_unit(
     dimension: UnitDimension,
     is_default: bool,
 ) -> ShownUnit {
-    ShownUnit {
-        symbol,
-        base_units,
-        dimension,
-        is_default,
-    }
+    ShownUnit { symbol, base_units, dimension, is_default }
 }
 
 /// All known units, ascending within each dimension. Binary prefixes follow IEC 80000-13.
@@ -133,9 +128,7 @@ impl FromStr for UnitChoice {
     type Err = UnknownUnit;
 
     fn from_str(text: &str) -> Result<UnitChoice, UnknownUnit> {
-        find_unit(text)
-            .map(UnitChoice)
-            .ok_or_else(|| UnknownUnit(text.to_owned()))
+        find_unit(text).map(UnitChoice).ok_or_else(|| UnknownUnit(text.to_owned()))
     }
 }
 
@@ -185,9 +178,7 @@ impl FigureScale {
                 is_count: !stored_unit.contains('/'),
             };
         };
-        let chosen = choice
-            .filter(|choice| choice.fits(stored_unit))
-            .map(|choice| choice.0);
+        let chosen = choice.filter(|choice| choice.fits(stored_unit)).map(|choice| choice.0);
         let shown = chosen.unwrap_or_else(|| largest_below(stored, figures));
         FigureScale {
             symbol: shown.symbol.to_owned(),
@@ -236,9 +227,8 @@ fn largest_below(stored: &ShownUnit, figures: &[f64]) -> &'static ShownUnit {
         .filter(|size| size.is_finite() && *size > 0.0)
         .fold(f64::INFINITY, f64::min);
     let smallest = if smallest.is_finite() { smallest } else { 0.0 };
-    let mut default_units = KNOWN_UNITS
-        .iter()
-        .filter(|unit| unit.is_default && unit.dimension == stored.dimension);
+    let mut default_units =
+        KNOWN_UNITS.iter().filter(|unit| unit.is_default && unit.dimension == stored.dimension);
     let fits = |unit: &&ShownUnit| {
         unit.base_units <= smallest && (unit.symbol != "k/s" || smallest >= MIN_SCALED_RATE)
     };
@@ -299,19 +289,10 @@ mod tests {
     #[test]
     fn a_chosen_unit_wins_where_it_fits() {
         let choice: UnitChoice = "us".parse().unwrap();
-        assert_eq!(
-            FigureScale::fit_scale("ns", &[3e9], Some(choice)).symbol,
-            "µs"
-        );
-        assert_eq!(
-            FigureScale::fit_scale("1/s", &[3e9], Some(choice)).symbol,
-            "G/s"
-        );
+        assert_eq!(FigureScale::fit_scale("ns", &[3e9], Some(choice)).symbol, "µs");
+        assert_eq!(FigureScale::fit_scale("1/s", &[3e9], Some(choice)).symbol, "G/s");
         let decimal: UnitChoice = "MB".parse().unwrap();
-        assert_eq!(
-            FigureScale::fit_scale("B", &[3e9], Some(decimal)).to_shown(3e9),
-            3000.0
-        );
+        assert_eq!(FigureScale::fit_scale("B", &[3e9], Some(decimal)).to_shown(3e9), 3000.0);
     }
 
     #[test]
@@ -326,14 +307,8 @@ mod tests {
     #[test]
     fn unknown_units_of_metrics_are_shown_as_they_are() {
         let scale = FigureScale::fit_scale("allocations", &[1e9], None);
-        assert_eq!(
-            (scale.symbol.as_str(), scale.to_shown(5.0)),
-            ("allocations", 5.0)
-        );
+        assert_eq!((scale.symbol.as_str(), scale.to_shown(5.0)), ("allocations", 5.0));
         assert_eq!(FigureScale::fit_scale("1", &[5.0], None).symbol, "");
-        assert_eq!(
-            FigureScale::fit_scale("us/op", &[5.0], None).symbol,
-            "µs/op"
-        );
+        assert_eq!(FigureScale::fit_scale("us/op", &[5.0], None).symbol, "µs/op");
     }
 }

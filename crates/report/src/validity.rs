@@ -41,26 +41,17 @@ pub fn report_validity(findings: &[ValidityFinding]) -> Document {
 
 fn validity_columns() -> ColumnSet<ValidityFinding> {
     let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::words("level", "level"),
-        |finding: &ValidityFinding| {
-            let (name, symbol, emphasis) = match finding.level {
-                FindingSeverity::Red => ("red", '✗', TextEmphasis::Bad),
-                FindingSeverity::Amber => ("amber", '!', TextEmphasis::Caution),
-            };
-            ReportCell::value(name)
-                .with_text(format!("{symbol} {name}"))
-                .with_emphasis(emphasis)
-        },
-    );
-    columns.add_column(
-        ReportColumn::new("check", "check", ColumnKind::Identifier),
-        |finding| ReportCell::words(finding.check.name()),
-    );
-    columns.add_text(
-        ReportColumn::new("location", "where", ColumnKind::Label),
-        finding_place,
-    );
+    columns.add_column(ReportColumn::words("level", "level"), |finding: &ValidityFinding| {
+        let (name, symbol, emphasis) = match finding.level {
+            FindingSeverity::Red => ("red", '✗', TextEmphasis::Bad),
+            FindingSeverity::Amber => ("amber", '!', TextEmphasis::Caution),
+        };
+        ReportCell::value(name).with_text(format!("{symbol} {name}")).with_emphasis(emphasis)
+    });
+    columns.add_column(ReportColumn::new("check", "check", ColumnKind::Identifier), |finding| {
+        ReportCell::words(finding.check.name())
+    });
+    columns.add_text(ReportColumn::new("location", "where", ColumnKind::Label), finding_place);
     columns.add_value("cases", |finding| finding.cases.clone());
     columns.add_value("variants", |finding| finding.variants.clone());
     columns.add_value("runs", |finding| finding.runs.clone());
@@ -80,9 +71,5 @@ fn finding_place(finding: &ValidityFinding) -> String {
     };
     let variants = Some(join_names(&finding.variants)).filter(|names| !names.is_empty());
     let parts: Vec<String> = cases.into_iter().chain(variants).collect();
-    if parts.is_empty() {
-        "everything".into()
-    } else {
-        parts.join(", ")
-    }
+    if parts.is_empty() { "everything".into() } else { parts.join(", ") }
 }

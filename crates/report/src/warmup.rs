@@ -63,31 +63,20 @@ pub fn report_warmup(
             process_columns().build_table("processes", &process_lines(found, &names)),
         )],
     });
-    document.append_document(crate::report_failures(
-        &found.findings.failures,
-        output.verbosity,
-    ));
+    document.append_document(crate::report_failures(&found.findings.failures, output.verbosity));
     document.push_charts(warmup_charts(found, &names));
     document
 }
 
 /// Returns the keys by which the rows of the tables can be sorted.
 pub fn sort_keys() -> Vec<&'static str> {
-    [
-        case_columns(ComparedClock::Wall).sort_keys(),
-        process_columns().sort_keys(),
-    ]
-    .concat()
+    [case_columns(ComparedClock::Wall).sort_keys(), process_columns().sort_keys()].concat()
 }
 
 /// Returns the name of each entry. The name says what distinguishes the entry's case from the other
 /// cases. If there are several variants, the name also contains the variant.
 fn entry_names(found: &WarmupFindings) -> Vec<String> {
-    let cases: Vec<_> = found
-        .cases
-        .iter()
-        .map(|warmup| Arc::clone(&warmup.case))
-        .collect();
+    let cases: Vec<_> = found.cases.iter().map(|warmup| Arc::clone(&warmup.case)).collect();
     let ids = distinct(cases.iter().map(|case| case.id()));
     let variants = distinct(found.cases.iter().map(|warmup| warmup.variant.clone()));
     let mut names = vec![String::new(); cases.len()];
@@ -106,11 +95,7 @@ fn entry_names(found: &WarmupFindings) -> Vec<String> {
 }
 
 fn warmup_headline(found: &WarmupFindings) -> String {
-    let steady = found
-        .cases
-        .iter()
-        .filter(|warmup| warmup.is_steady())
-        .count();
+    let steady = found.cases.iter().filter(|warmup| warmup.is_steady()).count();
     match &found.cases[..] {
         [] => "nothing was recorded".into(),
         [only] => entry_sentence(only),
@@ -133,10 +118,7 @@ fn entry_sentence(warmup: &CaseWarmup) -> String {
     match (steady, start) {
         _ if !warmup.is_steady() => format!("{agreement}: {}", class_counts(warmup)),
         (Some(steady), _) if agreement == WarmupAgreement::All(WarmupClass::Flat) => {
-            format!(
-                "flat: {} an iteration from the start; {processes}",
-                ns(steady)
-            )
+            format!("flat: {} an iteration from the start; {processes}", ns(steady))
         }
         (Some(steady), Some(start)) => {
             let first_point = warmup
@@ -155,10 +137,8 @@ fn entry_sentence(warmup: &CaseWarmup) -> String {
 
 /// Counts the processes in each class, as in `8 warm-up, 2 flat`.
 fn class_counts(warmup: &CaseWarmup) -> String {
-    let counts = warmup
-        .count_classes()
-        .into_iter()
-        .map(|(class, count)| format!("{count} {class}"));
+    let counts =
+        warmup.count_classes().into_iter().map(|(class, count)| format!("{count} {class}"));
     counts.collect::<Vec<_>>().join(", ")
 }
 
@@ -175,25 +155,19 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
     );
     let mut sentences = Vec::new();
     for (name, warmup) in names.iter().zip(&found.cases) {
-        let Some((baseline, candidate)) = candidates
-            .iter()
-            .find(|(_, variant)| *variant == &*warmup.variant)
+        let Some((baseline, candidate)) =
+            candidates.iter().find(|(_, variant)| *variant == &*warmup.variant)
         else {
             continue;
         };
         let row = |metric| found.case_comparison(metric, &warmup.case, candidate);
-        let iterations = warmup
-            .processes
-            .first()
-            .map_or(0.0, |process| process.times_ns.len() as f64)
-            * warmup.iterations;
+        let iterations =
+            warmup.processes.first().map_or(0.0, |process| process.times_ns.len() as f64)
+                * warmup.iterations;
         let parts = [
             verdict_part("steady", row(STEADY_TIME)),
             verdict_part("start", row(TIME_TO_STEADY)),
-            verdict_part(
-                &format!("total over {}", format_number(iterations, 0)),
-                row(TOTAL_TIME),
-            ),
+            verdict_part(&format!("total over {}", format_number(iterations, 0)), row(TOTAL_TIME)),
         ];
         sentences.push(format!("{name} against {baseline}: {}", parts.join(", ")));
         let verdict = |metric| row(metric).map(|row| row.verdict);
@@ -223,9 +197,7 @@ fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
     let Some(row) = row else {
         return format!("{name}: not reached in every process");
     };
-    let amount = row
-        .change
-        .map(|change| format!(" by {}", format_share(change.value.abs())));
+    let amount = row.change.map(|change| format!(" by {}", format_share(change.value.abs())));
     match row.verdict {
         Verdict::Better | Verdict::Worse => {
             format!("{name}: {}{}", row.verdict, amount.unwrap_or_default())
@@ -245,9 +217,7 @@ fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
     parts.extend(steal.map(|percent| format!("{percent} % of the processor time stolen")));
     let processes = || found.cases.iter().flat_map(|warmup| &warmup.processes);
     let with_reference = processes().filter(|process| process.reference > 0).count();
-    let changed = processes()
-        .filter(|process| !process.search.machine_changes.is_empty())
-        .count();
+    let changed = processes().filter(|process| !process.search.machine_changes.is_empty()).count();
     parts.push(match (with_reference, changed) {
         (0, _) => "no reference loop".to_owned(),
         (_, 0) => {
@@ -317,12 +287,7 @@ fn agreement_emphasis(agreement: WarmupAgreement) -> TextEmphasis {
 fn add_time_columns(columns: &mut ColumnSet<CaseLine>) {
     let keys = [
         ("steady_time", "steady_low", "steady_high", "steady"),
-        (
-            "time_to_steady",
-            "to_steady_low",
-            "to_steady_high",
-            "to steady",
-        ),
+        ("time_to_steady", "to_steady_low", "to_steady_high", "to steady"),
         ("total", "total_low", "total_high", "total"),
     ];
     for (index, (key, low, high, header)) in keys.into_iter().enumerate() {
@@ -341,10 +306,9 @@ fn add_time_columns(columns: &mut ColumnSet<CaseLine>) {
 
 fn case_columns(clock: ComparedClock) -> ColumnSet<CaseLine> {
     let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::new("case", "case", ColumnKind::Label),
-        |line: &CaseLine| ReportCell::words(line.warmup.case.id()).with_text(line.name.clone()),
-    );
+    columns.add_column(ReportColumn::new("case", "case", ColumnKind::Label), |line: &CaseLine| {
+        ReportCell::words(line.warmup.case.id()).with_text(line.name.clone())
+    });
     columns.add_value("benchmark", |line| line.warmup.case.benchmark.clone());
     columns.add_value("parameters", |line| parameters_json(&line.warmup.case));
     columns.add_value("variant", |line| line.warmup.variant.to_string());
@@ -360,31 +324,22 @@ fn case_columns(clock: ComparedClock) -> ColumnSet<CaseLine> {
         ComparedClock::Cpu => "cpu",
         ComparedClock::Wall => "wall",
     });
-    columns.add_column(
-        ReportColumn::figure("steady_from", "from iteration"),
-        |line| {
-            let first = line
-                .warmup
-                .median_over_processes(|process| Some(process.search.first_steady_point()? as f64));
-            let iteration = first
-                .filter(|_| line.warmup.is_steady())
-                .map(|first| first * line.warmup.iterations);
-            ReportCell::shown_figure(iteration, |iteration| format_number(iteration, 0))
-        },
-    );
-    columns.add_column(
-        ReportColumn::figure("noise", "noise").expendable(1),
-        |line| {
-            ReportCell::shown_figure(
-                line.warmup
-                    .median_over_processes(|process| Some(process.search.noise)),
-                format_share,
-            )
-        },
-    );
+    columns.add_column(ReportColumn::figure("steady_from", "from iteration"), |line| {
+        let first = line
+            .warmup
+            .median_over_processes(|process| Some(process.search.first_steady_point()? as f64));
+        let iteration =
+            first.filter(|_| line.warmup.is_steady()).map(|first| first * line.warmup.iterations);
+        ReportCell::shown_figure(iteration, |iteration| format_number(iteration, 0))
+    });
+    columns.add_column(ReportColumn::figure("noise", "noise").expendable(1), |line| {
+        ReportCell::shown_figure(
+            line.warmup.median_over_processes(|process| Some(process.search.noise)),
+            format_share,
+        )
+    });
     columns.add_figure("points", |line| {
-        line.warmup
-            .median_over_processes(|process| Some(process.times_ns.len() as f64))
+        line.warmup.median_over_processes(|process| Some(process.times_ns.len() as f64))
     });
     columns.add_figure("iterations_per_point", |line| Some(line.warmup.iterations));
     columns
@@ -414,10 +369,10 @@ fn process_lines(found: &WarmupFindings, names: &[String]) -> Vec<ProcessLine> {
 
 fn process_columns() -> ColumnSet<ProcessLine> {
     let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::new("case", "case", ColumnKind::Label),
-        |line: &ProcessLine| ReportCell::words(line.case.clone()).with_text(line.name.clone()),
-    );
+    columns
+        .add_column(ReportColumn::new("case", "case", ColumnKind::Label), |line: &ProcessLine| {
+            ReportCell::words(line.case.clone()).with_text(line.name.clone())
+        });
     columns.add_value("variant", |line| line.variant.clone());
     columns.add_column(ReportColumn::figure("run", "run"), |line| {
         ReportCell::count(line.process.slot)
@@ -431,23 +386,18 @@ fn process_columns() -> ColumnSet<ProcessLine> {
     columns.add_column(ReportColumn::figure("steady_time", "steady"), move |line| {
         ReportCell::shown_figure(line.process.steady_ns, format_time)
     });
-    columns.add_column(
-        ReportColumn::figure("time_to_steady", "to steady"),
-        move |line| ReportCell::shown_figure(line.process.to_steady_ns, format_time),
-    );
+    columns.add_column(ReportColumn::figure("time_to_steady", "to steady"), move |line| {
+        ReportCell::shown_figure(line.process.to_steady_ns, format_time)
+    });
     columns.add_column(ReportColumn::figure("total", "total"), move |line| {
         ReportCell::shown_figure(Some(line.process.total_ns), format_time)
     });
-    columns.add_column(
-        ReportColumn::figure("steady_from", "from iteration"),
-        |line| {
-            let first = line.process.search.first_steady_point();
-            ReportCell::shown_figure(
-                first.map(|first| first as f64 * line.iterations),
-                |iteration| format_number(iteration, 0),
-            )
-        },
-    );
+    columns.add_column(ReportColumn::figure("steady_from", "from iteration"), |line| {
+        let first = line.process.search.first_steady_point();
+        ReportCell::shown_figure(first.map(|first| first as f64 * line.iterations), |iteration| {
+            format_number(iteration, 0)
+        })
+    });
     add_search_columns(&mut columns);
     columns
 }
@@ -455,10 +405,9 @@ fn process_columns() -> ColumnSet<ProcessLine> {
 /// Adds columns for what was found in the times of a process: levels, spikes, noise, period,
 /// changes of the machine, and the class that `warmup_stats` would give.
 fn add_search_columns(columns: &mut ColumnSet<ProcessLine>) {
-    columns.add_column(
-        ReportColumn::figure("levels", "levels"),
-        |line: &ProcessLine| ReportCell::count(line.process.search.levels.len() as u64),
-    );
+    columns.add_column(ReportColumn::figure("levels", "levels"), |line: &ProcessLine| {
+        ReportCell::count(line.process.search.levels.len() as u64)
+    });
     columns.add_column(ReportColumn::figure("spikes", "spikes"), |line| {
         ReportCell::count(line.process.search.spikes.len() as u64)
     });
@@ -466,28 +415,17 @@ fn add_search_columns(columns: &mut ColumnSet<ProcessLine>) {
         ReportCell::shown_figure(Some(line.process.search.noise), format_share)
     });
     columns.add_column(ReportColumn::figure("period", "period"), |line| {
-        let period = line
-            .process
-            .search
-            .period
-            .map(|points| points * line.iterations);
+        let period = line.process.search.period.map(|points| points * line.iterations);
         ReportCell::shown_figure(period, |iterations| format_number(iterations, 0))
     });
-    columns.add_column(
-        ReportColumn::figure("machine_changes", "machine changed"),
-        |line| ReportCell::count(line.process.search.machine_changes.len() as u64),
-    );
-    columns.add_column(
-        ReportColumn::words("warmup_stats", "warmup_stats").expendable(2),
-        |line| ReportCell::words(line.process.compat.to_string()),
-    );
+    columns.add_column(ReportColumn::figure("machine_changes", "machine changed"), |line| {
+        ReportCell::count(line.process.search.machine_changes.len() as u64)
+    });
+    columns.add_column(ReportColumn::words("warmup_stats", "warmup_stats").expendable(2), |line| {
+        ReportCell::words(line.process.compat.to_string())
+    });
     columns.add_value("starts", |line| {
-        let starts = line
-            .process
-            .search
-            .levels
-            .iter()
-            .map(|level| level.points.start);
+        let starts = line.process.search.levels.iter().map(|level| level.points.start);
         starts.map(Value::from).collect::<Vec<_>>()
     });
 }
@@ -499,20 +437,13 @@ const MIN_HISTOGRAM_PROCESSES: usize = 5;
 /// Draws a chart per case, with every process from its first iteration on. Also draws a histogram
 /// of the iterations at which steady parts begin.
 fn warmup_charts(found: &WarmupFindings, names: &[String]) -> Vec<ReportChart> {
-    let mut charts: Vec<ReportChart> = names
-        .iter()
-        .zip(&found.cases)
-        .map(|(name, warmup)| sequence_chart(name, warmup))
-        .collect();
+    let mut charts: Vec<ReportChart> =
+        names.iter().zip(&found.cases).map(|(name, warmup)| sequence_chart(name, warmup)).collect();
     let first_iterations = |warmup: &CaseWarmup| -> Vec<f64> {
         let first_iteration = |process: &ProcessWarmup| {
             Some(process.search.first_steady_point()? as f64 * warmup.iterations)
         };
-        warmup
-            .processes
-            .iter()
-            .filter_map(first_iteration)
-            .collect()
+        warmup.processes.iter().filter_map(first_iteration).collect()
     };
     let series: Vec<plot::HistogramSeries> = names
         .iter()
@@ -538,28 +469,16 @@ fn warmup_charts(found: &WarmupFindings, names: &[String]) -> Vec<ReportChart> {
 }
 
 fn sequence_chart(name: &str, warmup: &CaseWarmup) -> ReportChart {
-    let times = || {
-        warmup
-            .processes
-            .iter()
-            .flat_map(|process| process.times_ns.iter().copied())
-    };
+    let times = || warmup.processes.iter().flat_map(|process| process.times_ns.iter().copied());
     let scale = FigureScale::typical_scale(
         "ns",
-        warmup
-            .processes
-            .iter()
-            .map(|process| process.search.last_level_time()),
+        warmup.processes.iter().map(|process| process.search.last_level_time()),
         None,
     );
     let panel = |process: &ProcessWarmup| plot::GridPanel {
         title: format!("run {}: {}", process.slot, process.search.class),
         marks: plot::GridMarks::Sequence(plot::ValueSequence {
-            values: process
-                .times_ns
-                .iter()
-                .map(|ns| scale.to_shown(*ns))
-                .collect(),
+            values: process.times_ns.iter().map(|ns| scale.to_shown(*ns)).collect(),
             step: warmup.iterations,
             spikes: process.search.spikes.clone(),
             levels: process

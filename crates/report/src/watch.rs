@@ -55,12 +55,7 @@ impl WatchLines {
             let (name, unit) = text.split_once(':').unwrap_or((text, ""));
             (name.to_owned(), unit.to_owned())
         };
-        WatchLines {
-            format,
-            snippets,
-            gauges: gauges.iter().map(gauge).collect(),
-            written: 0,
-        }
+        WatchLines { format, snippets, gauges: gauges.iter().map(gauge).collect(), written: 0 }
     }
 
     /// Formats a line with its line feed. Adds a header in front when one is due.
@@ -84,16 +79,11 @@ impl WatchLines {
                     other => other.to_string(),
                 };
                 let keys = figures.iter().map(|figure| format!("{:?}", figure.key));
-                let header: Vec<String> = std::iter::once("\"unix_ms\"".to_owned())
-                    .chain(keys)
-                    .collect();
+                let header: Vec<String> =
+                    std::iter::once("\"unix_ms\"".to_owned()).chain(keys).collect();
                 let cells = figures.iter().map(|figure| cell(&figure.value));
                 let cells: Vec<String> = std::iter::once(unix_ms).chain(cells).collect();
-                let header = if line_index == 0 {
-                    header.join(",") + "\n"
-                } else {
-                    String::new()
-                };
+                let header = if line_index == 0 { header.join(",") + "\n" } else { String::new() };
                 format!("{header}{}\n", cells.join(","))
             }
             _ => format_text(&figures, now, line_index),
@@ -106,11 +96,7 @@ impl WatchLines {
             self.snippets.iter().zip(&line.snippets).enumerate()
         {
             let alone = self.snippets.len() == 1;
-            let header = if alone {
-                "rate".to_owned()
-            } else {
-                shorten_snippet(name)
-            };
+            let header = if alone { "rate".to_owned() } else { shorten_snippet(name) };
             figures.push(WatchFigure {
                 key: format!("code{index}_per_s"),
                 header,
@@ -127,11 +113,7 @@ impl WatchLines {
                 });
             }
         }
-        figures.extend(
-            self.gauges
-                .iter()
-                .map(|(name, unit)| gauge_figure(name, unit, line)),
-        );
+        figures.extend(self.gauges.iter().map(|(name, unit)| gauge_figure(name, unit, line)));
         figures.extend(machine_figures(&line.machine));
         figures
     }
@@ -148,11 +130,7 @@ impl WatchLines {
             let time = format_quantity(batches.median_ns, "ns", Uncertainty::Unknown);
             format!(", {time} in the median batch")
         });
-        Some(format!(
-            "{}: {per_s}{}",
-            shorten_snippet(name),
-            batches.unwrap_or_default()
-        ))
+        Some(format!("{}: {per_s}{}", shorten_snippet(name), batches.unwrap_or_default()))
     }
 }
 
@@ -169,12 +147,7 @@ fn gauge_figure(name: &str, unit: &str, line: &WatchLine) -> WatchFigure {
         (Some(value), "bytes" | "B") => format_quantity(value, "B", Uncertainty::Unknown),
         (Some(value), unit) => format_quantity(value, unit, Uncertainty::Unknown),
     };
-    WatchFigure {
-        key,
-        header,
-        value: json!(number),
-        formatted,
-    }
+    WatchFigure { key, header, value: json!(number), formatted }
 }
 
 fn machine_figures(snapshot: &ActivitySnapshot) -> Vec<WatchFigure> {
@@ -193,18 +166,8 @@ fn machine_figures(snapshot: &ActivitySnapshot) -> Vec<WatchFigure> {
         figure("rss_bytes", "rss", bytes, |bytes| {
             format_quantity(bytes, "B", Uncertainty::Unknown)
         }),
-        figure(
-            "voluntary_switches_per_s",
-            "waits/s",
-            snapshot.voluntary_per_s,
-            format_count,
-        ),
-        figure(
-            "involuntary_switches_per_s",
-            "forced/s",
-            snapshot.involuntary_per_s,
-            format_count,
-        ),
+        figure("voluntary_switches_per_s", "waits/s", snapshot.voluntary_per_s, format_count),
+        figure("involuntary_switches_per_s", "forced/s", snapshot.involuntary_per_s, format_count),
         figure("steal", "steal", snapshot.steal, format_share),
         figure("cpu_pressure", "pressure", snapshot.pressure, format_share),
     ]
@@ -214,15 +177,11 @@ fn format_text(figures: &[WatchFigure], now: Timestamp, line_index: usize) -> St
     let width = |figure: &WatchFigure| MIN_COLUMN_WIDTH.max(figure.header.chars().count());
     let mut text = String::new();
     if line_index.is_multiple_of(LINES_PER_HEADER) {
-        let headers = figures
-            .iter()
-            .map(|figure| format!("{:>1$}", figure.header, width(figure)));
+        let headers = figures.iter().map(|figure| format!("{:>1$}", figure.header, width(figure)));
         text = format!("time      {}\n", headers.collect::<Vec<_>>().join("  "));
     }
     let time = now.strftime("%H:%M:%S");
-    let cells = figures
-        .iter()
-        .map(|figure| format!("{:>1$}", figure.formatted, width(figure)));
+    let cells = figures.iter().map(|figure| format!("{:>1$}", figure.formatted, width(figure)));
     text + &format!("{time}  {}\n", cells.collect::<Vec<_>>().join("  "))
 }
 

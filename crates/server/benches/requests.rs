@@ -33,22 +33,12 @@ const PAGE_BYTES: usize = 158_000;
 const SLOW_CLIENTS: usize = 1000;
 
 fn main() -> BenchResult<()> {
-    let seconds = std::env::args()
-        .filter_map(|word| word.parse().ok())
-        .next()
-        .unwrap_or(5);
+    let seconds = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(5);
     let seconds = Duration::from_secs(seconds);
     println!("requests                        per CPU second   CPU a request   p50        p99");
     let (roots, tls) = make_certificate()?;
     let running = RunningServer::start(None)?;
-    measure_requests(
-        &running,
-        "short, one connection",
-        "/short",
-        "",
-        None,
-        seconds,
-    )?;
+    measure_requests(&running, "short, one connection", "/short", "", None, seconds)?;
     measure_requests(&running, "page, as it is", "/page", "", None, seconds)?;
     measure_requests(
         &running,
@@ -59,25 +49,11 @@ fn main() -> BenchResult<()> {
         seconds,
     )?;
     let secured = RunningServer::start(Some(tls))?;
-    measure_requests(
-        &secured,
-        "page, as it is, by TLS",
-        "/page",
-        "",
-        Some(&roots),
-        seconds,
-    )?;
+    measure_requests(&secured, "page, as it is, by TLS", "/page", "", Some(&roots), seconds)?;
     drop(secured);
     let over = Arc::new(AtomicBool::new(false));
     let slow = slow_clients(running.address, &over);
-    measure_requests(
-        &running,
-        "page, beside slow clients",
-        "/page",
-        "",
-        None,
-        seconds,
-    )?;
+    measure_requests(&running, "page, beside slow clients", "/page", "", None, seconds)?;
     over.store(true, Ordering::Relaxed);
     let connected = slow.join().unwrap_or_default();
     println!("\nslow clients: {connected} at a time, a byte a second each");
@@ -100,14 +76,8 @@ impl RunningServer {
         let page = Bytes::from(page[..PAGE_BYTES].to_owned());
         let router = Router::new()
             .route("/short", get(|| async { "hello" }))
-            .route(
-                "/page",
-                get(move || async move { ([(CONTENT_TYPE, "text/html")], page) }),
-            )
-            .route(
-                "/body",
-                post(|body: Bytes| async move { body.len().to_string() }),
-            );
+            .route("/page", get(move || async move { ([(CONTENT_TYPE, "text/html")], page) }))
+            .route("/body", post(|body: Bytes| async move { body.len().to_string() }));
         let limits = ServerLimits {
             connections: 4 * SLOW_CLIENTS,
             connections_per_address: 4 * SLOW_CLIENTS,
@@ -115,30 +85,19 @@ impl RunningServer {
         };
         let listen = vec![ListenAddress::Loopback { first: 0, last: 0 }];
         let server = HttpServer::bind(
-            ServerOptions {
-                listen,
-                limits,
-                tls,
-                ..ServerOptions::default()
-            },
+            ServerOptions { listen, limits, tls, ..ServerOptions::default() },
             router,
         )?;
         let BoundAddress::Tcp(address) = server.addresses()[0].clone() else {
             return Err("no address".into());
         };
         let stopper = server.stopper();
-        let thread = std::thread::Builder::new()
-            .name("accept".into())
-            .spawn(move || {
-                if let Err(error) = server.run() {
-                    eprintln!("the server ended: {error}");
-                }
-            })?;
-        Ok(RunningServer {
-            address,
-            stopper,
-            thread: Some(thread),
-        })
+        let thread = std::thread::Builder::new().name("accept".into()).spawn(move || {
+            if let Err(error) = server.run() {
+                eprintln!("the server ended: {error}");
+            }
+        })?;
+        Ok(RunningServer { address, stopper, thread: Some(thread) })
     }
 }
 
@@ -207,10 +166,7 @@ fn read_answer(wire: &mut dyn BenchConnection, space: &mut [u8]) -> BenchResult<
         if !text.starts_with("http/1.1 200") {
             return Err(text.into());
         }
-        let length = text
-            .split("content-length: ")
-            .nth(1)
-            .and_then(|rest| rest.lines().next());
+        let length = text.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
         let is_whole = match length {
             Some(length) => filled == head + 4 + length.parse::<usize>()?,
             None => answer.ends_with(b"\r\n0\r\n\r\n"),
@@ -225,10 +181,7 @@ fn make_certificate() -> BenchResult<(RootCertStore, TlsIdentity)> {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["127.0.0.1".to_owned()])?;
     let mut roots = RootCertStore::empty();
     roots.add(cert.der().clone())?;
-    let tls = TlsIdentity::from_pem(
-        cert.pem().as_bytes(),
-        signing_key.serialize_pem().as_bytes(),
-    )?;
+    let tls = TlsIdentity::from_pem(cert.pem().as_bytes(), signing_key.serialize_pem().as_bytes())?;
     Ok((roots, tls))
 }
 
@@ -253,9 +206,7 @@ fn slow_clients(address: SocketAddr, over: &Arc<AtomicBool>) -> JoinHandle<usize
     std::thread::spawn(move || {
         while !over.load(Ordering::Relaxed) {
             for client in &mut clients {
-                let is_sent = client
-                    .as_mut()
-                    .is_some_and(|socket| socket.write_all(b"G").is_ok());
+                let is_sent = client.as_mut().is_some_and(|socket| socket.write_all(b"G").is_ok());
                 if !is_sent {
                     *client = connect();
                 }
@@ -294,10 +245,7 @@ fn send_bomb(running: &RunningServer) -> BenchResult<()> {
 /// Returns the peak memory of this process since the previous call.
 fn resident_bytes() -> BenchResult<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .ok_or("no VmHWM")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
     let bytes = line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024;
     std::fs::write("/proc/self/clear_refs", "5")?;
     Ok(bytes)

@@ -25,9 +25,7 @@ const LINE: &str = "made for a bench";
 
 fn main() -> Result<()> {
     let is_bench = std::env::args().any(|word| word == "--bench");
-    let given: Vec<usize> = std::env::args()
-        .filter_map(|word| word.parse().ok())
-        .collect();
+    let given: Vec<usize> = std::env::args().filter_map(|word| word.parse().ok()).collect();
     let (series, points, long, commits) = match given[..] {
         [series, points] => (series, points, 2 * points, 100 * points),
         _ if is_bench => (500, 1000, 2000, 100_000),
@@ -42,10 +40,7 @@ fn main() -> Result<()> {
     let again = min_time_ms(3, || search_history(&mut store))?;
     made.sessions(&mut store, points..points + 1)?;
     let grown = min_time_ms(1, || search_history(&mut store))?;
-    println!(
-        "{series} series of {points} points, first  {:>9.1} ms",
-        first
-    );
+    println!("{series} series of {points} points, first  {:>9.1} ms", first);
     println!("the same once more                 {again:>9.1} ms");
     println!("with one new session               {grown:>9.1} ms");
 
@@ -64,10 +59,7 @@ fn main() -> Result<()> {
             known.commit_id("HEAD");
             Ok(())
         })?;
-        println!(
-            "origin among {commits} commits        {:>9.1} ms",
-            asked - compared
-        );
+        println!("origin among {commits} commits        {:>9.1} ms", asked - compared);
     }
     Ok(())
 }
@@ -85,10 +77,7 @@ fn min_time_ms(tries: u32, mut what: impl FnMut() -> Result<()>) -> Result<f64> 
 
 /// What `history changes` does before it writes.
 fn search_history(store: &mut Store) -> Result<()> {
-    let request = HistoryRequest {
-        branch: Some(LINE.to_owned()),
-        ..HistoryRequest::default()
-    };
+    let request = HistoryRequest { branch: Some(LINE.to_owned()), ..HistoryRequest::default() };
     std::hint::black_box(load_history(store, &request)?);
     Ok(())
 }
@@ -101,10 +90,7 @@ struct GeneratedHistory {
 
 impl GeneratedHistory {
     fn new(series: usize) -> GeneratedHistory {
-        GeneratedHistory {
-            series,
-            random: Xoshiro256PlusPlus::seed_from_u64(1),
-        }
+        GeneratedHistory { series, random: Xoshiro256PlusPlus::seed_from_u64(1) }
     }
 
     /// One session at each of these positions of the line.
@@ -120,12 +106,7 @@ impl GeneratedHistory {
             let number = store.insert_session(&session)?;
             let points = (0..self.series).map(|series| self.point(series, place, &revision));
             let points = SessionPoints {
-                machine: Machine {
-                    id: "bench".into(),
-                    name: None,
-                    label: None,
-                    class: None,
-                },
+                machine: Machine { id: "bench".into(), name: None, label: None, class: None },
                 environment_facts: vec![("kernel".into(), "6.1".into())],
                 points: points.collect(),
             };

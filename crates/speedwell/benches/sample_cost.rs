@@ -32,11 +32,7 @@ struct CostSubject {
 
 impl CostSubject {
     fn new(name: &'static str, perform: impl Fn() -> ProcessCost + 'static) -> CostSubject {
-        CostSubject {
-            name,
-            perform: Box::new(perform),
-            costs: Vec::new(),
-        }
+        CostSubject { name, perform: Box::new(perform), costs: Vec::new() }
     }
 
     fn median(&self, of: impl Fn(&ProcessCost) -> f64) -> f64 {
@@ -67,12 +63,7 @@ fn main() {
     for subject in &subjects {
         print(subject.name, subject.wall_and_cpu(), unit);
     }
-    let of = |name| {
-        subjects
-            .iter()
-            .find(|s| s.name == name)
-            .map(CostSubject::wall_and_cpu)
-    };
+    let of = |name| subjects.iter().find(|s| s.name == name).map(CostSubject::wall_and_cpu);
     if let (Some(two), Some(one)) = (of(TWO_CASES), of(SEEN)) {
         print("each further case", (two.0 - one.0, two.1 - one.1), unit);
     }
@@ -96,25 +87,15 @@ fn subjects(cache: &Path, core: Option<&Path>) -> Vec<CostSubject> {
     let sample_job = job(&file, &[("bytes", "64"), ("offset", "0"), ("n", "20")]);
     let run = |cache: &Path, bytes| {
         let values = ["--set", bytes, "offset=0", "n=20"];
-        let words = [
-            &["run", &name],
-            &values[..],
-            &["--runs", "1", "--no-save", "-q"],
-        ]
-        .concat();
+        let words = [&["run", &name], &values[..], &["--runs", "1", "--no-save", "-q"]].concat();
         ours(cache, &words)
     };
     // The subject that starts cold in each round has its own cache, so that the others keep theirs.
     let forgetful = cache.join("forgetful");
-    let (first, described) = (
-        run(&forgetful, "bytes=64"),
-        forgetful.join("speedwell/described"),
-    );
+    let (first, described) = (run(&forgetful, "bytes=64"), forgetful.join("speedwell/described"));
     let (seen, two) = (run(cache, "bytes=64"), run(cache, "bytes=64,128"));
     let mut subjects = vec![
-        CostSubject::new("node -e 0", || {
-            cost(&ProcessSpec::new("node").args(["-e", "0"]))
-        }),
+        CostSubject::new("node -e 0", || cost(&ProcessSpec::new("node").args(["-e", "0"]))),
         CostSubject::new("sample of our package", move || sample(&sample_job)),
         CostSubject::new("run, file seen first", move || {
             let _ = std::fs::remove_dir_all(&described);
@@ -133,16 +114,8 @@ fn beside_the_original(cache: &Path, folder: &Path) -> [CostSubject; 3] {
     let script = folder.join("string_decoder/string-decoder-create.js");
     let sample_job = job(&script, &[("n", "1"), ("encoding", "utf8")]);
     let values = ["--set", "n=1", "--set", "encoding=utf8"];
-    let words = [
-        &["run.js", "--filter", "create"],
-        &values[..],
-        &["string_decoder"],
-    ]
-    .concat();
-    let in_folder = |spec: ProcessSpec| ProcessSpec {
-        directory: Some(folder.to_owned()),
-        ..spec
-    };
+    let words = [&["run.js", "--filter", "create"], &values[..], &["string_decoder"]].concat();
+    let in_folder = |spec: ProcessSpec| ProcessSpec { directory: Some(folder.to_owned()), ..spec };
     let original = in_folder(ProcessSpec::new("node").args(words.iter().copied()));
     let as_run = in_folder(ours(cache, &[&["as"], &words[..]].concat()));
     [
@@ -163,12 +136,7 @@ fn cost(spec: &ProcessSpec) -> ProcessCost {
     // Additional certificates would triple the start time of Node.js.
     spec.unset.push("NODE_EXTRA_CA_CERTS".into());
     let outcome = run_child(&spec, &mut ()).expect("the program can be started");
-    assert_eq!(
-        outcome.ended,
-        ProcessEnd::Exit(0),
-        "{}",
-        outcome.stderr.text()
-    );
+    assert_eq!(outcome.ended, ProcessEnd::Exit(0), "{}", outcome.stderr.text());
     let usage = outcome.usage;
     (seconds(outcome.wall_ns), seconds(usage.cpu_ns()))
 }
@@ -178,14 +146,8 @@ fn seconds(ns: u64) -> f64 {
 }
 
 fn job(file: &Path, sets: &[(&str, &str)]) -> BenchmarkJob {
-    let sets = sets
-        .iter()
-        .map(|(n, v)| (n.to_string(), v.to_string()))
-        .collect();
-    let selection = BenchmarkSelection {
-        sets,
-        ..BenchmarkSelection::default()
-    };
+    let sets = sets.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+    let selection = BenchmarkSelection { sets, ..BenchmarkSelection::default() };
     let target = file.to_string_lossy().into_owned();
     let here = std::env::current_dir().expect("there is a current folder");
     let sources =

@@ -13,10 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 fn main() -> anyhow::Result<()> {
-    println!(
-        "{:<44} {:>9} {:>9} {:>9} {:>9}",
-        "session", "store", "read", "CPU", "file"
-    );
+    println!("{:<44} {:>9} {:>9} {:>9} {:>9}", "session", "store", "read", "CPU", "file");
     for (runs, samples) in [(100_000, 1), (10_000, 10), (1_000, 100), (1, 100_000)] {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("results.db");
@@ -50,9 +47,7 @@ fn record(store: &mut Store, runs: u32, samples: u32) -> anyhow::Result<i64> {
     for slot in 0..runs {
         let case = cases[(slot / 4) as usize % cases.len()].clone();
         let variant = variants[slot as usize % 2].clone();
-        recorder.observe(&SessionEvent::RunFinished(&run(
-            case, variant, slot, samples,
-        )))?;
+        recorder.observe(&SessionEvent::RunFinished(&run(case, variant, slot, samples)))?;
         recorder.observe(&SessionEvent::SlotsDone(&[slot]))?;
     }
     recorder.observe(&SessionEvent::Finished { interrupted: false })?;

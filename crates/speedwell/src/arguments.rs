@@ -14,10 +14,7 @@ use std::io::IsTerminal;
 /// Parses the command line and checks that its output files do not conflict. Prints help or a parse
 /// error, and then returns the exit status as an error.
 pub(super) fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, CommandStatus> {
-    if let Some(argument) = arguments
-        .iter()
-        .find(|argument| argument.to_str().is_none())
-    {
+    if let Some(argument) = arguments.iter().find(|argument| argument.to_str().is_none()) {
         // Names of cases, sessions and files are stored as UTF-8.
         status::print_error(&anyhow::anyhow!(
             "argument {argument:?} is not valid UTF-8\nhint: rename the file"
@@ -28,9 +25,8 @@ pub(super) fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, 
     let mut grammar = CommandLine::command();
     if name == Some("as") && arguments.get(2).is_some_and(|tool| !is_option(tool)) {
         // Everything after the tool's name belongs to the tool, including '-h' and '--version'.
-        grammar = grammar.mut_subcommand("as", |tool| {
-            tool.disable_help_flag(true).disable_version_flag(true)
-        });
+        grammar = grammar
+            .mut_subcommand("as", |tool| tool.disable_help_flag(true).disable_version_flag(true));
     }
     let lists_commands = name.is_none_or(|name| {
         grammar.find_subcommand(name).is_none() && name != "--version" && name != "-V"
@@ -44,11 +40,7 @@ pub(super) fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, 
         .and_then(|matches| Ok((CommandLine::from_arg_matches(&matches)?, matches)));
     let (line, matches) = parsed.map_err(|error| {
         let formatted = error.format(&mut grammar);
-        let command = if lists_commands {
-            &grammar
-        } else {
-            typed_command(&grammar)
-        };
+        let command = if lists_commands { &grammar } else { typed_command(&grammar) };
         print_refusal(formatted, command, arguments)
     })?;
     output_files::check_outputs(&grammar, &matches).map_err(|error| {
@@ -66,10 +58,7 @@ fn is_option(argument: &OsString) -> bool {
 /// commands have a full name.
 fn typed_command(grammar: &Command) -> &Command {
     let mut command = grammar;
-    while let Some(inner) = command
-        .get_subcommands()
-        .find(|inner| inner.get_bin_name().is_some())
-    {
+    while let Some(inner) = command.get_subcommands().find(|inner| inner.get_bin_name().is_some()) {
         command = inner;
     }
     command
@@ -95,20 +84,12 @@ fn print_refusal(
             error.print().map_err(anyhow::Error::from)
         }
     };
-    if error.use_stderr() {
-        CommandStatus::FAILED
-    } else {
-        CommandStatus::DONE
-    }
+    if error.use_stderr() { CommandStatus::FAILED } else { CommandStatus::DONE }
 }
 
 /// Whether the user typed `--help` or the command `help`, rather than `-h`.
 fn asks_for_long_help(arguments: &[OsString]) -> bool {
-    let is_help_command = arguments
-        .iter()
-        .skip(1)
-        .take(2)
-        .any(|argument| argument == "help");
+    let is_help_command = arguments.iter().skip(1).take(2).any(|argument| argument == "help");
     is_help_command || arguments.iter().any(|argument| argument == "--help")
 }
 
@@ -136,10 +117,7 @@ fn suggest_command(error: &mut clap::Error, command: &Command) {
         .map(|inner| inner.get_name().to_owned())
         .collect();
     if let Some(name) = nearest_name(typed, &names).cloned() {
-        error.insert(
-            ContextKind::SuggestedSubcommand,
-            ContextValue::Strings(vec![name]),
-        );
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![name]));
     }
 }
 
@@ -150,10 +128,7 @@ fn suggest_visible_option(error: &mut clap::Error, command: &Command) {
         return;
     };
     let name = suggested.trim_start_matches('-').to_owned();
-    let Some(option) = command
-        .get_arguments()
-        .find(|option| has_name(option, &name))
-    else {
+    let Some(option) = command.get_arguments().find(|option| has_name(option, &name)) else {
         return;
     };
     let visible = if option.is_hide_set() {

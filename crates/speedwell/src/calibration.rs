@@ -76,18 +76,13 @@ fn spread_comparisons(plan: &mut SessionPlan, runs: u32, comparisons: u32) {
     let block = plan.design.runs_per_block.max(1);
     let runs_per_comparison = runs.div_ceil(block).saturating_mul(block);
     let cases = plan.jobs.len().max(1) as u32;
-    let runs = comparisons
-        .div_ceil(cases)
-        .saturating_mul(runs_per_comparison);
+    let runs = comparisons.div_ceil(cases).saturating_mul(runs_per_comparison);
     plan.sampling.runs = RunCount::Fixed(runs);
     plan.design.stopping = StoppingDesign::Fixed { runs };
 }
 
 fn differ_only_in_name(variants: &[Variant]) -> bool {
     let [a, b] = variants else { return false };
-    let named_alike = Variant {
-        name: a.name.clone(),
-        ..b.clone()
-    };
+    let named_alike = Variant { name: a.name.clone(), ..b.clone() };
     *a == named_alike
 }

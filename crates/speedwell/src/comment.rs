@@ -93,14 +93,9 @@ pub struct CommentArgs {
 /// compare, the comment is posted and gives the reason.
 pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
     let origin = environment::find_origin(Path::new("."), &OriginRequest::default());
-    let link = args
-        .link
-        .clone()
-        .or_else(|| origin.as_ref().and_then(|origin| origin.job_url.clone()));
-    let pull_request = args
-        .on
-        .clone()
-        .or_else(|| PullRequestRef::from_job(&env_variable));
+    let link =
+        args.link.clone().or_else(|| origin.as_ref().and_then(|origin| origin.job_url.clone()));
+    let pull_request = args.on.clone().or_else(|| PullRequestRef::from_job(&env_variable));
     let mut answer = match &args.text {
         Some(path) => answer_from_file(path)?,
         None => build_answer(&args),
@@ -141,15 +136,12 @@ fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Resu
         return Ok(SecretToken::new(text));
     }
     let names = pull_request.forge.token_variables();
-    let token = names
-        .iter()
-        .find_map(|name| env_variable(name))
-        .with_context(|| {
-            format!(
-                "no token for {pull_request}\nhint: set {}, or name a file with --token-file",
-                names.join(" or ")
-            )
-        })?;
+    let token = names.iter().find_map(|name| env_variable(name)).with_context(|| {
+        format!(
+            "no token for {pull_request}\nhint: set {}, or name a file with --token-file",
+            names.join(" or ")
+        )
+    })?;
     Ok(SecretToken::new(token))
 }
 
@@ -164,10 +156,7 @@ fn answer_from_file(path: &Path) -> anyhow::Result<PullAnswer> {
     result.with_context(|| format!("cannot read '{}'", path.display()))?;
     ensure!(!body.trim().is_empty(), "'{}' is empty", path.display());
     let at_unix_ms = u64::try_from(unix_time_ms()).unwrap_or_default();
-    let stamp = ResultStamp {
-        revision: pull_comment::unknown_revision(),
-        at_unix_ms,
-    };
+    let stamp = ResultStamp { revision: pull_comment::unknown_revision(), at_unix_ms };
     Ok(PullAnswer {
         body,
         stamp,
@@ -194,9 +183,7 @@ fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Res
     let sources = read_results(args, started)?;
     source::reject_identical(&sources)?;
     let labelled: Vec<LabelledSession<'_>> = sources.iter().map(ResultSource::labelled).collect();
-    let settings = args
-        .comparison
-        .analysis_settings(&args.selection.metric.names, None);
+    let settings = args.comparison.analysis_settings(&args.selection.metric.names, None);
     let sessions: Vec<_> = labelled.iter().map(|(_, session, _)| *session).collect();
     pull_comment::answer_from_comparison(
         &labelled,
@@ -233,10 +220,7 @@ fn read_results(
         return sources;
     }
     let newest = read_operands(&["@latest".to_owned()])?;
-    if newest
-        .iter()
-        .any(|source| source.session.variants.len() > 1)
-    {
+    if newest.iter().any(|source| source.session.variants.len() > 1) {
         return Ok(newest);
     }
     read_operands(&["@base".to_owned(), "@latest".to_owned()])
@@ -270,10 +254,7 @@ fn post_update(
     };
     let outcome = client.post_update(&update, &|first, second| order_revisions(first, second));
     if let Some(Ok(posted)) = &outcome.comment {
-        if matches!(
-            posted,
-            CommentOutcome::Created(_) | CommentOutcome::Edited(_)
-        ) {
+        if matches!(posted, CommentOutcome::Created(_) | CommentOutcome::Edited(_)) {
             store_comment(pull_request, args, answer);
         }
         status::print_note(&match posted {

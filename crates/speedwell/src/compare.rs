@@ -135,9 +135,7 @@ fn plan_sides(
     common_name: Option<&str>,
     args: &RunArgs,
 ) -> anyhow::Result<PreparedPlan> {
-    let selection = args
-        .selection
-        .build_selection(&[], args.execution.trial_mode())?;
+    let selection = args.selection.build_selection(&[], args.execution.trial_mode())?;
     PreparedPlan::plan_sides(sides, common_name, &selection, &args.plan_request()?)
 }
 
@@ -149,10 +147,7 @@ fn compare_with_results(
     args: &RunArgs,
 ) -> anyhow::Result<CommandStatus> {
     let settings = analysis_settings(args);
-    let task = MeasureTask {
-        settings: settings.clone(),
-        ..args.measure_task()
-    };
+    let task = MeasureTask { settings: settings.clone(), ..args.measure_task() };
     let mut store = task.open_store()?;
     let plans = plan_sides(sides, common_name, args)?;
     if args.execution.list || args.execution.test {
@@ -166,10 +161,8 @@ fn compare_with_results(
         let source = if is_measured {
             None
         } else {
-            source::read_one(operand, common_name, &selection, &mut || {
-                args.store.open_to_read()
-            })?
-            .pop()
+            source::read_one(operand, common_name, &selection, &mut || args.store.open_to_read())?
+                .pop()
         };
         others.push(source);
     }
@@ -186,8 +179,7 @@ fn compare_with_results(
         })
         .collect();
     let mut findings = analysis::compare_sources(&sources, &settings);
-    args.store
-        .mark_findings(&mut findings, &source_sessions(&sources));
+    args.store.mark_findings(&mut findings, &source_sessions(&sources));
     let status = print_comparison(&findings, &sources, &settings, args)?;
     Ok(ended.combine_with_gate(status))
 }
@@ -212,8 +204,7 @@ fn compare_results(
     source::check_metrics(sources.iter().map(|source| &source.session), &settings)?;
     let sources: Vec<LabelledSession<'_>> = sources.iter().map(ResultSource::labelled).collect();
     let mut findings = sources::compare_sources(&sources, &settings)?;
-    args.store
-        .mark_findings(&mut findings, &source_sessions(&sources));
+    args.store.mark_findings(&mut findings, &source_sessions(&sources));
     print_comparison(&findings, &sources, &settings, args)
 }
 
@@ -232,8 +223,7 @@ fn put_first(sources: &mut [ResultSource], name: &str) -> anyhow::Result<()> {
 
 fn analysis_settings(args: &RunArgs) -> AnalysisSettings {
     let baseline = args.variants.baseline.as_deref();
-    args.comparison
-        .analysis_settings(&args.selection.metric.names, baseline)
+    args.comparison.analysis_settings(&args.selection.metric.names, baseline)
 }
 
 /// Prints the document and returns the exit status of the gate.

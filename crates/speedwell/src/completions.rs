@@ -57,10 +57,7 @@ fn without_relations(arg: &Arg) -> Arg {
         .action(arg.get_action().clone())
         .value_hint(arg.get_value_hint())
         .visible_aliases(
-            arg.get_visible_aliases()
-                .unwrap_or_default()
-                .into_iter()
-                .map(str::to_owned),
+            arg.get_visible_aliases().unwrap_or_default().into_iter().map(str::to_owned),
         );
     if let Some(long) = arg.get_long() {
         copy = copy.long(long.to_owned());
@@ -79,6 +76,5 @@ fn without_relations(arg: &Arg) -> Arg {
         copy = copy.value_parser(PossibleValuesParser::new(values));
     }
     // These settings let shells complete file names after '--' and after a tool's name.
-    copy.trailing_var_arg(arg.is_trailing_var_arg_set())
-        .last(arg.is_last_set())
+    copy.trailing_var_arg(arg.is_trailing_var_arg_set()).last(arg.is_last_set())
 }

@@ -107,22 +107,14 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
     let calibration = args.store.calibration_of_this_machine();
     lines.push(report::calibration_check(calibration.as_ref()));
     let journal = tune::current_changes(&args.place.open_machine()?).unwrap_or_default();
-    lines.push(report::tuned_check(
-        journal.map(|journal| journal.knobs.join(", ")),
-    ));
+    lines.push(report::tuned_check(journal.map(|journal| journal.knobs.join(", "))));
     // `doctor` does not check the store, so an unreadable store counts as a store without uploads.
     let store = args.store.open_existing().ok().flatten();
-    let uploads = store
-        .and_then(|store| store.list_uploads().ok())
-        .unwrap_or_default();
+    let uploads = store.and_then(|store| store.list_uploads().ok()).unwrap_or_default();
     lines.extend(report::outbox_check(&uploads));
     args.output.print_document(&report::report_checks(&lines))?;
     let has_problem = checks.iter().any(|check| check.state == CheckState::Bad);
-    Ok(if has_problem {
-        CommandStatus::NEGATIVE
-    } else {
-        CommandStatus::DONE
-    })
+    Ok(if has_problem { CommandStatus::NEGATIVE } else { CommandStatus::DONE })
 }
 
 /// Measures the targets against themselves and reports how well the machine is calibrated.
@@ -221,9 +213,7 @@ fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<CommandStatus
     );
     args.output.print_document(&document)?;
     let failure_statuses = both_results.map(|result| status::status_of_failures(&result.failures));
-    Ok(ended
-        .worse_of(failure_statuses[0])
-        .worse_of(failure_statuses[1]))
+    Ok(ended.worse_of(failure_statuses[0]).worse_of(failure_statuses[1]))
 }
 
 /// Number of builds per target, twice the minimum for a comparison. Measuring takes about a minute.
@@ -243,16 +233,8 @@ fn measure_builds(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
     );
     let mut request = args.measure_request()?;
     request.plan.sampling.runs = Some(BUILDS * RUNS_OF_BUILD);
-    request.plan.layout = LayoutVariation {
-        builds: BUILDS,
-        env: true,
-        stack: true,
-        align: false,
-    };
-    let task = MeasureTask {
-        store: args.store.clone(),
-        ..args.measure_task()
-    };
+    request.plan.layout = LayoutVariation { builds: BUILDS, env: true, stack: true, align: false };
+    let task = MeasureTask { store: args.store.clone(), ..args.measure_task() };
     let mut store = task.open_store()?;
     let plans = PreparedPlan::read(&request, &mut task.progress_display())?;
     if args.execution.list || args.execution.test {
@@ -260,8 +242,7 @@ fn measure_builds(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
     }
     let (session, ended) = run::measure_session(plans, &mut store, &task)?;
     let findings = analysis::analyze_session(&session, &task.settings);
-    args.output
-        .print_document(&report::report_layouts(&findings))?;
+    args.output.print_document(&report::report_layouts(&findings))?;
     Ok(ended.worse_of(status::status_of_failures(&findings.failures)))
 }
 
@@ -270,9 +251,7 @@ impl DoctorArgs {
     fn measure_request(&self) -> anyhow::Result<MeasureRequest> {
         let variants = VariantArgs::default();
         let comparison = ComparisonArgs::default();
-        let plan = self
-            .execution
-            .plan_request(&self.sampling, &comparison, &[]);
+        let plan = self.execution.plan_request(&self.sampling, &comparison, &[]);
         self.selection.measure_request(
             &self.targets,
             &self.arguments,

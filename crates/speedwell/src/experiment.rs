@@ -23,10 +23,7 @@ pub fn report_experiment(
 ) -> anyhow::Result<CommandStatus> {
     let experiment = Experiment::parse(definition)?;
     let findings = analyze_experiment(session, &experiment, &task.settings);
-    let options = OutputOptions {
-        flames: task.profile,
-        ..task.output.report_settings()
-    };
+    let options = OutputOptions { flames: task.profile, ..task.output.report_settings() };
     let mut document = report::report_experiment(&findings, &experiment, &options);
     document.append_document(report::report_measurement_details(
         &[(None, session)],
@@ -59,7 +56,5 @@ fn declared_files(experiment: &Experiment, has_charts: bool) -> Vec<PathBuf> {
         "markdown" => vec!["md"],
         other => vec![other],
     });
-    extensions
-        .map(|extension| PathBuf::from(format!("{}.{extension}", experiment.name)))
-        .collect()
+    extensions.map(|extension| PathBuf::from(format!("{}.{extension}", experiment.name))).collect()
 }

@@ -29,19 +29,11 @@ impl CommandGate {
         fail_on: FailOn,
         analyze_every_metric: impl FnOnce() -> Option<AnalysisFindings>,
     ) -> CommandGate {
-        let all_findings = (fail_on != FailOn::Never)
-            .then(analyze_every_metric)
-            .flatten();
-        let busy_status = if findings.is_too_busy {
-            CommandStatus::NEGATIVE
-        } else {
-            CommandStatus::DONE
-        };
+        let all_findings = (fail_on != FailOn::Never).then(analyze_every_metric).flatten();
+        let busy_status =
+            if findings.is_too_busy { CommandStatus::NEGATIVE } else { CommandStatus::DONE };
         let outcome = gate::judge_findings(findings, fail_on, all_findings.as_ref());
-        let mut rows = findings
-            .comparisons
-            .iter()
-            .flat_map(|comparison| &comparison.rows);
+        let mut rows = findings.comparisons.iter().flat_map(|comparison| &comparison.rows);
         if outcome.is_some()
             && rows.any(|row| row.withheld == Some(WithheldReason::BenchmarkChanged))
         {
@@ -53,10 +45,7 @@ impl CommandGate {
             None => status::status_of_failures(&findings.failures),
             Some(_) => CommandStatus::DONE,
         };
-        CommandGate {
-            outcome,
-            status_without_failure: Some(busy_status.worse_of(failure_status)),
-        }
+        CommandGate { outcome, status_without_failure: Some(busy_status.worse_of(failure_status)) }
     }
 
     /// Wraps an outcome that other rules determined, such as the gates of an experiment.
@@ -64,10 +53,7 @@ impl CommandGate {
         outcome: Option<GateOutcome>,
         status_without_failure: CommandStatus,
     ) -> CommandGate {
-        CommandGate {
-            outcome,
-            status_without_failure: Some(status_without_failure),
-        }
+        CommandGate { outcome, status_without_failure: Some(status_without_failure) }
     }
 
     /// Returns the outcome, if there is a gate.
@@ -108,10 +94,8 @@ impl CommandGate {
 /// Returns settings that cover every metric, so that the report can mention differences outside the
 /// gate. Returns `None` if `settings` covers every metric.
 pub fn every_metric(settings: &AnalysisSettings) -> Option<AnalysisSettings> {
-    (!settings.wants_all_metrics()).then(|| AnalysisSettings {
-        metrics: vec!["all".to_owned()],
-        ..settings.clone()
-    })
+    (!settings.wants_all_metrics())
+        .then(|| AnalysisSettings { metrics: vec!["all".to_owned()], ..settings.clone() })
 }
 
 /// Rejects a gate that cannot fail, whatever the results.
@@ -131,10 +115,7 @@ pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow
         TestingCorrection::Holm => TestingCorrection::Holm,
         TestingCorrection::BenjaminiHochberg | TestingCorrection::None => TestingCorrection::None,
     };
-    let settings = AnalysisSettings {
-        correction,
-        ..task.settings.clone()
-    };
+    let settings = AnalysisSettings { correction, ..task.settings.clone() };
     if let Some(warning) = reach_warning(plan, &settings) {
         let (problem, remedy) = warning.split_once(". ").unwrap_or((&warning, ""));
         bail!(

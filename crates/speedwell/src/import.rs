@@ -66,10 +66,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
         files.push((file.display().to_string(), sessions));
     }
     warnings.print_warnings();
-    let facts = KnownFacts {
-        never_better: args.never_better.clone(),
-        ..KnownFacts::default()
-    };
+    let facts = KnownFacts { never_better: args.never_better.clone(), ..KnownFacts::default() };
     let mut store = args.store.open_store()?;
     let mut document = Document::new("validity");
     let mut status = CommandStatus::DONE;
@@ -89,10 +86,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
                 findings.retain(|finding| finding.check != ValidityCheck::SingleRuns);
             }
             if !findings.is_empty() {
-                document.push(ReportBlock::Heading {
-                    level: 3,
-                    text: format!("@{number}"),
-                });
+                document.push(ReportBlock::Heading { level: 3, text: format!("@{number}") });
                 document.append_document(report::report_validity(&findings));
             }
         }
@@ -135,10 +129,8 @@ impl ImportArgs {
 
     /// Rejects `--revision` for a file that contains several revisions.
     fn check_revisions(&self, file: &Path, sessions: &[Session]) -> anyhow::Result<()> {
-        let revision_count = sessions
-            .iter()
-            .filter(|session| has_revision_from_file(session))
-            .count();
+        let revision_count =
+            sessions.iter().filter(|session| has_revision_from_file(session)).count();
         ensure!(
             revision_count < 2 || self.origin.revision.is_none(),
             "'{}' contains {revision_count} sessions with their own revisions, which --revision would merge\n\
@@ -212,26 +204,16 @@ impl ImportSummary {
         let points: HashSet<(String, &str)> = (session.runs.iter())
             .flat_map(|run| {
                 let case = run.case.id();
-                run.samples
-                    .iter()
-                    .map(move |sample| (case.clone(), &*sample.metric))
+                run.samples.iter().map(move |sample| (case.clone(), &*sample.metric))
             })
             .collect();
         self.points += points.len();
-        let failed_cases = session
-            .failures
-            .iter()
-            .filter_map(|failure| failure.case.clone());
-        self.cases
-            .extend(session.runs.iter().map(|run| run.case.id()));
+        let failed_cases = session.failures.iter().filter_map(|failure| failure.case.clone());
+        self.cases.extend(session.runs.iter().map(|run| run.case.id()));
         self.cases.extend(failed_cases);
         self.runs += session.runs.len();
         self.variants = session.variants.len();
-        let skipped = session
-            .failures
-            .iter()
-            .filter(|failure| failure.cause.is_skip())
-            .count();
+        let skipped = session.failures.iter().filter(|failure| failure.cause.is_skip()).count();
         self.skipped += skipped;
         self.failed += session.failures.len() - skipped;
     }
@@ -277,9 +259,7 @@ fn remove_known_runs(session: &mut Session, stored: &Session) {
         *stored_counts.entry(run_key(run)).or_default() += 1;
     }
     session.runs.retain(|run| {
-        let remaining = stored_counts
-            .get_mut(&run_key(run))
-            .filter(|remaining| **remaining > 0);
+        let remaining = stored_counts.get_mut(&run_key(run)).filter(|remaining| **remaining > 0);
         remaining.map(|remaining| *remaining -= 1).is_none()
     });
     session.failures.retain(|failure| {

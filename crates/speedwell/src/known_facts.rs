@@ -15,16 +15,11 @@ pub fn mark_known(findings: &mut AnalysisFindings, sessions: &[&Session], store:
     if findings.comparisons.is_empty() {
         return;
     }
-    if let Some(number) = sessions
-        .iter()
-        .find_map(|session| running_session_number(session, store))
+    if let Some(number) = sessions.iter().find_map(|session| running_session_number(session, store))
     {
         findings.withhold(&WithheldReason::HasNotEnded(number));
     }
-    if sessions
-        .iter()
-        .all(|session| session.design.layout.builds == 0)
-    {
+    if sessions.iter().all(|session| session.design.layout.builds == 0) {
         let layout_spread =
             |case: &str, metric: &str| store.latest_layout_spread(case, metric).ok()?;
         analysis::note_layout_effects(findings, &layout_spread);
@@ -43,9 +38,7 @@ pub fn mark_known(findings: &mut AnalysisFindings, sessions: &[&Session], store:
 /// Returns the number of the session if it is running: its recording process is not known to have
 /// ended.
 fn running_session_number(session: &Session, store: &Store) -> Option<i64> {
-    let number = session
-        .number
-        .filter(|_| session.state == SessionState::Running)?;
+    let number = session.number.filter(|_| session.state == SessionState::Running)?;
     let overview = store.find_overview(number).ok()??;
     (overview.id == session.id && !overview.is_killed).then_some(number)
 }

@@ -26,21 +26,14 @@ impl SessionSelection<'_> {
     fn apply_to(&self, stored: &mut SessionByCases<'_>) -> Result<()> {
         if let Some(part) = self.part {
             stored.retain_cases(|case: &Case| part.contains(&case.id()), |_| true);
-            ensure!(
-                stored.total_runs() > 0,
-                "no case matches '{}'",
-                part.pattern()
-            );
+            ensure!(stored.total_runs() > 0, "no case matches '{}'", part.pattern());
         }
         if let Some(selection) = self.selection {
             stored.retain_cases(
                 |case| selection.selects_case(case),
                 |failure| selection.selects_name(&failure.benchmark),
             );
-            ensure!(
-                stored.total_runs() > 0,
-                "no case is left after --filter, --exclude and --set"
-            );
+            ensure!(stored.total_runs() > 0, "no case is left after --filter, --exclude and --set");
         }
         Ok(())
     }

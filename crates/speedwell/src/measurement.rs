@@ -47,12 +47,7 @@ pub fn execute_session(
     store: &mut Store,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<MeasuredSession> {
-    let PreparedPlan {
-        mut plan,
-        suite,
-        resumed,
-        held: mut lease,
-    } = plans;
+    let PreparedPlan { mut plan, suite, resumed, held: mut lease } = plans;
     let is_resumed = resumed.is_some();
     let mut options = ExecuteOptions {
         fail_fast: request.fail_fast,
@@ -85,14 +80,8 @@ pub fn execute_session(
         let machines = roles::reacquire_machines(placement, listener);
         reacquired = machines.map(|machines| lease = Some(Box::new(machines)));
     }
-    let ended = reacquired.and_then(|()| {
-        execute(
-            &plan,
-            options,
-            &mut stopping_rule,
-            &mut [&mut recorder, listener],
-        )
-    });
+    let ended = reacquired
+        .and_then(|()| execute(&plan, options, &mut stopping_rule, &mut [&mut recorder, listener]));
     drop(lease);
     if ended.is_err() {
         // After an error such as a full disk, record an interrupt, so that the results are kept. If

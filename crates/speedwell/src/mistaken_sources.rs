@@ -16,16 +16,10 @@ pub fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyh
     let Ok(current_folder) = std::env::current_dir() else {
         return error;
     };
-    let locations: Vec<&String> = operands
-        .iter()
-        .flat_map(|operand| &operand.locations)
-        .collect();
+    let locations: Vec<&String> = operands.iter().flat_map(|operand| &operand.locations).collect();
     let quoted: Vec<String> = locations.iter().map(|location| quote(location)).collect();
     let all_locations = quoted.join(" ");
-    if let Some(target) = locations
-        .iter()
-        .find(|location| is_target(location, &current_folder))
-    {
+    if let Some(target) = locations.iter().find(|location| is_target(location, &current_folder)) {
         let first = quote(target);
         return anyhow!(
             "'{target}' is a benchmark, not a result\nhint: to compare two programs on it: speedwell \

@@ -77,10 +77,8 @@ fn parse_among(
 /// Returns the common name that replaces the matched parts of case names, so that cases of
 /// different operands can be compared. Returns `None` if no replacement is needed.
 pub fn common_name(operands: &[SourceOperand]) -> Option<String> {
-    let parts: Vec<Option<&BenchmarkPart>> = operands
-        .iter()
-        .map(|operand| operand.part.as_ref())
-        .collect();
+    let parts: Vec<Option<&BenchmarkPart>> =
+        operands.iter().map(|operand| operand.part.as_ref()).collect();
     discover::shared_word(&parts)
 }
 
@@ -94,15 +92,13 @@ fn parse_argument(
         Some((remainder, pattern)) => (remainder, Some(BenchmarkPart::parse(pattern)?)),
         None => (remainder, None),
     };
-    let (locations, variant) = match remainder
-        .strip_suffix(']')
-        .and_then(|remainder| remainder.rsplit_once('['))
-    {
-        Some((locations, variant)) if !locations.is_empty() => {
-            (locations, Some(variant.to_owned()))
-        }
-        _ => (remainder, None),
-    };
+    let (locations, variant) =
+        match remainder.strip_suffix(']').and_then(|remainder| remainder.rsplit_once('[')) {
+            Some((locations, variant)) if !locations.is_empty() => {
+                (locations, Some(variant.to_owned()))
+            }
+            _ => (remainder, None),
+        };
     let operand = SourceOperand {
         label: name.unwrap_or(argument).to_owned(),
         locations: split_places(locations, is_file),
@@ -139,10 +135,8 @@ fn split_places(locations: &str, is_file: fn(&str) -> bool) -> Vec<String> {
 fn shorten_labels(operands: &mut [(bool, SourceOperand)]) {
     let is_plain =
         |(is_named, operand): &(bool, SourceOperand)| *is_named || operand.locations.len() == 1;
-    let arguments: Vec<String> = operands
-        .iter()
-        .map(|(_, operand)| operand.label.clone())
-        .collect();
+    let arguments: Vec<String> =
+        operands.iter().map(|(_, operand)| operand.label.clone()).collect();
     let labels = if operands.iter().all(is_plain) {
         shortest_labels(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     } else {
@@ -150,10 +144,7 @@ fn shorten_labels(operands: &mut [(bool, SourceOperand)]) {
     };
     for (index, (_, operand)) in operands.iter_mut().enumerate() {
         let count_equal = |candidates: &[String]| {
-            candidates
-                .iter()
-                .filter(|label| **label == labels[index])
-                .count()
+            candidates.iter().filter(|label| **label == labels[index]).count()
         };
         operand.label = match count_equal(&labels) {
             1 => labels[index].clone(),
@@ -164,24 +155,16 @@ fn shorten_labels(operands: &mut [(bool, SourceOperand)]) {
 
 /// Returns labels for the arguments: the shortest path suffixes that differ.
 pub fn shortest_labels(arguments: &[&str]) -> Vec<String> {
-    let longest = arguments
-        .iter()
-        .map(|argument| path_components(argument).len())
-        .max()
-        .unwrap_or(1);
+    let longest =
+        arguments.iter().map(|argument| path_components(argument).len()).max().unwrap_or(1);
     for count in 1..longest {
-        let labels: Vec<String> = arguments
-            .iter()
-            .map(|argument| path_suffix(argument, count))
-            .collect();
+        let labels: Vec<String> =
+            arguments.iter().map(|argument| path_suffix(argument, count)).collect();
         if are_distinct(arguments, &labels) {
             return labels;
         }
     }
-    arguments
-        .iter()
-        .map(|argument| (*argument).to_owned())
-        .collect()
+    arguments.iter().map(|argument| (*argument).to_owned()).collect()
 }
 
 /// Whether different arguments have different labels.
@@ -214,18 +197,13 @@ mod tests {
     use super::*;
 
     fn read(arguments: &[&str]) -> Vec<SourceOperand> {
-        let arguments: Vec<String> = arguments
-            .iter()
-            .map(|argument| (*argument).to_owned())
-            .collect();
+        let arguments: Vec<String> =
+            arguments.iter().map(|argument| (*argument).to_owned()).collect();
         parse_all(&arguments).unwrap()
     }
 
     fn labels_of(arguments: &[&str]) -> Vec<String> {
-        read(arguments)
-            .into_iter()
-            .map(|operand| operand.label)
-            .collect()
+        read(arguments).into_iter().map(|operand| operand.label).collect()
     }
 
     #[test]
@@ -239,10 +217,8 @@ mod tests {
     #[test]
     fn several_places_make_one_side() {
         let operands = read(&["old=a.json", "new=c.json", "old=b.json", "x.json,y.json"]);
-        let locations: Vec<_> = operands
-            .iter()
-            .map(|operand| operand.locations.join(" "))
-            .collect();
+        let locations: Vec<_> =
+            operands.iter().map(|operand| operand.locations.join(" ")).collect();
         assert_eq!(locations, ["a.json b.json", "c.json", "x.json y.json"]);
         assert_eq!(labels_of(&["old=a.json", "new=b.json"]), ["old", "new"]);
         let words = ["old=a.json", "old=b.json[x]", "new=c.json"].map(str::to_owned);

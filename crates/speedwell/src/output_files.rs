@@ -114,22 +114,19 @@ fn database_path(command: &clap::Command, matches: &ArgMatches) -> Option<PathBu
     let mut arguments = command.get_arguments();
     arguments.find(|argument| argument.get_id() == DATABASE)?;
     let typed = typed_values(matches, DATABASE).into_iter().next();
-    let explicit = typed
-        .map(PathBuf::from)
-        .or_else(|| env_variable("SPEEDWELL_DB").map(PathBuf::from));
+    let explicit =
+        typed.map(PathBuf::from).or_else(|| env_variable("SPEEDWELL_DB").map(PathBuf::from));
     let current_folder = std::env::current_dir().ok()?;
     Some(Store::locate(explicit.as_deref(), &current_folder))
 }
 
 /// Returns the database file and SQLite's auxiliary files.
 fn database_files(path: &Path) -> impl Iterator<Item = PathBuf> {
-    ["", "-wal", "-shm", "-journal"]
-        .into_iter()
-        .map(move |suffix| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(suffix);
-            PathBuf::from(name)
-        })
+    ["", "-wal", "-shm", "-journal"].into_iter().map(move |suffix| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    })
 }
 
 /// Returns the arguments that may name files to read.
@@ -137,24 +134,16 @@ fn input_arguments(command: &clap::Command, matches: &ArgMatches) -> Vec<String>
     let arguments = command.get_arguments().filter(|argument| {
         let id = argument.get_id().as_str();
         let placeholders = argument.get_value_names().unwrap_or_default();
-        let is_file = !placeholders
-            .iter()
-            .all(|name| NOT_FILES.contains(&name.as_str()));
+        let is_file = !placeholders.iter().all(|name| NOT_FILES.contains(&name.as_str()));
         is_file && id != DATABASE && !OUTPUT_OPTIONS.contains(&id)
     });
-    arguments
-        .flat_map(|argument| typed_values(matches, argument.get_id().as_str()))
-        .collect()
+    arguments.flat_map(|argument| typed_values(matches, argument.get_id().as_str())).collect()
 }
 
 /// Returns the typed values of an option. Ignores the default value.
 fn typed_values(matches: &ArgMatches, id: &str) -> Vec<String> {
-    let is_typed = matches
-        .value_source(id)
-        .is_some_and(|source| source != ValueSource::DefaultValue);
+    let is_typed =
+        matches.value_source(id).is_some_and(|source| source != ValueSource::DefaultValue);
     let raw = matches.try_get_raw(id).ok().flatten().filter(|_| is_typed);
-    raw.into_iter()
-        .flatten()
-        .map(|value| value.to_string_lossy().into_owned())
-        .collect()
+    raw.into_iter().flatten().map(|value| value.to_string_lossy().into_owned()).collect()
 }

@@ -47,9 +47,7 @@ pub fn record_profiles(
     }
     let analysis = analyze_experiment(session, &experiment, settings);
     let wanted_profiles_of_session = wanted_profiles(&analysis, &experiment, &profile);
-    let number = session
-        .number
-        .context("the measured session has no number")?;
+    let number = session.number.context("the measured session has no number")?;
     let (mut recordings, mut session_end): (Vec<ProfileRecording>, _) =
         (Vec::new(), SessionEnd::Complete);
     for (wanted, variant) in profile_sides(&wanted_profiles_of_session) {
@@ -67,14 +65,8 @@ pub fn record_profiles(
                 work_baseline(&wanted_profiles_of_session, &wanted.case),
             ),
         };
-        let recording = record_case(
-            plan,
-            &experiment,
-            wanted,
-            variant,
-            &profile_request,
-            listener,
-        )?;
+        let recording =
+            record_case(plan, &experiment, wanted, variant, &profile_request, listener)?;
         if recording.is_none() && is_interrupt_requested() {
             session_end = SessionEnd::Interrupted;
             break;
@@ -96,10 +88,7 @@ fn requested_profile(experiment: &Experiment, is_requested: bool) -> Option<Prof
         return configured.filter(|profile| profile.tool != ProfilerChoice::None);
     }
     let compare = &experiment.compare;
-    let last = compare
-        .all_pairs()
-        .into_iter()
-        .rfind(|(baseline, _)| *baseline == compare.baseline);
+    let last = compare.all_pairs().into_iter().rfind(|(baseline, _)| *baseline == compare.baseline);
     let default = ProfilePlan {
         when: ProfileCondition::Always,
         tool: ProfilerChoice::Auto,
@@ -143,9 +132,7 @@ fn files_warning(experiment: &Experiment) -> Option<String> {
 
 /// Returns the two variants of every requested profile.
 fn profile_sides(wanted: &[WantedProfile]) -> impl Iterator<Item = (&WantedProfile, &String)> {
-    wanted
-        .iter()
-        .flat_map(|profile| [(profile, &profile.pair.0), (profile, &profile.pair.1)])
+    wanted.iter().flat_map(|profile| [(profile, &profile.pair.0), (profile, &profile.pair.1)])
 }
 
 /// Returns the variant that determines, by its timed runs, how much work to record for a case. All
@@ -167,14 +154,8 @@ fn record_case(
 ) -> anyhow::Result<Option<ProfileRecording>> {
     let is_wanted_case = |case: &Option<_>| case.as_ref() == Some(&wanted.case);
     let job_index = plan.jobs.iter().position(|job| is_wanted_case(&job.case));
-    let variant = plan
-        .variants
-        .iter()
-        .find(|candidate| candidate.name == variant);
-    let slot = plan
-        .slots()
-        .into_iter()
-        .find(|slot| Some(slot.job) == job_index);
+    let variant = plan.variants.iter().find(|candidate| candidate.name == variant);
+    let slot = plan.slots().into_iter().find(|slot| Some(slot.job) == job_index);
     let (Some(job_index), Some(variant), Some(slot)) = (job_index, variant, slot) else {
         return Ok(None);
     };

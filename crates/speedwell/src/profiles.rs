@@ -27,14 +27,8 @@ pub fn read_sides(operands: &[SourceOperand]) -> anyhow::Result<Option<Vec<Stack
             read_side(operand).with_context(|| format!("in source '{}'", operand.label))?;
         profiles.push(profile);
     }
-    let other = operands
-        .iter()
-        .zip(&profiles)
-        .find(|(_, profile)| profile.is_none());
-    let first_profile = operands
-        .iter()
-        .zip(&profiles)
-        .find(|(_, profile)| profile.is_some());
+    let other = operands.iter().zip(&profiles).find(|(_, profile)| profile.is_none());
+    let first_profile = operands.iter().zip(&profiles).find(|(_, profile)| profile.is_some());
     match (first_profile, other) {
         (None, _) => Ok(None),
         (Some((first_profile, _)), Some((other, _))) => bail!(
@@ -79,20 +73,14 @@ fn profile_in_file(file: &str) -> anyhow::Result<Option<StackProfile>> {
     // profiles, either.
     let mut opened_file = File::open(file).with_context(read_context)?;
     let mut bytes = Vec::new();
-    let mut beginning = opened_file
-        .by_ref()
-        .take(speedwell_formats::BEGINNING_BYTES);
-    beginning
-        .read_to_end(&mut bytes)
-        .with_context(read_context)?;
+    let mut beginning = opened_file.by_ref().take(speedwell_formats::BEGINNING_BYTES);
+    beginning.read_to_end(&mut bytes).with_context(read_context)?;
     if speedwell_formats::detect_format(&bytes).is_some()
         || speedwell_adapters::is_elf(Path::new(file))
     {
         return Ok(None);
     }
-    opened_file
-        .read_to_end(&mut bytes)
-        .with_context(read_context)?;
+    opened_file.read_to_end(&mut bytes).with_context(read_context)?;
     let read = read_profile(&bytes, &FrameNames::default());
     read.with_context(|| format!("cannot read '{file}' as a profile"))
 }
@@ -113,11 +101,7 @@ pub fn compare_profiles(
         );
     };
     if old.unit != new.unit {
-        bail!(
-            "the costs of '{}' and '{}' have different units",
-            old_name.label,
-            new_name.label
-        );
+        bail!("the costs of '{}' and '{}' have different units", old_name.label, new_name.label);
     }
     if args.comparison.fail_on != FailOn::Never {
         bail!(
@@ -125,10 +109,7 @@ pub fn compare_profiles(
         );
     }
     let labelled_profile = |operand: &'_ SourceOperand, profile| (operand.label.clone(), profile);
-    let (old, new) = (
-        labelled_profile(old_name, old),
-        labelled_profile(new_name, new),
-    );
+    let (old, new) = (labelled_profile(old_name, old), labelled_profile(new_name, new));
     let sides = [&old, &new].map(|(label, profile)| ProfileSide { label, profile });
     let difference = profile::explain_difference(sides[0].profile, sides[1].profile);
     let document = report::report_profiles(sides, &difference, &args.output.report_settings());

@@ -90,15 +90,7 @@ impl ProgressDisplay {
             (SessionEvent::Described { done, all }, ProgressState::Preparing(preparation)) => {
                 preparation.described = (*done, *all);
             }
-            (
-                SessionEvent::Started {
-                    runs,
-                    is_upper_bound,
-                    done,
-                    ..
-                },
-                _,
-            ) => {
+            (SessionEvent::Started { runs, is_upper_bound, done, .. }, _) => {
                 *state = ProgressState::Measuring(MeasurementProgress {
                     started_at: Instant::now(),
                     total: *runs,
@@ -155,16 +147,9 @@ impl MeasurementProgress {
         let elapsed = now.duration_since(self.started_at);
         let percent = (100 * self.done).checked_div(self.total).unwrap_or(100);
         let total_prefix = if self.is_upper_bound { "up to " } else { "" };
-        let failed_suffix = if self.failed > 0 {
-            format!(", {} failed", self.failed)
-        } else {
-            String::new()
-        };
-        let precision = if self.is_upper_bound {
-            "up to"
-        } else {
-            "about"
-        };
+        let failed_suffix =
+            if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
+        let precision = if self.is_upper_bound { "up to" } else { "about" };
         let remaining = self
             .remaining_time(elapsed)
             .map(|remaining| format!(", {precision} {} left", format_about(remaining)))
@@ -182,23 +167,15 @@ impl MeasurementProgress {
     /// Estimates the remaining time. Assumes that every planned run is needed and takes as long as
     /// the earlier runs.
     fn remaining_time(&self, elapsed: Duration) -> Option<Duration> {
-        let measured = self
-            .done
-            .checked_sub(self.initially_done)
-            .filter(|&count| count > 0)?;
+        let measured = self.done.checked_sub(self.initially_done).filter(|&count| count > 0)?;
         let seconds_per_run = elapsed.as_secs_f64() / measured as f64;
         let remaining_runs = self.total.saturating_sub(self.done);
-        Some(Duration::from_secs_f64(
-            seconds_per_run * remaining_runs as f64,
-        ))
+        Some(Duration::from_secs_f64(seconds_per_run * remaining_runs as f64))
     }
 }
 
 fn progress_bar(done: usize, total: usize) -> String {
-    let filled = (BAR_COLUMNS * done)
-        .checked_div(total)
-        .unwrap_or(BAR_COLUMNS)
-        .min(BAR_COLUMNS);
+    let filled = (BAR_COLUMNS * done).checked_div(total).unwrap_or(BAR_COLUMNS).min(BAR_COLUMNS);
     format!("{}{}", "█".repeat(filled), "░".repeat(BAR_COLUMNS - filled))
 }
 
@@ -264,11 +241,8 @@ mod tests {
 
     #[test]
     fn an_upper_bound_of_runs_is_shown_as_such() {
-        let measurement = MeasurementProgress {
-            is_upper_bound: true,
-            failed: 2,
-            ..measurement(64, 128)
-        };
+        let measurement =
+            MeasurementProgress { is_upper_bound: true, failed: 2, ..measurement(64, 128) };
         assert_eq!(
             status_after(4200, &measurement),
             "████████░░░░░░░░  50 %  64 of up to 128 runs, 2 failed  1:10:00, up to 1 h 10 min left  \
@@ -283,24 +257,16 @@ mod tests {
             Some("compiling x.c with cc".into()),
             measurement.started_at + Duration::from_secs(1),
         );
-        assert_eq!(
-            line,
-            "░░░░░░░░░░░░░░░░   0 %  0 of 8 runs  0:01  compiling x.c with cc"
-        );
+        assert_eq!(line, "░░░░░░░░░░░░░░░░   0 %  0 of 8 runs  0:01  compiling x.c with cc");
     }
 
     #[test]
     fn before_measuring_the_line_says_what_is_read_and_built() {
         let line = |described, activity: Option<&str>, seconds| {
             let started_at = Instant::now();
-            let preparation = PreparationProgress {
-                started_at,
-                described,
-            };
-            preparation.status_text(
-                activity.map(str::to_owned),
-                started_at + Duration::from_secs(seconds),
-            )
+            let preparation = PreparationProgress { started_at, described };
+            preparation
+                .status_text(activity.map(str::to_owned), started_at + Duration::from_secs(seconds))
         };
         assert_eq!(line((0, 0), None, 1), None);
         assert_eq!(

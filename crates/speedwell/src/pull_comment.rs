@@ -60,25 +60,19 @@ pub fn answer_from_comparison(
         bail!("nothing to compare");
     };
     let worktrees = newest.variants.iter().rev();
-    let worktree = worktrees
-        .filter_map(|variant| variant.worktree.as_ref())
-        .next();
+    let worktree = worktrees.filter_map(|variant| variant.worktree.as_ref()).next();
     let variant_revision = worktree.map(|worktree| worktree.revision.clone());
     let session_revision = || newest.origin.as_ref().map(|origin| origin.revision.clone());
     Ok(PullAnswer {
         body: render_markdown(&document),
         stamp: ResultStamp {
-            revision: variant_revision
-                .or_else(session_revision)
-                .unwrap_or_else(unknown_revision),
+            revision: variant_revision.or_else(session_revision).unwrap_or_else(unknown_revision),
             at_unix_ms: measured_at(newest.started_unix_ms),
         },
         state,
         description,
         // Without a gate, failures do not affect the exit status, because the comment lists them.
-        status: gate
-            .outcome()
-            .map_or(CommandStatus::DONE, |_| gate.exit_status()),
+        status: gate.outcome().map_or(CommandStatus::DONE, |_| gate.exit_status()),
         failure: None,
     })
 }
@@ -128,10 +122,7 @@ fn commit_state(findings: &AnalysisFindings, gate: &CommandGate) -> (CommitState
         return if is_complete {
             (CommitState::Success, None)
         } else {
-            (
-                CommitState::Error,
-                reason.map(|obstacle| format!("not compared: {obstacle}")),
-            )
+            (CommitState::Error, reason.map(|obstacle| format!("not compared: {obstacle}")))
         };
     };
     match outcome.to_answer() {
@@ -142,13 +133,10 @@ fn commit_state(findings: &AnalysisFindings, gate: &CommandGate) -> (CommitState
 }
 
 fn first_headline(document: &Document) -> String {
-    let mut headlines = document
-        .all_blocks()
-        .into_iter()
-        .filter_map(|block| match block {
-            ReportBlock::Headline(text) => Some(text.clone()),
-            _ => None,
-        });
+    let mut headlines = document.all_blocks().into_iter().filter_map(|block| match block {
+        ReportBlock::Headline(text) => Some(text.clone()),
+        _ => None,
+    });
     headlines.next().unwrap_or_default()
 }
 

@@ -49,9 +49,7 @@ pub fn resolve_revision(store: &Store, git: &GitRepository, word: &str) -> anyho
         return Ok(git.commit_id(word).unwrap_or_else(|| word.to_owned()));
     }
     let session = store.load_session(find_session(store, word)?.number)?;
-    let origin = session
-        .origin
-        .with_context(|| format!("'{word}' has no known revision"))?;
+    let origin = session.origin.with_context(|| format!("'{word}' has no known revision"))?;
     Ok(origin.revision)
 }
 
@@ -86,13 +84,10 @@ fn find_base(
     let BranchFork { target, id: fork } = find_fork(git, branch)?;
     let measured = store.measured_revisions()?;
     let line = git.first_parents_of(&fork);
-    let newest_measured = line
-        .iter()
-        .enumerate()
-        .find_map(|(commits_behind, revision)| {
-            let number = *measured.get(revision)?;
-            Some((commits_behind, revision, number))
-        });
+    let newest_measured = line.iter().enumerate().find_map(|(commits_behind, revision)| {
+        let number = *measured.get(revision)?;
+        Some((commits_behind, revision, number))
+    });
     let (commits_behind, revision, number) = newest_measured.with_context(|| {
         format!(
             "no measured revision at or before the merge base with '{target}', {}\nhint: measure it, for example after \

@@ -90,9 +90,7 @@ fn made_up_session(plan: &SessionPlan, settings: &AnalysisSettings) -> Session {
         state: SessionState::Complete,
         tags: Vec::new(),
         command: Vec::new(),
-        runs: runs
-            .filter_map(|slot| made_up_run(&plan, &slot, &metrics))
-            .collect(),
+        runs: runs.filter_map(|slot| made_up_run(&plan, &slot, &metrics)).collect(),
         design,
         variants: plan.variants,
         metrics,
@@ -117,10 +115,7 @@ fn shorten_plan(plan: &SessionPlan) -> SessionPlan {
         *count += 1;
         *count <= MAX_SIMILAR_CASES
     };
-    SessionPlan {
-        jobs: plan.jobs.iter().filter(is_kept).cloned().collect(),
-        ..plan.clone()
-    }
+    SessionPlan { jobs: plan.jobs.iter().filter(is_kept).cloned().collect(), ..plan.clone() }
 }
 
 /// Returns the metrics of the made-up runs: throughput, the requested metrics and, for snippets,

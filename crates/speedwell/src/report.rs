@@ -83,9 +83,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
         return report_merged(&args, &sources);
     }
     let baseline = args.variants.baseline.as_deref();
-    let settings = args
-        .comparison
-        .analysis_settings(&args.selection.metric.names, baseline);
+    let settings = args.comparison.analysis_settings(&args.selection.metric.names, baseline);
     let output = args.output.report_settings();
     let mut document = Document::default();
     let mut status = CommandStatus::DONE;
@@ -162,10 +160,7 @@ fn large_session(
     let Ok(resolved) = reference::find_session(&store, location) else {
         return Ok(None);
     };
-    let selected = SessionSelection {
-        selection: Some(selection),
-        part: operand.part.as_ref(),
-    };
+    let selected = SessionSelection { selection: Some(selection), part: operand.part.as_ref() };
     let stored = (&store, resolved.number);
     let context = || format!("in source '{}'", operand.label);
     let mut gate = CommandGate::default();
@@ -178,9 +173,8 @@ fn large_session(
         }
         None => {
             let baseline = args.variants.baseline.as_deref();
-            let settings = args
-                .comparison
-                .analysis_settings(&args.selection.metric.names, baseline);
+            let settings =
+                args.comparison.analysis_settings(&args.selection.metric.names, baseline);
             let mut mark = |findings: &mut AnalysisFindings, header: &Session| {
                 args.store.mark_findings(findings, &[header]);
                 gate = report_gate(findings, args.comparison.fail_on, || None);
@@ -222,9 +216,7 @@ fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<
         std::slice::from_ref(&load),
         &mut Vec::new(),
     )?;
-    let settings = args
-        .comparison
-        .analysis_settings(&args.selection.metric.names, None);
+    let settings = args.comparison.analysis_settings(&args.selection.metric.names, None);
     let output = args.output.report_settings();
     let document = session::report_load_session(&merged_session, &findings, &settings, &output)?;
     args.output.print_document(&document)?;

@@ -45,18 +45,14 @@ impl FileWarnings {
             [first, second] => format!("'{first}' and '{second}': {text}"),
             files => {
                 let named_files = files[..Self::MAX_NAMED_FILES].join("', '");
-                format!(
-                    "'{named_files}' and {} more: {text}",
-                    files.len() - Self::MAX_NAMED_FILES
-                )
+                format!("'{named_files}' and {} more: {text}", files.len() - Self::MAX_NAMED_FILES)
             }
         })
     }
 
     /// Prints the warnings on stderr.
     pub fn print_warnings(&self) {
-        self.warning_texts()
-            .for_each(|warning| status::print_warning(&warning));
+        self.warning_texts().for_each(|warning| status::print_warning(&warning));
     }
 }
 
@@ -87,15 +83,9 @@ pub fn read_with(
             .with_context(|| read_error_message(&label))?,
     };
     let mut warnings = Vec::new();
-    let input = InputFile {
-        label: &label,
-        bytes: &bytes,
-        better,
-    };
+    let input = InputFile { label: &label, bytes: &bytes, better };
     let sessions = speedwell_formats::read_as_format(format, &input, &mut warnings)?;
-    warnings
-        .iter()
-        .for_each(|warning| file_warnings.add_warning(&label, warning));
+    warnings.iter().for_each(|warning| file_warnings.add_warning(&label, warning));
     Ok(sessions)
 }
 
@@ -116,10 +106,7 @@ pub fn read_contents(file: &Path) -> Result<Vec<u8>> {
 /// beginning of an unknown format, because a device may never end.
 fn read_content(mut reader: impl Read) -> Result<(Vec<u8>, Option<&'static FileFormat>)> {
     let mut bytes = Vec::new();
-    reader
-        .by_ref()
-        .take(speedwell_formats::BEGINNING_BYTES)
-        .read_to_end(&mut bytes)?;
+    reader.by_ref().take(speedwell_formats::BEGINNING_BYTES).read_to_end(&mut bytes)?;
     let format = speedwell_formats::detect_format(&bytes);
     if format.is_some() {
         let remaining_bytes = MAX_FILE_BYTES - bytes.len() as u64;
@@ -152,10 +139,7 @@ mod tests {
         fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
             into.fill(0);
             let count = into.len() as u64;
-            self.0 = self
-                .0
-                .checked_sub(count)
-                .expect("far more is read than is needed");
+            self.0 = self.0.checked_sub(count).expect("far more is read than is needed");
             Ok(into.len())
         }
     }
@@ -165,9 +149,7 @@ mod tests {
         let (bytes, _) =
             read_content(EndlessZeros(4 * speedwell_formats::BEGINNING_BYTES)).unwrap();
         assert_eq!(bytes.len() as u64, speedwell_formats::BEGINNING_BYTES);
-        let message = speedwell_formats::read("zero", &bytes)
-            .unwrap_err()
-            .to_string();
+        let message = speedwell_formats::read("zero", &bytes).unwrap_err().to_string();
         assert!(message.starts_with("'zero' is a binary file"), "{message}");
     }
 
@@ -192,11 +174,7 @@ mod tests {
         file_warnings.add_warning("c", "of no file");
         file_warnings.add_warning("d", "of no file");
         let texts: Vec<String> = file_warnings.warning_texts().collect();
-        let expected = [
-            "'a', 'b' and 2 more: a debug build",
-            "'b': has two dates",
-            "of no file",
-        ];
+        let expected = ["'a', 'b' and 2 more: a debug build", "'b': has two dates", "of no file"];
         assert_eq!(texts, expected);
     }
 }

@@ -27,11 +27,7 @@ pub fn read(
     }
     let mut sessions = Vec::new();
     for file in source::files_at(&folder.to_string_lossy())? {
-        sessions.extend(results_file::read_with(
-            Path::new(&file),
-            better,
-            file_warnings,
-        )?);
+        sessions.extend(results_file::read_with(Path::new(&file), better, file_warnings)?);
     }
     Ok(sessions)
 }
@@ -78,11 +74,7 @@ impl AsvResults {
             for file in result_files(machine)? {
                 let label = file.display().to_string();
                 let bytes = results_file::read_contents(&file)?;
-                let input = InputFile {
-                    label: &label,
-                    bytes: &bytes,
-                    better,
-                };
+                let input = InputFile { label: &label, bytes: &bytes, better };
                 let mut warnings = Vec::new();
                 match asv::read_file(&input, &metadata, &mut warnings) {
                     Ok(session) => sessions.push(session),
@@ -90,24 +82,15 @@ impl AsvResults {
                     // file.
                     Err(error) => warnings.push(format!("'{label}': skipped the file: {error:#}")),
                 }
-                warnings
-                    .iter()
-                    .for_each(|warning| file_warnings.add_warning(&label, warning));
+                warnings.iter().for_each(|warning| file_warnings.add_warning(&label, warning));
             }
             // The files have no order of their own, so sort by commit date.
             sessions.sort_by_key(|session: &Session| {
-                session
-                    .origin
-                    .as_ref()
-                    .and_then(|origin| origin.committed_unix_ms)
+                session.origin.as_ref().and_then(|origin| origin.committed_unix_ms)
             });
             all_sessions.extend(sessions);
         }
-        ensure!(
-            !all_sessions.is_empty(),
-            "found no asv results in '{}'",
-            self.folder.display()
-        );
+        ensure!(!all_sessions.is_empty(), "found no asv results in '{}'", self.folder.display());
         Ok(all_sessions)
     }
 
@@ -141,9 +124,7 @@ fn visible_entries(folder: &Path) -> Result<Vec<PathBuf>> {
 fn result_files(machine: &Path) -> Result<Vec<PathBuf>> {
     let mut files = visible_entries(machine)?;
     files.retain(|file| {
-        let is_json = file
-            .extension()
-            .is_some_and(|extension| extension == "json");
+        let is_json = file.extension().is_some_and(|extension| extension == "json");
         is_json && !file.ends_with("machine.json") && file.is_file()
     });
     Ok(files)

@@ -18,11 +18,7 @@ fn explain_no_plan(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> 
     if session.state == SessionState::Imported {
         return Ok(anyhow!("session @{number} was imported: nothing to resume"));
     }
-    let arguments: Vec<String> = session
-        .command
-        .iter()
-        .map(|argument| quote(argument))
-        .collect();
+    let arguments: Vec<String> = session.command.iter().map(|argument| quote(argument)).collect();
     Ok(anyhow!(
         "session @{number} cannot be resumed: it was not measured in separate runs, because it is an \
          HTTP load\nhint: measure it again: {}",
@@ -67,24 +63,13 @@ pub fn load_interrupted_plan(
         job.source.kind == SourceKind::Experiment || job.source.definition.is_some()
     };
     for job in plan.jobs.iter().filter(|job| !is_kept(job)) {
-        let mut files = plan
-            .variants
-            .iter()
-            .map(|variant| variant.path_of(&job.source.file));
+        let mut files = plan.variants.iter().map(|variant| variant.path_of(&job.source.file));
         if let Some(missing) = files.find(|file| !file.exists()) {
-            bail!(
-                "'{}' of session @{number} no longer exists",
-                missing.display()
-            );
+            bail!("'{}' of session @{number} no longer exists", missing.display());
         }
     }
     let resumed = Some(finished_work(store, number, &plan, LARGE_SESSION)?);
-    Ok(PreparedPlan {
-        plan,
-        suite: DiscoveredBenchmarks::default(),
-        resumed,
-        held: None,
-    })
+    Ok(PreparedPlan { plan, suite: DiscoveredBenchmarks::default(), resumed, held: None })
 }
 
 /// Loads the finished work of a session. If the session has more than `max_runs` runs, loads only

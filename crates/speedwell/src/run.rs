@@ -38,13 +38,8 @@ pub fn run(args: RunArgs) -> anyhow::Result<CommandStatus> {
         )?,
         None => PreparedPlan::read(&args.measure_request()?, &mut task.progress_display())?,
     };
-    let dashboard = args
-        .dashboard
-        .then(|| task.store.database.database_path())
-        .transpose()?;
-    serve::with_dashboard(dashboard.as_deref(), || {
-        execute_plans(plans, &mut store, &task)
-    })
+    let dashboard = args.dashboard.then(|| task.store.database.database_path()).transpose()?;
+    serve::with_dashboard(dashboard.as_deref(), || execute_plans(plans, &mut store, &task))
 }
 
 /// Lists the cases, tries the cases, or measures and reports them, as requested.
@@ -78,12 +73,9 @@ pub fn execute_plans(
         return trial::test_cases(&plans, task);
     }
     let plans = match &task.steady {
-        Some(rule) if plans.resumed.is_none() => plan_series(
-            plans,
-            SeriesLength::Usual,
-            *rule,
-            &mut task.progress_display(),
-        )?,
+        Some(rule) if plans.resumed.is_none() => {
+            plan_series(plans, SeriesLength::Usual, *rule, &mut task.progress_display())?
+        }
         _ => plans,
     };
     check_report(&plans.plan, task)?;
@@ -107,9 +99,7 @@ pub fn execute_plans(
     };
     // Upload even if reporting failed, because the session has been measured.
     let push_status = push::push_pending(&task.owing, &session, store)?;
-    Ok(status
-        .combine_with_gate(report_status?)
-        .combine_with_gate(push_status))
+    Ok(status.combine_with_gate(report_status?).combine_with_gate(push_status))
 }
 
 /// Records profiles if requested, and reports.
@@ -204,17 +194,10 @@ fn check_inputs(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     let files = plan.jobs.iter().map(|job| job.source.file.as_path());
     let snippets = plan.jobs.iter().filter_map(|job| job.snippet.as_ref());
     let paths = snippets.flat_map(|snippet| snippet.paths.iter().map(PathBuf::as_path));
-    let programs = plan
-        .variants
-        .iter()
-        .filter_map(|variant| variant.program.as_deref());
+    let programs = plan.variants.iter().filter_map(|variant| variant.program.as_deref());
     let experiment = plan.design.experiment.as_ref();
     let definition = experiment.map(|experiment| experiment.file.as_path());
-    let mut inputs: Vec<&Path> = files
-        .chain(paths)
-        .chain(programs)
-        .chain(definition)
-        .collect();
+    let mut inputs: Vec<&Path> = files.chain(paths).chain(programs).chain(definition).collect();
     inputs.sort_unstable();
     inputs.dedup();
     inputs.retain(|path| path.is_file());
@@ -229,11 +212,8 @@ fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     if plan.design.steady.is_some_and(|rule| !rule.is_metric) {
         return task.output.check_report(ReportSubject::Warmup);
     }
-    let subject = if plan.variants.len() > 1 {
-        ReportSubject::Comparison
-    } else {
-        ReportSubject::Runs
-    };
+    let subject =
+        if plan.variants.len() > 1 { ReportSubject::Comparison } else { ReportSubject::Runs };
     if plan.design.experiment.is_some() {
         return task.output.check_report(subject);
     }

@@ -51,17 +51,9 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
         return Ok(gate.exit_status());
     }
     let output = task.output.report_settings();
-    let mut document = report_requested(
-        session,
-        &findings,
-        &task.study.study_choice(),
-        settings,
-        &output,
-    )?;
-    document.append_document(report::report_measurement_details(
-        &[(None, session)],
-        &findings,
-    ));
+    let mut document =
+        report_requested(session, &findings, &task.study.study_choice(), settings, &output)?;
+    document.append_document(report::report_measurement_details(&[(None, session)], &findings));
     gate.add_to(&mut document, &task.output);
     task.output.print_document(&document)?;
     if let Some(hint) = analysis::pairs_hint(session, &findings, settings) {
@@ -81,11 +73,8 @@ fn report_series(
     task: &MeasureTask,
 ) -> anyhow::Result<CommandStatus> {
     let findings = warmup::analyze_warmup(session, rule, &task.settings);
-    let mut document = report::report_warmup(
-        &findings,
-        &session.environment,
-        &task.output.report_settings(),
-    );
+    let mut document =
+        report::report_warmup(&findings, &session.environment, &task.output.report_settings());
     document.append_document(report::report_measurement_details(
         &[(None, session)],
         &findings.findings,
@@ -125,10 +114,7 @@ pub fn own_gate(
     } else {
         return Ok(None);
     };
-    Ok(Some(CommandGate::from_outcome(
-        outcome,
-        CommandStatus::DONE,
-    )))
+    Ok(Some(CommandGate::from_outcome(outcome, CommandStatus::DONE)))
 }
 
 /// Analyzes a stored session of any size, reports it, and evaluates the gate.
@@ -158,13 +144,8 @@ pub fn report_stored(
     match document {
         Some(mut document) => {
             gate.add_to(&mut document, &task.output);
-            task.output
-                .print_document(&document)
-                .map(|()| gate.exit_status())
+            task.output.print_document(&document).map(|()| gate.exit_status())
         }
-        None => report_session(
-            &large_sessions::load_selected(stored_session, &selection)?,
-            task,
-        ),
+        None => report_session(&large_sessions::load_selected(stored_session, &selection)?, task),
     }
 }

@@ -41,26 +41,14 @@ const SHORT_HELP_OPTIONS: &[(&str, &str)] = &[
         "confirm",
         "filter set old new build order list resume threshold fail-on output format quiet no-save",
     ),
-    (
-        "bisect",
-        "change program build threshold budget resume filter set output format quiet db",
-    ),
+    ("bisect", "change program build threshold budget resume filter set output format quiet db"),
     (
         "report",
         "export merge filter set metric baseline threshold x-axis by output format json chart sort quiet verbose db",
     ),
-    (
-        "backfill",
-        "points program build budget filter set runs output format quiet db branch",
-    ),
-    (
-        "comment",
-        "text on check status commit token-file dry-run metric threshold fail-on db",
-    ),
-    (
-        "doctor",
-        "calibrate builds comparisons tuned set runs pin output format json verbose db",
-    ),
+    ("backfill", "points program build budget filter set runs output format quiet db branch"),
+    ("comment", "text on check status commit token-file dry-run metric threshold fail-on db"),
+    ("doctor", "calibrate builds comparisons tuned set runs pin output format json verbose db"),
     (
         "history trend",
         "set metric branch threshold relative x-axis export output format json quiet db",
@@ -80,14 +68,9 @@ pub(super) fn short_help(command: &Command) -> StyledStr {
         .find(|(command, _)| *command == subcommand)
         .map(|(_, options)| options.split_whitespace().collect());
     let examples = command.get_after_help().map(ToString::to_string);
-    let examples: Vec<&str> = examples
-        .iter()
-        .flat_map(|text| text.lines())
-        .take(EXAMPLE_LINES)
-        .collect();
-    let long_help_hint = listed_options
-        .is_some()
-        .then(|| format!("All options: '{name} --help'"));
+    let examples: Vec<&str> =
+        examples.iter().flat_map(|text| text.lines()).take(EXAMPLE_LINES).collect();
+    let long_help_hint = listed_options.is_some().then(|| format!("All options: '{name} --help'"));
     let footer: Vec<String> = [examples.join("\n")]
         .into_iter()
         .filter(|examples| !examples.is_empty())

@@ -106,9 +106,7 @@ fn read_with_state(
         source.keep_selected(selection).with_context(context)?;
     }
     if let Some(common_name) = common_name {
-        sources
-            .iter_mut()
-            .for_each(|source| source.rename_cases(common_name));
+        sources.iter_mut().for_each(|source| source.rename_cases(common_name));
     }
     Ok(sources)
 }
@@ -123,18 +121,12 @@ fn read_operand(
     let mut origins = Vec::new();
     for location in &operand.locations {
         for file in files_at(location)? {
-            let selected = SessionSelection {
-                selection: Some(selection),
-                part: operand.part.as_ref(),
-            };
+            let selected =
+                SessionSelection { selection: Some(selection), part: operand.part.as_ref() };
             let (origin, mut loaded) =
                 load_sessions(&file, &selected, store, &mut state.file_warnings)?;
             let session_ids = || loaded.iter().map(|session| session.id.clone()).collect();
-            let ids = state
-                .ids
-                .entry(origin.clone())
-                .or_insert_with(session_ids)
-                .clone();
+            let ids = state.ids.entry(origin.clone()).or_insert_with(session_ids).clone();
             for (session, id) in loaded.iter_mut().zip(ids) {
                 session.id = id;
             }
@@ -162,10 +154,7 @@ pub fn read_stored(
         let read = || {
             let (mut sessions, mut origins, mut note) = (Vec::new(), Vec::new(), None);
             for location in &operand.locations {
-                let selected = SessionSelection {
-                    selection: None,
-                    part: operand.part.as_ref(),
-                };
+                let selected = SessionSelection { selection: None, part: operand.part.as_ref() };
                 let (resolved, session) = load_stored(store, location, &selected)?;
                 origins.push(format!("@{}", resolved.number));
                 note = resolved.note.or(note);
@@ -176,9 +165,7 @@ pub fn read_stored(
         let (mut operand_sources, note) =
             read().with_context(|| format!("in source '{}'", operand.label))?;
         if let Some(common_name) = &common_name {
-            operand_sources
-                .iter_mut()
-                .for_each(|source| source.rename_cases(common_name));
+            operand_sources.iter_mut().for_each(|source| source.rename_cases(common_name));
         }
         notes.extend(operand_sources.iter().map(|_| note.clone()));
         sources.extend(operand_sources);
@@ -209,13 +196,8 @@ fn assemble_sources(
         check_variant(session, variant.as_deref())?;
     }
     if files > 1 {
-        let parts = sessions
-            .into_iter()
-            .map(|session| (session, variant.clone()));
-        sessions = vec![speedwell_formats::merge_sessions(
-            &operand.label,
-            parts.collect(),
-        )?];
+        let parts = sessions.into_iter().map(|session| (session, variant.clone()));
+        sessions = vec![speedwell_formats::merge_sessions(&operand.label, parts.collect())?];
         variant = None;
     }
     let source = |(index, session): (usize, Session)| -> anyhow::Result<ResultSource> {
@@ -282,26 +264,16 @@ fn load_sessions(
 /// Fails if two sources select the same variant and the same benchmarks of the same session.
 pub fn reject_identical(sources: &[ResultSource]) -> anyhow::Result<()> {
     for (index, source) in sources.iter().enumerate() {
-        let Some(earlier) = sources[..index]
-            .iter()
-            .find(|earlier| earlier.is_same(source))
-        else {
+        let Some(earlier) = sources[..index].iter().find(|earlier| earlier.is_same(source)) else {
             continue;
         };
-        let kind = if source.typed.starts_with('@') {
-            "session"
-        } else {
-            "file"
-        };
+        let kind = if source.typed.starts_with('@') { "session" } else { "file" };
         let names = if earlier.typed == source.typed {
             format!("'{}'", source.typed)
         } else {
             format!("'{}' and '{}'", earlier.typed, source.typed)
         };
-        bail!(
-            "both sources are the same {kind}, {names}\nhint: {}",
-            source.suggest_alternative()
-        );
+        bail!("both sources are the same {kind}, {names}\nhint: {}", source.suggest_alternative());
     }
     Ok(())
 }
@@ -341,16 +313,9 @@ pub fn check_outputs(operands: &[SourceOperand], output: &OutputArgs) -> anyhow:
 /// Fails if the session does not have the variant.
 pub fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {
     let Some(name) = variant else { return Ok(()) };
-    let names: Vec<&str> = session
-        .variants
-        .iter()
-        .map(|variant| variant.name.as_str())
-        .collect();
+    let names: Vec<&str> = session.variants.iter().map(|variant| variant.name.as_str()).collect();
     if !names.contains(&name) {
-        bail!(
-            "unknown variant '{name}'\nhint: the variants are {}",
-            names.join(", ")
-        );
+        bail!("unknown variant '{name}'\nhint: the variants are {}", names.join(", "));
     }
     Ok(())
 }
@@ -362,9 +327,7 @@ impl ResultSource {
     }
 
     fn compared_variant(&self) -> &str {
-        self.variant
-            .as_deref()
-            .unwrap_or(&self.session.design.baseline)
+        self.variant.as_deref().unwrap_or(&self.session.design.baseline)
     }
 
     /// Returns the session without the variants that were not selected.
@@ -386,12 +349,8 @@ impl ResultSource {
     /// Suggests what to compare instead of the source with itself.
     fn suggest_alternative(&self) -> String {
         let typed = &self.typed;
-        let names: Vec<&str> = self
-            .session
-            .variants
-            .iter()
-            .map(|variant| variant.name.as_str())
-            .collect();
+        let names: Vec<&str> =
+            self.session.variants.iter().map(|variant| variant.name.as_str()).collect();
         match &names[..] {
             [_, _, ..] => format!(
                 "'speedwell compare {typed}' compares its variants {}",
@@ -406,9 +365,7 @@ impl ResultSource {
         let session = &mut self.session;
         let had_runs = !session.runs.is_empty();
         session.runs.retain(|run| selection.selects_case(&run.case));
-        session
-            .failures
-            .retain(|failure| selection.selects_name(&failure.benchmark));
+        session.failures.retain(|failure| selection.selects_name(&failure.benchmark));
         if had_runs && session.runs.is_empty() {
             bail!("no case is left after --filter, --exclude and --set");
         }
@@ -419,9 +376,7 @@ impl ResultSource {
         let Some(part) = &self.part else {
             return Ok(());
         };
-        self.session
-            .runs
-            .retain(|run| part.contains(&run.case.id()));
+        self.session.runs.retain(|run| part.contains(&run.case.id()));
         if self.session.runs.is_empty() {
             bail!("no case matches '{}'", part.pattern());
         }
@@ -496,10 +451,7 @@ pub fn program_side(
         file = speedwell_machine::process::resolve_program(&file).with_context(context)?;
     }
     file = file.canonicalize().with_context(context)?;
-    let mut variant = Variant {
-        arguments: arguments.to_vec(),
-        ..Variant::plain(&operand.label)
-    };
+    let mut variant = Variant { arguments: arguments.to_vec(), ..Variant::plain(&operand.label) };
     let mut directory = None;
     if let Some(package) = suite.as_deref().filter(|suite| suite.keys.build.is_some()) {
         let built = build_single_program((package, &adapters), &file, &variant, reporter);
@@ -511,13 +463,7 @@ pub fn program_side(
         Some(_) => variant.artifact = Some(file.clone()),
         None => variant.program = Some(file.clone()),
     }
-    Ok(Some(ComparisonSide {
-        variant,
-        file,
-        suite,
-        directory,
-        part: operand.part.clone(),
-    }))
+    Ok(Some(ComparisonSide { variant, file, suite, directory, part: operand.part.clone() }))
 }
 
 fn explain_unknown_program(file: &Path, location: &str) -> anyhow::Error {
@@ -542,9 +488,7 @@ fn is_package(adapters: &KnownAdapters, location: &str) -> bool {
 fn is_artifact(adapters: &KnownAdapters, location: &str) -> bool {
     let location = Path::new(location);
     location.is_file()
-        && adapters
-            .recognize(location)
-            .is_some_and(|suite| suite.keys.program.is_some())
+        && adapters.recognize(location).is_some_and(|suite| suite.keys.program.is_some())
         && !is_text(location)
 }
 
@@ -564,14 +508,8 @@ mod tests {
             (["out/a.json", "out/b.json"], ["a.json", "b.json"]),
             (["/x/old/r.csv", "/x/new/r.csv"], ["old/r.csv", "new/r.csv"]),
             (["a/r.csv", "r.csv"], ["a/r.csv", "r.csv"]),
-            (
-                ["x/r.csv[old]", "x/r.csv[new]"],
-                ["r.csv[old]", "r.csv[new]"],
-            ),
-            (
-                ["x/r.csv::a/b", "x/r.csv::a/c"],
-                ["r.csv::a/b", "r.csv::a/c"],
-            ),
+            (["x/r.csv[old]", "x/r.csv[new]"], ["r.csv[old]", "r.csv[new]"]),
+            (["x/r.csv::a/b", "x/r.csv::a/c"], ["r.csv::a/b", "r.csv::a/c"]),
             (["x/r.csv", "x/r.csv"], ["r.csv", "r.csv"]),
             (["@prev", "@latest"], ["@prev", "@latest"]),
         ] {

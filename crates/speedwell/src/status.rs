@@ -36,10 +36,7 @@ impl CommandStatus {
     pub fn combine_with_gate(self, other: CommandStatus) -> CommandStatus {
         let decisive = [CommandStatus::INTERRUPTED, CommandStatus::NEGATIVE];
         let outranks = |status: &CommandStatus| [self, other].contains(status);
-        decisive
-            .into_iter()
-            .find(outranks)
-            .unwrap_or(self.worse_of(other))
+        decisive.into_iter().find(outranks).unwrap_or(self.worse_of(other))
     }
 
     /// Converts the exit code of a drop-in replacement.
@@ -61,11 +58,7 @@ impl CommandStatus {
             CommandStatus::FAILED => 2,
             _ => 3,
         };
-        if rank(other) > rank(self) {
-            other
-        } else {
-            self
-        }
+        if rank(other) > rank(self) { other } else { self }
     }
 }
 
@@ -85,9 +78,7 @@ pub fn write_stdout(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
 /// Fails if writing failed for another reason.
 pub fn ignore_closed_pipe(result: anyhow::Result<()>) -> anyhow::Result<()> {
     let is_closed = |cause: &(dyn std::error::Error + 'static)| {
-        let io = cause
-            .downcast_ref::<std::io::Error>()
-            .map(std::io::Error::kind);
+        let io = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
         // serde_json wraps the error of the pipe.
         let json = cause.downcast_ref::<serde_json::Error>();
         io.or_else(|| json?.io_error_kind()) == Some(std::io::ErrorKind::BrokenPipe)
@@ -140,10 +131,7 @@ mod tests {
         use CommandStatus as S;
         assert_eq!(S::NEGATIVE.combine_with_gate(S::FAILED), S::NEGATIVE);
         assert_eq!(S::FAILED.combine_with_gate(S::NEGATIVE), S::NEGATIVE);
-        assert_eq!(
-            S::INTERRUPTED.combine_with_gate(S::NEGATIVE),
-            S::INTERRUPTED
-        );
+        assert_eq!(S::INTERRUPTED.combine_with_gate(S::NEGATIVE), S::INTERRUPTED);
         assert_eq!(S::DONE.combine_with_gate(S::FAILED), S::FAILED);
     }
 }

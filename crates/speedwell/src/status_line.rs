@@ -65,10 +65,7 @@ impl StatusLine {
 impl SharedLine {
     fn redraw(&self) {
         let mut wait = FIRST_DELAY;
-        let mut has_ended = self
-            .has_ended
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut has_ended = self.has_ended.lock().unwrap_or_else(PoisonError::into_inner);
         while !*has_ended {
             let result = self.changed.wait_timeout(has_ended, wait);
             has_ended = result.unwrap_or_else(PoisonError::into_inner).0;
@@ -90,10 +87,7 @@ impl SharedLine {
 impl Drop for StatusLine {
     fn drop(&mut self) {
         let Some(shared) = &self.shared else { return };
-        *shared
-            .has_ended
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = true;
+        *shared.has_ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
         shared.changed.notify_all();
         if let Some(redraw) = self.redraw.take() {
             let _ = redraw.join();

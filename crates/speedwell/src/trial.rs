@@ -21,21 +21,16 @@ pub fn list_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
     let plan = &plans.plan;
     let runs = u64::from(plan.runs_per_variant()) * plan.variants.len() as u64;
     let line = |job: &BenchmarkJob| CaseLine {
-        case: job
-            .case
-            .clone()
-            .or_else(|| job.label_as_case())
-            .unwrap_or_else(|| {
-                // A label that is not a case id is a file name. Only that file knows its cases.
-                Case::new(&job.label, Vec::new())
-            }),
+        case: job.case.clone().or_else(|| job.label_as_case()).unwrap_or_else(|| {
+            // A label that is not a case id is a file name. Only that file knows its cases.
+            Case::new(&job.label, Vec::new())
+        }),
         runs,
     };
     let cases: Vec<CaseLine> = plan.jobs.iter().map(line).collect();
     let is_upper_bound = plan.may_need_fewer_runs();
     let time = measuring_time(plan);
-    task.output
-        .print_document(&report::list_planned_cases(&cases, is_upper_bound, time))?;
+    task.output.print_document(&report::list_planned_cases(&cases, is_upper_bound, time))?;
     if let Some(warning) = reach_warning(plan, &task.settings) {
         status::print_warning(&warning);
     }
@@ -60,11 +55,7 @@ pub fn list_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
 pub fn test_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<CommandStatus> {
     let warnings = plans.suite.warnings.iter();
     warnings.for_each(|warning| status::print_warning(warning));
-    let trial_result = try_cases(
-        plans,
-        task.execution.fail_fast,
-        &mut task.progress_display(),
-    )?;
+    let trial_result = try_cases(plans, task.execution.fail_fast, &mut task.progress_display())?;
     if trial_result.ended == SessionEnd::Complete
         && let Some(estimate) = estimate_from_trial(&plans.plan, &trial_result.lived_ns)?
     {

@@ -84,9 +84,7 @@ fn perform_run() -> anyhow::Result<CommandStatus> {
             (message.verb == "run").then_some(message)
         })
         .context("received no request")?;
-    let text = request
-        .get("assignment")
-        .context("the request has no assignment")?;
+    let text = request.get("assignment").context("the request has no assignment")?;
     let assignment: RunAssignment = serde_json::from_str(&text)?;
     let seed = request.parse_number("seed").unwrap_or(0);
     process::adopt_orphans();
@@ -218,25 +216,19 @@ fn perform_shards(args: &ShardArgs) -> anyhow::Result<CommandStatus> {
 /// # Errors
 /// Fails if reading the request or writing the answer fails.
 fn answer_check() -> anyhow::Result<CommandStatus> {
-    serve_check(
-        &mut io::stdin().lock(),
-        &mut io::stdout().lock(),
-        check_fitness,
-    )?;
+    serve_check(&mut io::stdin().lock(), &mut io::stdout().lock(), check_fitness)?;
     Ok(CommandStatus::DONE)
 }
 
 fn check_fitness() -> MachineReport {
     let root = Path::new("/");
-    let checks = environment::run_all_checks(root)
-        .into_iter()
-        .map(|check| MachineCheck {
-            name: check.name.to_string(),
-            is_problem: check.state == CheckState::Bad,
-            is_warning: check.state == CheckState::Warning,
-            found: check.found,
-            remedy: check.remedy.unwrap_or_default(),
-        });
+    let checks = environment::run_all_checks(root).into_iter().map(|check| MachineCheck {
+        name: check.name.to_string(),
+        is_problem: check.state == CheckState::Bad,
+        is_warning: check.state == CheckState::Warning,
+        found: check.found,
+        remedy: check.remedy.unwrap_or_default(),
+    });
     MachineReport {
         checks: checks.collect(),
         identity: MachineIdentity::from_environment(root, &environment::capture_environment(&[])),

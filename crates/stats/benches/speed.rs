@@ -14,10 +14,7 @@ use std::time::Instant;
 
 fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
-    let mut bench = SpeedBench {
-        rounds: if is_measuring { 9 } else { 1 },
-        reference_us: None,
-    };
+    let mut bench = SpeedBench { rounds: if is_measuring { 9 } else { 1 }, reference_us: None };
     time_unblocked(&mut bench, 16);
     time_blocked(&mut bench, 16);
     time_large(&mut bench);
@@ -29,15 +26,11 @@ fn main() {
 fn change_points(bench: &mut SpeedBench) {
     let mut state = 1u64;
     let mut noise = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (state >> 33) as f64 / f64::from(1u32 << 31)
     };
     let flat: Vec<f64> = (0..100_000).map(|_| noise()).collect();
-    let steps: Vec<f64> = (0..100_000)
-        .map(|at| noise() + f64::from(at / 1000 % 2))
-        .collect();
+    let steps: Vec<f64> = (0..100_000).map(|at| noise() + f64::from(at / 1000 % 2)).collect();
     let penalty = 15.0 * 100_000f64.ln();
     for (name, values, calls) in [
         ("change points, 2000 values, flat", &flat[..2000], 20),
@@ -54,23 +47,13 @@ fn time_unblocked(bench: &mut SpeedBench, count: u32) {
     let (a, b) = (black_box(a.as_slice()), black_box(b.as_slice()));
     bench.time_call("Welch, 32 + 32", 20_000, || welch(a, b));
     for (name, method, calls) in [
-        (
-            "Mann-Whitney, asymptotic, 32 + 32",
-            PValueMethod::Asymptotic,
-            5000,
-        ),
+        ("Mann-Whitney, asymptotic, 32 + 32", PValueMethod::Asymptotic, 5000),
         ("Mann-Whitney, exact, 32 + 32", PValueMethod::Exact, 500),
-        (
-            "Mann-Whitney, exact with ties, 32 + 32",
-            PValueMethod::ExactTies,
-            50,
-        ),
+        ("Mann-Whitney, exact with ties, 32 + 32", PValueMethod::ExactTies, 50),
     ] {
         bench.time_call(name, calls, || mann_whitney(a, b, method));
     }
-    bench.time_call("Hodges-Lehmann with interval, 32 + 32", 500, || {
-        hodges_lehmann(a, b, 0.95)
-    });
+    bench.time_call("Hodges-Lehmann with interval, 32 + 32", 500, || hodges_lehmann(a, b, 0.95));
 }
 
 /// Cost of a comparison at the last look of the default design.
@@ -148,10 +131,7 @@ fn drifting_blocks(count: u32) -> Vec<BlockObservation> {
 
 fn split_sides(observations: &[BlockObservation]) -> (Vec<f64>, Vec<f64>) {
     let of = |side| {
-        let values = observations
-            .iter()
-            .filter(move |o| o.side == side)
-            .map(|o| o.value);
+        let values = observations.iter().filter(move |o| o.side == side).map(|o| o.value);
         values.collect()
     };
     (of(BlockSide::Baseline), of(BlockSide::Candidate))

@@ -24,11 +24,7 @@ pub struct BootstrapOptions {
 
 impl Default for BootstrapOptions {
     fn default() -> BootstrapOptions {
-        BootstrapOptions {
-            draws: 10_000,
-            confidence: 0.95,
-            seed: 0,
-        }
+        BootstrapOptions { draws: 10_000, confidence: 0.95, seed: 0 }
     }
 }
 
@@ -46,29 +42,19 @@ pub fn ratio_of_means(
     observations: &[BlockObservation],
     options: &BootstrapOptions,
 ) -> Option<RatioEstimate> {
-    let blocks: Vec<ResampleTotals> = group_by_block(observations)
-        .iter()
-        .map(|block| ResampleTotals::add_up(block))
-        .collect();
+    let blocks: Vec<ResampleTotals> =
+        group_by_block(observations).iter().map(|block| ResampleTotals::add_up(block)).collect();
     if blocks.is_empty() {
         return None;
     }
-    let ratio = blocks
-        .iter()
-        .fold(ResampleTotals::default(), ResampleTotals::plus)
-        .ratio();
+    let ratio = blocks.iter().fold(ResampleTotals::default(), ResampleTotals::plus).ratio();
     let mut indices = RandomIndices::new(options.seed);
     let mut resample = || {
         let picks = (0..blocks.len()).map(|_| &blocks[indices.index_below(blocks.len())]);
-        picks
-            .fold(ResampleTotals::default(), ResampleTotals::plus)
-            .ratio()
+        picks.fold(ResampleTotals::default(), ResampleTotals::plus).ratio()
     };
     let resamples: Vec<f64> = (0..options.draws).map(|_| resample()).collect();
-    Some(RatioEstimate {
-        ratio,
-        interval: percentile_interval(resamples, options.confidence),
-    })
+    Some(RatioEstimate { ratio, interval: percentile_interval(resamples, options.confidence) })
 }
 
 /// Ratio of the median of `after` to the median of `before`, with a percentile interval. The values
@@ -101,10 +87,7 @@ pub fn ratio_of_medians(
         Some(second / first).filter(|ratio| !ratio.is_nan())
     };
     let resamples: Vec<f64> = (0..options.draws).filter_map(|_| resample()).collect();
-    Some(RatioEstimate {
-        ratio,
-        interval: percentile_interval(resamples, options.confidence),
-    })
+    Some(RatioEstimate { ratio, interval: percentile_interval(resamples, options.confidence) })
 }
 
 /// Geometric mean of the ratios of a suite. Each member of the suite is a comparison with its own
@@ -144,10 +127,7 @@ pub fn geometric_mean(
     };
     let resamples = (0..options.draws).map(|_| resample()).collect();
     let interval = percentile_interval(resamples, options.confidence);
-    Ok(RatioEstimate {
-        ratio: (sum / count).exp(),
-        interval,
-    })
+    Ok(RatioEstimate { ratio: (sum / count).exp(), interval })
 }
 
 /// Resamples the blocks of one member `replicates` times; returns the log ratio of each resample.
@@ -157,9 +137,8 @@ fn replicate_log_ratios(
     indices: &mut RandomIndices,
 ) -> Vec<f64> {
     let mut replicate = || {
-        let picks: Vec<usize> = (0..blocks.count())
-            .map(|_| indices.index_below(blocks.count()))
-            .collect();
+        let picks: Vec<usize> =
+            (0..blocks.count()).map(|_| indices.index_below(blocks.count())).collect();
         blocks.resample_blocks(&picks).rough_log_ratio()
     };
     (0..replicates).map(|_| replicate()).collect()
@@ -171,20 +150,13 @@ fn group_by_block(observations: &[BlockObservation]) -> Vec<Vec<BlockObservation
     in_order.sort_by_key(|observation| observation.block);
     let has_both_sides =
         |block: &&[BlockObservation]| block.iter().any(|o| o.side != block[0].side);
-    in_order
-        .chunk_by(|a, b| a.block == b.block)
-        .filter(has_both_sides)
-        .map(<[_]>::to_vec)
-        .collect()
+    in_order.chunk_by(|a, b| a.block == b.block).filter(has_both_sides).map(<[_]>::to_vec).collect()
 }
 
 fn percentile_interval(mut resamples: Vec<f64>, confidence: f64) -> Interval {
     resamples.sort_unstable_by(f64::total_cmp);
     let tail = 0.5 * (1.0 - confidence);
-    Interval {
-        low: quantile(&resamples, tail),
-        high: quantile(&resamples, 1.0 - tail),
-    }
+    Interval { low: quantile(&resamples, tail), high: quantile(&resamples, 1.0 - tail) }
 }
 
 /// Sum and number of the values of each side, over some blocks.
@@ -233,9 +205,7 @@ pub(crate) struct RandomIndices {
 
 impl RandomIndices {
     pub(crate) fn new(seed: u64) -> RandomIndices {
-        RandomIndices {
-            generator: Xoshiro256PlusPlus::seed_from_u64(seed),
-        }
+        RandomIndices { generator: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
     /// Returns a uniform index below `count`, which must be positive.
@@ -259,10 +229,7 @@ mod tests {
             counts[indices.index_below(6)] += 1;
         }
         // 250 is five standard deviations of a binomial count with this mean.
-        assert!(
-            counts.iter().all(|&count| count.abs_diff(3000) < 250),
-            "{counts:?}"
-        );
+        assert!(counts.iter().all(|&count| count.abs_diff(3000) < 250), "{counts:?}");
     }
 
     #[test]

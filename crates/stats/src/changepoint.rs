@@ -131,11 +131,7 @@ impl SplitSearch {
         let count = (end - begin) as f64;
         let sum = self.sums[end] - self.sums[begin];
         let variance = (self.squares[end] - self.squares[begin] - sum * sum / count) / count;
-        let variance = if variance <= 0.0 {
-            MIN_VARIANCE
-        } else {
-            variance
-        };
+        let variance = if variance <= 0.0 { MIN_VARIANCE } else { variance };
         count * (TAU.ln() + variance.ln() + 1.0)
     }
 
@@ -159,11 +155,8 @@ impl SplitSearch {
             .iter()
             .partition(|begin| **begin == index || cost_through_here(**begin) <= near_best);
         let bound = candidates.iter().map(|begin| cost_through_here(*begin));
-        let group = TiedGroup {
-            bound: bound.fold(f64::INFINITY, f64::min),
-            end: index,
-            candidates,
-        };
+        let group =
+            TiedGroup { bound: bound.fold(f64::INFINITY, f64::min), end: index, candidates };
         let mut groups = std::mem::take(&mut self.groups);
         groups.push(group);
         groups.retain(|group| self.lower_bound(group, index) <= self.best[index]);
@@ -205,21 +198,15 @@ impl SplitSearch {
     /// Updates `best` (the minimum cost of `0..end` and the first index that attains it) from
     /// these candidates, and drops candidates that can no longer become optimal.
     fn thin_out(&self, candidates: &mut Vec<usize>, end: usize, best: &mut (f64, usize)) {
-        let costs: Vec<f64> = candidates
-            .iter()
-            .map(|index| self.cost_through(*index, end))
-            .collect();
+        let costs: Vec<f64> =
+            candidates.iter().map(|index| self.cost_through(*index, end)).collect();
         for (cost, index) in costs.iter().zip(&*candidates) {
             if (*cost, *index) < *best {
                 *best = (*cost, *index);
             }
         }
         let mut remaining = costs.iter();
-        candidates.retain(|_| {
-            remaining
-                .next()
-                .is_some_and(|cost| *cost <= best.0 + self.penalty)
-        });
+        candidates.retain(|_| remaining.next().is_some_and(|cost| *cost <= best.0 + self.penalty));
     }
 }
 
@@ -233,9 +220,7 @@ mod tests {
     fn normal_noise(seed: u64, count: usize) -> Vec<f64> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut uniform = || random.next_u64() as f64 / u64::MAX as f64;
-        (0..count)
-            .map(|_| (0..12).map(|_| uniform()).sum::<f64>() - 6.0)
-            .collect()
+        (0..count).map(|_| (0..12).map(|_| uniform()).sum::<f64>() - 6.0).collect()
     }
 
     #[test]

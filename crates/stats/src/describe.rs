@@ -54,18 +54,12 @@ pub fn skewness(values: &[f64]) -> f64 {
 /// depends on its past.
 pub fn lag1_autocorrelation(values: &[f64]) -> f64 {
     let center = mean(values);
-    let products: f64 = values
-        .windows(2)
-        .map(|w| (w[0] - center) * (w[1] - center))
-        .sum();
+    let products: f64 = values.windows(2).map(|w| (w[0] - center) * (w[1] - center)).sum();
     products / central_sum(values, center, 2)
 }
 
 fn central_sum(values: &[f64], center: f64, power: i32) -> f64 {
-    values
-        .iter()
-        .map(|value| (value - center).powi(power))
-        .sum()
+    values.iter().map(|value| (value - center).powi(power)).sum()
 }
 
 // Order statistics: quantiles, and deviations from the median.
@@ -124,12 +118,7 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
     let center = median(values);
     let limit = OUTLIER_DEVIATIONS * NORMAL_CONSISTENCY * mad(values);
     let is_far = |&(_, value): &(usize, &f64)| (value - center).abs() > limit;
-    values
-        .iter()
-        .enumerate()
-        .filter(is_far)
-        .map(|(index, _)| index)
-        .collect()
+    values.iter().enumerate().filter(is_far).map(|(index, _)| index).collect()
 }
 
 #[cfg(test)]

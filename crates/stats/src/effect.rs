@@ -67,9 +67,7 @@ pub fn eta_squared(strata: &[Vec<Vec<f64>>]) -> Option<f64> {
         let squared = |value: f64| (value - center).powi(2);
         total += pooled.iter().map(|&value| squared(value)).sum::<f64>();
         let nonempty = groups.iter().filter(|group| !group.is_empty());
-        between += nonempty
-            .map(|group| group.len() as f64 * squared(mean(group)))
-            .sum::<f64>();
+        between += nonempty.map(|group| group.len() as f64 * squared(mean(group))).sum::<f64>();
     }
     (total > 0.0).then(|| between / total)
 }
@@ -93,10 +91,7 @@ pub fn hodges_lehmann(
     let estimate = 0.5
         * (differences.kth_smallest(pairs.div_ceil(2)) + differences.kth_smallest(pairs / 2 + 1));
     let interval = match differences_to_cut(baseline.len(), candidate.len(), confidence) {
-        0 => Interval {
-            low: f64::NEG_INFINITY,
-            high: f64::INFINITY,
-        },
+        0 => Interval { low: f64::NEG_INFINITY, high: f64::INFINITY },
         cut => Interval {
             low: differences.kth_smallest(cut),
             high: differences.kth_smallest(pairs + 1 - cut),
@@ -133,10 +128,7 @@ impl PairwiseDifferences {
             copy.sort_unstable_by(f64::total_cmp);
             copy
         };
-        PairwiseDifferences {
-            baseline: ascending(baseline),
-            candidate: ascending(candidate),
-        }
+        PairwiseDifferences { baseline: ascending(baseline), candidate: ascending(candidate) }
     }
 
     fn count(&self) -> usize {
@@ -214,10 +206,7 @@ mod tests {
     fn every_difference_is_found_in_its_place() {
         let x: Vec<f64> = (0..9).map(|i| f64::from(i * 5 % 7)).collect();
         let y: Vec<f64> = (0..11).map(|i| f64::from(i * 4 % 9) / 3.0).collect();
-        let mut all: Vec<f64> = x
-            .iter()
-            .flat_map(|a| y.iter().map(move |b| b - a))
-            .collect();
+        let mut all: Vec<f64> = x.iter().flat_map(|a| y.iter().map(move |b| b - a)).collect();
         all.sort_unstable_by(f64::total_cmp);
         let differences = PairwiseDifferences::new(&x, &y);
         for (index, expected) in all.iter().enumerate() {
@@ -244,9 +233,7 @@ mod tests {
     #[test]
     fn thousands_of_values_take_the_normal_approximation() {
         let x: Vec<f64> = (0..3000).map(|i| f64::from(i * 7 % 3001)).collect();
-        let y: Vec<f64> = (0..3000)
-            .map(|i| f64::from(i * 11 % 3001) + 100.0)
-            .collect();
+        let y: Vec<f64> = (0..3000).map(|i| f64::from(i * 11 % 3001) + 100.0).collect();
         let shift = hodges_lehmann(&x, &y, 0.95).unwrap();
         assert!(shift.interval.contains(shift.estimate) && shift.interval.is_bounded());
         assert!((shift.estimate - 100.0).abs() < 2.0, "{shift:?}");
@@ -258,9 +245,7 @@ mod tests {
     #[test]
     fn a_large_sample_agrees_with_the_asymptotic_interval_of_r() {
         let x: Vec<f64> = (0..80).map(|i| f64::from(i * 7919 % 1009) / 10.0).collect();
-        let y: Vec<f64> = (0..90)
-            .map(|j| f64::from(j * 104_729 % 1013) / 10.0 + 5.0)
-            .collect();
+        let y: Vec<f64> = (0..90).map(|j| f64::from(j * 104_729 % 1013) / 10.0 + 5.0).collect();
         let shift = hodges_lehmann(&x, &y, 0.95).unwrap();
         assert!((shift.estimate - 3.2).abs() < 0.11, "{shift:?}");
         assert!((shift.interval.low + 6.3).abs() < 0.11, "{shift:?}");
@@ -303,9 +288,7 @@ mod tests {
 
     #[test]
     fn cliffs_delta_counts_pairs_won_and_lost() {
-        let wins = X
-            .iter()
-            .flat_map(|x| Y.iter().map(move |y| y.total_cmp(x) as i32));
+        let wins = X.iter().flat_map(|x| Y.iter().map(move |y| y.total_cmp(x) as i32));
         assert!((cliffs_delta(&X, &Y) - f64::from(wins.sum::<i32>()) / 72.0).abs() < 1e-15);
         assert_eq!(cliffs_delta(&[1.0, 2.0], &[3.0]), 1.0);
         assert_eq!(cliffs_delta(&[1.0], &[1.0]), 0.0);
@@ -317,21 +300,11 @@ mod tests {
     /// R 4.2.2: `a <- summary(aov(y ~ g))[[1]]$"Sum Sq"; a[1] / sum(a)` with these three groups.
     #[test]
     fn eta_squared_is_the_share_between_the_groups() {
-        let groups = vec![
-            vec![4.0, 5.0, 6.5],
-            vec![7.0, 9.0],
-            vec![3.0, 3.5, 4.5, 5.0],
-        ];
+        let groups = vec![vec![4.0, 5.0, 6.5], vec![7.0, 9.0], vec![3.0, 3.5, 4.5, 5.0]];
         assert!((eta_squared(&[groups]).unwrap() / 0.7361376673040154 - 1.0).abs() < 1e-12);
         let stratum = |groups: [&[f64]; 3]| vec![groups.map(<[f64]>::to_vec).to_vec()];
-        assert_eq!(
-            eta_squared(&stratum([&[1.0, 1.0], &[], &[2.0, 2.0]])),
-            Some(1.0)
-        );
-        assert_eq!(
-            eta_squared(&stratum([&[1.0, 2.0], &[], &[2.0, 1.0]])),
-            Some(0.0)
-        );
+        assert_eq!(eta_squared(&stratum([&[1.0, 1.0], &[], &[2.0, 2.0]])), Some(1.0));
+        assert_eq!(eta_squared(&stratum([&[1.0, 2.0], &[], &[2.0, 1.0]])), Some(0.0));
         assert_eq!(eta_squared(&stratum([&[1.0], &[1.0], &[]])), None);
     }
 }

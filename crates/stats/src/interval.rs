@@ -39,10 +39,7 @@ impl Interval {
 
     /// Applies an increasing function to both ends.
     pub fn map(&self, f: impl Fn(f64) -> f64) -> Interval {
-        Interval {
-            low: f(self.low),
-            high: f(self.high),
-        }
+        Interval { low: f(self.low), high: f(self.high) }
     }
 }
 
@@ -57,10 +54,7 @@ pub fn mean_t(values: &[f64], confidence: f64) -> Option<Interval> {
     let t = student_t::upper_quantile(0.5 * (1.0 - confidence), n - 1.0);
     let half_width = t * standard_deviation(values) / n.sqrt();
     let center = mean(values);
-    Some(Interval {
-        low: center - half_width,
-        high: center + half_width,
-    })
+    Some(Interval { low: center - half_width, high: center + half_width })
 }
 
 /// Smallest number of values that at least halves the width of the interval of the mean
@@ -87,10 +81,7 @@ pub fn median_binomial(values: &[f64], confidence: f64) -> Option<Interval> {
     let cut = values_to_cut(n, 0.5 * (1.0 - confidence))?;
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    Some(Interval {
-        low: sorted[cut],
-        high: sorted[n - 1 - cut],
-    })
+    Some(Interval { low: sorted[cut], high: sorted[n - 1 - cut] })
 }
 
 /// Number of values that may be cut from each end: the largest k with P(Bin(n, 1/2) <= k) <=
@@ -106,11 +97,7 @@ fn values_to_cut(n: usize, tail: f64) -> Option<usize> {
         weights[k] = weights[k + 1] * (k + 1) as f64 / (n - k) as f64;
     }
     let lower: f64 = weights.iter().sum();
-    let total = if n.is_multiple_of(2) {
-        2.0 * lower - 1.0
-    } else {
-        2.0 * lower
-    };
+    let total = if n.is_multiple_of(2) { 2.0 * lower - 1.0 } else { 2.0 * lower };
     let mut cumulative = 0.0;
     let mut cut = None;
     for (k, weight) in weights.iter().enumerate() {
@@ -137,11 +124,7 @@ pub fn share_exact(count: u64, trials: u64, confidence: f64) -> Interval {
             0 => 0.0,
             _ => decreasing_root(0.0, 1.0, low),
         },
-        high: if count >= trials {
-            1.0
-        } else {
-            decreasing_root(0.0, 1.0, high)
-        },
+        high: if count >= trials { 1.0 } else { decreasing_root(0.0, 1.0, high) },
     }
 }
 
@@ -172,15 +155,7 @@ mod tests {
     /// R 4.2.2: `qbinom(.025, n, .5)` is the rank of the lower end for these n.
     #[test]
     fn median_interval_takes_the_binomial_order_statistics() {
-        for (n, rank) in [
-            (6, 1),
-            (8, 1),
-            (9, 2),
-            (10, 2),
-            (20, 6),
-            (30, 10),
-            (101, 41),
-        ] {
+        for (n, rank) in [(6, 1), (8, 1), (9, 2), (10, 2), (20, 6), (30, 10), (101, 41)] {
             let values: Vec<f64> = (1..=n).rev().map(f64::from).collect();
             let interval = median_binomial(&values, 0.95).unwrap();
             assert_eq!(interval.low, f64::from(rank), "n = {n}");
@@ -205,14 +180,8 @@ mod tests {
 
     #[test]
     fn ranges_know_what_they_hold() {
-        let narrow = Interval {
-            low: 0.99,
-            high: 1.01,
-        };
-        let wide = Interval {
-            low: 0.95,
-            high: f64::INFINITY,
-        };
+        let narrow = Interval { low: 0.99, high: 1.01 };
+        let wide = Interval { low: 0.95, high: f64::INFINITY };
         assert!(narrow.is_within(&wide) && !wide.is_within(&narrow));
         assert!(wide.contains(7.0) && !narrow.contains(7.0));
         assert!(narrow.is_bounded() && !wide.is_bounded());

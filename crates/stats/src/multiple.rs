@@ -40,9 +40,7 @@ pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
 
 /// Indices of the p-values that are not NaN, in ascending order of p.
 fn ascending_indices(p_values: &[f64]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..p_values.len())
-        .filter(|&i| !p_values[i].is_nan())
-        .collect();
+    let mut order: Vec<usize> = (0..p_values.len()).filter(|&i| !p_values[i].is_nan()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
     order
 }
@@ -56,20 +54,14 @@ mod tests {
     fn assert_equal(adjusted: &[f64], reference: &[f64]) {
         for (value, expected) in adjusted.iter().zip(reference) {
             let both_missing = value.is_nan() && expected.is_nan();
-            assert!(
-                both_missing || (value - expected).abs() < 1e-12,
-                "{adjusted:?}"
-            );
+            assert!(both_missing || (value - expected).abs() < 1e-12, "{adjusted:?}");
         }
     }
 
     /// R 4.2.2: `p.adjust(c(.01, .02, .03, .005, NA, .5, .04, .02), "holm")`, then `"BH"`.
     #[test]
     fn adjusted_values_equal_those_of_r() {
-        assert_equal(
-            &adjust_holm(&P),
-            &[0.06, 0.1, 0.1, 0.035, f64::NAN, 0.5, 0.1, 0.1],
-        );
+        assert_equal(&adjust_holm(&P), &[0.06, 0.1, 0.1, 0.035, f64::NAN, 0.5, 0.1, 0.1]);
         assert_equal(
             &benjamini_hochberg(&P),
             &[0.035, 0.035, 0.042, 0.035, f64::NAN, 0.5, 0.14 / 3.0, 0.035],

@@ -79,9 +79,7 @@ impl RevisionPosterior {
         let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let weights: Vec<f64> = logs.iter().map(|log| (log - largest).exp()).collect();
         let total: f64 = weights.iter().sum();
-        RevisionPosterior {
-            probability: weights.iter().map(|weight| weight / total).collect(),
-        }
+        RevisionPosterior { probability: weights.iter().map(|weight| weight / total).collect() }
     }
 
     /// The probability of every candidate.
@@ -99,9 +97,7 @@ impl RevisionPosterior {
             (revision, f64::abs(cumulative - 0.5))
         });
         let buildable = distances.filter(|&(revision, _)| can_build(revision));
-        buildable
-            .min_by(|a, b| a.1.total_cmp(&b.1))
-            .map(|(revision, _)| revision)
+        buildable.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(revision, _)| revision)
     }
 
     /// The first group of neighboring candidates whose probabilities together reach `level`.
@@ -192,10 +188,7 @@ mod tests {
         assert_eq!(posterior.next_revision(|revision| revision != 0), Some(1));
         assert_eq!(posterior.next_revision(|_| false), None);
         // The bad end itself is never measured in place of a candidate.
-        assert_eq!(
-            RevisionPosterior::new(1, &sample_bins(), &[]).next_revision(|_| true),
-            None
-        );
+        assert_eq!(RevisionPosterior::new(1, &sample_bins(), &[]).next_revision(|_| true), None);
     }
 
     #[test]
@@ -204,10 +197,7 @@ mod tests {
         let posterior = RevisionPosterior::new(4, &sample_bins(), &runs);
         assert_probabilities(&posterior, &[25.0, 125.0, 1.0, 1.0]);
         assert_eq!(posterior.credible_answer(0.95, |_| true), None);
-        assert_eq!(
-            posterior.credible_answer(0.95, |revision| revision != 0),
-            Some(0..=1)
-        );
+        assert_eq!(posterior.credible_answer(0.95, |revision| revision != 0), Some(0..=1));
         assert_eq!(posterior.credible_answer(0.8, |_| true), Some(1..=1));
         assert_eq!(posterior.credible_answer(0.95, |_| false), Some(0..=3));
         assert_eq!(posterior.credible_set(0.95), [0, 1]);

@@ -61,13 +61,7 @@ mod tests {
 
     #[test]
     fn thirty_runs_show_about_three_quarters_of_the_variation() {
-        for (cv, percent) in [
-            (0.005, 0.37),
-            (0.01, 0.74),
-            (0.02, 1.49),
-            (0.05, 3.8),
-            (0.1, 7.7),
-        ] {
+        for (cv, percent) in [(0.005, 0.37), (0.01, 0.74), (0.02, 1.49), (0.05, 3.8), (0.1, 7.7)] {
             let effect = 100.0 * minimum_detectable_effect(cv, 30, 0.05, 0.8);
             assert!((effect / percent - 1.0).abs() < 0.01, "cv {cv}: {effect}");
         }
@@ -84,9 +78,6 @@ mod tests {
 
     #[test]
     fn a_loss_needs_as_many_runs_as_the_gain_that_undoes_it() {
-        assert_eq!(
-            runs_per_side(0.05, 0.25, 0.05, 0.8),
-            runs_per_side(0.05, -0.2, 0.05, 0.8)
-        );
+        assert_eq!(runs_per_side(0.05, 0.25, 0.05, 0.8), runs_per_side(0.05, -0.2, 0.05, 0.8));
     }
 }

@@ -60,14 +60,9 @@ enum ProbeVerdict {
 /// Returns the rate to try next.
 pub fn next_rate(trials: &[RateTrial], rules: &RateSearchRules) -> NextRate {
     let rates = rate_verdicts(trials);
-    let missed = rates
-        .iter()
-        .position(|(_, verdict)| *verdict == ProbeVerdict::Missed);
+    let missed = rates.iter().position(|(_, verdict)| *verdict == ProbeVerdict::Missed);
     let below = &rates[..missed.unwrap_or(rates.len())];
-    if let Some((rate, _)) = below
-        .iter()
-        .find(|(_, verdict)| *verdict == ProbeVerdict::Unclear)
-    {
+    if let Some((rate, _)) = below.iter().find(|(_, verdict)| *verdict == ProbeVerdict::Unclear) {
         return NextRate::Try(*rate);
     }
     let (kept, missed) = (below.last(), missed.map(|index| rates[index].0));
@@ -95,9 +90,7 @@ pub fn next_rate(trials: &[RateTrial], rules: &RateSearchRules) -> NextRate {
 /// Returns the answer so far.
 pub fn search_answer(trials: &[RateTrial]) -> RateSearchAnswer {
     let rates = rate_verdicts(trials);
-    let missed = rates
-        .iter()
-        .position(|(_, verdict)| *verdict == ProbeVerdict::Missed);
+    let missed = rates.iter().position(|(_, verdict)| *verdict == ProbeVerdict::Missed);
     let below = &rates[..missed.unwrap_or(rates.len())];
     let is_kept =
         |verdict: ProbeVerdict| matches!(verdict, ProbeVerdict::Kept | ProbeVerdict::Provisional);
@@ -137,11 +130,7 @@ fn round_rate(rate: f64) -> f64 {
 mod tests {
     use super::*;
 
-    const RULES: RateSearchRules = RateSearchRules {
-        first: 100.0,
-        limit: 1e6,
-        resolution: 0.05,
-    };
+    const RULES: RateSearchRules = RateSearchRules { first: 100.0, limit: 1e6, resolution: 0.05 };
 
     fn run_search(mut is_kept: impl FnMut(f64) -> bool) -> (RateSearchAnswer, Vec<RateTrial>) {
         let mut trials = Vec::new();

@@ -38,19 +38,10 @@ pub fn fieller_interval(
     let var_a = variance(baseline) / baseline.len() as f64;
     let var_b = variance(candidate) / candidate.len() as f64;
     if var_a + var_b == 0.0 {
-        let point = Interval {
-            low: ratio,
-            high: ratio,
-        };
-        return ratio.is_finite().then_some(RatioEstimate {
-            ratio,
-            interval: point,
-        });
+        let point = Interval { low: ratio, high: ratio };
+        return ratio.is_finite().then_some(RatioEstimate { ratio, interval: point });
     }
-    let df = satterthwaite_df(
-        (ratio * ratio * var_a, baseline.len()),
-        (var_b, candidate.len()),
-    );
+    let df = satterthwaite_df((ratio * ratio * var_a, baseline.len()), (var_b, candidate.len()));
     let t = student_t::upper_quantile(0.5 * (1.0 - confidence), df);
     // (b - r a)^2 = t^2 (var_b + r^2 var_a) is a quadratic in r. Its leading coefficient,
     // a^2 (1 - g), is positive exactly when the baseline's mean differs from zero.
@@ -60,10 +51,8 @@ pub fn fieller_interval(
     }
     let root = (var_b * (1.0 - g) + ratio * ratio * var_a).sqrt();
     let half_width = t / a.abs() * root;
-    let interval = Interval {
-        low: (ratio - half_width) / (1.0 - g),
-        high: (ratio + half_width) / (1.0 - g),
-    };
+    let interval =
+        Interval { low: (ratio - half_width) / (1.0 - g), high: (ratio + half_width) / (1.0 - g) };
     Some(RatioEstimate { ratio, interval })
 }
 
@@ -106,10 +95,8 @@ mod tests {
     #[test]
     fn units_do_not_matter() {
         let scale = |values: &[f64]| values.iter().map(|v| v * 1e6).collect::<Vec<f64>>();
-        let (small, large) = (
-            fieller_interval(&A, &B, 0.9),
-            fieller_interval(&scale(&A), &scale(&B), 0.9),
-        );
+        let (small, large) =
+            (fieller_interval(&A, &B, 0.9), fieller_interval(&scale(&A), &scale(&B), 0.9));
         let (small, large) = (small.unwrap().interval, large.unwrap().interval);
         assert!((small.low / large.low - 1.0).abs() < 1e-12);
         assert!((small.high / large.high - 1.0).abs() < 1e-12);

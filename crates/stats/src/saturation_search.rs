@@ -96,9 +96,7 @@ pub fn next_level(levels: &[ConcurrencyLevel], rules: &SaturationRules) -> NextL
         return NextLevel::Visit(higher);
     }
     let standings = level_states(levels);
-    let Some(best) = standings
-        .iter()
-        .position(|standing| standing.status == LevelStatus::Best)
+    let Some(best) = standings.iter().position(|standing| standing.status == LevelStatus::Best)
     else {
         return NextLevel::Stop;
     };
@@ -147,17 +145,11 @@ fn level_beside_best(
     rules: &SaturationRules,
 ) -> Option<u32> {
     let concurrency = standings[best].concurrency;
-    let above = standings
-        .get(best + 1)
-        .map(|standing| (concurrency, standing.concurrency));
-    let below = best
-        .checked_sub(1)
-        .map(|below| (standings[below].concurrency, concurrency));
+    let above = standings.get(best + 1).map(|standing| (concurrency, standing.concurrency));
+    let below = best.checked_sub(1).map(|below| (standings[below].concurrency, concurrency));
     let is_wide = |(low, high): &(u32, u32)| f64::from(*high) > MAX_RATIO_AT_BEST * f64::from(*low);
     let sides = above.into_iter().chain(below);
-    sides
-        .filter(is_wide)
-        .find_map(|(low, high)| middle_level(low, high, rules))
+    sides.filter(is_wide).find_map(|(low, high)| middle_level(low, high, rules))
 }
 
 /// Returns a level strictly between two others. If the rules have a step, the level is a multiple
@@ -171,9 +163,7 @@ fn middle_level(low: u32, high: u32, rules: &SaturationRules) -> Option<u32> {
 /// Finds the lowest level that may be as good as the best level. If this is unclear, returns the
 /// less visited of these two levels.
 fn unclear_level(standings: &[LevelState], best: usize, rules: &SaturationRules) -> Option<u32> {
-    let level = standings[..best]
-        .iter()
-        .find(|standing| standing.status != LevelStatus::Lower)?;
+    let level = standings[..best].iter().find(|standing| standing.status != LevelStatus::Lower)?;
     let pair = [level, &standings[best]];
     let fewest = pair.iter().min_by_key(|standing| standing.visits)?;
     let may_decide =
@@ -254,9 +244,7 @@ impl SaturationAnswer {
 /// Returns the answer from all levels; `None` without a valid level.
 pub fn search_answer(levels: &[ConcurrencyLevel]) -> Option<SaturationAnswer> {
     let standings = level_states(levels);
-    let best = standings
-        .iter()
-        .position(|standing| standing.status == LevelStatus::Best)?;
+    let best = standings.iter().position(|standing| standing.status == LevelStatus::Best)?;
     let knee = find_knee(&standings)?;
     Some(SaturationAnswer {
         is_open: knee + 1 == standings.len(),
@@ -269,9 +257,7 @@ pub fn search_answer(levels: &[ConcurrencyLevel]) -> Option<SaturationAnswer> {
 
 /// Returns the lowest level that is not significantly lower than the best.
 fn find_knee(standings: &[LevelState]) -> Option<usize> {
-    standings
-        .iter()
-        .position(|standing| standing.status != LevelStatus::Lower)
+    standings.iter().position(|standing| standing.status != LevelStatus::Lower)
 }
 
 /// Returns the states of all levels in ascending order, without failed and unvisited ones.
@@ -304,10 +290,7 @@ fn level_states(levels: &[ConcurrencyLevel]) -> Vec<LevelState> {
 fn throughput_interval(level: &ConcurrencyLevel, noise: &VisitNoise) -> Option<Interval> {
     let half_width = noise.half_width(level.throughputs.len(), REPORTED_CONFIDENCE)?;
     let mean = mean_throughput(level);
-    Some(Interval {
-        low: mean * (1.0 - half_width),
-        high: mean * (1.0 + half_width),
-    })
+    Some(Interval { low: mean * (1.0 - half_width), high: mean * (1.0 + half_width) })
 }
 
 fn level_status(
@@ -361,11 +344,7 @@ pub struct LevelChange {
 
 /// Mean throughput of a level; 0 without visits.
 fn mean_throughput(level: &ConcurrencyLevel) -> f64 {
-    if level.throughputs.is_empty() {
-        0.0
-    } else {
-        describe::mean(&level.throughputs)
-    }
+    if level.throughputs.is_empty() { 0.0 } else { describe::mean(&level.throughputs) }
 }
 
 impl VisitNoise {
@@ -429,10 +408,7 @@ impl VisitNoise {
 impl LevelChange {
     /// The ends of the interval of the ratio.
     pub fn interval(&self) -> crate::Interval {
-        crate::Interval {
-            low: self.ratio * (-self.half).exp(),
-            high: self.ratio * self.half.exp(),
-        }
+        crate::Interval { low: self.ratio * (-self.half).exp(), high: self.ratio * self.half.exp() }
     }
 
     /// Whether throughput grows by more than the margin, and beyond noise. A change from 0 to any

@@ -78,10 +78,7 @@ pub enum UslError {
 impl UslFit {
     /// Throughput at a concurrency.
     pub fn throughput_at(&self, concurrency: f64) -> f64 {
-        model_throughput(
-            &[self.lambda.value, self.sigma.value, self.kappa.value],
-            concurrency,
-        )
+        model_throughput(&[self.lambda.value, self.sigma.value, self.kappa.value], concurrency)
     }
 
     /// The concurrency of the maximum throughput, sqrt((1 - sigma) / kappa). `None` if the t
@@ -130,9 +127,7 @@ pub fn fit_usl(points: &[UslPoint]) -> Result<UslFit, UslError> {
     } else {
         // `r_squared` is NaN or minus infinity if all throughputs are equal, because there is
         // nothing to explain.
-        Err(UslError::Poor {
-            r_squared: usl.r_squared,
-        })
+        Err(UslError::Poor { r_squared: usl.r_squared })
     }
 }
 
@@ -145,20 +140,13 @@ type FreeParameters = [bool; 3];
 fn least_squares(points: &[UslPoint]) -> Option<UslFit> {
     // Try first with all parameters free: if the result is within the bounds, no curve with a
     // parameter at its bound can be better.
-    const FACES: [&[FreeParameters]; 2] = [
-        &[[true, true, true]],
-        &[
-            [true, true, false],
-            [true, false, true],
-            [true, false, false],
-        ],
-    ];
+    const FACES: [&[FreeParameters]; 2] =
+        [&[[true, true, true]], &[[true, true, false], [true, false, true], [true, false, false]]];
     let is_within_bounds =
         |fit: &(UslParameters, FreeParameters)| fit.0.iter().all(|value| *value >= 0.0);
     let best_fit = |faces: &[FreeParameters]| {
-        let fits = faces
-            .iter()
-            .filter_map(|free| Some((minimize_residuals(points, *free)?, *free)));
+        let fits =
+            faces.iter().filter_map(|free| Some((minimize_residuals(points, *free)?, *free)));
         fits.filter(is_within_bounds).min_by(|one, other| {
             residual_sum(points, &one.0).total_cmp(&residual_sum(points, &other.0))
         })
@@ -184,11 +172,7 @@ fn model_gradient(parameters: &UslParameters, n: f64) -> UslParameters {
 fn residual_sum(points: &[UslPoint], parameters: &UslParameters) -> f64 {
     let square = |point: &UslPoint| {
         let value = model_throughput(parameters, point.concurrency);
-        if value > 0.0 {
-            point.weight * (point.throughput - value).powi(2)
-        } else {
-            f64::INFINITY
-        }
+        if value > 0.0 { point.weight * (point.throughput - value).powi(2) } else { f64::INFINITY }
     };
     points.iter().map(square).sum()
 }
@@ -236,21 +220,14 @@ fn starting_values(points: &[UslPoint], free: FreeParameters) -> Option<UslParam
         matrix[index][index] = 1.0;
     }
     let [inverse_lambda, sigma, kappa] = multiply_matrix(&invert_matrix(&matrix)?, &side);
-    (inverse_lambda > 0.0).then(|| {
-        [
-            1.0 / inverse_lambda,
-            sigma / inverse_lambda,
-            kappa / inverse_lambda,
-        ]
-    })
+    (inverse_lambda > 0.0)
+        .then(|| [1.0 / inverse_lambda, sigma / inverse_lambda, kappa / inverse_lambda])
 }
 
 /// The least-squares parameters, ignoring bounds. Only the parameters in `free` vary.
 fn minimize_residuals(points: &[UslPoint], free: FreeParameters) -> Option<UslParameters> {
     // Where noise spoils the regression, start from the highest rate per worker.
-    let rates_per_worker = points
-        .iter()
-        .map(|point| point.throughput / point.concurrency);
+    let rates_per_worker = points.iter().map(|point| point.throughput / point.concurrency);
     let fallback = [rates_per_worker.fold(0.0, f64::max), 0.0, 0.0];
     let start =
         starting_values(points, free).filter(|start| residual_sum(points, start).is_finite());
@@ -332,9 +309,7 @@ fn invert_matrix(matrix: &Matrix3) -> Option<Matrix3> {
         let [c1, c2] = [(column + 1) % 3, (column + 2) % 3];
         scaled[r1][c1] * scaled[r2][c2] - scaled[r1][c2] * scaled[r2][c1]
     };
-    let determinant: f64 = (0..3)
-        .map(|index| scaled[0][index] * cofactor(0, index))
-        .sum();
+    let determinant: f64 = (0..3).map(|index| scaled[0][index] * cofactor(0, index)).sum();
     if determinant.is_nan() || determinant <= 1e-14 {
         return None;
     }
@@ -377,10 +352,7 @@ pub fn fit_power_law(x: &[f64], y: &[f64]) -> Option<PowerLawFit> {
     let (x, y) = (logs(x), logs(y));
     let (mean_x, mean_y) = (mean(&x), mean(&y));
     let products = |a: &[f64], ca: f64, b: &[f64], cb: f64| {
-        a.iter()
-            .zip(b)
-            .map(|(a, b)| (a - ca) * (b - cb))
-            .sum::<f64>()
+        a.iter().zip(b).map(|(a, b)| (a - ca) * (b - cb)).sum::<f64>()
     };
     let xx = products(&x, mean_x, &x, mean_x);
     let xy = products(&x, mean_x, &y, mean_y);
@@ -388,11 +360,7 @@ pub fn fit_power_law(x: &[f64], y: &[f64]) -> Option<PowerLawFit> {
     let exponent = xy / xx;
     let factor = (mean_y - exponent * mean_x).exp();
     // If all x are equal, or there are none, xx is 0 and the line has no slope.
-    (xx > 0.0).then_some(PowerLawFit {
-        exponent,
-        factor,
-        r_squared: xy * xy / (xx * yy),
-    })
+    (xx > 0.0).then_some(PowerLawFit { exponent, factor, r_squared: xy * xy / (xx * yy) })
 }
 
 #[cfg(test)]

@@ -51,10 +51,7 @@ pub fn variance_components(
         for group in &family {
             let (group_mean, n) = (mean(group), group.len() as f64);
             between_squares += n * (group_mean - center).powi(2);
-            within_squares += group
-                .iter()
-                .map(|value| (value - group_mean).powi(2))
-                .sum::<f64>();
+            within_squares += group.iter().map(|value| (value - group_mean).powi(2)).sum::<f64>();
             size -= n * n / count;
         }
         size += if family.is_empty() { 0.0 } else { count };
@@ -79,10 +76,7 @@ pub fn variance_components(
     Some(VarianceComponents {
         groups,
         between: ((mean_between - mean_within) / mean_size).max(0.0).sqrt(),
-        interval: Interval {
-            low: end(tail),
-            high: end(1.0 - tail),
-        },
+        interval: Interval { low: end(tail), high: end(1.0 - tail) },
         within: mean_within.sqrt(),
     })
 }
@@ -101,10 +95,7 @@ impl VarianceComponents {
 fn robust_scale(families: &[Vec<Vec<f64>>]) -> f64 {
     let deviations_in = |group: &Vec<f64>| {
         let center = median(group);
-        group
-            .iter()
-            .map(|value| (value - center).abs())
-            .collect::<Vec<f64>>()
+        group.iter().map(|value| (value - center).abs()).collect::<Vec<f64>>()
     };
     let deviations: Vec<f64> = families.iter().flatten().flat_map(deviations_in).collect();
     NORMAL_CONSISTENCY * median(&deviations)
@@ -117,9 +108,7 @@ fn clamp_outliers(group: &[f64], max_distance: f64) -> Vec<f64> {
         // The distance is 0 if most values are equal, which says nothing about how far the other
         // values may lie from them.
         0.0 => values.collect(),
-        distance => values
-            .map(|value| value.clamp(center - distance, center + distance))
-            .collect(),
+        distance => values.map(|value| value.clamp(center - distance, center + distance)).collect(),
     }
 }
 
@@ -129,12 +118,8 @@ mod tests {
 
     #[test]
     fn families_that_lie_apart_do_not_make_groups_differ() {
-        let family = |level: f64| {
-            vec![
-                vec![level, level + 0.01],
-                vec![level + 0.005, level + 0.006],
-            ]
-        };
+        let family =
+            |level: f64| vec![vec![level, level + 0.01], vec![level + 0.005, level + 0.006]];
         let found = variance_components(&[family(0.0), family(5.0)], 0.95).unwrap();
         assert_eq!((found.groups, found.between), (4, 0.0));
         assert!(found.interval.low == 0.0 && found.within < 0.01);
@@ -142,14 +127,8 @@ mod tests {
 
     #[test]
     fn single_groups_and_single_values_say_nothing() {
-        assert_eq!(
-            variance_components(&[vec![vec![1.0, 2.0, 3.0]]], 0.95),
-            None
-        );
-        assert_eq!(
-            variance_components(&[vec![vec![1.0], vec![2.0]]], 0.95),
-            None
-        );
+        assert_eq!(variance_components(&[vec![vec![1.0, 2.0, 3.0]]], 0.95), None);
+        assert_eq!(variance_components(&[vec![vec![1.0], vec![2.0]]], 0.95), None);
         assert_eq!(variance_components(&[vec![], vec![vec![]]], 0.95), None);
     }
 
@@ -158,18 +137,12 @@ mod tests {
         let known = VarianceComponents {
             groups: 8,
             between: 0.02,
-            interval: Interval {
-                low: 0.01,
-                high: 0.03,
-            },
+            interval: Interval { low: 0.01, high: 0.03 },
             within: 0.04,
         };
         assert_eq!(known.values_per_group(4.0), Some(4));
         assert_eq!(known.values_per_group(0.01), Some(1));
-        let equal = VarianceComponents {
-            between: 0.0,
-            ..known
-        };
+        let equal = VarianceComponents { between: 0.0, ..known };
         assert_eq!(equal.values_per_group(4.0), None);
     }
 }

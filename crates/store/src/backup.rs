@@ -42,16 +42,10 @@ enum BackupLine {
     /// Start of a project; the first project has no name.
     Project { name: String, is_public: bool },
     /// A row of a table that refers to no other table.
-    Row {
-        table: String,
-        values: Vec<rows::ColumnValue>,
-    },
+    Row { table: String, values: Vec<rows::ColumnValue> },
     /// The revisions of a branch, oldest first.
     #[serde(alias = "line")]
-    Branch {
-        branch: String,
-        revisions: Vec<Revision>,
-    },
+    Branch { branch: String, revisions: Vec<Revision> },
     /// Metadata of the session that follows.
     Stored(SessionMetadata),
     /// A change. All changes follow the sessions.
@@ -173,11 +167,7 @@ impl<R: BufRead> BackupLines<R> {
     pub fn next_project(&mut self) -> anyhow::Result<Option<(String, bool)>> {
         let Some(text) = self.next.as_deref() else {
             let is_whole = self.has_ended || !self.has_end();
-            ensure!(
-                is_whole,
-                "{}",
-                self.incomplete_message("its last line is missing")
-            );
+            ensure!(is_whole, "{}", self.incomplete_message("its last line is missing"));
             return Ok(None);
         };
         match serde_json::from_str(text) {
@@ -241,13 +231,7 @@ impl<R> std::fmt::Debug for BackupLines<R> {
 /// Fails if `out` cannot be written.
 pub fn write_backup_header(out: &mut dyn Write, made_unix_ms: i64) -> anyhow::Result<()> {
     let version = BACKUP_VERSION;
-    write_line(
-        out,
-        &BackupLine::Backup {
-            version,
-            made_unix_ms,
-        },
-    )
+    write_line(out, &BackupLine::Backup { version, made_unix_ms })
 }
 
 /// Writes the last line of a backup, which counts its contents.
@@ -276,34 +260,32 @@ impl Store {
     ) -> anyhow::Result<usize> {
         let name = name.to_owned();
         write_line(out, &BackupLine::Project { name, is_public })?;
-        let count = self
-            .database
-            .transaction(TransactionPurpose::Reading, |file| {
-                rows::write_rows(file, &mut |table, values| {
-                    let table = table.to_owned();
-                    write_line(out, &BackupLine::Row { table, values })
-                })?;
-                self.write_branch_lines(out)?;
-                let sql = sql!("SELECT number, state FROM session ORDER BY number");
-                let sessions: Vec<(i64, String)> =
-                    file.query(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
-                let mut count = 0;
-                for (number, state) in sessions {
-                    if parse_state(&state)? == SessionState::Running
-                        && self.has_live_recorder(number)?
-                    {
-                        continue;
-                    }
-                    write_line(out, &BackupLine::Stored(read_metadata(file, number)?))?;
-                    // A backup includes no plans, so a killed session could not be resumed from it.
-                    // Write such a session as ended.
-                    let session = SessionByCases::new(self, number)?;
-                    session.into_ended().write_lines(out)?;
-                    count += 1;
+        let count = self.database.transaction(TransactionPurpose::Reading, |file| {
+            rows::write_rows(file, &mut |table, values| {
+                let table = table.to_owned();
+                write_line(out, &BackupLine::Row { table, values })
+            })?;
+            self.write_branch_lines(out)?;
+            let sql = sql!("SELECT number, state FROM session ORDER BY number");
+            let sessions: Vec<(i64, String)> =
+                file.query(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let mut count = 0;
+            for (number, state) in sessions {
+                if parse_state(&state)? == SessionState::Running
+                    && self.has_live_recorder(number)?
+                {
+                    continue;
                 }
-                self.write_changes(out)?;
-                Ok(count)
-            });
+                write_line(out, &BackupLine::Stored(read_metadata(file, number)?))?;
+                // A backup includes no plans, so a killed session could not be resumed from it.
+                // Write such a session as ended.
+                let session = SessionByCases::new(self, number)?;
+                session.into_ended().write_lines(out)?;
+                count += 1;
+            }
+            self.write_changes(out)?;
+            Ok(count)
+        });
         count.map_err(|error| self.to_user_error(error))
     }
 
@@ -315,9 +297,8 @@ impl Store {
                  WHERE branch_revision.project = $1 AND branch = $2 ORDER BY position"
             );
             let revisions = self.query_rows(sql, sql_params![PROJECT, &branch], |row| {
-                let parents = row
-                    .text_or_null(2)?
-                    .and_then(|parents| serde_json::from_str(parents).ok());
+                let parents =
+                    row.text_or_null(2)?.and_then(|parents| serde_json::from_str(parents).ok());
                 Ok(Revision {
                     id: row.get(0)?,
                     tree: row.get(1)?,
@@ -361,23 +342,13 @@ impl Store {
         let sql =
             sql!("SELECT case_id, variant, metric, unit, better FROM series WHERE number = $1");
         let read = self.query_first(sql, sql_params![number], |row| {
-            let key = [
-                row.get(0)?,
-                row.get(1)?,
-                row.get(2)?,
-                row.get(3)?,
-                row.get(4)?,
-            ];
+            let key = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?];
             Ok(key)
         })?;
         let [case, variant, name, unit, better]: [String; 5] =
             read.with_context(|| format!("series {number} does not exist"))?;
         let better = parse_direction(&better, &name)?;
-        Ok(SeriesKey {
-            case,
-            variant,
-            metric: Metric { name, unit, better },
-        })
+        Ok(SeriesKey { case, variant, metric: Metric { name, unit, better } })
     }
 
     /// Restores the current project of a backup in one transaction. Existing sessions stay as they
@@ -424,9 +395,8 @@ fn read_metadata(file: &Database, number: i64) -> anyhow::Result<SessionMetadata
         layout_spread: file.query(spread, sql_params![number], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         })?,
-        pending_uploads: file.query(pending_uploads, sql_params![number], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?,
+        pending_uploads: file
+            .query(pending_uploads, sql_params![number], |row| Ok((row.get(0)?, row.get(1)?)))?,
     })
 }
 
@@ -464,8 +434,7 @@ impl<R: BufRead> BackupLines<R> {
             let part = if text.starts_with("{\"speedwell\":\"session\"") {
                 self.read_session(take)
             } else {
-                self.read_other_line()
-                    .and_then(|line| take(BackupItem::OtherLine(Box::new(line))))
+                self.read_other_line().and_then(|line| take(BackupItem::OtherLine(Box::new(line))))
             };
             part.with_context(|| format!("line {number}"))?;
         }
@@ -495,16 +464,13 @@ impl<R: BufRead> BackupLines<R> {
         let mut reader = StreamingReader::default();
         let text = self.next_in_project().unwrap_or_default();
         let header = reader.read_line(text, 1).context("line 1")?.header;
-        take(BackupItem::SessionStart(
-            header.context("the header of a session is missing")?,
-        ))?;
+        take(BackupItem::SessionStart(header.context("the header of a session is missing")?))?;
         self.advance_line()?;
         let mut number = 1;
         while let Some(text) = self.next_in_session() {
             number += 1;
-            let parsed = reader
-                .read_line(text, number)
-                .with_context(|| format!("line {number}"))?;
+            let parsed =
+                reader.read_line(text, number).with_context(|| format!("line {number}"))?;
             take(BackupItem::SessionLine(Box::new(parsed)))?;
             self.advance_line()?;
         }
@@ -516,10 +482,7 @@ impl<R: BufRead> BackupLines<R> {
 
 impl SessionMetadata {
     fn validate_digest(&self) -> anyhow::Result<()> {
-        let digest = self
-            .upload
-            .as_ref()
-            .map(|upload| SessionDigest::parse(&upload.sha256));
+        let digest = self.upload.as_ref().map(|upload| SessionDigest::parse(&upload.sha256));
         ensure!(digest != Some(None), "the digest is invalid");
         Ok(())
     }
@@ -560,12 +523,9 @@ impl RestoreState {
             BackupLine::Row { table, values } => rows::insert_row(file, &table, &values)?,
             BackupLine::Branch { branch, revisions } => restore_line(file, &branch, &revisions)?,
             BackupLine::Stored(stored) => self.stored = stored,
-            BackupLine::Change {
-                series,
-                branch,
-                change,
-                confirmed_by,
-            } => restore_change(file, &series, &branch, change, confirmed_by)?,
+            BackupLine::Change { series, branch, change, confirmed_by } => {
+                restore_change(file, &series, &branch, change, confirmed_by)?
+            }
             // `read_other_line` rejects these lines inside a project.
             BackupLine::Backup { .. } | BackupLine::Project { .. } | BackupLine::End { .. } => {}
         }
@@ -623,10 +583,7 @@ fn restore_metadata(
     for (url, state) in &stored.pending_uploads {
         let sql =
             sql!("INSERT INTO outbox (session, url, added_unix_ms, state) VALUES ($1, $2, $3, $4)");
-        file.execute(
-            sql,
-            sql_params![number, url, session.started_unix_ms, state],
-        )?;
+        file.execute(sql, sql_params![number, url, session.started_unix_ms, state])?;
     }
     Ok(())
 }
@@ -650,10 +607,7 @@ fn skip_numbers(file: &Database, session: &Session, number: i64) -> anyhow::Resu
             ),
             sql_params![&session.id],
         )?;
-        file.execute(
-            sql!("DELETE FROM session WHERE number = $1"),
-            sql_params![last],
-        )?;
+        file.execute(sql!("DELETE FROM session WHERE number = $1"), sql_params![last])?;
     }
     Ok(())
 }
@@ -687,10 +641,7 @@ fn restore_change(
     confirmed_by: Option<String>,
 ) -> anyhow::Result<()> {
     for id in [&change.before, &change.after] {
-        let revision = Revision {
-            id: id.clone(),
-            ..Revision::default()
-        };
+        let revision = Revision { id: id.clone(), ..Revision::default() };
         upsert_revision(file, &revision)?;
     }
     let series = upsert_series(file, series, usize::MAX >> 1)?;
@@ -698,9 +649,8 @@ fn restore_change(
         "SELECT change.number FROM change JOIN revision ON revision.number = after
          WHERE series = $1 AND branch = $2 AND revision.id = $3"
     );
-    let existing = file.query_first(sql, sql_params![series, branch, &change.after], |row| {
-        row.get::<i64>(0)
-    })?;
+    let existing =
+        file.query_first(sql, sql_params![series, branch, &change.after], |row| row.get::<i64>(0))?;
     if existing.is_some() {
         return Ok(());
     }
@@ -714,9 +664,6 @@ fn restore_change(
         if number >= old_number || old_number - number > MAX_NUMBER_GAP {
             return Ok(());
         }
-        file.execute(
-            sql!("DELETE FROM change WHERE number = $1"),
-            sql_params![number],
-        )?;
+        file.execute(sql!("DELETE FROM change WHERE number = $1"), sql_params![number])?;
     }
 }

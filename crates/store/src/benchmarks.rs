@@ -34,18 +34,14 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn benchmark_cases(&self, benchmark: &str) -> anyhow::Result<Vec<StoredCase>> {
-        self.query_rows(
-            cases_statement(),
-            sql_params![COUNT_LIMIT, benchmark],
-            |row| {
-                Ok(StoredCase {
-                    id: row.get(0)?,
-                    sessions: read_limited_count(row, 1)?,
-                    newest: row.get(2)?,
-                    runs: read_count(row, 3)?,
-                })
-            },
-        )
+        self.query_rows(cases_statement(), sql_params![COUNT_LIMIT, benchmark], |row| {
+            Ok(StoredCase {
+                id: row.get(0)?,
+                sessions: read_limited_count(row, 1)?,
+                newest: row.get(2)?,
+                runs: read_count(row, 3)?,
+            })
+        })
     }
 }
 
@@ -117,11 +113,7 @@ mod tests {
                 let id = format!("s{}", store.newest_number().unwrap());
                 let story =
                     FakeSession::with_fixed_blocks(&["a"], 1).add_case("g/fill n=1", |_, _| 1.0);
-                let session = Session {
-                    id,
-                    state: SessionState::Imported,
-                    ..story.build()
-                };
+                let session = Session { id, state: SessionState::Imported, ..story.build() };
                 store.insert_session(&session).unwrap();
             }
             let found = store.list_benchmarks().unwrap();
@@ -140,29 +132,17 @@ mod tests {
     fn a_benchmark_is_of_the_sessions_that_have_a_run_of_it() {
         for backend in test_backends() {
             let mut store = backend.open();
-            for (id, case) in [
-                ("a", "g/fill n=1"),
-                ("b", "g/fill n=2"),
-                ("c", "g/copy n=1"),
-            ] {
+            for (id, case) in [("a", "g/fill n=1"), ("b", "g/fill n=2"), ("c", "g/copy n=1")] {
                 let story = FakeSession::with_fixed_blocks(&["x"], 1).add_case(case, |_, _| 1.0);
-                let session = Session {
-                    id: id.into(),
-                    state: SessionState::Imported,
-                    ..story.build()
-                };
+                let session =
+                    Session { id: id.into(), state: SessionState::Imported, ..story.build() };
                 store.insert_session(&session).unwrap();
             }
             let listed = |store: &Store| -> Vec<(String, usize, Option<usize>, i64)> {
                 let benchmarks = store.list_benchmarks().unwrap().into_iter();
                 benchmarks
                     .map(|benchmark| {
-                        (
-                            benchmark.name,
-                            benchmark.cases,
-                            benchmark.sessions,
-                            benchmark.newest,
-                        )
+                        (benchmark.name, benchmark.cases, benchmark.sessions, benchmark.newest)
                     })
                     .collect()
             };
@@ -170,10 +150,8 @@ mod tests {
                 |cases, sessions, newest| ("g/fill".to_owned(), cases, Some(sessions), newest);
             let copy = ("g/copy".to_owned(), 1, Some(1), 3);
             assert_eq!(listed(&store), [copy.clone(), fill(2, 2, 2)]);
-            let of_fill = SessionFilter {
-                benchmark: Some("g/fill".into()),
-                ..SessionFilter::default()
-            };
+            let of_fill =
+                SessionFilter { benchmark: Some("g/fill".into()), ..SessionFilter::default() };
             assert_eq!(store.selected_numbers(&of_fill, 9).unwrap(), [2, 1]);
             store.delete_untracked(2).unwrap();
             assert_eq!(listed(&store), [copy, fill(1, 1, 1)]);

@@ -127,11 +127,8 @@ impl Store {
         let cases: Vec<(i64, String)> = self.query_rows(all_cases, sql_params![], |row| {
             Ok((row.get::<i64>(0)?, row.get::<String>(1)?))
         })?;
-        let case_numbers: Vec<i64> = cases
-            .iter()
-            .filter(|(_, id)| is_wanted(id))
-            .map(|(number, _)| *number)
-            .collect();
+        let case_numbers: Vec<i64> =
+            cases.iter().filter(|(_, id)| is_wanted(id)).map(|(number, _)| *number).collect();
         let numbers = serde_json::to_string(&case_numbers)?;
         let sessions = sql!(
             "SELECT DISTINCT session FROM session_case
@@ -355,17 +352,14 @@ impl Store {
                  GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $3"
             );
             let end = commit_range_end(beginning);
-            return self.query_rows(sql, sql_params![beginning, &end, max_count as i64], |row| {
-                row.get(0)
-            });
+            return self
+                .query_rows(sql, sql_params![beginning, &end, max_count as i64], |row| row.get(0));
         }
         let sql = sql!(
             "SELECT revision FROM origin WHERE substr(revision, 1, length(CAST($1 AS TEXT))) = $1
              GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $2"
         );
-        self.query_rows(sql, sql_params![beginning, max_count as i64], |row| {
-            row.get(0)
-        })
+        self.query_rows(sql, sql_params![beginning, max_count as i64], |row| row.get(0))
     }
 
     /// Returns the number of runs that a session has so far, including superseded runs.
@@ -430,9 +424,7 @@ mod tests {
                 // The other thread may start waiting at any time, so keep writing until it has been
                 // notified.
                 for number in 0.. {
-                    writer
-                        .insert_session(&imported_session(&format!("z{number}")))
-                        .unwrap();
+                    writer.insert_session(&imported_session(&format!("z{number}"))).unwrap();
                     if wait.is_finished() {
                         break;
                     }
@@ -451,19 +443,10 @@ mod tests {
             let mut viewer = Store::open_to_view(&backend.path()).unwrap();
             let before = viewer.data_version().unwrap();
             let refused = viewer.insert_session(&imported_session("x")).unwrap_err();
-            assert!(
-                format!("{refused:#}").contains("is not writable"),
-                "{refused:#}"
-            );
+            assert!(format!("{refused:#}").contains("is not writable"), "{refused:#}");
             writer.insert_session(&imported_session("y")).unwrap();
             assert_ne!(viewer.data_version().unwrap(), before);
-            assert_eq!(
-                viewer
-                    .select_sessions(&SessionFilter::default(), 9)
-                    .unwrap()
-                    .len(),
-                1
-            );
+            assert_eq!(viewer.select_sessions(&SessionFilter::default(), 9).unwrap().len(), 1);
         }
     }
 }

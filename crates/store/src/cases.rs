@@ -100,9 +100,8 @@ impl<'s> SessionByCases<'s> {
     /// Reads the header and the cases, within an open transaction.
     pub(super) fn new(store: &'s Store, number: i64) -> anyhow::Result<SessionByCases<'s>> {
         let load = sql!("SELECT seq FROM load WHERE session = $1 LIMIT 1");
-        let load: Option<i64> = store
-            .database
-            .query_first(load, sql_params![number], |row| row.get(0))?;
+        let load: Option<i64> =
+            store.database.query_first(load, sql_params![number], |row| row.get(0))?;
         Ok(SessionByCases {
             store,
             number,
@@ -173,10 +172,7 @@ impl<'s> SessionByCases<'s> {
             runs.extend(self.case_runs(stored, &mut reader)?);
         }
         runs.sort_by_key(|(index, _)| *index);
-        Ok(Session {
-            runs: runs.into_iter().map(|(_, run)| run).collect(),
-            ..self.header.clone()
-        })
+        Ok(Session { runs: runs.into_iter().map(|(_, run)| run).collect(), ..self.header.clone() })
     }
 
     /// Passes the runs of the retained cases to `visit` in order of execution, one at a time.
@@ -221,10 +217,7 @@ impl<'s> SessionByCases<'s> {
             let case_runs = reader.case_runs(self.number, number);
             runs.extend(case_runs.with_context(|| {
                 let case = stored.case.id();
-                format!(
-                    "cannot read the runs of '{case}' in session @{}",
-                    self.number
-                )
+                format!("cannot read the runs of '{case}' in session @{}", self.number)
             })?);
         }
         Ok(runs)
@@ -294,11 +287,7 @@ fn load_cases(file: &Database, session: i64) -> anyhow::Result<Vec<StoredRuns>> 
                 stored.numbers.push(number);
                 stored.runs += runs;
             }
-            None => found.push(StoredRuns {
-                case,
-                numbers: vec![number],
-                runs,
-            }),
+            None => found.push(StoredRuns { case, numbers: vec![number], runs }),
         }
     }
     Ok(found)

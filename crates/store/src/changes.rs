@@ -96,10 +96,7 @@ impl Store {
             let mut numbers = Vec::new();
             for change in changes {
                 let number = insert_change(file, series, branch, change)?;
-                numbers.push(RecordedChange {
-                    number,
-                    ..change.clone()
-                });
+                numbers.push(RecordedChange { number, ..change.clone() });
             }
             Ok(numbers)
         })
@@ -198,9 +195,7 @@ impl Store {
     /// Fails on database errors.
     pub fn list_renames(&self) -> anyhow::Result<BTreeMap<String, String>> {
         let sql = sql!("SELECT old, new FROM rename WHERE project = $1");
-        self.query_rows(sql, sql_params![PROJECT], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
+        self.query_rows(sql, sql_params![PROJECT], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// Adds a note to a revision.
@@ -221,9 +216,7 @@ impl Store {
     /// Fails on database errors.
     pub fn list_notes(&self) -> anyhow::Result<Vec<(String, String)>> {
         let sql = sql!("SELECT revision, text FROM annotation WHERE project = $1 ORDER BY number");
-        self.query_rows(sql, sql_params![PROJECT], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
+        self.query_rows(sql, sql_params![PROJECT], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 }
 
@@ -282,10 +275,7 @@ pub(super) fn insert_change(
 
 fn read_change(row: SqlRow<'_>) -> Result<StoredChange, Error> {
     let ratio: f64 = row.get(5)?;
-    let end = |column| {
-        row.get::<Option<f64>>(column)
-            .map(|end| end.unwrap_or(ratio))
-    };
+    let end = |column| row.get::<Option<f64>>(column).map(|end| end.unwrap_or(ratio));
     Ok(StoredChange {
         series: row.get(14)?,
         branch: row.get(15)?,
@@ -295,11 +285,7 @@ fn read_change(row: SqlRow<'_>) -> Result<StoredChange, Error> {
             after: row.get(2)?,
             is_drift: row.text(3)? == "drift",
             evidence: row.get(4)?,
-            ratio: IntervalEstimate {
-                value: ratio,
-                low: end(6)?,
-                high: end(7)?,
-            },
+            ratio: IntervalEstimate { value: ratio, low: end(6)?, high: end(7)? },
             state: ChangeState::from_name(row.text(8)?).unwrap_or(ChangeState::Suspected),
             confirmed_by: row.get(9)?,
             triage: ChangeTriage::from_name(row.text(10)?).unwrap_or_default(),

@@ -48,9 +48,7 @@ impl CommentState {
     }
 
     fn from_name(name: &str) -> CommentState {
-        let named_state = CommentState::NAMES
-            .iter()
-            .find(|(_, state_name)| *state_name == name);
+        let named_state = CommentState::NAMES.iter().find(|(_, state_name)| *state_name == name);
         named_state.map_or(CommentState::Waiting, |(state, _)| *state)
     }
 }
@@ -106,10 +104,9 @@ impl Store {
                     ),
                     sql_params![FORGE, text],
                 )?,
-                None => file.execute(
-                    sql!("DELETE FROM setting WHERE name = $1"),
-                    sql_params![FORGE],
-                )?,
+                None => {
+                    file.execute(sql!("DELETE FROM setting WHERE name = $1"), sql_params![FORGE])?
+                }
             };
             let retry_sql = sql!(
                 "UPDATE comment_job SET state = 'waiting', attempts = 0, next_unix_ms = 0
@@ -229,10 +226,7 @@ pub(super) fn queue_comment(
              state = 'waiting', reason = NULL
          WHERE excluded.session IS NOT NULL OR comment_job.revision <> excluded.revision"
     );
-    file.execute(
-        sql,
-        sql_params![pull, &origin.revision, session, now_unix_ms],
-    )?;
+    file.execute(sql, sql_params![pull, &origin.revision, session, now_unix_ms])?;
     Ok(())
 }
 
@@ -251,11 +245,7 @@ fn next_due_job(file: &Database, now_unix_ms: i64) -> Result<Option<CommentJob>,
          AND (claimed_until_unix_ms <= $1 OR claimed_until_unix_ms > $2)
          ORDER BY attempts, added_unix_ms, pull COLLATE {{binary}} LIMIT 1"
     );
-    file.query_first(
-        sql,
-        sql_params![now_unix_ms, now_unix_ms + 2 * CLAIM_MS],
-        read_job,
-    )
+    file.query_first(sql, sql_params![now_unix_ms, now_unix_ms + 2 * CLAIM_MS], read_job)
 }
 
 fn read_job(row: SqlRow<'_>) -> Result<CommentJob, Error> {
@@ -292,14 +282,9 @@ mod tests {
     }
 
     fn push_session(store: &mut Store, session: &Session, at: i64) {
-        let sender = UploadSender {
-            token: None,
-            at_unix_ms: at,
-        };
+        let sender = UploadSender { token: None, at_unix_ms: at };
         let digest = SessionDigest::hash_lines(session.id.as_bytes());
-        store
-            .accept_session(session, digest, (1, 1), &sender)
-            .unwrap();
+        store.accept_session(session, digest, (1, 1), &sender).unwrap();
     }
 
     fn sample_setting() -> ForgeSetting {
@@ -326,10 +311,7 @@ mod tests {
             assert_eq!(other.claim_comment(10).unwrap(), None, "already claimed");
             // The claim of a killed server expires.
             assert!(other.claim_comment(10 + CLAIM_MS).unwrap().is_some());
-            let done = CommentJob {
-                state: CommentState::Posted,
-                ..job
-            };
+            let done = CommentJob { state: CommentState::Posted, ..job };
             store.finish_comment(&done).unwrap();
             assert!(!store.has_due_comments(i64::MAX / 2).unwrap());
         }
@@ -353,10 +335,7 @@ mod tests {
             };
             store.finish_comment(&refused).unwrap();
             let second = store.claim_comment(5).unwrap().unwrap();
-            assert_eq!(
-                (second.session, second.state),
-                (Some(1), CommentState::Waiting)
-            );
+            assert_eq!((second.session, second.state), (Some(1), CommentState::Waiting));
             let refused = CommentJob {
                 state: CommentState::Refused,
                 reason: Some("no right".into()),
@@ -366,10 +345,7 @@ mod tests {
             assert_eq!(store.comment_job("12").unwrap(), Some(refused));
             assert_eq!(store.claim_comment(6).unwrap(), None);
             store.set_forge(Some(&sample_setting())).unwrap();
-            assert!(
-                store.has_due_comments(7).unwrap(),
-                "retried, in case the token is new"
-            );
+            assert!(store.has_due_comments(7).unwrap(), "retried, in case the token is new");
             store.set_forge(None).unwrap();
             assert_eq!(store.forge_setting().unwrap(), None);
         }

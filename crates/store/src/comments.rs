@@ -85,11 +85,8 @@ mod tests {
                 posted_unix_ms: 1,
                 text: "**worse**".into(),
             };
-            let second = PostedComment {
-                posted_unix_ms: 2,
-                text: "it's better".into(),
-                ..first.clone()
-            };
+            let second =
+                PostedComment { posted_unix_ms: 2, text: "it's better".into(), ..first.clone() };
             store.store_comment(&first).unwrap();
             store.store_comment(&second).unwrap();
             assert_eq!(store.posted_comments("7").unwrap(), [second, first]);

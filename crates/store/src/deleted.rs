@@ -46,10 +46,8 @@ impl Store {
         self.write_lines(number, &mut encoder)?;
         let packed = encoder.finish()?;
         self.transact(|file| {
-            let deleted = file.execute(
-                sql!("DELETE FROM session WHERE number = $1"),
-                sql_params![number],
-            )?;
+            let deleted =
+                file.execute(sql!("DELETE FROM session WHERE number = $1"), sql_params![number])?;
             ensure!(deleted == 1, "session @{number} does not exist");
             file.execute(
                 sql!(
@@ -95,21 +93,15 @@ impl Store {
         let sql = sql!("SELECT lines FROM deleted_session WHERE id = $1");
         let read = |row: SqlRow<'_>| row.get::<Option<Vec<u8>>>(0);
         let lines = self.query_first(sql, sql_params![id], read)?;
-        let packed = lines
-            .with_context(|| format!("no session '{id}' was deleted"))?
-            .with_context(|| {
-                format!("the content of the deleted session '{id}' is no longer stored")
-            })?;
+        let packed =
+            lines.with_context(|| format!("no session '{id}' was deleted"))?.with_context(
+                || format!("the content of the deleted session '{id}' is no longer stored"),
+            )?;
         let mut text = String::new();
         GzDecoder::new(&packed[..]).read_to_string(&mut text)?;
-        let session = json_lines::read(&text)?
-            .pop()
-            .context("its lines contain no session")?;
+        let session = json_lines::read(&text)?.pop().context("its lines contain no session")?;
         self.transact(|file| {
-            file.execute(
-                sql!("DELETE FROM deleted_session WHERE id = $1"),
-                sql_params![id],
-            )?;
+            file.execute(sql!("DELETE FROM deleted_session WHERE id = $1"), sql_params![id])?;
             insert_whole(file, &session)
         })
     }

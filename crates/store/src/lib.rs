@@ -116,11 +116,7 @@ fn locate(explicit: Option<&Path>, from: &Path, data_home: Option<PathBuf>) -> P
     // The path must be absolute, so that its ancestors can be searched. If there is no current
     // folder, it stays relative.
     let from = absolute(from).unwrap_or_else(|_| from.to_owned());
-    let is_root = |folder: &&Path| {
-        ROOT_MARKERS
-            .iter()
-            .any(|marker| folder.join(marker).exists())
-    };
+    let is_root = |folder: &&Path| ROOT_MARKERS.iter().any(|marker| folder.join(marker).exists());
     match (from.ancestors().find(is_root), data_home) {
         (Some(root), _) => root.join(FOLDER).join("results.db"),
         (None, Some(home)) => home.join("speedwell").join("results.db"),
@@ -131,11 +127,7 @@ fn locate(explicit: Option<&Path>, from: &Path, data_home: Option<PathBuf>) -> P
 /// Returns the user's data folder. Relative paths in environment variables are ignored, as the XDG
 /// base directory specification demands.
 fn data_home() -> Option<PathBuf> {
-    let folder = |name: &str| {
-        env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|p| p.is_absolute())
-    };
+    let folder = |name: &str| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     folder("XDG_DATA_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/share")))
 }
 
@@ -172,10 +164,7 @@ impl Store {
         let server = database::PostgresConnection::open(address);
         Ok(Store {
             database: Database::Postgres(Box::new(server.with_context(|| {
-                format!(
-                    "cannot open the results database '{}'",
-                    redact_address(address)
-                )
+                format!("cannot open the results database '{}'", redact_address(address))
             })?)),
             path: PathBuf::from(address),
             _copy: None,
@@ -239,10 +228,9 @@ impl Store {
         error.explain_error().context(StoreError {
             kind,
             message: match Store::server_address(&self.path) {
-                Some(address) => format!(
-                    "cannot use the results database '{}'",
-                    redact_address(address)
-                ),
+                Some(address) => {
+                    format!("cannot use the results database '{}'", redact_address(address))
+                }
                 None => format!("cannot use the results file '{}'", self.path.display()),
             },
         })
@@ -269,9 +257,7 @@ impl StoreErrorKind {
 
 /// Returns an address without its password and options, for messages.
 fn redact_address(address: &str) -> String {
-    let address = address
-        .split_once('?')
-        .map_or(address, |(target, _)| target);
+    let address = address.split_once('?').map_or(address, |(target, _)| target);
     match address.split_once("://") {
         Some((kind, remainder)) => match remainder.rsplit_once('@') {
             Some((login, target)) => {
@@ -287,10 +273,7 @@ fn redact_address(address: &str) -> String {
 /// Creates the folder of the file. In `.speedwell`, a `.gitignore` keeps results out of the
 /// project's history, because they belong to one machine.
 fn create_parent(path: &Path) -> anyhow::Result<()> {
-    let Some(folder) = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    else {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return Ok(());
     };
     fs::create_dir_all(folder)
@@ -322,20 +305,14 @@ mod tests {
         let deep = outer.path().join("project/sub/deeper");
         create_dir_all(&deep).unwrap();
         create_dir_all(outer.path().join(".git")).unwrap();
-        assert_eq!(
-            locate(None, &deep, None),
-            outer.path().join(".speedwell/results.db")
-        );
+        assert_eq!(locate(None, &deep, None), outer.path().join(".speedwell/results.db"));
 
         write(outer.path().join("project/speedwell.toml"), "").unwrap();
         let project = outer.path().join("project/.speedwell/results.db");
         assert_eq!(locate(None, &deep, Some("/data".into())), project);
 
         create_dir_all(deep.join(".speedwell")).unwrap();
-        assert_eq!(
-            locate(None, &deep, None),
-            deep.join(".speedwell/results.db")
-        );
+        assert_eq!(locate(None, &deep, None), deep.join(".speedwell/results.db"));
     }
 
     #[test]
@@ -346,11 +323,7 @@ mod tests {
             Path::new("/home/u/.local/share/speedwell/results.db")
         );
         let here = Path::new("/nonexistent/a/b/.speedwell/results.db");
-        assert_eq!(
-            locate(None, nowhere, None),
-            here,
-            "a user without a home folder"
-        );
+        assert_eq!(locate(None, nowhere, None), here, "a user without a home folder");
     }
 
     fn error_text(result: anyhow::Result<Store>) -> String {
@@ -385,10 +358,7 @@ mod tests {
         fs::write(&path, &text).unwrap();
         let message = error_text(Store::open(&path));
         assert!(message.contains(&path.display().to_string()), "{message}");
-        assert!(
-            message.contains("is not a database") && message.contains("hint: "),
-            "{message}"
-        );
+        assert!(message.contains("is not a database") && message.contains("hint: "), "{message}");
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
 
@@ -401,10 +371,7 @@ mod tests {
     #[test]
     fn a_folder_that_cannot_be_made_is_named() {
         let message = error_text(Store::open(Path::new("/proc/nowhere/results.db")));
-        assert!(
-            message.starts_with("cannot create the folder '/proc/nowhere'"),
-            "{message}"
-        );
+        assert!(message.starts_with("cannot create the folder '/proc/nowhere'"), "{message}");
         assert!(message.contains("--db FILE"), "{message}");
     }
 }

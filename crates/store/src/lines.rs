@@ -88,9 +88,7 @@ impl Store {
             "SELECT position, id FROM branch_revision JOIN revision ON number = revision
              WHERE branch_revision.project = $1 AND branch = $2 ORDER BY position DESC LIMIT 1"
         );
-        self.query_first(sql, sql_params![PROJECT, branch], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
+        self.query_first(sql, sql_params![PROJECT, branch], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// Returns the position of a revision on a line.
@@ -295,13 +293,9 @@ mod tests {
         for backend in test_backends() {
             let mut store = backend.open();
             let line = |ids: &[&str]| -> Vec<Revision> {
-                ids.iter()
-                    .map(|id| revision(id, &format!("tree of {id}")))
-                    .collect()
+                ids.iter().map(|id| revision(id, &format!("tree of {id}"))).collect()
             };
-            store
-                .store_line("main", 0, &line(&["a", "b", "c"]))
-                .unwrap();
+            store.store_line("main", 0, &line(&["a", "b", "c"])).unwrap();
             store.store_line("main", 3, &line(&["d"])).unwrap();
             assert_eq!(store.line_tip("main").unwrap(), Some((3, "d".into())));
             store.store_line("main", 1, &line(&["x"])).unwrap();
@@ -335,10 +329,7 @@ mod tests {
             );
             assert_eq!(position_of_number(&store, "main", 6), None);
             let revision = store.place_revision("main", 4).unwrap().unwrap().revision;
-            assert_eq!(
-                (&*revision.id, &revision.parents[..]),
-                ("b2", &["p".to_owned()][..])
-            );
+            assert_eq!((&*revision.id, &revision.parents[..]), ("b2", &["p".to_owned()][..]));
         }
     }
 
@@ -357,10 +348,7 @@ mod tests {
                 row.unwrap().unwrap()
             };
             let missing = |store: &Store| store.find_sessions_without_points().unwrap();
-            assert_eq!(
-                (missing(&store), row_counts(&store)),
-                (vec![4, 3, 2, 1], (0, 0))
-            );
+            assert_eq!((missing(&store), row_counts(&store)), (vec![4, 3, 2, 1], (0, 0)));
             for number in [1, 2, 4, 4] {
                 store.store_points(number, &empty_points()).unwrap();
             }
@@ -382,14 +370,8 @@ mod tests {
         for backend in test_backends() {
             let mut store = backend.open();
             let missing = store.store_points(1, &empty_points()).unwrap_err();
-            assert!(
-                missing.to_string().contains("cannot use the results"),
-                "{missing}"
-            );
-            assert!(
-                store.find_machine(1).is_err(),
-                "the failed transaction stored nothing"
-            );
+            assert!(missing.to_string().contains("cannot use the results"), "{missing}");
+            assert!(store.find_machine(1).is_err(), "the failed transaction stored nothing");
         }
     }
 }

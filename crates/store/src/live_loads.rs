@@ -88,10 +88,7 @@ impl Store {
     /// Fails on database errors.
     pub fn list_live_loads(&self) -> anyhow::Result<Vec<LiveLoad>> {
         let loads = self.all_loads()?.into_iter();
-        Ok(loads
-            .filter(|(_, is_gone)| !is_gone)
-            .map(|(load, _)| load)
-            .collect())
+        Ok(loads.filter(|(_, is_gone)| !is_gone).map(|(load, _)| load).collect())
     }
 
     /// Returns all rows. The flag of a row tells whether its process is gone.
@@ -116,12 +113,8 @@ impl Store {
             self.query_rows(sql, sql_params![], read)?;
         rows.into_iter()
             .map(|(process, number, [begun_unix_ms, at_unix_ms], text)| {
-                let load = LiveLoad {
-                    number,
-                    begun_unix_ms,
-                    at_unix_ms,
-                    progress: parse_json(&text)?,
-                };
+                let load =
+                    LiveLoad { number, begun_unix_ms, at_unix_ms, progress: parse_json(&text)? };
                 Ok((load, process.has_ended() == Some(true)))
             })
             .collect()
@@ -153,10 +146,7 @@ mod tests {
             assert_eq!((loads[0].begun_unix_ms, loads[0].at_unix_ms), (5, 1_005));
             assert_eq!(loads[0].progress, progress);
             // Simulate a row whose process was killed.
-            store
-                .database
-                .batch("UPDATE live_load SET started_ticks = 1")
-                .unwrap();
+            store.database.batch("UPDATE live_load SET started_ticks = 1").unwrap();
             assert_eq!(viewer.list_live_loads().unwrap(), []);
             let second = store.begin_load(&progress, 9).unwrap();
             assert_eq!(

@@ -84,10 +84,7 @@ impl ShardState {
     }
 
     fn from_name(name: &str) -> anyhow::Result<ShardState> {
-        match SHARD_STATE_NAMES
-            .iter()
-            .find(|(_, state_name)| *state_name == name)
-        {
+        match SHARD_STATE_NAMES.iter().find(|(_, state_name)| *state_name == name) {
             Some((state, _)) => Ok(*state),
             None => bail!("unknown shard state '{name}'"),
         }
@@ -111,9 +108,7 @@ impl Store {
         plan: &str,
         shards: &[StoredShard],
     ) -> anyhow::Result<SessionMerger<'_>> {
-        let mut merger = SessionMerger {
-            recorder: self.begin_recording(session, plan)?,
-        };
+        let mut merger = SessionMerger { recorder: self.begin_recording(session, plan)? };
         for (index, shard) in (0..).zip(shards) {
             merger.set_shard(index, shard)?;
         }
@@ -125,9 +120,7 @@ impl Store {
     /// # Errors
     /// Fails like [`Store::resume_recording`].
     pub fn resume_merging(&mut self, number: i64) -> anyhow::Result<SessionMerger<'_>> {
-        Ok(SessionMerger {
-            recorder: self.resume_recording(number)?,
-        })
+        Ok(SessionMerger { recorder: self.resume_recording(number)? })
     }
 
     /// Returns the shards of a session, in order; none if the session was measured on a single
@@ -174,11 +167,8 @@ impl Store {
              WHERE session = $1 ORDER BY job, block"
         );
         self.query_rows(sql, sql_params![number], |row| {
-            let origin = BlockOrigin {
-                machine: row.get(2)?,
-                shard: row.get(3)?,
-                attempt: row.get(4)?,
-            };
+            let origin =
+                BlockOrigin { machine: row.get(2)?, shard: row.get(3)?, attempt: row.get(4)? };
             Ok(((row.get(0)?, row.get(1)?), origin))
         })
     }
@@ -257,9 +247,8 @@ impl SessionMerger<'_> {
         saved: usize,
     ) -> anyhow::Result<bool> {
         if let Some(after) = after {
-            let existing = self
-                .recorder
-                .write_with(|writer, file| find_origin(writer, file, job, after))?;
+            let existing =
+                self.recorder.write_with(|writer, file| find_origin(writer, file, job, after))?;
             if existing != Some(origin) {
                 return Ok(false);
             }
@@ -365,8 +354,7 @@ impl SessionMerger<'_> {
     /// # Errors
     /// Fails on database errors.
     pub fn finish_session(&mut self, interrupted: bool) -> anyhow::Result<()> {
-        self.recorder
-            .write_with(|writer, file| Ok(writer.order_metrics(file)?))?;
+        self.recorder.write_with(|writer, file| Ok(writer.order_metrics(file)?))?;
         self.recorder.finish_session(interrupted)
     }
 }
@@ -386,14 +374,8 @@ fn insert_block(
         return Ok(());
     };
     writer.seek_to_slot(*first);
-    let runs: Vec<Run> = block
-        .runs
-        .iter()
-        .map(|run| Run {
-            machine: Some(machine),
-            ..run.clone()
-        })
-        .collect();
+    let runs: Vec<Run> =
+        block.runs.iter().map(|run| Run { machine: Some(machine), ..run.clone() }).collect();
     writer.insert_runs(file, &runs.iter().collect::<Vec<&Run>>(), true)?;
     for failure in &block.failures {
         writer.insert_failure(file, failure, true)?;
@@ -419,11 +401,7 @@ fn find_origin(
          WHERE session = $1 AND job = $2 AND block = $3"
     );
     let found = file.query_first(sql, sql_params![writer.session(), job, block], |row| {
-        Ok(BlockOrigin {
-            machine: row.get(0)?,
-            shard: row.get(1)?,
-            attempt: row.get(2)?,
-        })
+        Ok(BlockOrigin { machine: row.get(0)?, shard: row.get(1)?, attempt: row.get(2)? })
     })?;
     Ok(found)
 }
@@ -459,10 +437,7 @@ mod tests {
                 continue;
             };
             own.slots.push(slot);
-            own.runs.push(Run {
-                slot,
-                ..run.clone()
-            });
+            own.runs.push(Run { slot, ..run.clone() });
         }
         let machine = |name: &str| SessionMachine {
             id: name.into(),
@@ -480,11 +455,7 @@ mod tests {
     }
 
     fn block_origin(block: &SpoolBlock, attempt: u32) -> BlockOrigin {
-        BlockOrigin {
-            machine: block.job,
-            shard: block.job,
-            attempt,
-        }
+        BlockOrigin { machine: block.job, shard: block.job, attempt }
     }
 
     #[test]
@@ -537,10 +508,7 @@ mod tests {
             assert!(text.contains("\"version\":2"), "{text}");
             let read = json_lines::read(&text).unwrap().remove(0);
             assert_eq!(read.machines, session.machines);
-            let here = Session {
-                id: "elsewhere".into(),
-                ..read
-            };
+            let here = Session { id: "elsewhere".into(), ..read };
             let copy = store.insert_session(&here).unwrap();
             assert_eq!(store.load_session(copy).unwrap().runs, session.runs);
             let unknown = text.replace("\"machine\":1", "\"machine\":7");
@@ -556,10 +524,8 @@ mod tests {
             let size = Metric::new("size", "B", MetricDirection::Lower);
             for block in blocks.iter_mut().filter(|block| block.job == 1) {
                 let first = i64::from(block.slots[0]) << 16;
-                block.metrics = vec![
-                    (first + 1, block.metrics[0].1.clone()),
-                    (first + 2, size.clone()),
-                ];
+                block.metrics =
+                    vec![(first + 1, block.metrics[0].1.clone()), (first + 2, size.clone())];
                 for run in &mut block.runs {
                     run.samples.push(Sample {
                         metric: "size".into(),
@@ -571,9 +537,7 @@ mod tests {
             }
             let first = &mut blocks[0];
             first.metrics[0].0 += 1;
-            first
-                .metrics
-                .insert(0, (0, Metric::new("early", "s", MetricDirection::Lower)));
+            first.metrics.insert(0, (0, Metric::new("early", "s", MetricDirection::Lower)));
             let mut store = backend.open();
             let mut merger = store.begin_merging(&begun, "{}", &[]).unwrap();
             for block in blocks.iter().rev() {
@@ -583,11 +547,7 @@ mod tests {
             let session = store.load_session(1).unwrap();
             let names: Vec<&str> = session.metrics.iter().map(|m| m.name.as_str()).collect();
             assert_eq!(names, ["early", "throughput", "size"]);
-            let last = session
-                .runs
-                .iter()
-                .rfind(|run| run.case.id() == "g/y")
-                .unwrap();
+            let last = session.runs.iter().rfind(|run| run.case.id() == "g/y").unwrap();
             assert_eq!(last.value_of("size"), Some(7.0));
         }
     }
@@ -605,20 +565,15 @@ mod tests {
                 engine_id: None,
                 state: ShardState::Waiting,
             };
-            let mut merger = store
-                .begin_merging(&begun, "{}", std::slice::from_ref(&shard))
-                .unwrap();
+            let mut merger =
+                store.begin_merging(&begun, "{}", std::slice::from_ref(&shard)).unwrap();
             for block in &blocks {
                 merger.merge_block(block_origin(block, 0), block).unwrap();
             }
             let own = blocks.iter().filter(|block| block.job == 0);
             let slots: Vec<u32> = own.flat_map(|block| block.slots.clone()).collect();
             merger.supersede_runs(&slots).unwrap();
-            let lost = StoredShard {
-                state: ShardState::Lost,
-                attempt: 2,
-                ..shard
-            };
+            let lost = StoredShard { state: ShardState::Lost, attempt: 2, ..shard };
             merger.set_shard(0, &lost).unwrap();
             merger.finish_session(false).unwrap();
             let session = store.load_session(1).unwrap();

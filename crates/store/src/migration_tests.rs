@@ -120,20 +120,10 @@ fn a_backup_of_version_2_is_restored_without_loss() {
         let mut written = Vec::new();
         store.write_backup(("", false), &mut written).unwrap();
         let written = String::from_utf8(written).unwrap();
-        for old_name in [
-            "renamed",
-            "remark",
-            "pushed",
-            "owed",
-            "surroundings",
-            "judge",
-        ] {
+        for old_name in ["renamed", "remark", "pushed", "owed", "surroundings", "judge"] {
             assert!(!written.contains(old_name), "{old_name}: {written}");
         }
-        assert!(
-            written.contains("\"upload\":{\"sha256\":\"0a0a"),
-            "{written}"
-        );
+        assert!(written.contains("\"upload\":{\"sha256\":\"0a0a"), "{written}");
     }
 }
 
@@ -142,15 +132,10 @@ fn expect_session(store: &Store) {
     assert_eq!(session.tags, ["first", "second"]);
     let names: Vec<&str> = session.metrics.iter().map(|metric| &*metric.name).collect();
     assert_eq!(names, ["time", "size"]);
-    let [run] = &session.runs[..] else {
-        panic!("the superseded run is read: {:?}", session.runs)
-    };
+    let [run] = &session.runs[..] else { panic!("the superseded run is read: {:?}", session.runs) };
     assert_eq!(run.kernel_stats.unwrap().steal, Some(0.5));
     assert_eq!(run.rejected_by.as_deref(), Some("steal>1%"));
-    assert_eq!(
-        (&*run.samples[0].metric, run.samples[0].value),
-        ("size", 1.5)
-    );
+    assert_eq!((&*run.samples[0].metric, run.samples[0].value), ("size", 1.5));
     assert_eq!(run.load.as_deref(), Some("{}"));
     assert_eq!(store.decided_cases(1).unwrap().get("g/b"), Some(&4));
     let process = store.recording_process(1).unwrap().unwrap();
@@ -163,9 +148,7 @@ fn expect_session(store: &Store) {
 fn expect_history(store: &Store) {
     let facts = store.environment_facts(1).unwrap();
     assert_eq!(facts, [("kernel".to_owned(), "6.1".to_owned())]);
-    let [point] = &store.load_points(1).unwrap()[..] else {
-        panic!("one point")
-    };
+    let [point] = &store.load_points(1).unwrap()[..] else { panic!("one point") };
     assert_eq!(point.point.benchmark_digest.as_deref(), Some("d1"));
     assert_eq!(point.point.kind, PointKind::Measured);
     assert_eq!(store.load_detector_states(1, "main").unwrap(), [[1, 2]]);
@@ -177,10 +160,7 @@ fn expect_user_input(store: &Store) {
     assert_eq!(store.line_tip("main").unwrap(), Some((1, "c2".into())));
     let change = store.find_change(1).unwrap().change;
     assert_eq!(change.triage, ChangeTriage::Accepted);
-    assert_eq!(
-        (change.triaged_by.as_deref(), change.triaged_unix_ms),
-        (Some("ada"), Some(9))
-    );
+    assert_eq!((change.triaged_by.as_deref(), change.triaged_unix_ms), (Some("ada"), Some(9)));
     assert_eq!(store.list_renames().unwrap()["old/name"], "new/name");
     let note = ("c2".to_owned(), "a new compiler".to_owned());
     assert_eq!(store.list_notes().unwrap(), [note]);
@@ -190,10 +170,7 @@ fn expect_deletion_and_audit(store: &Store) {
     let audit = store.latest_audit_entries(9).unwrap();
     assert_eq!((&*audit[0].actor, &*audit[0].action), ("ada", "push"));
     let deleted = store.deleted_sessions().unwrap();
-    assert_eq!(
-        (&*deleted[0].actor, &*deleted[0].reason),
-        ("ada", "too old")
-    );
+    assert_eq!((&*deleted[0].actor, &*deleted[0].reason), ("ada", "too old"));
 }
 
 /// The triggers maintain the tables under their new names.
@@ -205,10 +182,7 @@ fn expect_triggers(store: &mut Store) {
     store.delete_untracked(1).unwrap();
     assert_eq!(count_caches(store), 0);
     assert_eq!(store.load_points(1).unwrap(), []);
-    let variants = SessionFilter {
-        variant: Some("new".into()),
-        ..SessionFilter::default()
-    };
+    let variants = SessionFilter { variant: Some("new".into()), ..SessionFilter::default() };
     assert_eq!(store.selected_numbers(&variants, 9).unwrap(), [2]);
 }
 

@@ -98,9 +98,7 @@ impl Store {
     ) -> anyhow::Result<SeriesPoints> {
         let sql = sql!("SELECT packed_points FROM series_cache WHERE series = $1");
         let read = |row: SqlRow<'_>| {
-            Ok(row
-                .bytes_or_null(0)?
-                .and_then(|pack| decode_points(series, pack)))
+            Ok(row.bytes_or_null(0)?.and_then(|pack| decode_points(series, pack)))
         };
         let packed: Option<Option<Vec<StoredPoint>>> =
             self.query_first(sql, sql_params![series], read)?;
@@ -114,19 +112,15 @@ impl Store {
              ORDER BY at_unix_ms DESC, session DESC, seq DESC LIMIT $4"
         );
         let limit = i64::try_from(max_points).unwrap_or(i64::MAX);
-        let mut loose: Vec<StoredPoint> = self.query_rows(
-            sql,
-            sql_params![series, at_unix_ms, session, limit],
-            |row| read_point(series, &row),
-        )?;
+        let mut loose: Vec<StoredPoint> =
+            self.query_rows(sql, sql_params![series, at_unix_ms, session, limit], |row| {
+                read_point(series, &row)
+            })?;
         loose.reverse();
         let count = loose.len();
         points.append(&mut loose);
         points.drain(..points.len().saturating_sub(max_points));
-        Ok(SeriesPoints {
-            points,
-            loose: count,
-        })
+        Ok(SeriesPoints { points, loose: count })
     }
 
     /// Returns the detector states of a series along a branch, one for each digest of the
@@ -149,10 +143,7 @@ impl Store {
         branch: &str,
         searched: &SearchCache,
     ) -> anyhow::Result<()> {
-        let SearchCache {
-            packs,
-            detector_states,
-        } = searched;
+        let SearchCache { packs, detector_states } = searched;
         if packs.is_empty() && detector_states.is_empty() {
             return Ok(());
         }
@@ -182,13 +173,7 @@ impl Store {
 
 /// Stores a pack, unless the number of points that it covers has changed since it was built.
 fn store_pack(file: &Database, pack: &PointPack) -> anyhow::Result<()> {
-    let PointPack {
-        series,
-        at_unix_ms,
-        session,
-        points,
-        packed,
-    } = pack;
+    let PointPack { series, at_unix_ms, session, points, packed } = pack;
     let count: i64 = file.query_value(
         sql!(
             "SELECT count(*) FROM point
@@ -248,9 +233,7 @@ fn encode_points(points: &[StoredPoint]) -> Option<Vec<u8>> {
     let mut packed = Vec::new();
     for work in works {
         // A length of 0 terminates the list.
-        let length = u32::try_from(work.len())
-            .ok()
-            .filter(|length| *length > 0)?;
+        let length = u32::try_from(work.len()).ok().filter(|length| *length > 0)?;
         packed.extend(length.to_le_bytes());
         packed.extend(work.as_bytes());
     }
@@ -278,17 +261,8 @@ fn decode_points(series: i64, mut packed: &[u8]) -> Option<Vec<StoredPoint>> {
         return None;
     };
     let unpacked = points.iter().map(|words| {
-        let [
-            at_unix_ms,
-            session,
-            revision,
-            machine,
-            value,
-            low,
-            high,
-            spread,
-            bit_fields,
-        ] = words.map(u64::from_le_bytes);
+        let [at_unix_ms, session, revision, machine, value, low, high, spread, bit_fields] =
+            words.map(u64::from_le_bytes);
         let number = |bits: u64| (bits != NO_NUMBER).then(|| f64::from_bits(bits));
         let kind = PointKind::NAMES.get((bit_fields >> 32 & 0xff) as usize)?.0;
         let work = match (bit_fields >> 48) as usize {
@@ -340,10 +314,8 @@ mod tests {
                 metric: Metric::new("time", "s", MetricDirection::Lower),
             },
             metric_index: 0,
-            revision: (place > 0).then(|| Revision {
-                id: format!("r{at_unix_ms}"),
-                ..Revision::default()
-            }),
+            revision: (place > 0)
+                .then(|| Revision { id: format!("r{at_unix_ms}"), ..Revision::default() }),
             point: HistoryPoint {
                 value: at_unix_ms as f64 + 0.1,
                 interval: (place > 1).then_some((0.5, f64::INFINITY)),
@@ -355,12 +327,7 @@ mod tests {
             },
         };
         let points = SessionPoints {
-            machine: Machine {
-                id: "lab".into(),
-                name: None,
-                label: None,
-                class: None,
-            },
+            machine: Machine { id: "lab".into(), name: None, label: None, class: None },
             environment_facts: Vec::new(),
             points: (0..PointKind::NAMES.len()).map(point).collect(),
         };
@@ -376,12 +343,8 @@ mod tests {
             let session = store_session(&mut store, YEAR_2100);
             pack_all_points(&mut store);
             let next = store_session(&mut store, speedwell_machine::process::unix_time_ms());
-            let mut sessions: Vec<i64> = store
-                .load_points(1)
-                .unwrap()
-                .iter()
-                .map(|point| point.session)
-                .collect();
+            let mut sessions: Vec<i64> =
+                store.load_points(1).unwrap().iter().map(|point| point.session).collect();
             sessions.dedup();
             assert_eq!(
                 sessions,
@@ -389,10 +352,7 @@ mod tests {
                 "the later session is read, and its point comes last"
             );
             assert_eq!(store.sessions_in_future(9).unwrap(), [session]);
-            assert_eq!(
-                store.load_session(session).unwrap().started_unix_ms,
-                YEAR_2100
-            );
+            assert_eq!(store.load_session(session).unwrap().started_unix_ms, YEAR_2100);
         }
     }
 
@@ -438,10 +398,8 @@ mod tests {
     fn a_pack_goes_with_the_first_of_its_points_that_changes() {
         for backend in test_backends() {
             let mut store = backend.open();
-            let sessions: Vec<i64> = (10..400)
-                .step_by(10)
-                .map(|at| store_session(&mut store, at))
-                .collect();
+            let sessions: Vec<i64> =
+                (10..400).step_by(10).map(|at| store_session(&mut store, at)).collect();
             pack_all_points(&mut store);
             store.delete_untracked(sessions[3]).unwrap();
             let left = store.load_newest_points(1, usize::MAX).unwrap();
@@ -475,12 +433,9 @@ mod tests {
     fn bytes_that_are_no_pack_are_not_read_as_one() {
         let packed = encode_points(&[]).unwrap();
         assert_eq!(decode_points(1, &packed).unwrap(), []);
-        for torn in [
-            &[][..],
-            &[1, 0, 0, 0],
-            &[0, 0, 0, 0, 1],
-            &[0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8],
-        ] {
+        for torn in
+            [&[][..], &[1, 0, 0, 0], &[0, 0, 0, 0, 1], &[0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]]
+        {
             assert_eq!(decode_points(1, torn), None);
         }
     }

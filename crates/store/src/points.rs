@@ -27,11 +27,7 @@ const MAX_AHEAD_MS: i64 = 86_400_000;
 /// is first read. Without this rule, a machine with a clock that is years ahead would have the
 /// newest point for all these years.
 pub fn credible_start(started_unix_ms: i64, now_unix_ms: i64) -> i64 {
-    if is_in_future(started_unix_ms, now_unix_ms) {
-        now_unix_ms
-    } else {
-        started_unix_ms
-    }
+    if is_in_future(started_unix_ms, now_unix_ms) { now_unix_ms } else { started_unix_ms }
 }
 
 fn is_in_future(started_unix_ms: i64, now_unix_ms: i64) -> bool {
@@ -114,16 +110,9 @@ impl Store {
                      VALUES ($1, $2, $3) ON CONFLICT (session) DO UPDATE SET
                          machine = excluded.machine, environment_facts = excluded.environment_facts"
                 ),
-                sql_params![
-                    session,
-                    machine,
-                    &serde_json::to_string(&points.environment_facts)?
-                ],
+                sql_params![session, machine, &serde_json::to_string(&points.environment_facts)?],
             )?;
-            file.execute(
-                sql!("DELETE FROM point WHERE session = $1"),
-                sql_params![session],
-            )?;
+            file.execute(sql!("DELETE FROM point WHERE session = $1"), sql_params![session])?;
             let locations = locate_points(file, &points.points)?;
             let rows: Vec<[SqlParam<'_>; 14]> = points
                 .points
@@ -218,9 +207,8 @@ impl Store {
         let failed: Vec<(String, i64, [String; 3])> = self.query_rows(sql, sql_params![], read)?;
         let mut found: Vec<(String, String, i64)> = Vec::new();
         for (revision, session, [variants, design, detail]) in failed {
-            let is_known = found
-                .last()
-                .is_some_and(|(_, _, last_session)| *last_session == session);
+            let is_known =
+                found.last().is_some_and(|(_, _, last_session)| *last_session == session);
             let design: DesignKeys = parse_json(&design)?;
             let failure: FailureKeys = parse_json(&detail)?;
             if !is_known
@@ -250,21 +238,11 @@ impl Store {
         type SeriesColumns = (i64, (String, String, String, String), String, bool);
         let rows: Vec<SeriesColumns> = self.query_rows(sql, sql_params![PROJECT], read)?;
         rows.into_iter()
-            .map(
-                |(number, (case, variant, name, unit), better, is_primary)| {
-                    let better = parse_direction(&better, &name)?;
-                    let metric = Metric { name, unit, better };
-                    Ok(StoredSeries {
-                        number,
-                        key: SeriesKey {
-                            case,
-                            variant,
-                            metric,
-                        },
-                        is_primary,
-                    })
-                },
-            )
+            .map(|(number, (case, variant, name, unit), better, is_primary)| {
+                let better = parse_direction(&better, &name)?;
+                let metric = Metric { name, unit, better };
+                Ok(StoredSeries { number, key: SeriesKey { case, variant, metric }, is_primary })
+            })
             .collect()
     }
 
@@ -315,9 +293,7 @@ impl Store {
         for (text, session) in found {
             sets.entry(text).or_default().push(session);
         }
-        sets.into_iter()
-            .map(|(text, sessions)| Ok((parse_json(&text)?, sessions)))
-            .collect()
+        sets.into_iter().map(|(text, sessions)| Ok((parse_json(&text)?, sessions))).collect()
     }
 
     /// Returns the distinct sets of facts of the newest thousand sessions on a machine.
@@ -361,9 +337,7 @@ pub(super) fn read_point(series: i64, row: &SqlRow<'_>) -> Result<StoredPoint, E
 /// Parses a point kind. A kind that only a later version knows becomes [`PointKind::Confirm`],
 /// because change detection ignores points of this kind.
 fn parse_point_kind(name: &str) -> PointKind {
-    let named_kind = PointKind::NAMES
-        .iter()
-        .find(|(_, kind_name)| *kind_name == name);
+    let named_kind = PointKind::NAMES.iter().find(|(_, kind_name)| *kind_name == name);
     named_kind.map_or(PointKind::Confirm, |(kind, _)| *kind)
 }
 
@@ -412,9 +386,7 @@ struct DesignKeys {
 /// Returns the build command of the first stored variant; empty if the variant has none.
 fn build_command(variants: &str) -> anyhow::Result<String> {
     let variants: serde_json::Value = parse_json(variants)?;
-    let command = variants
-        .pointer("/0/worktree/build/command")
-        .and_then(serde_json::Value::as_str);
+    let command = variants.pointer("/0/worktree/build/command").and_then(serde_json::Value::as_str);
     Ok(command.unwrap_or_default().to_owned())
 }
 
@@ -444,14 +416,8 @@ fn locate_points(file: &Database, points: &[SessionPoint]) -> anyhow::Result<Vec
             revisions.insert(&revision.id, (revision, number));
             revision_number = Some(number);
         }
-        let index = *(next_indices.entry(series))
-            .and_modify(|index| *index += 1)
-            .or_insert(0);
-        locations.push(PointLocation {
-            series,
-            revision: revision_number,
-            index,
-        });
+        let index = *(next_indices.entry(series)).and_modify(|index| *index += 1).or_insert(0);
+        locations.push(PointLocation { series, revision: revision_number, index });
     }
     Ok(locations)
 }
@@ -504,13 +470,7 @@ fn upsert_machine(file: &Database, machine: &Machine, session_start_ms: i64) -> 
              ON CONFLICT (id) DO UPDATE SET last_unix_ms = excluded.last_unix_ms
              RETURNING number"
         ),
-        sql_params![
-            &machine.id,
-            &machine.name,
-            &machine.label,
-            &machine.class,
-            session_start_ms
-        ],
+        sql_params![&machine.id, &machine.name, &machine.label, &machine.class, session_start_ms],
     )
 }
 
@@ -563,12 +523,7 @@ pub(super) fn upsert_revision(file: &Database, revision: &Revision) -> anyhow::R
              AND (tree IS NOT NULL OR CAST($3 AS TEXT) IS NULL)
              AND (committed_unix_ms IS NOT NULL OR CAST($4 AS BIGINT) IS NULL)"
         ),
-        sql_params![
-            PROJECT,
-            &revision.id,
-            &revision.tree,
-            revision.committed_unix_ms
-        ],
+        sql_params![PROJECT, &revision.id, &revision.tree, revision.committed_unix_ms],
         |row| row.get(0),
     )?;
     if let Some(number) = number {

@@ -23,9 +23,8 @@ pub struct StoredProject {
 const MAX_NAME_LENGTH: usize = 64;
 
 /// Names that would clash with other paths of the server.
-const RESERVED_NAMES: [&str; 7] = [
-    "api", "static", "login", "logout", "settings", "health", "metrics",
-];
+const RESERVED_NAMES: [&str; 7] =
+    ["api", "static", "login", "logout", "settings", "health", "metrics"];
 
 /// Returns why `name` cannot be a project name; `None` if it can.
 pub fn project_name_problem(name: &str) -> Option<&'static str> {
@@ -81,9 +80,7 @@ impl Store {
             )?;
             Ok(())
         })?;
-        let project = self
-            .find_project(name)?
-            .context("the project was removed")?;
+        let project = self.find_project(name)?.context("the project was removed")?;
         let result = self.database.make_schema(project.number);
         result.map_err(|error| self.explain_error(error))?;
         Store::open(&self.project_path(&project)?)?;
@@ -127,11 +124,7 @@ impl Store {
 }
 
 fn read_project(row: SqlRow<'_>) -> Result<StoredProject, super::database::Error> {
-    Ok(StoredProject {
-        number: row.get(0)?,
-        name: row.get(1)?,
-        is_public: row.get(2)?,
-    })
+    Ok(StoredProject { number: row.get(0)?, name: row.get(1)?, is_public: row.get(2)? })
 }
 
 /// Returns the path of a project's file, such as `results.projects/core.db` for `results.db`.
@@ -185,32 +178,19 @@ mod tests {
             let mut session = FakeSession::with_fixed_blocks(&["a"], 1).build();
             session.state = SessionState::Imported;
             assert_eq!(open(&core).insert_session(&session).unwrap(), 1);
-            assert_eq!(
-                open(&other)
-                    .count_sessions(&SessionFilter::default())
-                    .unwrap(),
-                0
-            );
+            assert_eq!(open(&other).count_sessions(&SessionFilter::default()).unwrap(), 0);
             assert_eq!(store.count_sessions(&SessionFilter::default()).unwrap(), 0);
             // Inserting the same id does not reveal whether another project has it.
-            let session = Session {
-                started_unix_ms: 7,
-                ..session
-            };
+            let session = Session { started_unix_ms: 7, ..session };
             assert_eq!(open(&other).insert_session(&session).unwrap(), 1);
-            let all = open(&core)
-                .select_sessions(&SessionFilter::default(), 9)
-                .unwrap();
+            let all = open(&core).select_sessions(&SessionFilter::default(), 9).unwrap();
             assert_ne!(all[0].started_unix_ms, 7);
             store.set_project_visibility("core", true).unwrap();
             let names: Vec<(String, bool)> = (store.list_projects().unwrap().into_iter())
                 .map(|project| (project.name, project.is_public))
                 .collect();
             let expected = [("", false), ("core", true), ("other", false)];
-            assert_eq!(
-                names,
-                expected.map(|(name, public)| (name.to_owned(), public))
-            );
+            assert_eq!(names, expected.map(|(name, public)| (name.to_owned(), public)));
         }
     }
 
@@ -219,18 +199,7 @@ mod tests {
         for name in ["core", "a", "4x", "a-b", &"a".repeat(64)] {
             assert_eq!(project_name_problem(name), None, "{name}");
         }
-        for name in [
-            "",
-            "-a",
-            "A",
-            "a_b",
-            "a/b",
-            "..",
-            "api",
-            "login",
-            "é",
-            &"a".repeat(65),
-        ] {
+        for name in ["", "-a", "A", "a_b", "a/b", "..", "api", "login", "é", &"a".repeat(65)] {
             assert!(project_name_problem(name).is_some(), "{name}");
         }
     }
@@ -238,14 +207,8 @@ mod tests {
     #[test]
     fn an_address_leads_to_one_schema_whatever_else_it_says() {
         for (address, led) in [
-            (
-                "postgres://h/d",
-                "postgres://h/d?options=-csearch_path%3Ds_2",
-            ),
-            (
-                "postgres://h/d?a=b",
-                "postgres://h/d?a=b&options=-csearch_path%3Ds_2",
-            ),
+            ("postgres://h/d", "postgres://h/d?options=-csearch_path%3Ds_2"),
+            ("postgres://h/d?a=b", "postgres://h/d?a=b&options=-csearch_path%3Ds_2"),
             (
                 "postgres://h/d?options=-csearch_path%3Dt1&a=b",
                 "postgres://h/d?options=-csearch_path%3Dt1%20-csearch_path%3Ds_2&a=b",

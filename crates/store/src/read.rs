@@ -23,9 +23,9 @@ impl Store {
     /// this version cannot read.
     pub fn load_session(&self, number: i64) -> anyhow::Result<Session> {
         // Use one transaction, to get a consistent snapshot of a session that is being recorded.
-        let read = self.database.transaction(TransactionPurpose::Reading, |_| {
-            self.load_in_transaction(number)
-        });
+        let read = self
+            .database
+            .transaction(TransactionPurpose::Reading, |_| self.load_in_transaction(number));
         read.map_err(|error| self.to_user_error(error))
     }
 
@@ -34,9 +34,9 @@ impl Store {
     /// # Errors
     /// Fails like [`Store::load_session`].
     pub fn load_session_without_runs(&self, number: i64) -> anyhow::Result<Session> {
-        let read = self.database.transaction(TransactionPurpose::Reading, |_| {
-            self.load_header_and_failures(number)
-        });
+        let read = self
+            .database
+            .transaction(TransactionPurpose::Reading, |_| self.load_header_and_failures(number));
         read.map_err(|error| self.to_user_error(error))
     }
 
@@ -46,12 +46,10 @@ impl Store {
     /// # Errors
     /// Fails like [`Store::load_session`].
     pub fn load_slot_runs(&self, number: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
-        let read = self
-            .database
-            .transaction(TransactionPurpose::Reading, |file| {
-                let session = self.load_header(number)?;
-                RunReader::new(file, &session).slot_runs(number, slots)
-            });
+        let read = self.database.transaction(TransactionPurpose::Reading, |file| {
+            let session = self.load_header(number)?;
+            RunReader::new(file, &session).slot_runs(number, slots)
+        });
         read.map_err(|error| self.to_user_error(error))
     }
 
@@ -174,11 +172,7 @@ impl Store {
         );
         let found = self.query_first(sql, sql_params![number], |row| {
             let text = |column| row.get::<String>(column);
-            Ok((
-                text(0)?,
-                row.get::<i64>(1)?,
-                [text(2)?, text(3)?, text(4)?, text(5)?, text(6)?],
-            ))
+            Ok((text(0)?, row.get::<i64>(1)?, [text(2)?, text(3)?, text(4)?, text(5)?, text(6)?]))
         })?;
         let columns = found.ok_or_else(|| anyhow!("session @{number} does not exist"))?;
         let sql = sql!("SELECT detail FROM origin WHERE session = $1");
@@ -313,9 +307,7 @@ impl<'a> RunReader<'a> {
             "SELECT seq, metric, readings, elapsed_ns, iterations, positions
              FROM sample WHERE session = $1 ORDER BY seq, metric"
         );
-        self.read_runs([runs, samples], sql_params![session], &mut |_, run| {
-            visit(run)
-        })
+        self.read_runs([runs, samples], sql_params![session], &mut |_, run| visit(run))
     }
 
     /// Returns the runs of one case in order of execution, each with its index in the session.
@@ -337,14 +329,10 @@ impl<'a> RunReader<'a> {
              ORDER BY run.seq, metric"
         );
         let mut found = Vec::new();
-        self.read_runs(
-            [runs, samples],
-            sql_params![session, case],
-            &mut |row_index, run| {
-                found.push((row_index, run));
-                Ok(())
-            },
-        )?;
+        self.read_runs([runs, samples], sql_params![session, case], &mut |row_index, run| {
+            found.push((row_index, run));
+            Ok(())
+        })?;
         Ok(found)
     }
 
@@ -366,14 +354,10 @@ impl<'a> RunReader<'a> {
         );
         let numbers = serde_json::to_string(slots)?;
         let mut found = Vec::new();
-        self.read_runs(
-            [runs, samples],
-            sql_params![session, &numbers],
-            &mut |_, run| {
-                found.push(run);
-                Ok(())
-            },
-        )?;
+        self.read_runs([runs, samples], sql_params![session, &numbers], &mut |_, run| {
+            found.push(run);
+            Ok(())
+        })?;
         Ok(found)
     }
 
@@ -395,9 +379,7 @@ impl<'a> RunReader<'a> {
         while let Some(row) = rows.next()? {
             let row_index: i64 = row.get(0)?;
             while let Some(sample) = sample_row.filter(|sample| {
-                sample
-                    .get(0)
-                    .is_ok_and(|sample_row_index: i64| sample_row_index <= row_index)
+                sample.get(0).is_ok_and(|sample_row_index: i64| sample_row_index <= row_index)
             }) {
                 // Skip the samples of superseded runs.
                 if sample.get::<i64>(0)? == row_index {
@@ -405,10 +387,7 @@ impl<'a> RunReader<'a> {
                 }
                 sample_row = sample_rows.next()?;
             }
-            visit(
-                row_index,
-                read_run(&row, &mut self.names, self.unpacking.take_samples())?,
-            )?;
+            visit(row_index, read_run(&row, &mut self.names, self.unpacking.take_samples())?)?;
         }
         Ok(())
     }
@@ -504,11 +483,7 @@ struct RunNames<'a> {
 
 impl<'a> RunNames<'a> {
     fn new(file: &'a Database) -> RunNames<'a> {
-        RunNames {
-            file,
-            cases: HashMap::new(),
-            variants: Vec::new(),
-        }
+        RunNames { file, cases: HashMap::new(), variants: Vec::new() }
     }
 
     fn intern_case(&mut self, number: i64) -> anyhow::Result<Arc<Case>> {

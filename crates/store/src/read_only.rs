@@ -65,10 +65,8 @@ impl Store {
 /// Returns whether this process may write the file and its folder. Returns true if there is no such
 /// file.
 fn is_writable(path: &Path) -> bool {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     !path.is_file() || (can_write(path) && can_write(folder))
 }
 
@@ -78,20 +76,14 @@ fn can_write(path: &Path) -> bool {
 }
 
 fn open_read_only(path: &Path) -> anyhow::Result<Store> {
-    let store = |file, copy| Store {
-        database: Database::Sqlite(file),
-        path: path.to_owned(),
-        _copy: copy,
-    };
+    let store =
+        |file, copy| Store { database: Database::Sqlite(file), path: path.to_owned(), _copy: copy };
     // SQLite can read the database if a writer has left its auxiliary files next to it. If the log
     // contains no pending changes, the database can also be read as immutable
     // (<https://sqlite.org/wal.html#read_only_databases>).
     let has_changes = fs::metadata(sibling_path(path, "-wal")).is_ok_and(|data| data.len() > 0);
-    let uri_parameters: &[&str] = if has_changes {
-        &["mode=ro"]
-    } else {
-        &["mode=ro", "immutable=1"]
-    };
+    let uri_parameters: &[&str] =
+        if has_changes { &["mode=ro"] } else { &["mode=ro", "immutable=1"] };
     for form in uri_parameters {
         if let Ok(file) = SqliteConnection::open_read_only(path, form)
             && let Ok(kind) = file.database_owner()
@@ -116,16 +108,11 @@ fn open_read_only(path: &Path) -> anyhow::Result<Store> {
 /// Copies the database, so that the copy can be migrated. Starts over if the database changes
 /// during the copy.
 fn copy_consistently(path: &Path) -> anyhow::Result<ScratchFolder> {
-    let files = [
-        (path.to_owned(), "results.db"),
-        (sibling_path(path, "-wal"), "results.db-wal"),
-    ];
+    let files = [(path.to_owned(), "results.db"), (sibling_path(path, "-wal"), "results.db-wal")];
     let state = || {
-        files.each_ref().map(|(file, _)| {
-            fs::metadata(file)
-                .ok()
-                .map(|data| (data.len(), data.modified().ok()))
-        })
+        files
+            .each_ref()
+            .map(|(file, _)| fs::metadata(file).ok().map(|data| (data.len(), data.modified().ok())))
     };
     for _ in 0..COPY_ATTEMPTS {
         let old_state = state();
@@ -174,17 +161,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = create_results(folder.path(), schema::STEPS.len());
         let store = open_read_only(&path).unwrap();
-        assert_eq!(
-            store.resolve_reference(&SessionReference::Latest).unwrap(),
-            1
-        );
-        assert_eq!(
-            store
-                .list_sessions(&SessionFilter::default())
-                .unwrap()
-                .len(),
-            1
-        );
+        assert_eq!(store.resolve_reference(&SessionReference::Latest).unwrap(), 1);
+        assert_eq!(store.list_sessions(&SessionFilter::default()).unwrap().len(), 1);
         assert!(store._copy.is_none());
         let written = store.database.batch("DELETE FROM session");
         assert!(written.is_err(), "writes are rejected");
@@ -196,13 +174,7 @@ mod tests {
         let path = create_results(folder.path(), 2);
         let before = fs::read(&path).unwrap();
         let store = open_read_only(&path).unwrap();
-        assert_eq!(
-            store
-                .list_sessions(&SessionFilter::default())
-                .unwrap()
-                .len(),
-            1
-        );
+        assert_eq!(store.list_sessions(&SessionFilter::default()).unwrap().len(), 1);
         let copy = store._copy.as_ref().map(|copy| copy.folder().to_owned());
         drop(store);
         assert!(copy.is_some_and(|copy| !copy.exists()));
@@ -223,9 +195,6 @@ mod tests {
         fs::copy(&path, &copy).unwrap();
         fs::copy(sibling_path(&path, "-wal"), sibling_path(&copy, "-wal")).unwrap();
         let store = open_read_only(&copy).unwrap();
-        assert_eq!(
-            store.resolve_reference(&SessionReference::Latest).unwrap(),
-            7
-        );
+        assert_eq!(store.resolve_reference(&SessionReference::Latest).unwrap(), 7);
     }
 }

@@ -42,10 +42,7 @@ impl Store {
         session: &Session,
         plan: &str,
     ) -> anyhow::Result<SessionRecorder<'_>> {
-        ensure!(
-            session.runs.is_empty(),
-            "cannot begin a session that already has runs"
-        );
+        ensure!(session.runs.is_empty(), "cannot begin a session that already has runs");
         for tag in &session.tags {
             speedwell_model::validate_tag(tag)?;
         }
@@ -58,11 +55,7 @@ impl Store {
             }
             Ok(writer)
         })?;
-        Ok(SessionRecorder {
-            store: self,
-            writer,
-            open_slots: BTreeMap::new(),
-        })
+        Ok(SessionRecorder { store: self, writer, open_slots: BTreeMap::new() })
     }
 
     /// Continues a session that was killed or interrupted, and marks it as running.
@@ -94,11 +87,7 @@ impl Store {
             writer.set_recorder(file, &ProcessIdentity::current_process())?;
             Ok(writer)
         })?;
-        Ok(SessionRecorder {
-            store: self,
-            writer,
-            open_slots: BTreeMap::new(),
-        })
+        Ok(SessionRecorder { store: self, writer, open_slots: BTreeMap::new() })
     }
 
     /// Fails if another live process is measuring the session.
@@ -148,8 +137,7 @@ impl SessionRecorder<'_> {
     /// # Errors
     /// Fails on database errors.
     pub fn queue_upload(&mut self, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
-        self.store
-            .queue_upload(self.writer.session(), url, now_unix_ms)
+        self.store.queue_upload(self.writer.session(), url, now_unix_ms)
     }
 
     /// Replaces the list of variants of the session. A bisection needs this, because it finds more
@@ -224,11 +212,7 @@ impl SessionRecorder<'_> {
         for slot in open {
             self.close_slots(&[slot], !interrupted)?;
         }
-        let state = if interrupted {
-            SessionState::Interrupted
-        } else {
-            SessionState::Complete
-        };
+        let state = if interrupted { SessionState::Interrupted } else { SessionState::Complete };
         self.write_with(|writer, file| set_state(file, writer.session(), state))
     }
 

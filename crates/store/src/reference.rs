@@ -67,11 +67,7 @@ impl Store {
         ensure!(
             found.len() < 2,
             "'@rev:{revision}' is ambiguous: {}",
-            found
-                .iter()
-                .map(|(id, _)| id.as_str())
-                .collect::<Vec<_>>()
-                .join(" or ")
+            found.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>().join(" or ")
         );
         Ok(found.first().map(|(_, number)| *number))
     }
@@ -97,9 +93,7 @@ impl Store {
         max_count: u32,
     ) -> anyhow::Result<Vec<(String, Option<String>)>> {
         let sql = sql!("SELECT revision, tree FROM origin ORDER BY session DESC LIMIT $1");
-        self.query_rows(sql, sql_params![max_count], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
+        self.query_rows(sql, sql_params![max_count], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     fn nth_latest(&self, nth: i64) -> anyhow::Result<Option<i64>> {
@@ -119,9 +113,8 @@ impl Store {
 
     fn not_found_error(&self, reference: &SessionReference) -> anyhow::Result<anyhow::Error> {
         let sql = sql!("SELECT min(number), max(number) FROM session HAVING count(*) > 0");
-        let range = self.query_first(sql, sql_params![], |row| {
-            Ok((row.get::<i64>(0)?, row.get::<i64>(1)?))
-        })?;
+        let range = self
+            .query_first(sql, sql_params![], |row| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?)))?;
         let Some((first, last)) = range else {
             return Ok(anyhow!(
                 "session '{reference}' does not exist: '{}' contains no sessions yet\n\
@@ -142,18 +135,15 @@ impl Store {
             _ if first == last => format!("the only session is @{first}"),
             _ => format!("sessions range from @{first} to @{last}; see speedwell history"),
         };
-        Ok(anyhow!(
-            "session '{reference}' does not exist\nhint: {hint}"
-        ))
+        Ok(anyhow!("session '{reference}' does not exist\nhint: {hint}"))
     }
 
     /// Returns up to five existing tags, most similar first.
     fn similar_tags(&self, name: &str) -> anyhow::Result<Vec<String>> {
-        let mut tags: Vec<String> = self.query_rows(
-            sql!("SELECT DISTINCT name FROM tag"),
-            sql_params![],
-            |row| row.get(0),
-        )?;
+        let mut tags: Vec<String> =
+            self.query_rows(sql!("SELECT DISTINCT name FROM tag"), sql_params![], |row| {
+                row.get(0)
+            })?;
         tags.sort_by_cached_key(|tag| (strsim::osa_distance(tag, name), tag.clone()));
         tags.truncate(5);
         Ok(tags.into_iter().map(|tag| format!("@{tag}")).collect())

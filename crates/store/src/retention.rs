@@ -44,10 +44,7 @@ impl Store {
         };
         let mut found = Vec::new();
         for session in self.overviews(&numbers)? {
-            let branch = session
-                .origin
-                .as_ref()
-                .and_then(|origin| origin.branch.as_ref());
+            let branch = session.origin.as_ref().and_then(|origin| origin.branch.as_ref());
             if branch.is_some_and(|branch| keep.main.contains(branch)) {
                 continue;
             }

@@ -31,10 +31,7 @@ pub(super) struct PackedSamples {
 pub(super) fn pack_samples(run: &Run) -> Vec<(Arc<str>, PackedSamples)> {
     let mut metrics: Vec<(Arc<str>, Vec<usize>)> = Vec::new();
     for (position, sample) in run.samples.iter().enumerate() {
-        match metrics
-            .iter_mut()
-            .find(|(metric, _)| *metric == sample.metric)
-        {
+        match metrics.iter_mut().find(|(metric, _)| *metric == sample.metric) {
             Some((_, positions)) => positions.push(position),
             None => metrics.push((sample.metric.clone(), vec![position])),
         }
@@ -47,20 +44,13 @@ pub(super) fn pack_samples(run: &Run) -> Vec<(Arc<str>, PackedSamples)> {
 
 fn pack_metric(samples: &[Sample], positions: &[usize]) -> PackedSamples {
     let encode = |bits: fn(&Sample) -> u64| -> Vec<u8> {
-        positions
-            .iter()
-            .flat_map(|&position| bits(&samples[position]).to_le_bytes())
-            .collect()
+        positions.iter().flat_map(|&position| bits(&samples[position]).to_le_bytes()).collect()
     };
     let has_any = |is_known: fn(&Sample) -> bool| {
-        positions
-            .iter()
-            .any(|&position| is_known(&samples[position]))
+        positions.iter().any(|&position| is_known(&samples[position]))
     };
-    let is_contiguous = positions
-        .iter()
-        .enumerate()
-        .all(|(expected, &position)| expected == position);
+    let is_contiguous =
+        positions.iter().enumerate().all(|(expected, &position)| expected == position);
     PackedSamples {
         readings: encode(|sample| sample.value.to_bits()),
         elapsed_ns: has_any(|sample| sample.elapsed_ns.is_some())
@@ -68,10 +58,7 @@ fn pack_metric(samples: &[Sample], positions: &[usize]) -> PackedSamples {
         iterations: has_any(|sample| sample.iterations.is_some())
             .then(|| encode(|sample| sample.iterations.map_or(NO_ITERATIONS, f64::to_bits))),
         positions: (!is_contiguous).then(|| {
-            positions
-                .iter()
-                .flat_map(|&position| (position as u32).to_le_bytes())
-                .collect()
+            positions.iter().flat_map(|&position| (position as u32).to_le_bytes()).collect()
         }),
     }
 }
@@ -131,11 +118,7 @@ impl SampleUnpacker {
 
 /// Returns the 8-byte words of an array. An incomplete last word is dropped.
 fn le_words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
-    bytes
-        .as_chunks()
-        .0
-        .iter()
-        .map(|word| u64::from_le_bytes(*word))
+    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word))
 }
 
 #[cfg(test)]
@@ -144,12 +127,7 @@ mod tests {
     use speedwell_model::Case;
 
     fn sample_of(metric: &str, value: f64) -> Sample {
-        Sample {
-            metric: metric.into(),
-            value,
-            elapsed_ns: None,
-            iterations: None,
-        }
+        Sample { metric: metric.into(), value, elapsed_ns: None, iterations: None }
     }
 
     fn run_with(samples: Vec<Sample>) -> Run {
@@ -188,9 +166,7 @@ mod tests {
     #[test]
     fn bare_values_of_one_metric_cost_eight_bytes_each() {
         let packed = pack_samples(&run_with(vec![sample_of("t", 1.5), sample_of("t", 2.5)]));
-        let [(name, only)] = packed.as_slice() else {
-            panic!("{packed:?}")
-        };
+        let [(name, only)] = packed.as_slice() else { panic!("{packed:?}") };
         assert_eq!((&**name, only.readings.len()), ("t", 16));
         assert_eq!(only.readings[..8], 1.5f64.to_le_bytes());
         assert!(only.elapsed_ns.is_none() && only.iterations.is_none() && only.positions.is_none());
@@ -208,11 +184,7 @@ mod tests {
 
     #[test]
     fn what_one_sample_tells_and_another_does_not_is_kept_apart() {
-        let mut samples = vec![
-            sample_of("t", 1.0),
-            sample_of("t", 2.0),
-            sample_of("t", 3.0),
-        ];
+        let mut samples = vec![sample_of("t", 1.0), sample_of("t", 2.0), sample_of("t", 3.0)];
         samples[1].elapsed_ns = Some(0);
         samples[2].iterations = Some(1e6);
         assert_eq!(round_trip(samples.clone()), samples);
@@ -220,25 +192,13 @@ mod tests {
 
     #[test]
     fn values_that_are_no_numbers_keep_every_bit() {
-        let odd = [
-            f64::NAN,
-            f64::INFINITY,
-            f64::NEG_INFINITY,
-            -0.0,
-            f64::MIN_POSITIVE / 4.0,
-        ];
+        let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, f64::MIN_POSITIVE / 4.0];
         let mut samples: Vec<Sample> = odd.iter().map(|&value| sample_of("t", value)).collect();
         samples[0].iterations = Some(f64::NAN);
         let back = round_trip(samples);
         let bits = |value: f64| value.to_bits();
-        assert_eq!(
-            back.iter().map(|s| bits(s.value)).collect::<Vec<_>>(),
-            odd.map(bits)
-        );
-        assert!(
-            back[0].iterations.is_some_and(f64::is_nan),
-            "a NaN differs from a missing count"
-        );
+        assert_eq!(back.iter().map(|s| bits(s.value)).collect::<Vec<_>>(), odd.map(bits));
+        assert!(back[0].iterations.is_some_and(f64::is_nan), "a NaN differs from a missing count");
         assert_eq!(back[1].iterations, None);
     }
 }

@@ -21,10 +21,7 @@ pub(super) struct SchemaStep {
 
 /// How a migration differs on PostgreSQL.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(
-    not(feature = "postgres"),
-    expect(dead_code, reason = "only PostgreSQL needs it")
-)]
+#[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "only PostgreSQL needs it"))]
 pub(super) enum PostgresVariant {
     /// PostgreSQL runs the same SQL, translated into its dialect.
     Not,
@@ -37,10 +34,7 @@ pub(super) enum PostgresVariant {
 impl SchemaStep {
     /// Creates a migration that is the same for both back ends.
     pub const fn same(text: &'static str) -> SchemaStep {
-        SchemaStep {
-            text,
-            differs: PostgresVariant::Not,
-        }
+        SchemaStep { text, differs: PostgresVariant::Not }
     }
 }
 
@@ -160,10 +154,7 @@ const COUNTS_TOGETHER: SchemaStep = SchemaStep {
 /// Renames tables and columns, so that they use common technical terms. The renames are the same
 /// for both back ends; their triggers differ.
 const NAMES: SchemaStep = SchemaStep {
-    text: concat!(
-        include_str!("steps/18-names.sql"),
-        include_str!("steps/18-names.sqlite.sql")
-    ),
+    text: concat!(include_str!("steps/18-names.sql"), include_str!("steps/18-names.sqlite.sql")),
     differs: PostgresVariant::Instead(concat!(
         include_str!("steps/18-names.sql"),
         include_str!("steps/18-names.postgres.sql")

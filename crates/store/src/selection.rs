@@ -52,10 +52,7 @@ impl Store {
     ) -> anyhow::Result<Vec<i64>> {
         let before = filter.before.unwrap_or(i64::MAX);
         if let Some(numbers) = &filter.numbers {
-            let other_conditions = SessionFilter {
-                numbers: None,
-                ..filter.clone()
-            };
+            let other_conditions = SessionFilter { numbers: None, ..filter.clone() };
             let mut candidates: Vec<i64> =
                 numbers.iter().copied().filter(|n| *n < before).collect();
             candidates.sort_unstable_by(|first, second| second.cmp(first));
@@ -248,10 +245,7 @@ enum LeadingFilter {
 /// Splits off the filter that is usually most selective and has an index. Returns this filter and
 /// the others, or `None` if there is no such filter.
 fn split_leading(filter: &SessionFilter) -> Option<(LeadingFilter, SessionFilter)> {
-    let mut other_filters = SessionFilter {
-        before: None,
-        ..filter.clone()
-    };
+    let mut other_filters = SessionFilter { before: None, ..filter.clone() };
     let leading = if let Some(pull) = other_filters.pull.take() {
         LeadingFilter::Pull(pull)
     } else if let Some(beginning) = other_filters.revision.take() {
@@ -352,9 +346,7 @@ mod tests {
             }
             let mut drawn = 7_u64;
             for _ in 0..200 {
-                drawn = drawn
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
+                drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 check_filter(&store, &all, drawn >> 20);
             }
         }
@@ -364,11 +356,7 @@ mod tests {
     fn session_at(at: usize) -> Session {
         let mut session = imported_session(&format!("id{at}"));
         session.started_unix_ms = at as i64 * 1000;
-        session.tags = at
-            .is_multiple_of(7)
-            .then(|| "seventh".to_owned())
-            .into_iter()
-            .collect();
+        session.tags = at.is_multiple_of(7).then(|| "seventh".to_owned()).into_iter().collect();
         session.state = [SessionState::Imported, SessionState::Complete][at % 2];
         if at % 6 == 2 {
             session.variants.push(Variant::plain("a \"rare\" one"));
@@ -415,29 +403,17 @@ mod tests {
                 && is(&filter.tag, session.tags.first().cloned())
                 && (filter.revision.as_ref())
                     .is_none_or(|id| origin(session).revision.starts_with(id))
-                && filter
-                    .machine
-                    .is_none_or(|machine| (number - 1) % 3 + 1 == machine)
+                && filter.machine.is_none_or(|machine| (number - 1) % 3 + 1 == machine)
                 && (filter.since_unix_ms).is_none_or(|since| session.started_unix_ms >= since)
                 && (filter.variant.as_ref())
                     .is_none_or(|name| session.variants.iter().any(|own| own.name == *name))
                 && (filter.numbers.as_ref()).is_none_or(|numbers| numbers.contains(&number))
         };
-        let numbered = (1..)
-            .zip(all)
-            .filter(|(number, session)| passes(*number, session));
+        let numbered = (1..).zip(all).filter(|(number, session)| passes(*number, session));
         let mut expected: Vec<i64> = numbered.map(|(number, _)| number).collect();
         expected.reverse();
-        assert_eq!(
-            store.selected_numbers(&filter, usize::MAX).unwrap(),
-            expected,
-            "{filter:?}"
-        );
+        assert_eq!(store.selected_numbers(&filter, usize::MAX).unwrap(), expected, "{filter:?}");
         expected.truncate(4);
-        assert_eq!(
-            store.selected_numbers(&filter, 4).unwrap(),
-            expected,
-            "{filter:?}"
-        );
+        assert_eq!(store.selected_numbers(&filter, 4).unwrap(), expected, "{filter:?}");
     }
 }

@@ -120,12 +120,7 @@ impl SessionWriter {
                  ON CONFLICT (session, seq) DO UPDATE SET
                      id = excluded.id, detail = excluded.detail"
             ),
-            sql_params![
-                self.session,
-                index,
-                &machine.id,
-                &to_json("machine", machine)?
-            ],
+            sql_params![self.session, index, &machine.id, &to_json("machine", machine)?],
         )?;
         Ok(())
     }
@@ -266,15 +261,9 @@ impl SessionWriter {
                         CAST($3 AS TEXT), CAST($4 AS TEXT)
                  FROM metric WHERE session = $1 RETURNING seq"
             ),
-            sql_params![
-                self.session,
-                &metric.name,
-                &metric.unit,
-                direction_name(metric.better)
-            ],
+            sql_params![self.session, &metric.name, &metric.unit, direction_name(metric.better)],
         )?;
-        self.metrics
-            .insert(metric.name.as_str().into(), metric_index);
+        self.metrics.insert(metric.name.as_str().into(), metric_index);
         Ok(metric_index)
     }
 
@@ -331,10 +320,8 @@ impl SessionWriter {
         runs: &[&Run],
         is_done: bool,
     ) -> anyhow::Result<()> {
-        let jsons: Vec<RunJson> = runs
-            .iter()
-            .map(|run| RunJson::from_run(run))
-            .collect::<anyhow::Result<_>>()?;
+        let jsons: Vec<RunJson> =
+            runs.iter().map(|run| RunJson::from_run(run)).collect::<anyhow::Result<_>>()?;
         let mut rows = Vec::with_capacity(runs.len());
         for (row_index, (run, json)) in (self.runs..).zip(runs.iter().zip(&jsons)) {
             let case = self.case_number(file, &run.case)?;
@@ -473,11 +460,7 @@ impl SessionWriter {
             ),
             sql_params![self.session, &to_json("failure", failure)?],
         )?;
-        if exists {
-            Ok(())
-        } else {
-            self.insert_failure(file, failure, true)
-        }
+        if exists { Ok(()) } else { self.insert_failure(file, failure, true) }
     }
 
     /// Inserts a profile, replacing an earlier one of the same case and variant.
@@ -535,9 +518,7 @@ impl RunJson {
     fn from_run(run: &Run) -> anyhow::Result<RunJson> {
         let kernel_stats = run.kernel_stats.as_ref();
         Ok(RunJson {
-            notes: (!run.notes.is_empty())
-                .then(|| to_json("notes", &run.notes))
-                .transpose()?,
+            notes: (!run.notes.is_empty()).then(|| to_json("notes", &run.notes)).transpose()?,
             kernel_stats: kernel_stats
                 .map(|stats| to_json("kernel counters", stats))
                 .transpose()?,

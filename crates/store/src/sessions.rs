@@ -87,10 +87,8 @@ impl Store {
     /// Fails if there is no such session, or on database errors.
     pub fn delete_untracked(&mut self, number: i64) -> anyhow::Result<()> {
         self.transact(|file| {
-            let deleted = file.execute(
-                sql!("DELETE FROM session WHERE number = $1"),
-                sql_params![number],
-            )?;
+            let deleted =
+                file.execute(sql!("DELETE FROM session WHERE number = $1"), sql_params![number])?;
             ensure!(deleted == 1, "session @{number} does not exist");
             Ok(())
         })
@@ -130,16 +128,10 @@ impl SessionInserter {
     pub fn begin_insert(file: &Database, header: &Session) -> anyhow::Result<SessionInserter> {
         let writer = SessionWriter::begin(file, header, header.state, None)?;
         if let Some(calibration) = header.calibration {
-            let session_calibration = NoiseCalibration {
-                session: writer.session(),
-                ..calibration
-            };
+            let session_calibration = NoiseCalibration { session: writer.session(), ..calibration };
             insert_calibration(file, &header.environment, &session_calibration)?;
         }
-        Ok(SessionInserter {
-            writer,
-            waiting: Vec::new(),
-        })
+        Ok(SessionInserter { writer, waiting: Vec::new() })
     }
 
     /// Inserts what one line of an exported session holds. Collects runs until there are enough for
@@ -340,20 +332,16 @@ impl Store {
              FROM calibration WHERE host = $1 AND cpu IS NOT DISTINCT FROM $2
              AND cpus IS NOT DISTINCT FROM $3 ORDER BY session DESC LIMIT 1"
         );
-        self.query_first(
-            sql,
-            sql_params![&machine.host, &machine.cpu, machine.cpus],
-            |row| {
-                Ok(NoiseCalibration {
-                    session: row.get(0)?,
-                    started_unix_ms: row.get(1)?,
-                    comparisons: row.get(2)?,
-                    false_alarms: row.get(3)?,
-                    expected_low: row.get(4)?,
-                    expected_high: row.get(5)?,
-                })
-            },
-        )
+        self.query_first(sql, sql_params![&machine.host, &machine.cpu, machine.cpus], |row| {
+            Ok(NoiseCalibration {
+                session: row.get(0)?,
+                started_unix_ms: row.get(1)?,
+                comparisons: row.get(2)?,
+                false_alarms: row.get(3)?,
+                expected_low: row.get(4)?,
+                expected_high: row.get(5)?,
+            })
+        })
     }
 
     /// Stores how much builds of the same source differed in a session, for one case and metric.
@@ -393,8 +381,6 @@ impl Store {
             "SELECT session, sd FROM layout_spread WHERE case_id = $1 AND metric = $2
              ORDER BY session DESC LIMIT 1"
         );
-        self.query_first(sql, sql_params![case, metric], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
+        self.query_first(sql, sql_params![case, metric], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 }

@@ -218,10 +218,7 @@ impl TokenRow {
         let scopes: Vec<String> =
             parse_json(&self.scopes).context("cannot read the scopes of a token")?;
         Ok(StoredToken {
-            scopes: scopes
-                .iter()
-                .filter_map(|name| TokenScope::from_name(name))
-                .collect(),
+            scopes: scopes.iter().filter_map(|name| TokenScope::from_name(name)).collect(),
             branches: list(&self.branches)?,
             machines: list(&self.machines)?,
             ..self.token
@@ -254,11 +251,7 @@ mod tests {
             store.add_token(&token).unwrap();
             assert!(store.add_token(&token).is_err(), "the same id twice");
             assert_eq!(store.find_token("abc").unwrap(), Some(token.clone()));
-            assert_eq!(
-                store.find_token("ci").unwrap(),
-                None,
-                "a name does not identify a token"
-            );
+            assert_eq!(store.find_token("ci").unwrap(), None, "a name does not identify a token");
             let presented = |id, digest: &[u8]| store.find_token_with_digest(id, digest).unwrap();
             assert_eq!(presented("abc", &[0, 255, 7]), Some(token.clone()));
             assert_eq!(presented("abc", &[0, 255, 8]), None, "another secret");
@@ -270,10 +263,7 @@ mod tests {
             assert_eq!(store.revoke_tokens("ci", 77).unwrap(), ["abc"]);
             assert!(!store.list_tokens().unwrap()[0].is_valid(78));
             let error = store.revoke_tokens("abc", 78).unwrap_err().to_string();
-            assert!(
-                error.contains("no active token has the name or id 'abc'"),
-                "{error}"
-            );
+            assert!(error.contains("no active token has the name or id 'abc'"), "{error}");
         }
     }
 

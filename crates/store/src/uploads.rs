@@ -341,10 +341,7 @@ fn find_status(file: &Database, id: &str) -> Result<Option<UploadStatus>, Error>
         return Ok(Some(UploadStatus::Known(number)));
     }
     let deleted = sql!("SELECT at_unix_ms FROM deleted_session WHERE id = $1");
-    if file
-        .query_first(deleted, sql_params![id], |row| row.get::<i64>(0))?
-        .is_some()
-    {
+    if file.query_first(deleted, sql_params![id], |row| row.get::<i64>(0))?.is_some() {
         return Ok(Some(UploadStatus::Deleted));
     }
     let so_far = sql!("SELECT lines FROM upload WHERE id = $1 AND session IS NULL");
@@ -354,9 +351,8 @@ fn find_status(file: &Database, id: &str) -> Result<Option<UploadStatus>, Error>
 
 fn sent_digest(file: &Database, number: i64) -> Result<Option<SessionDigest>, Error> {
     let sql = sql!("SELECT digest FROM upload WHERE session = $1");
-    let bytes: Option<Vec<u8>> = file
-        .query_first(sql, sql_params![number], |row| row.get(0))?
-        .flatten();
+    let bytes: Option<Vec<u8>> =
+        file.query_first(sql, sql_params![number], |row| row.get(0))?.flatten();
     Ok(bytes.as_deref().and_then(SessionDigest::from_stored))
 }
 
@@ -384,11 +380,9 @@ fn add_part(
 ) -> anyhow::Result<u64> {
     let count = count_lines(lines);
     let number: i64 = file
-        .query_first(
-            sql!("SELECT number FROM upload WHERE id = $1"),
-            sql_params![id],
-            |row| row.get(0),
-        )?
+        .query_first(sql!("SELECT number FROM upload WHERE id = $1"), sql_params![id], |row| {
+            row.get(0)
+        })?
         .context("the upload has not begun")?;
     file.execute(
         sql!(
@@ -408,12 +402,7 @@ fn add_part(
             "UPDATE upload SET lines = lines + $1, bytes = bytes + $2, at_unix_ms = $3
              WHERE number = $4"
         ),
-        sql_params![
-            count.cast_signed(),
-            lines.len() as i64,
-            sender.at_unix_ms,
-            number
-        ],
+        sql_params![count.cast_signed(), lines.len() as i64, sender.at_unix_ms, number],
     )?;
     Ok(first_line + count)
 }

@@ -49,12 +49,8 @@ impl BenchmarkPart {
     /// to the word: if a pattern captures a size, names with different sizes stay different.
     pub fn rename_matches(&self, name: &str, word: &str) -> String {
         let replace = |found: &Captures<'_>| {
-            let captured: Vec<&str> = found
-                .iter()
-                .skip(1)
-                .flatten()
-                .map(|group| group.as_str())
-                .collect();
+            let captured: Vec<&str> =
+                found.iter().skip(1).flatten().map(|group| group.as_str()).collect();
             if captured.is_empty() {
                 word.to_owned()
             } else {
@@ -104,10 +100,7 @@ impl BenchmarkSelection {
     /// Returns the values for a file. A value for this file alone replaces the parameter's values
     /// for all files.
     pub fn sets_of(&self, name: &str, file: &Path) -> Vec<(String, String)> {
-        let file_entry = self
-            .of_files
-            .iter()
-            .find(|(path, _)| file.starts_with(path));
+        let file_entry = self.of_files.iter().find(|(path, _)| file.starts_with(path));
         let mut sets = file_entry.map_or(&self.sets, |(_, sets)| sets).clone();
         let replacements: Vec<_> = self.of_benchmark(name).cloned().collect();
         sets.retain(|(key, _)| replacements.iter().all(|(replaced, _)| replaced != key));
@@ -118,19 +111,13 @@ impl BenchmarkSelection {
     /// Values for the benchmark file of that name alone.
     pub fn of_benchmark(&self, name: &str) -> impl Iterator<Item = &(String, String)> {
         let values = self.of_benchmarks.iter();
-        values
-            .filter(move |(key, _)| key == name)
-            .map(|(_, set)| set)
+        values.filter(move |(key, _)| key == name).map(|(_, set)| set)
     }
 
     /// Whether a measured case is selected. Its benchmark's name and its parameter values decide.
     pub fn selects_case(&self, case: &Case) -> bool {
         let has = |name: &str, wanted: &str| case.value(name).is_some_and(|v| v.plain() == wanted);
-        let allowed = |name: &str| {
-            self.sets
-                .iter()
-                .any(|(n, wanted)| n == name && has(n, wanted))
-        };
+        let allowed = |name: &str| self.sets.iter().any(|(n, wanted)| n == name && has(n, wanted));
         let named = self.sets.iter().map(|(name, _)| name.as_str());
         let mut used = named.filter(|name| case.value(name).is_some());
         self.selects_name(&case.benchmark) && used.all(allowed)
@@ -255,10 +242,7 @@ mod tests {
         assert_eq!(sets("g/c.js"), [pair("len", "16"), pair("n", "1")]);
         for text in ["g/b.js", "x=1\ng/b.js 5 n", "g/b.js n=\"x"] {
             let error = BenchmarkSelection::default().add_lines(text).unwrap_err();
-            assert!(
-                error.to_string().starts_with("cannot parse line "),
-                "{text}: {error}"
-            );
+            assert!(error.to_string().starts_with("cannot parse line "), "{text}: {error}");
         }
     }
 
@@ -266,10 +250,7 @@ mod tests {
     fn large_numbers_may_be_written_short() {
         let pair = |value: &str| ("n".to_owned(), value.to_owned());
         let sets = BenchmarkSelection::parse_set("n=10k,2M,1e3,utf8").unwrap();
-        assert_eq!(
-            sets,
-            [pair("10000"), pair("2000000"), pair("1e3"), pair("utf8")]
-        );
+        assert_eq!(sets, [pair("10000"), pair("2000000"), pair("1e3"), pair("utf8")]);
         assert!(
             BenchmarkSelection::parse_set("n").is_err()
                 && BenchmarkSelection::parse_set("=1").is_err()

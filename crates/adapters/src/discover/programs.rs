@@ -68,10 +68,7 @@ pub fn find_common_benchmarks(
     word: Option<&str>,
     selection: &BenchmarkSelection,
 ) -> anyhow::Result<DiscoveredBenchmarks> {
-    let mut suite = DiscoveredBenchmarks {
-        files: sides.len(),
-        ..DiscoveredBenchmarks::default()
-    };
+    let mut suite = DiscoveredBenchmarks { files: sides.len(), ..DiscoveredBenchmarks::default() };
     let naming = CaseNaming::from_sides(sides, word);
     let mut indexed: Vec<JobsByCase> = Vec::new();
     for side in sides {
@@ -120,9 +117,7 @@ fn describe_side(
                 "'{}' {}{}\nhint: repeat it with: {}",
                 side.variant.name,
                 failure.cause,
-                last_line.map_or(String::new(), |last_line| format!(
-                    " and printed: {last_line}"
-                )),
+                last_line.map_or(String::new(), |last_line| format!(" and printed: {last_line}")),
                 failure.replay
             );
         }
@@ -130,10 +125,7 @@ fn describe_side(
         suite.warnings.extend(description.warnings);
     }
     let wanted = |job: &BenchmarkJob| {
-        let in_part = side
-            .part
-            .as_ref()
-            .is_none_or(|part| part.contains(&job.label));
+        let in_part = side.part.as_ref().is_none_or(|part| part.contains(&job.label));
         in_part && selection.selects_name(&job.label)
     };
     jobs.retain(wanted);
@@ -153,11 +145,8 @@ struct CaseNaming<'a> {
 
 impl<'a> CaseNaming<'a> {
     fn from_sides(sides: &[ComparisonSide], word: Option<&'a str>) -> CaseNaming<'a> {
-        let name = |side: &ComparisonSide| {
-            side.file
-                .file_name()
-                .map(|name| name.to_string_lossy().into())
-        };
+        let name =
+            |side: &ComparisonSide| side.file.file_name().map(|name| name.to_string_lossy().into());
         let files: IndexSet<Option<String>> = sides.iter().map(name).collect();
         CaseNaming {
             first_file: files.first().cloned().flatten().filter(|_| files.len() > 1),
@@ -191,10 +180,7 @@ impl<'a> CaseNaming<'a> {
     }
 
     fn common_case(&self, side: &ComparisonSide, mut job: BenchmarkJob) -> (Case, BenchmarkJob) {
-        let mut case = job
-            .case
-            .clone()
-            .unwrap_or_else(|| Case::new(&job.label, Vec::new()));
+        let mut case = job.case.clone().unwrap_or_else(|| Case::new(&job.label, Vec::new()));
         // A program that uses our header prefixes the names of its benchmarks with the name of the
         // requested file. The label gets the file name of the first side instead. The name for the
         // comparison gets no prefix.
@@ -219,19 +205,12 @@ fn join_jobs(name: &str, sides: &[ComparisonSide], jobs_by_side: &[JobsByCase]) 
     let (case, job) = jobs_by_side[0][name].clone();
     let differing_name = |(side, jobs): (&ComparisonSide, &JobsByCase)| {
         let own_name = jobs[name].1.own_name();
-        let common_name = job
-            .in_suite
-            .as_ref()
-            .map_or(name, |in_suite| &in_suite.name);
+        let common_name = job.in_suite.as_ref().map_or(name, |in_suite| &in_suite.name);
         (own_name != common_name).then(|| (side.variant.name.clone(), own_name.to_owned()))
     };
     BenchmarkJob {
         label: name.to_owned(),
-        names: sides
-            .iter()
-            .zip(jobs_by_side)
-            .filter_map(differing_name)
-            .collect(),
+        names: sides.iter().zip(jobs_by_side).filter_map(differing_name).collect(),
         case: Some(case),
         snippet: None,
         ..job
@@ -242,23 +221,13 @@ fn unmatched_warning(sides: &[ComparisonSide], jobs_by_side: &[JobsByCase]) -> O
     let mut unmatched = Vec::new();
     for (index, jobs) in jobs_by_side.iter().enumerate() {
         let lacks = |name: &&String| jobs_by_side.iter().any(|other| !other.contains_key(*name));
-        let names: Vec<String> = jobs
-            .keys()
-            .filter(lacks)
-            .map(|name| format!("'{name}'"))
-            .collect();
+        let names: Vec<String> =
+            jobs.keys().filter(lacks).map(|name| format!("'{name}'")).collect();
         if !names.is_empty() {
-            unmatched.push(format!(
-                "{} of '{}'",
-                names.join(", "),
-                sides[index].variant.name
-            ));
+            unmatched.push(format!("{} of '{}'", names.join(", "), sides[index].variant.name));
         }
     }
     (!unmatched.is_empty()).then(|| {
-        format!(
-            "not measured, because not every program has them: {}",
-            unmatched.join("; ")
-        )
+        format!("not measured, because not every program has them: {}", unmatched.join("; "))
     })
 }

@@ -75,17 +75,12 @@ pub fn discover_benchmarks(
         let sets: Vec<_> = selection.of_benchmark(&source.name).cloned().collect();
         check_values(&[description], &sets).with_context(|| format!("in '{}'", source.name))?;
     }
-    let mut suite = DiscoveredBenchmarks {
-        files: sources.len(),
-        ..DiscoveredBenchmarks::default()
-    };
+    let mut suite =
+        DiscoveredBenchmarks { files: sources.len(), ..DiscoveredBenchmarks::default() };
     let mut unwanted = BTreeSet::new();
     for description in described {
         for job in description.jobs {
-            let name = job
-                .case
-                .as_ref()
-                .map_or(&job.source.name, |case| &case.benchmark);
+            let name = job.case.as_ref().map_or(&job.source.name, |case| &case.benchmark);
             if !job.source.kind.may_hold_several() || selection.selects_name(name) {
                 suite.jobs.push(job);
             } else {
@@ -159,10 +154,7 @@ pub fn describe_sources(
             });
         }
     });
-    slots
-        .into_iter()
-        .map(|slot| slot.into_inner().unwrap_or_default())
-        .collect()
+    slots.into_iter().map(|slot| slot.into_inner().unwrap_or_default()).collect()
 }
 
 fn describe_source(
@@ -208,10 +200,7 @@ fn describe_source(
             slot: None,
             cause: FailureCause::Invalid { reason },
             stderr_tail: String::new(),
-            replay: format!(
-                "speedwell run {} --list",
-                quote(&source.file.to_string_lossy())
-            ),
+            replay: format!("speedwell run {} --list", quote(&source.file.to_string_lossy())),
         });
     }
     description
@@ -221,16 +210,11 @@ fn describe_source(
 fn invalid_parameter_name(description: &BenchmarkDescription) -> Option<String> {
     let cases = description.jobs.iter().filter_map(|job| job.case.as_ref());
     let used = cases.flat_map(|case| case.values.iter().map(|(name, _)| name.as_str()));
-    let declared = description
-        .parameters
-        .iter()
-        .map(|parameter| parameter.name.as_str());
+    let declared = description.parameters.iter().map(|parameter| parameter.name.as_str());
     used.chain(declared).find_map(|name| {
         let reason = Case::refuses_name(name)?;
         let shown = name.escape_debug();
-        Some(format!(
-            "has an invalid parameter '{shown}': {reason}; rename it in its declaration"
-        ))
+        Some(format!("has an invalid parameter '{shown}': {reason}; rename it in its declaration"))
     })
 }
 
@@ -259,9 +243,7 @@ fn check_values(
             );
         }
         let has_only_numbers = |p: &&&DeclaredParameter| {
-            p.values
-                .iter()
-                .all(|v| matches!(v, ParameterValue::Number(_)))
+            p.values.iter().all(|v| matches!(v, ParameterValue::Number(_)))
         };
         let expects_number = !matching.is_empty() && matching.iter().all(has_only_numbers);
         if expects_number
@@ -288,11 +270,7 @@ impl DiscoveredBenchmarks {
     /// Returns the definition files of the HTTP loads, with the text that was read.
     pub fn definitions(&self) -> Vec<DefinitionFile> {
         let mut found: Vec<DefinitionFile> = Vec::new();
-        for job in self
-            .jobs
-            .iter()
-            .filter(|job| job.source.kind == SourceKind::Load)
-        {
+        for job in self.jobs.iter().filter(|job| job.source.kind == SourceKind::Load) {
             let source = job.source.definition.as_deref().map(LazyDefinition::source);
             if let Some(definition) = source.filter(|new| !found.contains(new)) {
                 found.push(definition.clone());

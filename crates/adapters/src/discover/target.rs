@@ -27,10 +27,8 @@ use std::sync::Arc;
 /// See [`find_sources`].
 pub fn find_all_sources(targets: &[String], cwd: &Path) -> anyhow::Result<Vec<BenchmarkSource>> {
     let adapters = KnownAdapters::new(targets, cwd)?;
-    let found: anyhow::Result<Vec<_>> = targets
-        .iter()
-        .map(|target| find_sources(target, cwd, &adapters))
-        .collect();
+    let found: anyhow::Result<Vec<_>> =
+        targets.iter().map(|target| find_sources(target, cwd, &adapters)).collect();
     Ok(found?.into_iter().flatten().collect())
 }
 
@@ -67,20 +65,14 @@ pub fn find_sources(
         }
         let source = if crate::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh") {
             // A script may start anything; usually, it starts a program with google/benchmark.
-            let suite = adapters
-                .recognize(&path)
-                .or_else(|| builtin_adapter("google-benchmark"));
+            let suite = adapters.recognize(&path).or_else(|| builtin_adapter("google-benchmark"));
             Ok(program_source(&path, suite, cwd, adapters))
         } else {
             classify_file(&path, cwd, adapters)
         };
         let hint = || is_command(target).then(|| command_hint(target));
-        let refusal = || {
-            format!(
-                "'{target}' is not a benchmark file{}",
-                hint().unwrap_or_default()
-            )
-        };
+        let refusal =
+            || format!("'{target}' is not a benchmark file{}", hint().unwrap_or_default());
         vec![source.with_context(refusal)?]
     } else if let Some(root) = core_root(&path) {
         core_folder(&path, &root)?
@@ -128,10 +120,8 @@ fn find_path(target: &str, cwd: &Path, adapters: &KnownAdapters) -> anyhow::Resu
     }
     let groups = groups_near(cwd);
     let near = nearest_name(target, &groups).cloned();
-    let hint = match (
-        adapters.suggest_adapter(target),
-        near.or_else(|| similar_file(target, cwd)),
-    ) {
+    let hint = match (adapters.suggest_adapter(target), near.or_else(|| similar_file(target, cwd)))
+    {
         (Some(hint), _) => hint,
         (None, Some(name)) => format!("\nhint: did you mean '{name}'?"),
         (None, None) if is_command(target) => command_hint(target),
@@ -162,27 +152,18 @@ pub fn is_command(text: &str) -> bool {
 
 /// Returns a hint on how to measure a command.
 fn command_hint(command: &str) -> String {
-    format!(
-        "\nhint: to measure it as a command: speedwell eval sh {}",
-        quote(command)
-    )
+    format!("\nhint: to measure it as a command: speedwell eval sh {}", quote(command))
 }
 
 /// Returns the names of the groups, for hints, if the current folder or its `benchmark` folder is a
 /// Node.js core folder.
 fn groups_near(cwd: &Path) -> Vec<String> {
     let root = [cwd.to_owned(), cwd.join("benchmark")];
-    let Some(root) = root
-        .iter()
-        .find(|folder| folder.join("common.js").is_file())
-    else {
+    let Some(root) = root.iter().find(|folder| folder.join("common.js").is_file()) else {
         return Vec::new();
     };
     let names = core_groups(root).unwrap_or_default();
-    names
-        .iter()
-        .filter_map(|group| Some(group.file_name()?.to_str()?.to_owned()))
-        .collect()
+    names.iter().filter_map(|group| Some(group.file_name()?.to_str()?.to_owned())).collect()
 }
 
 /// Returns the Node.js core folder that is `path` itself or contains the group `path`.
@@ -192,27 +173,17 @@ fn core_root(path: &Path) -> Option<PathBuf> {
 }
 
 fn core_folder(path: &Path, root: &Path) -> anyhow::Result<Vec<BenchmarkSource>> {
-    let groups = if path == root {
-        core_groups(root)?
-    } else {
-        vec![path.to_owned()]
-    };
+    let groups = if path == root { core_groups(root)? } else { vec![path.to_owned()] };
     let mut found = Vec::new();
     for group in groups {
         for entry in visible_entries(&group)? {
-            let file = if entry.is_dir() {
-                entry.join("index.js")
-            } else {
-                entry.clone()
-            };
+            let file = if entry.is_dir() { entry.join("index.js") } else { entry.clone() };
             if file.is_file() && file.extension().is_some_and(|e| e == "js") {
                 found.push(core_source(&entry, file, root));
             }
         }
         found.extend(
-            visible_entries(&group)?
-                .into_iter()
-                .filter_map(|file| fake_source(&file, root)),
+            visible_entries(&group)?.into_iter().filter_map(|file| fake_source(&file, root)),
         );
     }
     Ok(found)
@@ -220,15 +191,9 @@ fn core_folder(path: &Path, root: &Path) -> anyhow::Result<Vec<BenchmarkSource>>
 
 fn core_groups(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let hidden = |name: &str| name == "fixtures" || name == "node_modules";
-    let folders = visible_entries(root)?
-        .into_iter()
-        .filter(|entry| entry.is_dir());
+    let folders = visible_entries(root)?.into_iter().filter(|entry| entry.is_dir());
     Ok(folders
-        .filter(|folder| {
-            !folder
-                .file_name()
-                .is_some_and(|name| hidden(&name.to_string_lossy()))
-        })
+        .filter(|folder| !folder.file_name().is_some_and(|name| hidden(&name.to_string_lossy())))
         .collect())
 }
 
@@ -237,10 +202,7 @@ fn core_groups(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
 pub fn core_source(entry: &Path, file: PathBuf, root: &Path) -> BenchmarkSource {
     // Node.js core scripts expect the root of the checkout as working directory.
     let directory = root.parent().unwrap_or(root);
-    BenchmarkSource {
-        file,
-        ..BenchmarkSource::new(SourceKind::NodeCore, entry, root, directory)
-    }
+    BenchmarkSource { file, ..BenchmarkSource::new(SourceKind::NodeCore, entry, root, directory) }
 }
 
 fn fake_source(file: &Path, root: &Path) -> Option<BenchmarkSource> {
@@ -273,10 +235,7 @@ fn find_in_folder(
     let mut found = Vec::new();
     for entry in visible_entries(path)? {
         if entry.is_dir() {
-            if entry
-                .file_name()
-                .is_none_or(|name| name != "node_modules" && name != "fixtures")
-            {
+            if entry.file_name().is_none_or(|name| name != "node_modules" && name != "fixtures") {
                 let inner = if core_root(&entry).is_some_and(|root| root == entry) {
                     core_folder(&entry, &entry)?
                 } else {
@@ -349,10 +308,7 @@ fn add_go_packages(
             .filter(|suite| suite.name == "go-package")
             .map(|suite| suite_source(folder, suite, cwd, adapters)),
     );
-    for entry in visible_entries(folder)?
-        .into_iter()
-        .filter(|entry| entry.is_dir())
-    {
+    for entry in visible_entries(folder)?.into_iter().filter(|entry| entry.is_dir()) {
         let name = entry.file_name().unwrap_or_default();
         let is_link = entry.is_symlink();
         let is_module = entry.join("go.mod").is_file();
@@ -373,10 +329,7 @@ fn classify_own_kind(
     if let Some(source) = fake_source(file, &root) {
         return Ok(source);
     }
-    let extension = file
-        .extension()
-        .and_then(|e| e.to_str())
-        .unwrap_or_default();
+    let extension = file.extension().and_then(|e| e.to_str()).unwrap_or_default();
     let source = |kind| BenchmarkSource::new(kind, file, &root, cwd);
     if crate::is_program_with_harness(file) {
         return Ok(program_source(file, None, cwd, adapters));
@@ -384,9 +337,7 @@ fn classify_own_kind(
     if extension == "toml" {
         return definition_source(file);
     }
-    let languages = [
-        "js", "cjs", "mjs", "ts", "cts", "mts", "cpp", "cc", "cxx", "py",
-    ];
+    let languages = ["js", "cjs", "mjs", "ts", "cts", "mts", "cpp", "cc", "cxx", "py"];
     if declares_types_only(file) {
         bail!("a file with only type declarations has no benchmarks");
     }
@@ -410,11 +361,7 @@ fn classify_own_kind(
     }
     if let Some(root) = core_root_of(file, &text) {
         let is_index = file.file_name().is_some_and(|name| name == "index.js");
-        let entry = if is_index {
-            file.parent().unwrap_or(file)
-        } else {
-            file
-        };
+        let entry = if is_index { file.parent().unwrap_or(file) } else { file };
         return Ok(core_source(entry, file.to_owned(), root));
     }
     if !text.contains("createBenchmark") {
@@ -446,10 +393,7 @@ fn experiment_sources(
 ) -> anyhow::Result<Vec<BenchmarkSource>> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let stem = file.file_stem().unwrap_or_default();
-    let definition = Arc::new(LazyDefinition::new(speedwell_config::read_source(
-        file,
-        &[],
-    )?));
+    let definition = Arc::new(LazyDefinition::new(speedwell_config::read_source(file, &[])?));
     // Ignore errors here: they are reported when the file is read with the user's values.
     let experiment = definition.experiment();
     let mut found = vec![BenchmarkSource {
@@ -457,10 +401,8 @@ fn experiment_sources(
         definition: Some(definition.clone()),
         ..BenchmarkSource::new(SourceKind::Experiment, file, folder, folder)
     }];
-    for benchmark in experiment
-        .iter()
-        .flat_map(|experiment| &experiment.groups)
-        .flat_map(|group| &group.files)
+    for benchmark in
+        experiment.iter().flat_map(|experiment| &experiment.groups).flat_map(|group| &group.files)
     {
         found.extend(find_sources(&benchmark.to_string_lossy(), cwd, adapters)?);
     }
@@ -491,10 +433,7 @@ pub fn find_experiment(targets: &[String], cwd: &Path) -> anyhow::Result<Option<
 /// Fails if a file declares variants, but other benchmarks are to be measured as well.
 pub fn declared_variants(sources: &[BenchmarkSource]) -> anyhow::Result<Vec<Variant>> {
     let mut declared = Vec::new();
-    for source in sources
-        .iter()
-        .filter(|source| source.kind == SourceKind::Load)
-    {
+    for source in sources.iter().filter(|source| source.kind == SourceKind::Load) {
         let experiment = source.definition()?.experiment()?;
         let current = |name: &str| std::env::var(name).ok();
         let variants = experiment.variants.iter();
@@ -539,11 +478,7 @@ fn suite_source(
     let root = path.parent().unwrap_or(Path::new("/"));
     let directory = if path.is_dir() { path } else { cwd };
     let is_built = suite.keys.build.is_some();
-    let user_suites = adapters
-        .user_adapters()
-        .iter()
-        .filter(|_| is_built)
-        .cloned();
+    let user_suites = adapters.user_adapters().iter().filter(|_| is_built).cloned();
     BenchmarkSource {
         user_suites: user_suites.collect(),
         suite: Some(suite),
@@ -578,8 +513,5 @@ fn core_root_of<'a>(file: &'a Path, text: &str) -> Option<&'a Path> {
 fn declares_types_only(file: &Path) -> bool {
     let stem = file.file_stem().unwrap_or_default();
     let ending = file.extension().unwrap_or_default().to_string_lossy();
-    ending.ends_with("ts")
-        && Path::new(stem)
-            .extension()
-            .is_some_and(|inner| inner == "d")
+    ending.ends_with("ts") && Path::new(stem).extension().is_some_and(|inner| inner == "d")
 }

@@ -58,26 +58,19 @@ impl LanguageHarness for ExperimentHarness {
         };
         let mut description = BenchmarkDescription::default();
         for (group, cases) in experiment.group_cases() {
-            let parameters = group
-                .parameters
-                .iter()
-                .map(|(name, values)| DeclaredParameter {
-                    name: name.clone(),
-                    values: values.clone(),
-                });
+            let parameters = group.parameters.iter().map(|(name, values)| DeclaredParameter {
+                name: name.clone(),
+                values: values.clone(),
+            });
             description.parameters.extend(parameters);
-            let jobs = cases
-                .iter()
-                .map(|case| protocol::job_for_case(source, request, case.clone()));
+            let jobs =
+                cases.iter().map(|case| protocol::job_for_case(source, request, case.clone()));
             description.jobs.extend(jobs);
         }
-        let params = experiment
-            .params
-            .iter()
-            .map(|(name, value)| DeclaredParameter {
-                name: name.clone(),
-                values: vec![value.clone()],
-            });
+        let params = experiment.params.iter().map(|(name, value)| DeclaredParameter {
+            name: name.clone(),
+            values: vec![value.clone()],
+        });
         description.parameters.extend(params);
         description
     }
@@ -93,10 +86,7 @@ impl LanguageHarness for ExperimentHarness {
     }
 
     fn default_program(&self, source: &BenchmarkSource) -> PathBuf {
-        let experiment = source
-            .definition()
-            .and_then(LazyDefinition::experiment)
-            .ok();
+        let experiment = source.definition().and_then(LazyDefinition::experiment).ok();
         let program = experiment.and_then(|experiment| experiment.program.clone());
         program.map_or_else(own_program, PathBuf::from)
     }
@@ -113,12 +103,8 @@ fn read_experiment<'a>(
     let mut values = request.sets.clone();
     if source.kind == SourceKind::Load {
         let plain = definition.experiment()?;
-        let parameters: Vec<&String> = plain
-            .groups
-            .iter()
-            .flat_map(|group| &group.parameters)
-            .map(|(name, _)| name)
-            .collect();
+        let parameters: Vec<&String> =
+            plain.groups.iter().flat_map(|group| &group.parameters).map(|(name, _)| name).collect();
         values.retain(|(name, _)| parameters.contains(&name));
     }
     definition.experiment_with(values)
@@ -158,14 +144,8 @@ fn resolve_assignment(job: &BenchmarkJob, setting: &RunContext<'_>) -> anyhow::R
         GroupKind::Load => 0,
         _ => group.metrics.len(),
     };
-    let names = group.metrics[..reported]
-        .iter()
-        .map(|metric| group.stored_name(metric));
-    Ok(AssignedRun {
-        assignment,
-        seed,
-        metrics: names.collect(),
-    })
+    let names = group.metrics[..reported].iter().map(|metric| group.stored_name(metric));
+    Ok(AssignedRun { assignment, seed, metrics: names.collect() })
 }
 
 /// Reduces a load to a single request for a trial.
@@ -216,18 +196,8 @@ fn perform_with_services(
     };
     let replay = replay_command(&assigned_run.assignment);
     let to_run_failure = |failure: StageFailure| {
-        let StageFailure {
-            stage,
-            reason,
-            stderr_tail,
-        } = failure;
-        run_failure(
-            FailureCause::Stage { stage, reason },
-            stderr_tail,
-            &replay,
-            job,
-            setting,
-        )
+        let StageFailure { stage, reason, stderr_tail } = failure;
+        run_failure(FailureCause::Stage { stage, reason }, stderr_tail, &replay, job, setting)
     };
     if let Err(failure) = services.ensure_ready(&mut assigned_run.assignment, block) {
         return RunOutcome {
@@ -257,11 +227,7 @@ fn perform_run(
             let message = events.first("performed");
             let performed = message.and_then(parse_report);
             let (result, stage_failure, fault) = match performed {
-                None => (
-                    None,
-                    None,
-                    Some(events.error_cause().unwrap_or(FailureCause::Silent)),
-                ),
+                None => (None, None, Some(events.error_cause().unwrap_or(FailureCause::Silent))),
                 Some(performed) => {
                     let load = message.and_then(|message| message.get("load"));
                     let stage_failure = performed.failure.clone();
@@ -280,12 +246,7 @@ fn perform_run(
                 job,
                 setting,
             );
-            if let Some(StageFailure {
-                stage,
-                reason,
-                stderr_tail,
-            }) = stage_failure
-            {
+            if let Some(StageFailure { stage, reason, stderr_tail }) = stage_failure {
                 let cause = FailureCause::Stage { stage, reason };
                 attempt.failure = Some(run_failure(cause, stderr_tail, &replay, job, setting));
             }
@@ -309,13 +270,8 @@ fn replay_command(assigned: &RunAssignment) -> ProcessSpec {
         TargetWork::Server(service) => service.port.unwrap_or(REPLAY_PORT),
         TargetWork::Command | TargetWork::Load(_) => REPLAY_PORT,
     };
-    let address = assigned
-        .placement
-        .as_ref()
-        .map(|placement| placement.of_target().address);
-    let host = address
-        .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
-        .to_string();
+    let address = assigned.placement.as_ref().map(|placement| placement.of_target().address);
+    let host = address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)).to_string();
     let placeholders = [
         ("port".to_owned(), port.to_string()),
         ("target.host".to_owned(), host.clone()),
@@ -323,28 +279,19 @@ fn replay_command(assigned: &RunAssignment) -> ProcessSpec {
     ];
     let fill = |text: &String| assignment::fill_text(text, &placeholders);
     if let TargetWork::Load(load) = &assigned.work {
-        let mut spec = load
-            .as_ref()
-            .clone()
-            .fill_placeholders(&|text| fill(&text.to_owned()));
-        spec.serve = spec
-            .serve
-            .map(|line| export_commands(&target.plain_environment()) + &line);
+        let mut spec = load.as_ref().clone().fill_placeholders(&|text| fill(&text.to_owned()));
+        spec.serve = spec.serve.map(|line| export_commands(&target.plain_environment()) + &line);
         let args = ["load".to_owned()].into_iter().chain(spec.to_args());
         return ProcessSpec {
             directory: Some(target.directory.clone()),
-            ..ProcessSpec::new(own_program())
-                .args(args)
-                .args(["--no-save"])
+            ..ProcessSpec::new(own_program()).args(args).args(["--no-save"])
         };
     }
     let mut words = target.command.iter().map(fill);
     let environment = target.plain_environment().into_iter();
     ProcessSpec {
         directory: Some(target.directory.clone()),
-        environment: environment
-            .map(|(name, value)| (name, fill(&value)))
-            .collect(),
+        environment: environment.map(|(name, value)| (name, fill(&value))).collect(),
         ..ProcessSpec::new(words.next().unwrap_or_default()).args(words)
     }
 }
@@ -379,19 +326,13 @@ fn to_observation(
     };
     for measure in performed.figures {
         let metric: Arc<str> = Arc::from(measure.metric.name.as_str());
-        result
-            .samples
-            .extend(measure.values.iter().map(|&value| Sample {
-                metric: metric.clone(),
-                value,
-                elapsed_ns: measure.elapsed_ns,
-                iterations: measure.iterations,
-            }));
-        if result
-            .metrics
-            .iter()
-            .all(|other| other.name != measure.metric.name)
-        {
+        result.samples.extend(measure.values.iter().map(|&value| Sample {
+            metric: metric.clone(),
+            value,
+            elapsed_ns: measure.elapsed_ns,
+            iterations: measure.iterations,
+        }));
+        if result.metrics.iter().all(|other| other.name != measure.metric.name) {
             result.metrics.push(measure.metric);
         }
     }

@@ -39,17 +39,11 @@ fn take_profile(
     setting: &RunContext<'_>,
     request: &ProfileRequest,
 ) -> anyhow::Result<StackProfile> {
-    let AssignedRun {
-        mut assignment,
-        seed,
-        ..
-    } = resolve_assignment(job, setting)?;
+    let AssignedRun { mut assignment, seed, .. } = resolve_assignment(job, setting)?;
     let remark = prepare_assignment(&mut assignment, request)?;
     let (outcome, events) = run_in_process(&assignment, seed, setting)?;
     let performed = events.first("performed");
-    if let Some(failure) = performed
-        .and_then(parse_report)
-        .and_then(|performed| performed.failure)
+    if let Some(failure) = performed.and_then(parse_report).and_then(|performed| performed.failure)
     {
         bail!("the run failed at '{}': {}", failure.stage, failure.reason);
     }

@@ -87,19 +87,13 @@ impl SharedServicePool {
     /// Returns why a service has become unusable; `None` if all services are usable. After a failed
     /// run, waits briefly: the report that a service has ended may come after the failure.
     pub(super) fn find_loss(&self, has_failed: bool) -> Option<StageFailure> {
-        let timeout = if has_failed {
-            REPORT_DELAY
-        } else {
-            Duration::ZERO
-        };
-        [&self.session_keeper, &self.block_keeper]
-            .into_iter()
-            .find_map(|slot| {
-                let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-                let loss = slot.as_ref()?.receive_loss(timeout)?;
-                *slot = None;
-                Some(loss)
-            })
+        let timeout = if has_failed { REPORT_DELAY } else { Duration::ZERO };
+        [&self.session_keeper, &self.block_keeper].into_iter().find_map(|slot| {
+            let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+            let loss = slot.as_ref()?.receive_loss(timeout)?;
+            *slot = None;
+            Some(loss)
+        })
     }
 
     /// Stops the services of the current block. Returns their notes, and their failure if there is
@@ -152,35 +146,21 @@ impl ServiceKeeper {
         spec.shutdown.grace = STOP_TIMEOUT;
         let text =
             serde_json::to_string(&keeping).map_err(|error| start_failure(error.to_string()))?;
-        let request = ProtocolMessage::new("keep")
-            .with("id", 2)
-            .with("services", text);
+        let request = ProtocolMessage::new("keep").with("id", 2).with("services", text);
         let (sender, messages) = mpsc::channel();
-        let forwarder = MessageForwarder {
-            opening: request.to_string().into_bytes(),
-            messages: sender,
-        };
+        let forwarder =
+            MessageForwarder { opening: request.to_string().into_bytes(), messages: sender };
         let service =
             ServiceProcess::start_with_conversation(spec, forwarder).map_err(|error| {
-                start_failure(format!(
-                    "cannot start the process that runs the services: {error}"
-                ))
+                start_failure(format!("cannot start the process that runs the services: {error}"))
             })?;
-        let mut keeper = ServiceKeeper {
-            keeping,
-            block,
-            service,
-            messages,
-            addresses: Vec::new(),
-        };
+        let mut keeper = ServiceKeeper { keeping, block, service, messages, addresses: Vec::new() };
         loop {
             match keeper.messages.recv_timeout(POLL_INTERVAL) {
                 Ok(message) if message.verb == "ready" => {
                     let addresses = message.get("places").unwrap_or_default();
                     keeper.addresses = serde_json::from_str(&addresses).map_err(|error| {
-                        start_failure(format!(
-                            "cannot read the addresses of the services: {error}"
-                        ))
+                        start_failure(format!("cannot read the addresses of the services: {error}"))
                     })?;
                     return Ok(keeper);
                 }
@@ -214,10 +194,7 @@ impl ServiceKeeper {
     fn silent_exit(self) -> StageFailure {
         let outcome = self.service.stop_and_wait();
         let (how, stderr_tail) = match outcome {
-            Ok(outcome) => (
-                outcome.ended.to_string(),
-                outcome.stderr.last_lines(TAIL_LINES),
-            ),
+            Ok(outcome) => (outcome.ended.to_string(), outcome.stderr.last_lines(TAIL_LINES)),
             Err(error) => (error.to_string(), String::new()),
         };
         StageFailure {

@@ -138,10 +138,7 @@ fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> Probe
     found.cases.retain(|case| matches_sets(case, request));
     for case in &mut found.cases {
         let measured = full.cases.iter().find(|full| same_words(case, full));
-        case.measured = measured
-            .filter(|m| m.args != case.args)
-            .cloned()
-            .map(Box::new);
+        case.measured = measured.filter(|m| m.args != case.args).cloned().map(Box::new);
     }
     let mut known_cases = Vec::new();
     found.cases.retain(|case| {
@@ -161,10 +158,7 @@ fn missing_words(
     request: &DescribeRequest,
 ) -> Vec<String> {
     let first_value = |found: &EnumeratedCases, name: &str| {
-        found
-            .cases
-            .first()
-            .and_then(|case| argument_value(case, name).map(str::to_owned))
+        found.cases.first().and_then(|case| argument_value(case, name).map(str::to_owned))
     };
     collect_parameters(&full.cases)
         .into_iter()
@@ -204,9 +198,7 @@ fn matches_sets(case: &ObservedCase, request: &DescribeRequest) -> bool {
 }
 
 fn argument_value<'a>(case: &'a ObservedCase, name: &str) -> Option<&'a str> {
-    case.args
-        .iter()
-        .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+    case.args.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
 }
 
 fn to_description(
@@ -222,10 +214,8 @@ fn to_description(
         ..Default::default()
     };
     if found.cases.is_empty() {
-        let warning = format!(
-            "'{}' has no cases: its own filter excludes all of them.",
-            source.name
-        );
+        let warning =
+            format!("'{}' has no cases: its own filter excludes all of them.", source.name);
         description.warnings.push(warning);
     }
     description.jobs = found
@@ -242,10 +232,7 @@ fn to_description(
                 with_tool(job, tool)
             };
             let measured = case.measured.clone().map(|case| Box::new(job_for(*case)));
-            BenchmarkJob {
-                measured,
-                ..job_for(case)
-            }
+            BenchmarkJob { measured, ..job_for(case) }
         })
         .collect();
     description
@@ -269,10 +256,7 @@ fn declared_parameters(
     if request.sets.is_empty() {
         return collect_parameters(&found.cases);
     }
-    let plain = DescribeRequest {
-        sets: Vec::new(),
-        ..request.clone()
-    };
+    let plain = DescribeRequest { sets: Vec::new(), ..request.clone() };
     match enumerate(source, &plain) {
         ProbeOutcome::Cases(found) => collect_parameters(&found.cases),
         _ => collect_parameters(&found.cases),
@@ -293,10 +277,7 @@ fn describe_as_one_job(
         arguments,
         ..protocol::draft_job(source, request)
     };
-    BenchmarkDescription {
-        jobs: vec![with_tool(job, tool)],
-        ..BenchmarkDescription::default()
-    }
+    BenchmarkDescription { jobs: vec![with_tool(job, tool)], ..BenchmarkDescription::default() }
 }
 
 /// Sets the HTTP tool of a job. If the script does not name the tool itself, the tool also becomes
@@ -332,10 +313,7 @@ fn collect_parameters(cases: &[ObservedCase]) -> Vec<DeclaredParameter> {
         match found.iter_mut().find(|parameter| parameter.name == name) {
             Some(parameter) if parameter.values.contains(&value) => {}
             Some(parameter) => parameter.values.push(value),
-            None => found.push(DeclaredParameter {
-                name,
-                values: vec![value],
-            }),
+            None => found.push(DeclaredParameter { name, values: vec![value] }),
         }
     }
     found
@@ -344,24 +322,18 @@ fn collect_parameters(cases: &[ObservedCase]) -> Vec<DeclaredParameter> {
 /// Returns the process that yields one sample. Any HTTP tool is made available to it later.
 fn bare_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
     let mut spec = ProcessSpec::new(&setting.program);
-    spec.arguments
-        .extend(setting.variant.arguments.iter().cloned());
+    spec.arguments.extend(setting.variant.arguments.iter().cloned());
     spec.arguments.extend(job.flags.iter().cloned());
-    spec.arguments
-        .push(job.source.file.to_string_lossy().into_owned());
-    spec.arguments
-        .extend(job.arguments.iter().map(|word| argument_text(word, job)));
+    spec.arguments.push(job.source.file.to_string_lossy().into_owned());
+    spec.arguments.extend(job.arguments.iter().map(|word| argument_text(word, job)));
     spec.directory = Some(job.source.directory.clone());
     spec.unset = LEAKED_VARIABLES.map(str::to_owned).to_vec();
-    spec.environment
-        .extend(setting.variant.environment.iter().cloned());
+    spec.environment.extend(setting.variant.environment.iter().cloned());
     if job.route == StartMode::Direct {
-        spec.environment
-            .push(("NODE_RUN_BENCHMARK_FN".into(), String::new()));
+        spec.environment.push(("NODE_RUN_BENCHMARK_FN".into(), String::new()));
     }
     if job.test {
-        spec.environment
-            .push(("NODEJS_BENCHMARK_ZERO_ALLOWED".into(), "1".into()));
+        spec.environment.push(("NODEJS_BENCHMARK_ZERO_ALLOWED".into(), "1".into()));
     }
     spec.limit = setting.limit;
     spec.pin = setting.pin.cloned();

@@ -73,22 +73,12 @@ pub(super) fn choose_tool(
     let setting = request.sets.iter().rfind(|(name, _)| name == "benchmarker");
     if let Some((_, name)) = setting {
         let is_own = name == OWN_TOOL;
-        return check_available(
-            if is_own {
-                own_tool(text, library)
-            } else {
-                name
-            },
-            true,
-        );
+        return check_available(if is_own { own_tool(text, library) } else { name }, true);
     }
     if request.usual_tool == DefaultLoadTool::Speedwell {
         return check_available(own_tool(text, library), true);
     }
-    if let Some(name) = PREFERRED_TOOLS
-        .into_iter()
-        .find(|name| find_program(name).is_some())
-    {
+    if let Some(name) = PREFERRED_TOOLS.into_iter().find(|name| find_program(name).is_some()) {
         return check_available(name, true);
     }
     if request.trial != TrialMode::No {
@@ -114,11 +104,7 @@ fn named_by_script(
     let may_replace =
         library == BenchmarkLibrary::NodeCore && request.usual_tool == DefaultLoadTool::Speedwell;
     if is_missing && may_replace && TOOLS.contains(&name) {
-        let tool = if name == HTTP2_ALIAS {
-            OWN_HTTP2_TOOL
-        } else {
-            own_tool(text, library)
-        };
+        let tool = if name == HTTP2_ALIAS { OWN_HTTP2_TOOL } else { own_tool(text, library) };
         check_available(tool, false)
     } else {
         choice
@@ -161,18 +147,13 @@ fn check_available(name: &str, argument: bool) -> ToolChoice {
         let reason = format!("the HTTP load tool '{name}' is not installed");
         return ToolChoice::Missing { reason };
     }
-    ToolChoice::Tool {
-        name: name.to_owned(),
-        argument,
-    }
+    ToolChoice::Tool { name: name.to_owned(), argument }
 }
 
 /// Finds a program in `PATH`.
 pub(super) fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
 /// Shim that saves the output of the tool. wrk prints percentiles only on request; the other tools
@@ -256,11 +237,7 @@ const HTTP2_ALIAS: &str = "h2load";
 
 /// User-visible name of a tool.
 pub(super) fn shown_name(tool: &str) -> &str {
-    if tool == OWN_HTTP2_TOOL {
-        OWN_TOOL
-    } else {
-        tool
-    }
+    if tool == OWN_HTTP2_TOOL { OWN_TOOL } else { tool }
 }
 
 /// Name under which Node.js core's library starts a tool.
@@ -289,11 +266,7 @@ impl ToolShim {
         if !is_own && !TOOLS.contains(&tool) {
             return None;
         }
-        let real = if is_own {
-            own_program()
-        } else {
-            find_program(tool)?
-        };
+        let real = if is_own { own_program() } else { find_program(tool)? };
         let tools = cache_folder().join("http-tools");
         let folder = if is_own {
             write_translators(&tools, &real, serial)?
@@ -303,12 +276,7 @@ impl ToolShim {
             folder
         };
         let scratch = ScratchFolder::new().ok()?;
-        Some(ToolShim {
-            tool: shown_name(tool).to_owned(),
-            real,
-            folder,
-            scratch,
-        })
+        Some(ToolShim { tool: shown_name(tool).to_owned(), real, folder, scratch })
     }
 
     /// Name of the tool that sends the load.
@@ -324,14 +292,8 @@ impl ToolShim {
     /// Variables that the shim reads.
     pub fn environment(&self) -> [(String, String); 2] {
         [
-            (
-                "SPEEDWELL_HTTP_TOOL".into(),
-                self.real.to_string_lossy().into_owned(),
-            ),
-            (
-                "SPEEDWELL_HTTP_OUTPUT".into(),
-                self.output_path().to_string_lossy().into_owned(),
-            ),
+            ("SPEEDWELL_HTTP_TOOL".into(), self.real.to_string_lossy().into_owned()),
+            ("SPEEDWELL_HTTP_OUTPUT".into(), self.output_path().to_string_lossy().into_owned()),
         ]
     }
 
@@ -385,17 +347,11 @@ pub const TOOLS: [&str; 3] = ["wrk", "autocannon", "h2load"];
 /// Returns the search path `path` without the [`TOOLS`], except for `visible`. A folder that cannot
 /// be replaced stays: a slower start is better than a missing program.
 pub fn without_tools(path: &OsStr, visible: Option<&str>) -> OsString {
-    let hidden: Vec<&str> = TOOLS
-        .into_iter()
-        .filter(|tool| visible != Some(tool))
-        .collect();
+    let hidden: Vec<&str> = TOOLS.into_iter().filter(|tool| visible != Some(tool)).collect();
     let folders = std::env::split_paths(path).map(|folder| {
         let has_hidden_tool = hidden.iter().any(|tool| folder.join(tool).exists());
-        let shadow = if has_hidden_tool {
-            shadow_folder(&folder, &hidden, &cache_folder())
-        } else {
-            None
-        };
+        let shadow =
+            if has_hidden_tool { shadow_folder(&folder, &hidden, &cache_folder()) } else { None };
         shadow.unwrap_or(folder)
     });
     let folders: Vec<PathBuf> = folders.collect();
@@ -410,29 +366,15 @@ fn shadow_folder(folder: &Path, hidden: &[&str], cache: &Path) -> Option<PathBuf
     let _guard = CREATION.lock().unwrap_or_else(PoisonError::into_inner);
     let metadata = fs::metadata(folder).ok()?;
     let mut hasher = DefaultHasher::new();
-    (
-        folder,
-        hidden,
-        metadata.mtime(),
-        metadata.mtime_nsec(),
-        metadata.ino(),
-    )
-        .hash(&mut hasher);
+    (folder, hidden, metadata.mtime(), metadata.mtime_nsec(), metadata.ino()).hash(&mut hasher);
     let target = cache.join(format!("path-{:016x}", hasher.finish()));
     if target.is_dir() {
         return Some(target);
     }
-    let draft = cache.join(format!(
-        "draft-path-{}-{:016x}",
-        std::process::id(),
-        hasher.finish()
-    ));
+    let draft = cache.join(format!("draft-path-{}-{:016x}", std::process::id(), hasher.finish()));
     fs::create_dir_all(&draft).ok()?;
     for entry in fs::read_dir(folder).ok()?.flatten() {
-        if !hidden
-            .iter()
-            .any(|tool| entry.file_name() == OsStr::new(tool))
-        {
+        if !hidden.iter().any(|tool| entry.file_name() == OsStr::new(tool)) {
             symlink(entry.path(), draft.join(entry.file_name())).ok()?;
         }
     }
@@ -463,11 +405,7 @@ pub fn with_isolated_environment(mut spec: ProcessSpec, http_tool: Option<&str>)
 /// Returns a number unique among concurrent processes of all sessions.
 pub fn next_serial() -> String {
     static SERIAL: AtomicU32 = AtomicU32::new(0);
-    format!(
-        "{}{:05}",
-        std::process::id(),
-        SERIAL.fetch_add(1, Ordering::Relaxed)
-    )
+    format!("{}{:05}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed))
 }
 
 fn free_port() -> Option<u16> {
@@ -496,10 +434,7 @@ mod tests {
     }
 
     fn tool(name: &str, argument: bool) -> ToolChoice {
-        ToolChoice::Tool {
-            name: name.into(),
-            argument,
-        }
+        ToolChoice::Tool { name: name.into(), argument }
     }
 
     const LOAD: &str = "bench.http({}, f)";
@@ -516,10 +451,7 @@ mod tests {
     #[test]
     fn our_own_generator_is_the_default_except_for_drop_ins() {
         let own = request(&[], DefaultLoadTool::Speedwell);
-        assert_eq!(
-            choose_tool(LOAD, &own, BenchmarkLibrary::NodeCore),
-            tool("speedwell", true)
-        );
+        assert_eq!(choose_tool(LOAD, &own, BenchmarkLibrary::NodeCore), tool("speedwell", true));
         let drop_in = choose_tool(
             LOAD,
             &request(&[], DefaultLoadTool::AsNodeCore),
@@ -534,10 +466,7 @@ mod tests {
         let expected = tool("test-double-http2", false);
         for sets in [&[][..], &[("benchmarker", "test-double-http")]] {
             let request = request(sets, DefaultLoadTool::Speedwell);
-            assert_eq!(
-                choose_tool(text, &request, BenchmarkLibrary::NodeCore),
-                expected
-            );
+            assert_eq!(choose_tool(text, &request, BenchmarkLibrary::NodeCore), expected);
         }
     }
 
@@ -548,24 +477,15 @@ mod tests {
             ("require('http2')", OWN_HTTP2_TOOL),
             ("import http2 from \"node:http2\"", OWN_HTTP2_TOOL),
             ("require('http2'); require('http')", OWN_TOOL),
-            (
-                "require('http'); bench({ benchmarker: ['test-double-http2'] })",
-                OWN_TOOL,
-            ),
+            ("require('http'); bench({ benchmarker: ['test-double-http2'] })", OWN_TOOL),
         ] {
             let text = format!("{modules}; {LOAD}");
             let chosen = choose_tool(&text, &request, BenchmarkLibrary::NodeCore);
             assert_eq!(chosen, tool(expected, true), "{modules}");
             // Our own package detects the protocol itself.
-            assert_eq!(
-                choose_tool(&text, &request, BenchmarkLibrary::Ours),
-                tool(OWN_TOOL, true)
-            );
+            assert_eq!(choose_tool(&text, &request, BenchmarkLibrary::Ours), tool(OWN_TOOL, true));
         }
-        assert_eq!(
-            (shown_name(OWN_HTTP2_TOOL), tool_alias(OWN_HTTP2_TOOL)),
-            (OWN_TOOL, "h2load")
-        );
+        assert_eq!((shown_name(OWN_HTTP2_TOOL), tool_alias(OWN_HTTP2_TOOL)), (OWN_TOOL, "h2load"));
     }
 
     #[test]
@@ -596,10 +516,7 @@ mod tests {
             Some(_) => "autocannon",
             None => "speedwell",
         };
-        assert_eq!(
-            choose_tool(text, &request, BenchmarkLibrary::NodeCore),
-            tool(expected, false)
-        );
+        assert_eq!(choose_tool(text, &request, BenchmarkLibrary::NodeCore), tool(expected, false));
     }
 
     #[test]
@@ -619,10 +536,8 @@ mod tests {
             fs::write(bin.path().join(name), name).unwrap();
         }
         let shadow = shadow_folder(bin.path(), &["wrk", "autocannon"], cache.path()).unwrap();
-        let mut names: Vec<_> = fs::read_dir(&shadow)
-            .unwrap()
-            .map(|e| e.unwrap().file_name())
-            .collect();
+        let mut names: Vec<_> =
+            fs::read_dir(&shadow).unwrap().map(|e| e.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, ["h2load", "node", "sh"]);
         assert_eq!(fs::read_to_string(shadow.join("sh")).unwrap(), "sh");

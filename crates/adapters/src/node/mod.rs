@@ -35,8 +35,7 @@ impl LanguageHarness for NodeHarness {
         let runtime = JsRuntime::from_program(&request.program);
         match harness_spec(&request.program, source, None) {
             Ok(mut spec) => {
-                spec.environment
-                    .extend(probe::search_path(&request.variant));
+                spec.environment.extend(probe::search_path(&request.variant));
                 let draft = draft_job(source, request);
                 // Flags of Node.js do not change what a file declares, so they are left out. Flags
                 // of Deno are needed, because they decide what the file is permitted to do.
@@ -115,17 +114,12 @@ fn measuring_spec(
     if job.route == StartMode::Parent {
         let folder = sources::NODE.folder()?;
         let register = folder.join("register.cjs").to_string_lossy().into_owned();
-        spec.arguments = vec![
-            "-r".into(),
-            register,
-            job.source.file.to_string_lossy().into(),
-        ];
+        spec.arguments = vec!["-r".into(), register, job.source.file.to_string_lossy().into()];
         spec.arguments.extend(job.arguments.iter().cloned());
         spec.channel = ChannelKind::NodeSocket;
     }
     spec.arguments.splice(0..0, program_flags(job, setting));
-    spec.environment
-        .extend(setting.variant.environment.iter().cloned());
+    spec.environment.extend(setting.variant.environment.iter().cloned());
     spec.limit = setting.limit;
     spec.pin = setting.pin.cloned();
     Ok(spec)
@@ -160,9 +154,7 @@ fn plain_command(
         flags = JsRuntime::from_program(program).preload_arguments(register, flags);
     }
     spec.directory = Some(source.directory.clone());
-    spec.args(flags)
-        .args([source.file.to_string_lossy()])
-        .args(arguments.iter().cloned())
+    spec.args(flags).args([source.file.to_string_lossy()]).args(arguments.iter().cloned())
 }
 
 fn perform_file(job: &BenchmarkJob, setting: &RunContext<'_>, spec: &ProcessSpec) -> RunOutcome {

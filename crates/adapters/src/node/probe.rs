@@ -130,9 +130,7 @@ pub(super) fn enumerate_cases(
 /// variables do not affect what the file declares.
 pub fn search_path(variant: &Variant) -> Option<(String, String)> {
     let mut variables = variant.environment.iter();
-    variables
-        .find(|(name, _)| name == description_cache::SEARCH_PATH)
-        .cloned()
+    variables.find(|(name, _)| name == description_cache::SEARCH_PATH).cloned()
 }
 
 /// Returns what an enumeration depends on, if it succeeded.
@@ -140,10 +138,8 @@ fn dependencies_in(line: &[u8]) -> Option<DescriptionOrigin> {
     let enumerated: EnumeratedCases = serde_json::from_slice(line).ok()?;
     let is_complete =
         enumerated.error.is_none() && !enumerated.needs_parent && !enumerated.cases.is_empty();
-    is_complete.then_some(DescriptionOrigin {
-        program: enumerated.program,
-        depends: enumerated.depends,
-    })
+    is_complete
+        .then_some(DescriptionOrigin { program: enumerated.program, depends: enumerated.depends })
 }
 
 fn interpret_outcome(
@@ -155,16 +151,12 @@ fn interpret_outcome(
         // Only successful enumerations are cached.
         return enumerated.map_or(ProbeOutcome::NeedsParent, ProbeOutcome::Cases);
     };
-    if matches!(
-        outcome.ended,
-        ProcessEnd::Timeout | ProcessEnd::Lingered | ProcessEnd::Interrupted
-    ) {
+    if matches!(outcome.ended, ProcessEnd::Timeout | ProcessEnd::Lingered | ProcessEnd::Interrupted)
+    {
         return ProbeOutcome::NeedsParent;
     }
     let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
-    let is_empty = enumerated
-        .as_ref()
-        .is_none_or(|enumerated| enumerated.cases.is_empty());
+    let is_empty = enumerated.as_ref().is_none_or(|enumerated| enumerated.cases.is_empty());
     if is_empty && let Some(reason) = skip_reason(&output) {
         return ProbeOutcome::Failed(
             FailureCause::Skipped { reason },
@@ -172,15 +164,9 @@ fn interpret_outcome(
             Box::new(Some(outcome)),
         );
     }
-    let thrown = enumerated
-        .as_ref()
-        .and_then(|enumerated| enumerated.error.as_ref());
+    let thrown = enumerated.as_ref().and_then(|enumerated| enumerated.error.as_ref());
     let cause = thrown.map(|thrown| FailureCause::Invalid {
-        reason: format!(
-            "{}: {}",
-            thrown.class,
-            thrown.message.lines().next().unwrap_or_default()
-        ),
+        reason: format!("{}: {}", thrown.class, thrown.message.lines().next().unwrap_or_default()),
     });
     if let Some(cause) = cause.or_else(|| outcome.failure_cause(spec.limit)) {
         return ProbeOutcome::Failed(cause, spec, Box::new(Some(outcome)));

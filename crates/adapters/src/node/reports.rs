@@ -93,14 +93,10 @@ impl ReportCollector {
     }
 
     fn report_case(&self, message: &Json) -> Case {
-        let name = self
-            .name
-            .clone()
-            .or_else(|| message["name"].as_str().map(str::to_owned));
+        let name = self.name.clone().or_else(|| message["name"].as_str().map(str::to_owned));
         let conf = message["conf"].as_object().into_iter().flatten();
-        let mut values: Vec<(String, ParameterValue)> = conf
-            .map(|(name, value)| (name.clone(), parameter_value(value)))
-            .collect();
+        let mut values: Vec<(String, ParameterValue)> =
+            conf.map(|(name, value)| (name.clone(), parameter_value(value))).collect();
         let tool = values.iter_mut().find(|(name, _)| name == "benchmarker");
         if let (Some((_, tool)), Some(shim)) = (tool, &self.shim) {
             // The library names the tool that it called, but the shim may have run a different one.
@@ -135,9 +131,7 @@ impl ChildConversation for ReportCollector {
         };
         match message["type"].as_str() {
             Some("config") => {
-                let length = message["queueLength"]
-                    .as_u64()
-                    .map(|length| length as usize);
+                let length = message["queueLength"].as_u64().map(|length| length as usize);
                 self.expected = self.expected.or(length);
             }
             Some("report") => self.handle_report(&message),
@@ -170,12 +164,7 @@ mod tests {
     fn a_report_keeps_the_order_of_its_parameters() {
         let reports = collect_reports(&[CONFIG, REPORT]);
         let result = &reports.observations[0];
-        let names: Vec<_> = result
-            .case
-            .values
-            .iter()
-            .map(|(name, _)| name.as_str())
-            .collect();
+        let names: Vec<_> = result.case.values.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["q", "s", "n"]);
         assert_eq!(result.samples[0].elapsed_ns, Some(3_686_740));
         assert_eq!(reports.find_fault(), None);
@@ -183,31 +172,16 @@ mod tests {
 
     #[test]
     fn internal_messages_and_garbage_are_ignored() {
-        let reports = collect_reports(&[
-            r#"{"cmd":"NODE_HANDLE"}"#,
-            "not json",
-            "[1]",
-            "",
-            CONFIG,
-            REPORT,
-        ]);
-        assert_eq!(
-            (reports.observations.len(), reports.find_fault()),
-            (1, None)
-        );
+        let reports =
+            collect_reports(&[r#"{"cmd":"NODE_HANDLE"}"#, "not json", "[1]", "", CONFIG, REPORT]);
+        assert_eq!((reports.observations.len(), reports.find_fault()), (1, None));
     }
 
     #[test]
     fn missing_reports_are_noticed() {
-        assert_eq!(
-            collect_reports(&[CONFIG]).find_fault(),
-            Some(FailureCause::Silent)
-        );
+        assert_eq!(collect_reports(&[CONFIG]).find_fault(), Some(FailureCause::Silent));
         let two = CONFIG.replace(":1}", ":2}");
-        let message = collect_reports(&[&two, REPORT])
-            .find_fault()
-            .unwrap()
-            .to_string();
+        let message = collect_reports(&[&two, REPORT]).find_fault().unwrap().to_string();
         assert_eq!(message, "reported 1 of 2 cases");
     }
 
@@ -218,21 +192,13 @@ mod tests {
         let metric = r#"{"type":"metric","name":"g/a.js","conf":{"n":N},"metric":{"name":"bytes","value":N,"unit":"B","better":"lower"}}"#;
         let check = r#"{"type":"check","name":"g/a.js","conf":{"n":N},"text":"sum N"}"#;
         // Before the first report, between the reports, and after the last one.
-        for (line, n) in [
-            (metric, "1"),
-            (report, "1"),
-            (metric, "2"),
-            (check, "1"),
-            (report, "2"),
-            (check, "2"),
-        ] {
+        for (line, n) in
+            [(metric, "1"), (report, "1"), (metric, "2"), (check, "1"), (report, "2"), (check, "2")]
+        {
             reports.handle_line(line.replace('N', n).as_bytes());
         }
         for (result, n) in reports.observations.iter().zip(["1", "2"]) {
-            let bytes = result
-                .samples
-                .iter()
-                .find(|sample| &*sample.metric == "bytes");
+            let bytes = result.samples.iter().find(|sample| &*sample.metric == "bytes");
             assert_eq!(bytes.map(|sample| sample.value), n.parse().ok());
             assert_eq!(result.check, Some(format!("sum {n}")));
         }

@@ -41,11 +41,7 @@ impl JsRuntime {
             JsRuntime::Deno if is_bare => &["run", "-A"],
             _ => &[],
         };
-        defaults
-            .iter()
-            .map(|word| (*word).to_owned())
-            .chain(arguments.iter().cloned())
-            .collect()
+        defaults.iter().map(|word| (*word).to_owned()).chain(arguments.iter().cloned()).collect()
     }
 
     /// Returns arguments that preload the script at `path`, combined with the user's `arguments`.
@@ -86,22 +82,14 @@ mod tests {
             assert_eq!(of(path), JsRuntime::Deno, "{path}");
         }
         for path in ["node", "bunny", "/deno/node", "denote", "bun/"] {
-            let expected = if path == "bun/" {
-                JsRuntime::Bun
-            } else {
-                JsRuntime::Node
-            };
+            let expected = if path == "bun/" { JsRuntime::Bun } else { JsRuntime::Node };
             assert_eq!(of(path), expected, "{path}");
         }
     }
 
     #[test]
     fn deno_gets_a_subcommand_unless_it_has_one() {
-        let words = |list: &[&str]| {
-            list.iter()
-                .map(|word| (*word).to_owned())
-                .collect::<Vec<_>>()
-        };
+        let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let of = |runtime: JsRuntime, given: &[&str]| runtime.arguments(&words(given));
         assert_eq!(of(JsRuntime::Deno, &[]), words(&["run", "-A"]));
         let flag = "--v8-flags=--maglev";

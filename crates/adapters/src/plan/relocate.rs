@@ -27,11 +27,7 @@ impl RelocationMap {
         let relative = self.0.iter().find_map(|(from, to)| {
             let relative = path.strip_prefix(from).ok()?;
             let is_itself = relative.as_os_str().is_empty();
-            Some(if is_itself {
-                to.clone()
-            } else {
-                to.join(relative)
-            })
+            Some(if is_itself { to.clone() } else { to.join(relative) })
         });
         relative.unwrap_or_else(|| path.to_owned())
     }
@@ -48,9 +44,7 @@ impl RelocationMap {
         }
         let moved = self.map_path(Path::new(path));
         // An argument must be UTF-8, so the argument stays unchanged if its new path is not UTF-8.
-        moved
-            .to_str()
-            .map_or_else(|| argument.to_owned(), |moved| format!("{option}{moved}"))
+        moved.to_str().map_or_else(|| argument.to_owned(), |moved| format!("{option}{moved}"))
     }
 }
 
@@ -134,10 +128,7 @@ mod tests {
         assert_eq!(moved("/home/a/bench"), "/b/bench");
         assert_eq!(moved("/home/a/benchmark/x.js"), "/b/home/benchmark/x.js");
         assert_eq!(moved("/home/ab/x.js"), "/home/ab/x.js");
-        assert_eq!(
-            table.map_argument("--require=/home/a/x.js"),
-            "--require=/b/home/x.js"
-        );
+        assert_eq!(table.map_argument("--require=/home/a/x.js"), "--require=/b/home/x.js");
         assert_eq!(table.map_argument("home/a"), "home/a");
         assert_eq!(table.map_argument("n=5"), "n=5");
     }

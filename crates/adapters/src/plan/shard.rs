@@ -111,12 +111,7 @@ mod tests {
     /// The slots of a shard with the case indexes of the whole plan.
     fn slots_in_whole(part: &SessionPlan) -> Vec<PlanSlot> {
         let slots = part.slots().into_iter();
-        slots
-            .map(|slot| PlanSlot {
-                job: part.index_in_whole(slot.job) as usize,
-                ..slot
-            })
-            .collect()
+        slots.map(|slot| PlanSlot { job: part.index_in_whole(slot.job) as usize, ..slot }).collect()
     }
 
     #[test]
@@ -150,20 +145,12 @@ mod tests {
         whole.strata = 2;
         let slots = whole.slots();
         let (first, second) = slots.split_at(slots.len() / 2);
-        assert_eq!(
-            first,
-            test_plan(4, &["a", "b"], 6, RunOrder::Blocks).slots()
-        );
+        assert_eq!(first, test_plan(4, &["a", "b"], 6, RunOrder::Blocks).slots());
         assert!(first.iter().all(|slot| slot.block < 3));
         assert!(second.iter().all(|slot| (3..6).contains(&slot.block)));
         let order = |slots: &[PlanSlot]| slots.iter().map(|slot| slot.variant).collect::<Vec<_>>();
         assert_ne!(order(first), order(second));
-        assert!(
-            slots
-                .iter()
-                .zip(0..)
-                .all(|(slot, index)| slot.index == index)
-        );
+        assert!(slots.iter().zip(0..).all(|(slot, index)| slot.index == index));
         // Ordinals of a case and variant continue across strata.
         let ordinals = second.iter().map(|slot| slot.ordinal);
         assert_eq!(ordinals.min(), Some(6));
@@ -172,61 +159,37 @@ mod tests {
     #[test]
     fn a_case_that_moves_gets_numbers_that_nobody_has() {
         let whole = test_plan(3, &["a", "b"], 4, RunOrder::Blocks);
-        let moved = PlanShard {
-            jobs: vec![1],
-            stratum: 2,
-        };
+        let moved = PlanShard { jobs: vec![1], stratum: 2 };
         let part = whole.extract_shard(&moved).unwrap();
         let last = whole.slots().last().unwrap().index;
         assert_eq!(part.slots().len(), 8);
-        assert!(
-            part.slots()
-                .iter()
-                .all(|slot| slot.index > 2 * last && slot.block >= 4)
-        );
+        assert!(part.slots().iter().all(|slot| slot.index > 2 * last && slot.block >= 4));
     }
 
     #[test]
     fn a_part_survives_being_written_down() {
         let whole = test_plan(3, &["a", "b"], 4, RunOrder::Blocks);
-        let part = whole
-            .extract_shard(&PlanShard {
-                jobs: vec![0, 2],
-                stratum: 0,
-            })
-            .unwrap();
+        let part = whole.extract_shard(&PlanShard { jobs: vec![0, 2], stratum: 0 }).unwrap();
         let text = serde_json::to_string(&part).unwrap();
         let back: SessionPlan = serde_json::from_str(&text).unwrap();
         assert_eq!(back.slots(), part.slots());
         let stored = serde_json::to_string(&whole).unwrap();
-        assert!(
-            !stored.contains("strata") && !stored.contains("part"),
-            "as before: {stored}"
-        );
+        assert!(!stored.contains("strata") && !stored.contains("part"), "as before: {stored}");
     }
 
     #[test]
     fn what_cannot_be_divided_says_so() {
         let whole = test_plan(3, &["a", "b"], 4, RunOrder::Blocks);
         let refusal = |plan: &SessionPlan, jobs: &[u32]| {
-            let shard = PlanShard {
-                jobs: jobs.to_vec(),
-                stratum: 0,
-            };
+            let shard = PlanShard { jobs: jobs.to_vec(), stratum: 0 };
             plan.extract_shard(&shard).unwrap_err().to_string()
         };
         assert_eq!(refusal(&whole, &[7]), "the plan has no case 7");
         assert_eq!(refusal(&whole, &[]), "a shard needs at least one case");
         assert!(refusal(&whole, &[1, 0]).contains("not in order"));
-        let search = SessionPlan {
-            is_search: true,
-            ..whole.clone()
-        };
+        let search = SessionPlan { is_search: true, ..whole.clone() };
         assert!(refusal(&search, &[0]).contains("a search"));
-        let shared = SessionPlan {
-            shared: true,
-            ..whole
-        };
+        let shared = SessionPlan { shared: true, ..whole };
         assert!(refusal(&shared, &[0]).contains("share a process"));
     }
 }

@@ -165,13 +165,7 @@ fn count_instructions(
     setting: &RunContext<'_>,
 ) -> RunOutcome {
     let plain = replay_command(snippet, setting);
-    let inputs = CountingInputs {
-        job,
-        setting,
-        counting,
-        spec,
-        plain: &plain,
-    };
+    let inputs = CountingInputs { job, setting, counting, spec, plain: &plain };
     let commands = |samples: &SampleDivision| {
         EventLog::new([
             load_command(JOB_NAME, snippet),
@@ -192,19 +186,14 @@ fn count_instructions(
 /// is. If the harness reports batches, the first metric is the time of the median batch, which
 /// other activity on the machine hardly affects. Otherwise, the first metric is the throughput.
 pub fn to_observation(timing: &SnippetTiming, job: &BenchmarkJob) -> RunResult {
-    let case = job
-        .case
-        .clone()
-        .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    let case = job.case.clone().unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
     let mut result = RunResult::new(case, Vec::new());
     let time = |name: &str| Metric::new(name, "ns", MetricDirection::Lower);
     if let Some(batches) = &timing.batches {
         result.add_value(time(Metric::TIME_MEDIAN), batches.median_ns);
         result.add_value(time(Metric::TIME_P5), batches.p5_ns);
     }
-    result
-        .metrics
-        .extend([Metric::throughput(), time(Metric::TIME)]);
+    result.metrics.extend([Metric::throughput(), time(Metric::TIME)]);
     for window in &timing.windows {
         result.samples.push(Sample {
             metric: Arc::from(Metric::THROUGHPUT),
@@ -226,9 +215,7 @@ pub fn to_observation(timing: &SnippetTiming, job: &BenchmarkJob) -> RunResult {
 /// Returns the warnings of the harness, and a warning about code that seems to do nothing.
 fn collect_warnings(events: &EventLog, timing: &SnippetTiming) -> Vec<String> {
     let ready = events.first("ready");
-    let mut warnings = ready
-        .map(crate::events::harness_warnings)
-        .unwrap_or_default();
+    let mut warnings = ready.map(crate::events::harness_warnings).unwrap_or_default();
     let empty = events.first("calibrated");
     let empty_ns = empty.and_then(|event| Some(event.parse_number::<f64>("empty_ps")? / 1000.0));
     warnings.extend(folded_warning(timing, empty_ns, events.first("loaded")));
@@ -255,21 +242,12 @@ fn start_failure(
     job: &BenchmarkJob,
     setting: &RunContext<'_>,
 ) -> RunOutcome {
-    let mut failure = run_failure(
-        error.cause,
-        error.output,
-        &replay_command(snippet, setting),
-        job,
-        setting,
-    );
+    let mut failure =
+        run_failure(error.cause, error.output, &replay_command(snippet, setting), job, setting);
     if !error.replay.is_empty() {
         failure.replay = error.replay;
     }
-    RunOutcome {
-        interrupted: error.interrupted,
-        failure: Some(failure),
-        ..RunOutcome::default()
-    }
+    RunOutcome { interrupted: error.interrupted, failure: Some(failure), ..RunOutcome::default() }
 }
 
 /// Builds the failure of a process that several runs share.
@@ -279,21 +257,15 @@ pub fn shared_process_failure(
     setting: &RunContext<'_>,
 ) -> StepFailure {
     let snippet = job.snippet_under(setting.variant);
-    let spec = snippet.map_or_else(
-        || ProcessSpec::new("speedwell"),
-        |snippet| replay_command(&snippet, setting),
-    );
+    let spec = snippet
+        .map_or_else(|| ProcessSpec::new("speedwell"), |snippet| replay_command(&snippet, setting));
     let tail = failure.stderr_tail.clone();
     run_failure(failure.cause.clone(), tail, &spec, job, setting)
 }
 
 /// Builds the command that measures the snippet again, without any others.
 fn replay_command(snippet: &Snippet, setting: &RunContext<'_>) -> ProcessSpec {
-    let mut words = vec![
-        "eval".to_owned(),
-        snippet.language.to_string(),
-        snippet.runner.clone(),
-    ];
+    let mut words = vec!["eval".to_owned(), snippet.language.to_string(), snippet.runner.clone()];
     let hooks = [
         ("--init", &snippet.init),
         ("--init-worker", &snippet.init_worker),

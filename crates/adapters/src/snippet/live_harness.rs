@@ -57,20 +57,14 @@ pub struct HarnessFailure {
 impl HarnessFailure {
     /// Wraps an error that the harness reported while it continued to run.
     pub fn new(cause: FailureCause) -> HarnessFailure {
-        HarnessFailure {
-            cause,
-            stderr_tail: String::new(),
-        }
+        HarnessFailure { cause, stderr_tail: String::new() }
     }
 }
 
 /// Converts the failure of a snippet that did not compile or start.
 impl From<CompileFailure> for HarnessFailure {
     fn from(error: CompileFailure) -> HarnessFailure {
-        HarnessFailure {
-            cause: error.cause,
-            stderr_tail: error.output,
-        }
+        HarnessFailure { cause: error.cause, stderr_tail: error.output }
     }
 }
 
@@ -124,10 +118,7 @@ impl LiveHarness {
         let service = ServiceProcess::start_with_conversation(spec.clone(), conversation).map_err(
             |error| {
                 let reason = start_reason(&spec, &error);
-                HarnessFailure {
-                    cause: FailureCause::Start { reason },
-                    stderr_tail: String::new(),
-                }
+                HarnessFailure { cause: FailureCause::Start { reason }, stderr_tail: String::new() }
             },
         )?;
         let mut live = LiveHarness {
@@ -183,9 +174,8 @@ impl LiveHarness {
     /// # Errors
     /// Fails if the process has ended or does not answer in time.
     pub fn start_gauges(&mut self, interval: Duration) -> Result<CommandAnswer, HarnessFailure> {
-        let message = ProtocolMessage::new("monitor")
-            .with("id", 6)
-            .with("interval_ns", interval.as_nanos());
+        let message =
+            ProtocolMessage::new("monitor").with("id", 6).with("interval_ns", interval.as_nanos());
         self.send_command(message, START_TIMEOUT, &mut |_| {})
     }
 
@@ -236,16 +226,9 @@ impl LiveHarness {
     ) -> Result<CommandAnswer, HarnessFailure> {
         let final_verb = final_event(&message.verb);
         // Sending fails if the process has ended. Waiting for the answer then reports that.
-        let sent = self
-            .commands
-            .as_ref()
-            .map(|command_sender| command_sender.send(message));
+        let sent = self.commands.as_ref().map(|command_sender| command_sender.send(message));
         drop(sent);
-        self.collect_answer(
-            final_verb,
-            expected * COMMAND_TIMEOUT.0 + COMMAND_TIMEOUT.1,
-            on_event,
-        )
+        self.collect_answer(final_verb, expected * COMMAND_TIMEOUT.0 + COMMAND_TIMEOUT.1, on_event)
     }
 
     /// Waits for the next event until the deadline.
@@ -314,9 +297,7 @@ impl LiveHarness {
 }
 
 fn stderr_tail(outcome: Option<&ProcessOutcome>) -> String {
-    outcome.map_or(String::new(), |outcome| {
-        outcome.stderr.last_lines(TAIL_LINES)
-    })
+    outcome.map_or(String::new(), |outcome| outcome.stderr.last_lines(TAIL_LINES))
 }
 
 /// Converts an error event to a cause.
@@ -394,9 +375,7 @@ impl ChildConversation for CommandRelay {
             self.unfinished = Some(message);
             return NextStep::Wait;
         }
-        let complete = self
-            .pending
-            .is_some_and(|final_verb| is_last(&message, final_verb));
+        let complete = self.pending.is_some_and(|final_verb| is_last(&message, final_verb));
         // Without a receiver of events, no command follows, and the process quits.
         let _ = self.messages.send(message);
         if !complete {
@@ -411,12 +390,7 @@ impl ChildConversation for CommandRelay {
             }
             Err(_) => {
                 self.pending = None;
-                NextStep::Send(
-                    ProtocolMessage::new("quit")
-                        .with("id", 9)
-                        .to_string()
-                        .into_bytes(),
-                )
+                NextStep::Send(ProtocolMessage::new("quit").with("id", 9).to_string().into_bytes())
             }
         }
     }
@@ -444,9 +418,7 @@ fn expected_length(command: &ProtocolMessage) -> Option<Duration> {
     let samples = number("samples")?;
     // A watched run continues until the user ends it.
     let is_watched = number("stream") == Some(1);
-    let ns = interval_ns
-        .checked_mul(samples)?
-        .checked_add(number("warmup_ns")?)?;
+    let ns = interval_ns.checked_mul(samples)?.checked_add(number("warmup_ns")?)?;
     (!is_watched).then(|| Duration::from_nanos(ns))
 }
 
@@ -460,10 +432,8 @@ pub fn load_command(job: &str, snippet: &Snippet) -> ProtocolMessage {
     if snippet.language.is_compiled() {
         return command.with("form", "built");
     }
-    let mut message = command
-        .with("form", "text")
-        .with("lang", snippet.language)
-        .with("runner", &snippet.runner);
+    let mut message =
+        command.with("form", "text").with("lang", snippet.language).with("runner", &snippet.runner);
     let hooks = [
         ("init", &snippet.init),
         ("init_runner", &snippet.init_worker),
@@ -502,10 +472,7 @@ pub fn load_command(job: &str, snippet: &Snippet) -> ProtocolMessage {
 
 /// Builds `workers`, which sets the number of workers of `job`.
 pub fn workers_command(job: &str, count: u32) -> ProtocolMessage {
-    ProtocolMessage::new("workers")
-        .with("id", 3)
-        .with("job", job)
-        .with("n", count)
+    ProtocolMessage::new("workers").with("id", 3).with("job", job).with("n", count)
 }
 
 /// Builds `calibrate`, which measures the cost of an empty iteration.
@@ -518,9 +485,7 @@ pub fn calibrate_command(job: &str) -> ProtocolMessage {
 
 /// Builds the `run` command for `jobs`, split into samples as `samples` specifies.
 pub fn run_command(jobs: &[String], samples: &SampleDivision, is_series: bool) -> ProtocolMessage {
-    let run = ProtocolMessage::new("run")
-        .with("id", 5)
-        .with_list("jobs", jobs);
+    let run = ProtocolMessage::new("run").with("id", 5).with_list("jobs", jobs);
     let run = match samples.length {
         SampleLength::Iterations(count) if is_series => run
             .with("mode", "series")
@@ -529,6 +494,5 @@ pub fn run_command(jobs: &[String], samples: &SampleDivision, is_series: bool) -
         SampleLength::TimeNs(ns) => run.with("mode", "continuous").with("interval_ns", ns),
         SampleLength::Iterations(count) => run.with("mode", "timed").with("loop", count),
     };
-    run.with("samples", samples.count)
-        .with("warmup_ns", samples.warmup_ns)
+    run.with("samples", samples.count).with("warmup_ns", samples.warmup_ns)
 }

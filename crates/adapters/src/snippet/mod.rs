@@ -130,11 +130,7 @@ fn beam_process(
     variant: &Variant,
 ) -> Result<ProcessSpec, CompileFailure> {
     let is_elixir = language == SnippetLanguage::Elixir;
-    let emulator = if is_elixir {
-        PathBuf::from("erl")
-    } else {
-        program.to_owned()
-    };
+    let emulator = if is_elixir { PathBuf::from("erl") } else { program.to_owned() };
     let mut folders = vec![compile_erlang_harness(&emulator)?];
     if is_elixir {
         folders.push(elixir_library(program)?);
@@ -160,11 +156,7 @@ fn compile_erlang_harness(emulator: &Path) -> Result<PathBuf, CompileFailure> {
     }
     let location = fs::canonicalize(&location).unwrap_or(location);
     let adjacent = location.with_file_name("erlc");
-    let compiler = if adjacent.is_file() {
-        adjacent
-    } else {
-        PathBuf::from("erlc")
-    };
+    let compiler = if adjacent.is_file() { adjacent } else { PathBuf::from("erlc") };
     let folder = unpack_harness(&sources::ERLANG)?;
     let entries = fs::read_dir(folder.join("src")).map(|entries| entries.flatten());
     let mut files: Vec<String> = entries

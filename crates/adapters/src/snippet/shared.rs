@@ -41,11 +41,7 @@ struct SharedProcess {
 impl<'a> SharedProcesses<'a> {
     /// Prepares to measure the snippets of these variants; if `at_once`, they run at the same time.
     pub fn new(variants: &'a [Variant], at_once: bool) -> SharedProcesses<'a> {
-        SharedProcesses {
-            variants,
-            at_once,
-            processes: HashMap::new(),
-        }
+        SharedProcesses { variants, at_once, processes: HashMap::new() }
     }
 
     /// Measures the snippet of one variant, or returns its result from an earlier joint run.
@@ -59,11 +55,8 @@ impl<'a> SharedProcesses<'a> {
         if let Some(ready) = process.pending.get_mut(name).and_then(VecDeque::pop_front) {
             return ready;
         }
-        let wanted: Vec<&Variant> = if at_once {
-            variants.iter().collect()
-        } else {
-            vec![setting.variant]
-        };
+        let wanted: Vec<&Variant> =
+            if at_once { variants.iter().collect() } else { vec![setting.variant] };
         process.run_variants(&wanted, job, setting);
         let outcome = process.pending.get_mut(name).and_then(VecDeque::pop_front);
         outcome.unwrap_or_default()
@@ -72,11 +65,7 @@ impl<'a> SharedProcesses<'a> {
 
 impl Drop for SharedProcesses<'_> {
     fn drop(&mut self) {
-        for harness in self
-            .processes
-            .values_mut()
-            .filter_map(|process| process.harness.take())
-        {
+        for harness in self.processes.values_mut().filter_map(|process| process.harness.take()) {
             // All runs have been reported; this only executes 'done' and cleans up.
             let _ = harness.shut_down();
         }
@@ -96,9 +85,7 @@ impl SharedProcess {
             loaded: HashMap::new(),
             pending: HashMap::new(),
         };
-        let first = variants
-            .iter()
-            .find_map(|variant| job.snippet_under(variant));
+        let first = variants.iter().find_map(|variant| job.snippet_under(variant));
         let spec = first.map(|snippet| build_process(&snippet, &setting.program, setting.variant));
         let started = match spec {
             Some(Ok(mut spec)) => {
@@ -148,8 +135,7 @@ impl SharedProcess {
         let answer = harness.load_snippet(job, snippet)?;
         fault(&answer)?;
         let loaded = answer.first("loaded").cloned();
-        self.loaded
-            .extend(loaded.map(|loaded| (job.to_owned(), loaded)));
+        self.loaded.extend(loaded.map(|loaded| (job.to_owned(), loaded)));
         if self.empty_ns.is_none() {
             self.empty_ns = harness.measure_empty(job)?;
         }
@@ -160,20 +146,14 @@ impl SharedProcess {
     fn fail_all(&mut self, variants: &[Variant], failure: &HarnessFailure) {
         self.harness = None;
         for variant in variants {
-            self.faults
-                .entry(variant.name.clone())
-                .or_insert_with(|| failure.clone());
+            self.faults.entry(variant.name.clone()).or_insert_with(|| failure.clone());
         }
     }
 
     fn run_variants(&mut self, wanted: &[&Variant], job: &BenchmarkJob, setting: &RunContext<'_>) {
         let (started_unix_ms, begin) = (unix_time_ms(), Instant::now());
-        let runnable = wanted
-            .iter()
-            .filter(|variant| !self.faults.contains_key(&variant.name));
-        let jobs: Vec<String> = runnable
-            .map(|variant| self.jobs[&variant.name].clone())
-            .collect();
+        let runnable = wanted.iter().filter(|variant| !self.faults.contains_key(&variant.name));
+        let jobs: Vec<String> = runnable.map(|variant| self.jobs[&variant.name].clone()).collect();
         let answer = match (&mut self.harness, jobs.is_empty()) {
             (Some(harness), false) => {
                 let limit = expected_duration(&setting.samples, setting.limit);
@@ -196,10 +176,7 @@ impl SharedProcess {
             attempt.started_unix_ms = started_unix_ms;
             attempt.wall_ns = begin.elapsed().as_nanos() as u64;
             attempt.interrupted = is_interrupt_requested();
-            self.pending
-                .entry(variant.name.clone())
-                .or_default()
-                .push_back(attempt);
+            self.pending.entry(variant.name.clone()).or_default().push_back(attempt);
         }
     }
 
@@ -215,9 +192,7 @@ impl SharedProcess {
             let mut result = to_observation(&timing, job);
             result.notes.push(NOTE.to_owned());
             let loaded = self.loaded.get(job_name);
-            result
-                .notes
-                .extend(folded_warning(&timing, self.empty_ns, loaded));
+            result.notes.extend(folded_warning(&timing, self.empty_ns, loaded));
             result
         });
         let reported = answer.find_fault(job_name).map(HarnessFailure::new);
@@ -228,17 +203,10 @@ impl SharedProcess {
             .or(reported)
             .or_else(|| result.is_none().then(silent_failure));
         let failure = failure.map(|failure| {
-            let setting = RunContext {
-                variant,
-                ..setting.clone()
-            };
+            let setting = RunContext { variant, ..setting.clone() };
             shared_process_failure(&failure, job, &setting)
         });
-        RunOutcome {
-            observations: result.into_iter().collect(),
-            failure,
-            ..RunOutcome::default()
-        }
+        RunOutcome { observations: result.into_iter().collect(), failure, ..RunOutcome::default() }
     }
 }
 

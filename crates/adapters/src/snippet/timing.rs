@@ -45,11 +45,7 @@ fn parse_timed(event: &ProtocolMessage) -> Option<SnippetTiming> {
             iterations,
         })
     };
-    let windows: Vec<TimingWindow> = times
-        .iter()
-        .enumerate()
-        .map(window)
-        .collect::<Option<_>>()?;
+    let windows: Vec<TimingWindow> = times.iter().enumerate().map(window).collect::<Option<_>>()?;
     let cpu_times = numbers("cpu_ns").filter(|cpu_times| cpu_times.len() == windows.len());
     let cpu_ns = cpu_times
         .unwrap_or_default()
@@ -68,19 +64,12 @@ fn parse_timed(event: &ProtocolMessage) -> Option<SnippetTiming> {
 }
 
 fn parse_workers(events: &[&ProtocolMessage], samples: &SampleDivision) -> Option<SnippetTiming> {
-    let points: Vec<Vec<(u64, u64)>> = events
-        .iter()
-        .map(|event| parse_points(event))
-        .collect::<Option<_>>()?;
+    let points: Vec<Vec<(u64, u64)>> =
+        events.iter().map(|event| parse_points(event)).collect::<Option<_>>()?;
     let windows = interpolate_windows(&points, samples);
-    let cpu_times = events
-        .iter()
-        .map(|event| event.parse_number::<u64>("cpu_ns"));
+    let cpu_times = events.iter().map(|event| event.parse_number::<u64>("cpu_ns"));
     let cpu_times: Option<u64> = cpu_times.sum();
-    let counts = points
-        .iter()
-        .map(|points| counted_iterations(points))
-        .sum::<u64>() as f64;
+    let counts = points.iter().map(|points| counted_iterations(points)).sum::<u64>() as f64;
     Some(SnippetTiming {
         workers: events.len() as u32,
         per_s: overall_rate(&windows),
@@ -164,10 +153,7 @@ pub(super) fn interpolate_windows(
     let length_ns = (end - begin) as f64 / count as f64;
     let bound = |index: usize| begin as f64 + length_ns * index as f64;
     let completed = |index: usize| -> f64 {
-        moving
-            .iter()
-            .map(|points| interpolate_count(points, bound(index)))
-            .sum()
+        moving.iter().map(|points| interpolate_count(points, bound(index))).sum()
     };
     let bounds: Vec<f64> = (0..=count).map(completed).collect();
     let window = |pair: &[f64]| TimingWindow {
@@ -181,20 +167,14 @@ pub(super) fn interpolate_windows(
 /// Start and end of the windows, and their number.
 fn window_range(moving: &[&CounterPoints], samples: &SampleDivision) -> Option<(u64, u64, usize)> {
     let wanted = samples.count as usize;
-    let complete: Vec<&CounterPoints> = moving
-        .iter()
-        .copied()
-        .filter(|points| points.len() > wanted)
-        .collect();
+    let complete: Vec<&CounterPoints> =
+        moving.iter().copied().filter(|points| points.len() > wanted).collect();
     let is_incomplete = complete.is_empty();
     let first_times = |counters: &[&CounterPoints]| -> Vec<u64> {
         counters.iter().map(|points| points[0].0).collect()
     };
     let last_times = |counters: &[&CounterPoints]| -> Vec<u64> {
-        counters
-            .iter()
-            .map(|points| points[points.len() - 1].0)
-            .collect()
+        counters.iter().map(|points| points[points.len() - 1].0).collect()
     };
     let end = if is_incomplete {
         // The run was stopped before any worker had all points: the windows end at the median of
@@ -234,13 +214,10 @@ fn intervals_seen(
     let SampleLength::TimeNs(interval_ns) = samples.length else {
         return 1;
     };
-    let times = moving
-        .iter()
-        .flat_map(|points| points.iter().map(|point| point.0));
+    let times = moving.iter().flat_map(|points| points.iter().map(|point| point.0));
     let times_in_range = times.filter(|time_ns| *time_ns > begin && *time_ns <= end);
-    let intervals: BTreeSet<u64> = times_in_range
-        .map(|time_ns| (time_ns - begin) / interval_ns.max(1))
-        .collect();
+    let intervals: BTreeSet<u64> =
+        times_in_range.map(|time_ns| (time_ns - begin) / interval_ns.max(1)).collect();
     intervals.len()
 }
 
@@ -272,11 +249,7 @@ mod tests {
     }
 
     fn timing(lines: &[&str]) -> Option<SnippetTiming> {
-        let samples = SampleDivision {
-            count: 2,
-            length: SampleLength::TimeNs(1000),
-            warmup_ns: 0,
-        };
+        let samples = SampleDivision { count: 2, length: SampleLength::TimeNs(1000), warmup_ns: 0 };
         super::parse_timing("a", events(lines).iter(), &samples)
     }
 
@@ -341,19 +314,12 @@ mod tests {
     }
 
     fn samples(count: u32, interval_ns: u64) -> SampleDivision {
-        SampleDivision {
-            count,
-            length: SampleLength::TimeNs(interval_ns),
-            warmup_ns: 0,
-        }
+        SampleDivision { count, length: SampleLength::TimeNs(interval_ns), warmup_ns: 0 }
     }
 
     fn sums(windows: &[TimingWindow]) -> (f64, f64) {
         let iterations = windows.iter().map(|window| window.iterations).sum();
-        (
-            iterations,
-            windows.iter().map(|window| window.elapsed_ns).sum(),
-        )
+        (iterations, windows.iter().map(|window| window.elapsed_ns).sum())
     }
 
     fn mean_rate(windows: &[TimingWindow]) -> f64 {
@@ -412,21 +378,13 @@ mod tests {
         assert_eq!(interpolate_windows(&[slow], &samples(20, 100)).len(), 2);
         // In each of four intervals, at least one of the three workers was seen, but no worker was
         // seen in all four.
-        let workers = [
-            seen_at(&[0, 150, 420]),
-            seen_at(&[0, 210, 415]),
-            seen_at(&[0, 305, 410]),
-        ];
+        let workers = [seen_at(&[0, 150, 420]), seen_at(&[0, 210, 415]), seen_at(&[0, 305, 410])];
         assert_eq!(interpolate_windows(&workers, &samples(4, 100)).len(), 4);
     }
 
     #[test]
     fn a_worker_that_was_never_seen_again_adds_nothing_after_its_last_point() {
-        let workers = [
-            seen_at(&[0, 1000, 2000]),
-            vec![(0, 0), (1000, 100)],
-            vec![(0, 0)],
-        ];
+        let workers = [seen_at(&[0, 1000, 2000]), vec![(0, 0), (1000, 100)], vec![(0, 0)]];
         let windows = interpolate_windows(&workers, &samples(2, 1000));
         let iterations: Vec<f64> = windows.iter().map(|window| window.iterations).collect();
         assert_eq!(iterations, [200.0, 100.0]);

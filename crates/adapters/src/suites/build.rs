@@ -50,11 +50,7 @@ impl BuiltProgram {
         variant: &Variant,
     ) -> PlaceholderValues {
         let folder = source.file.parent().unwrap_or(Path::new("/"));
-        let folder = if source.file.is_dir() {
-            &source.file
-        } else {
-            folder
-        };
+        let folder = if source.file.is_dir() { &source.file } else { folder };
         PlaceholderValues::default()
             .path("program", &self.program)
             .path("file", &source.file)
@@ -74,9 +70,8 @@ impl BuiltProgram {
         let mut words = filling.fill(command).into_iter();
         let mut spec = ProcessSpec::new(words.next().unwrap_or_default()).args(words);
         let declared = self.adapter.keys.environment.iter();
-        spec.environment = declared
-            .map(|(name, value)| (name.clone(), filling.fill_text(value)))
-            .collect();
+        spec.environment =
+            declared.map(|(name, value)| (name.clone(), filling.fill_text(value))).collect();
         spec.environment.extend(variant.environment.iter().cloned());
         spec.directory = Some(self.folder.clone());
         spec
@@ -105,21 +100,11 @@ pub fn build_programs(
     variant: &Variant,
     reporter: ProgressReporter<'_>,
 ) -> BuildOutcome {
-    let key = (
-        folder.to_owned(),
-        tool.to_owned(),
-        adapter.name.clone(),
-        variant.environment.clone(),
-    );
+    let key =
+        (folder.to_owned(), tool.to_owned(), adapter.name.clone(), variant.environment.clone());
     let slot = {
-        let mut guard = BUILT_PROGRAMS
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        guard
-            .get_or_insert_default()
-            .entry(key)
-            .or_default()
-            .clone()
+        let mut guard = BUILT_PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
+        guard.get_or_insert_default().entry(key).or_default().clone()
     };
     let build = || {
         let target = folder.file_name().unwrap_or(folder.as_os_str());
@@ -138,9 +123,8 @@ fn build_package(
     tool: &Path,
     variant: &Variant,
 ) -> BuildOutcome {
-    let adapters = KnownAdapters::new(&[], folder)
-        .unwrap_or_default()
-        .with_user_adapters(user_adapters);
+    let adapters =
+        KnownAdapters::new(&[], folder).unwrap_or_default().with_user_adapters(user_adapters);
     let tool = resolve_program(tool).map_err(|error| {
         CompileFailure::start_failed(format!("{error:#}{}", adapter.install_hint()))
     })?;
@@ -197,11 +181,7 @@ fn build_with_command(
             adapter.name
         ))
     })?;
-    let name = folder
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok(vec![BuiltProgram {
         program: copy_to_cache(&output, &name)?,
         adapter,
@@ -228,9 +208,7 @@ struct CargoTarget {
 fn build_with_cargo(adapters: &KnownAdapters, mut spec: ProcessSpec) -> BuildOutcome {
     let words = ["bench", "--no-run", "--bench", "*"];
     let replay = spec.clone().args(words);
-    spec = spec
-        .args(words)
-        .args(["--message-format=json-render-diagnostics"]);
+    spec = spec.args(words).args(["--message-format=json-render-diagnostics"]);
     spec.channel = speedwell_machine::process::ChannelKind::Stdout;
     let mut output = CollectedOutput::default();
     let failure = |cause, output: String, interrupted| CompileFailure {
@@ -239,12 +217,8 @@ fn build_with_cargo(adapters: &KnownAdapters, mut spec: ProcessSpec) -> BuildOut
         replay: shell_line(&replay),
         interrupted,
     };
-    let folder = spec
-        .directory
-        .as_deref()
-        .and_then(Path::file_name)
-        .unwrap_or_default()
-        .to_string_lossy();
+    let folder =
+        spec.directory.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
     let _activity = begin_activity(format!("compiling {folder} with cargo"));
     let outcome = run_child(&spec, &mut output).map_err(|error| {
         let reason = error.to_string();
@@ -253,15 +227,10 @@ fn build_with_cargo(adapters: &KnownAdapters, mut spec: ProcessSpec) -> BuildOut
     if outcome.ended != ProcessEnd::Exit(0) {
         let stderr = outcome.stderr.last_lines(20);
         let line = stderr.lines().find(|line| line.starts_with("error"));
-        let reason = format!(
-            "does not compile: {}",
-            line.unwrap_or("cargo gave no reason")
-        );
+        let reason = format!("does not compile: {}", line.unwrap_or("cargo gave no reason"));
         let cause = match outcome.ended {
             ProcessEnd::Exit(_) => FailureCause::Invalid { reason },
-            _ => outcome
-                .failure_cause(BUILD_TIMEOUT)
-                .unwrap_or(FailureCause::Silent),
+            _ => outcome.failure_cause(BUILD_TIMEOUT).unwrap_or(FailureCause::Silent),
         };
         let interrupted = outcome.ended == ProcessEnd::Interrupted;
         return Err(failure(cause, stderr, interrupted));
@@ -298,9 +267,7 @@ fn from_cargo_target(
         let explanation = explain_framework(framework, &program.to_string_lossy());
         let reason =
             format!("has a bench target '{target}' that cannot be measured: {explanation}");
-        return Err(CompileFailure::before_start(FailureCause::Invalid {
-            reason,
-        }));
+        return Err(CompileFailure::before_start(FailureCause::Invalid { reason }));
     }
     let adapter = recognised.or_else(|| builtin_adapter("libtest"));
     let missing = || CompileFailure::start_failed("the adapter 'libtest' is missing".to_owned());
@@ -323,9 +290,7 @@ fn copy_to_cache(program: &Path, name: &str) -> Result<PathBuf, CompileFailure> 
         CompileFailure::start_failed(format!("'{}': {error}", folder.display()))
     };
     let content = fs::read(program).map_err(io_failure)?;
-    let digest = Uuid::new_v5(&Uuid::NAMESPACE_OID, &content)
-        .simple()
-        .to_string();
+    let digest = Uuid::new_v5(&Uuid::NAMESPACE_OID, &content).simple().to_string();
     let cached = folder.join(format!("{name}-{digest}"));
     fs::create_dir_all(&folder).map_err(io_failure)?;
     if let Ok(file) = fs::File::open(&cached) {
@@ -336,8 +301,6 @@ fn copy_to_cache(program: &Path, name: &str) -> Result<PathBuf, CompileFailure> 
     remove_unused(&folder);
     let draft = folder.join(format!("draft-{digest}-{}", std::process::id()));
     let moved = fs::copy(program, &draft).and_then(|_| fs::rename(&draft, &cached));
-    moved
-        .inspect_err(|_| cache::remove_entry(&draft))
-        .map_err(io_failure)?;
+    moved.inspect_err(|_| cache::remove_entry(&draft)).map_err(io_failure)?;
     Ok(cached)
 }

@@ -49,15 +49,12 @@ impl PlaceholderValues {
         case: Option<&Case>,
         keys: &AdapterKeys,
     ) -> PlaceholderValues {
-        let levels: Vec<String> = name
-            .split('/')
-            .map(|part| format!("^{}$", escape_pattern(part)))
-            .collect();
+        let levels: Vec<String> =
+            name.split('/').map(|part| format!("^{}$", escape_pattern(part))).collect();
         let values = case.map(|case| case.values.as_slice()).unwrap_or_default();
         let parameters = values.iter().flat_map(|(key, value)| {
-            let filling = PlaceholderValues::default()
-                .text("key", key)
-                .text("value", value.plain());
+            let filling =
+                PlaceholderValues::default().text("key", key).text("value", value.plain());
             filling.fill(&keys.parameters)
         });
         self.text("name", name)
@@ -71,9 +68,7 @@ impl PlaceholderValues {
     pub fn fill(&self, command: &[String]) -> Vec<String> {
         let mut filled = Vec::new();
         for word in command {
-            let placeholder = word
-                .strip_prefix('{')
-                .and_then(|word| word.strip_suffix('}'));
+            let placeholder = word.strip_prefix('{').and_then(|word| word.strip_suffix('}'));
             match placeholder.and_then(|name| self.words.get(name)) {
                 Some(words) => filled.extend(words.iter().cloned()),
                 None => filled.push(self.fill_text(word)),
@@ -132,9 +127,8 @@ pub fn remove_given(words: Vec<String>, given: &[String]) -> Vec<String> {
     let mut keeps_option = true;
     let is_kept = |word: &String| {
         if word.starts_with('-') {
-            keeps_option = !given
-                .iter()
-                .any(|given_option| option_name(given_option) == option_name(word));
+            keeps_option =
+                !given.iter().any(|given_option| option_name(given_option) == option_name(word));
         }
         keeps_option
     };
@@ -182,9 +176,7 @@ pub fn run_options(adapter: &SuiteAdapter, requested: RequestedDivision) -> Vec<
     let (options, defaults) = (&adapter.keys.options, &adapter.keys.usual);
     let ns = |ms: u32| u64::from(ms) * 1_000_000;
     let count = requested.count.or(defaults.samples);
-    let length = requested
-        .length
-        .or(defaults.time_ms.map(|ms| SampleLength::TimeNs(ns(ms))));
+    let length = requested.length.or(defaults.time_ms.map(|ms| SampleLength::TimeNs(ns(ms))));
     let warmup_ns = requested.warmup_ns.or(defaults.warmup_ms.map(ns));
     let samples = count.unwrap_or(SampleDivision::default().count);
     let mut words = Vec::new();
@@ -195,18 +187,12 @@ pub fn run_options(adapter: &SuiteAdapter, requested: RequestedDivision) -> Vec<
     match length {
         Some(SampleLength::TimeNs(ns)) => add(&options.time, time_values(ns, samples)),
         Some(SampleLength::Iterations(count)) => {
-            add(
-                &options.iterations,
-                PlaceholderValues::default().text("count", count.to_string()),
-            );
+            add(&options.iterations, PlaceholderValues::default().text("count", count.to_string()));
         }
         None => {}
     }
     if let Some(count) = count {
-        add(
-            &options.samples,
-            PlaceholderValues::default().text("count", count.to_string()),
-        );
+        add(&options.samples, PlaceholderValues::default().text("count", count.to_string()));
     }
     if let Some(ns) = warmup_ns {
         add(&options.warmup, time_values(ns, 1));
@@ -236,16 +222,10 @@ pub fn unsupported_option(
     let lacks = [
         ("--samples", requested.count.is_some(), &options.samples),
         ("--time", is_time, &options.time),
-        (
-            "--iterations",
-            requested.length.is_some() && !is_time,
-            &options.iterations,
-        ),
+        ("--iterations", requested.length.is_some() && !is_time, &options.iterations),
         ("--warmup", requested.warmup_ns.is_some(), &options.warmup),
     ];
-    let found = lacks
-        .into_iter()
-        .find(|(_, is_requested, words)| *is_requested && words.is_none());
+    let found = lacks.into_iter().find(|(_, is_requested, words)| *is_requested && words.is_none());
     found.map(|(name, ..)| name)
 }
 
@@ -254,10 +234,7 @@ pub fn unsupported_option(
 pub fn find_refused_option<'a>(adapter: &SuiteAdapter, arguments: &'a [String]) -> Option<&'a str> {
     let refuse = &adapter.keys.refuse;
     let is_refused = |word: &&String| refuse.iter().any(|refused| is_same_option(word, refused));
-    arguments
-        .iter()
-        .find(is_refused)
-        .map(|word| option_name(word))
+    arguments.iter().find(is_refused).map(|word| option_name(word))
 }
 
 #[cfg(test)]
@@ -266,11 +243,7 @@ mod tests {
     use crate::suites::registry::builtin_adapter;
 
     fn requested_division(count: Option<u32>, length: Option<SampleLength>) -> RequestedDivision {
-        RequestedDivision {
-            count,
-            length,
-            warmup_ns: None,
-        }
+        RequestedDivision { count, length, warmup_ns: None }
     }
 
     #[test]
@@ -279,33 +252,17 @@ mod tests {
         let defaults = ["-test.benchtime=50000000ns", "-test.count=5"];
         assert_eq!(run_options(&go, RequestedDivision::default()), defaults);
         let own = requested_division(Some(2), Some(SampleLength::Iterations(10)));
-        assert_eq!(
-            run_options(&go, own),
-            ["-test.benchtime=10x", "-test.count=2"]
-        );
+        assert_eq!(run_options(&go, own), ["-test.benchtime=10x", "-test.count=2"]);
         let criterion = builtin_adapter("criterion").unwrap();
         let own = run_options(&criterion, requested_division(Some(10), None));
-        assert_eq!(
-            own,
-            [
-                "--measurement-time=0.2",
-                "--sample-size=10",
-                "--warm-up-time=0.3"
-            ]
-        );
+        assert_eq!(own, ["--measurement-time=0.2", "--sample-size=10", "--warm-up-time=0.3"]);
         let libtest = builtin_adapter("libtest").unwrap();
-        assert_eq!(
-            run_options(&libtest, RequestedDivision::default()),
-            ["--bench"]
-        );
+        assert_eq!(run_options(&libtest, RequestedDivision::default()), ["--bench"]);
         assert_eq!(
             unsupported_option(&libtest, requested_division(Some(2), None)),
             Some("--samples")
         );
-        assert_eq!(
-            unsupported_option(&go, requested_division(Some(2), None)),
-            None
-        );
+        assert_eq!(unsupported_option(&go, requested_division(Some(2), None)), None);
     }
 
     #[test]
@@ -318,12 +275,7 @@ mod tests {
         let words = filling.fill(&with_placeholders(&go.keys.run, &["options"]));
         assert_eq!(
             words[2..],
-            [
-                r"-test.bench=^BenchmarkA$/^n=8\.5$",
-                "-test.benchmem",
-                "-test.v",
-                "-o"
-            ]
+            [r"-test.bench=^BenchmarkA$/^n=8\.5$", "-test.benchmem", "-test.v", "-o"]
         );
     }
 
@@ -331,10 +283,7 @@ mod tests {
     fn an_option_that_the_user_gives_is_not_given_twice() {
         let words = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
         let ours = || words("-r 5ms -i 3 -wi 1 -w 50ms");
-        assert_eq!(
-            remove_given(ours(), &words("-i 2 -prof gc")),
-            words("-r 5ms -wi 1 -w 50ms")
-        );
+        assert_eq!(remove_given(ours(), &words("-i 2 -prof gc")), words("-r 5ms -wi 1 -w 50ms"));
         let ours = words("--time=1 --count=2");
         assert_eq!(remove_given(ours, &words("--count=7")), ["--time=1"]);
     }
@@ -343,23 +292,13 @@ mod tests {
     fn a_listing_gets_the_words_of_the_user_that_it_does_not_decide() {
         let listed = |suite: &str, words: &str| {
             let keys = builtin_adapter(suite).unwrap().keys.clone();
-            let command = if keys.expand.is_empty() {
-                keys.list
-            } else {
-                keys.expand
-            };
+            let command = if keys.expand.is_empty() { keys.list } else { keys.expand };
             assert!(command.contains(&"{arguments}".to_owned()), "{suite}");
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
             remove_decided(&words, &command).join(" ")
         };
-        assert_eq!(
-            listed("go", "-size=9 --test.benchtime 5s -test.v -dsn x"),
-            "-size=9 -dsn x"
-        );
-        assert_eq!(
-            listed("catch2", "-c inner --benchmark-samples 50 [fast]"),
-            "-c inner [fast]"
-        );
+        assert_eq!(listed("go", "-size=9 --test.benchtime 5s -test.v -dsn x"), "-size=9 -dsn x");
+        assert_eq!(listed("catch2", "-c inner --benchmark-samples 50 [fast]"), "-c inner [fast]");
         assert_eq!(
             listed("pytest-benchmark", "-n0 -p no:randomly -c a.ini"),
             "-n0 -p no:randomly -c a.ini"
@@ -395,13 +334,7 @@ mod tests {
             find_refused_option(&go, &words(&["-test.count=1", "--test.bench=."])),
             Some("--test.bench")
         );
-        assert_eq!(
-            find_refused_option(&go, &words(&["-test.bench", "."])),
-            Some("-test.bench")
-        );
-        assert_eq!(
-            find_refused_option(&go, &words(&["-test.benchtime=1s"])),
-            None
-        );
+        assert_eq!(find_refused_option(&go, &words(&["-test.bench", "."])), Some("-test.bench"));
+        assert_eq!(find_refused_option(&go, &words(&["-test.benchtime=1s"])), None);
     }
 }

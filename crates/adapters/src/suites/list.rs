@@ -49,10 +49,7 @@ impl CaseListing<'_> {
             return description_failure(self.source, cause, &spec, None);
         }
         let version = self.detect_version();
-        if let Some(cause) = version
-            .as_deref()
-            .and_then(|version| self.check_minimum(version))
-        {
+        if let Some(cause) = version.as_deref().and_then(|version| self.check_minimum(version)) {
             return description_failure(self.source, cause, &spec, None);
         }
         let mut cases = match self.run_listing(&spec) {
@@ -179,14 +176,9 @@ impl CaseListing<'_> {
         for listed in cases {
             let filling =
                 PlaceholderValues::default().with_case(&listed.name, Some(&listed.case), keys);
-            *cases_per_command
-                .entry(filling.fill(&keys.run))
-                .or_default() += 1;
+            *cases_per_command.entry(filling.fill(&keys.run)).or_default() += 1;
         }
-        let count: usize = cases_per_command
-            .into_values()
-            .filter(|&count| count > 1)
-            .sum();
+        let count: usize = cases_per_command.into_values().filter(|&count| count > 1).sum();
         let (case_count, suite) = (cases.len(), &self.built.adapter.name);
         (count > 0).then(|| {
             format!(
@@ -200,21 +192,13 @@ impl CaseListing<'_> {
 
     /// Replaces each selected benchmark with the cases within it, and keeps the others as listed.
     fn expand_selected(&self, listed: Vec<ListedCase>) -> Vec<ListedCase> {
-        let listed: Vec<ListedCase> = listed
-            .into_iter()
-            .map(|case| self.with_package(case))
-            .collect();
-        let names: Vec<String> = listed
-            .iter()
-            .map(|case| self.benchmark_name(&case.case))
-            .collect();
+        let listed: Vec<ListedCase> =
+            listed.into_iter().map(|case| self.with_package(case)).collect();
+        let names: Vec<String> =
+            listed.iter().map(|case| self.benchmark_name(&case.case)).collect();
         let selected = self.request.names.select_benchmarks(&names);
         let expand = |(case, is_wanted)| {
-            if is_wanted {
-                self.expand_case(case)
-            } else {
-                vec![case]
-            }
+            if is_wanted { self.expand_case(case) } else { vec![case] }
         };
         listed.into_iter().zip(selected).flat_map(expand).collect()
     }
@@ -243,10 +227,7 @@ impl CaseListing<'_> {
         if inner.is_empty() || !has_succeeded {
             vec![listed]
         } else {
-            inner
-                .into_iter()
-                .map(|case| self.with_package(case))
-                .collect()
+            inner.into_iter().map(|case| self.with_package(case)).collect()
         }
     }
 
@@ -264,18 +245,13 @@ impl CaseListing<'_> {
         if listed.case.benchmark == named.benchmark {
             return listed;
         }
-        ListedCase {
-            case: Case::new(named.benchmark, Vec::new()),
-            ..listed
-        }
+        ListedCase { case: Case::new(named.benchmark, Vec::new()), ..listed }
     }
 
     fn detect_version(&self) -> Option<String> {
         match self.built.adapter.keys.version.as_ref()? {
             VersionSource::Content(pattern) => {
-                registry::search_program(&self.built.program, pattern)
-                    .ok()
-                    .flatten()
+                registry::search_program(&self.built.program, pattern).ok().flatten()
             }
             VersionSource::Command(command) => {
                 let mut output = CollectedOutput::default();
@@ -294,10 +270,8 @@ impl CaseListing<'_> {
 
     /// Explains that the framework is too old, if it is.
     fn check_minimum(&self, version: &str) -> Option<FailureCause> {
-        let (suite, minimum) = (
-            &self.built.adapter.name,
-            self.built.adapter.keys.minimum.as_deref()?,
-        );
+        let (suite, minimum) =
+            (&self.built.adapter.name, self.built.adapter.keys.minimum.as_deref()?);
         let numbers = |version: &str| -> Vec<u32> {
             let numbers = version.split('.').map_while(|part| part.parse().ok());
             numbers.collect()
@@ -317,10 +291,7 @@ impl CaseListing<'_> {
                 .map(|(name, value)| format!("{name}={}", value.plain()))
                 .collect(),
             case: Some(case),
-            in_suite: Some(SuiteCase {
-                name,
-                target: self.built.target.clone(),
-            }),
+            in_suite: Some(SuiteCase { name, target: self.built.target.clone() }),
             ..draft_job(self.source, self.request)
         }
     }
@@ -334,10 +305,9 @@ pub fn collect_parameters(jobs: &[BenchmarkJob]) -> Vec<DeclaredParameter> {
         match found.iter_mut().find(|parameter| parameter.name == *name) {
             Some(parameter) if parameter.values.contains(value) => {}
             Some(parameter) => parameter.values.push(value.clone()),
-            None => found.push(DeclaredParameter {
-                name: name.clone(),
-                values: vec![value.clone()],
-            }),
+            None => {
+                found.push(DeclaredParameter { name: name.clone(), values: vec![value.clone()] })
+            }
         }
     }
     found

@@ -56,12 +56,7 @@ impl LanguageHarness for FrameworkHarness {
         };
         let mut description = BenchmarkDescription::default();
         for built in &built {
-            let described = CaseListing {
-                source,
-                request,
-                built,
-            }
-            .describe_cases();
+            let described = CaseListing { source, request, built }.describe_cases();
             description.jobs.extend(described.jobs);
             description.failure = description.failure.or(described.failure);
             description.suites.extend(described.suites);
@@ -74,14 +69,9 @@ impl LanguageHarness for FrameworkHarness {
 
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
         let plain = ProcessSpec::new(&setting.program);
-        let wanted = job
-            .in_suite
-            .as_ref()
-            .and_then(|suite_case| suite_case.target.as_deref());
+        let wanted = job.in_suite.as_ref().and_then(|suite_case| suite_case.target.as_deref());
         let built = match target_programs(&job.source, &setting.program, setting.variant) {
-            Ok(built) => built
-                .into_iter()
-                .find(|built| built.target.as_deref() == wanted),
+            Ok(built) => built.into_iter().find(|built| built.target.as_deref() == wanted),
             Err(error) => {
                 return RunOutcome {
                     interrupted: error.interrupted,
@@ -105,16 +95,12 @@ impl LanguageHarness for FrameworkHarness {
     }
 
     fn default_program(&self, source: &BenchmarkSource) -> PathBuf {
-        let program = source
-            .adapter()
-            .and_then(|adapter| adapter.keys.program.clone());
+        let program = source.adapter().and_then(|adapter| adapter.keys.program.clone());
         program.map_or_else(|| source.file.clone(), PathBuf::from)
     }
 
     fn has_version(&self, source: &BenchmarkSource) -> bool {
-        source
-            .adapter()
-            .is_some_and(|adapter| adapter.keys.program.is_some())
+        source.adapter().is_some_and(|adapter| adapter.keys.program.is_some())
     }
 
     fn divides_runs(&self) -> bool {
@@ -132,9 +118,7 @@ pub fn unsupported_option(
     requested: RequestedDivision,
 ) -> Option<&'static str> {
     // For a package, only the programs built from it have options.
-    let adapter = source
-        .adapter()
-        .filter(|adapter| adapter.keys.build.is_none())?;
+    let adapter = source.adapter().filter(|adapter| adapter.keys.build.is_none())?;
     command::unsupported_option(adapter, requested)
 }
 
@@ -148,10 +132,7 @@ pub fn build_if_package(
     variant: &Variant,
     reporter: ProgressReporter<'_>,
 ) -> Result<()> {
-    let Some(adapter) = source
-        .adapter()
-        .filter(|adapter| adapter.keys.build.is_some())
-    else {
+    let Some(adapter) = source.adapter().filter(|adapter| adapter.keys.build.is_some()) else {
         return Ok(());
     };
     let default_program = || FrameworkHarness.default_program(&source.under(variant));
@@ -165,12 +146,7 @@ pub fn build_if_package(
         reporter,
     );
     built.map(drop).map_err(|error| {
-        anyhow!(
-            "'{}' of '{}' {}",
-            source.name,
-            variant.name,
-            describe_failure(&error)
-        )
+        anyhow!("'{}' of '{}' {}", source.name, variant.name, describe_failure(&error))
     })
 }
 
@@ -236,13 +212,8 @@ fn target_programs(
         }]);
     }
     let user_suites = &source.user_suites;
-    let built = build::build_programs(
-        (&adapter, user_suites),
-        &source.file,
-        program,
-        variant,
-        &|_| (),
-    )?;
+    let built =
+        build::build_programs((&adapter, user_suites), &source.file, program, variant, &|_| ())?;
     for built in &built {
         if let Some(option) = command::find_refused_option(&built.adapter, &variant.arguments) {
             return Err(option_failure(&built.adapter, option));
@@ -290,10 +261,8 @@ fn perform_case(
     };
     let plain = spec_of(&read::for_terminal(common.clone()));
     let output = scratch.path("results");
-    let filling = common
-        .path("output", &output)
-        .path("scratch", scratch.folder())
-        .text("pipe", RESULT_PIPE);
+    let filling =
+        common.path("output", &output).path("scratch", scratch.folder()).text("pipe", RESULT_PIPE);
     let location = ResultLocation::from_adapter(adapter);
     let spec = ProcessSpec {
         channel: location.required_channel(),
@@ -305,10 +274,7 @@ fn perform_case(
         Ok(outcome) => outcome,
         Err(error) => return RunOutcome::start_failed(&plain, &error, job, setting),
     };
-    let case = job
-        .case
-        .clone()
-        .unwrap_or_else(|| Case::new(name, Vec::new()));
+    let case = job.case.clone().unwrap_or_else(|| Case::new(name, Vec::new()));
     let written = location.read_results(&collected, scratch, &output);
     let printed = match location {
         ResultLocation::Stdout => String::from_utf8_lossy(&collected.0).into_owned(),

@@ -18,9 +18,7 @@ use std::sync::{Arc, LazyLock};
 static BUILTIN_FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/suites");
 
 static BUILTIN_ADAPTERS: LazyLock<Vec<Arc<SuiteAdapter>>> = LazyLock::new(|| {
-    let texts = BUILTIN_FILES
-        .files()
-        .filter_map(|file| file.contents_utf8());
+    let texts = BUILTIN_FILES.files().filter_map(|file| file.contents_utf8());
     // A test ensures that every adapter is readable.
     let read = texts.filter_map(|text| SuiteAdapter::parse_checked(text).ok());
     read.flatten().map(Arc::new).collect()
@@ -28,10 +26,7 @@ static BUILTIN_ADAPTERS: LazyLock<Vec<Arc<SuiteAdapter>>> = LazyLock::new(|| {
 
 /// Returns a built-in adapter.
 pub fn builtin_adapter(name: &str) -> Option<Arc<SuiteAdapter>> {
-    BUILTIN_ADAPTERS
-        .iter()
-        .find(|adapter| adapter.name == name)
-        .cloned()
+    BUILTIN_ADAPTERS.iter().find(|adapter| adapter.name == name).cloned()
 }
 
 /// Whether the file is an ELF program or library.
@@ -81,10 +76,7 @@ impl KnownAdapters {
         }
         let user_count = adapters.len();
         adapters.extend(BUILTIN_ADAPTERS.iter().cloned());
-        Ok(KnownAdapters {
-            adapters,
-            user_count,
-        })
+        Ok(KnownAdapters { adapters, user_count })
     }
 
     /// Puts the given adapters first.
@@ -114,14 +106,8 @@ impl KnownAdapters {
 
     /// Hint for a misspelled adapter, as in `mien:./bench-tool`.
     pub fn suggest_adapter(&self, operand: &str) -> Option<String> {
-        let (name, path) = operand
-            .split_once(':')
-            .filter(|(_, path)| !path.is_empty())?;
-        let names: Vec<String> = self
-            .adapters
-            .iter()
-            .map(|adapter| adapter.name.clone())
-            .collect();
+        let (name, path) = operand.split_once(':').filter(|(_, path)| !path.is_empty())?;
+        let names: Vec<String> = self.adapters.iter().map(|adapter| adapter.name.clone()).collect();
         Some(match nearest_name(name, &names) {
             Some(near) => format!("\nhint: did you mean '{near}:{path}'?"),
             None => format!("\nhint: supported suites are {}", names.join(", ")),
@@ -155,15 +141,11 @@ struct FileInspection<'a> {
 
 impl<'a> FileInspection<'a> {
     fn new(path: &'a Path) -> FileInspection<'a> {
-        FileInspection {
-            path,
-            content: OnceCell::new(),
-        }
+        FileInspection { path, content: OnceCell::new() }
     }
 
     fn content(&self) -> &[u8] {
-        self.content
-            .get_or_init(|| fs::read(self.path).unwrap_or_default())
+        self.content.get_or_init(|| fs::read(self.path).unwrap_or_default())
     }
 
     fn matches(&self, criteria: &TargetCriteria) -> bool {
@@ -174,9 +156,7 @@ impl<'a> FileInspection<'a> {
                 && self.matches_content(criteria);
         };
         if !self.path.is_dir()
-            || !others
-                .iter()
-                .all(|glob| !files_matching(self.path, glob).is_empty())
+            || !others.iter().all(|glob| !files_matching(self.path, glob).is_empty())
         {
             return false;
         }
@@ -214,11 +194,7 @@ impl<'a> FileInspection<'a> {
 /// Files below `folder` whose relative path matches `glob`, sorted. With `**`, at most eight levels
 /// of subfolders are searched.
 pub(crate) fn files_matching(folder: &Path, glob: &str) -> Vec<PathBuf> {
-    let depth = if glob.contains("**") {
-        8
-    } else {
-        glob.matches('/').count()
-    };
+    let depth = if glob.contains("**") { 8 } else { glob.matches('/').count() };
     let mut found = Vec::new();
     if let Some(pattern) = glob_pattern(glob) {
         collect_matching(folder, folder, depth, &pattern, &mut found);
@@ -259,10 +235,7 @@ fn glob_pattern(glob: &str) -> Option<Regex> {
             '{' => ("{", "(?:".to_owned()),
             '}' => ("}", ")".to_owned()),
             ',' => (",", "|".to_owned()),
-            other => (
-                &remaining[..other.len_utf8()],
-                regex::escape(&other.to_string()),
-            ),
+            other => (&remaining[..other.len_utf8()], regex::escape(&other.to_string())),
         };
         pattern += &translation;
         remaining = &remaining[token.len()..];
@@ -274,12 +247,10 @@ fn glob_pattern(glob: &str) -> Option<Regex> {
 pub(super) fn search_program(program: &Path, pattern: &str) -> Result<Option<String>> {
     let bytes =
         fs::read(program).with_context(|| format!("cannot read '{}'", program.display()))?;
-    let found = regex::bytes::Regex::new(pattern)?
-        .captures(&bytes)
-        .map(|found| {
-            let group = found.get(1).or(found.get(0));
-            group.map(|group| String::from_utf8_lossy(group.as_bytes()).into_owned())
-        });
+    let found = regex::bytes::Regex::new(pattern)?.captures(&bytes).map(|found| {
+        let group = found.get(1).or(found.get(0));
+        group.map(|group| String::from_utf8_lossy(group.as_bytes()).into_owned())
+    });
     Ok(found.flatten())
 }
 
@@ -309,31 +280,14 @@ mod tests {
         let name = |path: &Path| known.recognize(path).map(|adapter| adapter.name.clone());
         let elf = write("a", b"\x7fELF ... benchmark_list_tests ...");
         assert_eq!(name(&elf).as_deref(), Some("google-benchmark"));
-        assert_eq!(
-            name(&write("b", b"benchmark_list_tests")),
-            None,
-            "no program"
-        );
-        assert_eq!(
-            name(&write("c", b"\x7fELF _testmain.go")).as_deref(),
-            Some("go")
-        );
-        let package = write(
-            "p/x_test.go",
-            b"package p\nfunc BenchmarkX(b *testing.B) {}",
-        );
-        assert_eq!(
-            name(package.parent().unwrap()).as_deref(),
-            Some("go-package")
-        );
+        assert_eq!(name(&write("b", b"benchmark_list_tests")), None, "no program");
+        assert_eq!(name(&write("c", b"\x7fELF _testmain.go")).as_deref(), Some("go"));
+        let package = write("p/x_test.go", b"package p\nfunc BenchmarkX(b *testing.B) {}");
+        assert_eq!(name(package.parent().unwrap()).as_deref(), Some("go-package"));
         let tests_only = write("q/x_test.go", b"package q\nfunc TestX(t *testing.T) {}");
         assert_eq!(name(tests_only.parent().unwrap()), None);
         write("r/Cargo.toml", b"[package]");
-        assert_eq!(
-            name(&folder.path().join("r")),
-            None,
-            "a crate without benches"
-        );
+        assert_eq!(name(&folder.path().join("r")), None, "a crate without benches");
         write("r/benches/x.rs", b"");
         assert_eq!(name(&folder.path().join("r")).as_deref(), Some("cargo"));
     }

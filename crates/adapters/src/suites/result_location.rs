@@ -23,13 +23,8 @@ pub enum ResultLocation {
 impl ResultLocation {
     /// Returns the place to which an adapter's command writes results.
     pub fn from_adapter(adapter: &SuiteAdapter) -> ResultLocation {
-        let has = |placeholder: &str| {
-            adapter
-                .keys
-                .run
-                .iter()
-                .any(|word| word.contains(placeholder))
-        };
+        let has =
+            |placeholder: &str| adapter.keys.run.iter().any(|word| word.contains(placeholder));
         match &adapter.keys.output {
             Some(glob) => ResultLocation::Like(glob.clone()),
             None if has("{output}") => ResultLocation::File,
@@ -59,10 +54,7 @@ impl ResultLocation {
             ResultLocation::File => fs::read(output).unwrap_or_default(),
             ResultLocation::Like(glob) => {
                 let files = files_matching(scratch.folder(), glob);
-                files
-                    .first()
-                    .and_then(|file| fs::read(file).ok())
-                    .unwrap_or_default()
+                files.first().and_then(|file| fs::read(file).ok()).unwrap_or_default()
             }
         }
     }

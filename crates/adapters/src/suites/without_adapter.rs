@@ -23,24 +23,12 @@ const FRAMEWORKS: [(&[&str], &str, &str); 20] = [
     (JAVASCRIPT, "bench-node", r#"['"]bench-node['"]"#),
     (JAVASCRIPT, "cronometro", r#"['"]cronometro['"]"#),
     (JAVASCRIPT, "deno bench", r"\bDeno\.bench\("),
-    (
-        &["py"],
-        "pytest-codspeed",
-        r"\bpytest_codspeed\b|@pytest\.mark\.benchmark\b",
-    ),
-    (
-        &["py"],
-        "asv",
-        r"(?m)^\s*def (?:time|timeraw|peakmem|mem|track)_\w+\(",
-    ),
+    (&["py"], "pytest-codspeed", r"\bpytest_codspeed\b|@pytest\.mark\.benchmark\b"),
+    (&["py"], "asv", r"(?m)^\s*def (?:time|timeraw|peakmem|mem|track)_\w+\("),
     (&["rb"], "benchmark-ips", "benchmark/ips"),
     (&["exs"], "Benchee", r"\bBenchee\.run\("),
     (&["jl"], "BenchmarkTools", r"\bBenchmarkTools\b"),
-    (
-        &["cpp", "cc", "cxx"],
-        "nanobench",
-        r"#include\s*.*\bnanobench\.h",
-    ),
+    (&["cpp", "cc", "cxx"], "nanobench", r"#include\s*.*\bnanobench\.h"),
     (&["cpp", "cc", "cxx"], "Celero", r"#include\s*.celero/"),
     (PROGRAM, "nanobench", "nanobench"),
     (PROGRAM, "Celero", "celero"),
@@ -56,9 +44,7 @@ const PROGRAM: &[&str] = &[];
 
 static PATTERNS: LazyLock<Vec<Option<Regex>>> = LazyLock::new(|| {
     let patterns = FRAMEWORKS.iter();
-    patterns
-        .map(|(.., pattern)| Regex::new(pattern).ok())
-        .collect()
+    patterns.map(|(.., pattern)| Regex::new(pattern).ok()).collect()
 });
 
 /// Returns the framework of a benchmark file or program if it is known and has no adapter.
@@ -75,9 +61,7 @@ pub fn framework_without_adapter(file: &Path) -> Option<&'static str> {
     }
     let content = fs::read(file).ok()?;
     let matches = |pattern: &Option<Regex>| {
-        pattern
-            .as_ref()
-            .is_some_and(|pattern| pattern.is_match(&content))
+        pattern.as_ref().is_some_and(|pattern| pattern.is_match(&content))
     };
     let found = FRAMEWORKS.iter().zip(PATTERNS.iter());
     found
@@ -106,33 +90,13 @@ mod tests {
         assert!(PATTERNS.iter().all(Option::is_some));
         let folder = tempfile::tempdir().unwrap();
         for (file, content, expected) in [
-            (
-                "a.mjs",
-                "import { run, bench } from 'mitata';",
-                Some("mitata"),
-            ),
-            (
-                "a.js",
-                "const { Suite } = require('benchmark');",
-                Some("benchmark.js"),
-            ),
+            ("a.mjs", "import { run, bench } from 'mitata';", Some("mitata")),
+            ("a.js", "const { Suite } = require('benchmark');", Some("benchmark.js")),
             ("a.ts", "Deno.bench('x', () => 1);", Some("deno bench")),
             ("a.js", "// like mitata\nexport const a = 1;", None),
-            (
-                "test_a.py",
-                "@pytest.mark.benchmark\ndef test_a(): pass",
-                Some("pytest-codspeed"),
-            ),
-            (
-                "bench_a.py",
-                "class Suite:\n    def time_a(self): pass",
-                Some("asv"),
-            ),
-            (
-                "a",
-                "\x7fELF /src/iai-callgrind-0.14.0/src/lib.rs",
-                Some("iai-callgrind"),
-            ),
+            ("test_a.py", "@pytest.mark.benchmark\ndef test_a(): pass", Some("pytest-codspeed")),
+            ("bench_a.py", "class Suite:\n    def time_a(self): pass", Some("asv")),
+            ("a", "\x7fELF /src/iai-callgrind-0.14.0/src/lib.rs", Some("iai-callgrind")),
             ("a", "\x7fELF /src/bencher-0.1.5/lib.rs", Some("bencher")),
             ("a", "#!/bin/sh\n/src/bencher-0.1.5/lib.rs", None),
         ] {

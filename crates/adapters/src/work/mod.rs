@@ -76,9 +76,7 @@ pub fn fingerprint_benchmarks(
             continue;
         };
         let has_own_text = !matches!(location, SourceLocation::Program(_));
-        let pool = pools
-            .entry(location.clone())
-            .or_insert_with(|| location.build_pool());
+        let pool = pools.entry(location.clone()).or_insert_with(|| location.build_pool());
         let name = job.name_under(&variant.name);
         // In Go, the part after a slash is a sub-benchmark.
         let name = match location {
@@ -125,17 +123,11 @@ fn locate_source(
         SourceKind::Suite => {}
     }
     let adapter = source.adapter()?;
-    let target = job
-        .in_suite
-        .as_ref()
-        .and_then(|suite_case| suite_case.target.clone());
+    let target = job.in_suite.as_ref().and_then(|suite_case| suite_case.target.clone());
     match (adapter.keys.read, target) {
         (_, Some(target)) => Some(SourceLocation::CargoTarget(file.clone(), target)),
         (ResultFormat::Jmh, None) => {
-            let root = variant
-                .worktree
-                .as_ref()
-                .map(|worktree| worktree.folder.clone());
+            let root = variant.worktree.as_ref().map(|worktree| worktree.folder.clone());
             let class = job.name_under(&variant.name).rsplit_once('.')?.0.to_owned();
             root.map(|root| SourceLocation::Class(root, class))
         }
@@ -189,10 +181,7 @@ fn target_pool(folder: &Path, target: &str) -> SourcePool {
     let manifests = sources_below(folder, &|path| path.ends_with("Cargo.toml"));
     let find_file = |manifest: &PathBuf| {
         let package = manifest.parent()?;
-        let default_paths = [
-            format!("benches/{target}.rs"),
-            format!("benches/{target}/main.rs"),
-        ];
+        let default_paths = [format!("benches/{target}.rs"), format!("benches/{target}/main.rs")];
         let declared = manifest_path(manifest, target).into_iter();
         let mut candidates = declared.chain(default_paths).map(|path| package.join(path));
         candidates.find(|file| file.is_file())
@@ -209,12 +198,7 @@ fn manifest_path(manifest: &Path, target: &str) -> Option<String> {
     let table: toml::Table = fs::read_to_string(manifest).ok()?.parse().ok()?;
     let is_target =
         |bench: &&toml::Value| bench.get("name").and_then(toml::Value::as_str) == Some(target);
-    let path = table
-        .get("bench")?
-        .as_array()?
-        .iter()
-        .find(is_target)?
-        .get("path")?;
+    let path = table.get("bench")?.as_array()?.iter().find(is_target)?.get("path")?;
     path.as_str().map(str::to_owned)
 }
 
@@ -226,9 +210,7 @@ fn file_pool(file: &Path) -> SourcePool {
     add_with_modules(&mut pool, file, &|path| is_of_tests(path, &root));
     let is_python = file_extension(file) == Some("py");
     // pytest takes fixtures from `conftest.py` in the file's folder and in the folders above it.
-    let folders = folder
-        .ancestors()
-        .take_while(|folder| is_python && folder.starts_with(&root));
+    let folders = folder.ancestors().take_while(|folder| is_python && folder.starts_with(&root));
     for fixtures in folders.map(|folder| folder.join("conftest.py")) {
         pool.add_file(&fixtures);
     }
@@ -241,9 +223,7 @@ fn add_with_modules(pool: &mut SourcePool, file: &Path, belongs: &dyn Fn(&Path) 
         let tokens = pool.add_file(&file);
         let others = named_files(&tokens, &file).into_iter();
         pending.extend(
-            others
-                .filter_map(|path| path.canonicalize().ok())
-                .filter(|path| belongs(path)),
+            others.filter_map(|path| path.canonicalize().ok()).filter(|path| belongs(path)),
         );
     }
 }
@@ -258,10 +238,7 @@ fn root_pool(root: &Path) -> SourcePool {
     for file in sources_below(root, &is_source) {
         let mut file_pool = SourcePool::new(root);
         let tokens = file_pool.add_file(&file);
-        if ["BENCHMARK", "speedwell"]
-            .iter()
-            .any(|word| has_word(&tokens, word))
-        {
+        if ["BENCHMARK", "speedwell"].iter().any(|word| has_word(&tokens, word)) {
             add_with_modules(&mut pool, &file, &|path| is_of_tests(path, root));
         }
     }
@@ -278,11 +255,7 @@ fn is_of_tests(path: &Path, root: &Path) -> bool {
     let Ok(relative) = path.strip_prefix(root) else {
         return false;
     };
-    let name = relative
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .to_lowercase();
+    let name = relative.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let stem = name.split('.').next().unwrap_or_default();
     let parts = stem.split(['_', '-']);
     let is_named = parts
@@ -340,9 +313,7 @@ mod tests {
     impl TestProject {
         fn new(files: &[(&str, &str)]) -> TestProject {
             let project = TestProject(tempfile::tempdir().unwrap());
-            files
-                .iter()
-                .for_each(|(path, text)| project.write_file(path, text));
+            files.iter().for_each(|(path, text)| project.write_file(path, text));
             project
         }
 
@@ -402,9 +373,7 @@ mod tests {
                 }),
                 ..crate::protocol::draft_job(&source, &request)
             };
-            fingerprint_benchmarks(&[job], &variant)
-                .into_values()
-                .next()
+            fingerprint_benchmarks(&[job], &variant).into_values().next()
         }
 
         /// Whether the fingerprint changes when the file gets other content.
@@ -444,27 +413,12 @@ mod tests {
         };
         assert!(edited("Sum(input)", "Sum(input + input)"));
         assert!(edited("return path", "return path + path"), "what it uses");
-        assert!(
-            project.changes_fingerprint("testdata/in", "2", sum),
-            "its data"
-        );
-        assert!(
-            !edited("other(b)\n", "other(b)\n\tother(b)\n"),
-            "another benchmark"
-        );
-        assert!(!edited(
-            "func other(b *testing.B) {\n",
-            "func other(b *testing.B) {\n\tx := 1\n"
-        ));
-        assert!(
-            !edited("\tfor i", "\t// About.\n\tfor  i"),
-            "words for people"
-        );
+        assert!(project.changes_fingerprint("testdata/in", "2", sum), "its data");
+        assert!(!edited("other(b)\n", "other(b)\n\tother(b)\n"), "another benchmark");
+        assert!(!edited("func other(b *testing.B) {\n", "func other(b *testing.B) {\n\tx := 1\n"));
+        assert!(!edited("\tfor i", "\t// About.\n\tfor  i"), "words for people");
         let code = "package a\nfunc Sum(s string) int { return 1 }\n";
-        assert!(
-            !project.changes_fingerprint("a.go", code, sum),
-            "the code under test"
-        );
+        assert!(!project.changes_fingerprint("a.go", code, sum), "the code under test");
         assert!(project.changes_fingerprint(
             "b_test.go",
             "package a\nfunc init() { warm() }\n",
@@ -474,10 +428,7 @@ mod tests {
         let (first, second) = GO.split_at(GO.find("func BenchmarkSum").unwrap());
         let before = sum(&project);
         project.write_file("a_test.go", first);
-        project.write_file(
-            "c_test.go",
-            &format!("package a\nimport \"testing\"\n{second}"),
-        );
+        project.write_file("c_test.go", &format!("package a\nimport \"testing\"\n{second}"));
         assert_eq!(sum(&project), before);
     }
 
@@ -493,10 +444,7 @@ mod tests {
         let project = TestProject::new(&[
             ("Cargo.toml", manifest),
             ("perf/all.rs", RUST),
-            (
-                "perf/common.rs",
-                "pub fn text() -> &'static str { \"a\" }\npub fn unused() {}\n",
-            ),
+            ("perf/common.rs", "pub fn text() -> &'static str { \"a\" }\npub fn unused() {}\n"),
         ]);
         let of = |name: &'static str| {
             move |project: &TestProject| {
@@ -506,18 +454,10 @@ mod tests {
         let edited = |name, from: &str, to: &str| {
             project.changes_fingerprint("perf/all.rs", &RUST.replace(from, to), of(name))
         };
-        assert!(edited(
-            "parse small",
-            "common::text()",
-            "common::text().repeat(2)"
-        ));
+        assert!(edited("parse small", "common::text()", "common::text().repeat(2)"));
         assert!(!edited("parse small", "print(n)", "print(n + 1)"));
         assert!(edited("print 2", "print(n)", "print(n + 1)"));
-        assert!(!edited(
-            "print 2",
-            "common::text()",
-            "common::text().repeat(2)"
-        ));
+        assert!(!edited("print 2", "common::text()", "common::text().repeat(2)"));
         assert!(
             !edited("print 2", "{parse, print}", "{parse, print, more}"),
             "an import for others"
@@ -560,17 +500,9 @@ mod tests {
             project.changes_fingerprint("speed/lists.py", &text.replace(from, to), of(name))
         };
         assert!(edited("speed/lists.py/sums", "[3, 1]", "[3, 1, 2]"));
-        assert!(edited(
-            "speed/lists.py/sums",
-            "DATA.sort()",
-            "DATA.reverse()"
-        ));
+        assert!(edited("speed/lists.py/sums", "DATA.sort()", "DATA.reverse()"));
         assert!(!edited("speed/lists.py/sums", "most([1])", "most([1, 2])"));
-        assert!(!edited(
-            "speed/lists.py/peaks",
-            "DATA.sort()",
-            "DATA.reverse()"
-        ));
+        assert!(!edited("speed/lists.py/peaks", "DATA.sort()", "DATA.reverse()"));
         assert!(edited("speed/lists.py/peaks", "most([1])", "most([1, 2])"));
     }
 }

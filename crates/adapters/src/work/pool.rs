@@ -36,10 +36,7 @@ pub struct SourcePool {
 
 impl SourcePool {
     pub fn new(folder: &Path) -> SourcePool {
-        SourcePool {
-            folder: folder.to_owned(),
-            ..SourcePool::default()
-        }
+        SourcePool { folder: folder.to_owned(), ..SourcePool::default() }
     }
 
     /// Adds a file and returns its tokens. Returns no tokens if the file was added before.
@@ -93,31 +90,19 @@ impl SourcePool {
             self.find_items(declares_part)
         };
         let mut found = parts.rev().filter(|part| !part.is_empty()).map(items_named);
-        found
-            .find(|indexes| !indexes.is_empty())
-            .unwrap_or_default()
+        found.find(|indexes| !indexes.is_empty()).unwrap_or_default()
     }
 
     /// Finds the declarations whose literals match the most parts of `name`.
     fn find_by_literal(&self, name: &str) -> Vec<usize> {
         let parts: Vec<&str> = name.split('/').collect();
         let score = |item: &SourceItem| {
-            let literals: Vec<&str> = item
-                .tokens
-                .iter()
-                .filter_map(SourceToken::as_literal)
-                .collect();
-            let is_named = |text: &str| {
-                literals
-                    .iter()
-                    .any(|literal| literal_matches(literal, text))
-            };
+            let literals: Vec<&str> =
+                item.tokens.iter().filter_map(SourceToken::as_literal).collect();
+            let is_named =
+                |text: &str| literals.iter().any(|literal| literal_matches(literal, text));
             let matching_parts = parts.iter().filter(|part| is_named(part)).count();
-            if is_named(name) {
-                parts.len() + 1
-            } else {
-                matching_parts
-            }
+            if is_named(name) { parts.len() + 1 } else { matching_parts }
         };
         let scores: Vec<usize> = self.items.iter().map(|(item, _)| score(item)).collect();
         let best = scores.iter().copied().max().unwrap_or(0);
@@ -127,10 +112,7 @@ impl SourcePool {
 
     fn find_items(&self, wanted: impl Fn(&SourceItem) -> bool) -> Vec<usize> {
         let indexed = self.items.iter().enumerate();
-        indexed
-            .filter(|(_, (item, _))| wanted(item))
-            .map(|(index, _)| index)
-            .collect()
+        indexed.filter(|(_, (item, _))| wanted(item)).map(|(index, _)| index).collect()
     }
 
     /// Returns these declarations and all they use, directly or indirectly.
@@ -150,9 +132,7 @@ impl SourcePool {
                 if !used.insert(index) || item.is_import {
                     continue;
                 }
-                let words = item
-                    .words()
-                    .flat_map(|word| by_name.get(word).into_iter().flatten());
+                let words = item.words().flat_map(|word| by_name.get(word).into_iter().flatten());
                 let is_visible = |index: &&usize| {
                     !self.items[**index].0.is_import || self.items[**index].1 == *file
                 };
@@ -182,10 +162,7 @@ impl SourcePool {
                 && !used.contains(index)
                 && item.words().any(|word| names.contains(word))
         };
-        indexed
-            .filter(refers_to_used)
-            .map(|(index, _)| index)
-            .collect()
+        indexed.filter(refers_to_used).map(|(index, _)| index).collect()
     }
 
     /// Hashes the declarations independently of their order and file.
@@ -196,9 +173,8 @@ impl SourcePool {
             for token in &item.tokens {
                 text.extend(token.text.as_bytes());
                 text.push(0);
-                if let Some(data) = token
-                    .as_literal()
-                    .and_then(|path| self.hash_data_file(path, file))
+                if let Some(data) =
+                    token.as_literal().and_then(|path| self.hash_data_file(path, file))
                 {
                     text.extend(data);
                 }
@@ -219,10 +195,8 @@ impl SourcePool {
             return None;
         }
         let folders = [file.parent()?, &self.folder];
-        let found = folders
-            .into_iter()
-            .map(|folder| folder.join(path))
-            .find(|file| file.is_file())?;
+        let found =
+            folders.into_iter().map(|folder| folder.join(path)).find(|file| file.is_file())?;
         let is_readable = found.metadata().ok()?.len() <= MAX_DATA_BYTES;
         let content = is_readable.then(|| fs::read(found).ok()).flatten()?;
         Some(Uuid::new_v5(&Uuid::NAMESPACE_OID, &content).into_bytes())
@@ -273,9 +247,7 @@ pub fn named_files(tokens: &[SourceToken], file: &Path) -> Vec<PathBuf> {
     match SourceSyntax::from_file(file) {
         Some(SourceSyntax::Rust) => rust_modules(tokens, file),
         Some(SourceSyntax::C) => {
-            let pairs = tokens
-                .windows(2)
-                .filter(|pair| pair[0].as_word() == Some("include"));
+            let pairs = tokens.windows(2).filter(|pair| pair[0].as_word() == Some("include"));
             let paths = pairs.filter_map(|pair| literal(&pair[1]));
             paths.filter(|path| path.is_file()).collect()
         }
@@ -284,17 +256,8 @@ pub fn named_files(tokens: &[SourceToken], file: &Path) -> Vec<PathBuf> {
                 |token: &&SourceToken| token.as_literal().is_some_and(|path| path.starts_with('.'));
             let paths = tokens.iter().filter(is_relative).filter_map(literal);
             let with_endings = |path: PathBuf| {
-                let endings = [
-                    "",
-                    ".js",
-                    ".cjs",
-                    ".mjs",
-                    ".ts",
-                    ".cts",
-                    ".mts",
-                    "/index.js",
-                    "/index.ts",
-                ];
+                let endings =
+                    ["", ".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", "/index.js", "/index.ts"];
                 let named = |ending: &str| PathBuf::from(format!("{}{ending}", path.display()));
                 existing(endings.map(named).to_vec())
             };
@@ -330,10 +293,8 @@ fn rust_modules(tokens: &[SourceToken], file: &Path) -> Vec<PathBuf> {
         else {
             continue;
         };
-        let literal = index
-            .checked_sub(2)
-            .map(|index| &tokens[index])
-            .and_then(SourceToken::as_literal);
+        let literal =
+            index.checked_sub(2).map(|index| &tokens[index]).and_then(SourceToken::as_literal);
         let is_path = index >= 4 && tokens[index - 4].as_word() == Some("path");
         let mut candidates = vec![];
         if let Some(path) = literal.filter(|_| is_path) {
@@ -351,7 +312,5 @@ fn rust_modules(tokens: &[SourceToken], file: &Path) -> Vec<PathBuf> {
 /// Whether any word or literal of the source code begins with this prefix.
 pub fn has_word(tokens: &[SourceToken], prefix: &str) -> bool {
     let words = tokens.iter().filter(|token| token.kind != TokenKind::Mark);
-    words
-        .into_iter()
-        .any(|token| token.text.trim_start_matches('"').starts_with(prefix))
+    words.into_iter().any(|token| token.text.trim_start_matches('"').starts_with(prefix))
 }

@@ -40,15 +40,11 @@ pub fn split_items(tokens: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<Source
         SourceSyntax::Rust => rust_items(piece),
         SourceSyntax::Python => python_items(piece),
         SourceSyntax::Java | SourceSyntax::C => c_items(piece, syntax),
-        SourceSyntax::Script => vec![SourceItem {
-            is_always: true,
-            tokens: piece,
-            ..SourceItem::default()
-        }],
+        SourceSyntax::Script => {
+            vec![SourceItem { is_always: true, tokens: piece, ..SourceItem::default() }]
+        }
     });
-    items
-        .filter(|item| item.tokens.iter().any(|token| !token.is(';')))
-        .collect()
+    items.filter(|item| item.tokens.iter().any(|token| !token.is(';'))).collect()
 }
 
 /// Returns by how much a token changes the bracket depth.
@@ -99,11 +95,7 @@ fn index_after(tokens: &[SourceToken], open: usize) -> usize {
 }
 
 fn named_item(names: Vec<String>, tokens: Vec<SourceToken>) -> SourceItem {
-    SourceItem {
-        names,
-        tokens,
-        ..SourceItem::default()
-    }
+    SourceItem { names, tokens, ..SourceItem::default() }
 }
 
 /// Returns the names at the beginning of a list such as `a, b T`.
@@ -132,10 +124,7 @@ fn go_items(piece: Vec<SourceToken>) -> Vec<SourceItem> {
         "func" if is_group => {
             let end = index_after(rest, 0);
             let receiver = rest[..end].iter().take_while(|token| !token.is('['));
-            let receiver_type = receiver
-                .filter_map(SourceToken::as_word)
-                .last()
-                .map(str::to_owned);
+            let receiver_type = receiver.filter_map(SourceToken::as_word).last().map(str::to_owned);
             vec![SourceItem {
                 belongs_to: receiver_type.into_iter().collect(),
                 tokens: piece,
@@ -143,11 +132,7 @@ fn go_items(piece: Vec<SourceToken>) -> Vec<SourceItem> {
             }]
         }
         "func" => {
-            let name = rest
-                .first()
-                .and_then(SourceToken::as_word)
-                .unwrap_or_default()
-                .to_owned();
+            let name = rest.first().and_then(SourceToken::as_word).unwrap_or_default().to_owned();
             vec![SourceItem {
                 is_always: name == "init" || name == "TestMain",
                 ..named_item(vec![name], piece)
@@ -182,10 +167,9 @@ fn go_imports(tokens: &[SourceToken]) -> Vec<SourceItem> {
             Some(alias) => vec![alias.text.clone()],
             // Every part of the path may be the name: the package gopkg.in/yaml.v3 is called
             // 'yaml', and example.com/go-x/v2 is called 'x'.
-            None => path
-                .split(|c: char| !c.is_alphanumeric() && c != '_')
-                .map(str::to_owned)
-                .collect(),
+            None => {
+                path.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_owned).collect()
+            }
         };
         found.push(SourceItem {
             is_always: names.iter().any(|name| name == "_" || name == "."),
@@ -228,9 +212,8 @@ fn rust_items(piece: Vec<SourceToken>) -> Vec<SourceItem> {
         "impl" => {
             let head = &rest[..body.unwrap_or(rest.len())];
             let begin = head.iter().position(|token| token.as_word() == Some("for"));
-            let owner = head[begin.map_or(0, |index| index + 1)..]
-                .iter()
-                .filter_map(SourceToken::as_word);
+            let owner =
+                head[begin.map_or(0, |index| index + 1)..].iter().filter_map(SourceToken::as_word);
             vec![SourceItem {
                 belongs_to: owner.map(str::to_owned).collect(),
                 tokens: piece,
@@ -249,13 +232,9 @@ fn rust_items(piece: Vec<SourceToken>) -> Vec<SourceItem> {
         // lazy_static!, thread_local! and similar macros declare the name after a keyword.
         _ => {
             let declares = ["static", "ref", "fn", "const", "struct", "enum"];
-            let pairs = rest
-                .windows(2)
-                .filter(|pair| declares.contains(&&*pair[0].text));
+            let pairs = rest.windows(2).filter(|pair| declares.contains(&&*pair[0].text));
             let words = pairs.filter_map(|pair| pair[1].as_word());
-            let names = words
-                .filter(|word| !declares.contains(word))
-                .map(str::to_owned);
+            let names = words.filter(|word| !declares.contains(word)).map(str::to_owned);
             vec![named_item(names.collect(), piece)]
         }
     }
@@ -299,9 +278,7 @@ fn python_statements(tokens: Vec<SourceToken>) -> Vec<Vec<SourceToken>> {
     let (mut depth, mut is_decorated) = (0, false);
     for token in tokens {
         let is_start = token.column == Some(0) && depth == 0;
-        let continues = token
-            .as_word()
-            .is_some_and(|word| CONTINUATIONS.contains(&word));
+        let continues = token.as_word().is_some_and(|word| CONTINUATIONS.contains(&word));
         depth = (depth + depth_change(&token)).max(0);
         if is_start && !continues && !is_decorated {
             found.push(Vec::new());
@@ -342,9 +319,7 @@ fn python_items(statement: Vec<SourceToken>) -> Vec<SourceItem> {
 
 /// Returns one item for each imported name.
 fn python_imports(statement: &[SourceToken]) -> Vec<SourceItem> {
-    let index = statement
-        .iter()
-        .position(|token| token.as_word() == Some("import"));
+    let index = statement.iter().position(|token| token.as_word() == Some("import"));
     let (head, list) = statement.split_at(index.map_or(0, |index| index + 1));
     let is_not_bracket = |token: &&SourceToken| !token.is('(') && !token.is(')');
     let list: Vec<SourceToken> = list.iter().filter(is_not_bracket).cloned().collect();
@@ -352,10 +327,7 @@ fn python_imports(statement: &[SourceToken]) -> Vec<SourceItem> {
         is_always: part.iter().any(|token| token.is('*')),
         is_import: true,
         ..named_item(
-            part.iter()
-                .filter_map(SourceToken::as_word)
-                .map(str::to_owned)
-                .collect(),
+            part.iter().filter_map(SourceToken::as_word).map(str::to_owned).collect(),
             [head, part].concat(),
         )
     };
@@ -365,15 +337,8 @@ fn python_imports(statement: &[SourceToken]) -> Vec<SourceItem> {
 /// Parses C, C++ and Java. The declared name is the word before a parenthesis, an equals sign or
 /// the end of the declaration. Bodies of namespaces and top-level Java classes are split in turn.
 fn c_items(piece: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<SourceItem> {
-    const TYPES: [&str; 7] = [
-        "class",
-        "interface",
-        "enum",
-        "record",
-        "struct",
-        "union",
-        "namespace",
-    ];
+    const TYPES: [&str; 7] =
+        ["class", "interface", "enum", "record", "struct", "union", "namespace"];
     if piece.first().is_some_and(|token| token.is('#')) {
         let is_macro = piece.get(1).is_some_and(|token| token.text == "define");
         let name = piece.get(2).filter(|_| is_macro);
@@ -383,24 +348,15 @@ fn c_items(piece: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<SourceItem> {
     let (begin, is_always) = skip_annotations(&piece);
     let rest = &piece[begin..];
     let is_keyword = |token: &SourceToken, keywords: &[&str]| keywords.contains(&&*token.text);
-    if rest
-        .first()
-        .is_some_and(|token| is_keyword(token, &["import", "package", "using"]))
-    {
-        return vec![SourceItem {
-            is_import: true,
-            ..named_item(last_word(rest), piece.clone())
-        }];
+    if rest.first().is_some_and(|token| is_keyword(token, &["import", "package", "using"])) {
+        return vec![SourceItem { is_import: true, ..named_item(last_word(rest), piece.clone()) }];
     }
     let open = rest.iter().position(|token| token.is('{'));
     let is_head_end = |token: &SourceToken| ['(', '=', '{', ';'].iter().any(|mark| token.is(*mark));
     let stop = rest.iter().position(is_head_end);
     let head = &rest[..stop.unwrap_or(rest.len())];
     let Some(index) = head.iter().position(|token| is_keyword(token, &TYPES)) else {
-        return vec![SourceItem {
-            is_always,
-            ..named_item(last_word(head), piece.clone())
-        }];
+        return vec![SourceItem { is_always, ..named_item(last_word(head), piece.clone()) }];
     };
     let is_split =
         head[index].text == "namespace" || (syntax == SourceSyntax::Java && is_top_level(&piece));
@@ -412,10 +368,7 @@ fn c_items(piece: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<SourceItem> {
         };
         return [vec![header], split_items(inner, syntax)].concat();
     }
-    let name = head
-        .get(index + 1)
-        .and_then(SourceToken::as_word)
-        .map(str::to_owned);
+    let name = head.get(index + 1).and_then(SourceToken::as_word).map(str::to_owned);
     vec![named_item(name.into_iter().collect(), piece.clone())]
 }
 
@@ -434,9 +387,8 @@ fn is_top_level(piece: &[SourceToken]) -> bool {
 fn skip_annotations(piece: &[SourceToken]) -> (usize, bool) {
     let (mut index, mut is_around) = (0, false);
     while piece.get(index).is_some_and(|token| token.is('@')) {
-        is_around |= piece
-            .get(index + 1)
-            .is_some_and(|name| ["Setup", "TearDown"].contains(&&*name.text));
+        is_around |=
+            piece.get(index + 1).is_some_and(|name| ["Setup", "TearDown"].contains(&&*name.text));
         index += 2;
         while piece.get(index).is_some_and(|token| token.is('.')) {
             index += 2;
@@ -455,8 +407,7 @@ mod tests {
 
     fn declared_names(text: &str, syntax: SourceSyntax) -> Vec<Vec<String>> {
         let read = split_items(tokenize(text, syntax), syntax).into_iter();
-        read.map(|item| [item.names, item.belongs_to].concat())
-            .collect()
+        read.map(|item| [item.names, item.belongs_to].concat()).collect()
     }
 
     #[test]
@@ -507,15 +458,8 @@ mod tests {
         let expected: [&[&str]; 6] = [&["a"], &["List"], &[], &["size"], &["up"], &["total"]];
         assert_eq!(declared_names(text, SourceSyntax::Java), expected);
         let text = "#include <x>\n#define N 5\nnamespace {\nint data[] = {1, 2};\nstatic void BM_copy(State& s) { f(s); }\n}\nBENCHMARK(BM_copy);\n";
-        let expected: [&[&str]; 7] = [
-            &[],
-            &["N"],
-            &[],
-            &["data"],
-            &[],
-            &["BM_copy"],
-            &["BENCHMARK"],
-        ];
+        let expected: [&[&str]; 7] =
+            [&[], &["N"], &[], &["data"], &[], &["BM_copy"], &["BENCHMARK"]];
         let found = declared_names(text, SourceSyntax::C);
         assert!(
             found.iter().any(|own| own == expected[5])

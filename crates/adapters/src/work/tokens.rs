@@ -74,13 +74,7 @@ impl SourceToken {
 
 /// Tokenizes source code.
 pub fn tokenize(text: &str, syntax: SourceSyntax) -> Vec<SourceToken> {
-    let mut reader = TokenReader {
-        text,
-        syntax,
-        offset: 0,
-        column: Some(0),
-        tokens: Vec::new(),
-    };
+    let mut reader = TokenReader { text, syntax, offset: 0, column: Some(0), tokens: Vec::new() };
     while let Some(next) = reader.remaining().chars().next() {
         reader.read_token(next);
     }
@@ -122,11 +116,7 @@ impl TokenReader<'_> {
     fn push(&mut self, kind: TokenKind, length: usize) {
         let text = self.remaining()[..length].to_owned();
         self.offset += length;
-        self.tokens.push(SourceToken {
-            kind,
-            text,
-            column: self.column.take(),
-        });
+        self.tokens.push(SourceToken { kind, text, column: self.column.take() });
     }
 
     /// Length of a comment that begins here, excluding the line end.
@@ -182,15 +172,11 @@ impl TokenReader<'_> {
 
     /// Whether a slash here begins a regular expression, because an operand is expected.
     fn may_be_pattern(&self) -> bool {
-        self.tokens
-            .last()
-            .is_none_or(|previous| match previous.kind {
-                TokenKind::Mark => !previous.is(')') && !previous.is(']') && !previous.is('}'),
-                TokenKind::Word => {
-                    ["return", "typeof", "case", "of", "in"].contains(&&*previous.text)
-                }
-                TokenKind::Text => false,
-            })
+        self.tokens.last().is_none_or(|previous| match previous.kind {
+            TokenKind::Mark => !previous.is(')') && !previous.is(']') && !previous.is('}'),
+            TokenKind::Word => ["return", "typeof", "case", "of", "in"].contains(&&*previous.text),
+            TokenKind::Text => false,
+        })
     }
 }
 
@@ -274,22 +260,10 @@ mod tests {
 
     #[test]
     fn comments_and_white_space_are_no_tokens() {
-        assert_eq!(
-            token_texts("a /* b */ +c // d\n", SourceSyntax::Go),
-            ["a", "+", "c"]
-        );
-        assert_eq!(
-            token_texts("a /* b /* c */ d */ e", SourceSyntax::Rust),
-            ["a", "e"]
-        );
-        assert_eq!(
-            token_texts("a = 1  # b\n", SourceSyntax::Python),
-            ["a", "=", "1"]
-        );
-        assert_eq!(
-            token_texts("//go:noinline\nf", SourceSyntax::Go),
-            ["//go:noinline", "f"]
-        );
+        assert_eq!(token_texts("a /* b */ +c // d\n", SourceSyntax::Go), ["a", "+", "c"]);
+        assert_eq!(token_texts("a /* b /* c */ d */ e", SourceSyntax::Rust), ["a", "e"]);
+        assert_eq!(token_texts("a = 1  # b\n", SourceSyntax::Python), ["a", "=", "1"]);
+        assert_eq!(token_texts("//go:noinline\nf", SourceSyntax::Go), ["//go:noinline", "f"]);
     }
 
     #[test]
@@ -298,30 +272,18 @@ mod tests {
             token_texts(r#"f("a // \" b")"#, SourceSyntax::C),
             ["f", "(", r#""a // \" b""#, ")"]
         );
-        assert_eq!(
-            token_texts("'''a # b'''c", SourceSyntax::Python),
-            ["'''a # b'''", "c"]
-        );
+        assert_eq!(token_texts("'''a # b'''c", SourceSyntax::Python), ["'''a # b'''", "c"]);
         assert_eq!(
             token_texts("&'a x 'b' '\\''", SourceSyntax::Rust),
             ["&", "'", "a", "x", "'b'", "'\\''"]
         );
-        assert_eq!(
-            token_texts("r#\"a\"b\"#c", SourceSyntax::Rust),
-            ["r#\"a\"b\"#", "c"]
-        );
+        assert_eq!(token_texts("r#\"a\"b\"#c", SourceSyntax::Rust), ["r#\"a\"b\"#", "c"]);
         assert_eq!(
             token_texts("x = /[/]\"/ / 2", SourceSyntax::Script),
             ["x", "=", "/[/]\"/", "/", "2"]
         );
-        assert_eq!(
-            token_texts("`a\\`b`", SourceSyntax::Go),
-            ["`a\\`", "b", "`"]
-        );
-        assert_eq!(
-            token_texts("\"unfinished", SourceSyntax::C),
-            ["\"unfinished"]
-        );
+        assert_eq!(token_texts("`a\\`b`", SourceSyntax::Go), ["`a\\`", "b", "`"]);
+        assert_eq!(token_texts("\"unfinished", SourceSyntax::C), ["\"unfinished"]);
     }
 
     #[test]

@@ -37,10 +37,7 @@ impl BisectObservations {
             .map(|(index, revision)| (&*revision.id, index))
             .collect();
         let index_of_variant = |name: &str| {
-            let variant = session
-                .variants
-                .iter()
-                .find(|variant| variant.name == name)?;
+            let variant = session.variants.iter().find(|variant| variant.name == name)?;
             let revision = &variant.worktree.as_ref()?.revision;
             indices.get(revision.as_str()).copied()
         };

@@ -47,10 +47,7 @@ pub(super) fn replay_search(state: &BisectObservations) -> (BisectStep, BisectSt
         block: 0,
         slot: 0,
         unusable: state.unbuildable.clone(),
-        progress: BisectState {
-            ends: None,
-            set: (1..state.revisions).collect(),
-        },
+        progress: BisectState { ends: None, set: (1..state.revisions).collect() },
     };
     let step = match replay.search_range(0, state.revisions - 1) {
         Ok((ends, parts)) => BisectStep::Answer(BisectAnswer { ends, parts }),
@@ -109,9 +106,7 @@ impl RevisionPair {
                 *measured == revision && matches!(outcome, BisectOutcome::Value(_))
             })
         };
-        [old, new]
-            .into_iter()
-            .find(|&revision| !has_value(revision))
+        [old, new].into_iter().find(|&revision| !has_value(revision))
     }
 
     /// Whether only the second revision exceeds the time limit: some of its runs exceeded the limit
@@ -211,9 +206,7 @@ impl BisectReplay<'_> {
             let unusable = self.unusable.clone();
             let can_build = |offset: usize| !unusable.contains(&(low + 1 + offset));
             let answer = posterior.credible_answer(FOUND_PROBABILITY, can_build);
-            let next = posterior
-                .next_revision(can_build)
-                .filter(|_| self.slot < MAX_RUNS);
+            let next = posterior.next_revision(can_build).filter(|_| self.slot < MAX_RUNS);
             let Some(next) = next.filter(|_| answer.is_none()) else {
                 let suspects = answer.unwrap_or(0..=high - low - 1);
                 let border = (low + suspects.start(), low + 1 + suspects.end());
@@ -254,12 +247,7 @@ impl BisectReplay<'_> {
         (hangs, set): (bool, Vec<usize>),
         [good, bad]: [&[f64]; 2],
     ) -> Result<Option<Vec<BisectedChange>>, BisectStep> {
-        let part = |confirmed| BisectedChange {
-            before,
-            after,
-            set,
-            confirmed,
-        };
+        let part = |confirmed| BisectedChange { before, after, set, confirmed };
         if self.slot >= MAX_RUNS {
             return Ok(Some(vec![part(ChangeConfirmation::NotFound)]));
         }
@@ -275,10 +263,8 @@ impl BisectReplay<'_> {
             }
             RemeasuredPair::Lost(_) => return Ok(Some(vec![part(ChangeConfirmation::NotFound)])),
         };
-        let is_there = !matches!(
-            confirmed,
-            ChangeConfirmation::Measured(ConfirmationResult::Refuted(_))
-        );
+        let is_there =
+            !matches!(confirmed, ChangeConfirmation::Measured(ConfirmationResult::Refuted(_)));
         let digests = [before, after].map(|revision| self.state.work_digests.get(&revision));
         let confirmed = match digests {
             [Some(old), Some(new)] if old != new && is_there => {
@@ -359,12 +345,7 @@ impl BisectReplay<'_> {
             phase,
         };
         let slots = block.first_slot..block.first_slot + block.run_count();
-        let outcomes: Vec<_> = self
-            .state
-            .slots
-            .range(slots)
-            .map(|(_, outcome)| *outcome)
-            .collect();
+        let outcomes: Vec<_> = self.state.slots.range(slots).map(|(_, outcome)| *outcome).collect();
         if outcomes.len() == block.run_count() as usize {
             self.block += 1;
             self.slot += block.run_count();

@@ -43,9 +43,7 @@ impl SimulatedLine {
             slots: BTreeMap::new(),
             built: BTreeSet::new(),
             unbuildable: BTreeSet::new(),
-            work_digests: (self.works.iter())
-                .map(|(at, work)| (*at, (*work).to_owned()))
-                .collect(),
+            work_digests: (self.works.iter()).map(|(at, work)| (*at, (*work).to_owned())).collect(),
         }
     }
 
@@ -84,11 +82,7 @@ impl SimulatedLine {
 }
 
 fn change_positions(answer: &BisectAnswer) -> Vec<(usize, usize)> {
-    answer
-        .parts
-        .iter()
-        .map(|part| (part.before, part.after))
-        .collect()
+    answer.parts.iter().map(|part| (part.before, part.after)).collect()
 }
 
 #[test]
@@ -122,10 +116,7 @@ fn neighbours_that_no_build_parts_are_found_together() {
 fn a_search_that_is_killed_anywhere_comes_to_the_same_answer() {
     let (whole, state) = SimulatedLine::new(40, &[(23, 0.05)], 1).run_search();
     for kept in (0..state.slots.len() as u32).step_by(7) {
-        let mut part = BisectObservations {
-            built: BTreeSet::new(),
-            ..state.clone()
-        };
+        let mut part = BisectObservations { built: BTreeSet::new(), ..state.clone() };
         part.slots.retain(|slot, _| *slot < kept);
         // Later runs are repeated and have the same values.
         let answer = loop {
@@ -172,21 +163,13 @@ fn ends_between_which_noise_leaves_everything_open_are_unclear() {
 #[test]
 fn a_change_of_the_benchmark_itself_is_found_and_not_confirmed() {
     let mut line = SimulatedLine::new(10, &[(5, 0.5)], 3);
-    line.works = (0..10)
-        .map(|at| (at, if at < 5 { "one" } else { "two" }))
-        .collect();
+    line.works = (0..10).map(|at| (at, if at < 5 { "one" } else { "two" })).collect();
     let (answer, _) = line.run_search();
-    let parts: Vec<_> = answer
-        .parts
-        .iter()
-        .map(|part| (part.after, part.confirmed))
-        .collect();
+    let parts: Vec<_> = answer.parts.iter().map(|part| (part.after, part.confirmed)).collect();
     assert_eq!(parts, [(5, ChangeConfirmation::BenchmarkChanged)]);
     assert!(!answer.is_found() && answer.has_changed_benchmark());
     // A later edit of the benchmark at another revision changes nothing.
-    line.works = (0..10)
-        .map(|at| (at, if at < 7 { "one" } else { "two" }))
-        .collect();
+    line.works = (0..10).map(|at| (at, if at < 7 { "one" } else { "two" })).collect();
     assert!(line.run_search().0.is_found());
 }
 
@@ -205,15 +188,9 @@ fn a_revision_that_hangs_is_bad_where_the_bad_end_hangs_and_the_good_one_does_no
     let mut made = SimulatedLine::new(30, &[], 6);
     made.hangs = |revision| revision >= 12;
     let (answer, state) = made.run_search();
-    assert_eq!(
-        (answer.ends, change_positions(&answer)),
-        (EndsComparison::Hangs, vec![(11, 12)])
-    );
+    assert_eq!((answer.ends, change_positions(&answer)), (EndsComparison::Hangs, vec![(11, 12)]));
     assert_eq!(answer.parts[0].confirmed, ChangeConfirmation::Hangs);
-    let hung = state
-        .slots
-        .values()
-        .filter(|(_, outcome)| *outcome == BisectOutcome::Hung);
+    let hung = state.slots.values().filter(|(_, outcome)| *outcome == BisectOutcome::Hung);
     assert!(hung.count() < 40, "each costs the time limit");
 
     let mut both = SimulatedLine::new(30, &[], 6);
@@ -276,8 +253,5 @@ fn how_far_it_is_can_be_said_at_any_time() {
     state.slots = all.slots.range(..32 + 12).map(|(k, v)| (*k, *v)).collect();
     let standing = bisect_state(&state);
     assert!(matches!(standing.ends, Some(EndsComparison::Differ(_))));
-    assert!(
-        standing.set.len() < 39 && standing.set.contains(&23),
-        "{standing:?}"
-    );
+    assert!(standing.set.len() < 39 && standing.set.contains(&23), "{standing:?}");
 }

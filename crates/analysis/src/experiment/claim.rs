@@ -74,16 +74,8 @@ pub fn check_claims(
     experiment: &Experiment,
     confidence: f64,
 ) -> Vec<ClaimFound> {
-    let checker = ClaimChecker {
-        session,
-        experiment,
-        confidence,
-    };
-    experiment
-        .claims
-        .iter()
-        .map(|claim| checker.check_claim(claim))
-        .collect()
+    let checker = ClaimChecker { session, experiment, confidence };
+    experiment.claims.iter().map(|claim| checker.check_claim(claim)).collect()
 }
 
 struct ClaimChecker<'a> {
@@ -108,28 +100,16 @@ impl ClaimChecker<'_> {
         let mut all_hold = ClaimAnswer::Yes;
         for row in &claim.rows {
             let terms = claim.expression.terms();
-            let case = (claim.rows.len() > 1)
-                .then(|| self.case_of_row(row))
-                .flatten();
+            let case = (claim.rows.len() > 1).then(|| self.case_of_row(row)).flatten();
             let figures = |term: &MetricTerm| {
                 let index = terms.iter().position(|candidate| *candidate == term)?;
                 self.term_values(term, row.get(index)?)
             };
-            let holds = self.evaluate(
-                &claim.expression,
-                &figures,
-                levels,
-                case.as_ref(),
-                &mut parts,
-            );
+            let holds =
+                self.evaluate(&claim.expression, &figures, levels, case.as_ref(), &mut parts);
             all_hold = kleene_and(all_hold, holds);
         }
-        ClaimFound {
-            sentence: claim.say.clone(),
-            text: claim.text.clone(),
-            holds: all_hold,
-            parts,
-        }
+        ClaimFound { sentence: claim.say.clone(), text: claim.text.clone(), holds: all_hold, parts }
     }
 
     /// Case that a row is about.
@@ -150,11 +130,7 @@ impl ClaimChecker<'_> {
             .iter()
             .filter(|run| *run.variant == *term.variant)
             .filter(|run| case.is_none_or(|case| *run.case == *case));
-        let factor = if is_in_milliseconds(&term.metric) {
-            1e-6
-        } else {
-            1.0
-        };
+        let factor = if is_in_milliseconds(&term.metric) { 1e-6 } else { 1.0 };
         let values = runs.filter_map(|run| Some(value_of(run, &metric)? * factor));
         let values: Vec<f64> = values.collect();
         (!values.is_empty()).then_some(values)
@@ -261,13 +237,7 @@ impl ClaimChecker<'_> {
         let distances: Vec<f64> = left
             .iter()
             .zip(&right)
-            .map(|(left, right)| {
-                if is_positive {
-                    (left / right).ln()
-                } else {
-                    left - right
-                }
-            })
+            .map(|(left, right)| if is_positive { (left / right).ln() } else { left - right })
             .collect();
         if distances.len() < MIN_CLAIM_RUNS {
             return part;
@@ -379,8 +349,7 @@ fn kleene_or(one: ClaimAnswer, other: ClaimAnswer) -> ClaimAnswer {
 
 /// Value of a metric, in the unit in which runs store it.
 pub fn value_of(run: &Run, metric: &str) -> Option<f64> {
-    run.value_of(metric)
-        .or_else(|| latency_percentile(run, metric))
+    run.value_of(metric).or_else(|| latency_percentile(run, metric))
 }
 
 /// Computes a latency percentile that is not stored as a metric, such as `latency_p66` or
@@ -422,9 +391,8 @@ pub struct GateFound {
 pub fn check_gates(groups: &[GroupFindings], experiment: &Experiment) -> Vec<GateFound> {
     let mut gates = Vec::new();
     for (name, gate) in &experiment.compare.gates {
-        for group in groups
-            .iter()
-            .filter(|group| name.as_ref().is_none_or(|name| *name == group.name))
+        for group in
+            groups.iter().filter(|group| name.as_ref().is_none_or(|name| *name == group.name))
         {
             gates.extend(gates_of_group(group, gate, experiment));
         }
@@ -437,16 +405,12 @@ fn gates_of_group(
     gate: &ChangeGate,
     experiment: &Experiment,
 ) -> Vec<GateFound> {
-    let Some(stored) = experiment
-        .find_group(&group.name)
-        .map(|group| group.stored_name_of(&gate.metric))
+    let Some(stored) =
+        experiment.find_group(&group.name).map(|group| group.stored_name_of(&gate.metric))
     else {
         return Vec::new();
     };
-    let metric = group
-        .metrics
-        .iter()
-        .filter(|findings| findings.metric.name == stored);
+    let metric = group.metrics.iter().filter(|findings| findings.metric.name == stored);
     let comparisons = metric.flat_map(|findings| &findings.findings.comparisons);
     let compared = comparisons.filter(|comparison| !is_repetition(&comparison.candidate));
     compared
@@ -457,9 +421,7 @@ fn gates_of_group(
                 .filter(|row| filter_matches(&gate.filter, &group.name, &row.case));
             rows.map(|row| {
                 let is_in = |change: f64| gate.allows_change(change);
-                let ends = row
-                    .change
-                    .map(|change| (is_in(change.low), is_in(change.high)));
+                let ends = row.change.map(|change| (is_in(change.low), is_in(change.high)));
                 GateFound {
                     text: gate.to_string(),
                     group: group.name.clone(),
@@ -477,8 +439,7 @@ fn gates_of_group(
 /// Whether a filter matches this case.
 pub fn filter_matches(filter: &CaseFilter, group: &str, case: &Case) -> bool {
     let has = |(name, value): &(String, String)| {
-        case.value(name)
-            .is_some_and(|actual| actual.plain() == *value)
+        case.value(name).is_some_and(|actual| actual.plain() == *value)
     };
     filter.group.as_ref().is_none_or(|name| name == group) && filter.values.iter().all(has)
 }
@@ -489,43 +450,19 @@ mod tests {
     use rand::{Rng, SeedableRng};
     use rand_xoshiro::Xoshiro256PlusPlus;
 
-    const LEVELS: AnswerConfidence = AnswerConfidence {
-        yes: 0.95,
-        no: 0.95,
-    };
+    const LEVELS: AnswerConfidence = AnswerConfidence { yes: 0.95, no: 0.95 };
 
     #[test]
     fn a_clear_distance_decides_and_a_small_one_does_not() {
         let near = [0.1, -0.2, 0.15, -0.1, 0.05, -0.02];
         let above: Vec<f64> = near.iter().map(|value| value + 1.0).collect();
-        assert_eq!(
-            decide(&above, BinaryOperator::More, LEVELS),
-            ClaimAnswer::Yes
-        );
-        assert_eq!(
-            decide(&above, BinaryOperator::Less, LEVELS),
-            ClaimAnswer::No
-        );
-        assert_eq!(
-            decide(&near, BinaryOperator::More, LEVELS),
-            ClaimAnswer::Undecided
-        );
-        assert_eq!(
-            decide(&near, BinaryOperator::Equal, LEVELS),
-            ClaimAnswer::Undecided
-        );
-        assert_eq!(
-            decide(&above, BinaryOperator::Equal, LEVELS),
-            ClaimAnswer::No
-        );
-        assert_eq!(
-            decide(&[0.0; 6], BinaryOperator::Equal, LEVELS),
-            ClaimAnswer::Yes
-        );
-        assert_eq!(
-            decide(&[0.0; 6], BinaryOperator::Less, LEVELS),
-            ClaimAnswer::No
-        );
+        assert_eq!(decide(&above, BinaryOperator::More, LEVELS), ClaimAnswer::Yes);
+        assert_eq!(decide(&above, BinaryOperator::Less, LEVELS), ClaimAnswer::No);
+        assert_eq!(decide(&near, BinaryOperator::More, LEVELS), ClaimAnswer::Undecided);
+        assert_eq!(decide(&near, BinaryOperator::Equal, LEVELS), ClaimAnswer::Undecided);
+        assert_eq!(decide(&above, BinaryOperator::Equal, LEVELS), ClaimAnswer::No);
+        assert_eq!(decide(&[0.0; 6], BinaryOperator::Equal, LEVELS), ClaimAnswer::Yes);
+        assert_eq!(decide(&[0.0; 6], BinaryOperator::Less, LEVELS), ClaimAnswer::No);
     }
 
     #[test]

@@ -78,11 +78,7 @@ fn group_metrics(group: &BenchmarkGroup, part: &Session) -> Vec<Metric> {
     if metrics.is_empty() {
         // Benchmark files declare their own metrics.
         let first = part.runs.first().and_then(|run| run.samples.first());
-        metrics.extend(
-            first
-                .and_then(|sample| part.metric(&sample.metric))
-                .cloned(),
-        );
+        metrics.extend(first.and_then(|sample| part.metric(&sample.metric)).cloned());
     }
     metrics
 }
@@ -134,11 +130,7 @@ fn analyze_metric(
         .iter()
         .find(|comparison| Some(&comparison.candidate) == control_repetition.as_ref())
         .and_then(noise_floor);
-    MetricFindings {
-        metric,
-        findings,
-        floor,
-    }
+    MetricFindings { metric, findings, floor }
 }
 
 /// Change of a comparison's only case. If there are several cases, returns the overall change.

@@ -47,10 +47,7 @@ impl LatencyCurve {
 pub fn latency_curves(session: &Session) -> Vec<LatencyCurve> {
     let mut curves: Vec<(LatencyCurve, Vec<PercentTimes>)> = Vec::new();
     for run in &session.runs {
-        let load = run
-            .load
-            .as_deref()
-            .and_then(|text| serde_json::from_str::<LoadRun>(text).ok());
+        let load = run.load.as_deref().and_then(|text| serde_json::from_str::<LoadRun>(text).ok());
         let row = match &load {
             Some(load) => times_of_histogram(load),
             None => times_of_percentiles(run),
@@ -76,10 +73,7 @@ pub fn latency_curves(session: &Session) -> Vec<LatencyCurve> {
             }
         }
     }
-    curves
-        .into_iter()
-        .map(|(curve, rows)| complete_curve(curve, &rows, session))
-        .collect()
+    curves.into_iter().map(|(curve, rows)| complete_curve(curve, &rows, session)).collect()
 }
 
 /// Times of all percentages, from a load by Speedwell's own generator.
@@ -98,9 +92,7 @@ fn times_of_percentiles(run: &Run) -> Option<PercentTimes> {
         let percent = match sample.metric.strip_prefix("latency_") {
             Some("min") => Some(0),
             Some("max") => Some(100),
-            Some(name) => name
-                .strip_prefix('p')
-                .and_then(|digits| digits.parse::<usize>().ok()),
+            Some(name) => name.strip_prefix('p').and_then(|digits| digits.parse::<usize>().ok()),
             None => None,
         };
         if let Some(time) = percent.and_then(|percent| row.get_mut(percent)) {
@@ -128,23 +120,17 @@ fn complete_curve(
     curve.runs = rows.len();
     curve.points = (0..=100u32)
         .filter_map(|percent| {
-            let mut values: Vec<f64> = rows
-                .iter()
-                .map(|row| row[percent as usize])
-                .filter(|ns| ns.is_finite())
-                .collect();
+            let mut values: Vec<f64> =
+                rows.iter().map(|row| row[percent as usize]).filter(|ns| ns.is_finite()).collect();
             let min = values.iter().copied().fold(f64::INFINITY, f64::min);
             let max = values.iter().copied().fold(0.0, f64::max);
             Some((percent, [median(&mut values)?, min, max]))
         })
         .collect();
-    let runs = session
-        .runs
-        .iter()
-        .filter(|run| run.case == curve.case && run.variant == curve.variant);
-    let mut in_flight: Vec<f64> = runs
-        .filter_map(|run| run.value_of("effective_concurrency"))
-        .collect();
+    let runs =
+        session.runs.iter().filter(|run| run.case == curve.case && run.variant == curve.variant);
+    let mut in_flight: Vec<f64> =
+        runs.filter_map(|run| run.value_of("effective_concurrency")).collect();
     curve.effective_concurrency = median(&mut in_flight);
     curve
 }
@@ -161,11 +147,7 @@ mod tests {
             .add_case("web connections=7", |_, _| 1.0)
             .build();
         for (run, slower) in session.runs.iter_mut().zip([0.0, 1e6, 2e6, 3e6]) {
-            let times = [
-                ("latency_p50", 5e6),
-                ("latency_p98", 9e6),
-                ("latency_max", 2e7),
-            ];
+            let times = [("latency_p50", 5e6), ("latency_p98", 9e6), ("latency_max", 2e7)];
             run.samples.extend(times.map(|(name, ns)| Sample {
                 metric: Arc::from(name),
                 value: ns + slower,
@@ -181,12 +163,8 @@ mod tests {
             assert_eq!((curve.runs, curve.requested_concurrency), (2, Some(7.0)));
         }
         for run in &mut session.runs {
-            run.samples
-                .retain(|sample| &*sample.metric != "latency_max");
+            run.samples.retain(|sample| &*sample.metric != "latency_max");
         }
-        assert!(
-            latency_curves(&session).is_empty(),
-            "two points are no curve"
-        );
+        assert!(latency_curves(&session).is_empty(), "two points are no curve");
     }
 }

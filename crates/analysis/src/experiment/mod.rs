@@ -97,9 +97,7 @@ fn add_gates(found: &[GateFound], texts: &[String], outcome: &mut GateOutcome) {
     }
     let is_measured = |text: &&String| found.iter().any(|gate| gate.text == **text);
     for text in texts.iter().filter(|text| !is_measured(text)) {
-        outcome
-            .obstacles
-            .push(format!("nothing was measured for '{text}'"));
+        outcome.obstacles.push(format!("nothing was measured for '{text}'"));
     }
     let gates = warnings::format_count(found.len(), "gate of the file", "gates of the file");
     outcome.judged = match outcome.judged.as_str() {
@@ -117,28 +115,19 @@ pub fn analyze_experiment(
 ) -> ExperimentFindings {
     let experiment = &with_baseline(session, experiment, settings);
     let settings = complete_settings(experiment, settings);
-    let mut findings = ExperimentFindings {
-        failures: session.failures.clone(),
-        ..ExperimentFindings::default()
-    };
+    let mut findings =
+        ExperimentFindings { failures: session.failures.clone(), ..ExperimentFindings::default() };
     let groups = experiment.groups.iter();
-    findings.groups = groups
-        .filter_map(|group| analyze_group(session, experiment, group, &settings))
-        .collect();
+    findings.groups =
+        groups.filter_map(|group| analyze_group(session, experiment, group, &settings)).collect();
     for metric in findings.groups.iter().flat_map(|group| &group.metrics) {
         warnings::add_distinct(&mut findings.warnings, metric.findings.warnings.clone());
     }
     findings.validity = check_validity(session, experiment, &findings.groups);
-    for metric in findings
-        .groups
-        .iter_mut()
-        .flat_map(|group| &mut group.metrics)
-    {
+    for metric in findings.groups.iter_mut().flat_map(|group| &mut group.metrics) {
         validity::withdraw_latency_verdicts(&findings.validity, &mut metric.findings.comparisons);
     }
-    let confidence = settings
-        .confidence
-        .unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE);
+    let confidence = settings.confidence.unwrap_or(AnalysisSettings::DEFAULT_CONFIDENCE);
     findings.claims = claim::check_claims(session, experiment, confidence);
     findings.gates = claim::check_gates(&findings.groups, experiment);
     let profiled = match &experiment.profile {
@@ -162,9 +151,7 @@ fn with_baseline(
         && variants.iter().any(|variant| variant.name == *requested);
     let mut experiment = experiment.clone();
     if is_other {
-        experiment.compare = experiment
-            .compare
-            .with_baseline(requested, &experiment.variants);
+        experiment.compare = experiment.compare.with_baseline(requested, &experiment.variants);
     }
     experiment
 }
@@ -194,10 +181,8 @@ pub fn check_validity(
     experiment: &Experiment,
     groups: &[GroupFindings],
 ) -> Vec<ValidityFinding> {
-    let mut facts = KnownFacts {
-        control: groups.iter().find_map(control_comparison),
-        ..KnownFacts::default()
-    };
+    let mut facts =
+        KnownFacts { control: groups.iter().find_map(control_comparison), ..KnownFacts::default() };
     for (case, service) in service_cases(experiment) {
         let requested = f64::from(service.load.in_flight());
         facts.requested.insert(case.clone(), requested);
@@ -263,10 +248,7 @@ pub fn wanted_profiles(
         let pairs = profile.pairs.iter();
         let selected =
             pairs.filter(move |pair| is_selected(&profile.when, findings, group, case, pair));
-        selected.map(move |pair| WantedProfile {
-            case: case.clone(),
-            pair: pair.clone(),
-        })
+        selected.map(move |pair| WantedProfile { case: case.clone(), pair: pair.clone() })
     });
     profiles.collect()
 }
@@ -284,9 +266,9 @@ fn is_selected(
         ProfileCondition::Verdict { verdict, equal } => {
             (headline_verdict(findings, group, case, pair) == *verdict) == *equal
         }
-        ProfileCondition::Cases(filters) => filters
-            .iter()
-            .any(|filter| filter_matches(filter, &group.name, case)),
+        ProfileCondition::Cases(filters) => {
+            filters.iter().any(|filter| filter_matches(filter, &group.name, case))
+        }
     }
 }
 
@@ -297,10 +279,8 @@ fn headline_verdict(
     case: &Case,
     pair: &(String, String),
 ) -> Verdict {
-    let group = findings
-        .groups
-        .iter()
-        .find(|findings_of_group| findings_of_group.name == group.name);
+    let group =
+        findings.groups.iter().find(|findings_of_group| findings_of_group.name == group.name);
     let headline = group.and_then(|group| group.metrics.first());
     let comparisons = headline.map(|metric| metric.findings.comparisons.as_slice());
     let comparison = comparisons
@@ -308,10 +288,7 @@ fn headline_verdict(
         .iter()
         .find(|comparison| comparison.baseline == pair.0 && comparison.candidate == pair.1);
     let rows = comparison.map(|comparison| comparison.rows.as_slice());
-    let row = rows
-        .unwrap_or_default()
-        .iter()
-        .find(|row| *row.case == *case);
+    let row = rows.unwrap_or_default().iter().find(|row| *row.case == *case);
     row.map_or(Verdict::Unclear, |row| row.verdict)
 }
 
@@ -322,8 +299,7 @@ pub fn recorded_requests(session: &Session, case: &Case, baseline: &str) -> Opti
         let runs = session.runs.iter();
         let selected = runs.filter(|run| *run.case == *case && is_selected(&run.variant));
         let rates = selected.filter_map(|run| {
-            run.value_of("throughput")
-                .or_else(|| run.value_of("requests_per_second"))
+            run.value_of("throughput").or_else(|| run.value_of("requests_per_second"))
         });
         let mut rates: Vec<f64> = rates.filter(|rate| rate.is_finite()).collect();
         median(&mut rates)
@@ -369,9 +345,6 @@ mod tests {
             "gate cannot judge: 'latency_p99 < +10%' in http/hello is not decided by the data; judged: 3 gates of the file"
         );
         let none = outcome(&[]);
-        assert_eq!(
-            none.obstacles,
-            ["nothing was measured for 'latency_p99 < +10%'"]
-        );
+        assert_eq!(none.obstacles, ["nothing was measured for 'latency_p99 < +10%'"]);
     }
 }

@@ -70,9 +70,7 @@ pub fn judge_conditions<'a>(
     loads: &'a [LoadFindings<'a>],
 ) -> Vec<JudgedCondition<'a>> {
     let judge_load = |load: &'a LoadFindings<'a>| {
-        conditions
-            .iter()
-            .map(move |condition| judge_one(condition, load))
+        conditions.iter().map(move |condition| judge_one(condition, load))
     };
     loads.iter().flat_map(judge_load).collect()
 }
@@ -82,11 +80,7 @@ pub fn judge_conditions<'a>(
 pub fn gate_outcome(judged: &[JudgedCondition<'_>]) -> Option<GateOutcome> {
     let several = judged.iter().any(|row| row.load != judged[0].load);
     let describe = |row: &JudgedCondition<'_>| {
-        let load_suffix = if several {
-            format!(" of {}", row.load)
-        } else {
-            String::new()
-        };
+        let load_suffix = if several { format!(" of {}", row.load) } else { String::new() };
         format!("'{}'{load_suffix}", row.condition)
     };
     let rows_with = |has_answer: fn(&ConditionAnswer) -> bool| {
@@ -94,19 +88,11 @@ pub fn gate_outcome(judged: &[JudgedCondition<'_>]) -> Option<GateOutcome> {
     };
     let failed = rows_with(|answer| *answer == ConditionAnswer::Failed);
     let unknown = rows_with(|answer| matches!(answer, ConditionAnswer::Unknown(_)));
-    let conditions = if judged.len() == 1 {
-        "condition"
-    } else {
-        "conditions"
-    };
+    let conditions = if judged.len() == 1 { "condition" } else { "conditions" };
     (!judged.is_empty()).then(|| GateOutcome {
         judged: format!("{} {conditions}", judged.len()),
-        failing: failed
-            .map(|row| format!("{} holds", describe(row)))
-            .collect(),
-        obstacles: unknown
-            .map(|row| format!("{} cannot be judged", describe(row)))
-            .collect(),
+        failing: failed.map(|row| format!("{} holds", describe(row))).collect(),
+        obstacles: unknown.map(|row| format!("{} cannot be judged", describe(row))).collect(),
         remarks: Vec::new(),
     })
 }
@@ -125,11 +111,7 @@ struct FigureValue {
 
 impl From<f64> for FigureValue {
     fn from(value: f64) -> FigureValue {
-        FigureValue {
-            value,
-            low: None,
-            is_lower_bound: false,
-        }
+        FigureValue { value, low: None, is_lower_bound: false }
     }
 }
 
@@ -181,20 +163,16 @@ fn figure_of(figure: LoadFigure, load: &LoadFindings<'_>) -> (Option<TimedQuanti
         attempts => Ok(FigureValue::from(count as f64 / attempts as f64)),
     };
     let result = match figure {
-        LoadFigure::Throughput => load
-            .throughput_per_s
-            .map(FigureValue::from)
-            .ok_or(UnknownReason::NoRequests),
+        LoadFigure::Throughput => {
+            load.throughput_per_s.map(FigureValue::from).ok_or(UnknownReason::NoRequests)
+        }
         LoadFigure::ErrorShare => of_attempts(counts.all_errors()),
         LoadFigure::OkShare => of_attempts(counts.succeeded()),
         LoadFigure::ErrorCount => Ok(FigureValue::from(counts.all_errors() as f64)),
         LoadFigure::OkCount => Ok(FigureValue::from(counts.succeeded() as f64)),
         LoadFigure::Time(quantity, statistic) => {
             let (quantity, group) = quantity_and_group(quantity, load);
-            return (
-                Some(quantity),
-                time_figure(quantity, group, statistic, load),
-            );
+            return (Some(quantity), time_figure(quantity, group, statistic, load));
         }
     };
     (None, result)
@@ -232,14 +210,12 @@ fn time_figure(
     match load.quantile(quantity, group, ppm) {
         None => Err(UnknownReason::NoRequests),
         Some(ReportedTime::Refused(why)) => Err(UnknownReason::Refused(why)),
-        Some(ReportedTime::Time(TimeQuantile { ns, is_lower_bound })) => Ok(FigureValue {
-            is_lower_bound,
-            ..FigureValue::from(ns as f64)
-        }),
-        Some(ReportedTime::Range { low, high }) => Ok(FigureValue {
-            low: Some(low.ns as f64),
-            ..FigureValue::from(high.ns as f64)
-        }),
+        Some(ReportedTime::Time(TimeQuantile { ns, is_lower_bound })) => {
+            Ok(FigureValue { is_lower_bound, ..FigureValue::from(ns as f64) })
+        }
+        Some(ReportedTime::Range { low, high }) => {
+            Ok(FigureValue { low: Some(low.ns as f64), ..FigureValue::from(high.ns as f64) })
+        }
     }
 }
 
@@ -248,9 +224,7 @@ fn mean_figure(
     group: RequestGroup,
     load: &LoadFindings<'_>,
 ) -> FigureResult {
-    let spread = load
-        .spread_of(quantity, group)
-        .ok_or(UnknownReason::NoRequests)?;
+    let spread = load.spread_of(quantity, group).ok_or(UnknownReason::NoRequests)?;
     match spread.refusal {
         Some(why) => Err(UnknownReason::Refused(why)),
         None => Ok(FigureValue {
@@ -369,15 +343,8 @@ pub struct ConditionError {
 
 impl fmt::Display for ConditionError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ConditionError {
-            text,
-            position,
-            message,
-        } = self;
-        write!(
-            out,
-            "cannot parse condition '{text}': {message}\n  {text}\n  "
-        )?;
+        let ConditionError { text, position, message } = self;
+        write!(out, "cannot parse condition '{text}': {message}\n  {text}\n  ")?;
         write!(out, "{}^", " ".repeat(*position))
     }
 }
@@ -405,9 +372,7 @@ pub(super) fn parse_condition(text: &str) -> Result<LoadCondition, ConditionErro
         let message = "expected <, <=, > or >=".to_owned();
         return Err(condition_error(text.len(), message));
     };
-    let entry = OPERATORS
-        .iter()
-        .find(|(sign, _)| text[position..].starts_with(sign));
+    let entry = OPERATORS.iter().find(|(sign, _)| text[position..].starts_with(sign));
     let Some((sign, operator)) = entry else {
         let message = "unsupported operator '='; use <=, >=, < or >".to_owned();
         return Err(condition_error(position, message));
@@ -418,12 +383,7 @@ pub(super) fn parse_condition(text: &str) -> Result<LoadCondition, ConditionErro
     let figure = parse_figure(name, limit.ends_with('%'))
         .map_err(|(position, message)| condition_error(position, message))?;
     let limit = parse_limit(figure, limit).map_err(|message| condition_error(limit_at, message))?;
-    Ok(LoadCondition {
-        figure,
-        operator: *operator,
-        limit,
-        text: text.trim().to_owned(),
-    })
+    Ok(LoadCondition { figure, operator: *operator, limit, text: text.trim().to_owned() })
 }
 
 /// Parses the figure; an error carries its position in bytes.
@@ -479,17 +439,13 @@ fn parse_statistic(word: &str) -> Option<TimeStatistic> {
         _ => {}
     }
     let digits = word.strip_prefix('p')?;
-    if !digits
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || byte == b'.')
-    {
+    if !digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         return None;
     }
     let ppm = digits.parse::<f64>().ok()? * 1e4;
     let is_whole = (ppm - ppm.round()).abs() < 1e-6;
-    (is_whole && (1.0..=1e6).contains(&ppm)).then_some(TimeStatistic::Quantile {
-        ppm: ppm.round() as u32,
-    })
+    (is_whole && (1.0..=1e6).contains(&ppm))
+        .then_some(TimeStatistic::Quantile { ppm: ppm.round() as u32 })
 }
 
 /// Parses the limit in the unit of the figure.
@@ -546,10 +502,7 @@ mod tests {
         use TimeStatistic::{Greatest, Mean};
         let p = |ppm| TimeStatistic::Quantile { ppm };
         let (main, lag) = (None, Some(TimedQuantity::Lag));
-        let (response, first) = (
-            Some(TimedQuantity::Response),
-            Some(TimedQuantity::FirstByte),
-        );
+        let (response, first) = (Some(TimedQuantity::Response), Some(TimedQuantity::FirstByte));
         for (text, quantity, statistic, operator, limit) in [
             ("p99>200ms", main, p(990_000), Above, 2e8),
             ("p99.99 >= 1.5s", main, p(999_900), AtLeast, 1.5e9),
@@ -596,11 +549,7 @@ mod tests {
             (">5ms", 0, "missing figure"),
             ("p99>200", 4, "the limit has no unit of time"),
             ("p99>", 4, "missing limit"),
-            (
-                "p99>fast",
-                4,
-                "expected a time such as 200ms or 1.5s, found 'fast'",
-            ),
+            ("p99>fast", 4, "expected a time such as 200ms or 1.5s, found 'fast'"),
             ("p101>1s", 0, "unknown figure 'p101'"),
             ("p0>1s", 0, "unknown figure 'p0'"),
             ("pe5>1s", 0, "unknown figure 'pe5'"),
@@ -611,10 +560,7 @@ mod tests {
             ("throughput<fast/s", 11, "expected a rate"),
             ("µ>1", 0, "unknown figure 'µ'"),
         ] {
-            let words = parse_condition(text)
-                .map(|_| "read")
-                .unwrap_err()
-                .to_string();
+            let words = parse_condition(text).map(|_| "read").unwrap_err().to_string();
             let lines: Vec<&str> = words.lines().collect();
             assert!(lines[0].contains(word), "{text}: {words}");
             assert_eq!(lines[2].find('^'), Some(2 + place), "{words}");

@@ -26,10 +26,8 @@ pub(super) fn machine_remarks(run: &LoadRun) -> Vec<LoadRemark> {
     remarks.extend(starts_apart(run));
     let clock_set = |part: &LoadPart| {
         let drift_ns = part.drift_ns?;
-        (drift_ns.unsigned_abs() > MAX_CLOCK_DRIFT_NS).then(|| LoadRemark::ClockSet {
-            machine: part.machine.clone(),
-            drift_ns,
-        })
+        (drift_ns.unsigned_abs() > MAX_CLOCK_DRIFT_NS)
+            .then(|| LoadRemark::ClockSet { machine: part.machine.clone(), drift_ns })
     };
     remarks.extend(parts.iter().filter_map(clock_set));
     remarks
@@ -40,16 +38,9 @@ pub(super) fn machine_remarks(run: &LoadRun) -> Vec<LoadRemark> {
 pub(super) fn combined_verdict(load_verdict: OpenVerdict, parts: &[LoadPart]) -> OpenVerdict {
     let verdict_of_part = |part: &LoadPart| {
         let (own_lag_p99_ns, own_lag_limit_ns) = part.own_lag_p99_ns?;
-        Some(OpenVerdict {
-            own_lag_p99_ns,
-            own_lag_limit_ns,
-            ..load_verdict
-        })
+        Some(OpenVerdict { own_lag_p99_ns, own_lag_limit_ns, ..load_verdict })
     };
-    let late = parts
-        .iter()
-        .filter_map(verdict_of_part)
-        .filter(OpenVerdict::is_generator_limited);
+    let late = parts.iter().filter_map(verdict_of_part).filter(OpenVerdict::is_generator_limited);
     let latest = late.max_by_key(|verdict| verdict.own_lag_p99_ns);
     if load_verdict.is_generator_limited() {
         return load_verdict;
@@ -79,10 +70,7 @@ fn unequal_parts(run: &LoadRun) -> Option<LoadRemark> {
         (sum(|part| part.errors), counts.all_errors()),
     ];
     let unequal = pairs.into_iter().find(|(parts, total)| parts != total)?;
-    Some(LoadRemark::PartsUnlike {
-        parts: unequal.0,
-        whole: unequal.1,
-    })
+    Some(LoadRemark::PartsUnlike { parts: unequal.0, whole: unequal.1 })
 }
 
 fn limited_machine(part: &LoadPart) -> Option<LoadRemark> {
@@ -90,9 +78,7 @@ fn limited_machine(part: &LoadPart) -> Option<LoadRemark> {
         .own_lag_p99_ns
         .filter(|(lag, limit)| lag > limit)
         .map(|(lag, limit)| MachineLimit::Late(lag, limit));
-    let busy = part
-        .is_bottleneck
-        .then_some(MachineLimit::Busy(part.busiest));
+    let busy = part.is_bottleneck.then_some(MachineLimit::Busy(part.busiest));
     let link = part
         .link
         .as_ref()

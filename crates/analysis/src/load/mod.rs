@@ -147,10 +147,7 @@ impl LoadFindings<'_> {
         let is_requested =
             |served: &&QuantityPercentiles| (served.quantity, served.group) == (quantity, group);
         let served = self.served.iter().find(is_requested)?;
-        match times::PERCENTILES_PPM
-            .iter()
-            .position(|listed| *listed == ppm)
-        {
+        match times::PERCENTILES_PPM.iter().position(|listed| *listed == ppm) {
             Some(index) => served.percentiles.get(index).copied(),
             None => times::quantile_of_group(self.run, &self.trust, (quantity, group), ppm),
         }
@@ -159,14 +156,9 @@ impl LoadFindings<'_> {
     /// Histogram of the principal quantity; empty if its times are refused.
     pub fn principal_bins(&self) -> Vec<HistogramBin> {
         let (quantity, group) = self.principal_quantity();
-        let refused = self
-            .spread_of(quantity, group)
-            .is_some_and(|spread| spread.refusal.is_some());
-        if refused {
-            Vec::new()
-        } else {
-            times::quantity_bins(self.run, (quantity, group))
-        }
+        let refused =
+            self.spread_of(quantity, group).is_some_and(|spread| spread.refusal.is_some());
+        if refused { Vec::new() } else { times::quantity_bins(self.run, (quantity, group)) }
     }
 
     /// Spread of a quantity, if it was timed.
@@ -175,9 +167,7 @@ impl LoadFindings<'_> {
         quantity: TimedQuantity,
         group: RequestGroup,
     ) -> Option<&QuantitySpread> {
-        self.spreads
-            .iter()
-            .find(|spread| (spread.quantity, spread.group) == (quantity, group))
+        self.spreads.iter().find(|spread| (spread.quantity, spread.group) == (quantity, group))
     }
 }
 
@@ -187,11 +177,7 @@ fn requests_in_flight(run: &LoadRun) -> RequestsInFlight {
     let requested = match run.requested.pace {
         // Clients that pause have nothing in flight between requests, so no number is expected for
         // them.
-        PaceFacts::Closed {
-            concurrency,
-            think_ns: 0,
-            ..
-        } => Some(concurrency),
+        PaceFacts::Closed { concurrency, think_ns: 0, .. } => Some(concurrency),
         _ => None,
     };
     let effective = measured.effective_concurrency();
@@ -221,19 +207,9 @@ fn generator_stats(run: &LoadRun) -> GeneratorStats {
     let longest = threads.iter().map(|thread| thread.longest_batch_ns).max();
     GeneratorStats {
         threads: threads.len(),
-        bottlenecks: threads
-            .iter()
-            .filter(|thread| thread.is_bottleneck())
-            .count(),
-        busiest: threads
-            .iter()
-            .map(ThreadReport::busy_share)
-            .fold(0.0, f64::max),
-        switches_per_s: if seconds > 0.0 {
-            switches / seconds
-        } else {
-            0.0
-        },
+        bottlenecks: threads.iter().filter(|thread| thread.is_bottleneck()).count(),
+        busiest: threads.iter().map(ThreadReport::busy_share).fold(0.0, f64::max),
+        switches_per_s: if seconds > 0.0 { switches / seconds } else { 0.0 },
         late_by_ns: longest.unwrap_or(0),
         system_calls_per_request: per_request(sum(|thread| thread.system_calls)),
         cpu_ns_per_request: per_request(sum(|thread| thread.cpu_ns)),
@@ -245,10 +221,7 @@ fn generator_stats(run: &LoadRun) -> GeneratorStats {
 fn requests_per_connection(threads: &[ThreadReport]) -> Option<(u64, u64)> {
     let max_requests = threads.iter().map(|thread| thread.most_requests).max()?;
     let has_minimum = |thread: &&ThreadReport| (1..=max_requests).contains(&thread.fewest_requests);
-    let fewest = threads
-        .iter()
-        .filter(has_minimum)
-        .map(|thread| thread.fewest_requests);
+    let fewest = threads.iter().filter(has_minimum).map(|thread| thread.fewest_requests);
     (max_requests > 0).then(|| (fewest.min().unwrap_or(max_requests), max_requests))
 }
 
@@ -258,9 +231,8 @@ fn drift_metric(run: &LoadRun) -> Option<DriftMetric> {
         PaceFacts::Closed { .. } => Some(DriftMetric::Throughput),
         PaceFacts::Open { stages, .. } => {
             let first = stages.first()?.from_per_s;
-            let is_steady = stages
-                .iter()
-                .all(|stage| stage.from_per_s == first && stage.to_per_s == first);
+            let is_steady =
+                stages.iter().all(|stage| stage.from_per_s == first && stage.to_per_s == first);
             is_steady.then_some(DriftMetric::Median)
         }
     }
@@ -301,16 +273,12 @@ fn remarks_on_load(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
         }
     }
     if measured.reached_max_connections {
-        remarks.push(LoadRemark::ConnectionsCapped {
-            most: measured.max_connections,
-        });
+        remarks.push(LoadRemark::ConnectionsCapped { most: measured.max_connections });
     }
     let concurrency = &findings.concurrency;
-    if let (true, Some(requested), Some(effective)) = (
-        concurrency.is_short,
-        concurrency.requested,
-        concurrency.effective,
-    ) {
+    if let (true, Some(requested), Some(effective)) =
+        (concurrency.is_short, concurrency.requested, concurrency.effective)
+    {
         remarks.push(LoadRemark::ConcurrencyShort {
             requested,
             effective,
@@ -343,11 +311,7 @@ fn remarks_on_requests(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     };
     let [unsent, in_flight, cancelled] = ["unsent", "in-flight", "cancelled"].map(count);
     if unsent + in_flight + cancelled > 0 {
-        remarks.push(LoadRemark::Unfinished {
-            unsent,
-            in_flight,
-            cancelled,
-        });
+        remarks.push(LoadRemark::Unfinished { unsent, in_flight, cancelled });
     }
     let other_statuses = counts.codes().total() - counts.codes().class_count(2);
     let accepted = other_statuses.saturating_sub(counts.errors(ErrorClass::Status));
@@ -371,10 +335,7 @@ fn remarks_on_generator(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     }
     let share = disturbed_share(findings);
     if share > DISTURBED_SHARE {
-        remarks.push(LoadRemark::Disturbed {
-            switches_per_s: generator.switches_per_s,
-            share,
-        });
+        remarks.push(LoadRemark::Disturbed { switches_per_s: generator.switches_per_s, share });
     }
     remarks
 }
@@ -384,11 +345,7 @@ fn remarks_on_generator(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
 fn disturbed_share(findings: &LoadFindings<'_>) -> f64 {
     let rate = findings.throughput_per_s.unwrap_or(0.0);
     let in_flight = findings.concurrency.effective.unwrap_or(0.0).max(1.0);
-    if rate > 0.0 {
-        (findings.generator.switches_per_s * in_flight / rate).min(1.0)
-    } else {
-        0.0
-    }
+    if rate > 0.0 { (findings.generator.switches_per_s * in_flight / rate).min(1.0) } else { 0.0 }
 }
 
 /// A count, and the remark to make if it is not 0.
@@ -407,19 +364,12 @@ fn remarks_on_responses(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     }
     let not_reusable = replies.count - replies.reusable.min(replies.count);
     if findings.run.requested.keeps_alive && not_reusable > 0 {
-        remarks.push(LoadRemark::NotReusable {
-            count: not_reusable,
-            total: replies.count,
-        });
+        remarks.push(LoadRemark::NotReusable { count: not_reusable, total: replies.count });
     }
     let interim = counts.interim_codes().total();
     let counted: [CountedRemark; 4] = [
-        (replies.doubtful_framing, |count| {
-            LoadRemark::DoubtfulFraming { count }
-        }),
-        (replies.stray_bytes, |count| LoadRemark::StrayBytes {
-            count,
-        }),
+        (replies.doubtful_framing, |count| LoadRemark::DoubtfulFraming { count }),
+        (replies.stray_bytes, |count| LoadRemark::StrayBytes { count }),
         (counts.retries(), |count| LoadRemark::Retried { count }),
         (interim, |count| LoadRemark::Interim { count }),
     ];

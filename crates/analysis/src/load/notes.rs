@@ -257,11 +257,7 @@ pub(super) fn compare_halves(
     let difference = (later - mean).abs();
     let differs = difference > MAX_EQUAL_SHARE * mean
         && difference > MIN_STANDARD_ERRORS * error.hypot(later_error);
-    differs.then_some(LoadHalves {
-        course,
-        first: mean,
-        second: later,
-    })
+    differs.then_some(LoadHalves { course, first: mean, second: later })
 }
 
 /// Complete intervals after the warm-up.

@@ -75,9 +75,8 @@ pub fn group_by_rate(loads: &[LoadFindings<'_>], conditions: &[LoadCondition]) -
     let labels = distinct_items(loads.iter().map(|load| load.run.label.as_str()));
     let series_of_label = |label: &&str| {
         let loads_of_label = loads.iter().filter(|load| load.run.label == *label);
-        let mut tries: Vec<RateAttempt> = loads_of_label
-            .filter_map(|load| rate_attempt(load, conditions))
-            .collect();
+        let mut tries: Vec<RateAttempt> =
+            loads_of_label.filter_map(|load| rate_attempt(load, conditions)).collect();
         tries.sort_by(|one, other| one.rate.total_cmp(&other.rate));
         let has_one_rate = tries.first()?.rate == tries.last()?.rate;
         let answer = rate_search::search_answer(&server_trials(&tries));
@@ -99,9 +98,7 @@ pub fn next_rate(
     conditions: &[LoadCondition],
     rules: &RateRules,
 ) -> NextRate {
-    let tries = loads
-        .iter()
-        .filter_map(|load| rate_attempt(load, conditions));
+    let tries = loads.iter().filter_map(|load| rate_attempt(load, conditions));
     let tries: Vec<RateAttempt> = tries.collect();
     match rate_refused_at(&tries) {
         Some(_) => NextRate::Stop,
@@ -111,10 +108,8 @@ pub fn next_rate(
 
 /// Attempts that say something about the server. Attempts with a late generator are left out.
 fn server_trials(tries: &[RateAttempt]) -> Vec<RateTrial> {
-    let trial = |attempt: &RateAttempt| RateTrial {
-        rate: attempt.rate,
-        is_kept: attempt.missed.is_none(),
-    };
+    let trial =
+        |attempt: &RateAttempt| RateTrial { rate: attempt.rate, is_kept: attempt.missed.is_none() };
     let in_time = tries.iter().filter(|attempt| !is_late(attempt));
     in_time.map(trial).collect()
 }
@@ -130,9 +125,8 @@ fn is_disturbed(tries: &[RateAttempt], answer: RateAnswer) -> bool {
     let bounds = [answer.kept.or(answer.missed), answer.missed];
     bounds.iter().all(|bound| {
         bound.is_some_and(|rate| {
-            let mut attempts_at_rate = tries
-                .iter()
-                .filter(|attempt| attempt.rate == rate && !is_late(attempt));
+            let mut attempts_at_rate =
+                tries.iter().filter(|attempt| attempt.rate == rate && !is_late(attempt));
             attempts_at_rate.all(|attempt| attempt.is_disturbed)
         })
     })
@@ -145,9 +139,7 @@ fn rate_refused_at(tries: &[RateAttempt]) -> Option<f64> {
         attempts_at_rate.filter(|attempt| is_late(attempt)).count()
     };
     let rates = tries.iter().map(|attempt| attempt.rate);
-    rates
-        .filter(|rate| late_at(*rate) >= MAX_LATE_ATTEMPTS)
-        .min_by(f64::total_cmp)
+    rates.filter(|rate| late_at(*rate) >= MAX_LATE_ATTEMPTS).min_by(f64::total_cmp)
 }
 
 /// Rate of a load with a single constant rate.
@@ -170,11 +162,7 @@ fn rate_attempt(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
         return None;
     }
     let answered = answered_share(load, rate);
-    let time = |ppm: u32| {
-        load.principal_quantile(ppm)?
-            .longest_ns()
-            .map(|ns| ns as f64)
-    };
+    let time = |ppm: u32| load.principal_quantile(ppm)?.longest_ns().map(|ns| ns as f64);
     let tail = load.principal_quantile(990_000);
     let missed = match () {
         () if tail == Some(ReportedTime::Refused(TimeRefusal::GeneratorLimited)) => {
@@ -218,9 +206,7 @@ fn answered_share(load: &LoadFindings<'_>, rate: f64) -> f64 {
 fn missed_limit(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option<MissedReason> {
     let loads = std::slice::from_ref(load);
     let judged = gate::judge_conditions(conditions, loads);
-    let failed = judged
-        .iter()
-        .find(|row| row.answer != gate::ConditionAnswer::Passed)?;
+    let failed = judged.iter().find(|row| row.answer != gate::ConditionAnswer::Passed)?;
     match failed.answer {
         // The outcome would depend on the generator, not on the server.
         gate::ConditionAnswer::Unknown(
@@ -293,10 +279,7 @@ pub fn group_by_level(loads: &[LoadFindings<'_>]) -> Vec<ConcurrencySeries> {
         let levels = throughputs_by_level(&runs);
         Some(ConcurrencySeries {
             label: (*label).to_owned(),
-            passes: numbers
-                .iter()
-                .map(|number| level_visits(*number, &loads))
-                .collect(),
+            passes: numbers.iter().map(|number| level_visits(*number, &loads)).collect(),
             scaling: scaling::evaluate_scaling(&levels),
             is_windowed: runs.len() == numbers.len(),
         })
@@ -322,21 +305,14 @@ fn concurrency_numbers<'a>(runs: impl Iterator<Item = &'a LoadRun>) -> Vec<u32> 
 }
 
 fn throughputs_by_level(runs: &[&LoadRun]) -> Vec<ConcurrencyLevel> {
-    let complete_runs: Vec<&LoadRun> = runs
-        .iter()
-        .copied()
-        .filter(|run| is_complete(run))
-        .collect();
+    let complete_runs: Vec<&LoadRun> =
+        runs.iter().copied().filter(|run| is_complete(run)).collect();
     let numbers = concurrency_numbers(complete_runs.iter().copied());
     let is_windowed = complete_runs.len() == numbers.len();
     let level = |number: &u32| {
-        let runs_of_level = complete_runs
-            .iter()
-            .filter(|run| run.requested.concurrency() == Some(*number));
-        let mut level = ConcurrencyLevel {
-            concurrency: *number,
-            ..ConcurrencyLevel::default()
-        };
+        let runs_of_level =
+            complete_runs.iter().filter(|run| run.requested.concurrency() == Some(*number));
+        let mut level = ConcurrencyLevel { concurrency: *number, ..ConcurrencyLevel::default() };
         for run in runs_of_level {
             level.is_spoilt |= is_spoilt(&run.measured);
             if is_windowed {
@@ -365,9 +341,7 @@ fn window_throughputs(measured: &LoadMeasurement) -> Vec<f64> {
     }
     let seconds = length as f64 * measured.timeline.interval_ns as f64 / 1e9;
     let windows = ticks.chunks_exact(length).take(WINDOW_COUNT);
-    windows
-        .map(|window| window.iter().map(|tick| tick.ok).sum::<u64>() as f64 / seconds)
-        .collect()
+    windows.map(|window| window.iter().map(|tick| tick.ok).sum::<u64>() as f64 / seconds).collect()
 }
 
 fn level_visits(concurrency: u32, loads: &[&LoadFindings<'_>]) -> LevelVisits {
@@ -400,9 +374,7 @@ fn level_visits(concurrency: u32, loads: &[&LoadFindings<'_>]) -> LevelVisits {
 
 /// Median over these loads of the quantile `ppm`, which is given in millionths.
 fn median_time(loads: &[&LoadFindings<'_>], ppm: u32) -> Option<f64> {
-    let times = loads
-        .iter()
-        .filter_map(|load| load.principal_quantile(ppm)?.longest_ns());
+    let times = loads.iter().filter_map(|load| load.principal_quantile(ppm)?.longest_ns());
     let times: Vec<f64> = times.map(|ns| ns as f64).collect();
     (!times.is_empty()).then(|| speedwell_stats::describe::median(&times))
 }

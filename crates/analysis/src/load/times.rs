@@ -191,12 +191,7 @@ struct QuantityTimes<'a> {
 /// times of a closed load are the service times of successful requests.
 fn visit_times(run: &LoadRun, mut see: impl FnMut(QuantityTimes)) {
     let mut see = |quantity, group, values: &TimeValues, low: LowerTimes| {
-        see(QuantityTimes {
-            quantity,
-            group,
-            values,
-            low,
-        });
+        see(QuantityTimes { quantity, group, values, low });
     };
     match &run.measured.totals.latency {
         LoadLatency::Closed(latency) => visit_sent(&latency.requests, |times| times, &mut see),
@@ -230,19 +225,9 @@ fn visit_sent<T: OutcomeSet>(
         .filter(|(outcome, set)| *outcome != RequestOutcome::Ok && sent(set).service.count() > 0);
     if others.count() > 0 {
         let all = requests.merge_all();
-        see(
-            TimedQuantity::Service,
-            RequestGroup::All,
-            &sent(&all).service,
-            None,
-        );
+        see(TimedQuantity::Service, RequestGroup::All, &sent(&all).service, None);
     }
-    see(
-        TimedQuantity::FirstByte,
-        RequestGroup::Ok,
-        &ok.first_byte,
-        None,
-    );
+    see(TimedQuantity::FirstByte, RequestGroup::Ok, &ok.first_byte, None);
 }
 
 /// Percentiles of a load.
@@ -279,12 +264,7 @@ pub(super) fn load_spreads(run: &LoadRun, trust: &GeneratorTrust) -> Vec<Quantit
 }
 
 fn quantity_spread(times: QuantityTimes, trust: &GeneratorTrust) -> Option<QuantitySpread> {
-    let QuantityTimes {
-        quantity,
-        group,
-        values,
-        low,
-    } = times;
+    let QuantityTimes { quantity, group, values, low } = times;
     let quantile = |ppm| trust.quantiles(quantity, &[ppm], values, low).pop();
     let mean_ns = values.mean_ns()?;
     let low_mean_ns = low.and_then(TimeValues::mean_ns);
@@ -371,11 +351,8 @@ impl GeneratorTrust {
     ) -> Vec<ReportedTime> {
         let lows = low.map_or(vec![None; ppm.len()], |low| low.quantiles(ppm));
         let highs = times.quantiles(ppm);
-        let refusals_and_bounds = self
-            .quantile_refusals(quantity, ppm)
-            .into_iter()
-            .zip(highs)
-            .zip(lows);
+        let refusals_and_bounds =
+            self.quantile_refusals(quantity, ppm).into_iter().zip(highs).zip(lows);
         refusals_and_bounds
             .filter_map(|((refusal, high), low)| {
                 let time = bounded_time(high?, low);
@@ -433,10 +410,9 @@ fn bounded_time(high: TimeQuantile, low: Option<TimeQuantile>) -> ReportedTime {
             ReportedTime::Refused(TimeRefusal::GeneratorLimited)
         }
         // The true time may exceed both bounds, so only the lower bound is certain.
-        () if high.is_lower_bound => ReportedTime::Time(TimeQuantile {
-            is_lower_bound: true,
-            ..low
-        }),
+        () if high.is_lower_bound => {
+            ReportedTime::Time(TimeQuantile { is_lower_bound: true, ..low })
+        }
         () => ReportedTime::Range { low, high },
     }
 }

@@ -18,9 +18,8 @@ fn session(builds: u32, factor: f64) -> Session {
         let noise = f64::from(run * 31 % 7) / 1e5;
         100.0 * (layout + noise).exp() * if side == 1 { factor } else { 1.0 }
     };
-    let mut session = FakeSession::with_fixed_blocks(&["old", "new"], builds)
-        .add_case("g/a", value)
-        .build();
+    let mut session =
+        FakeSession::with_fixed_blocks(&["old", "new"], builds).add_case("g/a", value).build();
     number_builds(&mut session, |run| run % builds);
     session.design.layout.builds = builds;
     session
@@ -42,10 +41,7 @@ fn the_test_is_that_of_the_means_of_builds_in_blocks_of_two_and_two() {
     let mut builds: BTreeMap<(bool, u32), Vec<f64>> = BTreeMap::new();
     for run in &session.runs {
         let key = (&*run.variant == "new", run.build.unwrap());
-        builds
-            .entry(key)
-            .or_default()
-            .push(run.samples[0].value.ln());
+        builds.entry(key).or_default().push(run.samples[0].value.ln());
     }
     let observations: Vec<BlockObservation> = (builds.iter())
         .map(|((is_new, build), logs)| {
@@ -64,10 +60,7 @@ fn the_test_is_that_of_the_means_of_builds_in_blocks_of_two_and_two() {
     let mut as_runs = session.clone();
     as_runs.design.layout.builds = 0;
     assert!(only_row(&as_runs, &AnalysisSettings::default()).p < found.p);
-    assert_eq!(
-        (found.baseline.runs.len(), found.candidate.runs.len()),
-        (16, 16)
-    );
+    assert_eq!((found.baseline.runs.len(), found.candidate.runs.len()), (16, 16));
 }
 
 #[test]
@@ -76,21 +69,14 @@ fn many_runs_of_few_builds_prove_nothing() {
     let found = only_row(&session, &AnalysisSettings::default());
     assert_eq!(found.verdict, Verdict::Unclear);
     let note = "Too few builds: 4 a side can decide nothing; 6 are enough.";
-    assert!(
-        found.notes.iter().any(|known| known == note),
-        "{:?}",
-        found.notes
-    );
+    assert!(found.notes.iter().any(|known| known == note), "{:?}", found.notes);
     assert_eq!(found.more_runs, None, "four builds bound no change");
 }
 
 #[test]
 fn a_lost_run_costs_its_build_one_value_on_both_sides() {
     let mut session = session(8, 1.1);
-    let lost = session
-        .runs
-        .iter()
-        .position(|run| &*run.variant == "new" && run.build == Some(3));
+    let lost = session.runs.iter().position(|run| &*run.variant == "new" && run.build == Some(3));
     session.runs.remove(lost.unwrap());
     let found = only_row(&session, &AnalysisSettings::default());
     assert_eq!(found.verdict, Verdict::Better, "throughput grew by 10 %");
@@ -104,26 +90,19 @@ fn a_look_waits_until_builds_have_all_their_runs() {
         level + f64::from(run * 31 % 7) / 10.0
     };
     let measured = |blocks: u32| {
-        let mut session = FakeSession::sequential(&["old", "new"], blocks)
-            .add_case("g/a", value)
-            .build();
+        let mut session =
+            FakeSession::sequential(&["old", "new"], blocks).add_case("g/a", value).build();
         // Two blocks per two builds.
         number_builds(&mut session, |run| run / 4 * 2 + run % 2);
         session.design.layout.builds = 16;
-        session.design.stopping = StoppingDesign::Sequential {
-            looks: vec![16, 28, 32],
-            alpha: 0.05,
-            delta: 0.02,
-        };
+        session.design.stopping =
+            StoppingDesign::Sequential { looks: vec![16, 28, 32], alpha: 0.05, delta: 0.02 };
         only_row(&session, &AnalysisSettings::default())
     };
     let early = measured(7);
     assert_eq!((early.verdict, early.decided_at), (Verdict::Unclear, None));
     let decided = measured(8);
-    assert_eq!(
-        (decided.verdict, decided.decided_at),
-        (Verdict::Better, Some(16))
-    );
+    assert_eq!((decided.verdict, decided.decided_at), (Verdict::Better, Some(16)));
 }
 
 #[test]
@@ -131,9 +110,8 @@ fn the_interval_of_one_variant_is_that_of_its_builds() {
     let mut session = session(8, 1.0);
     session.runs.retain(|run| &*run.variant == "old");
     session.variants.truncate(1);
-    let summary = crate::analyze_session(&session, &AnalysisSettings::default())
-        .summaries
-        .remove(0);
+    let summary =
+        crate::analyze_session(&session, &AnalysisSettings::default()).summaries.remove(0);
     let mut means: Vec<f64> = (0..8)
         .map(|build| {
             let own = session.runs.iter().filter(|run| run.build == Some(build));
@@ -144,11 +122,7 @@ fn the_interval_of_one_variant_is_that_of_its_builds() {
     means.sort_by(f64::total_cmp);
     // The first and last of eight values bound the median with 99.2 % confidence.
     let ends = (means[0], means[7]);
-    assert!(
-        (summary.center.low / ends.0 - 1.0).abs() < 1e-12,
-        "{:?} {ends:?}",
-        summary.center
-    );
+    assert!((summary.center.low / ends.0 - 1.0).abs() < 1e-12, "{:?} {ends:?}", summary.center);
     assert!((summary.center.high / ends.1 - 1.0).abs() < 1e-12);
     let spreads = layout_spreads(&session, &[&session.metrics[0]]);
     assert_eq!((spreads.len(), spreads[0].components.groups), (1, 8));
@@ -167,17 +141,11 @@ fn where_runs_took_no_time_nothing_is_known_of_how_builds_differ() {
 
 #[test]
 fn in_a_comparison_of_two_sessions_builds_count_once_as_well() {
-    let of_side = |name: &str| Session {
-        id: name.into(),
-        ..session(8, 1.02).only_variant(name)
-    };
+    let of_side = |name: &str| Session { id: name.into(), ..session(8, 1.02).only_variant(name) };
     let (old, new) = (of_side("old"), of_side("new"));
     let sources = [("a".to_owned(), &old, None), ("b".to_owned(), &new, None)];
     let p = |found: crate::AnalysisFindings| found.comparisons[0].rows[0].p.unwrap();
-    let by_builds = p(crate::compare_sources(
-        &sources,
-        &AnalysisSettings::default(),
-    ));
+    let by_builds = p(crate::compare_sources(&sources, &AnalysisSettings::default()));
     let strip = |session: &Session| {
         let mut session = session.clone();
         session.runs.iter_mut().for_each(|run| run.build = None);
@@ -185,9 +153,6 @@ fn in_a_comparison_of_two_sessions_builds_count_once_as_well() {
     };
     let (old, new) = (strip(&old), strip(&new));
     let sources = [("a".to_owned(), &old, None), ("b".to_owned(), &new, None)];
-    let by_runs = p(crate::compare_sources(
-        &sources,
-        &AnalysisSettings::default(),
-    ));
+    let by_runs = p(crate::compare_sources(&sources, &AnalysisSettings::default()));
     assert!(by_builds > by_runs, "{by_builds} {by_runs}");
 }

@@ -12,17 +12,14 @@ const VARIANTS: [&str; 2] = ["old", "new"];
 
 fn ordered_session(order: RunOrder, blocks: u32) -> Session {
     let factor = |variant: &str| if variant == "new" { 1.10 } else { 1.0 };
-    FakeSession::with_order(&VARIANTS, blocks, order)
-        .add_noisy_case("b", 0.02, factor)
-        .build()
+    FakeSession::with_order(&VARIANTS, blocks, order).add_noisy_case("b", 0.02, factor).build()
 }
 
 #[test]
 fn a_fixed_number_of_runs_is_tested_once_at_the_full_error_rate() {
     let factor = |variant: &str| if variant == "new" { 1.10 } else { 1.0 };
-    let session = FakeSession::with_fixed_blocks(&VARIANTS, 4)
-        .add_noisy_case("b", 0.01, factor)
-        .build();
+    let session =
+        FakeSession::with_fixed_blocks(&VARIANTS, 4).add_noisy_case("b", 0.01, factor).build();
     let findings = crate::analyze_session(&session, &AnalysisSettings::default());
     let comparison = &findings.comparisons[0];
     assert_eq!(
@@ -46,10 +43,7 @@ fn three_fixed_blocks_decide_one_case_and_two_are_too_few() {
     assert!((three.p.unwrap() - 2.0 / 216.0).abs() < 1e-12);
     let session = fixed(3).remove_run("old", 5).build();
     let row = only_row(&session, &AnalysisSettings::default());
-    assert_eq!(
-        (row.verdict, row.p, row.more_runs),
-        (Verdict::Unclear, None, None)
-    );
+    assert_eq!((row.verdict, row.p, row.more_runs), (Verdict::Unclear, None, None));
     assert!(
         row.notes[0].starts_with("Too few runs: 4 a side can decide nothing; 6 are enough"),
         "{:?}",
@@ -86,10 +80,7 @@ fn pairs_are_compared_with_the_runs_beside_them() {
     let change = row.change.unwrap();
     assert!(change.low > 0.02 && change.high < 0.04, "{change:?}");
     // Three of 24 rounds are measured alone, and the baseline has a run for each candidate.
-    assert_eq!(
-        (row.baseline.runs.len(), row.candidate.runs.len()),
-        (21, 21)
-    );
+    assert_eq!((row.baseline.runs.len(), row.candidate.runs.len()), (21, 21));
     assert!(row.notes.is_empty(), "{:?}", row.notes);
     let third = &findings.comparisons[1].rows[0];
     assert_ne!(third.verdict, Verdict::Worse);
@@ -101,11 +92,7 @@ fn sides_that_disturb_each_other_have_no_verdict() {
     let findings = crate::analyze_session(&paired_session(32, 1.3), &AnalysisSettings::default());
     let row = &findings.comparisons[0].rows[0];
     assert_eq!((row.verdict, row.more_runs), (Verdict::Unclear, None));
-    assert!(
-        row.notes[0].contains("disturb each other"),
-        "{:?}",
-        row.notes
-    );
+    assert!(row.notes[0].contains("disturb each other"), "{:?}", row.notes);
 }
 
 #[test]
@@ -132,10 +119,7 @@ fn one_side_after_the_other_is_flagged() {
     let findings = crate::analyze_session(&session, &AnalysisSettings::default());
     assert!(warns(&findings, "measured one after the other"));
     assert!(warns(&findings, "was not randomised by Speedwell"));
-    assert!(
-        findings.comparisons[0].rows[0].notes.is_empty(),
-        "independent noise is not blamed"
-    );
+    assert!(findings.comparisons[0].rows[0].notes.is_empty(), "independent noise is not blamed");
     // The same order with drift: the apparent change is the drift.
     let drift = FakeSession::with_order(&VARIANTS, 15, RunOrder::Imported)
         .add_case("b", |variant, i| {
@@ -146,9 +130,7 @@ fn one_side_after_the_other_is_flagged() {
     let row = only_row(&drift, &AnalysisSettings::default());
     assert!(row.is_indicative);
     assert!(
-        row.notes
-            .iter()
-            .any(|note| note.contains("the p value is not valid")),
+        row.notes.iter().any(|note| note.contains("the p value is not valid")),
         "{:?}",
         row.notes
     );
@@ -164,34 +146,23 @@ fn drift_between_blocks_does_no_harm_and_needs_no_word() {
         })
         .build();
     let row = only_row(&session, &AnalysisSettings::default());
-    assert!(
-        !matches!(row.verdict, Verdict::Better | Verdict::Worse),
-        "{:?}",
-        row.change
-    );
+    assert!(!matches!(row.verdict, Verdict::Better | Verdict::Worse), "{:?}", row.change);
     // The data are fine, so there are no notes.
     assert_eq!(row.notes, [""; 0]);
 }
 
 #[test]
 fn the_rank_test_needs_blocks() {
-    let rank = AnalysisSettings {
-        method: Some(StatisticalMethod::Rank),
-        ..AnalysisSettings::default()
-    };
+    let rank =
+        AnalysisSettings { method: Some(StatisticalMethod::Rank), ..AnalysisSettings::default() };
     let findings = crate::analyze_session(&ordered_session(RunOrder::Imported, 15), &rank);
-    assert_eq!(
-        findings.comparisons[0].method,
-        StatisticalMethod::MannWhitney
-    );
+    assert_eq!(findings.comparisons[0].method, StatisticalMethod::MannWhitney);
     assert!(warns(&findings, "needs randomised blocks"));
 }
 
 #[test]
 fn other_choices_than_the_plan_make_a_verdict_exploratory() {
-    let session = FakeSession::sequential(&VARIANTS, 16)
-        .add_noisy_case("b", 0.02, |_| 1.0)
-        .build();
+    let session = FakeSession::sequential(&VARIANTS, 16).add_noisy_case("b", 0.02, |_| 1.0).build();
     let exploratory = |settings: AnalysisSettings| {
         warns(&crate::analyze_session(&session, &settings), "exploratory")
     };
@@ -200,10 +171,7 @@ fn other_choices_than_the_plan_make_a_verdict_exploratory() {
         threshold: Some(0.02),
         ..AnalysisSettings::default()
     }));
-    assert!(exploratory(AnalysisSettings {
-        threshold: Some(0.05),
-        ..AnalysisSettings::default()
-    }));
+    assert!(exploratory(AnalysisSettings { threshold: Some(0.05), ..AnalysisSettings::default() }));
     assert!(exploratory(AnalysisSettings {
         confidence: Some(0.99),
         ..AnalysisSettings::default()
@@ -212,56 +180,35 @@ fn other_choices_than_the_plan_make_a_verdict_exploratory() {
 
 #[test]
 fn the_metric_asked_for_is_the_one_analysed() {
-    let mut session = FakeSession::with_fixed_blocks(&VARIANTS, 8)
-        .add_noisy_case("b", 0.02, |_| 1.0)
-        .build();
-    session.metrics.push(Metric::new(
-        "memory",
-        "B",
-        speedwell_model::MetricDirection::Lower,
-    ));
+    let mut session =
+        FakeSession::with_fixed_blocks(&VARIANTS, 8).add_noisy_case("b", 0.02, |_| 1.0).build();
+    session.metrics.push(Metric::new("memory", "B", speedwell_model::MetricDirection::Lower));
     for run in &mut session.runs {
         let value = if &*run.variant == "new" { 200.0 } else { 100.0 };
         let metric: Arc<str> = Arc::from("memory");
-        run.samples.push(Sample {
-            metric,
-            value,
-            elapsed_ns: None,
-            iterations: None,
-        });
+        run.samples.push(Sample { metric, value, elapsed_ns: None, iterations: None });
     }
     let asked = |names: &[&str]| {
         let metrics = names.iter().map(|&name| name.to_owned()).collect();
         crate::analyze_session(
             &session,
-            &AnalysisSettings {
-                metrics,
-                ..AnalysisSettings::default()
-            },
+            &AnalysisSettings { metrics, ..AnalysisSettings::default() },
         )
     };
     let found = asked(&["memory"]);
     assert_eq!((found.summaries.len(), found.comparisons.len()), (2, 1));
-    assert_eq!(
-        found.comparisons[0].rows[0].verdict,
-        Verdict::Worse,
-        "less memory is better"
-    );
+    assert_eq!(found.comparisons[0].rows[0].verdict, Verdict::Worse, "less memory is better");
     assert_eq!(asked(&[]).comparisons[0].metric.name, "throughput");
     assert_eq!(asked(&["throughput", "memory"]).comparisons.len(), 2);
     let nothing = asked(&["time"]);
     assert!(nothing.comparisons.is_empty() && nothing.summaries.is_empty());
-    assert!(warns(
-        &nothing,
-        "Unknown metric 'time'; the session has 'throughput', 'memory'"
-    ));
+    assert!(warns(&nothing, "Unknown metric 'time'; the session has 'throughput', 'memory'"));
 }
 
 #[test]
 fn many_failures_make_the_rest_a_selection() {
-    let mut session = FakeSession::with_fixed_blocks(&VARIANTS, 8)
-        .add_noisy_case("b", 0.02, |_| 1.0)
-        .build();
+    let mut session =
+        FakeSession::with_fixed_blocks(&VARIANTS, 8).add_noisy_case("b", 0.02, |_| 1.0).build();
     let failure = |cause: FailureCause| StepFailure {
         step: SessionStep::Run,
         benchmark: "b".into(),
@@ -272,45 +219,24 @@ fn many_failures_make_the_rest_a_selection() {
         stderr_tail: String::new(),
         replay: "false".into(),
     };
-    session.failures = vec![
-        failure(FailureCause::Skipped {
-            reason: "no such thing".into()
-        });
-        9
-    ];
-    assert!(
-        crate::analyze_session(&session, &AnalysisSettings::default())
-            .warnings
-            .is_empty()
-    );
-    session
-        .failures
-        .extend(vec![failure(FailureCause::Silent); 8]);
+    session.failures = vec![failure(FailureCause::Skipped { reason: "no such thing".into() }); 9];
+    assert!(crate::analyze_session(&session, &AnalysisSettings::default()).warnings.is_empty());
+    session.failures.extend(vec![failure(FailureCause::Silent); 8]);
     let findings = crate::analyze_session(&session, &AnalysisSettings::default());
-    assert!(
-        warns(&findings, "8 of 40 runs failed (20 %)"),
-        "{:?}",
-        findings.warnings
-    );
+    assert!(warns(&findings, "8 of 40 runs failed (20 %)"), "{:?}", findings.warnings);
     assert_eq!(findings.failures.len(), 17);
 }
 
 #[test]
 fn circumstances_that_spoil_figures_are_named() {
-    let mut session = FakeSession::with_fixed_blocks(&VARIANTS, 8)
-        .add_noisy_case("b", 0.02, |_| 1.0)
-        .build();
+    let mut session =
+        FakeSession::with_fixed_blocks(&VARIANTS, 8).add_noisy_case("b", 0.02, |_| 1.0).build();
     session.environment.governors = vec!["powersave".into()];
     session.environment.aslr = Some(false);
-    let settings = AnalysisSettings {
-        baseline: Some("older".into()),
-        ..AnalysisSettings::default()
-    };
+    let settings =
+        AnalysisSettings { baseline: Some("older".into()), ..AnalysisSettings::default() };
     let findings = crate::analyze_session(&session, &settings);
     assert!(warns(&findings, "'powersave'") && warns(&findings, "fixed memory layout"));
-    assert!(warns(
-        &findings,
-        "Unknown variant 'older'; 'old' is the baseline"
-    ));
+    assert!(warns(&findings, "Unknown variant 'older'; 'old' is the baseline"));
     assert_eq!(findings.comparisons[0].baseline, "old");
 }

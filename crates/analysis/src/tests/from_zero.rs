@@ -44,22 +44,13 @@ fn from_zero_to_one_is_worse_and_exceeds_every_threshold() {
     let row = assert_worse(&session, &AnalysisSettings::default());
     // R: `2 / choose(24, 12)`, because all values of one side exceed all of the other.
     assert!((row.p.unwrap() - 2.0 / 2_704_156.0).abs() < 1e-12);
-    assert_eq!(
-        (row.change, row.baseline.location, row.candidate.location),
-        (None, 0.0, 1.0)
-    );
-    assert_worse(
-        &session,
-        &with_threshold_and_method(10.0, StatisticalMethod::MannWhitney),
-    );
+    assert_eq!((row.change, row.baseline.location, row.candidate.location), (None, 0.0, 1.0));
+    assert_worse(&session, &with_threshold_and_method(10.0, StatisticalMethod::MannWhitney));
 }
 
 #[test]
 fn the_same_is_so_of_bytes_of_mostly_zero_samples_and_of_blocks() {
-    assert_worse(
-        &imported_session([0.0; 4], [4096.0; 4]),
-        &AnalysisSettings::default(),
-    );
+    assert_worse(&imported_session([0.0; 4], [4096.0; 4]), &AnalysisSettings::default());
     let mostly = assert_worse(
         &imported_session([0.0, 0.0, 1.0, 0.0], [2.0, 3.0, 2.0, 2.0]),
         &AnalysisSettings::default(),
@@ -68,10 +59,7 @@ fn the_same_is_so_of_bytes_of_mostly_zero_samples_and_of_blocks() {
     for order in [RunOrder::Blocks, RunOrder::Paired] {
         let value = |variant: &str, _| if variant == "old" { 0.0 } else { 1.0 };
         let story = FakeSession::with_order(&VARIANTS, 6, order).lower_is_better();
-        assert_worse(
-            &story.add_case("g/a", value).build(),
-            &AnalysisSettings::default(),
-        );
+        assert_worse(&story.add_case("g/a", value).build(), &AnalysisSettings::default());
     }
     // Welch's test is undefined for constant sides, but not for these.
     assert_worse(
@@ -94,21 +82,13 @@ fn a_throughput_that_falls_to_zero_lost_all_of_it() {
 
 #[test]
 fn from_one_to_zero_is_better_where_less_is_better() {
-    let row = only_row(
-        &imported_session([1.0; 4], [0.0; 4]),
-        &AnalysisSettings::default(),
-    );
-    assert_eq!(
-        (row.verdict, row.change.unwrap().value),
-        (Verdict::Better, -1.0)
-    );
+    let row = only_row(&imported_session([1.0; 4], [0.0; 4]), &AnalysisSettings::default());
+    assert_eq!((row.verdict, row.change.unwrap().value), (Verdict::Better, -1.0));
 }
 
 #[test]
 fn values_below_zero_have_no_ratio_and_no_threshold() {
-    let row = only_row(
-        &imported_session([-1.0, 0.0, 1.0, 0.0], [2.0; 4]),
-        &AnalysisSettings::default(),
-    );
+    let row =
+        only_row(&imported_session([-1.0, 0.0, 1.0, 0.0], [2.0; 4]), &AnalysisSettings::default());
     assert_eq!((row.verdict, row.change), (Verdict::Unclear, None));
 }

@@ -46,11 +46,7 @@ fn assert_line(findings: &AnalysisFindings, fail_on: FailOn, line: &str) {
 #[test]
 fn without_a_rule_there_is_no_gate() {
     assert_eq!(
-        gate::judge_findings(
-            &find_all_metrics(&imported_session(8, &[2.0])),
-            FailOn::Never,
-            None
-        ),
+        gate::judge_findings(&find_all_metrics(&imported_session(8, &[2.0])), FailOn::Never, None),
         None
     );
 }
@@ -64,22 +60,14 @@ fn a_gate_passes_where_every_case_was_judged_and_none_is_worse() {
 #[test]
 fn a_case_that_is_worse_fails_it() {
     let worse = find_all_metrics(&imported_session(8, &[1.0, 2.0]));
-    assert_line(
-        &worse,
-        FailOn::Worse,
-        "gate failed: 1 worse ('g/1') of 2 cases by throughput",
-    );
+    assert_line(&worse, FailOn::Worse, "gate failed: 1 worse ('g/1') of 2 cases by throughput");
 }
 
 #[test]
 fn unclear_cases_pass_one_rule_and_fail_the_other() {
     let mut findings = find_all_metrics(&imported_session(8, &[1.0, 0.5]));
     findings.comparisons[0].rows[0].verdict = Verdict::Unclear;
-    assert_line(
-        &findings,
-        FailOn::Worse,
-        "gate passed: 2 cases by throughput; 1 unclear",
-    );
+    assert_line(&findings, FailOn::Worse, "gate passed: 2 cases by throughput; 1 unclear");
     assert_line(
         &findings,
         FailOn::Unclear,
@@ -114,14 +102,10 @@ fn nothing_to_compare_cannot_be_judged() {
 
 #[test]
 fn an_unknown_metric_cannot_be_judged() {
-    let settings = AnalysisSettings {
-        metrics: vec!["throughputt".to_owned()],
-        ..AnalysisSettings::default()
-    };
-    let outcome = judge_gate(
-        &crate::analyze_session(&imported_session(8, &[2.0]), &settings),
-        FailOn::Worse,
-    );
+    let settings =
+        AnalysisSettings { metrics: vec!["throughputt".to_owned()], ..AnalysisSettings::default() };
+    let outcome =
+        judge_gate(&crate::analyze_session(&imported_session(8, &[2.0]), &settings), FailOn::Worse);
     assert_eq!(outcome.to_answer(), GateAnswer::CannotJudge);
     assert_eq!(outcome.obstacles[0], "unknown metric 'throughputt'");
 }
@@ -131,56 +115,32 @@ fn a_metric_that_a_side_lacks_cannot_be_judged() {
     let (old, mut new) = (imported_session(8, &[1.0]), imported_session(8, &[1.0]));
     new.id = "other".into();
     let mut old = old;
-    old.metrics
-        .push(Metric::new("allocs", "", MetricDirection::Lower));
+    old.metrics.push(Metric::new("allocs", "", MetricDirection::Lower));
     for run in &mut old.runs {
         let mut sample = run.samples[0].clone();
         sample.metric = "allocs".into();
         run.samples.push(sample);
     }
-    let settings = AnalysisSettings {
-        metrics: vec!["all".to_owned()],
-        ..AnalysisSettings::default()
-    };
+    let settings =
+        AnalysisSettings { metrics: vec!["all".to_owned()], ..AnalysisSettings::default() };
     let sources = [("a".to_owned(), &old, None), ("b".to_owned(), &new, None)];
     let outcome = judge_gate(&compare_sources(&sources, &settings), FailOn::Worse);
-    assert_eq!(
-        outcome.to_answer(),
-        GateAnswer::CannotJudge,
-        "{}",
-        outcome.to_line()
-    );
-    assert!(
-        outcome.to_line().contains("'b' has no metric 'allocs'"),
-        "{}",
-        outcome.to_line()
-    );
+    assert_eq!(outcome.to_answer(), GateAnswer::CannotJudge, "{}", outcome.to_line());
+    assert!(outcome.to_line().contains("'b' has no metric 'allocs'"), "{}", outcome.to_line());
 }
 
 #[test]
 fn too_few_runs_cannot_be_judged() {
-    let outcome = judge_gate(
-        &find_all_metrics(&imported_session(2, &[2.0])),
-        FailOn::Worse,
-    );
-    assert_eq!(
-        outcome.to_line(),
-        "gate cannot judge: too few runs in 1 case; judged: no case"
-    );
+    let outcome = judge_gate(&find_all_metrics(&imported_session(2, &[2.0])), FailOn::Worse);
+    assert_eq!(outcome.to_line(), "gate cannot judge: too few runs in 1 case; judged: no case");
     let note = &find_all_metrics(&imported_session(2, &[2.0])).comparisons[0].rows[0].notes[0];
-    assert_eq!(
-        note,
-        "Too few runs: 2 a side can decide nothing; 4 are enough."
-    );
+    assert_eq!(note, "Too few runs: 2 a side can decide nothing; 4 are enough.");
 }
 
 #[test]
 fn six_runs_a_side_decide_one_case_and_not_forty() {
     let one = find_all_metrics(&imported_session(6, &[2.0]));
-    assert_eq!(
-        judge_gate(&one, FailOn::Worse).to_answer(),
-        GateAnswer::Failed
-    );
+    assert_eq!(judge_gate(&one, FailOn::Worse).to_answer(), GateAnswer::Failed);
     let forty = find_all_metrics(&imported_session(6, &[2.0; 40]));
     let outcome = judge_gate(&forty, FailOn::Worse);
     assert_eq!(outcome.to_answer(), GateAnswer::CannotJudge);
@@ -191,11 +151,7 @@ fn six_runs_a_side_decide_one_case_and_not_forty() {
         "Too few runs: 6 a side can decide at most 23 comparisons, and there are 40; 7 are enough."
     );
     assert_eq!(
-        judge_gate(
-            &find_all_metrics(&imported_session(8, &[2.0; 40])),
-            FailOn::Worse
-        )
-        .to_answer(),
+        judge_gate(&find_all_metrics(&imported_session(8, &[2.0; 40])), FailOn::Worse).to_answer(),
         GateAnswer::Failed
     );
 }
@@ -211,11 +167,7 @@ fn repetitions_of_one_process_must_differ_by_more_than_among_themselves() {
         judge_gate(&find_all_metrics(&session), FailOn::Worse).to_answer()
     };
     assert_eq!(
-        judge_gate(
-            &find_all_metrics(&imported_session(8, &[1.012])),
-            FailOn::Worse
-        )
-        .to_answer(),
+        judge_gate(&find_all_metrics(&imported_session(8, &[1.012])), FailOn::Worse).to_answer(),
         GateAnswer::Failed
     );
     assert_eq!(answer_with(1.012), GateAnswer::Passed);
@@ -241,14 +193,8 @@ fn sides_of_unlike_length_are_judged_by_what_both_can_show() {
 #[test]
 fn a_session_that_is_not_whole_cannot_be_judged_and_worse_outranks_that() {
     for (state, words) in [
-        (
-            SessionState::Interrupted,
-            "the session was interrupted after 16 runs",
-        ),
-        (
-            SessionState::Running,
-            "the session did not end, or is still measuring",
-        ),
+        (SessionState::Interrupted, "the session was interrupted after 16 runs"),
+        (SessionState::Running, "the session did not end, or is still measuring"),
     ] {
         let mut session = imported_session(8, &[1.0]);
         session.state = state;
@@ -280,9 +226,7 @@ fn a_failure_cannot_be_judged_and_a_skip_can() {
         FailOn::Worse,
         "gate cannot judge: 1 step failed; judged: 1 case by throughput",
     );
-    session.failures = vec![failure(FailureCause::Skipped {
-        reason: "no".into(),
-    })];
+    session.failures = vec![failure(FailureCause::Skipped { reason: "no".into() })];
     assert_eq!(
         judge_gate(&find_all_metrics(&session), FailOn::Worse).to_answer(),
         GateAnswer::Passed
@@ -309,14 +253,8 @@ fn figures_that_must_not_be_used_cannot_be_judged_and_doubtful_ones_can() {
     };
     let red = answer_with(FindingSeverity::Red);
     assert_eq!(red.to_answer(), GateAnswer::CannotJudge);
-    assert_eq!(
-        red.obstacles,
-        ["some figures must not be used (impossible-figures)"]
-    );
-    assert_eq!(
-        answer_with(FindingSeverity::Amber).to_answer(),
-        GateAnswer::Passed
-    );
+    assert_eq!(red.obstacles, ["some figures must not be used (impossible-figures)"]);
+    assert_eq!(answer_with(FindingSeverity::Amber).to_answer(), GateAnswer::Passed);
 }
 
 #[test]
@@ -339,28 +277,15 @@ fn a_benchmark_that_changed_is_left_out_and_cannot_be_judged_alone() {
 #[test]
 fn a_metric_without_direction_has_no_verdict_until_the_user_says_one() {
     let mut session = imported_session(8, &[2.0]);
-    session.metrics = vec![Metric::new(
-        "throughput",
-        "misses/s",
-        MetricDirection::Unknown,
-    )];
+    session.metrics = vec![Metric::new("throughput", "misses/s", MetricDirection::Unknown)];
     let findings = find_all_metrics(&session);
     let row = &findings.comparisons[0].rows[0];
     assert_eq!((row.verdict, row.differs), (Verdict::Unclear, true));
-    assert_eq!(
-        findings
-            .warnings
-            .iter()
-            .filter(|w| w.contains("--better"))
-            .count(),
-        1
-    );
+    assert_eq!(findings.warnings.iter().filter(|w| w.contains("--better")).count(), 1);
     let outcome = judge_gate(&findings, FailOn::Worse);
     assert_eq!(outcome.to_answer(), GateAnswer::CannotJudge);
     assert!(
-        outcome
-            .to_line()
-            .contains("direction of throughput is unknown"),
+        outcome.to_line().contains("direction of throughput is unknown"),
         "{}",
         outcome.to_line()
     );
@@ -381,9 +306,7 @@ fn a_metric_without_direction_has_no_verdict_until_the_user_says_one() {
 fn a_metric_that_differs_and_is_not_in_the_gate_is_named() {
     let gated = find_all_metrics(&imported_session(8, &[1.0]));
     let mut all_findings = find_all_metrics(&imported_session(8, &[1.0]));
-    let mut other = find_all_metrics(&imported_session(8, &[2.0]))
-        .comparisons
-        .remove(0);
+    let mut other = find_all_metrics(&imported_session(8, &[2.0])).comparisons.remove(0);
     other.metric.name = "allocs_per_op".to_owned();
     all_findings.comparisons.push(other);
     let outcome = gate::judge_findings(&gated, FailOn::Worse, Some(&all_findings)).unwrap();
@@ -398,30 +321,21 @@ fn variants_that_take_no_part_are_named() {
     let (old, mut new) = (imported_session(8, &[1.0]), imported_session(8, &[0.5]));
     new.id = "other".into();
     let sources = [("a".to_owned(), &old, None), ("b".to_owned(), &new, None)];
-    let outcome = judge_gate(
-        &compare_sources(&sources, &AnalysisSettings::default()),
-        FailOn::Worse,
-    );
+    let outcome =
+        judge_gate(&compare_sources(&sources, &AnalysisSettings::default()), FailOn::Worse);
     let line = outcome.to_line();
-    assert!(
-        line.contains("'new' of 'a' left out; 'new' of 'b' left out"),
-        "{line}"
-    );
+    assert!(line.contains("'new' of 'a' left out; 'new' of 'b' left out"), "{line}");
 }
 
 #[test]
 fn a_copy_of_the_same_results_cannot_be_judged() {
     let (old, copy) = (imported_session(8, &[1.0]), imported_session(8, &[1.0]));
     let sources = [("a".to_owned(), &old, None), ("b".to_owned(), &copy, None)];
-    let outcome = judge_gate(
-        &compare_sources(&sources, &AnalysisSettings::default()),
-        FailOn::Worse,
-    );
+    let outcome =
+        judge_gate(&compare_sources(&sources, &AnalysisSettings::default()), FailOn::Worse);
     assert_eq!(outcome.to_answer(), GateAnswer::CannotJudge);
     assert!(
-        outcome
-            .to_line()
-            .contains("'a' and 'b' contain the same results"),
+        outcome.to_line().contains("'a' and 'b' contain the same results"),
         "{}",
         outcome.to_line()
     );

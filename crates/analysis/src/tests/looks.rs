@@ -29,60 +29,33 @@ fn run_stop_rule(mut rule: StopRule, session: &Session) -> Session {
                 None => cases.push((run.case.clone(), vec![run.clone()], false)),
             }
         }
-        let open: Vec<&[Run]> = cases
-            .iter()
-            .filter(|case| !case.2)
-            .map(|case| &case.1[..])
-            .collect();
+        let open: Vec<&[Run]> =
+            cases.iter().filter(|case| !case.2).map(|case| &case.1[..]).collect();
         let decided = rule.settled_cases(&open);
         let open = cases.iter_mut().filter(|case| !case.2);
-        open.zip(decided)
-            .for_each(|(case, decided)| case.2 = decided);
+        open.zip(decided).for_each(|(case, decided)| case.2 = decided);
     }
-    Session {
-        runs: cases.into_iter().flat_map(|(_, runs, _)| runs).collect(),
-        ..session.clone()
-    }
+    Session { runs: cases.into_iter().flat_map(|(_, runs, _)| runs).collect(), ..session.clone() }
 }
 
 #[test]
 fn what_ended_the_measuring_is_what_is_reported_now_and_later() {
     let mut stops = Vec::new();
-    for (seed, share) in [0.0, 0.0, 0.01, 0.02, 0.03, -0.02, 0.05, 0.2]
-        .into_iter()
-        .enumerate()
-    {
+    for (seed, share) in [0.0, 0.0, 0.01, 0.02, 0.03, -0.02, 0.05, 0.2].into_iter().enumerate() {
         for settings in [
             AnalysisSettings::default(),
-            AnalysisSettings {
-                threshold: Some(0.01),
-                ..AnalysisSettings::default()
-            },
+            AnalysisSettings { threshold: Some(0.01), ..AnalysisSettings::default() },
         ] {
             let full = session(share, 0.02, seed as u64);
             let rule = StopRule::new(&full.design, &settings);
             let measured = run_stop_rule(rule, &full);
             let (then, later) = (only_row(&measured, &settings), only_row(&full, &settings));
             let figures = |row: &CaseComparison| {
-                (
-                    row.verdict,
-                    row.decided_at,
-                    row.p,
-                    row.change,
-                    row.mean_change,
-                )
+                (row.verdict, row.decided_at, row.p, row.change, row.mean_change)
             };
-            assert_eq!(
-                figures(&then),
-                figures(&later),
-                "change {share}, seed {seed}"
-            );
+            assert_eq!(figures(&then), figures(&later), "change {share}, seed {seed}");
             let runs = measured.runs.len() as u32 / 2;
-            assert_eq!(
-                then.decided_at.unwrap_or(32),
-                runs,
-                "change {share}, seed {seed}"
-            );
+            assert_eq!(then.decided_at.unwrap_or(32), runs, "change {share}, seed {seed}");
             stops.push(runs);
         }
     }
@@ -94,24 +67,13 @@ fn runs_after_the_decision_are_mentioned_but_not_used() {
     let full = session(0.2, 0.02, 3);
     let late = only_row(&full, &AnalysisSettings::default());
     assert_eq!(late.decided_at, Some(8));
-    assert!(
-        late.notes[0].starts_with("Decided at 8 runs a side"),
-        "{:?}",
-        late.notes
-    );
+    assert!(late.notes[0].starts_with("Decided at 8 runs a side"), "{:?}", late.notes);
     let mut spoilt = full.clone();
-    for run in spoilt
-        .runs
-        .iter_mut()
-        .filter(|run| run.block >= 4 && &*run.variant == "new")
-    {
+    for run in spoilt.runs.iter_mut().filter(|run| run.block >= 4 && &*run.variant == "new") {
         run.samples[0].value = 1.0;
     }
     let spoilt = only_row(&spoilt, &AnalysisSettings::default());
-    assert_eq!(
-        (spoilt.verdict, spoilt.change),
-        (Verdict::Better, late.change)
-    );
+    assert_eq!((spoilt.verdict, spoilt.change), (Verdict::Better, late.change));
 }
 
 #[test]
@@ -122,16 +84,10 @@ fn a_lost_run_delays_the_look_by_a_block() {
     let mut lossy = full.clone();
     lossy.runs.remove(5);
     let measured = run_stop_rule(rule, &lossy);
-    assert_eq!(
-        (measured.runs.len(), measured.runs.last().unwrap().block),
-        (19, 4)
-    );
+    assert_eq!((measured.runs.len(), measured.runs.last().unwrap().block), (19, 4));
     let row = only_row(&measured, &AnalysisSettings::default());
     assert_eq!((row.verdict, row.decided_at), (Verdict::Better, Some(8)));
-    assert!(
-        row.notes
-            .contains(&"1 block lacks a run and cannot be compared.".into())
-    );
+    assert!(row.notes.contains(&"1 block lacks a run and cannot be compared.".into()));
 }
 
 #[test]
@@ -148,10 +104,7 @@ fn an_interrupted_session_speaks_of_its_last_look() {
     at_the_look.runs.truncate(28);
     let earlier = super::only_row(&at_the_look, &AnalysisSettings::default());
     assert_eq!((row.p, row.change), (earlier.p, earlier.change));
-    assert!(
-        row.more_runs.unwrap() > 20,
-        "noise of 10 % hides 1 % for long"
-    );
+    assert!(row.more_runs.unwrap() > 20, "noise of 10 % hides 1 % for long");
 }
 
 #[test]
@@ -161,10 +114,7 @@ fn before_the_first_look_nothing_is_claimed() {
     let row = only_row(&session, &AnalysisSettings::default());
     assert_eq!((row.verdict, row.p, row.q), (Verdict::Unclear, None, None));
     assert_eq!(row.more_runs, None, "its interval has no ends yet");
-    assert!(
-        (row.change.unwrap().value - 0.5).abs() < 0.01,
-        "the estimate is shown all the same"
-    );
+    assert!((row.change.unwrap().value - 0.5).abs() < 0.01, "the estimate is shown all the same");
     assert_eq!(
         row.notes,
         ["Measuring ended before the first interim analysis; there are 6 runs a side."]
@@ -174,22 +124,12 @@ fn before_the_first_look_nothing_is_claimed() {
 #[test]
 fn before_a_late_first_look_nothing_is_claimed_either() {
     let mut session = session(0.5, 0.001, 3);
-    session.design.stopping = StoppingDesign::Sequential {
-        looks: vec![16, 32],
-        alpha: 0.05,
-        delta: 0.02,
-    };
+    session.design.stopping =
+        StoppingDesign::Sequential { looks: vec![16, 32], alpha: 0.05, delta: 0.02 };
     session.runs.truncate(24);
     let row = only_row(&session, &AnalysisSettings::default());
-    assert_eq!(
-        (row.verdict, row.p, row.more_runs),
-        (Verdict::Unclear, None, Some(4))
-    );
-    assert!(
-        row.notes[0].contains("before the first interim analysis"),
-        "{:?}",
-        row.notes
-    );
+    assert_eq!((row.verdict, row.p, row.more_runs), (Verdict::Unclear, None, Some(4)));
+    assert!(row.notes[0].contains("before the first interim analysis"), "{:?}", row.notes);
 }
 
 #[test]
@@ -206,11 +146,7 @@ fn a_third_variant_is_measured_until_its_own_answer() {
     let measured = run_stop_rule(rule, &full);
     assert!(measured.runs.len() > 8 * 3);
     let findings = crate::analyze_session(&measured, &AnalysisSettings::default());
-    let names: Vec<&str> = findings
-        .comparisons
-        .iter()
-        .map(|c| c.candidate.as_str())
-        .collect();
+    let names: Vec<&str> = findings.comparisons.iter().map(|c| c.candidate.as_str()).collect();
     assert_eq!(names, ["fast", "close"]);
     assert_eq!(findings.comparisons[0].rows[0].decided_at, Some(8));
     assert_eq!(findings.comparisons[0].rows[0].verdict, Verdict::Better);
@@ -223,14 +159,8 @@ fn a_failing_third_variant_costs_the_other_two_nothing() {
     let full = FakeSession::sequential(&["old", "new", "broken"], 16)
         .add_noisy_case("b", 0.03, factor)
         .build();
-    let runs = full
-        .runs
-        .iter()
-        .filter(|run| &*run.variant != "broken" || run.block == 0);
-    let session = Session {
-        runs: runs.cloned().collect(),
-        ..full.clone()
-    };
+    let runs = full.runs.iter().filter(|run| &*run.variant != "broken" || run.block == 0);
+    let session = Session { runs: runs.cloned().collect(), ..full.clone() };
     let findings = crate::analyze_session(&session, &AnalysisSettings::default());
     assert_eq!(findings.comparisons[0].rows[0].verdict, Verdict::Better);
     assert_eq!(findings.comparisons[1].rows[0].verdict, Verdict::Unclear);
@@ -238,17 +168,11 @@ fn a_failing_third_variant_costs_the_other_two_nothing() {
 
 #[test]
 fn a_judge_is_not_satisfied_without_a_question_or_with_a_fixed_number() {
-    let alone = FakeSession::sequential(&["old"], 16)
-        .add_noisy_case("b", 0.01, |_| 1.0)
-        .build();
+    let alone = FakeSession::sequential(&["old"], 16).add_noisy_case("b", 0.01, |_| 1.0).build();
     let mut rule = StopRule::new(&alone.design, &AnalysisSettings::default());
     assert_eq!(rule.settled_cases(&[&alone.runs, &[]]), [false, false]);
     let fixed = FakeSession::with_fixed_blocks(&VARIANTS, 16)
-        .add_noisy_case(
-            "b",
-            0.01,
-            |variant| if variant == "new" { 2.0 } else { 1.0 },
-        )
+        .add_noisy_case("b", 0.01, |variant| if variant == "new" { 2.0 } else { 1.0 })
         .build();
     let mut rule = StopRule::new(&fixed.design, &AnalysisSettings::default());
     assert_eq!(rule.settled_cases(&[&fixed.runs]), [false]);
@@ -257,9 +181,8 @@ fn a_judge_is_not_satisfied_without_a_question_or_with_a_fixed_number() {
 #[test]
 fn precision_is_reached_sooner_with_less_noise() {
     let runs_until = |variation: f64| {
-        let alone = FakeSession::sequential(&["old"], 200)
-            .add_noisy_case("b", variation, |_| 1.0)
-            .build();
+        let alone =
+            FakeSession::sequential(&["old"], 200).add_noisy_case("b", variation, |_| 1.0).build();
         let mut rule = StopRule::for_precision(0.01, &alone.design, &AnalysisSettings::default());
         let enough =
             (1..=alone.runs.len()).find(|&runs| rule.settled_cases(&[&alone.runs[..runs]])[0]);
@@ -274,14 +197,10 @@ fn precision_is_reached_sooner_with_less_noise() {
 /// The stop rule and the report agree on many cases, whatever the correction.
 #[test]
 fn many_cases_are_measured_until_their_answers_survive_the_correction() {
-    for (correction, fewest) in [
-        (TestingCorrection::BenjaminiHochberg, 8),
-        (TestingCorrection::Holm, 14),
-    ] {
-        let settings = AnalysisSettings {
-            correction,
-            ..AnalysisSettings::default()
-        };
+    for (correction, fewest) in
+        [(TestingCorrection::BenjaminiHochberg, 8), (TestingCorrection::Holm, 14)]
+    {
+        let settings = AnalysisSettings { correction, ..AnalysisSettings::default() };
         let mut story = FakeSession::sequential(&VARIANTS, 16);
         for case in 0..33 {
             let factor = |variant: &str| if variant == "new" { 0.8 } else { 1.0 };
@@ -310,20 +229,11 @@ fn one_change_among_many_is_measured_longer_than_alone_and_found() {
         story = story.add_noisy_case(&format!("c{case}"), 0.01, factor);
     }
     let full = story.build();
-    for correction in [
-        TestingCorrection::BenjaminiHochberg,
-        TestingCorrection::Holm,
-    ] {
-        let settings = AnalysisSettings {
-            correction,
-            ..AnalysisSettings::default()
-        };
+    for correction in [TestingCorrection::BenjaminiHochberg, TestingCorrection::Holm] {
+        let settings = AnalysisSettings { correction, ..AnalysisSettings::default() };
         let measured = run_stop_rule(StopRule::new(&full.design, &settings), &full);
         let rows = super::only_comparison(&measured, &settings).rows;
-        assert_eq!(
-            (rows[0].verdict, rows[0].decided_at),
-            (Verdict::Better, Some(14))
-        );
+        assert_eq!((rows[0].verdict, rows[0].decided_at), (Verdict::Better, Some(14)));
         let later = super::only_comparison(&full, &settings).rows;
         for (now, later) in rows.iter().zip(&later) {
             let figures = |row: &CaseComparison| (row.verdict, row.decided_at, row.p, row.q);
@@ -338,13 +248,9 @@ fn candidates_are_corrected_for_each_other() {
     let names: Vec<String> = (0..40).map(|number| format!("v{number}")).collect();
     let variants: Vec<&str> = names.iter().map(String::as_str).collect();
     let factor = |variant: &str| if variant == "v0" { 1.0 } else { 0.8 };
-    let full = FakeSession::sequential(&variants, 16)
-        .add_noisy_case("b", 0.01, factor)
-        .build();
-    let settings = AnalysisSettings {
-        correction: TestingCorrection::Holm,
-        ..AnalysisSettings::default()
-    };
+    let full = FakeSession::sequential(&variants, 16).add_noisy_case("b", 0.01, factor).build();
+    let settings =
+        AnalysisSettings { correction: TestingCorrection::Holm, ..AnalysisSettings::default() };
     let measured = run_stop_rule(StopRule::new(&full.design, &settings), &full);
     let findings = crate::analyze_session(&measured, &settings);
     assert_eq!(findings.comparisons.len(), 39);
@@ -362,10 +268,7 @@ fn equal_sides_are_rarely_called_different() {
     let mut different = 0;
     let mut same = 0;
     for seed in 0..60 {
-        let row = only_row(
-            &session(0.0, 0.02, 1000 + seed),
-            &AnalysisSettings::default(),
-        );
+        let row = only_row(&session(0.0, 0.02, 1000 + seed), &AnalysisSettings::default());
         different += u32::from(matches!(row.verdict, Verdict::Better | Verdict::Worse));
         same += u32::from(row.verdict == Verdict::Same);
     }

@@ -13,12 +13,7 @@ use speedwell_stats::distribution::normal;
 use speedwell_stats::test::stratified_rank;
 
 const VARIANTS: [&str; 2] = ["old", "new"];
-const FOUR: [(&str, &str); 4] = [
-    ("m1", "zen4"),
-    ("m2", "zen4"),
-    ("m3", "zen4"),
-    ("m4", "zen4"),
-];
+const FOUR: [(&str, &str); 4] = [("m1", "zen4"), ("m2", "zen4"), ("m3", "zen4"), ("m4", "zen4")];
 
 /// Four machines, each a hundred times as fast as the one before, with four blocks each; `factors`
 /// apply to the new variant.
@@ -27,11 +22,7 @@ fn session(factors: [f64; 4], noise: f64, machines: &[(&str, &str)]) -> Session 
     let value = move |variant: &str, number: u32| {
         // Eight runs of a variant on each machine.
         let machine = (number / 8) as usize;
-        let factor = if variant == "new" {
-            factors[machine]
-        } else {
-            1.0
-        };
+        let factor = if variant == "new" { factors[machine] } else { 1.0 };
         let noise = noise * normal::quantile(random.random_range(1e-9..1.0));
         100.0 * 100_f64.powi(machine as i32) * factor * noise.exp()
     };
@@ -55,59 +46,32 @@ fn a_change_that_is_the_same_everywhere_is_called_and_expected_elsewhere() {
         (Verdict::Better, Verdict::Better, false)
     );
     assert!(known.p_equal.is_some_and(|p| p > 0.05), "{known:?}");
-    let names: Vec<&str> = known
-        .machines
-        .iter()
-        .map(|machine| machine.name.as_str())
-        .collect();
+    let names: Vec<&str> = known.machines.iter().map(|machine| machine.name.as_str()).collect();
     assert_eq!(names, ["m1", "m2", "m3", "m4"]);
     for machine in &known.machines {
         assert_eq!(machine.blocks, 4);
         assert!(
-            machine
-                .change
-                .is_some_and(|change| change.low > 0.05 && change.high < 0.15),
+            machine.change.is_some_and(|change| change.low > 0.05 && change.high < 0.15),
             "{machine:?}"
         );
     }
     let [population] = &known.populations[..] else {
         panic!("{known:?}");
     };
-    assert_eq!(
-        (population.class.as_str(), population.machines),
-        ("zen4", 4)
-    );
-    assert!(
-        population.change.low < 0.10 && population.change.high > 0.10,
-        "{population:?}"
-    );
+    assert_eq!((population.class.as_str(), population.machines), ("zen4", 4));
+    assert!(population.change.low < 0.10 && population.change.high > 0.10, "{population:?}");
     assert!((1..12).contains(&population.to_halve), "{population:?}");
 }
 
 #[test]
 fn a_change_that_turns_on_one_machine_is_unclear_yet_a_gate_sees_it() {
     let (row, known) = judge_machines(&session([0.90, 0.90, 0.90, 1.05], 0.01, &FOUR));
-    assert!(
-        known.depends && known.p_equal.is_some_and(|p| p < 0.001),
-        "{known:?}"
-    );
-    assert_eq!(
-        (row.verdict, known.on_these),
-        (Verdict::Unclear, Verdict::Worse)
-    );
-    assert_eq!(
-        row.more_runs, None,
-        "more runs would not make the machines agree"
-    );
+    assert!(known.depends && known.p_equal.is_some_and(|p| p < 0.001), "{known:?}");
+    assert_eq!((row.verdict, known.on_these), (Verdict::Unclear, Verdict::Worse));
+    assert_eq!(row.more_runs, None, "more runs would not make the machines agree");
     let [low, high] = known.extreme_machines().unwrap();
-    assert!(
-        low.change.unwrap().value < -0.08 && high.name == "m4",
-        "{low:?} {high:?}"
-    );
-    assert_eq!(
-        row.gate_verdicts().collect::<Vec<_>>(),
-        [Verdict::Unclear, Verdict::Worse]
-    );
+    assert!(low.change.unwrap().value < -0.08 && high.name == "m4", "{low:?} {high:?}");
+    assert_eq!(row.gate_verdicts().collect::<Vec<_>>(), [Verdict::Unclear, Verdict::Worse]);
 }
 
 #[test]
@@ -123,20 +87,10 @@ fn a_change_that_differs_in_size_only_keeps_its_verdict() {
 
 #[test]
 fn machines_of_different_classes_are_no_population() {
-    let mixed = [
-        ("m1", "zen4"),
-        ("m2", "zen4"),
-        ("m3", "zen3"),
-        ("m4", "zen3"),
-    ];
+    let mixed = [("m1", "zen4"), ("m2", "zen4"), ("m3", "zen3"), ("m4", "zen3")];
     let (_, known) = judge_machines(&session([1.10; 4], 0.01, &mixed));
     assert_eq!(known.populations, []);
-    let three = [
-        ("m1", "zen4"),
-        ("m2", "zen3"),
-        ("m3", "zen4"),
-        ("m4", "zen4"),
-    ];
+    let three = [("m1", "zen4"), ("m2", "zen3"), ("m3", "zen4"), ("m4", "zen4")];
     let (_, known) = judge_machines(&session([1.10; 4], 0.01, &three));
     assert_eq!(known.populations.len(), 1);
     assert_eq!(known.populations[0].machines, 3);
@@ -147,10 +101,7 @@ fn exact_figures_are_the_same_on_all_machines_or_not() {
     let (_, known) = judge_machines(&session([1.10; 4], 0.0, &FOUR));
     assert_eq!((known.p_equal, known.depends), (Some(1.0), false));
     let (row, known) = judge_machines(&session([1.10, 0.90, 1.10, 0.90], 0.0, &FOUR));
-    assert_eq!(
-        (known.p_equal, known.depends, row.verdict),
-        (Some(0.0), true, Verdict::Unclear)
-    );
+    assert_eq!((known.p_equal, known.depends, row.verdict), (Some(0.0), true, Verdict::Unclear));
 }
 
 #[test]
@@ -162,19 +113,11 @@ fn a_case_that_one_machine_measured_says_which() {
         panic!("{known:?}");
     };
     assert_eq!((only.name.as_str(), only.change), ("m3", row.change));
-    assert_eq!(
-        (known.p_equal, known.depends, known.populations.len()),
-        (None, false, 0)
-    );
+    assert_eq!((known.p_equal, known.depends, known.populations.len()), (None, false, 0));
     assert_eq!(row.verdict, Verdict::Better);
     // A session on one machine reports nothing by machine.
-    let local = FakeSession::sequential(&VARIANTS, 4)
-        .add_noisy_case("b", 0.01, factor)
-        .build();
-    assert_eq!(
-        super::only_row(&local, &AnalysisSettings::default()).machines,
-        None
-    );
+    let local = FakeSession::sequential(&VARIANTS, 4).add_noisy_case("b", 0.01, factor).build();
+    assert_eq!(super::only_row(&local, &AnalysisSettings::default()).machines, None);
 }
 
 /// Rates over trials, in percent.
@@ -291,10 +234,7 @@ fn error_rates_of_several_machines_are_as_promised() {
 #[test]
 fn a_few_hundred_sessions_of_equal_machines_raise_few_alarms() {
     let equal = simulate_sessions(4, 4, 0.0, 0.0, 300);
-    assert!(
-        equal.found < 10.0 && equal.differs < 12.0 && equal.covers > 90.0,
-        "{equal:?}"
-    );
+    assert!(equal.found < 10.0 && equal.differs < 12.0 && equal.covers > 90.0, "{equal:?}");
     let changed = simulate_sessions(4, 4, 0.05, 0.0, 100);
     assert!(changed.found > 60.0, "{changed:?}");
 }

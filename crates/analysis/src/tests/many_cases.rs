@@ -20,13 +20,7 @@ fn session(changes: &[f64]) -> Session {
 }
 
 fn compare_corrected(session: &Session, correction: TestingCorrection) -> CandidateComparison {
-    only_comparison(
-        session,
-        &AnalysisSettings {
-            correction,
-            ..AnalysisSettings::default()
-        },
-    )
+    only_comparison(session, &AnalysisSettings { correction, ..AnalysisSettings::default() })
 }
 
 fn count_changes(comparison: &CandidateComparison) -> usize {
@@ -39,24 +33,15 @@ fn stricter_corrections_call_fewer_changes() {
     let mut changes = vec![0.0; 90];
     changes.extend([0.012; 10]);
     let session = session(&changes);
-    let [none, bh, holm] = [
-        TestingCorrection::None,
-        TestingCorrection::BenjaminiHochberg,
-        TestingCorrection::Holm,
-    ]
-    .map(|correction| compare_corrected(&session, correction));
+    let [none, bh, holm] =
+        [TestingCorrection::None, TestingCorrection::BenjaminiHochberg, TestingCorrection::Holm]
+            .map(|correction| compare_corrected(&session, correction));
     assert!(
         count_changes(&none) > count_changes(&bh) && count_changes(&bh) >= count_changes(&holm)
     );
     assert!(none.rows.iter().all(|row| row.q.is_none()));
     for (bh, holm) in bh.rows.iter().zip(&holm.rows) {
-        assert!(
-            bh.p <= bh.q && bh.q <= holm.q,
-            "{:?} {:?} {:?}",
-            bh.p,
-            bh.q,
-            holm.q
-        );
+        assert!(bh.p <= bh.q && bh.q <= holm.q, "{:?} {:?} {:?}", bh.p, bh.q, holm.q);
     }
 }
 
@@ -81,14 +66,7 @@ fn a_verdict_that_does_not_survive_the_correction_is_withdrawn_with_a_reason() {
         assert!(row.q.unwrap() > 0.05 && row.p.unwrap() <= 0.05);
         assert!(row.notes.last().unwrap().contains("not after correction"));
         let is_small = row.change.unwrap().lies_within(-0.02, 0.02);
-        assert_eq!(
-            row.verdict,
-            if is_small {
-                Verdict::Same
-            } else {
-                Verdict::Unclear
-            }
-        );
+        assert_eq!(row.verdict, if is_small { Verdict::Same } else { Verdict::Unclear });
         assert_eq!(row.more_runs.is_some(), row.verdict == Verdict::Unclear);
     }
 }
@@ -102,39 +80,26 @@ fn a_case_is_judged_alike_alone_and_among_others() {
     assert_eq!(ids, (0..100).map(|i| format!("c{i}")).collect::<Vec<_>>());
     for index in [0, 42, 99] {
         let mut alone = session.clone();
-        alone
-            .runs
-            .retain(|run| run.case.benchmark == format!("c{index}"));
+        alone.runs.retain(|run| run.case.benchmark == format!("c{index}"));
         let alone = &compare_corrected(&alone, TestingCorrection::None).rows[0];
         let among = &comparison.rows[index];
-        assert_eq!(
-            (alone.p, alone.change, alone.verdict),
-            (among.p, among.change, among.verdict)
-        );
+        assert_eq!((alone.p, alone.change, alone.verdict), (among.p, among.change, among.verdict));
     }
 }
 
 #[test]
 fn the_typical_case_is_the_geometric_mean_of_the_ratios() {
-    let comparison = compare_corrected(
-        &session(&[0.10, 0.10, -0.05, 0.20, 0.02]),
-        TestingCorrection::None,
-    );
+    let comparison =
+        compare_corrected(&session(&[0.10, 0.10, -0.05, 0.20, 0.02]), TestingCorrection::None);
     let overall = comparison.overall.unwrap();
-    let logs: Vec<f64> = comparison
-        .rows
-        .iter()
-        .map(|row| row.change.unwrap().value.ln_1p())
-        .collect();
+    let logs: Vec<f64> =
+        comparison.rows.iter().map(|row| row.change.unwrap().value.ln_1p()).collect();
     let expected = (logs.iter().sum::<f64>() / 5.0).exp_m1();
     assert!((overall.value - expected).abs() < 1e-12);
     // Five cases with a spread of 9 % around 7 %: a standard error of about 4 %.
     assert!(overall.low < 0.02 && overall.low > -0.05, "{overall:?}");
     assert!(overall.high > 0.12 && overall.high < 0.20, "{overall:?}");
-    assert_eq!(
-        compare_corrected(&session(&[0.10]), TestingCorrection::None).overall,
-        None
-    );
+    assert_eq!(compare_corrected(&session(&[0.10]), TestingCorrection::None).overall, None);
 }
 
 #[test]
@@ -165,43 +130,28 @@ fn the_interval_of_the_typical_case_equals_that_of_a_block_bootstrap() {
         .rows
         .iter()
         .map(|row| {
-            let old = row
-                .baseline
-                .runs
-                .iter()
-                .map(|r| BlockObservation::baseline(r.value, r.block));
-            let new = row
-                .candidate
-                .runs
-                .iter()
-                .map(|r| BlockObservation::candidate(r.value, r.block));
+            let old =
+                row.baseline.runs.iter().map(|r| BlockObservation::baseline(r.value, r.block));
+            let new =
+                row.candidate.runs.iter().map(|r| BlockObservation::candidate(r.value, r.block));
             old.chain(new).collect()
         })
         .collect();
-    let options = BootstrapOptions {
-        draws: 2000,
-        confidence: 0.95,
-        seed: 1,
-    };
+    let options = BootstrapOptions { draws: 2000, confidence: 0.95, seed: 1 };
     let theirs = geometric_mean(&suite, &options).unwrap();
     assert!((ours.value - (theirs.ratio - 1.0)).abs() < 1e-9);
     let width = theirs.interval.high - theirs.interval.low;
-    assert!(
-        ((ours.high - ours.low) / width - 1.0).abs() < 0.15,
-        "{ours:?} {theirs:?}"
-    );
+    assert!(((ours.high - ours.low) / width - 1.0).abs() < 0.15, "{ours:?} {theirs:?}");
 }
 
 #[test]
 fn cases_of_one_side_are_listed_not_compared() {
     let mut session = session(&[0.0, 0.0, 0.0]);
-    session
-        .runs
-        .retain(|run| match run.case.benchmark.as_str() {
-            "c0" => &*run.variant == "old",
-            "c2" => &*run.variant == "new",
-            _ => true,
-        });
+    session.runs.retain(|run| match run.case.benchmark.as_str() {
+        "c0" => &*run.variant == "old",
+        "c2" => &*run.variant == "new",
+        _ => true,
+    });
     let comparison = compare_corrected(&session, TestingCorrection::None);
     assert_eq!(comparison.rows.len(), 1);
     assert_eq!(comparison.only_baseline, ["c0"]);

@@ -30,8 +30,5 @@ fn only_row(session: &Session, settings: &AnalysisSettings) -> CaseComparison {
 
 /// Whether one of the warnings contains the text.
 fn warns(findings: &AnalysisFindings, text: &str) -> bool {
-    findings
-        .warnings
-        .iter()
-        .any(|warning| warning.contains(text))
+    findings.warnings.iter().any(|warning| warning.contains(text))
 }

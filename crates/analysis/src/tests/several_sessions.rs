@@ -13,9 +13,7 @@ fn session(variants: &[&str], share: f64) -> Session {
         "new" => 1.0 + 2.0 * share,
         _ => 1.0 + share,
     };
-    let session = FakeSession::sequential(variants, 16)
-        .add_noisy_case("b", 0.02, factor)
-        .build();
+    let session = FakeSession::sequential(variants, 16).add_noisy_case("b", 0.02, factor).build();
     static SESSIONS: AtomicU32 = AtomicU32::new(0);
     let id = SESSIONS.fetch_add(1, Ordering::Relaxed).to_string();
     Session { id, ..session }
@@ -35,10 +33,7 @@ fn compare_labeled(sources: &[(&str, &Session, Option<&str>)]) -> AnalysisFindin
 fn sessions_of_different_days_give_a_hint_only() {
     let (monday, tuesday) = (session(&["old"], 0.0), session(&["old"], 0.15));
     let findings = compare_labeled(&[("monday", &monday, None), ("tuesday", &tuesday, None)]);
-    assert!(warns(
-        &findings,
-        "'monday' and 'tuesday' were measured one after the other"
-    ));
+    assert!(warns(&findings, "'monday' and 'tuesday' were measured one after the other"));
     let comparison = &findings.comparisons[0];
     assert_eq!(comparison.method, StatisticalMethod::MannWhitney);
     assert_eq!(
@@ -53,34 +48,22 @@ fn sessions_of_different_days_give_a_hint_only() {
 
 #[test]
 fn every_further_source_is_compared_with_the_first() {
-    let days = [
-        session(&["old"], 0.0),
-        session(&["old"], 0.1),
-        session(&["old"], -0.1),
-    ];
-    let findings = compare_labeled(&[
-        ("a", &days[0], None),
-        ("b", &days[1], None),
-        ("c", &days[2], None),
-    ]);
+    let days = [session(&["old"], 0.0), session(&["old"], 0.1), session(&["old"], -0.1)];
+    let findings =
+        compare_labeled(&[("a", &days[0], None), ("b", &days[1], None), ("c", &days[2], None)]);
     let verdicts: Vec<_> = findings
         .comparisons
         .iter()
         .map(|c| (c.baseline.as_str(), c.candidate.as_str(), c.rows[0].verdict))
         .collect();
-    assert_eq!(
-        verdicts,
-        [("a", "b", Verdict::Better), ("a", "c", Verdict::Worse)]
-    );
+    assert_eq!(verdicts, [("a", "b", Verdict::Better), ("a", "c", Verdict::Worse)]);
 }
 
 #[test]
 fn variants_of_one_session_keep_their_blocks() {
     let both = session(&["old", "new"], 0.1);
-    let findings = compare_labeled(&[
-        ("x[old]", &both, Some("old")),
-        ("x[new]", &both, Some("new")),
-    ]);
+    let findings =
+        compare_labeled(&[("x[old]", &both, Some("old")), ("x[new]", &both, Some("new"))]);
     let (across, within) = (
         &findings.comparisons[0],
         &crate::analyze_session(&both, &AnalysisSettings::default()).comparisons[0],
@@ -99,10 +82,8 @@ fn variants_of_one_session_keep_their_blocks() {
 fn variants_of_one_session_share_its_blocks_however_often_it_was_read() {
     let both = session(&["old", "new"], 0.1);
     let second_copy = both.clone();
-    let findings = compare_labeled(&[
-        ("x[old]", &both, Some("old")),
-        ("x[new]", &second_copy, Some("new")),
-    ]);
+    let findings =
+        compare_labeled(&[("x[old]", &both, Some("old")), ("x[new]", &second_copy, Some("new"))]);
     let within = crate::analyze_session(&both, &AnalysisSettings::default());
     let (across, within) = (&findings.comparisons[0], &within.comparisons[0]);
     assert_eq!(
@@ -142,10 +123,7 @@ fn parts_of_one_session_are_compared_within_its_blocks() {
     assert_eq!(findings.comparisons[0].method, StatisticalMethod::Rank);
     assert_eq!((row.verdict, row.is_indicative), (Verdict::Better, true));
     assert!((row.change.unwrap().value - 0.1).abs() < 0.01);
-    assert!(warns(
-        &findings,
-        "different cases of one session: they alternated"
-    ));
+    assert!(warns(&findings, "different cases of one session: they alternated"));
     assert!(!warns(&findings, "one after the other"));
 }
 
@@ -159,20 +137,14 @@ fn what_changes_from_minute_to_minute_is_no_circumstance() {
         }
     }
     let findings = compare_labeled(&[("one", &one, None), ("two", &two, None)]);
-    assert!(warns(
-        &findings,
-        "circumstances: transparent huge pages '1' and '2'."
-    ));
+    assert!(warns(&findings, "circumstances: transparent huge pages '1' and '2'."));
 }
 
 #[test]
 fn an_unnamed_variant_is_the_baseline_and_the_choice_is_told() {
     let (one, both) = (session(&["old"], 0.0), session(&["old", "new"], 0.1));
     let findings = compare_labeled(&[("one", &one, None), ("both", &both, None)]);
-    assert!(warns(
-        &findings,
-        "'both' has the variants 'old', 'new'; 'old' is compared"
-    ));
+    assert!(warns(&findings, "'both' has the variants 'old', 'new'; 'old' is compared"));
     assert!((findings.comparisons[0].rows[0].change.unwrap().value - 0.1).abs() < 0.02);
     let named = compare_labeled(&[("one", &one, None), ("both", &both, Some("new"))]);
     assert!((named.comparisons[0].rows[0].change.unwrap().value - 0.2).abs() < 0.02);
@@ -186,10 +158,7 @@ fn different_machines_and_rebuilt_programs_are_named() {
     for (session, cpu, version) in [(&mut one, "A1", "v18"), (&mut two, "B2", "v20")] {
         session.environment.cpu = Some(cpu.into());
         session.environment.kernel = Some("6.1".into());
-        session
-            .environment
-            .facts
-            .insert("build".into(), format!("{cpu}-release"));
+        session.environment.facts.insert("build".into(), format!("{cpu}-release"));
         session.environment.programs = vec![MeasuredProgram {
             variant: "old".into(),
             path: PathBuf::from("/usr/bin/node"),
@@ -198,15 +167,9 @@ fn different_machines_and_rebuilt_programs_are_named() {
         }];
     }
     let findings = compare_labeled(&[("one", &one, None), ("two", &two, None)]);
-    assert!(warns(
-        &findings,
-        "processor 'A1' and 'B2', build 'A1-release' and 'B2-release'."
-    ));
+    assert!(warns(&findings, "processor 'A1' and 'B2', build 'A1-release' and 'B2-release'."));
     assert!(!warns(&findings, "kernel"));
-    assert!(warns(
-        &findings,
-        "'/usr/bin/node' was v18 in 'one', v20 in 'two'"
-    ));
+    assert!(warns(&findings, "'/usr/bin/node' was v18 in 'one', v20 in 'two'"));
 }
 
 #[test]
@@ -214,10 +177,7 @@ fn metrics_must_mean_the_same_in_both() {
     let (one, mut two) = (session(&["old"], 0.0), session(&["old"], 0.0));
     two.metrics[0].unit = "1/min".into();
     let findings = compare_labeled(&[("one", &one, None), ("two", &two, None)]);
-    assert!(warns(
-        &findings,
-        "'two' reports 'throughput' in '1/min' instead of '1/s'"
-    ));
+    assert!(warns(&findings, "'two' reports 'throughput' in '1/min' instead of '1/s'"));
 }
 
 #[test]
@@ -225,10 +185,8 @@ fn a_source_without_runs_is_told_and_nothing_breaks() {
     let mut empty = session(&["old"], 0.0);
     empty.runs.clear();
     empty.variants.clear();
-    let findings = compare_labeled(&[
-        ("empty", &empty, None),
-        ("one", &session(&["old"], 0.0), None),
-    ]);
+    let findings =
+        compare_labeled(&[("empty", &empty, None), ("one", &session(&["old"], 0.0), None)]);
     assert!(warns(&findings, "'empty' has no runs"));
     assert!(findings.comparisons.is_empty());
 }

@@ -26,32 +26,17 @@ fn study_default(session: &Session, x: &str, by: Option<&str>) -> ParameterStudy
 
 #[test]
 fn a_line_per_encoding_with_its_exponent() {
-    let found = study_default(
-        &size_session(&["ascii", "utf8"], 10),
-        "size",
-        Some("encoding"),
-    );
-    let places: Vec<(String, String)> = found
-        .points
-        .iter()
-        .map(|p| (p.line.clone(), p.x.to_string()))
-        .collect();
+    let found = study_default(&size_session(&["ascii", "utf8"], 10), "size", Some("encoding"));
+    let places: Vec<(String, String)> =
+        found.points.iter().map(|p| (p.line.clone(), p.x.to_string())).collect();
     let expected = ["ascii", "utf8"]
         .iter()
         .flat_map(|line| ["1", "4", "16"].map(|x| ((*line).to_owned(), x.to_owned())));
-    assert_eq!(
-        places,
-        expected.collect::<Vec<_>>(),
-        "lines as they appear, x ascending"
-    );
+    assert_eq!(places, expected.collect::<Vec<_>>(), "lines as they appear, x ascending");
     for (_, exponent) in &found.exponents {
         assert!((exponent.unwrap() - 1.5).abs() < 0.02, "{exponent:?}");
     }
-    assert!(
-        found.aggregated.is_empty() && found.warnings.is_empty(),
-        "{:?}",
-        found.warnings
-    );
+    assert!(found.aggregated.is_empty() && found.warnings.is_empty(), "{:?}", found.warnings);
     assert_eq!(found.steps.len(), 4);
     for step in &found.steps {
         assert!((step.ratio - 8.0).abs() < 0.2 && (step.exponent.unwrap() - 1.5).abs() < 0.02);
@@ -67,10 +52,7 @@ fn a_line_per_encoding_with_its_exponent() {
 fn averaging_over_cases_does_not_count_their_differences_as_noise() {
     let found = study_default(&size_session(&["ascii", "utf8"], 10), "size", None);
     let first = &found.points[0];
-    assert_eq!(
-        (first.cases, first.runs.len(), first.line.as_str()),
-        (2, 20, "")
-    );
+    assert_eq!((first.cases, first.runs.len(), first.line.as_str()), (2, 20, ""));
     assert!((first.mean.value / 1500.0 - 1.0).abs() < 0.01);
     let half = 0.5 * (first.mean.high - first.mean.low) / first.mean.value;
     // 1.96 x 1 % / sqrt 10 for a case; the larger of two cases dominates their mean.
@@ -78,11 +60,7 @@ fn averaging_over_cases_does_not_count_their_differences_as_noise() {
     let encoding = &found.aggregated[0];
     assert_eq!(encoding.name, "encoding");
     assert!(encoding.explained.unwrap() > 0.99);
-    assert!(
-        found.warnings[0].contains("'encoding' explains 100 %"),
-        "{:?}",
-        found.warnings
-    );
+    assert!(found.warnings[0].contains("'encoding' explains 100 %"), "{:?}", found.warnings);
 }
 
 #[test]
@@ -96,21 +74,13 @@ fn too_few_runs_can_never_be_significant() {
 #[test]
 fn variants_get_a_line_each() {
     let session = FakeSession::with_fixed_blocks(&["old", "new"], 5)
-        .add_noisy_case(
-            "b size=1",
-            0.01,
-            |variant| if variant == "new" { 2.0 } else { 1.0 },
-        )
+        .add_noisy_case("b size=1", 0.01, |variant| if variant == "new" { 2.0 } else { 1.0 })
         .add_noisy_case("b size=2", 0.01, |_| 1.0)
         .build();
     let found = study_default(&session, "size", None);
     assert_eq!(found.by.as_deref(), Some("variant"));
     assert_eq!(found.exponents.len(), 2);
-    assert!(
-        (found.exponents[1].1.unwrap() + 1.0).abs() < 0.05,
-        "{:?}",
-        found.exponents
-    );
+    assert!((found.exponents[1].1.unwrap() + 1.0).abs() < 0.05, "{:?}", found.exponents);
 }
 
 #[test]
@@ -129,28 +99,15 @@ fn a_skewed_point_is_marked() {
 
 #[test]
 fn words_make_an_axis_without_an_exponent() {
-    let found = study_default(
-        &size_session(&["utf8", "ascii"], 10),
-        "encoding",
-        Some("size"),
-    );
+    let found = study_default(&size_session(&["utf8", "ascii"], 10), "encoding", Some("size"));
     assert_eq!(
         found.points[0].x,
         ParameterValue::Text("utf8".into()),
         "in the order in which they came"
     );
-    assert!(
-        found
-            .exponents
-            .iter()
-            .all(|(_, exponent)| exponent.is_none())
-    );
+    assert!(found.exponents.iter().all(|(_, exponent)| exponent.is_none()));
     let steps = found.steps.iter();
-    assert!(
-        steps
-            .clone()
-            .all(|step| step.exponent.is_none() && (step.ratio - 0.5).abs() < 0.02)
-    );
+    assert!(steps.clone().all(|step| step.exponent.is_none() && (step.ratio - 0.5).abs() < 0.02));
     assert_eq!(steps.count(), 3);
 }
 
@@ -158,24 +115,16 @@ fn words_make_an_axis_without_an_exponent() {
 fn unknown_names_are_answered_with_the_known_ones() {
     let session = size_session(&["ascii"], 10);
     let error = |x: &str, by: Option<&str>| {
-        study_parameter(&session, x, by, &AnalysisSettings::default())
-            .unwrap_err()
-            .to_string()
+        study_parameter(&session, x, by, &AnalysisSettings::default()).unwrap_err().to_string()
     };
-    assert_eq!(
-        error("len", None),
-        "no parameter 'len'; choose one of 'encoding', 'size'"
-    );
+    assert_eq!(error("len", None), "no parameter 'len'; choose one of 'encoding', 'size'");
     assert_eq!(
         error("size", Some("type")),
         "no parameter 'type'; choose one of 'encoding', 'size', 'benchmark', 'variant'"
     );
-    let plain = FakeSession::with_fixed_blocks(&["only"], 2)
-        .add_case("b", |_, _| 1.0)
-        .build();
-    let error = study_parameter(&plain, "n", None, &AnalysisSettings::default())
-        .unwrap_err()
-        .to_string();
+    let plain = FakeSession::with_fixed_blocks(&["only"], 2).add_case("b", |_, _| 1.0).build();
+    let error =
+        study_parameter(&plain, "n", None, &AnalysisSettings::default()).unwrap_err().to_string();
     assert_eq!(error, "no parameter 'n': the cases have no parameters");
 }
 
@@ -185,12 +134,6 @@ fn cases_without_the_parameter_are_left_out_and_counted() {
         .add_noisy_case("other", 0.01, |_| 1.0)
         .build();
     let found = study_default(&session, "size", None);
-    assert_eq!(
-        found.warnings,
-        ["1 case is left out for lack of the parameter 'size'."]
-    );
-    assert_eq!(
-        number_parameter("size", 1.0),
-        ("size".to_owned(), found.points[0].x.clone())
-    );
+    assert_eq!(found.warnings, ["1 case is left out for lack of the parameter 'size'."]);
+    assert_eq!(number_parameter("size", 1.0), ("size".to_owned(), found.points[0].x.clone()));
 }

@@ -15,10 +15,7 @@ fn faster_by(share: f64, variation: f64) -> Session {
 }
 
 fn with_threshold(threshold: f64) -> AnalysisSettings {
-    AnalysisSettings {
-        threshold: Some(threshold),
-        ..AnalysisSettings::default()
-    }
+    AnalysisSettings { threshold: Some(threshold), ..AnalysisSettings::default() }
 }
 
 #[test]
@@ -38,10 +35,7 @@ fn ten_percent_more_throughput_is_better_at_the_first_look() {
     );
     assert_eq!(row.cliffs_delta, Some(1.0));
     assert!(!row.is_indicative && !row.is_shape_changed && row.more_runs.is_none());
-    assert_eq!(
-        (row.baseline.runs.len(), row.candidate.runs.len()),
-        (32, 32)
-    );
+    assert_eq!((row.baseline.runs.len(), row.candidate.runs.len()), (32, 32));
 }
 
 #[test]
@@ -61,10 +55,7 @@ fn the_same_numbers_are_worse_where_less_is_better() {
 
 #[test]
 fn swapping_the_sides_swaps_the_verdict() {
-    let swapped = AnalysisSettings {
-        baseline: Some("new".into()),
-        ..AnalysisSettings::default()
-    };
+    let swapped = AnalysisSettings { baseline: Some("new".into()), ..AnalysisSettings::default() };
     let row = only_row(&faster_by(0.10, 0.01), &swapped);
     assert_eq!(row.verdict, Verdict::Worse);
     assert!((row.change.unwrap().value - (1.0 / 1.10 - 1.0)).abs() < 0.01);
@@ -83,32 +74,19 @@ fn loud_noise_leaves_the_question_open_and_says_what_it_would_take() {
     let row = only_row(&faster_by(0.01, 0.10), &AnalysisSettings::default());
     assert_eq!((row.verdict, row.decided_at), (Verdict::Unclear, None));
     // crates/stats/DERIVATIONS.md, "Power": 7.7 % at a variation of 10 % and 30 runs.
-    assert!(
-        (row.detectable.unwrap() - 0.077).abs() < 0.025,
-        "{:?}",
-        row.detectable
-    );
+    assert!((row.detectable.unwrap() - 0.077).abs() < 0.025, "{:?}", row.detectable);
     let more_runs = row.more_runs.unwrap();
-    assert!(
-        (100..2000).contains(&more_runs) && more_runs.is_multiple_of(2),
-        "{more_runs}"
-    );
+    assert!((100..2000).contains(&more_runs) && more_runs.is_multiple_of(2), "{more_runs}");
 }
 
 #[test]
 fn with_a_threshold_the_whole_interval_must_lie_beyond_it() {
     let session = faster_by(0.06, 0.01);
-    for (threshold, verdict) in [
-        (0.02, Verdict::Better),
-        (0.058, Verdict::Unclear),
-        (0.10, Verdict::Same),
-    ] {
+    for (threshold, verdict) in
+        [(0.02, Verdict::Better), (0.058, Verdict::Unclear), (0.10, Verdict::Same)]
+    {
         let row = only_row(&session, &with_threshold(threshold));
-        assert_eq!(
-            row.verdict, verdict,
-            "threshold {threshold}: {:?}",
-            row.change
-        );
+        assert_eq!(row.verdict, verdict, "threshold {threshold}: {:?}", row.change);
     }
 }
 
@@ -117,10 +95,7 @@ fn a_rejection_within_the_threshold_does_not_stop_the_measuring() {
     let session = faster_by(0.06, 0.02);
     let any = only_row(&session, &AnalysisSettings::default());
     let with_margin = only_row(&session, &with_threshold(0.04));
-    assert_eq!(
-        (any.verdict, with_margin.verdict),
-        (Verdict::Better, Verdict::Better)
-    );
+    assert_eq!((any.verdict, with_margin.verdict), (Verdict::Better, Verdict::Better));
     assert!(
         any.decided_at < with_margin.decided_at,
         "{:?} {:?}",
@@ -134,63 +109,37 @@ fn a_rejection_within_the_threshold_does_not_stop_the_measuring() {
 #[test]
 fn identical_values_are_the_same_even_at_zero() {
     for value in [5.0, 0.0] {
-        let session = FakeSession::sequential(&VARIANTS, 16)
-            .add_case("b", |_, _| value)
-            .build();
+        let session = FakeSession::sequential(&VARIANTS, 16).add_case("b", |_, _| value).build();
         let row = only_row(&session, &AnalysisSettings::default());
-        assert_eq!(
-            (row.verdict, row.p, row.decided_at),
-            (Verdict::Same, Some(1.0), Some(8))
-        );
-        assert_eq!(
-            row.change.map(|change| change.value.abs() < 1e-9),
-            Some(true)
-        );
-        assert!(
-            row.notes
-                .contains(&"All values of both sides are identical.".into())
-        );
+        assert_eq!((row.verdict, row.p, row.decided_at), (Verdict::Same, Some(1.0), Some(8)));
+        assert_eq!(row.change.map(|change| change.value.abs() < 1e-9), Some(true));
+        assert!(row.notes.contains(&"All values of both sides are identical.".into()));
     }
 }
 
 #[test]
 fn constant_sides_that_differ_are_told_apart_by_ranks_but_not_by_welch() {
     let value = |variant: &str, _| if variant == "new" { 6.0 } else { 5.0 };
-    let session = FakeSession::sequential(&VARIANTS, 16)
-        .add_case("b", value)
-        .build();
+    let session = FakeSession::sequential(&VARIANTS, 16).add_case("b", value).build();
     let by_ranks = only_row(&session, &AnalysisSettings::default());
     assert_eq!(by_ranks.verdict, Verdict::Better);
     assert!((by_ranks.change.unwrap().value - 0.2).abs() < 1e-9);
-    let welch = AnalysisSettings {
-        method: Some(StatisticalMethod::Welch),
-        ..AnalysisSettings::default()
-    };
+    let welch =
+        AnalysisSettings { method: Some(StatisticalMethod::Welch), ..AnalysisSettings::default() };
     let by_welch = only_row(&session, &welch);
     assert_eq!((by_welch.verdict, by_welch.p), (Verdict::Unclear, None));
-    assert!(
-        by_welch
-            .notes
-            .iter()
-            .any(|note| note.contains("Welch's test is undefined"))
-    );
+    assert!(by_welch.notes.iter().any(|note| note.contains("Welch's test is undefined")));
 }
 
 #[test]
 fn values_around_zero_have_a_p_value_but_no_change_and_no_verdict() {
     let value =
         |variant: &str, i: u32| f64::from(i % 5) - if variant == "new" { 20.0 } else { 2.0 };
-    let session = FakeSession::sequential(&VARIANTS, 16)
-        .add_case("b", value)
-        .build();
+    let session = FakeSession::sequential(&VARIANTS, 16).add_case("b", value).build();
     let row = only_row(&session, &AnalysisSettings::default());
     assert_eq!((row.verdict, row.change), (Verdict::Unclear, None));
     assert!(row.p.unwrap() < 0.05);
-    assert!(
-        row.notes.iter().any(|note| note.contains("no logarithm")),
-        "{:?}",
-        row.notes
-    );
+    assert!(row.notes.iter().any(|note| note.contains("no logarithm")), "{:?}", row.notes);
 }
 
 #[test]
@@ -200,15 +149,9 @@ fn a_change_of_the_tail_alone_is_told() {
         let is_spike = variant == "new" && i % 4 == 3;
         wobble(i) + if is_spike { 4000.0 } else { 0.0 }
     };
-    let session = FakeSession::with_fixed_blocks(&VARIANTS, 16)
-        .add_case("b", value)
-        .build();
+    let session = FakeSession::with_fixed_blocks(&VARIANTS, 16).add_case("b", value).build();
     let row = only_row(&session, &AnalysisSettings::default());
-    assert!(
-        row.is_shape_changed,
-        "{:?} {:?}",
-        row.change, row.mean_change
-    );
+    assert!(row.is_shape_changed, "{:?} {:?}", row.change, row.mean_change);
     assert!(row.change.unwrap().value < 0.05 && row.mean_change.unwrap().value > 0.5);
 }
 
@@ -220,17 +163,11 @@ fn every_method_calls_a_clear_change() {
         StatisticalMethod::MannWhitney,
         StatisticalMethod::Bootstrap,
     ] {
-        let settings = AnalysisSettings {
-            method: Some(method),
-            ..AnalysisSettings::default()
-        };
+        let settings = AnalysisSettings { method: Some(method), ..AnalysisSettings::default() };
         let comparison = only_comparison(&faster_by(-0.10, 0.01), &settings);
         assert_eq!(comparison.method, method);
         assert_eq!(comparison.rows[0].verdict, Verdict::Worse, "{method:?}");
-        assert!(
-            (comparison.rows[0].change.unwrap().value + 0.10).abs() < 0.01,
-            "{method:?}"
-        );
+        assert!((comparison.rows[0].change.unwrap().value + 0.10).abs() < 0.01, "{method:?}");
     }
 }
 
@@ -251,21 +188,15 @@ fn p_and_interval_agree_in_a_thousand_rows() {
                 let factor = move |variant: &str| if variant == "new" { 1.0 - share } else { 1.0 };
                 story = story.add_noisy_case(&format!("c{case}"), 0.005 + 0.04 * share, factor);
             }
-            let settings = AnalysisSettings {
-                threshold,
-                correction,
-                ..AnalysisSettings::default()
-            };
+            let settings =
+                AnalysisSettings { threshold, correction, ..AnalysisSettings::default() };
             for row in super::only_comparison(&story.build(), &settings).rows {
                 assert_agrees(&row, threshold.unwrap_or(0.0));
                 verdicts[row.verdict as usize] += 1;
             }
         }
     }
-    assert!(
-        verdicts.iter().filter(|&&count| count > 20).count() >= 3,
-        "{verdicts:?}"
-    );
+    assert!(verdicts.iter().filter(|&&count| count > 20).count() >= 3, "{verdicts:?}");
 }
 
 fn assert_agrees(row: &CaseComparison, limit: f64) {
@@ -306,17 +237,10 @@ fn looks_that_contradict_each_other_are_reported_by_the_clearest_of_them() {
     for case in 1..40 {
         story = story.add_noisy_case(&format!("g/b k={case}"), 0.02, |_| 1.0);
     }
-    let settings = AnalysisSettings {
-        correction: TestingCorrection::Holm,
-        ..AnalysisSettings::default()
-    };
+    let settings =
+        AnalysisSettings { correction: TestingCorrection::Holm, ..AnalysisSettings::default() };
     let row = &super::only_comparison(&story.build(), &settings).rows[0];
     assert_agrees(row, 0.0);
     assert!(row.p.unwrap() <= 0.05 && row.decided_at.is_none_or(|runs| runs > 8));
-    assert!(
-        row.notes[0].contains("do not overlap"),
-        "{:?} {:?}",
-        row.change,
-        row.notes
-    );
+    assert!(row.notes[0].contains("do not overlap"), "{:?} {:?}", row.change, row.notes);
 }

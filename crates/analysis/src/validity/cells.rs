@@ -87,10 +87,7 @@ impl<'s> CheckedCells<'s> {
         let mut order: Vec<usize> = (0..grid.variants.len()).collect();
         order.sort_by_key(|&index| *grid.variants[index] != *session.design.baseline);
         let mut cells = CheckedCells::empty(&[session]);
-        cells.variants = order
-            .iter()
-            .map(|&index| grid.variants[index].clone())
-            .collect();
+        cells.variants = order.iter().map(|&index| grid.variants[index].clone()).collect();
         for case in &grid.cases {
             for &index in &order {
                 let runs = case.by_variant[index].clone();
@@ -116,13 +113,7 @@ impl<'s> CheckedCells<'s> {
             };
             for case in &grid.cases {
                 let runs = case.by_variant[index].clone();
-                cells.add_cell(
-                    session,
-                    &case.case,
-                    name.clone(),
-                    runs,
-                    &KnownFacts::default(),
-                );
+                cells.add_cell(session, &case.case, name.clone(), runs, &KnownFacts::default());
             }
         }
         // Sort by case, as in one session.
@@ -138,23 +129,14 @@ impl<'s> CheckedCells<'s> {
 
     fn empty(sessions: &[&Session]) -> CheckedCells<'s> {
         let figures = RATES.iter().chain(&[MEAN_LATENCY, BANDWIDTH]).copied();
-        let is_imported = sessions
-            .iter()
-            .all(|session| session.state == SessionState::Imported);
+        let is_imported = sessions.iter().all(|session| session.state == SessionState::Imported);
         // Other latencies have a step only if they were imported: values measured by Speedwell are
         // not rounded.
-        let metrics = sessions
-            .iter()
-            .filter(|_| is_imported)
-            .flat_map(|session| &session.metrics);
-        let times = metrics
-            .map(|metric| metric.name.as_str())
-            .filter(|name| name.starts_with("latency_"));
-        let is_measured = |name: &str| {
-            sessions
-                .iter()
-                .any(|session| session.metric(name).is_some())
-        };
+        let metrics = sessions.iter().filter(|_| is_imported).flat_map(|session| &session.metrics);
+        let times =
+            metrics.map(|metric| metric.name.as_str()).filter(|name| name.starts_with("latency_"));
+        let is_measured =
+            |name: &str| sessions.iter().any(|session| session.metric(name).is_some());
         // The steps are needed only if rates can be checked against latencies or bandwidths.
         // Otherwise they are not computed, because a session may hold a million rates.
         let is_needed = is_measured(MEAN_LATENCY) || is_measured(BANDWIDTH);
@@ -193,11 +175,7 @@ impl<'s> CheckedCells<'s> {
         };
         self.cells.push(CheckedCell {
             has_fixed_size: !facts.sizes_may_differ.contains(&id),
-            requested: facts
-                .requested
-                .get(&id)
-                .copied()
-                .or_else(|| requested_concurrency(case)),
+            requested: facts.requested.get(&id).copied().or_else(|| requested_concurrency(case)),
             case: id,
             variant,
             generator,
@@ -248,17 +226,13 @@ impl<'s> CheckedCells<'s> {
             return None;
         }
         let rate = self.response_rate(run)?;
-        let mean = RoundedFigure::from_step(
-            run.value_of(MEAN_LATENCY)?,
-            self.rounding_step(MEAN_LATENCY),
-        );
+        let mean =
+            RoundedFigure::from_step(run.value_of(MEAN_LATENCY)?, self.rounding_step(MEAN_LATENCY));
         let edge_share = edge_share(run);
         let is_too_short = edge_share > MAX_EDGE_SHARE;
         let in_flight = rate.multiply(mean, 1e-9);
-        (rate.low > 0.0 && mean.high > 0.0 && !is_too_short).then(|| RoundedFigure {
-            high: in_flight.high / (1.0 - edge_share),
-            ..in_flight
-        })
+        (rate.low > 0.0 && mean.high > 0.0 && !is_too_short)
+            .then(|| RoundedFigure { high: in_flight.high / (1.0 - edge_share), ..in_flight })
     }
 
     /// Responses per second.
@@ -305,17 +279,13 @@ impl ValidityFinding {
 /// Distinguishing name of each case by id, without the parameters that all cases share.
 pub(super) fn short_names(cases: &[Arc<Case>]) -> HashMap<String, String> {
     let first_values = cases.first().into_iter().flat_map(|first| &first.values);
-    let shared: Vec<&(String, ParameterValue)> = first_values
-        .filter(|pair| cases.iter().all(|case| case.values.contains(pair)))
-        .collect();
+    let shared: Vec<&(String, ParameterValue)> =
+        first_values.filter(|pair| cases.iter().all(|case| case.values.contains(pair))).collect();
     let short_name = |case: &Case| {
         let values = case.values.iter().filter(|pair| !shared.contains(pair));
         Case::new(&case.benchmark, values.cloned().collect()).id()
     };
-    cases
-        .iter()
-        .map(|case| (case.id(), short_name(case)))
-        .collect()
+    cases.iter().map(|case| (case.id(), short_name(case))).collect()
 }
 
 /// Fraction of a run's time in which connections start up or wind down. Together, these phases take
@@ -323,9 +293,7 @@ pub(super) fn short_names(cases: &[Arc<Case>]) -> HashMap<String, String> {
 fn edge_share(run: &Run) -> f64 {
     let elapsed = run.samples.iter().find_map(|sample| sample.elapsed_ns);
     let mean = run.value_of(MEAN_LATENCY);
-    let share = elapsed
-        .zip(mean)
-        .map(|(elapsed_ns, mean)| mean / elapsed_ns as f64);
+    let share = elapsed.zip(mean).map(|(elapsed_ns, mean)| mean / elapsed_ns as f64);
     share.filter(|share| share.is_finite()).unwrap_or(0.0)
 }
 
@@ -384,12 +352,7 @@ pub(super) fn check_single_runs(cells: &CheckedCells<'_>) -> Option<ValidityFind
          order, so the noise is unknown and any difference may be due to chance.",
         cells.cells.len()
     );
-    Some(ValidityFinding::new(
-        ValidityCheck::SingleRuns,
-        FindingSeverity::Amber,
-        message,
-        REMEDY,
-    ))
+    Some(ValidityFinding::new(ValidityCheck::SingleRuns, FindingSeverity::Amber, message, REMEDY))
 }
 
 /// Checks for requests without a response or with an error response.
@@ -401,25 +364,17 @@ pub(super) fn check_failed_requests(cells: &CheckedCells<'_>) -> Vec<ValidityFin
         let runs = AffectedRuns::find_runs(cell, |run| failed_count(run) > 0.0)?;
         let counts = [
             (runs.sum_over_runs(failed_requests), "errors"),
-            (
-                runs.sum_over_runs(other_statuses),
-                "responses other than 2xx",
-            ),
+            (runs.sum_over_runs(other_statuses), "responses other than 2xx"),
         ];
         let counts: Vec<String> = counts
             .iter()
             .filter(|(count, _)| *count > 0.0)
             .map(|(count, kind)| format!("{count} {kind}"))
             .collect();
-        let (count, total_clause, runs_clause) = (
-            runs.sum_over_runs(failed_count),
-            runs.describe_total(),
-            runs.describe_runs(),
-        );
-        let message = format!(
-            "{count}{total_clause} requests failed ({}){runs_clause}.",
-            counts.join(", ")
-        );
+        let (count, total_clause, runs_clause) =
+            (runs.sum_over_runs(failed_count), runs.describe_total(), runs.describe_runs());
+        let message =
+            format!("{count}{total_clause} requests failed ({}){runs_clause}.", counts.join(", "));
         Some(runs.to_finding(
             cells,
             ValidityFinding::new(
@@ -476,10 +431,8 @@ impl<'a, 's> AffectedRuns<'a, 's> {
         holds: impl Fn(&Run) -> bool,
     ) -> Option<AffectedRuns<'a, 's>> {
         let numbered = cell.runs.iter().zip(1..);
-        let runs: Vec<(usize, &Run)> = numbered
-            .filter(|(run, _)| holds(run))
-            .map(|(run, number)| (number, *run))
-            .collect();
+        let runs: Vec<(usize, &Run)> =
+            numbered.filter(|(run, _)| holds(run)).map(|(run, number)| (number, *run)).collect();
         (!runs.is_empty()).then_some(AffectedRuns { cell, runs })
     }
 

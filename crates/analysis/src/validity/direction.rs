@@ -24,18 +24,12 @@ struct WorkMeasure {
 }
 
 const MEASURES: [WorkMeasure; 3] = [
-    WorkMeasure {
-        metric: None,
-        claim: "serves more than",
-    },
+    WorkMeasure { metric: None, claim: "serves more than" },
     WorkMeasure {
         metric: Some("instructions_per_request"),
         claim: "takes fewer instructions for a request than",
     },
-    WorkMeasure {
-        metric: Some("instructions"),
-        claim: "takes fewer instructions than",
-    },
+    WorkMeasure { metric: Some("instructions"), claim: "takes fewer instructions than" },
 ];
 
 /// One finding for each figure in which a candidate beats the baseline although that should be
@@ -132,13 +126,8 @@ fn control_floor(control: Option<&CandidateComparison>, case: &str) -> f64 {
     let rows = control.map_or(&[][..], |control| &control.rows);
     let row = rows.iter().find(|row| row.case.id() == case);
     let change = row.and_then(|row| row.change);
-    let max_change = change.map(|change| {
-        change
-            .value
-            .abs()
-            .max(change.low.abs())
-            .max(change.high.abs())
-    });
+    let max_change =
+        change.map(|change| change.value.abs().max(change.low.abs()).max(change.high.abs()));
     max_change.filter(|floor| floor.is_finite()).unwrap_or(0.0)
 }
 
@@ -146,12 +135,8 @@ fn control_floor(control: Option<&CandidateComparison>, case: &str) -> f64 {
 pub(super) fn check_control(control: &CandidateComparison) -> Option<ValidityFinding> {
     let is_different =
         |row: &&CaseComparison| matches!(row.verdict, Verdict::Better | Verdict::Worse);
-    let cases: Vec<String> = control
-        .rows
-        .iter()
-        .filter(is_different)
-        .map(|row| row.case.id())
-        .collect();
+    let cases: Vec<String> =
+        control.rows.iter().filter(is_different).map(|row| row.case.id()).collect();
     let message = format!(
         "'{}' is the same program as '{}', but their results differ in {} of {} cases: {}.",
         control.candidate,
@@ -194,17 +179,12 @@ struct LatencyEntry {
 /// One finding per case that was measured under different loads. Compares the loads of the case's
 /// variants. If there is only one variant, compares the loads of its runs instead.
 pub(super) fn check_latencies(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
-    cells
-        .cells_by_case()
-        .filter_map(|case| case_finding(cells, case))
-        .collect()
+    cells.cells_by_case().filter_map(|case| case_finding(cells, case)).collect()
 }
 
 fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<ValidityFinding> {
-    let mut entries: Vec<LatencyEntry> = case
-        .iter()
-        .flat_map(|cell| latency_entries(cells, cell))
-        .collect();
+    let mut entries: Vec<LatencyEntry> =
+        case.iter().flat_map(|cell| latency_entries(cells, cell)).collect();
     let pairs = differing_pairs(&entries);
     if pairs.is_empty() {
         return None;
@@ -239,30 +219,22 @@ fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Va
 /// different loads, returns one entry for each run.
 fn latency_entries(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<LatencyEntry> {
     let numbered = cell.runs.iter().zip(1..);
-    let mut loads: Vec<(usize, RoundedFigure)> = numbered
-        .filter_map(|(run, number)| Some((number, cells.in_flight(run)?)))
-        .collect();
+    let mut loads: Vec<(usize, RoundedFigure)> =
+        numbered.filter_map(|(run, number)| Some((number, cells.in_flight(run)?))).collect();
     let name = match cells.variants.len() {
         0 | 1 => String::new(),
         _ => cell.variant.to_string(),
     };
-    let is_by_run = name.is_empty()
-        && loads
-            .iter()
-            .any(|(_, a)| loads.iter().any(|(_, b)| loads_differ(a, b)));
+    let is_by_run =
+        name.is_empty() && loads.iter().any(|(_, a)| loads.iter().any(|(_, b)| loads_differ(a, b)));
     if is_by_run {
-        let entry = |(number, in_flight)| LatencyEntry {
-            name: format!("run {number}"),
-            in_flight,
-        };
+        let entry = |(number, in_flight)| LatencyEntry { name: format!("run {number}"), in_flight };
         return loads.into_iter().map(entry).collect();
     }
     loads.sort_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
     let median = loads.get(loads.len() / 2);
-    let entry = |(_, in_flight): &(usize, RoundedFigure)| LatencyEntry {
-        name,
-        in_flight: *in_flight,
-    };
+    let entry =
+        |(_, in_flight): &(usize, RoundedFigure)| LatencyEntry { name, in_flight: *in_flight };
     median.map(entry).into_iter().collect()
 }
 
@@ -291,12 +263,7 @@ pub(super) fn check_generators(generators: &[String]) -> Option<ValidityFinding>
     );
     let remedy = "Compare only latencies from one version of one generator.";
     (generators.len() > 1).then(|| {
-        ValidityFinding::new(
-            ValidityCheck::Generators,
-            FindingSeverity::Amber,
-            message,
-            remedy,
-        )
+        ValidityFinding::new(ValidityCheck::Generators, FindingSeverity::Amber, message, remedy)
     })
 }
 
@@ -305,9 +272,7 @@ pub(crate) fn withdraw_latency_verdicts(
     validity: &[ValidityFinding],
     comparisons: &mut [CandidateComparison],
 ) {
-    let rankings = validity
-        .iter()
-        .filter(|finding| finding.check == ValidityCheck::LatencyRanking);
+    let rankings = validity.iter().filter(|finding| finding.check == ValidityCheck::LatencyRanking);
     for ranking in rankings {
         let is_refused = |a: &str, b: &str| {
             let is_this_pair = |(first, second): &(String, String)| {
@@ -373,10 +338,7 @@ mod tests {
         for (case, variant, value) in figures {
             add_run(&mut session, case, variant, &[(metric, *value)]);
         }
-        let facts = KnownFacts {
-            never_better: vec!["new".to_owned()],
-            ..KnownFacts::default()
-        };
+        let facts = KnownFacts { never_better: vec!["new".to_owned()], ..KnownFacts::default() };
         let found = check_session(&session, &facts);
         let [better] = of_check(&found, ValidityCheck::BetterThanPossible)[..] else {
             panic!("{found:?}");
@@ -390,10 +352,7 @@ mod tests {
             .map(|(case, new)| [(case, "old", 100.0), (case, "new", new)]);
         let (cases, says) = impossible(figures.as_flattened(), "throughput");
         assert_eq!(cases, ["a", "c"]);
-        assert!(
-            says.contains("in 2 of 3 cases, by up to 32 % ('a')"),
-            "{says}"
-        );
+        assert!(says.contains("in 2 of 3 cases, by up to 32 % ('a')"), "{says}");
     }
 
     /// Published instruction counts: with a module, koa needs a third fewer instructions than

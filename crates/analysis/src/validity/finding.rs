@@ -161,9 +161,5 @@ pub(super) fn format_span(values: &[f64]) -> String {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let (low, high) = (format!("{low:.1}"), format!("{high:.1}"));
-    if low == high {
-        low
-    } else {
-        format!("{low} to {high}")
-    }
+    if low == high { low } else { format!("{low} to {high}") }
 }

@@ -27,13 +27,8 @@ pub(super) fn check_unnamed(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
         );
         let remedy = "If they are variants, put each into a separate file: 'speedwell compare \
                       red=red.txt green=green.txt'.";
-        ValidityFinding::new(
-            ValidityCheck::UnnamedRuns,
-            FindingSeverity::Amber,
-            message,
-            remedy,
-        )
-        .in_cell(cells, cell, Vec::new())
+        ValidityFinding::new(ValidityCheck::UnnamedRuns, FindingSeverity::Amber, message, remedy)
+            .in_cell(cells, cell, Vec::new())
     };
     found.map(finding).collect()
 }
@@ -69,10 +64,7 @@ pub(super) fn check_latency_restates_rate(cells: &CheckedCells<'_>) -> Option<Va
             cell_figures.push((cell, RoundedFigure { value, ..rounded }, rate));
         }
     }
-    let values: Vec<f64> = cell_figures
-        .iter()
-        .map(|(_, figure, _)| figure.value)
-        .collect();
+    let values: Vec<f64> = cell_figures.iter().map(|(_, figure, _)| figure.value).collect();
     let rates: Vec<f64> = cell_figures.iter().map(|(_, _, rate)| *rate).collect();
     if cell_figures.len() < MIN_CELLS
         || max_to_min_ratio(&values) > MAX_SAME_RATIO
@@ -80,10 +72,8 @@ pub(super) fn check_latency_restates_rate(cells: &CheckedCells<'_>) -> Option<Va
     {
         return None;
     }
-    let requested: Option<Vec<f64>> = cell_figures
-        .iter()
-        .map(|(cell, ..)| cell.requested)
-        .collect();
+    let requested: Option<Vec<f64>> =
+        cell_figures.iter().map(|(cell, ..)| cell.requested).collect();
     let is_met = |(requested, figure): (&f64, &RoundedFigure)| {
         figure.high >= requested * MIN_CONCURRENCY_SHARE
     };
@@ -97,10 +87,7 @@ pub(super) fn check_latency_restates_rate(cells: &CheckedCells<'_>) -> Option<Va
             return None;
         }
         Some(requested) => (
-            format!(
-                ", where {:.0} requests in flight were requested",
-                requested[0]
-            ),
+            format!(", where {:.0} requests in flight were requested", requested[0]),
             RESTATED_LATENCY_REMEDY,
         ),
         None => (String::new(), UNKNOWN_CONCURRENCY_REMEDY),
@@ -123,10 +110,7 @@ pub(super) fn check_latency_restates_rate(cells: &CheckedCells<'_>) -> Option<Va
 /// A sentence about the load generator if it is known to report such latencies (autocannon before
 /// version 7); otherwise empty.
 fn describe_known_generator(cells: &CheckedCells<'_>) -> String {
-    let mut names = cells
-        .cells
-        .iter()
-        .filter_map(|cell| cell.generator.as_deref());
+    let mut names = cells.cells.iter().filter_map(|cell| cell.generator.as_deref());
     let is_old = |name: &&str| {
         let version = name
             .strip_prefix("autocannon")
@@ -136,10 +120,7 @@ fn describe_known_generator(cells: &CheckedCells<'_>) -> String {
     };
     let name = names.find(is_old);
     name.map_or(String::new(), |name| {
-        format!(
-            " {} is known to time pipelined requests this way.",
-            quote_names([name])
-        )
+        format!(" {} is known to time pipelined requests this way.", quote_names([name]))
     })
 }
 
@@ -171,18 +152,13 @@ pub(super) fn check_inherited_variables(cells: &CheckedCells<'_>) -> Option<Vali
     }
     let sets = |case: &str, name: &str| {
         let mut words = case.split([' ', '"', '\'']);
-        words.any(|word| {
-            word.strip_prefix(name)
-                .is_some_and(|value| value.starts_with('='))
-        })
+        words.any(|word| word.strip_prefix(name).is_some_and(|value| value.starts_with('=')))
     };
     let mut cases: Vec<String> = Vec::new();
     let mut names: Vec<&str> = Vec::new();
     for cell in &cells.cells {
-        let found: Vec<&str> = CODE_LOADING_VARIABLES
-            .into_iter()
-            .filter(|name| sets(&cell.case, name))
-            .collect();
+        let found: Vec<&str> =
+            CODE_LOADING_VARIABLES.into_iter().filter(|name| sets(&cell.case, name)).collect();
         if !found.is_empty() && !cases.contains(&cell.case) {
             cases.push(cell.case.clone());
         }

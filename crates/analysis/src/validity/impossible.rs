@@ -38,10 +38,7 @@ const FLOAT_ERROR_NS: f64 = 1e-3;
 
 /// One finding per kind of contradiction in a cell, with the affected runs.
 pub(super) fn check_impossible(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
-    let findings = cells
-        .cells
-        .iter()
-        .flat_map(|cell| cell_findings(cells, cell));
+    let findings = cells.cells.iter().flat_map(|cell| cell_findings(cells, cell));
     findings.collect()
 }
 
@@ -55,13 +52,8 @@ fn cell_findings(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Vec<Validi
     }
     let finding = |(_, (runs, message)): (&str, (Vec<usize>, String))| {
         let message = format!("{message}{}.", format_run_numbers(&runs, cell.runs.len()));
-        ValidityFinding::new(
-            ValidityCheck::Impossible,
-            FindingSeverity::Red,
-            message,
-            REMEDY,
-        )
-        .in_cell(cells, cell, runs)
+        ValidityFinding::new(ValidityCheck::Impossible, FindingSeverity::Red, message, REMEDY)
+            .in_cell(cells, cell, runs)
     };
     contradictions.into_iter().map(finding).collect()
 }
@@ -157,9 +149,7 @@ fn check_precision(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
         .into_iter()
         .filter_map(|name| Some((name, run.value_of(name)?)));
     let (name, _) = extremes.find(|(_, ns)| cells.is_imported && is_broken(ns))?;
-    Some(format!(
-        "'{name}' has digits below a nanosecond, which no clock resolves"
-    ))
+    Some(format!("'{name}' has digits below a nanosecond, which no clock resolves"))
 }
 
 fn format_ms(ns: f64) -> String {
@@ -211,14 +201,8 @@ mod tests {
                 ("latency_max", 40e3),
             ],
         ),
-        (
-            "rate times 10",
-            &[("throughput", 200_000.0), ("bytes_per_second", 40e6)],
-        ),
-        (
-            "rate by 2",
-            &[("throughput", 10_000.0), ("bytes_per_second", 2e6)],
-        ),
+        ("rate times 10", &[("throughput", 200_000.0), ("bytes_per_second", 40e6)]),
+        ("rate by 2", &[("throughput", 10_000.0), ("bytes_per_second", 2e6)]),
         ("p99 below p50", &[("latency_p99", 3e6)]),
         ("p50 above p90", &[("latency_p50", 10e6)]),
         ("least above greatest", &[("latency_min", 50e6)]),
@@ -232,10 +216,7 @@ mod tests {
                 ("latency_p99", 3.4e6),
             ],
         ),
-        (
-            "mean below least",
-            &[("latency_min", 6.5e6), ("latency_p50", 7e6)],
-        ),
+        ("mean below least", &[("latency_min", 6.5e6), ("latency_p50", 7e6)]),
         ("negative time", &[("latency_min", -1e6)]),
         ("negative rate", &[("throughput", -20_000.0)]),
         ("picoseconds", &[("latency_max", 40_123_456.789)]),
@@ -279,22 +260,15 @@ mod tests {
             &[("latency_p90", 8_000_123.5), ("latency_p99", 12_000_123.25)],
         ),
         ("bins of a histogram", &[("latency_p99", 40.3e6)]),
-        (
-            "whole nanoseconds",
-            &[("latency_min", 1_234_567.0), ("latency_max", 40_123_457.0)],
-        ),
+        ("whole nanoseconds", &[("latency_min", 1_234_567.0), ("latency_max", 40_123_457.0)]),
     ];
 
     fn found(changed: LoadTable) -> Vec<ValidityFinding> {
         let mut session = published(&["only"]);
-        let times = SOUND
-            .iter()
-            .map(|(name, _)| *name)
-            .filter(|name| name.starts_with(LATENCY_PREFIX));
+        let times =
+            SOUND.iter().map(|(name, _)| *name).filter(|name| name.starts_with(LATENCY_PREFIX));
         let missing = times.filter(|name| *name != "latency_mean");
-        session
-            .metrics
-            .extend(missing.map(|name| Metric::new(name, "ns", MetricDirection::Lower)));
+        session.metrics.extend(missing.map(|name| Metric::new(name, "ns", MetricDirection::Lower)));
         let figures: Vec<(&str, f64)> = SOUND
             .iter()
             .map(|(name, value)| {
@@ -329,10 +303,7 @@ mod tests {
             says(&[("latency_p99", 3e6)]),
             ["'latency_p99' is 3 ms, less than 'latency_p50' of 4.5 ms."]
         );
-        assert_eq!(
-            says(&[("latency_min", -1e6)]),
-            ["'latency_min' is below zero."]
-        );
+        assert_eq!(says(&[("latency_min", -1e6)]), ["'latency_min' is below zero."]);
         let heavy = found(&[("throughput", 200_000.0), ("bytes_per_second", 40e6)]);
         assert_eq!(
             heavy[0].says,

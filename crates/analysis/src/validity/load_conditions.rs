@@ -64,30 +64,20 @@ struct LimitExcess<'a, 's> {
 /// One finding per limit, for all affected cells, because other activity on the machine rarely
 /// affects only one cell.
 pub(super) fn check_machine(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
-    LIMITS
-        .iter()
-        .filter_map(|limit| limit_finding(cells, limit))
-        .collect()
+    LIMITS.iter().filter_map(|limit| limit_finding(cells, limit)).collect()
 }
 
 fn limit_finding(cells: &CheckedCells<'_>, limit: &PercentLimit) -> Option<ValidityFinding> {
-    let excesses = cells
-        .cells
-        .iter()
-        .filter_map(|cell| limit_excess(cell, limit));
+    let excesses = cells.cells.iter().filter_map(|cell| limit_excess(cell, limit));
     let excesses: Vec<LimitExcess<'_, '_>> = excesses.collect();
-    let worst = excesses
-        .iter()
-        .max_by(|one, other| one.max_percent.total_cmp(&other.max_percent))?;
+    let worst =
+        excesses.iter().max_by(|one, other| one.max_percent.total_cmp(&other.max_percent))?;
     let hits: usize = excesses.iter().map(|excess| excess.runs.len()).sum();
     let up_to = if hits == 1 { "" } else { "up to " };
     let percent = format!("{up_to}{:.0}", worst.max_percent);
     let cases = distinct_items(excesses.iter().map(|excess| excess.cell.case.clone()));
     let (runs, location) = match &excesses[..] {
-        [only] => (
-            only.runs.clone(),
-            format_run_numbers(&only.runs, only.cell.runs.len()),
-        ),
+        [only] => (only.runs.clone(), format_run_numbers(&only.runs, only.cell.runs.len())),
         _ => {
             let total: usize = cells.cells.iter().map(|cell| cell.runs.len()).sum();
             let numbers: Vec<usize> = (1..=hits).collect();
@@ -96,20 +86,13 @@ fn limit_finding(cells: &CheckedCells<'_>, limit: &PercentLimit) -> Option<Valid
             } else {
                 format!(" in {hits} of {total} runs")
             };
-            (
-                Vec::new(),
-                count + &most_with(cells, worst.cell, cases.len()),
-            )
+            (Vec::new(), count + &most_with(cells, worst.cell, cases.len()))
         }
     };
     let message = limit.message.replacen("{}", &percent, 1);
     Some(ValidityFinding {
         cases,
-        variants: distinct_items(
-            excesses
-                .iter()
-                .flat_map(|excess| cells.variant_of(excess.cell)),
-        ),
+        variants: distinct_items(excesses.iter().flat_map(|excess| cells.variant_of(excess.cell))),
         runs,
         ..ValidityFinding::new(
             limit.check,
@@ -130,11 +113,7 @@ fn limit_excess<'a, 's>(
     });
     let (runs, values): (Vec<usize>, Vec<f64>) = values.unzip();
     let max_percent = values.into_iter().reduce(f64::max)?;
-    Some(LimitExcess {
-        cell,
-        runs,
-        max_percent,
-    })
+    Some(LimitExcess { cell, runs, max_percent })
 }
 
 /// Names the cell with the highest value, such as `, most with 'cyan' in 'http server=koa'`. The
@@ -209,10 +188,7 @@ fn check_deviation(
     if runs.is_empty() {
         return None;
     }
-    let (figures, runs_clause) = (
-        format_span(&values),
-        format_run_numbers(&runs, cell.runs.len()),
-    );
+    let (figures, runs_clause) = (format_span(&values), format_run_numbers(&runs, cell.runs.len()));
     let (level, message, remedy) = match side {
         LoadDeviation::Lighter => {
             let message = format!(
@@ -245,13 +221,8 @@ fn too_few(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Option<ValidityF
     let runs_clause = format_run_numbers(&runs, cell.runs.len());
     let message = format!("{requests} requests cannot keep {requested} in flight{runs_clause}.");
     Some(
-        ValidityFinding::new(
-            ValidityCheck::InFlight,
-            FindingSeverity::Amber,
-            message,
-            TOO_FEW,
-        )
-        .in_cell(cells, cell, runs),
+        ValidityFinding::new(ValidityCheck::InFlight, FindingSeverity::Amber, message, TOO_FEW)
+            .in_cell(cells, cell, runs),
     )
 }
 

@@ -34,9 +34,7 @@ pub fn check_session(session: &Session, facts: &KnownFacts<'_>) -> Vec<ValidityF
     let mut groups = check_cells(&cells);
     groups.push(cells::check_single_runs(&cells).into_iter().collect());
     groups.push(direction::check_better_than_possible(&cells, facts));
-    groups.push(Vec::from_iter(
-        facts.control.and_then(direction::check_control),
-    ));
+    groups.push(Vec::from_iter(facts.control.and_then(direction::check_control)));
     in_order(groups, &cells)
 }
 

@@ -17,10 +17,7 @@ use std::sync::Arc;
 /// Whether some check compares the cases of this session with each other. If so, the session must
 /// be read as a whole. Does not look at runs.
 pub(crate) fn needs_all_cells(session: &Session) -> bool {
-    let loads = LOADS
-        .iter()
-        .copied()
-        .chain(load_conditions::limited_metrics());
+    let loads = LOADS.iter().copied().chain(load_conditions::limited_metrics());
     let mut names = loads.chain(["http_errors"]);
     session.state == SessionState::Imported || names.any(|name| session.metric(name).is_some())
 }

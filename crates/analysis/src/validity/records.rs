@@ -35,10 +35,7 @@ impl RecordDigests {
         let mut digests = std::mem::take(&mut self.0);
         digests.sort_unstable();
         let groups = digests.chunk_by(|a, b| a == b);
-        groups
-            .filter(|group| group.len() > 1)
-            .map(|group| group[0])
-            .collect()
+        groups.filter(|group| group.len() > 1).map(|group| group[0]).collect()
     }
 }
 
@@ -85,13 +82,10 @@ impl RecordGroups {
     ) {
         let record = record_figures(run).into_iter();
         let owned = record.map(|(metric, bits)| (metric.to_owned(), bits));
-        let group = *self
-            .group_indices
-            .entry(owned.collect())
-            .or_insert_with(|| {
-                self.groups.push(Vec::new());
-                self.groups.len() - 1
-            });
+        let group = *self.group_indices.entry(owned.collect()).or_insert_with(|| {
+            self.groups.push(Vec::new());
+            self.groups.len() - 1
+        });
         self.groups[group].push(GroupMember {
             cell: self.cells,
             case: cell.case.clone(),
@@ -123,20 +117,14 @@ fn same_finding(group: &[GroupMember], name: &dyn Fn(&str) -> String) -> Validit
         finding.cases = vec![first.case.clone()];
         finding.variants.clone_from(&first.variant);
         finding.runs = group.iter().map(|member| member.number).collect();
-        finding
-            .runs
-            .iter()
-            .map(|number| format!("run {number}"))
-            .collect()
+        finding.runs.iter().map(|number| format!("run {number}")).collect()
     } else {
         let mut cases: Vec<String> = group.iter().map(|member| member.case.clone()).collect();
         cases.dedup();
         finding.cases = cases;
         let name = |member: &GroupMember| {
             let (number, variant) = (member.number, member.variant.concat());
-            format!("run {number} of '{}' {variant}", name(&member.case))
-                .trim_end()
-                .to_owned()
+            format!("run {number} of '{}' {variant}", name(&member.case)).trim_end().to_owned()
         };
         group.iter().map(name).collect()
     };
@@ -150,11 +138,7 @@ fn same_finding(group: &[GroupMember], name: &dyn Fn(&str) -> String) -> Validit
 
 /// Digest of a run's figures; `None` if there are too few to compare.
 fn record_digest(run: &Run) -> Option<u64> {
-    let digits: usize = run
-        .samples
-        .iter()
-        .map(|sample| count_digits(sample.value))
-        .sum();
+    let digits: usize = run.samples.iter().map(|sample| count_digits(sample.value)).sum();
     if run.samples.len() < MIN_RECORD_FIGURES || digits < MIN_EQUAL_DIGITS {
         return None;
     }
@@ -165,11 +149,8 @@ fn record_digest(run: &Run) -> Option<u64> {
 
 /// All figures of a run, in canonical order.
 fn record_figures(run: &Run) -> Vec<(&str, u64)> {
-    let mut record: Vec<(&str, u64)> = run
-        .samples
-        .iter()
-        .map(|sample| (&*sample.metric, sample.value.to_bits()))
-        .collect();
+    let mut record: Vec<(&str, u64)> =
+        run.samples.iter().map(|sample| (&*sample.metric, sample.value.to_bits())).collect();
     record.sort_unstable();
     record
 }

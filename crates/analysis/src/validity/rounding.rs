@@ -14,11 +14,7 @@ pub(super) struct RoundedFigure {
 impl RoundedFigure {
     /// Creates a figure that was rounded to multiples of `step`.
     pub fn from_step(value: f64, step: f64) -> RoundedFigure {
-        RoundedFigure {
-            low: value - step / 2.0,
-            value,
-            high: value + step / 2.0,
-        }
+        RoundedFigure { low: value - step / 2.0, value, high: value + step / 2.0 }
     }
 
     pub fn multiply(self, other: RoundedFigure, factor: f64) -> RoundedFigure {
@@ -74,10 +70,7 @@ fn printed_step(values: &[f64], unit: &str) -> f64 {
     // The figures may have been printed in any of these units. Assume the unit that gives the
     // largest step.
     let in_unit = |unit: f64| {
-        let decimals = values
-            .iter()
-            .map(|value| count_decimals(value / unit))
-            .max();
+        let decimals = values.iter().map(|value| count_decimals(value / unit)).max();
         unit * 10f64.powi(-(decimals.unwrap_or(0) as i32))
     };
     units.iter().map(|unit| in_unit(*unit)).fold(0.0, f64::max)
@@ -110,10 +103,7 @@ mod tests {
         // 8.54 and 131.47, first in MB/s and then in MiB/s.
         assert_eq!(printed_step(&[8.54e6, 131.47e6], "B/s"), 1e4);
         let mib = 1_048_576.0;
-        assert_eq!(
-            printed_step(&[8.54 * mib, 131.47 * mib], "B/s"),
-            mib / 100.0
-        );
+        assert_eq!(printed_step(&[8.54 * mib, 131.47 * mib], "B/s"), mib / 100.0);
         assert_eq!(printed_step(&[], "B/s"), 1_073_741_824.0);
     }
 }

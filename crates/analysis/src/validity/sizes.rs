@@ -28,10 +28,8 @@ struct ResponseSizes<'a> {
 /// Checks for cases whose responses differ between variants, and for columns whose rows seem to be
 /// mixed up.
 pub(super) fn check_sizes(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
-    let mut findings: Vec<ValidityFinding> = cells
-        .cells_by_case()
-        .filter_map(|case| case_finding(cells, case))
-        .collect();
+    let mut findings: Vec<ValidityFinding> =
+        cells.cells_by_case().filter_map(|case| case_finding(cells, case)).collect();
     if findings.is_empty() {
         return findings;
     }
@@ -60,9 +58,8 @@ pub(super) fn check_sizes(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
 
 fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<ValidityFinding> {
     let fixed = case.iter().filter(|cell| cell.has_fixed_size);
-    let sizes: Vec<(&CheckedCell<'_>, RoundedFigure)> = fixed
-        .filter_map(|cell| Some((cell, response_size(cells, cell)?)))
-        .collect();
+    let sizes: Vec<(&CheckedCell<'_>, RoundedFigure)> =
+        fixed.filter_map(|cell| Some((cell, response_size(cells, cell)?))).collect();
     let (_, first) = sizes.first()?;
     let others = sizes.iter().filter(|(_, size)| sizes_differ(first, size));
     let different: Vec<&(&CheckedCell<'_>, RoundedFigure)> = others.collect();
@@ -94,18 +91,12 @@ fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Va
 /// Size of a cell's responses: the median over its runs, with the range from the smallest to the
 /// largest size that any of the runs allows.
 fn response_size(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Option<RoundedFigure> {
-    let mut sizes: Vec<RoundedFigure> = cell
-        .runs
-        .iter()
-        .filter_map(|run| cells.bytes_per_response(run))
-        .collect();
+    let mut sizes: Vec<RoundedFigure> =
+        cell.runs.iter().filter_map(|run| cells.bytes_per_response(run)).collect();
     sizes.sort_by(|a, b| a.value.total_cmp(&b.value));
     let middle = sizes.get(sizes.len() / 2)?;
     Some(RoundedFigure {
-        low: sizes
-            .iter()
-            .map(|size| size.low)
-            .fold(f64::INFINITY, f64::min),
+        low: sizes.iter().map(|size| size.low).fold(f64::INFINITY, f64::min),
         value: middle.value,
         high: sizes.iter().map(|size| size.high).fold(0.0, f64::max),
     })
@@ -140,10 +131,8 @@ fn check_alignment(
     baseline: &str,
     candidate: &str,
 ) -> Option<ValidityFinding> {
-    let moved: Vec<&ResponseSizes<'_>> = sizes
-        .iter()
-        .filter(|row| sizes_differ(&row.baseline, &row.candidate))
-        .collect();
+    let moved: Vec<&ResponseSizes<'_>> =
+        sizes.iter().filter(|row| sizes_differ(&row.baseline, &row.candidate)).collect();
     let order = only_matching(&moved)?;
     let pairs: Vec<(String, String)> = moved
         .iter()
@@ -153,11 +142,7 @@ fn check_alignment(
     let descriptions: Vec<String> = pairs
         .iter()
         .map(|(row, similar)| {
-            format!(
-                "row '{}' looks like '{}'",
-                cells.case_name(row),
-                cells.case_name(similar)
-            )
+            format!("row '{}' looks like '{}'", cells.case_name(row), cells.case_name(similar))
         })
         .collect();
     let message = format!(
@@ -191,12 +176,7 @@ fn only_matching(rows: &[&ResponseSizes<'_>]) -> Option<Vec<usize>> {
     let mut pending = unassigned.clone();
     let mut order = vec![0; rows.len()];
     while !pending.is_empty() {
-        let partners = |row: &usize| {
-            unassigned
-                .iter()
-                .filter(|similar| fits(row, similar))
-                .count()
-        };
+        let partners = |row: &usize| unassigned.iter().filter(|similar| fits(row, similar)).count();
         let index = pending.iter().position(|row| partners(row) == 1)?;
         let row = pending.remove(index);
         let index = unassigned.iter().position(|similar| fits(&row, similar))?;
@@ -215,22 +195,15 @@ fn describe_rejoined(
 ) -> String {
     let mut changes = Vec::new();
     for (row, similar) in pairs {
-        let (Some(old), Some(new)) = (
-            cell_rate(cells, similar, baseline),
-            cell_rate(cells, row, candidate),
-        ) else {
+        let (Some(old), Some(new)) =
+            (cell_rate(cells, similar, baseline), cell_rate(cells, row, candidate))
+        else {
             return String::new();
         };
         let percent = 100.0 * (new / old - 1.0);
-        changes.push(format!(
-            "{percent:+.0} % for '{}'",
-            cells.case_name(similar)
-        ));
+        changes.push(format!("{percent:+.0} % for '{}'", cells.case_name(similar)));
     }
-    format!(
-        " With the rows joined this way, throughput changes by {}.",
-        join_names(&changes)
-    )
+    format!(" With the rows joined this way, throughput changes by {}.", join_names(&changes))
 }
 
 fn cell_rate(cells: &CheckedCells<'_>, case: &str, variant: &str) -> Option<f64> {

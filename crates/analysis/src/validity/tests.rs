@@ -72,10 +72,7 @@ pub(super) fn add_run(session: &mut Session, case: &str, variant: &str, figures:
 }
 
 pub(super) fn of_check(found: &[ValidityFinding], check: ValidityCheck) -> Vec<&ValidityFinding> {
-    found
-        .iter()
-        .filter(|finding| finding.check == check)
-        .collect()
+    found.iter().filter(|finding| finding.check == check).collect()
 }
 
 fn variant_names(found: &[&ValidityFinding]) -> Vec<String> {
@@ -83,11 +80,7 @@ fn variant_names(found: &[&ValidityFinding]) -> Vec<String> {
 }
 
 fn topologies() -> Session {
-    let rows: Vec<Vec<&str>> = TOPOLOGIES
-        .lines()
-        .skip(1)
-        .map(|l| l.split(',').collect())
-        .collect();
+    let rows: Vec<Vec<&str>> = TOPOLOGIES.lines().skip(1).map(|l| l.split(',').collect()).collect();
     let series: Vec<&str> = rows.iter().map(|row| row[0]).collect();
     let mut session = published(&series);
     for row in &rows {
@@ -135,12 +128,7 @@ fn three_of_six_published_series_carried_less_than_was_asked_for() {
     assert!(!is_pair("red", "blue") && !is_pair("purple", "cyan"));
     assert_eq!(of_check(&found, ValidityCheck::LengthFailures).len(), 6);
     // Bodies of varying length average out; a different length is not a failure.
-    assert!(
-        found
-            .iter()
-            .all(|finding| finding.level == FindingSeverity::Amber),
-        "{found:?}"
-    );
+    assert!(found.iter().all(|finding| finding.level == FindingSeverity::Amber), "{found:?}");
 }
 
 /// Cases with their response sizes in two variants, at 100 connections.
@@ -165,12 +153,7 @@ fn table(order: [usize; 5]) -> Session {
                 ("latency_mean", (100e9 / rate / 1e4).round() * 1e4),
                 ("bytes_per_second", (rate * bytes / 1e4).round() * 1e4),
             ];
-            add_run(
-                &mut session,
-                &format!("{name} connections=100"),
-                variant,
-                &figures,
-            );
+            add_run(&mut session, &format!("{name} connections=100"), variant, &figures);
         }
     }
     session
@@ -194,17 +177,10 @@ fn rows_that_were_mixed_up_are_put_back() {
     let [mixed] = of_check(&found, ValidityCheck::MisalignedRows)[..] else {
         panic!("{found:?}");
     };
-    let pairs: Vec<String> = mixed
-        .pairs
-        .iter()
-        .map(|(a, b)| format!("{}{}", &a[..1], &b[..1]))
-        .collect();
+    let pairs: Vec<String> =
+        mixed.pairs.iter().map(|(a, b)| format!("{}{}", &a[..1], &b[..1])).collect();
     assert_eq!(pairs, ["ab", "bc", "ca"]);
-    assert!(
-        mixed.says.contains("row 'a' looks like 'b'"),
-        "{}",
-        mixed.says
-    );
+    assert!(mixed.says.contains("row 'a' looks like 'b'"), "{}", mixed.says);
     assert_eq!(mixed.says.matches("-5 %").count(), 3, "{}", mixed.says);
     assert!(!mixed.says.contains("sorted"), "{}", mixed.says);
 }
@@ -224,11 +200,7 @@ fn sizes_that_fit_no_row_or_several_are_not_put_anywhere() {
         ..KnownFacts::default()
     };
     let found = check_session(&session, &facts);
-    assert_eq!(
-        of_check(&found, ValidityCheck::BytesPerResponse).len(),
-        1,
-        "one is declared"
-    );
+    assert_eq!(of_check(&found, ValidityCheck::BytesPerResponse).len(), 1, "one is declared");
 }
 
 #[test]
@@ -240,11 +212,8 @@ fn rounding_is_no_difference() {
         add_run(&mut session, "a", variant, &figures);
     }
     assert_eq!(
-        of_check(
-            &check_session(&session, &KnownFacts::default()),
-            ValidityCheck::BytesPerResponse
-        )
-        .len(),
+        of_check(&check_session(&session, &KnownFacts::default()), ValidityCheck::BytesPerResponse)
+            .len(),
         0
     );
 }
@@ -254,12 +223,8 @@ fn a_constant_number_under_way_is_right_only_if_it_was_asked_for() {
     let mut session = table([0, 1, 2, 3, 4]);
     for run in &mut session.runs {
         let mut case = (*run.case).clone();
-        case.values
-            .push(("pipelining".into(), ParameterValue::Number(10.0)));
-        case.values.push((
-            "generator".into(),
-            ParameterValue::Text("autocannon 4.5.2".into()),
-        ));
+        case.values.push(("pipelining".into(), ParameterValue::Number(10.0)));
+        case.values.push(("generator".into(), ParameterValue::Text("autocannon 4.5.2".into())));
         run.case = case.into();
     }
     let found = check_session(&session, &KnownFacts::default());
@@ -273,16 +238,8 @@ fn a_constant_number_under_way_is_right_only_if_it_was_asked_for() {
         "{}",
         disguise.says
     );
-    assert!(
-        disguise.says.contains("'autocannon 4.5.2' is known"),
-        "{}",
-        disguise.says
-    );
-    assert_eq!(
-        of_check(&found, ValidityCheck::InFlight).len(),
-        0,
-        "said once"
-    );
+    assert!(disguise.says.contains("'autocannon 4.5.2' is known"), "{}", disguise.says);
+    assert_eq!(of_check(&found, ValidityCheck::InFlight).len(), 0, "said once");
 }
 
 #[test]
@@ -299,11 +256,7 @@ fn requests_at_a_fixed_rate_are_not_held_against_the_connections() {
 #[test]
 fn records_that_repeat_to_the_last_digit_are_one_record() {
     let mut session = published(&["old", "new"]);
-    let figures = [
-        ("throughput", 980.1),
-        ("latency_mean", 124_123.5),
-        ("latency_p50", 92_456.25),
-    ];
+    let figures = [("throughput", 980.1), ("latency_mean", 124_123.5), ("latency_p50", 92_456.25)];
     add_run(&mut session, "a", "old", &figures);
     add_run(&mut session, "a", "new", &figures);
     let found = check_session(&session, &KnownFacts::default());
@@ -311,18 +264,14 @@ fn records_that_repeat_to_the_last_digit_are_one_record() {
         panic!("{found:?}");
     };
     assert!(
-        same.says
-            .starts_with("Run 1 of 'a' old and run 1 of 'a' new are equal"),
+        same.says.starts_with("Run 1 of 'a' old and run 1 of 'a' new are equal"),
         "{}",
         same.says
     );
     session.runs[1].samples[2].value = 92_456.5;
     assert_eq!(
-        of_check(
-            &check_session(&session, &KnownFacts::default()),
-            ValidityCheck::IdenticalRecords
-        )
-        .len(),
+        of_check(&check_session(&session, &KnownFacts::default()), ValidityCheck::IdenticalRecords)
+            .len(),
         0
     );
 }
@@ -330,18 +279,8 @@ fn records_that_repeat_to_the_last_digit_are_one_record() {
 #[test]
 fn other_statuses_and_a_busy_machine_are_told() {
     let mut session = published(&["old", "new"]);
-    add_run(
-        &mut session,
-        "a",
-        "old",
-        &[("throughput", 10.0), ("http_non2xx", 5.0)],
-    );
-    add_run(
-        &mut session,
-        "a",
-        "new",
-        &[("throughput", 10.0), ("pressure", 34.0)],
-    );
+    add_run(&mut session, "a", "old", &[("throughput", 10.0), ("http_non2xx", 5.0)]);
+    add_run(&mut session, "a", "new", &[("throughput", 10.0), ("pressure", 34.0)]);
     let found = check_session(&session, &KnownFacts::default());
     assert_eq!(found[0].check, ValidityCheck::FailedRequests);
     assert_eq!(
@@ -351,21 +290,15 @@ fn other_statuses_and_a_busy_machine_are_told() {
     let [pressure] = of_check(&found, ValidityCheck::Pressure)[..] else {
         panic!("{found:?}");
     };
-    assert_eq!(
-        pressure.says,
-        "Tasks waited for a processor 34 % of the time."
-    );
+    assert_eq!(pressure.says, "Tasks waited for a processor 34 % of the time.");
 }
 
 #[test]
 fn a_machine_that_was_always_busy_is_told_once() {
     let mut session = published(&["old", "new"]);
-    for (case, variant, pressure) in [
-        ("a", "old", 12.0),
-        ("a", "new", 34.0),
-        ("b", "new", 9.0),
-        ("c", "new", 55.6),
-    ] {
+    for (case, variant, pressure) in
+        [("a", "old", 12.0), ("a", "new", 34.0), ("b", "new", 9.0), ("c", "new", 55.6)]
+    {
         let figures = [("throughput", pressure), ("pressure", pressure)];
         add_run(&mut session, case, variant, &figures);
     }
@@ -390,23 +323,14 @@ fn variables_in_a_command_reach_the_instrument() {
     session.runs[0].case = case.into();
     let found = check_session(&session, &KnownFacts::default());
     assert_eq!(found[0].check, ValidityCheck::InheritedVariable);
-    assert!(
-        found[0]
-            .says
-            .starts_with("The command sets NODE_OPTIONS, which"),
-        "{}",
-        found[0].says
-    );
+    assert!(found[0].says.starts_with("The command sets NODE_OPTIONS, which"), "{}", found[0].says);
 }
 
 /// Adds twelve runs of a variant with this many requests in flight.
 pub(super) fn add_measured_runs(session: &mut Session, variant: &str, rate: f64, under_way: f64) {
     for run in 0..12 {
         let rate = rate + f64::from(run) / 7.0;
-        let figures = [
-            ("throughput", rate),
-            ("latency_mean", under_way * 1e9 / rate),
-        ];
+        let figures = [("throughput", rate), ("latency_mean", under_way * 1e9 / rate)];
         add_run(session, "a concurrency=250", variant, &figures);
     }
 }
@@ -423,10 +347,7 @@ fn latencies_of_a_lighter_load_are_not_ranked() {
         add_measured_runs(&mut session, "old", 1000.0, 249.0);
         add_measured_runs(&mut session, "new", 1500.0, under_way);
         let row = crate::analyze_session(&session, &settings).comparisons[0].rows[0].clone();
-        (
-            row.verdict,
-            row.notes.iter().any(|note| note.contains("are not ranked")),
-        )
+        (row.verdict, row.notes.iter().any(|note| note.contains("are not ranked")))
     };
     assert_eq!(verdict(248.0), (Verdict::Better, false));
     assert_eq!(verdict(121.0), (Verdict::Unclear, true));

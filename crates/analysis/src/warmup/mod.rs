@@ -49,15 +49,10 @@ impl WarmupFindings {
     /// Judges the figures; `None` if no gate was requested. Cases whose processes disagree are
     /// ignored.
     pub fn judge_gate(&self, fail_on: FailOn) -> Option<GateOutcome> {
-        let agreed: Vec<&CaseWarmup> = self
-            .cases
-            .iter()
-            .filter(|warmup| warmup.has_agreement())
-            .collect();
+        let agreed: Vec<&CaseWarmup> =
+            self.cases.iter().filter(|warmup| warmup.has_agreement()).collect();
         let is_agreed = |case: &Case, variant: &str| {
-            agreed
-                .iter()
-                .any(|warmup| *warmup.case == *case && *warmup.variant == *variant)
+            agreed.iter().any(|warmup| *warmup.case == *case && *warmup.variant == *variant)
         };
         let mut findings = self.findings.clone();
         for comparison in &mut findings.comparisons {
@@ -68,33 +63,22 @@ impl WarmupFindings {
         if findings.comparisons.is_empty() {
             // With a single variant, there is nothing to compare. The gate then checks whether the
             // variant becomes steady.
-            outcome
-                .obstacles
-                .retain(|obstacle| obstacle != gate::NOTHING_TO_COMPARE);
-            outcome.judged = format!(
-                "{} by steady state",
-                format_count(agreed.len(), "case", "cases")
-            );
+            outcome.obstacles.retain(|obstacle| obstacle != gate::NOTHING_TO_COMPARE);
+            outcome.judged =
+                format!("{} by steady state", format_count(agreed.len(), "case", "cases"));
             if agreed.is_empty() {
-                outcome
-                    .obstacles
-                    .push("no case has processes that agree".to_owned());
+                outcome.obstacles.push("no case has processes that agree".to_owned());
             }
         }
-        let never_steady = agreed
-            .iter()
-            .filter(|warmup| warmup.is_never_steady())
-            .count();
+        let never_steady = agreed.iter().filter(|warmup| warmup.is_never_steady()).count();
         if never_steady > 0 {
-            outcome
-                .failing
-                .push(format!("{never_steady} without steady state"));
+            outcome.failing.push(format!("{never_steady} without steady state"));
         }
         let disagreeing = self.cases.len() - agreed.len();
         if disagreeing > 0 {
-            outcome.remarks.push(format!(
-                "{disagreeing} left out because the processes do not agree"
-            ));
+            outcome
+                .remarks
+                .push(format!("{disagreeing} left out because the processes do not agree"));
         }
         Some(outcome)
     }
@@ -173,10 +157,7 @@ impl CaseWarmup {
     /// Number of processes in each class that occurs.
     pub fn count_classes(&self) -> Vec<(WarmupClass, usize)> {
         let count = |class: WarmupClass| {
-            let in_class = self
-                .processes
-                .iter()
-                .filter(|process| process.search.class == class);
+            let in_class = self.processes.iter().filter(|process| process.search.class == class);
             (class, in_class.count())
         };
         let counts = WarmupClass::ALL.into_iter().map(count);
@@ -185,34 +166,21 @@ impl CaseWarmup {
 
     /// Whether every process has a steady part.
     pub fn is_steady(&self) -> bool {
-        self.processes
-            .iter()
-            .all(|process| process.search.class.is_steady())
+        self.processes.iter().all(|process| process.search.class.is_steady())
     }
 
     /// Whether so many processes are known to have no steady part that a gate fails.
     pub fn is_never_steady(&self) -> bool {
         let is_unsteady = |process: &ProcessWarmup| {
-            matches!(
-                process.search.class,
-                WarmupClass::Cyclic | WarmupClass::NoSteadyState
-            )
+            matches!(process.search.class, WarmupClass::Cyclic | WarmupClass::NoSteadyState)
         };
-        let unsteady_count = self
-            .processes
-            .iter()
-            .filter(|process| is_unsteady(process))
-            .count();
+        let unsteady_count = self.processes.iter().filter(|process| is_unsteady(process)).count();
         unsteady_count as f64 >= MIN_GATE_AGREEMENT * self.processes.len() as f64
     }
 
     /// Whether enough processes agree for a gate to use the case.
     pub fn has_agreement(&self) -> bool {
-        let max_count = self
-            .count_classes()
-            .into_iter()
-            .map(|(_, count)| count)
-            .max();
+        let max_count = self.count_classes().into_iter().map(|(_, count)| count).max();
         max_count.unwrap_or(0) as f64 >= MIN_GATE_AGREEMENT * self.processes.len() as f64
     }
 
@@ -222,9 +190,7 @@ impl CaseWarmup {
         figure: impl Fn(&ProcessWarmup) -> Option<f64>,
     ) -> Option<f64> {
         let values: Option<Vec<f64>> = self.processes.iter().map(figure).collect();
-        values
-            .filter(|values| !values.is_empty())
-            .map(|values| median(&values))
+        values.filter(|values| !values.is_empty()).map(|values| median(&values))
     }
 
     /// Two times in nanoseconds. The first is the extra time of the iterations up to the first
@@ -245,10 +211,8 @@ impl CaseWarmup {
 /// Number of iterations after which two variants have taken equally long, if one variant starts
 /// faster and the other is faster in the steady state.
 pub fn break_even(baseline: &CaseWarmup, candidate: &CaseWarmup) -> Option<f64> {
-    let ((start, steady), (other_start, other_steady)) = (
-        baseline.start_and_steady_cost()?,
-        candidate.start_and_steady_cost()?,
-    );
+    let ((start, steady), (other_start, other_steady)) =
+        (baseline.start_and_steady_cost()?, candidate.start_and_steady_cost()?);
     let iterations = (other_start - start) / (steady - other_steady);
     (iterations.is_finite() && iterations > 0.0).then_some(iterations)
 }
@@ -292,12 +256,7 @@ pub fn analyze_warmup(
             shown.";
         findings.warnings.push(sentence.into());
     }
-    WarmupFindings {
-        rule: *rule,
-        clock,
-        findings,
-        cases,
-    }
+    WarmupFindings { rule: *rule, clock, findings, cases }
 }
 
 /// Orders the variants of each case as in the session.
@@ -315,11 +274,7 @@ fn sort_variants(cases: &mut [CaseWarmup], session: &Session) {
 /// Processor time if it is known for every point, else wall time.
 fn clock_of(session: &Session) -> ComparedClock {
     let has = |run: &Run| times_of(&run.samples, ComparedClock::Cpu).is_some();
-    if session.runs.iter().all(has) {
-        ComparedClock::Cpu
-    } else {
-        ComparedClock::Wall
-    }
+    if session.runs.iter().all(has) { ComparedClock::Cpu } else { ComparedClock::Wall }
 }
 
 /// Time per iteration in the steady part of a run that was recorded as a series.
@@ -331,9 +286,7 @@ pub fn steady_time(samples: &[Sample], rule: &SteadyRule) -> Result<Sample, Warm
         Some(ComparedClock::Wall) => [ComparedClock::Wall; 2],
         _ => [ComparedClock::Cpu, ComparedClock::Wall],
     };
-    let analyzed = clocks
-        .into_iter()
-        .find_map(|clock| analyze_process(0, samples, clock, rule));
+    let analyzed = clocks.into_iter().find_map(|clock| analyze_process(0, samples, clock, rule));
     let (process, _) = analyzed.ok_or(WarmupClass::Unclear)?;
     Ok(Sample {
         metric: STEADY_TIME.into(),
@@ -353,25 +306,16 @@ pub fn warmup_metrics() -> [Metric; 3] {
 /// does not have a time for every point.
 fn times_of(samples: &[Sample], clock: ComparedClock) -> Option<(Vec<f64>, f64)> {
     let samples_of = |name: &str| -> Vec<&Sample> {
-        samples
-            .iter()
-            .filter(|sample| *sample.metric == *name)
-            .collect()
+        samples.iter().filter(|sample| *sample.metric == *name).collect()
     };
     let points = samples_of(Metric::THROUGHPUT);
     let iterations = points.first()?.iterations?;
-    let wall = || {
-        points
-            .iter()
-            .map(|point| 1e9 / point.value)
-            .collect::<Vec<f64>>()
-    };
+    let wall = || points.iter().map(|point| 1e9 / point.value).collect::<Vec<f64>>();
     let times: Vec<f64> = match clock {
         ComparedClock::Wall => wall(),
-        ComparedClock::Cpu => samples_of(Metric::CPU_TIME)
-            .iter()
-            .map(|sample| sample.value)
-            .collect(),
+        ComparedClock::Cpu => {
+            samples_of(Metric::CPU_TIME).iter().map(|sample| sample.value).collect()
+        }
     };
     (times.len() == points.len()).then_some((times, iterations))
 }
@@ -383,14 +327,10 @@ fn analyze_process(
     rule: &SteadyRule,
 ) -> Option<(ProcessWarmup, f64)> {
     let (times_ns, iterations) = times_of(samples, clock)?;
-    let reference = samples
-        .iter()
-        .filter(|sample| *sample.metric == *Metric::REFERENCE_TIME);
+    let reference = samples.iter().filter(|sample| *sample.metric == *Metric::REFERENCE_TIME);
     let reference: Vec<f64> = reference.map(|sample| sample.value).collect();
-    let reference = ReferenceTimes {
-        times: &reference,
-        every: SteadyRule::REFERENCE_EVERY as usize,
-    };
+    let reference =
+        ReferenceTimes { times: &reference, every: SteadyRule::REFERENCE_EVERY as usize };
     let search = classify_series(&times_ns, rule, Some(reference));
     let seconds: Vec<f64> = times_ns.iter().map(|ns| ns * iterations / 1e9).collect();
     let limits = warmup_stats::ClassifierLimits {
@@ -423,10 +363,7 @@ fn figures_session(session: &Session, cases: &[CaseWarmup]) -> Session {
         let is_of_run =
             |warmup: &&CaseWarmup| warmup.case == run.case && warmup.variant == run.variant;
         let case = cases.iter().find(is_of_run)?;
-        let process = case
-            .processes
-            .iter()
-            .find(|process| process.slot == run.slot)?;
+        let process = case.processes.iter().find(|process| process.slot == run.slot)?;
         let is_steady = case.is_steady();
         let values = [
             (&steady, process.steady_ns.filter(|_| is_steady)),
@@ -441,19 +378,13 @@ fn figures_session(session: &Session, cases: &[CaseWarmup]) -> Session {
                 iterations: None,
             })
         };
-        Some(Run {
-            samples: values.into_iter().filter_map(sample).collect(),
-            ..run.clone()
-        })
+        Some(Run { samples: values.into_iter().filter_map(sample).collect(), ..run.clone() })
     };
     Session {
         runs: session.runs.iter().filter_map(reduce_run).collect(),
         metrics: warmup_metrics().to_vec(),
         failures: session.failures.clone(),
-        design: SessionDesign {
-            steady: None,
-            ..session.design.clone()
-        },
+        design: SessionDesign { steady: None, ..session.design.clone() },
         ..session.with_runs(|_| false)
     }
 }
@@ -475,9 +406,7 @@ impl WarmupFindings {
         let comparisons = self.findings.comparisons.iter().filter(|comparison| {
             comparison.metric.name == metric && comparison.candidate == candidate
         });
-        comparisons
-            .flat_map(|comparison| &comparison.rows)
-            .find(|row| *row.case == *case)
+        comparisons.flat_map(|comparison| &comparison.rows).find(|row| *row.case == *case)
     }
 
     /// Results of a case under a variant.

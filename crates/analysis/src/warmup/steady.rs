@@ -44,10 +44,7 @@ impl WarmupClass {
 
     /// Whether series of this class have a steady part.
     pub fn is_steady(self) -> bool {
-        matches!(
-            self,
-            WarmupClass::Flat | WarmupClass::WarmUp | WarmupClass::SlowDown
-        )
+        matches!(self, WarmupClass::Flat | WarmupClass::WarmUp | WarmupClass::SlowDown)
     }
 }
 
@@ -156,10 +153,7 @@ pub fn classify_series(
     } else {
         class_of(&levels, crossings.len(), times.len(), rule)
     };
-    let level = |(points, log): LogLevel| SteadyLevel {
-        points,
-        time: log.exp(),
-    };
+    let level = |(points, log): LogLevel| SteadyLevel { points, time: log.exp() };
     SteadySearch {
         class,
         period: (class == WarmupClass::Cyclic).then(|| cycle_period(&crossings)),
@@ -192,10 +186,8 @@ fn class_of(levels: &[LogLevel], crossings: usize, count: usize, rule: &SteadyRu
 /// Points at which levels cross the middle between the highest and the lowest level. Levels that
 /// end within the first quarter of the series are ignored.
 fn middle_crossings(levels: &[LogLevel], count: usize) -> Vec<usize> {
-    let late: Vec<&LogLevel> = levels
-        .iter()
-        .filter(|level| level.0.end as f64 > 0.25 * count as f64)
-        .collect();
+    let late: Vec<&LogLevel> =
+        levels.iter().filter(|level| level.0.end as f64 > 0.25 * count as f64).collect();
     let heights = || late.iter().map(|level| level.1);
     let middle = heights().fold(f64::NEG_INFINITY, f64::max) / 2.0
         + heights().fold(f64::INFINITY, f64::min) / 2.0;
@@ -208,9 +200,7 @@ fn middle_crossings(levels: &[LogLevel], count: usize) -> Vec<usize> {
 /// Length of a cycle, which goes from one level to the other and back. It is twice the median
 /// distance between neighboring crossings.
 fn cycle_period(crossings: &[usize]) -> f64 {
-    let distances = crossings
-        .windows(2)
-        .map(|neighbors| (neighbors[1] - neighbors[0]) as f64);
+    let distances = crossings.windows(2).map(|neighbors| (neighbors[1] - neighbors[0]) as f64);
     2.0 * median(&distances.collect::<Vec<f64>>())
 }
 
@@ -226,15 +216,10 @@ fn machine_changes(
         return Vec::new();
     };
     let reference_levels = SmoothedSeries::new(times).log_levels(delta);
-    let machine_points: Vec<usize> = reference_levels
-        .iter()
-        .skip(1)
-        .map(|level| level.0.start * every)
-        .collect();
+    let machine_points: Vec<usize> =
+        reference_levels.iter().skip(1).map(|level| level.0.start * every).collect();
     let is_near = |joint: &usize| {
-        machine_points
-            .iter()
-            .any(|change| change.abs_diff(*joint) <= REFERENCE_DISTANCE * every)
+        machine_points.iter().any(|change| change.abs_diff(*joint) <= REFERENCE_DISTANCE * every)
     };
     let joints = levels.iter().skip(1).map(|level| level.0.start);
     joints.filter(is_near).collect()

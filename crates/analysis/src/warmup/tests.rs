@@ -16,35 +16,21 @@ fn parse_numbers(array: &Value) -> Vec<f64> {
 }
 
 fn parse_positions(array: &Value) -> Vec<usize> {
-    parse_numbers(array)
-        .into_iter()
-        .map(|place| place as usize)
-        .collect()
+    parse_numbers(array).into_iter().map(|place| place as usize).collect()
 }
 
 fn assert_near(value: f64, expected: &Value, name: &str) {
     let expected = expected.as_f64().unwrap();
-    assert!(
-        (value / expected - 1.0).abs() < 1e-9,
-        "{name}: {value} instead of {expected}"
-    );
+    assert!((value / expected - 1.0).abs() < 1e-9, "{name}: {value} instead of {expected}");
 }
 
 #[test]
 fn classes_are_those_of_a_second_implementation() {
     for row in golden_rows() {
         let (name, wanted) = (row["name"].as_str().unwrap(), &row["native"]);
-        let found = classify_series(
-            &parse_numbers(&row["series_s"]),
-            &SteadyRule::default(),
-            None,
-        );
+        let found = classify_series(&parse_numbers(&row["series_s"]), &SteadyRule::default(), None);
         assert_eq!(found.class.to_string(), wanted["class"], "{name}");
-        let starts: Vec<usize> = found
-            .levels
-            .iter()
-            .map(|level| level.points.start)
-            .collect();
+        let starts: Vec<usize> = found.levels.iter().map(|level| level.points.start).collect();
         assert_eq!(starts, parse_positions(&wanted["starts"]), "{name}");
         assert_eq!(found.spikes, parse_positions(&wanted["spikes"]), "{name}");
         assert_near(found.noise, &wanted["noise"], name);
@@ -54,16 +40,10 @@ fn classes_are_those_of_a_second_implementation() {
 
 #[test]
 fn series_of_a_known_truth_have_the_class_they_were_made_with() {
-    let made = golden_rows()
-        .into_iter()
-        .filter(|row| row["truth"].is_string());
+    let made = golden_rows().into_iter().filter(|row| row["truth"].is_string());
     let mut count = 0;
     for row in made {
-        let found = classify_series(
-            &parse_numbers(&row["series_s"]),
-            &SteadyRule::default(),
-            None,
-        );
+        let found = classify_series(&parse_numbers(&row["series_s"]), &SteadyRule::default(), None);
         assert_eq!(found.class.to_string(), row["truth"], "{}", row["name"]);
         count += 1;
     }
@@ -82,16 +62,8 @@ fn classes_for_comparison_are_those_of_warmup_stats() {
         let steady = times.len() / 4;
         let found = warmup_stats::classify_published(&times, &ClassifierLimits { delta, steady });
         assert_eq!(found.class.to_string(), wanted["class"], "{name}");
-        assert_eq!(
-            found.outliers,
-            parse_positions(&wanted["outliers"]),
-            "{name}"
-        );
-        assert_eq!(
-            found.change_points,
-            parse_positions(&wanted["change_points"]),
-            "{name}"
-        );
+        assert_eq!(found.outliers, parse_positions(&wanted["outliers"]), "{name}");
+        assert_eq!(found.change_points, parse_positions(&wanted["change_points"]), "{name}");
         assert_eq!(found.steady_from as u64, wanted["steady_from"], "{name}");
         assert_near(found.level_s, &wanted["level_s"], name);
     }
@@ -100,23 +72,15 @@ fn classes_for_comparison_are_those_of_warmup_stats() {
 /// Builds a series of levels, given as (number of points, time), with a little regular noise.
 fn step_series(levels: &[(usize, f64)]) -> Vec<f64> {
     let noise = [1.0, 1.004, 0.997, 1.001, 0.999, 1.003, 0.996];
-    let points = levels
-        .iter()
-        .flat_map(|(count, level)| std::iter::repeat_n(level, *count));
-    points
-        .enumerate()
-        .map(|(at, level)| level * noise[at % 7])
-        .collect()
+    let points = levels.iter().flat_map(|(count, level)| std::iter::repeat_n(level, *count));
+    points.enumerate().map(|(at, level)| level * noise[at % 7]).collect()
 }
 
 #[test]
 fn the_period_of_a_cyclic_series_is_there_and_back() {
     let times = step_series(&[(60, 1.0), (40, 1.2)].repeat(8));
     let found = classify_series(&times, &SteadyRule::default(), None);
-    assert_eq!(
-        (found.class, found.period),
-        (WarmupClass::Cyclic, Some(100.0))
-    );
+    assert_eq!((found.class, found.period), (WarmupClass::Cyclic, Some(100.0)));
     assert_eq!(found.first_steady_point(), None);
 }
 
@@ -124,11 +88,7 @@ fn the_period_of_a_cyclic_series_is_there_and_back() {
 fn levels_closer_than_delta_are_one_and_a_steady_part_has_its_least_length() {
     let times = step_series(&[(200, 1.05), (200, 1.0)]);
     let class = |delta, min_share| {
-        let rule = SteadyRule {
-            delta,
-            min_share,
-            ..SteadyRule::default()
-        };
+        let rule = SteadyRule { delta, min_share, ..SteadyRule::default() };
         classify_series(&times, &rule, None).class
     };
     assert_eq!(class(0.02, 0.25), WarmupClass::WarmUp);
@@ -141,22 +101,13 @@ fn a_change_of_the_machine_is_no_change_of_the_program() {
     let times = step_series(&[(320, 1.0), (320, 1.3)]);
     let reference = |changes: &[(usize, f64)]| step_series(changes);
     let classify = |reference: &[f64]| {
-        let reference = ReferenceTimes {
-            times: reference,
-            every: 16,
-        };
+        let reference = ReferenceTimes { times: reference, every: 16 };
         classify_series(&times, &SteadyRule::default(), Some(reference))
     };
     let steady = classify(&reference(&[(40, 2.0)]));
-    assert_eq!(
-        (steady.class, steady.machine_changes),
-        (WarmupClass::SlowDown, vec![])
-    );
+    assert_eq!((steady.class, steady.machine_changes), (WarmupClass::SlowDown, vec![]));
     let changed = classify(&reference(&[(20, 2.0), (20, 2.6)]));
-    assert_eq!(
-        (changed.class, changed.machine_changes),
-        (WarmupClass::Flat, vec![320])
-    );
+    assert_eq!((changed.class, changed.machine_changes), (WarmupClass::Flat, vec![320]));
     let elsewhere = classify(&reference(&[(30, 2.0), (10, 2.6)]));
     assert_eq!(elsewhere.class, WarmupClass::SlowDown);
 }
@@ -166,19 +117,9 @@ fn nothing_is_said_where_the_machine_changes_all_the_time() {
     let levels = [(160, 1.0), (160, 1.3), (160, 1.0), (160, 1.3)];
     let of_machine: Vec<(usize, f64)> = levels.map(|(count, level)| (count / 16, level)).to_vec();
     let reference = step_series(&of_machine);
-    let reference = ReferenceTimes {
-        times: &reference,
-        every: 16,
-    };
-    let found = classify_series(
-        &step_series(&levels),
-        &SteadyRule::default(),
-        Some(reference),
-    );
-    assert_eq!(
-        (found.class, found.machine_changes.len()),
-        (WarmupClass::Unclear, 3)
-    );
+    let reference = ReferenceTimes { times: &reference, every: 16 };
+    let found = classify_series(&step_series(&levels), &SteadyRule::default(), Some(reference));
+    assert_eq!((found.class, found.machine_changes.len()), (WarmupClass::Unclear, 3));
 }
 
 #[test]

@@ -39,10 +39,7 @@ impl Default for ClassifierLimits {
     /// The limits that Barrett et al. use (OOPSLA 2017): a millisecond, and the last 500
     /// iterations.
     fn default() -> ClassifierLimits {
-        ClassifierLimits {
-            delta: LevelDelta::Seconds(0.001),
-            steady: 500,
-        }
+        ClassifierLimits { delta: LevelDelta::Seconds(0.001), steady: 500 }
     }
 }
 
@@ -64,19 +61,12 @@ pub struct ClassifiedSeries {
 /// Classifies a series of times in seconds.
 pub fn classify_published(times_s: &[f64], limits: &ClassifierLimits) -> ClassifiedSeries {
     let outliers = find_outliers(times_s);
-    let kept_indices: Vec<usize> = (0..times_s.len())
-        .filter(|index| outliers.binary_search(index).is_err())
-        .collect();
+    let kept_indices: Vec<usize> =
+        (0..times_s.len()).filter(|index| outliers.binary_search(index).is_err()).collect();
     let values: Vec<f64> = kept_indices.iter().map(|&index| times_s[index]).collect();
-    let ranges = find_segments(
-        &values,
-        15.0 * (values.len() as f64).ln(),
-        MIN_SEGMENT_POINTS,
-    );
-    let segments: Vec<SeriesSegment> = ranges
-        .into_iter()
-        .map(|segment| SeriesSegment::new(segment, &values))
-        .collect();
+    let ranges = find_segments(&values, 15.0 * (values.len() as f64).ln(), MIN_SEGMENT_POINTS);
+    let segments: Vec<SeriesSegment> =
+        ranges.into_iter().map(|segment| SeriesSegment::new(segment, &values)).collect();
     let Some(last) = segments.last() else {
         return ClassifiedSeries {
             class: WarmupClass::Flat,
@@ -89,11 +79,7 @@ pub fn classify_published(times_s: &[f64], limits: &ClassifierLimits) -> Classif
     let delta = match limits.delta {
         LevelDelta::Seconds(seconds) => seconds,
         LevelDelta::Share(share) => {
-            share
-                * segments
-                    .iter()
-                    .map(|segment| segment.mean)
-                    .fold(f64::INFINITY, f64::min)
+            share * segments.iter().map(|segment| segment.mean).fold(f64::INFINITY, f64::min)
         }
     };
     let low = (last.mean - last.variance).min(last.mean - delta);
@@ -135,11 +121,7 @@ impl SeriesSegment {
         let count = segment.len() as f64;
         let mean = segment.iter().sum::<f64>() / count;
         let squares = segment.iter().map(|value| (value - mean) * (value - mean));
-        SeriesSegment {
-            points,
-            mean,
-            variance: squares.sum::<f64>() / count,
-        }
+        SeriesSegment { points, mean, variance: squares.sum::<f64>() / count }
     }
 }
 

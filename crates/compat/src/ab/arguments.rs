@@ -235,10 +235,7 @@ fn explain_error(error: ArgumentError<'_>) -> String {
     match error {
         ArgumentError::UnknownLetter(letter, _) => format!("illegal option -- {letter}"),
         ArgumentError::NeedsValue(name) => {
-            format!(
-                "option requires an argument -- {}",
-                name.trim_start_matches('-')
-            )
+            format!("option requires an argument -- {}", name.trim_start_matches('-'))
         }
         ArgumentError::TakesNoValue(name) => format!("'{name}' takes no value"),
         ArgumentError::UnknownName(name) => {
@@ -269,10 +266,8 @@ fn set_flag(request: &mut AbRequest, name: &str) -> Result<(), String> {
         "--insecure" => request.security.trusts_anyone = true,
         "--ab-lengths" => report.counts_lengths = true,
         _ => {
-            return Err(
-                "'-I' is not supported: the TLS handshake always includes the server name"
-                    .to_owned(),
-            );
+            return Err("'-I' is not supported: the TLS handshake always includes the server name"
+                .to_owned());
         }
     }
     Ok(())
@@ -339,9 +334,7 @@ fn parse_sort(value: &str) -> Result<TsvOrder, String> {
     match value {
         "start" => Ok(TsvOrder::Start),
         "ttime" => Ok(TsvOrder::Total),
-        _ => Err(format!(
-            "'--sort' must be 'start' or 'ttime', not '{value}'"
-        )),
+        _ => Err(format!("'--sort' must be 'start' or 'ttime', not '{value}'")),
     }
 }
 
@@ -363,9 +356,8 @@ fn parse_seconds(name: &str, value: &str) -> Result<f64, String> {
 }
 
 fn parse_header(value: &str) -> Result<(String, String), String> {
-    let (name, value) = value
-        .split_once(':')
-        .ok_or_else(|| format!("'-H' needs 'Name: value', not '{value}'"))?;
+    let (name, value) =
+        value.split_once(':').ok_or_else(|| format!("'-H' needs 'Name: value', not '{value}'"))?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
@@ -373,10 +365,7 @@ fn set_upload(request: &mut AbRequest, method: &'static str, file: &str) -> Resu
     if request.upload.is_some() {
         return Err("'-p' and '-u' can be given only once and not together".to_owned());
     }
-    request.upload = Some(RequestBody {
-        method,
-        file: file.into(),
-    });
+    request.upload = Some(RequestBody { method, file: file.into() });
     Ok(())
 }
 
@@ -388,9 +377,7 @@ fn parse_tls_version(value: &str) -> Result<Option<TlsVersion>, String> {
         "SSL2" | "SSL3" | "TLS1" | "TLS1.1" => Err(format!(
             "'-f {value}' is not supported: use TLS 1.2 or 1.3, older versions are insecure"
         )),
-        _ => Err(format!(
-            "'-f' must be 'TLS1.2', 'TLS1.3' or 'ALL', not '{value}'"
-        )),
+        _ => Err(format!("'-f' must be 'TLS1.2', 'TLS1.3' or 'ALL', not '{value}'")),
     }
 }
 
@@ -406,9 +393,7 @@ fn check_request(request: &mut AbRequest) -> Result<(), String> {
     if let Some(requests) = request.requests
         && u64::from(request.concurrency) > requests
     {
-        return Err(
-            "Cannot use concurrency level greater than total number of requests".to_owned(),
-        );
+        return Err("Cannot use concurrency level greater than total number of requests".to_owned());
     }
     Ok(())
 }
@@ -474,36 +459,18 @@ mod tests {
     fn what_makes_no_sense_is_refused() {
         for (line, why) in [
             ("", "wrong number of arguments: missing URL"),
-            (
-                "a b",
-                "wrong number of arguments: expected one URL, found a second one, 'b'",
-            ),
+            ("a b", "wrong number of arguments: expected one URL, found a second one, 'b'"),
             ("-n", "option requires an argument -- n"),
             ("-kQ h/", "illegal option -- Q"),
             ("-n 0 h/", "'-n' needs a number of requests, not '0'"),
             ("-n 10k h/", "'-n' needs a number of requests, not '10k'"),
             ("-t -1 h/", "'-t' needs a number of seconds, not '-1'"),
-            (
-                "-n 2 -c 10 h/",
-                "Cannot use concurrency level greater than total number of requests",
-            ),
+            ("-n 2 -c 10 h/", "Cannot use concurrency level greater than total number of requests"),
             ("-H nothing h/", "'-H' needs 'Name: value', not 'nothing'"),
-            (
-                "-p a -u b h/",
-                "'-p' and '-u' can be given only once and not together",
-            ),
-            (
-                "-i -p a h/",
-                "Cannot mix POST with other methods: HEAD has no body",
-            ),
-            (
-                "--sort size h/",
-                "'--sort' must be 'start' or 'ttime', not 'size'",
-            ),
-            (
-                "--insecur h/",
-                "unknown option '--insecur'\nhint: did you mean '--insecure'?",
-            ),
+            ("-p a -u b h/", "'-p' and '-u' can be given only once and not together"),
+            ("-i -p a h/", "Cannot mix POST with other methods: HEAD has no body"),
+            ("--sort size h/", "'--sort' must be 'start' or 'ttime', not 'size'"),
+            ("--insecur h/", "unknown option '--insecur'\nhint: did you mean '--insecure'?"),
         ] {
             assert_eq!(read_line(line).unwrap_err(), why);
         }

@@ -136,11 +136,7 @@ impl AbFigures {
 /// complete response.
 fn body_lengths(rows: &[RequestRecord]) -> Option<BodyLengths> {
     let first = rows.iter().find(|row| row.status != 0)?.body_bytes;
-    let mut lengths = BodyLengths {
-        first,
-        range: (first, first),
-        others: 0,
-    };
+    let mut lengths = BodyLengths { first, range: (first, first), others: 0 };
     for row in rows {
         let is_cut = row.outcome == RequestOutcome::Failed(ErrorClass::EofInBody);
         if row.status != 0 {
@@ -230,10 +226,7 @@ fn is_response_tls_error(class: ErrorClass) -> bool {
 
 /// Whether an error ends the test even with `-r`, because every further request would fail as well.
 pub fn always_aborts_test(class: ErrorClass) -> bool {
-    matches!(
-        class,
-        ErrorClass::Dns | ErrorClass::TlsVerify | ErrorClass::TlsAlpn
-    )
+    matches!(class, ErrorClass::Dns | ErrorClass::TlsVerify | ErrorClass::TlsAlpn)
 }
 
 /// Percentages that ab prints.
@@ -262,11 +255,7 @@ impl RequestTiming {
         let sent_ns = row.sent_ns?;
         Some(RequestTiming {
             begun_ns: row.begun_ns,
-            connect_ns: if row.is_reused {
-                0
-            } else {
-                sent_ns.saturating_sub(row.begun_ns)
-            },
+            connect_ns: if row.is_reused { 0 } else { sent_ns.saturating_sub(row.begun_ns) },
             processing_ns: row.end_ns.saturating_sub(sent_ns),
             waiting_ns: row.first_byte_ns?.saturating_sub(sent_ns),
         })
@@ -294,10 +283,7 @@ impl TimeStatistics {
         times_ns.sort_unstable();
         let count = times_ns.len();
         let mean_ns = times_ns.iter().map(|ns| *ns as f64).sum::<f64>() / count as f64;
-        let squares: f64 = times_ns
-            .iter()
-            .map(|ns| (*ns as f64 - mean_ns).powi(2))
-            .sum();
+        let squares: f64 = times_ns.iter().map(|ns| (*ns as f64 - mean_ns).powi(2)).sum();
         let half = count / 2;
         TimeStatistics {
             least_ns: times_ns[0],
@@ -332,10 +318,7 @@ impl RequestTimings {
         let mut sorted_totals_ns: Vec<u64> =
             timings.iter().map(|timing| timing.total_ns()).collect();
         sorted_totals_ns.sort_unstable();
-        (!timings.is_empty()).then_some(RequestTimings {
-            timings,
-            sorted_totals_ns,
-        })
+        (!timings.is_empty()).then_some(RequestTimings { timings, sorted_totals_ns })
     }
 
     /// Returns the number of requests.
@@ -389,10 +372,7 @@ mod tests {
             .with_failures(4, ErrorClass::EofInBody);
         let figures =
             AbFigures::from_measured(&AbRequest::with_defaults(), &made.build_measured(), 0);
-        assert_eq!(
-            figures.account,
-            [("ok", 3), ("status", 2), ("eof.in-body", 4)]
-        );
+        assert_eq!(figures.account, [("ok", 3), ("status", 2), ("eof.in-body", 4)]);
         let sum: u64 = figures.account.iter().map(|(_, count)| count).sum();
         assert_eq!((figures.attempted, sum), (9, 9));
         assert_eq!((figures.complete, figures.non2xx), (9, 2));
@@ -402,15 +382,9 @@ mod tests {
 
     #[test]
     fn what_ab_would_call_a_wrong_length_is_counted() {
-        let record = |bytes| RequestRecord {
-            body_bytes: bytes,
-            ..answered_row(1_000_000)
-        };
+        let record = |bytes| RequestRecord { body_bytes: bytes, ..answered_row(1_000_000) };
         let lengths = body_lengths(&[record(2), record(5), record(2), record(1)]).unwrap();
-        assert_eq!(
-            (lengths.first, lengths.range, lengths.others),
-            (2, (1, 5), 2)
-        );
+        assert_eq!((lengths.first, lengths.range, lengths.others), (2, (1, 5), 2));
     }
 
     #[test]
@@ -421,10 +395,7 @@ mod tests {
         let figures_of = |ms: u64, elapsed_ms: u64| {
             let rows: Vec<RequestRecord> =
                 (0..8000).map(|_| answered_row(ms * 1_000_000)).collect();
-            let request = AbRequest {
-                concurrency: 250,
-                ..AbRequest::with_defaults()
-            };
+            let request = AbRequest { concurrency: 250, ..AbRequest::with_defaults() };
             let measured = LoadBuilder::of_rows(rows, elapsed_ms * 1_000_000).build_measured();
             AbFigures::from_measured(&request, &measured, 0)
         };
@@ -444,10 +415,7 @@ mod tests {
             counts.count_failed(class);
         }
         let failures = FailureCounts::from_counts(&counts);
-        assert_eq!(
-            failures.failed_requests() + failures.write,
-            ErrorClass::COUNT as u64
-        );
+        assert_eq!(failures.failed_requests() + failures.write, ErrorClass::COUNT as u64);
         assert_eq!((failures.length, failures.write), (1, 1));
         // One error of dns, four of connect, three of tls, and the timeout while connecting.
         assert_eq!(failures.connect, 9);
@@ -465,20 +433,14 @@ mod tests {
     }
 
     fn of_totals_ms(totals: &[u64]) -> RequestTimings {
-        let rows: Vec<RequestRecord> = totals
-            .iter()
-            .map(|ms| answered_row(*ms * 1_000_000))
-            .collect();
+        let rows: Vec<RequestRecord> =
+            totals.iter().map(|ms| answered_row(*ms * 1_000_000)).collect();
         RequestTimings::of_requests(&rows).unwrap()
     }
 
     #[test]
     fn the_median_is_the_middle() {
-        let median = |totals| {
-            of_totals_ms(totals)
-                .spread(RequestTiming::total_ns)
-                .median_ns
-        };
+        let median = |totals| of_totals_ms(totals).spread(RequestTiming::total_ns).median_ns;
         assert_eq!(median(&[3, 1, 2]), 2_000_000);
         assert_eq!(median(&[4, 1, 3, 2]), 2_500_000);
         assert_eq!(median(&[7]), 7_000_000);
@@ -490,16 +452,8 @@ mod tests {
         let spread = of_totals_ms(&[4, 2, 5, 4]).spread(RequestTiming::total_ns);
         assert_eq!(spread.mean_ns, 3_750_000.0);
         assert!((spread.deviation_ns - 1_258_306.0).abs() < 1.0);
-        assert_eq!(
-            (spread.least_ns, spread.greatest_ns),
-            (2_000_000, 5_000_000)
-        );
-        assert_eq!(
-            of_totals_ms(&[9])
-                .spread(RequestTiming::total_ns)
-                .deviation_ns,
-            0.0
-        );
+        assert_eq!((spread.least_ns, spread.greatest_ns), (2_000_000, 5_000_000));
+        assert_eq!(of_totals_ms(&[9]).spread(RequestTiming::total_ns).deviation_ns, 0.0);
     }
 
     #[test]
@@ -523,11 +477,6 @@ mod tests {
         assert_eq!(RequestTimings::of_requests(&[failed]), None);
         let mut failed_check = answered_row(5_000_000);
         failed_check.outcome = RequestOutcome::Failed(ErrorClass::Assertion);
-        assert_eq!(
-            RequestTimings::of_requests(&[failed_check, failed])
-                .unwrap()
-                .count(),
-            1
-        );
+        assert_eq!(RequestTimings::of_requests(&[failed_check, failed]).unwrap().count(), 1);
     }
 }

@@ -52,10 +52,7 @@ pub fn build_load(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Re
         success: SuccessRule {
             // ab accepts any status, and counts responses with a status other than 2xx separately.
             statuses: vec![0..=999],
-            body: request
-                .verify
-                .as_ref()
-                .map(|text| BodyRule::Contains(text.as_bytes().to_vec())),
+            body: request.verify.as_ref().map(|text| BodyRule::Contains(text.as_bytes().to_vec())),
         },
         // One thread, as in ab, so that the figures are comparable.
         threads: 1,
@@ -74,11 +71,7 @@ fn to_nanoseconds(seconds: f64) -> u64 {
 fn connection_rules(request: &AbRequest) -> ConnectionRules {
     let limit_ns = Some(to_nanoseconds(request.timeout_s));
     ConnectionRules {
-        timeouts: RequestTimeouts {
-            connect_ns: limit_ns,
-            first_byte_ns: None,
-            total_ns: limit_ns,
-        },
+        timeouts: RequestTimeouts { connect_ns: limit_ns, first_byte_ns: None, total_ns: limit_ns },
         // Responses are not handled in batches, because the report has a time for each of them.
         batching: BatchingMode::Off,
         ..ConnectionRules::default()
@@ -98,15 +91,11 @@ fn build_target(request: &AbRequest, url: &AbUrl) -> Result<LoadTarget> {
     let connected_host = proxy.as_ref().unwrap_or(&url.host);
     let security = &request.security;
     let tls = TlsOptions {
-        trust: if security.trusts_anyone {
-            TrustSource::Anyone
-        } else {
-            TrustSource::System
-        },
-        identity: security.identity.as_ref().map(|file| ClientIdentity {
-            certificates: file.clone(),
-            key: file.clone(),
-        }),
+        trust: if security.trusts_anyone { TrustSource::Anyone } else { TrustSource::System },
+        identity: security
+            .identity
+            .as_ref()
+            .map(|file| ClientIdentity { certificates: file.clone(), key: file.clone() }),
         ..TlsOptions::default()
     };
     Ok(LoadTarget {
@@ -123,9 +112,7 @@ fn build_headers(request: &AbRequest, url: &AbUrl, body: Option<&[u8]>) -> Vec<(
     let header = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
     let mut headers = Vec::new();
     // This field is redundant in HTTP/1.1, but servers that respond with HTTP/1.0 require it.
-    let keep_alive = request
-        .keeps_alive
-        .then(|| header("Connection", "Keep-Alive"));
+    let keep_alive = request.keeps_alive.then(|| header("Connection", "Keep-Alive"));
     headers.extend(keep_alive);
     if !request.cookies.is_empty() {
         // All cookies are sent in one field (RFC 6265, section 5.4); ab sends only the last cookie.
@@ -135,9 +122,7 @@ fn build_headers(request: &AbRequest, url: &AbUrl, body: Option<&[u8]>) -> Vec<(
         ("Authorization", &request.credentials),
         ("Proxy-Authorization", &request.proxy_credentials),
     ] {
-        let encoded = credentials
-            .as_ref()
-            .map(|credentials| STANDARD.encode(credentials));
+        let encoded = credentials.as_ref().map(|credentials| STANDARD.encode(credentials));
         headers.extend(encoded.map(|encoded| header(name, &format!("Basic {encoded}"))));
     }
     if let Some(body) = body {
@@ -151,11 +136,9 @@ fn build_headers(request: &AbRequest, url: &AbUrl, body: Option<&[u8]>) -> Vec<(
     } else {
         format!("Speedwell/{}", env!("CARGO_PKG_VERSION"))
     };
-    for (name, value) in [
-        ("Host", url.host_header()),
-        ("User-Agent", agent),
-        ("Accept", "*/*".to_owned()),
-    ] {
+    for (name, value) in
+        [("Host", url.host_header()), ("User-Agent", agent), ("Accept", "*/*".to_owned())]
+    {
         let is_given = |(header_name, _): &(String, String)| header_name.eq_ignore_ascii_case(name);
         if !request.headers.iter().any(is_given) {
             headers.push(header(name, &value));
@@ -176,11 +159,7 @@ fn build_request(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Req
         host: url.host_header(),
         headers: build_headers(request, url, body.as_deref()),
         body,
-        version: if request.is_http10 {
-            Http1Version::Http10
-        } else {
-            Http1Version::Http11
-        },
+        version: if request.is_http10 { Http1Version::Http10 } else { Http1Version::Http11 },
         connection: if request.keeps_alive {
             ConnectionOption::KeepAlive
         } else {
@@ -229,20 +208,18 @@ impl HostPort {
     /// # Errors
     /// Fails if the string is invalid; the error is a sentence fragment that says why.
     pub fn parse(text: &str, default_port: u16) -> Result<HostPort, String> {
-        let (name, port) = match text
-            .strip_prefix('[')
-            .and_then(|after_bracket| after_bracket.split_once(']'))
-        {
-            Some((name, "")) => (name, None),
-            Some((name, after_bracket)) => match after_bracket.strip_prefix(':') {
-                Some(port) => (name, Some(port)),
-                None => return Err(format!("invalid host '{text}'")),
-            },
-            None => match text.rsplit_once(':') {
-                Some((name, port)) => (name, Some(port)),
-                None => (text, None),
-            },
-        };
+        let (name, port) =
+            match text.strip_prefix('[').and_then(|after_bracket| after_bracket.split_once(']')) {
+                Some((name, "")) => (name, None),
+                Some((name, after_bracket)) => match after_bracket.strip_prefix(':') {
+                    Some(port) => (name, Some(port)),
+                    None => return Err(format!("invalid host '{text}'")),
+                },
+                None => match text.rsplit_once(':') {
+                    Some((name, port)) => (name, Some(port)),
+                    None => (text, None),
+                },
+            };
         let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c == '@');
         if !is_name {
             return Err(format!("invalid host '{text}'"));
@@ -255,19 +232,12 @@ impl HostPort {
                 .filter(|port| *port > 0)
                 .ok_or_else(|| format!("invalid port '{port}'"))?,
         };
-        Ok(HostPort {
-            name: name.to_owned(),
-            port,
-        })
+        Ok(HostPort { name: name.to_owned(), port })
     }
 
     /// Returns the name as it appears in a URL.
     fn bracketed_name(&self) -> String {
-        if self.name.contains(':') {
-            format!("[{}]", self.name)
-        } else {
-            self.name.clone()
-        }
+        if self.name.contains(':') { format!("[{}]", self.name) } else { self.name.clone() }
     }
 }
 
@@ -294,11 +264,7 @@ impl AbUrl {
         Ok(AbUrl {
             is_tls,
             host,
-            path: if path.starts_with('/') {
-                path.to_owned()
-            } else {
-                format!("/{path}")
-            },
+            path: if path.starts_with('/') { path.to_owned() } else { format!("/{path}") },
         })
     }
 
@@ -362,10 +328,7 @@ mod tests {
              User-Agent: me\r\nHost: other\r\nAccept: */*\r\n\r\n"
         );
         assert_eq!(
-            request_text(
-                "--http1.0 -p post -T text/x http://127.0.0.1:18333/p",
-                Some(b"a=1\n")
-            ),
+            request_text("--http1.0 -p post -T text/x http://127.0.0.1:18333/p", Some(b"a=1\n")),
             "POST /p HTTP/1.0\r\nContent-length: 4\r\nContent-type: text/x\r\n\
              Host: 127.0.0.1:18333\r\nUser-Agent: ApacheBench/2.3\r\nAccept: */*\r\n\r\na=1\n"
         );
@@ -424,13 +387,7 @@ mod tests {
             ("http://a.test/x?y=z#frag", false, "a.test", 80, "/x?y=z"),
             ("a.test:8080/x", false, "a.test", 8080, "/x"),
             ("https://a.test", true, "a.test", 443, "/"),
-            (
-                "http://a.test?q=http://b/",
-                false,
-                "a.test",
-                80,
-                "/?q=http://b/",
-            ),
+            ("http://a.test?q=http://b/", false, "a.test", 80, "/?q=http://b/"),
             ("http://[::1]:81/", false, "::1", 81, "/"),
             ("[::1]/", false, "::1", 80, "/"),
         ] {
@@ -438,18 +395,9 @@ mod tests {
             let read = (url.is_tls, &*url.host.name, url.host.port, &*url.path);
             assert_eq!(read, (is_tls, name, port, path), "{text}");
         }
-        for invalid_url in [
-            "ftp://a/",
-            "http:///x",
-            "http://a:b/",
-            "http://a:0/",
-            "http://u@h/",
-        ] {
+        for invalid_url in ["ftp://a/", "http:///x", "http://a:b/", "http://a:0/", "http://u@h/"] {
             let reason = AbUrl::parse(invalid_url).unwrap_err();
-            assert!(
-                reason.starts_with(&format!("invalid URL '{invalid_url}': ")),
-                "{reason}"
-            );
+            assert!(reason.starts_with(&format!("invalid URL '{invalid_url}': ")), "{reason}");
         }
     }
 

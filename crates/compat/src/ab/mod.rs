@@ -109,13 +109,9 @@ impl OutputFiles {
                 .create(true)
                 .truncate(false)
                 .open(directory.join(path));
-            file.with_context(|| format!("cannot write '{}'", path.display()))
-                .map(Some)
+            file.with_context(|| format!("cannot write '{}'", path.display())).map(Some)
         };
-        Ok(OutputFiles {
-            csv: open(&request.shown.csv)?,
-            tsv: open(&request.shown.tsv)?,
-        })
+        Ok(OutputFiles { csv: open(&request.shown.csv)?, tsv: open(&request.shown.tsv)? })
     }
 
     fn write(
@@ -144,10 +140,7 @@ fn check_files(request: &AbRequest, directory: &Path) -> Result<()> {
     let outputs: Vec<OutputFile> = (output_options.into_iter())
         .filter_map(|(option, file)| {
             let file = file.as_ref()?;
-            OutputFile::new(
-                format!("{option} {}", file.display()),
-                &directory.join(file),
-            )
+            OutputFile::new(format!("{option} {}", file.display()), &directory.join(file))
         })
         .collect();
     refuse_same(&outputs)?;

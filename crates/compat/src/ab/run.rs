@@ -157,10 +157,7 @@ impl<'a> AbTest<'a> {
             TlsVersion::V13 => "TLSv1.3",
         };
         if tls.version != required {
-            bail!(
-                "'-f' requires {required}, but the server negotiated {}",
-                tls.version
-            );
+            bail!("'-f' requires {required}, but the server negotiated {}", tls.version);
         }
         Ok(())
     }
@@ -224,11 +221,7 @@ fn empty_measurement() -> LoadMeasurement {
         in_flight_ns: None,
         totals: RequestTotals::new(true),
         warmup: RequestTotals::new(true),
-        timeline: LoadTimeline {
-            interval_ns: 0,
-            warmup: 0,
-            ticks: Vec::new(),
-        },
+        timeline: LoadTimeline { interval_ns: 0, warmup: 0, ticks: Vec::new() },
         threads: Vec::new(),
         max_connections: 0,
         reached_max_connections: false,
@@ -264,10 +257,7 @@ impl AbProgress {
             }
             None => Some(TIMED_PROGRESS_STEP),
         };
-        AbProgress {
-            step: step.filter(|_| is_wanted),
-            reported_requests: 0,
-        }
+        AbProgress { step: step.filter(|_| is_wanted), reported_requests: 0 }
     }
 
     /// Whether progress lines are shown.

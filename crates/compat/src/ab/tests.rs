@@ -41,10 +41,7 @@ impl LoadBuilder {
     }
 
     pub fn with_answers(mut self, count: usize, status: u16) -> LoadBuilder {
-        let answer = RequestRecord {
-            status,
-            ..answered_row(1_000_000)
-        };
+        let answer = RequestRecord { status, ..answered_row(1_000_000) };
         self.rows.extend(std::iter::repeat_n(answer, count));
         self
     }
@@ -86,11 +83,7 @@ impl LoadBuilder {
             in_flight_ns: None,
             warmup: RequestTotals::new(true),
             totals,
-            timeline: LoadTimeline {
-                interval_ns: 100_000_000,
-                warmup: 0,
-                ticks: Vec::new(),
-            },
+            timeline: LoadTimeline { interval_ns: 100_000_000, warmup: 0, ticks: Vec::new() },
             threads: Vec::new(),
             max_connections: 1,
             reached_max_connections: false,
@@ -133,18 +126,11 @@ fn mask_digits(line: &str) -> String {
 #[test]
 fn percentages_have_the_form_of_the_original() {
     let mut out = Vec::new();
-    write_percentages(
-        RequestTimings::of_requests(&sample_rows()).as_ref(),
-        &mut out,
-    )
-    .unwrap();
+    write_percentages(RequestTimings::of_requests(&sample_rows()).as_ref(), &mut out).unwrap();
     let out = String::from_utf8(out).unwrap();
     let (ours, theirs): (Vec<_>, Vec<_>) = (
         out.lines().map(mask_digits).collect(),
-        read_golden("ab_percent.csv")
-            .lines()
-            .map(mask_digits)
-            .collect(),
+        read_golden("ab_percent.csv").lines().map(mask_digits).collect(),
     );
     assert_eq!(ours, theirs);
     assert!(out.contains("\n0,71.000\n") && out.ends_with("\n100,80.000\n"));
@@ -171,8 +157,7 @@ fn requests_have_the_form_of_the_original_and_its_order_if_wished() {
     assert!(ours.contains("\t#\t#\t#\t#\t#"));
     let totals = |text: &str| -> Vec<u64> {
         let rows = text.lines().skip(1);
-        rows.map(|row| row.split('\t').nth(4).unwrap().parse().unwrap())
-            .collect()
+        rows.map(|row| row.split('\t').nth(4).unwrap().parse().unwrap()).collect()
     };
     assert_eq!(totals(&by_start)[..3], [80, 79, 78]);
     let sorted = totals(&written_rows(TsvOrder::Total));

@@ -53,10 +53,7 @@ impl UsedKeys {
         parts: Vec<ProjectionPart>,
         has_unit: bool,
     ) -> Result<KeyProjection, String> {
-        let mut projection = KeyProjection {
-            has_unit,
-            ..KeyProjection::default()
-        };
+        let mut projection = KeyProjection { has_unit, ..KeyProjection::default() };
         for (index, part) in parts.iter().enumerate() {
             match part.key.as_str() {
                 ".config" => {
@@ -89,10 +86,9 @@ impl UsedKeys {
             if *key == ".fullname" {
                 projection.add_field(key, index, &PartOrder::First);
             }
-            projection.parts.push(ProjectionPart {
-                key: (*key).to_owned(),
-                order: PartOrder::First,
-            });
+            projection
+                .parts
+                .push(ProjectionPart { key: (*key).to_owned(), order: PartOrder::First });
         }
         projection
     }
@@ -102,18 +98,16 @@ impl UsedKeys {
         let prefixes: Vec<String> = self.name_keys.iter().map(|key| format!("{key}=")).collect();
         let has_base = self.name_keys.iter().any(|key| key == ".name");
         let has_processors = self.name_keys.iter().any(|key| key == "/gomaxprocs");
-        let is_marked = prefixes
-            .iter()
-            .any(|prefix| prefix.starts_with('/') && record.name.contains(prefix));
+        let is_marked =
+            prefixes.iter().any(|prefix| prefix.starts_with('/') && record.name.contains(prefix));
         if !(has_base || is_marked || has_processors && record.name.contains('-')) {
             return record.name.clone();
         }
         let (base, parts) = record.name_parts();
         let mut name = if has_base { "*" } else { base }.to_owned();
         for part in parts {
-            let is_used = prefixes
-                .iter()
-                .any(|prefix| prefix.starts_with('/') && part.starts_with(prefix));
+            let is_used =
+                prefixes.iter().any(|prefix| prefix.starts_with('/') && part.starts_with(prefix));
             if !(is_used || has_processors && part.starts_with('-')) {
                 name.push_str(part);
             }
@@ -149,11 +143,7 @@ impl KeyProjection {
             PartOrder::Number => FieldOrder::Number,
             PartOrder::Fixed(values) => FieldOrder::Fixed(values.clone()),
         };
-        self.fields.push(ProjectionField {
-            name: name.to_owned(),
-            part,
-            order,
-        });
+        self.fields.push(ProjectionField { name: name.to_owned(), part, order });
         self.fields.len() - 1
     }
 
@@ -192,10 +182,7 @@ impl KeyProjection {
             }
         }
         if let (true, Some(unit)) = (self.has_unit, unit) {
-            let last = self
-                .fields
-                .iter()
-                .position(|field| field.part == self.parts.len());
+            let last = self.fields.iter().position(|field| field.part == self.parts.len());
             row[last.unwrap_or_default()] = unit.to_owned();
         }
         self.record_order(&row);
@@ -210,9 +197,7 @@ impl KeyProjection {
     fn record_order(&mut self, row: &[String]) {
         let parts = &self.parts;
         for (field, value) in self.fields.iter_mut().zip(row) {
-            let is_config = parts
-                .get(field.part)
-                .is_some_and(|part| part.key == ".config");
+            let is_config = parts.get(field.part).is_some_and(|part| part.key == ".config");
             if let FieldOrder::First(positions) = &mut field.order
                 && !is_config
             {
@@ -244,21 +229,14 @@ impl KeyProjection {
     pub fn joined_values(&self, key: &KeyValues) -> String {
         let order = self.field_order();
         let values = order.iter().map(|field| field_value(key, *field));
-        values
-            .filter(|value| !value.is_empty())
-            .collect::<Vec<_>>()
-            .join(" ")
+        values.filter(|value| !value.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
     pub fn sort_keys(&self, keys: &mut [KeyValues]) {
         let order = self.field_order();
         keys.sort_by(|a, b| {
             let fields = order.iter().map(|field| {
-                (
-                    &self.fields[*field],
-                    field_value(a, *field),
-                    field_value(b, *field),
-                )
+                (&self.fields[*field], field_value(a, *field), field_value(b, *field))
             });
             let mut differing = fields.filter(|(_, a, b)| a != b);
             let first = differing.next();
@@ -276,11 +254,7 @@ impl KeyProjection {
             })
         };
         let order = self.field_order();
-        order
-            .into_iter()
-            .filter(differs)
-            .map(|field| self.field_name(field))
-            .collect()
+        order.into_iter().filter(differs).map(|field| self.field_name(field)).collect()
     }
 
     /// Whether a result is kept. Each part with a fixed order must list the result's value.
@@ -343,9 +317,7 @@ fn parse_number(text: &str) -> Option<f64> {
         None if base == 1000.0 => text,
         None => return None,
     };
-    let is_plain = digits
-        .chars()
-        .all(|c| c.is_ascii_digit() || matches!(c, '.' | '+' | '-'));
+    let is_plain = digits.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '+' | '-'));
     let value: f64 = digits.parse().ok().filter(|_| is_plain)?;
     Some(value * base.powi(power.unwrap_or(0)))
 }
@@ -431,11 +403,7 @@ fn match_filter(filter: &BenchstatFilter, record: &BenchmarkRecord) -> FilterMat
                         || typed_unit.is_some_and(|unit| pattern.matches(unit))
                 };
             FilterMatch::Each(
-                record
-                    .figures
-                    .iter()
-                    .map(|figure| is_match(pattern, figure))
-                    .collect(),
+                record.figures.iter().map(|figure| is_match(pattern, figure)).collect(),
             )
         }
         BenchstatFilter::Match(key, pattern) => {
@@ -452,11 +420,7 @@ mod tests {
 
     fn sample_record() -> BenchmarkRecord {
         let mut records = BenchmarkRecords::default();
-        records.read_file(
-            "f",
-            "old",
-            "goos: linux\nBenchmarkA/size=4k/x=1-8 1 5 ns/op 3 B/op\n",
-        );
+        records.read_file("f", "old", "goos: linux\nBenchmarkA/size=4k/x=1-8 1 5 ns/op 3 B/op\n");
         records.results.remove(0)
     }
 
@@ -485,44 +449,26 @@ mod tests {
     #[test]
     fn what_one_projection_takes_the_others_leave_out() {
         let mut used_keys = UsedKeys::default();
-        let mut column = used_keys
-            .add_projection(parse_projection("/size goos").unwrap(), false)
-            .unwrap();
-        let mut row = used_keys
-            .add_projection(parse_projection(".fullname").unwrap(), false)
-            .unwrap();
+        let mut column =
+            used_keys.add_projection(parse_projection("/size goos").unwrap(), false).unwrap();
+        let mut row =
+            used_keys.add_projection(parse_projection(".fullname").unwrap(), false).unwrap();
         let mut remaining = used_keys.remaining_projection();
         let record = sample_record();
         assert_eq!(column.key(&record, None, &used_keys), ["4k", "linux"]);
         assert_eq!(row.key(&record, None, &used_keys), ["A/x=1-8"]);
         assert_eq!(remaining.key(&record, None, &used_keys), KeyValues::new());
-        assert!(
-            used_keys
-                .add_projection(parse_projection(".unit").unwrap(), false)
-                .is_err()
-        );
+        assert!(used_keys.add_projection(parse_projection(".unit").unwrap(), false).is_err());
     }
 
     #[test]
     fn numbers_are_ordered_as_numbers_and_before_words() {
         let order = FieldOrder::Number;
-        for (less, more) in [
-            ("2", "10"),
-            ("999", "1k"),
-            ("1000", "1Ki"),
-            ("5MB", "1GiB"),
-            ("9", "x"),
-        ] {
-            assert_eq!(
-                order.compare_values(less, more),
-                Ordering::Less,
-                "{less} {more}"
-            );
-            assert_eq!(
-                order.compare_values(more, less),
-                Ordering::Greater,
-                "{less} {more}"
-            );
+        for (less, more) in
+            [("2", "10"), ("999", "1k"), ("1000", "1Ki"), ("5MB", "1GiB"), ("9", "x")]
+        {
+            assert_eq!(order.compare_values(less, more), Ordering::Less, "{less} {more}");
+            assert_eq!(order.compare_values(more, less), Ordering::Greater, "{less} {more}");
         }
         assert_eq!(order.compare_values("x", "y"), Ordering::Equal);
     }

@@ -116,9 +116,8 @@ fn parse_options(arguments: &[String]) -> Result<Option<BenchstatOptions<'_>>, S
         let value = match attached {
             Some(value) => value,
             None => {
-                let (value, arguments_left) = arguments_left
-                    .split_first()
-                    .ok_or(format!("'{argument}' needs a value"))?;
+                let (value, arguments_left) =
+                    arguments_left.split_first().ok_or(format!("'{argument}' needs a value"))?;
                 request.files = arguments_left;
                 value
             }
@@ -150,11 +149,8 @@ fn compare_files(request: &BenchstatOptions<'_>, console: &mut DropInConsole<'_>
         writeln!(console.stderr, "{}", escape_controls(complaint))?;
     }
     let projections = [&table, &row, &column, &ignored];
-    let is_admitted = |record: &BenchmarkRecord| {
-        projections
-            .iter()
-            .all(|projection| projection.admits(record))
-    };
+    let is_admitted =
+        |record: &BenchmarkRecord| projections.iter().all(|projection| projection.admits(record));
     let results: Vec<BenchmarkRecord> = std::mem::take(&mut records.results)
         .into_iter()
         .filter(is_admitted)
@@ -175,19 +171,13 @@ fn compare_files(request: &BenchstatOptions<'_>, console: &mut DropInConsole<'_>
         console.stdout.write_all(text.as_bytes())?;
         console.stderr.write_all(remarks.as_bytes())?;
     } else {
-        console
-            .stdout
-            .write_all(output::format_text(&tables).as_bytes())?;
+        console.stdout.write_all(output::format_text(&tables).as_bytes())?;
     }
     console.stdout.flush()?;
     for message in &missing_messages {
         writeln!(console.stderr, "{TOOL}: {}", escape_controls(message))?;
     }
-    Ok(if missing_messages.is_empty() {
-        0
-    } else {
-        EXIT_REJECTED
-    })
+    Ok(if missing_messages.is_empty() { 0 } else { EXIT_REJECTED })
 }
 
 /// Reads all files. Also returns a message about each file without results; Go's benchstat ignores
@@ -258,24 +248,12 @@ mod tests {
     fn flags_are_taken_as_go_takes_them() {
         let line = split_words("-alpha 0.1 --row=/x -format=csv a -col b");
         let request = parse_options(&line).unwrap().unwrap();
-        assert_eq!(
-            (request.alpha, request.row, request.is_csv),
-            (0.1, "/x", true)
-        );
+        assert_eq!((request.alpha, request.row, request.is_csv), (0.1, "/x", true));
         assert_eq!(request.files, ["a", "-col", "b"]);
-        assert!(
-            parse_options(&split_words("-alpha 0.1 -h x"))
-                .unwrap()
-                .is_none()
-        );
-        for line in [
-            "",
-            "-alpha 2 a",
-            "-alpha",
-            "-format html a",
-            "-colour red a",
-            "-confidence x a",
-        ] {
+        assert!(parse_options(&split_words("-alpha 0.1 -h x")).unwrap().is_none());
+        for line in
+            ["", "-alpha 2 a", "-alpha", "-format html a", "-colour red a", "-confidence x a"]
+        {
             assert!(parse_options(&split_words(line)).is_err(), "{line}");
         }
     }

@@ -83,25 +83,13 @@ fn table_text(tables: &BenchstatTables, table: &BenchstatTable) -> String {
     for (name, cells) in table.rows.iter().zip(&table.cells) {
         layout.start_row();
         layout.add_cell(name, CellAlignment::Left);
-        let centres: Vec<f64> = cells
-            .iter()
-            .flatten()
-            .map(|cell| cell.summary.centre)
-            .collect();
+        let centres: Vec<f64> = cells.iter().flatten().map(|cell| cell.summary.centre).collect();
         let scale = UnitScale::for_values(&centres, has_binary_unit);
         for (index, cell) in cells.iter().enumerate() {
             let Some(cell) = cell else { continue };
             layout.move_to_column(column_start(index, 3, 3));
-            layout.add_cell(
-                &scale.format_value(cell.summary.centre),
-                CellAlignment::Right,
-            );
-            layout.add_span(
-                1,
-                &cell.summary.relative_reach(),
-                CellAlignment::Right,
-                " ± ",
-            );
+            layout.add_cell(&scale.format_value(cell.summary.centre), CellAlignment::Right);
+            layout.add_span(1, &cell.summary.relative_reach(), CellAlignment::Right, " ± ");
             let marks = remarks.remark_marks(&[&cell.warnings, &cell.summary.warnings]);
             layout.add_cell(&marks, CellAlignment::Left);
             if let Some((base, comparison)) = &cell.comparison {
@@ -131,16 +119,12 @@ fn add_column_names(tables: &BenchstatTables, table: &BenchstatTable, layout: &m
     for level in 0..fields.len() {
         layout.start_row();
         let alike = |a: &KeyValues, b: &KeyValues| {
-            fields[..=level]
-                .iter()
-                .all(|field| field_value(a, *field) == field_value(b, *field))
+            fields[..=level].iter().all(|field| field_value(a, *field) == field_value(b, *field))
         };
         let mut first = 0;
         for group in table.columns.chunk_by(alike) {
-            let (left, right) = (
-                column_start(first, 3, 3),
-                column_start(first + group.len(), 3, 3),
-            );
+            let (left, right) =
+                (column_start(first, 3, 3), column_start(first + group.len(), 3, 3));
             layout.move_to_column(left);
             layout.add_span(
                 right - left,
@@ -188,10 +172,9 @@ fn add_geomeans(
         if column > 0 {
             layout.move_to_column(column_start(column, 3, 3) + 3);
             match geomean.ratio {
-                Some(ratio) => layout.add_cell(
-                    &format_percentage((ratio - 1.0) * 100.0),
-                    CellAlignment::Right,
-                ),
+                Some(ratio) => {
+                    layout.add_cell(&format_percentage((ratio - 1.0) * 100.0), CellAlignment::Right)
+                }
                 None => layout.add_cell("?", CellAlignment::Left),
             }
         }
@@ -293,9 +276,7 @@ impl CsvSheet {
             }
             if column > 0 {
                 self.pad_to(column_start(column, 2, 2) + 2);
-                let ratio = geomean
-                    .ratio
-                    .map(|ratio| format_percentage((ratio - 1.0) * 100.0));
+                let ratio = geomean.ratio.map(|ratio| format_percentage((ratio - 1.0) * 100.0));
                 self.add_cell(ratio.unwrap_or_else(|| "?".to_owned()));
             }
         }
@@ -321,9 +302,5 @@ fn quote_csv(text: &str) -> String {
     let needs_quotes = text == "\\."
         || text.contains([',', '"', '\r', '\n'])
         || text.starts_with(char::is_whitespace);
-    if needs_quotes {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
+    if needs_quotes { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }

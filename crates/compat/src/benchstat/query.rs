@@ -58,10 +58,7 @@ pub enum PartOrder {
 
 /// Formats a syntax error with a mark below its position.
 fn syntax_error(text: &str, position: usize, reason: &str) -> String {
-    let mark_column = text
-        .char_indices()
-        .take_while(|(byte, _)| *byte < position)
-        .count();
+    let mark_column = text.char_indices().take_while(|(byte, _)| *byte < position).count();
     format!("{reason}\n\t{text}\n\t{:mark_column$}^", "")
 }
 
@@ -101,10 +98,7 @@ impl<'a> QueryLexer<'a> {
     fn next_token(mut self, is_value: bool) -> Result<(QueryToken, QueryLexer<'a>), String> {
         self.skip_blanks();
         let remaining = &self.text[self.position..];
-        let lexer_after = |length: usize| QueryLexer {
-            position: self.position + length,
-            ..self
-        };
+        let lexer_after = |length: usize| QueryLexer { position: self.position + length, ..self };
         let Some(first) = remaining.chars().next() else {
             return Ok((QueryToken::End, self));
         };
@@ -389,24 +383,15 @@ mod tests {
     fn filters_bind_as_in_the_original() {
         let parsed_text = |text: &str| format!("{:?}", parse_filter(text).unwrap());
         assert_eq!(parsed_text("*"), "And([])");
-        assert_eq!(
-            parsed_text("a:1 b:2 OR c:3"),
-            parsed_text("(a:1 AND b:2) OR c:3")
-        );
+        assert_eq!(parsed_text("a:1 b:2 OR c:3"), parsed_text("(a:1 AND b:2) OR c:3"));
         assert_eq!(parsed_text("a:(1 OR 2)"), parsed_text("a:1 OR a:2"));
-        assert_eq!(
-            parsed_text(r#"-"a b":"c d""#),
-            r#"Not(Match("a b", Text("c d")))"#
-        );
+        assert_eq!(parsed_text(r#"-"a b":"c d""#), r#"Not(Match("a b", Text("c d")))"#);
         assert!(parsed_text("/align:/^[/0]$/ .unit:sec/op").contains("^[/0]$"));
     }
 
     #[test]
     fn projections_have_keys_and_orders() {
-        let part = |key: &str, order| ProjectionPart {
-            key: key.to_owned(),
-            order,
-        };
+        let part = |key: &str, order| ProjectionPart { key: key.to_owned(), order };
         let fixed = PartOrder::Fixed(vec!["b".to_owned(), "a".to_owned()]);
         assert_eq!(
             parse_projection("goos,/size@num .name@(b a)").unwrap(),
@@ -421,9 +406,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_marked() {
-        for text in [
-            "a", "a:", "(a:1", "a:(1 2)", "a:/x", "a:\"", "a:/[/", ")", "a:1)", "a:/x/y", "",
-        ] {
+        for text in
+            ["a", "a:", "(a:1", "a:(1 2)", "a:/x", "a:\"", "a:/[/", ")", "a:1)", "a:/x/y", ""]
+        {
             assert!(parse_filter(text).is_err(), "{text}");
         }
         for text in [",", "a@", "a@()", "a@(b", "a@up", ".config@(a)", ":"] {

@@ -62,10 +62,7 @@ impl BenchmarkRecord {
         let (name, processors) = split_processors(&self.name);
         let mut cuts: Vec<usize> = name.match_indices('/').map(|(index, _)| index).collect();
         cuts.push(name.len());
-        let mut parts: Vec<&str> = cuts
-            .windows(2)
-            .map(|ends| &name[ends[0]..ends[1]])
-            .collect();
+        let mut parts: Vec<&str> = cuts.windows(2).map(|ends| &name[ends[0]..ends[1]]).collect();
         parts.extend(processors);
         (&name[..cuts[0]], parts)
     }
@@ -142,9 +139,8 @@ impl BenchmarkRecords {
             };
             let metadata_key = (tidy_unit(unit).0, key.to_owned());
             match self.units.get(&metadata_key) {
-                Some(known_value) if known_value != value => complaints.push(format!(
-                    "metadata {key} of unit {unit} already set to {known_value}"
-                )),
+                Some(known_value) if known_value != value => complaints
+                    .push(format!("metadata {key} of unit {unit} already set to {known_value}")),
                 Some(_) => {}
                 None => drop(self.units.insert(metadata_key, value.to_owned())),
             }
@@ -205,11 +201,7 @@ fn parse_result(result: &str) -> Result<Option<(String, Vec<BenchstatFigure>)>, 
     count.parse::<i64>().map_err(|error| {
         use std::num::IntErrorKind::{NegOverflow, PosOverflow};
         let is_large = matches!(error.kind(), PosOverflow | NegOverflow);
-        let reason = if is_large {
-            "value out of range"
-        } else {
-            "invalid syntax"
-        };
+        let reason = if is_large { "value out of range" } else { "invalid syntax" };
         format!("parsing iteration count: {reason}")
     })?;
     let mut figures = Vec::new();
@@ -234,9 +226,7 @@ fn parse_result(result: &str) -> Result<Option<(String, Vec<BenchstatFigure>)>, 
 }
 
 fn parse_number(field: &str) -> Result<f64, String> {
-    let number: f64 = field
-        .parse()
-        .map_err(|_| "parsing measurement: invalid syntax")?;
+    let number: f64 = field.parse().map_err(|_| "parsing measurement: invalid syntax")?;
     let is_word = field.contains(['i', 'I', 'n', 'N']);
     if number.is_infinite() && !is_word {
         return Err("parsing measurement: value out of range".to_owned());
@@ -255,15 +245,10 @@ mod tests {
                     Unit ns/op assume=exact\nBenchmarkAlone\nBenchmarkZero 1 0 ns/op\n";
         records.read_file("p", "l", text);
         assert!(records.complaints.is_empty(), "{records:?}");
-        let [first, second] = &records.results[..] else {
-            panic!("{records:?}")
-        };
+        let [first, second] = &records.results[..] else { panic!("{records:?}") };
         assert_eq!((first.name.as_str(), first.base_name()), ("A/n=1-8", "A"));
         assert_eq!(first.name_parts(), ("A", vec!["/n=1", "-8"]));
-        assert_eq!(
-            (first.setting_value("note"), second.setting_value("note")),
-            ("x", "")
-        );
+        assert_eq!((first.setting_value("note"), second.setting_value("note")), ("x", ""));
         assert_eq!(first.setting_value(".file"), "l");
         assert_eq!(
             (first.figures[0].unit.as_str(), first.figures[0].value),

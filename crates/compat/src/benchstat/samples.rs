@@ -63,12 +63,7 @@ impl ValueAssumption {
     pub fn compare_samples(self, base: &[f64], other: &[f64], alpha: f64) -> SampleComparison {
         let sizes = (base.len(), other.len());
         if self == ValueAssumption::Exact {
-            return SampleComparison {
-                p: 0.0,
-                sizes,
-                alpha: 0.0,
-                warnings: Vec::new(),
-            };
+            return SampleComparison { p: 0.0, sizes, alpha: 0.0, warnings: Vec::new() };
         }
         let (p, mut warnings) = match p_value(base, other) {
             Some(p) => (p, Vec::new()),
@@ -76,10 +71,8 @@ impl ValueAssumption {
         };
         if warnings.is_empty() && p > alpha {
             let needed_size = (1..=MAX_NAMED_SIZES.1).find(|&n| smallest_p(n, n) <= alpha);
-            let (comparison, needed_size) = needed_size
-                .map_or((">", MAX_NAMED_SIZES.1 + 1), |needed_size| {
-                    (">=", needed_size)
-                });
+            let (comparison, needed_size) =
+                needed_size.map_or((">", MAX_NAMED_SIZES.1 + 1), |needed_size| (">=", needed_size));
             if sizes.0 < needed_size && sizes.1 < needed_size {
                 let alpha = format_shortest(alpha);
                 warnings.push(format!(
@@ -88,20 +81,13 @@ impl ValueAssumption {
                 ));
             }
         }
-        SampleComparison {
-            p,
-            sizes,
-            alpha,
-            warnings,
-        }
+        SampleComparison { p, sizes, alpha, warnings }
     }
 }
 
 fn summarize_median(values: &[f64], confidence: f64) -> SampleSummary {
     let (low_order, high_order) = interval_orders(values.len(), confidence);
-    let low = low_order
-        .checked_sub(1)
-        .map_or(f64::NEG_INFINITY, |index| values[index]);
+    let low = low_order.checked_sub(1).map_or(f64::NEG_INFINITY, |index| values[index]);
     let high = values.get(high_order - 1).copied().unwrap_or(f64::INFINITY);
     let mut warnings = Vec::new();
     if low.is_infinite() || high.is_infinite() {
@@ -117,12 +103,7 @@ fn summarize_median(values: &[f64], confidence: f64) -> SampleSummary {
             "need {comparison} {needed_size} samples for confidence interval at level {level}"
         ));
     }
-    SampleSummary {
-        centre: median(values),
-        low,
-        high,
-        warnings,
-    }
+    SampleSummary { centre: median(values), low, high, warnings }
 }
 
 /// Summarizes ascending values by the most frequent value. Of several equally frequent values the
@@ -247,14 +228,8 @@ fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
     if pooled.first() == pooled.last() {
         return None;
     }
-    let has_ties = pooled
-        .windows(2)
-        .any(|neighbors| neighbors[0] == neighbors[1]);
-    let limit = if has_ties {
-        MAX_EXACT_SIZES.1
-    } else {
-        MAX_EXACT_SIZES.0
-    };
+    let has_ties = pooled.windows(2).any(|neighbors| neighbors[0] == neighbors[1]);
+    let limit = if has_ties { MAX_EXACT_SIZES.1 } else { MAX_EXACT_SIZES.0 };
     let (n1, n2) = (base.len() as f64, other.len() as f64);
     let u1 = || mann_whitney(base, other, PValueMethod::Asymptotic).u1;
     if base.len() > limit || other.len() > limit {
@@ -262,11 +237,7 @@ fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
         let variance =
             n1 * n2 * ((count + 1.0) - tie_term(&pooled) / (count * (count - 1.0))) / 12.0;
         let distance = u1() - n1 * n2 / 2.0;
-        let sign = if distance == 0.0 {
-            0.0
-        } else {
-            distance.signum()
-        };
+        let sign = if distance == 0.0 { 0.0 } else { distance.signum() };
         let lower_tail = normal::cdf((distance - sign * 0.5) / variance.sqrt());
         // If the values of the base sample are far larger, the upper tail rounds to 0. The output
         // then has no p value.
@@ -339,9 +310,10 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|value| *value <= 0.0) {
         return None;
     }
-    let mean_of_logs = values.iter().enumerate().fold(0.0, |mean, (index, value)| {
-        mean + (libm::log(*value) - mean) / (index + 1) as f64
-    });
+    let mean_of_logs = values
+        .iter()
+        .enumerate()
+        .fold(0.0, |mean, (index, value)| mean + (libm::log(*value) - mean) / (index + 1) as f64);
     Some(libm::exp(mean_of_logs))
 }
 
@@ -362,23 +334,14 @@ mod tests {
             below(high) - below(low)
         };
         let (low, high) = interval_orders(100, 0.95);
-        assert!(
-            (0.94..0.97).contains(&covered((low, high), 100)),
-            "{low} {high}"
-        );
+        assert!((0.94..0.97).contains(&covered((low, high), 100)), "{low} {high}");
     }
 
     #[test]
     fn few_values_are_remarked_on() {
         let summary = ValueAssumption::Nothing.summarize(&[1.0, 2.0], 0.95);
-        assert_eq!(
-            summary.warnings,
-            ["need >= 6 samples for confidence interval at level 0.95"]
-        );
-        assert_eq!(
-            (summary.relative_reach().as_str(), summary.centre),
-            ("∞", 1.5)
-        );
+        assert_eq!(summary.warnings, ["need >= 6 samples for confidence interval at level 0.95"]);
+        assert_eq!((summary.relative_reach().as_str(), summary.centre), ("∞", 1.5));
         let compared = ValueAssumption::Nothing.compare_samples(&[1.0], &[2.0], 0.05);
         assert_eq!(compared.format_p(), "p=1.000 n=1");
         assert_eq!(compared.format_change(1.0, 2.0), "~");
@@ -395,34 +358,23 @@ mod tests {
     fn exact_units_have_a_mode_and_no_test() {
         let summary = ValueAssumption::Exact.summarize(&[1.0, 2.0, 2.0], 0.95);
         assert_eq!(summary.centre, 2.0);
-        assert_eq!(
-            summary.warnings,
-            ["exact distribution expected, but values range from 1 to 2"]
-        );
+        assert_eq!(summary.warnings, ["exact distribution expected, but values range from 1 to 2"]);
         let compared = ValueAssumption::Exact.compare_samples(&[2.0], &[2.1], 0.05);
         assert_eq!(
-            (
-                compared.format_p().as_str(),
-                compared.format_change(2.0, 2.1).as_str()
-            ),
+            (compared.format_p().as_str(), compared.format_change(2.0, 2.1).as_str()),
             ("n=1", "+5.00%")
         );
     }
 
     #[test]
     fn a_difference_beyond_doubt_has_the_smallest_p() {
-        let (low, high): (Vec<f64>, Vec<f64>) = (
-            (1..=5).map(f64::from).collect(),
-            (6..=10).map(f64::from).collect(),
-        );
+        let (low, high): (Vec<f64>, Vec<f64>) =
+            ((1..=5).map(f64::from).collect(), (6..=10).map(f64::from).collect());
         assert_eq!(p_value(&low, &high), Some(smallest_p(5, 5)));
         // Exact p value with ties, as computed by R's package coin for c(1,1,2,3) and c(3,4,5,5):
         // of the 70 ways to pick four of the eight values, two are at least as extreme in this
         // direction.
         let p = p_value(&[1.0, 1.0, 2.0, 3.0], &[3.0, 4.0, 5.0, 5.0]);
-        assert!(
-            p.is_some_and(|p| (p - 2.0 * 2.0 / 70.0).abs() < 1e-12),
-            "{p:?}"
-        );
+        assert!(p.is_some_and(|p| (p - 2.0 * 2.0 / 70.0).abs() < 1e-12), "{p:?}");
     }
 }

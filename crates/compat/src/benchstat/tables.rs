@@ -86,9 +86,7 @@ impl BenchstatTables {
             let column = rules.column.key(record, None, &rules.used_keys);
             let remaining = rules.remaining.key(record, None, &rules.used_keys);
             for figure in &record.figures {
-                let table = rules
-                    .table
-                    .key(record, Some(&figure.unit), &rules.used_keys);
+                let table = rules.table.key(record, Some(&figure.unit), &rules.used_keys);
                 let cells = collected.entry(table).or_default();
                 let cell = cells.entry((row.clone(), column.clone())).or_default();
                 cell.values.push(figure.value);
@@ -113,11 +111,7 @@ impl TableRules {
         mut cells: CellMap,
         records: &BenchmarkRecords,
     ) -> BenchstatTable {
-        let unit = self
-            .table
-            .unit_field()
-            .map_or("", |unit| field_value(&key, unit))
-            .to_owned();
+        let unit = self.table.unit_field().map_or("", |unit| field_value(&key, unit)).to_owned();
         let distinct =
             |coordinate: &dyn Fn(&(KeyValues, KeyValues)) -> KeyValues| -> Vec<KeyValues> {
                 let keys: BTreeSet<KeyValues> = cells.keys().map(coordinate).collect();
@@ -133,15 +127,11 @@ impl TableRules {
         let assumption = records.assumption(&unit);
         let cell_at = |row: &KeyValues, column: &KeyValues| -> Option<TableCell> {
             let samples = cells.get(&(row.clone(), column.clone()))?;
-            let base = cells
-                .get(&(row.clone(), columns[0].clone()))
-                .filter(|_| *column != columns[0]);
+            let base =
+                cells.get(&(row.clone(), columns[0].clone())).filter(|_| *column != columns[0]);
             let comparison = base.map(|base| {
                 let centre = assumption.summarize(&base.values, self.confidence).centre;
-                (
-                    centre,
-                    assumption.compare_samples(&base.values, &samples.values, self.alpha),
-                )
+                (centre, assumption.compare_samples(&base.values, &samples.values, self.alpha))
             });
             Some(TableCell {
                 summary: assumption.summarize(&samples.values, self.confidence),
@@ -153,9 +143,7 @@ impl TableRules {
             |row: &KeyValues| columns.iter().map(|column| cell_at(row, column)).collect();
         let cell_rows: Vec<Vec<Option<TableCell>>> = rows.iter().map(row_cells).collect();
         BenchstatTable {
-            geomeans: (0..columns.len())
-                .map(|column| column_geomean(&cell_rows, column))
-                .collect(),
+            geomeans: (0..columns.len()).map(|column| column_geomean(&cell_rows, column)).collect(),
             rows: rows.iter().map(|row| self.row.joined_values(row)).collect(),
             cells: cell_rows,
             columns,
@@ -205,9 +193,5 @@ fn column_geomean(cells: &[Vec<Option<TableCell>>], column: usize) -> ColumnGeom
             warnings.push("ratios must be >0 to compute geomean".to_owned());
         }
     }
-    ColumnGeomean {
-        mean,
-        ratio,
-        warnings,
-    }
+    ColumnGeomean { mean, ratio, warnings }
 }

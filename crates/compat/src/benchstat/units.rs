@@ -80,50 +80,27 @@ pub struct UnitScale {
 impl UnitScale {
     /// Returns the scale in which the smallest value has four digits.
     pub fn for_values(values: &[f64], is_binary: bool) -> UnitScale {
-        let sizes = values
-            .iter()
-            .map(|value| value.abs())
-            .filter(|size| *size != 0.0);
+        let sizes = values.iter().map(|value| value.abs()).filter(|size| *size != 0.0);
         let Some(smallest) =
             sizes.reduce(|smallest, size| if size < smallest { size } else { smallest })
         else {
-            return UnitScale {
-                decimals: 3,
-                factor: 1.0,
-                prefix: "",
-            };
+            return UnitScale { decimals: 3, factor: 1.0, prefix: "" };
         };
         let steps = prefix_steps(is_binary);
         for step in &steps {
-            if let Some(index) = step
-                .min_values
-                .iter()
-                .position(|min_value| smallest >= *min_value)
+            if let Some(index) = step.min_values.iter().position(|min_value| smallest >= *min_value)
             {
-                return UnitScale {
-                    decimals: index + 1,
-                    factor: step.factor,
-                    prefix: step.prefix,
-                };
+                return UnitScale { decimals: index + 1, factor: step.factor, prefix: step.prefix };
             }
         }
         // Even with the smallest prefix, the smallest value is below 1, so more decimals are shown.
-        let (factor, prefix) = steps
-            .last()
-            .map_or((1.0, ""), |step| (step.factor, step.prefix));
+        let (factor, prefix) = steps.last().map_or((1.0, ""), |step| (step.factor, step.prefix));
         let value = smallest / factor;
         let edges = [
             9.9995e-1, 9.9995e-2, 9.9995e-3, 9.9995e-4, 9.9995e-5, 9.9995e-6, 9.9995e-7, 9.9995e-8,
         ];
-        let index = edges
-            .iter()
-            .position(|edge| value >= *edge)
-            .unwrap_or(edges.len() - 1);
-        UnitScale {
-            decimals: index + 3,
-            factor,
-            prefix,
-        }
+        let index = edges.iter().position(|edge| value >= *edge).unwrap_or(edges.len() - 1);
+        UnitScale { decimals: index + 3, factor, prefix }
     }
 
     /// Formats a value in this scale.
@@ -139,9 +116,7 @@ fn prefix_steps(is_binary: bool) -> Vec<PrefixStep> {
             prefix,
             min_values: DIGIT_EDGES.map(|edge| edge * 2f64.powi(power)),
         };
-        return [("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10), ("", 0)]
-            .map(step)
-            .into();
+        return [("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10), ("", 0)].map(step).into();
     }
     // The factors are parsed from decimal digits, because products would be rounded twice.
     let step = |(prefix, power): (&'static str, i32)| {
@@ -149,25 +124,12 @@ fn prefix_steps(is_binary: bool) -> Vec<PrefixStep> {
         PrefixStep {
             factor: parse_scaled("1"),
             prefix,
-            min_values: [
-                parse_scaled("99.995"),
-                parse_scaled("9.9995"),
-                parse_scaled(".99995"),
-            ],
+            min_values: [parse_scaled("99.995"), parse_scaled("9.9995"), parse_scaled(".99995")],
         }
     };
-    [
-        ("T", 12),
-        ("G", 9),
-        ("M", 6),
-        ("k", 3),
-        ("", 0),
-        ("m", -3),
-        ("µ", -6),
-        ("n", -9),
-    ]
-    .map(step)
-    .into()
+    [("T", 12), ("G", 9), ("M", 6), ("k", 3), ("", 0), ("m", -3), ("µ", -6), ("n", -9)]
+        .map(step)
+        .into()
 }
 
 /// Formats a number with `decimals` decimals as Go does.

@@ -72,18 +72,10 @@ const KNOWN_OPTIONS: [(&str, Option<char>, bool); 8] = [
 /// Modes and their arguments: inputs and filters.
 const KNOWN_MODES: [(&str, &[&str]); 3] = [
     ("benchmarks", &["baseline", "contender"]),
-    (
-        "filters",
-        &["input", "filter of the baseline", "filter of the contender"],
-    ),
+    ("filters", &["input", "filter of the baseline", "filter of the contender"]),
     (
         "benchmarksfiltered",
-        &[
-            "baseline",
-            "filter of the baseline",
-            "contender",
-            "filter of the contender",
-        ],
+        &["baseline", "filter of the baseline", "contender", "filter of the contender"],
     ),
 ];
 
@@ -145,8 +137,7 @@ impl<'a> ArgumentReader<'a> {
     }
 
     fn is_complete(&self) -> bool {
-        self.mode
-            .is_some_and(|(_, operand_names)| self.operands.len() == operand_names.len())
+        self.mode.is_some_and(|(_, operand_names)| self.operands.len() == operand_names.len())
     }
 
     fn read_operand(&mut self, operand: &'a String) -> Result<(), String> {
@@ -163,10 +154,7 @@ impl<'a> ArgumentReader<'a> {
 
     /// Parses one option, whose value may be the next argument.
     fn read_option(&mut self, option: &str) -> Result<&'static str, String> {
-        if let Some(letters) = option
-            .strip_prefix('-')
-            .filter(|name| !name.starts_with('-'))
-        {
+        if let Some(letters) = option.strip_prefix('-').filter(|name| !name.starts_with('-')) {
             return self.read_letters(letters);
         }
         let (typed_name, value) = match option.split_once('=') {
@@ -188,9 +176,7 @@ impl<'a> ArgumentReader<'a> {
         let mut remaining = letters.chars();
         let mut last_option = Err(self.unknown_option("-", &[]));
         while let Some(letter) = remaining.next() {
-            let option = KNOWN_OPTIONS
-                .iter()
-                .find(|(_, short, _)| *short == Some(letter));
+            let option = KNOWN_OPTIONS.iter().find(|(_, short, _)| *short == Some(letter));
             let typed_option = format!("-{letter}");
             let (name, _, takes_value) =
                 option.ok_or_else(|| self.unknown_option(&typed_option, &[]))?;
@@ -215,11 +201,7 @@ impl<'a> ArgumentReader<'a> {
         name: &'static str,
         typed_option: &str,
     ) -> Result<&'static str, String> {
-        let next = self
-            .remaining
-            .clone()
-            .next()
-            .filter(|argument| !is_option(argument));
+        let next = self.remaining.clone().next().filter(|argument| !is_option(argument));
         let value = next.ok_or_else(|| format!("the option '{typed_option}' needs a value"))?;
         self.remaining.next();
         self.set_option(name, value)
@@ -268,9 +250,7 @@ impl<'a> ArgumentReader<'a> {
             return Ok(ComparePyCommand::Nothing);
         };
         if let Some(missing) = operand_names.get(self.operands.len()) {
-            return Err(format!(
-                "the mode '{mode}' needs another argument: {missing}"
-            ));
+            return Err(format!("the mode '{mode}' needs another argument: {missing}"));
         }
         let operand = |index: usize| self.operands[index].clone();
         let (inputs, filters) = match mode {
@@ -303,12 +283,8 @@ impl<'a> ArgumentReader<'a> {
 /// takes a value. If the name is unknown or ambiguous, the error lists all options that the name
 /// may abbreviate.
 fn find_option(typed_name: &str) -> Result<(&'static str, bool), Vec<&'static str>> {
-    let exact = KNOWN_OPTIONS
-        .iter()
-        .filter(|(long, ..)| *long == typed_name);
-    let abbreviated = KNOWN_OPTIONS
-        .iter()
-        .filter(|(long, ..)| long.starts_with(typed_name));
+    let exact = KNOWN_OPTIONS.iter().filter(|(long, ..)| *long == typed_name);
+    let abbreviated = KNOWN_OPTIONS.iter().filter(|(long, ..)| long.starts_with(typed_name));
     match &exact.chain(abbreviated).collect::<Vec<_>>()[..] {
         [(long, _, takes_value)] => Ok((long, *takes_value)),
         [(long, _, takes_value), ..] if *long == typed_name => Ok((long, *takes_value)),
@@ -331,19 +307,13 @@ impl ComparePyRequest {
             let name = option.split('=').next().unwrap_or_default();
             !self.is_separated && KNOWN_OPTIONS[1..].iter().any(|(long, ..)| *long == name)
         };
-        self.passed
-            .iter()
-            .filter(is_misplaced)
-            .map(String::as_str)
-            .collect()
+        self.passed.iter().filter(is_misplaced).map(String::as_str).collect()
     }
 
     /// Returns the value of the last option for the measured programs that begins with `prefix`.
     pub fn passed_value(&self, prefix: &str) -> Option<&str> {
         let values = self.passed.iter().rev();
-        values
-            .filter_map(|option| option.strip_prefix(prefix))
-            .next()
+        values.filter_map(|option| option.strip_prefix(prefix)).next()
     }
 
     /// Returns the filters if both are given and not empty. If one filter is empty, `compare.py`
@@ -374,15 +344,9 @@ mod tests {
     fn each_mode_takes_its_words_and_passes_on_the_rest() {
         let plain = parse_request("benchmarks a b");
         assert_eq!(plain.inputs, ["a", "b"]);
-        assert_eq!(
-            (plain.filters, plain.alpha, plain.tests),
-            (None, 0.05, true)
-        );
+        assert_eq!((plain.filters, plain.alpha, plain.tests), (None, 0.05, true));
         let one = parse_request("filters t x y --benchmark_min_time=1s z");
-        assert_eq!(
-            (one.inputs, one.is_one_input),
-            (["t", "t"].map(str::to_owned), true)
-        );
+        assert_eq!((one.inputs, one.is_one_input), (["t", "t"].map(str::to_owned), true));
         assert_eq!(one.filters, Some(["x", "y"].map(str::to_owned)));
         assert_eq!(one.passed, ["--benchmark_min_time=1s", "z"]);
         let two = parse_request("benchmarksfiltered a x b y");
@@ -392,11 +356,7 @@ mod tests {
 
     #[test]
     fn one_separator_is_dropped_and_lets_filters_begin_with_a_dash() {
-        for line in [
-            "benchmarks a b -- e",
-            "benchmarks a -- b e",
-            "benchmarks -- a b e",
-        ] {
+        for line in ["benchmarks a b -- e", "benchmarks a -- b e", "benchmarks -- a b e"] {
             let request = parse_request(line);
             assert_eq!(
                 (request.inputs, request.passed),
@@ -404,10 +364,7 @@ mod tests {
             );
         }
         assert_eq!(parse_request("benchmarks a b -- -- e").passed, ["--", "e"]);
-        assert_eq!(
-            parse_request("benchmarks a b x -- e").passed,
-            ["x", "--", "e"]
-        );
+        assert_eq!(parse_request("benchmarks a b x -- e").passed, ["x", "--", "e"]);
         assert_eq!(
             parse_request("filters t -- -x -y").filters,
             Some(["-x", "-y"].map(str::to_owned))
@@ -420,24 +377,12 @@ mod tests {
         assert!(request.aggregates_only && !request.tests);
         assert_eq!((request.alpha, request.color), (0.5, ColorMode::Never));
         assert_eq!(request.dump, Some("out.json".into()));
-        assert_eq!(
-            super::tests::parse_request("-dx benchmarks a b").dump,
-            Some("x".into())
-        );
-        assert_eq!(
-            super::tests::parse_request("--alpha -1 benchmarks a b").alpha,
-            -1.0
-        );
+        assert_eq!(super::tests::parse_request("-dx benchmarks a b").dump, Some("x".into()));
+        assert_eq!(super::tests::parse_request("--alpha -1 benchmarks a b").alpha, -1.0);
         let error = parse("--no- benchmarks a b").unwrap_err();
-        assert!(
-            error.ends_with("could be --no-color or --no-utest"),
-            "{error}"
-        );
+        assert!(error.ends_with("could be --no-color or --no-utest"), "{error}");
         let error = parse("--d=x benchmarks a b").unwrap_err();
-        assert!(
-            error.contains("--display_aggregates_only or --dump_to_json"),
-            "{error}"
-        );
+        assert!(error.contains("--display_aggregates_only or --dump_to_json"), "{error}");
     }
 
     #[test]
@@ -447,10 +392,7 @@ mod tests {
         assert_eq!(late.color, ColorMode::Unsaid);
         assert_eq!(late.passed, ["--no-color", "--alpha=1", "-a", "--x"]);
         assert_eq!(late.misplaced_options(), ["--no-color", "--alpha=1"]);
-        assert_eq!(
-            parse_request("benchmarks a b -- --no-color").misplaced_options(),
-            [""; 0]
-        );
+        assert_eq!(parse_request("benchmarks a b -- --no-color").misplaced_options(), [""; 0]);
     }
 
     #[test]
@@ -458,21 +400,12 @@ mod tests {
         for (line, expected) in [
             ("foo a b", "unknown mode 'foo'"),
             ("benchmarks a", "needs another argument: contender"),
-            (
-                "filters a x",
-                "needs another argument: filter of the contender",
-            ),
+            ("filters a x", "needs another argument: filter of the contender"),
             ("--alpha=x benchmarks a b", "--alpha 'x' is not a number"),
             ("--alpha benchmarks", "--alpha 'benchmarks' is not a number"),
-            (
-                "-d --no-color benchmarks a b",
-                "the option '-d' needs a value",
-            ),
+            ("-d --no-color benchmarks a b", "the option '-d' needs a value"),
             ("--no-color=1 benchmarks a b", "takes no value"),
-            (
-                "--color=red benchmarks a b",
-                "must be auto, always or never",
-            ),
+            ("--color=red benchmarks a b", "must be auto, always or never"),
             ("-x benchmarks a b", "unknown option '-x'"),
             ("benchmarks --benchmark_filter=x a b", "after the inputs"),
         ] {

@@ -54,13 +54,8 @@ fn run_comparison(request: &ComparePyRequest, console: &mut DropInConsole<'_>) -
     let read = |label: &String| format!("cannot compare '{label}'");
     let first = (sources.first.parse_entries()).with_context(|| read(&sources.labels[0]))?;
     let second = match &sources.second {
-        Some(file) => file
-            .parse_entries()
-            .with_context(|| read(&sources.labels[1]))?,
-        None => FileEntries {
-            context: first.context.clone(),
-            entries: first.entries.clone(),
-        },
+        Some(file) => file.parse_entries().with_context(|| read(&sources.labels[1]))?,
+        None => FileEntries { context: first.context.clone(), entries: first.entries.clone() },
     };
     comparison.print_comparison(&sources, [first, second], console)
 }
@@ -81,10 +76,7 @@ impl<'q> ComparePyRun<'q> {
         let filters = match request.both_filters() {
             Some([baseline, contender]) => {
                 let common_name = format!("[{baseline} vs. {contender}]");
-                Some((
-                    [NameFilter::new(baseline)?, NameFilter::new(contender)?],
-                    common_name,
-                ))
+                Some(([NameFilter::new(baseline)?, NameFilter::new(contender)?], common_name))
             }
             None => None,
         };
@@ -99,11 +91,7 @@ impl<'q> ComparePyRun<'q> {
             request,
             filters,
             passed: passed.transpose()?,
-            rules: if request.strict {
-                ComparisonRules::Original
-            } else {
-                ComparisonRules::Sound
-            },
+            rules: if request.strict { ComparisonRules::Original } else { ComparisonRules::Sound },
         })
     }
 
@@ -119,14 +107,8 @@ impl<'q> ComparePyRun<'q> {
         }
         let [first, second] = results;
         let sides = [
-            ComparedSide::new(
-                first.entries,
-                &self.entry_choice(0, sources.are_programs[0]),
-            ),
-            ComparedSide::new(
-                second.entries,
-                &self.entry_choice(1, sources.are_programs[1]),
-            ),
+            ComparedSide::new(first.entries, &self.entry_choice(0, sources.are_programs[0])),
+            ComparedSide::new(second.entries, &self.entry_choice(1, sources.are_programs[1])),
         ];
         let tests = self.request.tests;
         let figures = compare_entries(&sides[0].entries, &sides[1].entries, tests, self.rules);
@@ -153,10 +135,7 @@ impl<'q> ComparePyRun<'q> {
         let renamed = (self.filters.as_ref())
             .map(|(filters, common_name)| (&filters[side], common_name.as_str()));
         let file_filter = renamed.map(|(filter, _)| filter).or(self.passed.as_ref());
-        EntryChoice {
-            file_filter: file_filter.filter(|_| !is_program),
-            renamed,
-        }
+        EntryChoice { file_filter: file_filter.filter(|_| !is_program), renamed }
     }
 
     /// Prints the heading line and the table; returns the number of rows.
@@ -235,9 +214,7 @@ impl<'q> ComparePyRun<'q> {
             let remarks = results.remarks().into_iter();
             messages.extend(remarks.map(|remark| format!("'{label}': {remark}")));
         }
-        messages.extend(notes::environment_warning(
-            results.each_ref().map(|side| &side.context),
-        ));
+        messages.extend(notes::environment_warning(results.each_ref().map(|side| &side.context)));
         if self.request.filters.is_some() && self.filters.is_none() {
             messages.push("one filter is empty, so neither filter is used".to_owned());
         }

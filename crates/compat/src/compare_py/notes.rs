@@ -43,9 +43,7 @@ impl ComparisonRemarks<'_> {
         }
         if !self.table.odd_units.is_empty() {
             let names = format_names(&self.table.odd_units);
-            warnings.push(format!(
-                "not compared, because their units are incompatible: {names}"
-            ));
+            warnings.push(format!("not compared, because their units are incompatible: {names}"));
         }
         if self.table.not_in_geomean > 0 && self.table.geomean.is_some() {
             warnings.push(format!(
@@ -62,17 +60,12 @@ impl ComparisonRemarks<'_> {
         let mut counts_by_reason: IndexMap<(&str, String), [usize; 2]> = IndexMap::new();
         for (side, entries) in self.table.without_result.iter().enumerate() {
             for entry in entries {
-                counts_by_reason
-                    .entry((&entry.name, resultless_reason(entry)))
-                    .or_default()[side] += 1;
+                counts_by_reason.entry((&entry.name, resultless_reason(entry))).or_default()
+                    [side] += 1;
             }
         }
         let lines = counts_by_reason.iter().map(|((name, reason), counts)| {
-            let sides = self
-                .labels
-                .iter()
-                .zip(counts)
-                .filter(|(_, count)| **count > 0);
+            let sides = self.labels.iter().zip(counts).filter(|(_, count)| **count > 0);
             let sides: Vec<String> = if self.labels[0] == self.labels[1] {
                 vec![format_count(counts.iter().sum(), "time")]
             } else {
@@ -103,21 +96,12 @@ pub fn environment_warning(contexts: [&Value; 2]) -> Option<String> {
         let [Some(baseline), Some(contender)] = contexts.map(|context| context.get(key)) else {
             return None;
         };
-        (baseline != contender).then(|| {
-            format!(
-                "{key} {} and {}",
-                format_value(baseline),
-                format_value(contender)
-            )
-        })
+        (baseline != contender)
+            .then(|| format!("{key} {} and {}", format_value(baseline), format_value(contender)))
     });
     let differing: Vec<String> = differing.collect();
-    (!differing.is_empty()).then(|| {
-        format!(
-            "the sides were measured differently: {}",
-            differing.join(", ")
-        )
-    })
+    (!differing.is_empty())
+        .then(|| format!("the sides were measured differently: {}", differing.join(", ")))
 }
 
 fn format_value(value: &Value) -> Cow<'_, str> {

@@ -40,14 +40,9 @@ impl<'a> ComparedSide<'a> {
             entries.retain(|entry| filter.admits(run_name(entry)));
         }
         entries.sort_by(|a, b| {
-            sort_key(a)
-                .partial_cmp(&sort_key(b))
-                .unwrap_or(std::cmp::Ordering::Equal)
+            sort_key(a).partial_cmp(&sort_key(b)).unwrap_or(std::cmp::Ordering::Equal)
         });
-        let mut side = ComparedSide {
-            entries,
-            merged: None,
-        };
+        let mut side = ComparedSide { entries, merged: None };
         if let Some((filter, replacement)) = choice.renamed {
             side.rename_entries(filter, replacement);
         }
@@ -60,14 +55,9 @@ impl<'a> ComparedSide<'a> {
         for entry in &mut self.entries {
             let name = filter.replace_matches(&entry.name, replacement);
             let original = std::mem::replace(&mut entry.name, Cow::Owned(name.clone()));
-            merged
-                .entry(name)
-                .or_default()
-                .insert(original.into_owned());
+            merged.entry(name).or_default().insert(original.into_owned());
         }
-        let name_counts = merged
-            .into_iter()
-            .map(|(name, original)| (original.len(), name));
+        let name_counts = merged.into_iter().map(|(name, original)| (original.len(), name));
         self.merged = name_counts.max().filter(|(count, _)| *count > 1);
     }
 }
@@ -121,10 +111,7 @@ impl NameFilter {
             None => (false, text),
         };
         let pattern = if pattern == "all" { "" } else { pattern };
-        Ok(NameFilter {
-            is_negated,
-            ..NameFilter::new(pattern)?
-        })
+        Ok(NameFilter { is_negated, ..NameFilter::new(pattern)? })
     }
 
     /// Returns the pattern, without the `-` of an inverted filter. The option value `all` gives an
@@ -170,20 +157,12 @@ impl NameFilter {
 /// position as an arrow below the pattern, four columns to the right.
 fn explain_regex_error(text: &str, error: &regex::Error) -> anyhow::Error {
     let message = error.to_string();
-    let arrow = message
-        .lines()
-        .find(|line| line.trim_start().starts_with('^'));
+    let arrow = message.lines().find(|line| line.trim_start().starts_with('^'));
     let position = arrow.map_or(String::new(), |line| {
-        let column = line
-            .chars()
-            .position(|character| character == '^')
-            .unwrap_or(4);
+        let column = line.chars().position(|character| character == '^').unwrap_or(4);
         format!(" at position {}", column.saturating_sub(4))
     });
-    let reason = message
-        .lines()
-        .find_map(|line| line.strip_prefix("error: "))
-        .unwrap_or(&message);
+    let reason = message.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or(&message);
     anyhow!("cannot use the filter '{text}': {reason}{position}")
 }
 
@@ -214,17 +193,13 @@ mod tests {
     #[test]
     fn every_order_of_a_file_gives_the_same_order_of_entries() {
         let mut entries = Vec::new();
-        let mut names_left = [
-            "99", "98", "97", "96", "95", "94", "93", "92", "91", "90", "89", "88",
-        ]
-        .into_iter();
+        let mut names_left =
+            ["99", "98", "97", "96", "95", "94", "93", "92", "91", "90", "89", "88"].into_iter();
         for family in [0.0, 1.0] {
             for instance in [0.0, 1.0] {
-                for (repetition, run_type) in [
-                    (Some(0.0), "iteration"),
-                    (Some(1.0), "iteration"),
-                    (None, "aggregate"),
-                ] {
+                for (repetition, run_type) in
+                    [(Some(0.0), "iteration"), (Some(1.0), "iteration"), (None, "aggregate")]
+                {
                     let place = [Some(family), Some(instance), repetition];
                     entries.push(entry(names_left.next().unwrap(), place, run_type));
                 }
@@ -235,10 +210,7 @@ mod tests {
                 let shuffled =
                     (0..entries.len()).map(|i| entries[(start + i * step) % entries.len()].clone());
                 let side = ComparedSide::new(shuffled.collect(), &EntryChoice::default());
-                assert_eq!(
-                    names(&side).join(" "),
-                    "99 98 97 96 95 94 93 92 91 90 89 88"
-                );
+                assert_eq!(names(&side).join(" "), "99 98 97 96 95 94 93 92 91 90 89 88");
             }
         }
     }
@@ -261,10 +233,7 @@ mod tests {
         let filter = NameFilter::new("^a$").unwrap();
         let mut mean = entry("a_mean", [None; 3], "aggregate");
         mean.run_name = Some("a".into());
-        let choice = EntryChoice {
-            file_filter: Some(&filter),
-            renamed: None,
-        };
+        let choice = EntryChoice { file_filter: Some(&filter), renamed: None };
         let side = ComparedSide::new(vec![mean, entry("b", [None; 3], "iteration")], &choice);
         assert_eq!(names(&side), ["a_mean"]);
     }
@@ -275,10 +244,7 @@ mod tests {
             let filter = NameFilter::new(pattern).unwrap();
             let entries =
                 ["a/8", "a/8", "a/64", "b/8"].map(|name| entry(name, [None; 3], "iteration"));
-            let choice = EntryChoice {
-                file_filter: None,
-                renamed: Some((&filter, "X")),
-            };
+            let choice = EntryChoice { file_filter: None, renamed: Some((&filter, "X")) };
             ComparedSide::new(entries.to_vec(), &choice)
         };
         assert_eq!(names(&rename("^a")), ["X/8", "X/8", "X/64"]);
@@ -309,18 +275,13 @@ mod tests {
     #[test]
     fn a_backslash_in_the_replacement_is_a_backslash() {
         let filter = NameFilter::new(r"BM_\w+").unwrap();
-        assert_eq!(
-            filter.replace_matches("BM_a/8", r"[\w \1 $0]"),
-            r"[\w \1 $0]/8"
-        );
+        assert_eq!(filter.replace_matches("BM_a/8", r"[\w \1 $0]"), r"[\w \1 $0]/8");
     }
 
     #[test]
     fn programs_can_turn_a_filter_round() {
         let admits = |filter: &str, name: &str| {
-            NameFilter::from_program_option(filter)
-                .unwrap()
-                .admits(name)
+            NameFilter::from_program_option(filter).unwrap().admits(name)
         };
         assert!(admits("-copy", "BM_x") && !admits("-copy", "BM_copy"));
         assert!(admits("all", "BM_x") && admits("", "BM_x") && !admits("-all", "BM_x"));
@@ -330,14 +291,7 @@ mod tests {
     #[test]
     fn a_wrong_filter_is_told_with_the_position() {
         let message = |text: &str| NameFilter::new(text).unwrap_err().to_string();
-        assert_eq!(
-            message("BM_(a"),
-            "cannot use the filter 'BM_(a': unclosed group at position 3"
-        );
-        assert!(
-            message("a(?=b)").contains("look-around"),
-            "{}",
-            message("a(?=b)")
-        );
+        assert_eq!(message("BM_(a"), "cannot use the filter 'BM_(a': unclosed group at position 3");
+        assert!(message("a(?=b)").contains("look-around"), "{}", message("a(?=b)"));
     }
 }

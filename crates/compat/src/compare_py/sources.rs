@@ -58,9 +58,8 @@ impl ComparedSources {
     ) -> Result<Result<ComparedSources, i32>> {
         let count = if request.is_one_input { 1 } else { 2 };
         let inputs = request.inputs[..count].iter();
-        let inputs: Vec<SideInput> = inputs
-            .map(|input| SideInput::open_input(input, console))
-            .collect::<Result<_>>()?;
+        let inputs: Vec<SideInput> =
+            inputs.map(|input| SideInput::open_input(input, console)).collect::<Result<_>>()?;
         let sides = [&inputs[0], &inputs[count - 1]];
         check_outputs(request, sides, &console.directory)?;
         let labels = sides.map(|input| input.label.clone());
@@ -97,9 +96,7 @@ impl ComparedSources {
         Ok(Ok(ComparedSources {
             labels,
             are_programs,
-            first: first
-                .or(opened.next().flatten())
-                .context("missing baseline")?,
+            first: first.or(opened.next().flatten()).context("missing baseline")?,
             second: second.or(opened.next().flatten()),
         }))
     }
@@ -112,31 +109,18 @@ fn print_warnings(
     console: &mut DropInConsole<'_>,
 ) -> io::Result<bool> {
     let out = &mut console.stdout;
-    if let Some(file) = request
-        .passed_value(OUT_FLAG)
-        .filter(|_| are_programs == [true; 2])
-    {
+    if let Some(file) = request.passed_value(OUT_FLAG).filter(|_| are_programs == [true; 2]) {
         writeln!(
             out,
             "WARNING: '{OUT_FLAG}{file}' will be passed to both benchmarks causing it to be overwritten"
         )?;
     }
     if are_programs == [false; 2] {
-        for option in request
-            .passed
-            .iter()
-            .filter(|argument| !argument.starts_with(FILTER_FLAG))
-        {
-            writeln!(
-                out,
-                "WARNING: passing {option} has no effect since both inputs are JSON"
-            )?;
+        for option in request.passed.iter().filter(|argument| !argument.starts_with(FILTER_FLAG)) {
+            writeln!(out, "WARNING: passing {option} has no effect since both inputs are JSON")?;
         }
     }
-    if let Some(format) = request
-        .passed_value(OUT_FORMAT_FLAG)
-        .filter(|format| *format != "json")
-    {
+    if let Some(format) = request.passed_value(OUT_FORMAT_FLAG).filter(|format| *format != "json") {
         // The quotes do not match in `compare.py` either.
         writeln!(
             out,
@@ -179,11 +163,7 @@ fn check_outputs(
             Kind::Results(_) => refuse_file(&outputs, &directory.join(&side.label))?,
         }
     }
-    for argument in request
-        .passed
-        .iter()
-        .filter(|argument| !argument.starts_with(OUT_FLAG))
-    {
+    for argument in request.passed.iter().filter(|argument| !argument.starts_with(OUT_FLAG)) {
         refuse_word(&outputs, argument, directory)?;
     }
     Ok(())
@@ -197,18 +177,13 @@ fn check_inputs(
 ) -> Result<()> {
     for input in inputs {
         if let Kind::Results(file) = &input.kind {
-            file.parse_entries()
-                .with_context(|| format!("cannot read '{}'", input.label))?;
+            file.parse_entries().with_context(|| format!("cannot read '{}'", input.label))?;
         }
     }
     if let Some(dump) = &request.dump {
         let path = console.directory.join(dump);
         let folder = path.parent().unwrap_or(&path);
-        ensure!(
-            folder.is_dir(),
-            "cannot write '{}': the folder does not exist",
-            dump.display()
-        );
+        ensure!(folder.is_dir(), "cannot write '{}': the folder does not exist", dump.display());
     }
     if inputs.iter().all(|input| input.is_program()) && !request.strict {
         let [first, second] = inputs.map(|input| input.label.as_str());
@@ -266,21 +241,15 @@ impl SideInput {
         }
         let bytes = read_input(&path).with_context(|| format!("cannot read '{name}'"))?;
         if bytes == ELF_MAGIC || (!ResultFile::recognises(&bytes) && is_executable(&metadata)) {
-            let path = if name.contains('/') {
-                PathBuf::from(name)
-            } else {
-                Path::new(".").join(name)
-            };
+            let path =
+                if name.contains('/') { PathBuf::from(name) } else { Path::new(".").join(name) };
             return Ok(SideInput::from_program(name, path));
         }
         SideInput::from_results(name, bytes)
     }
 
     fn from_program(name: &str, path: PathBuf) -> SideInput {
-        SideInput {
-            label: name.to_owned(),
-            kind: Kind::Program(path),
-        }
+        SideInput { label: name.to_owned(), kind: Kind::Program(path) }
     }
 
     fn from_results(label: &str, bytes: Vec<u8>) -> Result<SideInput> {
@@ -297,10 +266,7 @@ impl SideInput {
             }
         }
         let file = ResultFile::new(bytes).with_context(|| format!("cannot read '{label}'"))?;
-        Ok(SideInput {
-            label: label.to_owned(),
-            kind: Kind::Results(file),
-        })
+        Ok(SideInput { label: label.to_owned(), kind: Kind::Results(file) })
     }
 
     /// Whether the input is a program.
@@ -313,14 +279,9 @@ impl SideInput {
 fn read_input(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = fs::File::open(path)?;
     let mut bytes = Vec::new();
-    (&mut file)
-        .take(ELF_MAGIC.len() as u64)
-        .read_to_end(&mut bytes)?;
+    (&mut file).take(ELF_MAGIC.len() as u64).read_to_end(&mut bytes)?;
     if bytes != ELF_MAGIC {
-        bytes.reserve(
-            file.metadata()
-                .map_or(0, |metadata| metadata.len() as usize),
-        );
+        bytes.reserve(file.metadata().map_or(0, |metadata| metadata.len() as usize));
         file.read_to_end(&mut bytes)?;
     }
     Ok(bytes)
@@ -332,11 +293,9 @@ fn find_in_path(name: &str, console: &DropInConsole<'_>) -> Option<PathBuf> {
         return None;
     }
     let path = (console.variable)("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|file| {
-            fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && is_executable(&metadata))
-        })
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| {
+        fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && is_executable(&metadata))
+    })
 }
 
 fn is_executable(metadata: &fs::Metadata) -> bool {
@@ -360,9 +319,7 @@ fn run_program(
     console: &mut DropInConsole<'_>,
 ) -> Result<Result<ResultFile, i32>> {
     let mut arguments = program_arguments(request, filter);
-    let out_path = request
-        .passed_value(OUT_FLAG)
-        .map(|path| console.directory.join(path));
+    let out_path = request.passed_value(OUT_FLAG).map(|path| console.directory.join(path));
     let scratch = out_path.is_none().then(ScratchFolder::new).transpose()?;
     let out = match (&out_path, &scratch) {
         (_, Some(scratch)) => {
@@ -387,10 +344,7 @@ fn run_program(
     writeln!(console.stdout, "TEST FAILED...")?;
     console.stdout.flush()?;
     let replay = replay_command(program, &arguments, scratch.as_ref());
-    writeln!(
-        console.stderr,
-        "{TOOL}: '{label}' {ending}\nhint: repeat it with: {replay}"
-    )?;
+    writeln!(console.stderr, "{TOOL}: '{label}' {ending}\nhint: repeat it with: {replay}")?;
     Ok(Err(EXIT_FAILED))
 }
 
@@ -486,21 +440,11 @@ mod tests {
         assert_eq!(program("elf"), "./elf");
         assert_eq!(program("./script"), "./script");
         assert_eq!(program("ls"), "/bin/ls");
-        assert!(
-            !open("shared.json", folder.path(), b"")
-                .unwrap()
-                .is_program()
-        );
+        assert!(!open("shared.json", folder.path(), b"").unwrap().is_program());
         let stdin = open("-", folder.path(), b"{}").unwrap();
-        assert_eq!(
-            (stdin.label.as_str(), stdin.is_program()),
-            ("<stdin>", false)
-        );
+        assert_eq!((stdin.label.as_str(), stdin.is_program()), ("<stdin>", false));
         for (word, reason) in [
-            (
-                "notes",
-                "is neither a JSON result file nor an executable program",
-            ),
+            ("notes", "is neither a JSON result file nor an executable program"),
             ("empty", "'empty' is empty"),
             (".", "is a folder"),
             ("gone", "cannot open 'gone': No such file"),

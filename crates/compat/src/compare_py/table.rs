@@ -117,29 +117,13 @@ impl ComparisonTable<'_> {
             Some(change) => format_signed(change, 16, 4),
             None => format!("{:>16}", "n/a"),
         });
-        let colors = pair
-            .change
-            .map_times(|change| self.color_code(self.change_color(change)));
+        let colors = pair.change.map_times(|change| self.color_code(self.change_color(change)));
         let TimePair { real, cpu } = pair.baseline;
         let new = pair.candidate;
         write!(out, "{color}{name}{:padding$}{end}", "")?;
-        write!(
-            out,
-            "{}{}{end}{}{}{end}",
-            colors.real, change.real, colors.cpu, change.cpu
-        )?;
-        write!(
-            out,
-            "{}{}{end}",
-            format_fixed(real, 14, 0),
-            format_fixed(new.real, 14, 0)
-        )?;
-        writeln!(
-            out,
-            "{}{}",
-            format_fixed(cpu, 14, 0),
-            format_fixed(new.cpu, 14, 0)
-        )
+        write!(out, "{}{}{end}{}{}{end}", colors.real, change.real, colors.cpu, change.cpu)?;
+        write!(out, "{}{}{end}", format_fixed(real, 14, 0), format_fixed(new.real, 14, 0))?;
+        writeln!(out, "{}{}", format_fixed(cpu, 14, 0), format_fixed(new.cpu, 14, 0))
     }
 
     fn write_test(
@@ -153,18 +137,8 @@ impl ComparisonTable<'_> {
         let padding = width - P_VALUE.len() - self.display_width(name);
         let colors = test.p.map_times(|p| self.color_code(self.p_color(p)));
         write!(out, "{color}{name}{P_VALUE}{:padding$}{end}", "")?;
-        write!(
-            out,
-            "{}{}{end}",
-            colors.real,
-            format_fixed(test.p.real, 16, 4)
-        )?;
-        write!(
-            out,
-            "{}{}{end}",
-            colors.cpu,
-            format_fixed(test.p.cpu, 16, 4)
-        )?;
+        write!(out, "{}{}{end}", colors.real, format_fixed(test.p.real, 16, 4))?;
+        write!(out, "{}{}{end}", colors.cpu, format_fixed(test.p.cpu, 16, 4))?;
         let (color, warning) = if test.is_reliable() {
             (GREEN, String::new())
         } else {
@@ -177,10 +151,7 @@ impl ComparisonTable<'_> {
         };
         let (old, new) = (test.baseline_count, test.candidate_count);
         let color = self.color_code(color);
-        writeln!(
-            out,
-            "{color}      U Test, Repetitions: {old} vs {new}{warning}"
-        )
+        writeln!(out, "{color}      U Test, Repetitions: {old} vs {new}{warning}")
     }
 
     /// Returns the color of a change. Under the rules [`ComparisonRules::Sound`], a change of NaN
@@ -275,9 +246,7 @@ fn json_element<'e>(row: &'e ComparedRow<'_>) -> JsonElement<'e> {
         measurements: row.pairs.iter().map(JsonMeasurement::from).collect(),
         time_unit: row.unit,
         run_type: first.run_type.as_deref().unwrap_or_default(),
-        aggregate_name: aggregate
-            .filter(|_| first.is_aggregate())
-            .unwrap_or_default(),
+        aggregate_name: aggregate.filter(|_| first.is_aggregate()).unwrap_or_default(),
         utest: row.u_test.as_ref().into(),
     }
 }
@@ -328,24 +297,14 @@ struct PythonNumber(f64);
 
 impl Serialize for PythonNumber {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let raw_number = self
-            .0
-            .is_finite()
-            .then(|| RawValue::from_string(format_repr(self.0)));
-        raw_number
-            .transpose()
-            .map_err(serde::ser::Error::custom)?
-            .serialize(serializer)
+        let raw_number = self.0.is_finite().then(|| RawValue::from_string(format_repr(self.0)));
+        raw_number.transpose().map_err(serde::ser::Error::custom)?.serialize(serializer)
     }
 }
 
 /// Formats a number like Python's `{:WIDTH.DIGITSf}`.
 pub fn format_fixed(number: f64, width: usize, digits: usize) -> String {
-    if number.is_nan() {
-        format!("{:>width$}", "nan")
-    } else {
-        format!("{number:width$.digits$}")
-    }
+    if number.is_nan() { format!("{:>width$}", "nan") } else { format!("{number:width$.digits$}") }
 }
 
 /// Formats a number like Python's `{:+WIDTH.DIGITSf}`.
@@ -387,18 +346,8 @@ mod tests {
             (-0.00001, "-0.0000", "-0", "-1e-05"),
             (0.0001, "+0.0001", "0", "0.0001"),
             (0.00005, "+0.0001", "0", "5e-05"),
-            (
-                1e15,
-                "+1000000000000000.0000",
-                "1000000000000000",
-                "1000000000000000.0",
-            ),
-            (
-                1e16,
-                "+10000000000000000.0000",
-                "10000000000000000",
-                "1e+16",
-            ),
+            (1e15, "+1000000000000000.0000", "1000000000000000", "1000000000000000.0"),
+            (1e16, "+10000000000000000.0000", "10000000000000000", "1e+16"),
             (1.25e-300, "+0.0000", "0", "1.25e-300"),
             (f64::NAN, "+nan", "nan", "NaN"),
             (f64::NEG_INFINITY, "-inf", "-inf", "-inf"),

@@ -104,10 +104,7 @@ fn resolve_folder(path: &str, directory: &Path) -> Result<PathBuf> {
         .join(path)
         .canonicalize()
         .with_context(|| format!("cannot add '{path}' of -pa to the code path"))?;
-    ensure!(
-        absolute.is_dir(),
-        "cannot add '{path}' of -pa to the code path: not a folder"
-    );
+    ensure!(absolute.is_dir(), "cannot add '{path}' of -pa to the code path: not a folder");
     Ok(absolute)
 }
 
@@ -138,20 +135,13 @@ impl ErlperfResults {
     }
 
     fn from_squeeze(machines: &ErlangMachines, squeezed: SqueezeOutcome) -> ErlperfResults {
-        let best = squeezed
-            .best
-            .map(|index| squeezed.passes[index].samples.clone());
+        let best = squeezed.best.map(|index| squeezed.passes[index].samples.clone());
         let mut by_snippet = vec![SnippetSamples::default(); machines.jobs.len()];
         by_snippet[0] = best.unwrap_or_default();
         ErlperfResults {
-            sampled: SampledSnippets {
-                by_snippet,
-                is_steady: true,
-            },
+            sampled: SampledSnippets { by_snippet, is_steady: true },
             passes: squeezed.passes,
-            hindrance: squeezed
-                .scaling
-                .and_then(|scaling| hindrance_note("erlang", &scaling)),
+            hindrance: squeezed.scaling.and_then(|scaling| hindrance_note("erlang", &scaling)),
         }
     }
 
@@ -166,13 +156,9 @@ impl ErlperfResults {
         let measured = machines.jobs.iter().zip(&self.sampled.by_snippet);
         let lines = measured.map(|(job, samples)| SnippetLine {
             label: job.parsed.label.clone(),
-            workers: job
-                .workers
-                .max(samples.workers * u32::from(!self.passes.is_empty())),
+            workers: job.workers.max(samples.workers * u32::from(!self.passes.is_empty())),
             // A snippet that failed midway shows no figures, because its samples are incomplete.
-            figures: samples
-                .net_figures(request, job.empty_ns)
-                .filter(|_| job.is_measurable()),
+            figures: samples.net_figures(request, job.empty_ns).filter(|_| job.is_measurable()),
         });
         let mut lines: Vec<SnippetLine> = lines.collect();
         if let (Some(line), false) = (lines.first_mut(), self.passes.is_empty()) {
@@ -189,9 +175,7 @@ impl ErlperfResults {
             return Ok(());
         }
         let mut system = system.clone();
-        system
-            .warnings
-            .extend(warnings::timer_warning(&self.sampled, request));
+        system.warnings.extend(warnings::timer_warning(&self.sampled, request));
         match request.format {
             ReportFormat::Text => write_text(&table, request.report_detail(), &system, console)?,
             format => {
@@ -269,11 +253,7 @@ fn report_faults(machines: &ErlangMachines, console: &mut DropInConsole<'_>) -> 
     for job in &machines.jobs {
         for fault in &job.faults {
             failed = true;
-            writeln!(
-                console.stderr,
-                "{TOOL}: '{}': {fault}",
-                to_single_line(&job.parsed.label)
-            )?;
+            writeln!(console.stderr, "{TOOL}: '{}': {fault}", to_single_line(&job.parsed.label))?;
             if job.parsed.lacks_dot && fault.reason.starts_with("parse error for runner") {
                 let name = &job.parsed.shown;
                 writeln!(

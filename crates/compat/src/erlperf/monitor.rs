@@ -102,12 +102,7 @@ impl GaugeMonitor {
         for (name, width) in [("processes", 8), ("ports", 8), ("ets", 7)] {
             line += &format!(" {:width$.0}", gauge(name));
         }
-        for name in [
-            "memory_total",
-            "memory_processes",
-            "memory_binary",
-            "memory_ets",
-        ] {
+        for name in ["memory_total", "memory_processes", "memory_binary", "memory_ets"] {
             line += &format!(" {:>9}", format_size(gauge(name)));
         }
         let counts_before = self.counts.clone();
@@ -154,23 +149,14 @@ mod tests {
     fn a_line_is_that_of_the_original_for_the_same_gauges() {
         let mut out = Vec::new();
         let mut monitor = GaugeMonitor::new(vec!["code0".to_owned()]);
-        monitor
-            .handle_event(0, &gauge_message(0, 1000), &mut out)
-            .unwrap();
-        monitor
-            .handle_event(0, &gauge_message(1_000_000_000, 1376), &mut out)
-            .unwrap();
+        monitor.handle_event(0, &gauge_message(0, 1000), &mut out).unwrap();
+        monitor.handle_event(0, &gauge_message(1_000_000_000, 1376), &mut out).unwrap();
         let output = String::from_utf8(out).unwrap();
-        let golden = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../speedwell/tests/golden/erlperf/verbose.out"
-        );
+        let golden =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/erlperf/verbose.out");
         let recorded = std::fs::read_to_string(golden).unwrap();
         let lines: Vec<&str> = output.lines().collect();
-        let at = recorded
-            .lines()
-            .position(|line| line.starts_with("YYYY"))
-            .unwrap();
+        let at = recorded.lines().position(|line| line.starts_with("YYYY")).unwrap();
         let recorded: Vec<&str> = recorded.lines().skip(at).collect();
         assert_eq!(lines[0], "");
         assert_eq!(lines[1].replace("      #1", "<0.81.0>"), recorded[0]);
@@ -183,13 +169,9 @@ mod tests {
         let mut out = Vec::new();
         let mut monitor = GaugeMonitor::new(vec!["code0".to_owned()]);
         // This gauge is received without delay. The VM's clock has an origin of its own.
-        monitor
-            .handle_event(0, &gauge_message(5_000_000_000, 0), &mut out)
-            .unwrap();
+        monitor.handle_event(0, &gauge_message(5_000_000_000, 0), &mut out).unwrap();
         // This gauge was sent four seconds before the first one, so it was delayed.
-        monitor
-            .handle_event(0, &gauge_message(1_000_000_000, 5), &mut out)
-            .unwrap();
+        monitor.handle_event(0, &gauge_message(1_000_000_000, 5), &mut out).unwrap();
         assert!(out.is_empty(), "{}", String::from_utf8_lossy(&out));
     }
 }

@@ -52,15 +52,7 @@ pub fn take_samples(
     let is_parallel = jobs.len() < 2 || request.order == SampleOrder::Parallel;
     let mut round = 0;
     if is_parallel {
-        measure_together(
-            machines,
-            jobs,
-            request.samples,
-            true,
-            request,
-            &mut by_snippet,
-            out,
-        )?;
+        measure_together(machines, jobs, request.samples, true, request, &mut by_snippet, out)?;
         round = request.samples;
     }
     loop {
@@ -68,17 +60,12 @@ pub fn take_samples(
         let until = request.until;
         let is_late = until.is_some_and(|until| {
             round >= until.max_samples
-                || until
-                    .max_time
-                    .is_some_and(|max_time| begin.elapsed() >= max_time)
+                || until.max_time.is_some_and(|max_time| begin.elapsed() >= max_time)
         });
         let none_left = !jobs.iter().any(|job| machines.jobs[*job].is_measurable());
         if is_steady || is_interrupt_requested() || none_left || round >= request.samples && is_late
         {
-            return Ok(SampledSnippets {
-                by_snippet,
-                is_steady,
-            });
+            return Ok(SampledSnippets { by_snippet, is_steady });
         }
         let mut job_order = jobs.to_vec();
         // Every second round has the reverse order, so that slow changes of the machine affect all
@@ -93,15 +80,7 @@ pub fn take_samples(
         };
         for jobs in visited_jobs {
             if !is_interrupt_requested() {
-                measure_together(
-                    machines,
-                    &jobs,
-                    1,
-                    round == 0,
-                    request,
-                    &mut by_snippet,
-                    out,
-                )?;
+                measure_together(machines, &jobs, 1, round == 0, request, &mut by_snippet, out)?;
             }
         }
         round += 1;
@@ -138,11 +117,7 @@ fn sample_settings(request: &ErlperfRequest, count: u32, is_first: bool) -> Samp
         }
         SampleDefinition::Loop(iterations) => (SampleLength::Iterations(iterations), 0),
     };
-    SampleDivision {
-        count,
-        length,
-        warmup_ns,
-    }
+    SampleDivision { count, length, warmup_ns }
 }
 
 /// Whether the last samples of every snippet vary by no more than requested.
@@ -154,9 +129,8 @@ fn is_steady(
     let Some(until) = request.until else {
         return true;
     };
-    let mut measurable = (by_snippet.iter())
-        .zip(&machines.jobs)
-        .filter(|(_, job)| job.is_measurable());
+    let mut measurable =
+        (by_snippet.iter()).zip(&machines.jobs).filter(|(_, job)| job.is_measurable());
     measurable.all(|(samples, _)| {
         let last_windows = samples.last_windows(request.samples);
         let rates: Vec<f64> = last_windows.iter().map(|window| window.per_s).collect();
@@ -199,10 +173,7 @@ impl SnippetSamples {
         let elapsed_ns: f64 = windows.iter().map(|window| window.elapsed_ns).sum();
         // Infinite if no iteration completed.
         let iteration_ns = net(workers * elapsed_ns / iterations);
-        (!windows.is_empty()).then(|| LineFigures {
-            samples: samples.collect(),
-            iteration_ns,
-        })
+        (!windows.is_empty()).then(|| LineFigures { samples: samples.collect(), iteration_ns })
     }
 }
 
@@ -259,10 +230,7 @@ pub fn search_workers(
         if samples.windows.is_empty() || !is_complete {
             break;
         }
-        let rates = samples
-            .last_windows(request.samples)
-            .iter()
-            .map(|window| window.per_s);
+        let rates = samples.last_windows(request.samples).iter().map(|window| window.per_s);
         match levels.iter_mut().find(|level| level.concurrency == workers) {
             Some(level) => level.throughputs.extend(rates),
             None => levels.push(ConcurrencyLevel {
@@ -276,17 +244,11 @@ pub fn search_workers(
         passes.push(pass);
     }
     let scaling = scaling::evaluate_scaling(&levels);
-    let knee = scaling
-        .as_ref()
-        .map(|scaling| scaling.answer.at_knee().concurrency);
+    let knee = scaling.as_ref().map(|scaling| scaling.answer.at_knee().concurrency);
     // If no iteration completed in any pass, the first pass is as good as any other.
     let best = knee.or(passes.first().map(|pass| pass.workers));
     let best = passes.iter().rposition(|pass| Some(pass.workers) == best);
-    Ok(SqueezeOutcome {
-        passes,
-        best,
-        scaling,
-    })
+    Ok(SqueezeOutcome { passes, best, scaling })
 }
 
 /// Converts the options of a search to the rules of `analysis`. erlperf ends a search when a given
@@ -315,12 +277,7 @@ mod tests {
         max_workers: u32,
         threshold: u32,
     ) -> SqueezeOptions {
-        SqueezeOptions {
-            min_workers,
-            step,
-            max_workers,
-            threshold,
-        }
+        SqueezeOptions { min_workers, step, max_workers, threshold }
     }
 
     /// Simulates a search in which all throughputs are exact. Returns the numbers of workers that
@@ -358,10 +315,7 @@ mod tests {
     #[test]
     fn at_the_greatest_number_the_best_is_the_answer_and_not_the_last() {
         let falling = |workers: u32| 1.0 / f64::from(workers);
-        assert_eq!(
-            simulate_search(squeeze_options(1, 1, 2, 3), falling),
-            (vec![1, 2], Some(1))
-        );
+        assert_eq!(simulate_search(squeeze_options(1, 1, 2, 3), falling), (vec![1, 2], Some(1)));
     }
 
     #[test]

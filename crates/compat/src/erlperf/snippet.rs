@@ -346,24 +346,15 @@ mod tests {
     use super::*;
 
     fn known(code: &str) -> ErlangSnippet {
-        let snippet = TypedSnippet {
-            code: code.to_owned(),
-            ..TypedSnippet::default()
-        };
-        let golden = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../speedwell/tests/golden/erlperf"
-        );
+        let snippet = TypedSnippet { code: code.to_owned(), ..TypedSnippet::default() };
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/erlperf");
         parse_snippet(&snippet, &[], Path::new(golden)).unwrap()
     }
 
     #[test]
     fn the_last_letter_decides_what_a_word_is() {
         let text = known("timer:sleep(1).");
-        assert_eq!(
-            (&*text.snippet.runner, &*text.label),
-            ("timer:sleep(1).", "timer:sleep(1).")
-        );
+        assert_eq!((&*text.snippet.runner, &*text.label), ("timer:sleep(1).", "timer:sleep(1)."));
         let call = known("{timer, sleep, [2]}");
         assert_eq!(call.label, "{timer,sleep,[2]}");
         assert_eq!(call.snippet.runner, "{timer, sleep, [2]}");
@@ -385,36 +376,21 @@ mod tests {
 
     #[test]
     fn a_file_without_calls_is_refused_with_its_name() {
-        let snippet = TypedSnippet {
-            code: "basic.out".to_owned(),
-            ..TypedSnippet::default()
-        };
-        let golden = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../speedwell/tests/golden/erlperf"
-        );
+        let snippet = TypedSnippet { code: "basic.out".to_owned(), ..TypedSnippet::default() };
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/erlperf");
         let reason = parse_snippet(&snippet, &[], Path::new(golden)).unwrap_err();
-        assert!(
-            reason.starts_with("cannot use the file 'basic.out'"),
-            "{reason}"
-        );
+        assert!(reason.starts_with("cannot use the file 'basic.out'"), "{reason}");
     }
 
     fn golden() -> Vec<u8> {
-        let folder = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../speedwell/tests/golden/erlperf"
-        );
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/erlperf");
         std::fs::read(format!("{folder}/recorded.bin")).unwrap()
     }
 
     #[test]
     fn calls_recorded_by_erlang_become_a_list_of_tuples() {
         let recording = CallRecording::parse(&golden()).unwrap();
-        assert_eq!(
-            recording.erlang_text(),
-            "[{timer,sleep,[1]},{timer,sleep,[2]}]"
-        );
+        assert_eq!(recording.erlang_text(), "[{timer,sleep,[1]},{timer,sleep,[2]}]");
         assert_eq!(recording.table_label(), "[{timer,sleep,[1]}, ...]");
     }
 
@@ -423,10 +399,7 @@ mod tests {
         let whole = golden();
         // The last byte is the empty tail of the list. The calls can be read without it.
         for length in 0..whole.len() - 1 {
-            assert!(
-                CallRecording::parse(&whole[..length]).is_err(),
-                "{length} bytes"
-            );
+            assert!(CallRecording::parse(&whole[..length]).is_err(), "{length} bytes");
         }
         assert!(CallRecording::parse(b"timer:sleep(1)").is_err());
     }
@@ -446,22 +419,12 @@ mod tests {
             .map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap())
             .collect();
         let text = CallRecording::parse(&bytes).unwrap().erlang_text();
-        let same = erl(&format!(
-            "io:put_chars(atom_to_list({text} =:= {terms})), halt()."
-        ));
+        let same = erl(&format!("io:put_chars(atom_to_list({text} =:= {terms})), halt()."));
         assert_eq!(same.as_deref(), Some("true"), "{text}");
     }
 
     fn erl(program: &str) -> Option<String> {
-        let words = [
-            "+pc",
-            "unicode",
-            "-noinput",
-            "-boot",
-            "start_clean",
-            "-eval",
-            program,
-        ];
+        let words = ["+pc", "unicode", "-noinput", "-boot", "start_clean", "-eval", program];
         match std::process::Command::new("erl").args(words).output() {
             Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
             Err(_) => {

@@ -20,16 +20,13 @@ const DEFAULT_WIDTH: usize = 80;
 /// # Errors
 /// Fails if `out` is closed.
 pub fn write_session(session: &Session, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let lines = snippet_windows(session)
-        .into_iter()
-        .map(|snippet| SnippetLine {
-            label: snippet.label,
-            workers: snippet.concurrency.unwrap_or(1),
-            figures: snippet.time_ns.map(|iteration_ns| LineFigures {
-                samples: snippet.per_s,
-                iteration_ns,
-            }),
-        });
+    let lines = snippet_windows(session).into_iter().map(|snippet| SnippetLine {
+        label: snippet.label,
+        workers: snippet.concurrency.unwrap_or(1),
+        figures: snippet
+            .time_ns
+            .map(|iteration_ns| LineFigures { samples: snippet.per_s, iteration_ns }),
+    });
     let table = SnippetTable::from_unsorted(SampleUnit::Iterations, lines.collect());
     let program = session.environment.programs.first();
     let system = SystemDescription {
@@ -68,18 +65,10 @@ impl SystemDescription {
         }
         if let Some(flavor) = get("flavor").filter(|flavor| flavor != "jit") {
             // Erlang itself calls its interpreter `emu`.
-            let flavor = if flavor == "interp" {
-                "emu".into()
-            } else {
-                flavor
-            };
+            let flavor = if flavor == "interp" { "emu".into() } else { flavor };
             warnings.push(warning("Emulator is not JIT", flavor));
         }
-        SystemDescription {
-            processor,
-            machine: get("system"),
-            warnings,
-        }
+        SystemDescription { processor, machine: get("system"), warnings }
     }
 
     /// Writes a table. In a full report, a description of the system precedes the table.
@@ -96,9 +85,7 @@ impl SystemDescription {
         if style == Style::Full {
             self.write_heading(out)?;
         }
-        let viewport = is_terminal
-            .then(|| terminal_columns(std::io::stdout()))
-            .flatten();
+        let viewport = is_terminal.then(|| terminal_columns(std::io::stdout())).flatten();
         table.write(style, viewport.unwrap_or(DEFAULT_WIDTH), out)
     }
 
@@ -143,10 +130,8 @@ mod tests {
         assert_eq!(system.warnings, [""; 0]);
         let mut out = Vec::new();
         system.write_heading(&mut out).unwrap();
-        let golden = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../speedwell/tests/golden/erlperf/full.out"
-        );
+        let golden =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/erlperf/full.out");
         let recorded = std::fs::read_to_string(golden).unwrap();
         let head = recorded.split_inclusive('\n').take(4).collect::<String>();
         assert_eq!(String::from_utf8(out).unwrap(), head);

@@ -148,10 +148,7 @@ impl ErlangMachines {
     }
 
     fn load_snippet(&mut self, job: usize, verbose: bool, out: &mut dyn Write) -> io::Result<()> {
-        let (name, snippet) = (
-            self.jobs[job].name.clone(),
-            self.jobs[job].parsed.snippet.clone(),
-        );
+        let (name, snippet) = (self.jobs[job].name.clone(), self.jobs[job].parsed.snippet.clone());
         let machine = self.jobs[job].machine;
         let answer =
             self.ask_machine(machine, out, |live, _| live.load_snippet(&name, &snippet))?;
@@ -199,18 +196,13 @@ impl ErlangMachines {
         samples: &SampleDivision,
         out: &mut dyn Write,
     ) -> io::Result<Vec<Visit>> {
-        let measurable: Vec<usize> = jobs
-            .iter()
-            .copied()
-            .filter(|job| self.jobs[*job].is_measurable())
-            .collect();
+        let measurable: Vec<usize> =
+            jobs.iter().copied().filter(|job| self.jobs[*job].is_measurable()).collect();
         let Some(machine) = measurable.first().map(|job| self.jobs[*job].machine) else {
             return Ok(Vec::new());
         };
-        let names: Vec<String> = measurable
-            .iter()
-            .map(|job| self.jobs[*job].name.clone())
-            .collect();
+        let names: Vec<String> =
+            measurable.iter().map(|job| self.jobs[*job].name.clone()).collect();
         let timeout = run_timeout(samples);
         let answer = self.ask_machine(machine, out, |live, hear| {
             live.run_jobs(&names, samples, false, Some(timeout), hear)
@@ -219,17 +211,13 @@ impl ErlangMachines {
             return Ok(Vec::new());
         };
         self.record_faults(&answer);
-        let late_ns = answer
-            .first("end")
-            .and_then(|end| end.parse_number("max_late_ns"));
+        let late_ns = answer.first("end").and_then(|end| end.parse_number("max_late_ns"));
         let mut visits = Vec::new();
         for (job, name) in measurable.iter().zip(&names) {
             match answer.timing(name, samples) {
-                Some(timing) if !timing.windows.is_empty() => visits.push(Visit {
-                    job: *job,
-                    timing,
-                    late_ns: late_ns.unwrap_or(0.0),
-                }),
+                Some(timing) if !timing.windows.is_empty() => {
+                    visits.push(Visit { job: *job, timing, late_ns: late_ns.unwrap_or(0.0) })
+                }
                 _ if self.jobs[*job].is_measurable() && !is_interrupt_requested() => {
                     self.jobs[*job].faults.push(SnippetFault::without_samples());
                 }
@@ -297,10 +285,7 @@ impl ErlangMachines {
     }
 
     fn record_exit(&mut self, machine: usize, failure: &HarnessFailure, is_afterwards: bool) {
-        let fault = SnippetFault {
-            is_afterwards,
-            ..SnippetFault::from_exit(failure)
-        };
+        let fault = SnippetFault { is_afterwards, ..SnippetFault::from_exit(failure) };
         let affected = self.jobs.iter_mut().filter(|job| job.machine == machine);
         for job in affected.filter(|job| job.is_measurable()) {
             job.faults.push(fault.clone());
@@ -378,10 +363,7 @@ impl SnippetFault {
             "init" | "init_runner" | "done" => {
                 format!("exception while executing '{stage}': {class}:{message}{line}")
             }
-            "run" => format!(
-                "the runner failed: {}{line}",
-                format_exception(&class, message)
-            ),
+            "run" => format!("the runner failed: {}{line}", format_exception(&class, message)),
             _ => message.to_owned(),
         };
         let calls = get("stack");
@@ -466,16 +448,10 @@ mod tests {
     fn errors_are_told_in_the_words_of_the_original_with_their_line() {
         let parse =
             "error\tstage=parse\tclass=syntax\tmsg=syntax error before: '.'\tline=1\tpart=runner";
-        assert_eq!(
-            fault_text(parse),
-            "parse error for runner: syntax error before: '.' (line 1)"
-        );
+        assert_eq!(fault_text(parse), "parse error for runner: syntax error before: '.' (line 1)");
         let compile =
             "error\tstage=compile\tclass=compile\tmsg=variable 'X' is unbound\tline=2\tpart=runner";
-        assert_eq!(
-            fault_text(compile),
-            "compile error: variable 'X' is unbound (line 2)"
-        );
+        assert_eq!(fault_text(compile), "compile error: variable 'X' is unbound (line 2)");
         let missing = "error\tstage=compile\tclass=signature\tmsg=done/1 requires init function defined\tpart=done";
         assert_eq!(fault_text(missing), "done/1 requires init function defined");
         let run = "error\tstage=run\tclass=error\tmsg=undef\tstack=nomod:nofun/0%0ajob_1:batch/2 (runner:1)";
@@ -497,10 +473,7 @@ mod tests {
 
     #[test]
     fn arrows_and_padding_are_those_of_the_original() {
-        let golden = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../speedwell/tests/golden/erlperf"
-        );
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/erlperf");
         for (name, snippet) in [
             ("verbose", "timer:sleep(1)."),
             ("verbose_state2", "r(I, S) -> timer:sleep(I), S + 1."),
@@ -516,9 +489,6 @@ mod tests {
     #[test]
     fn wide_letters_are_not_cut_in_half() {
         let framed = framed_source(&"日".repeat(40));
-        assert_eq!(
-            display_width(framed.lines().next().unwrap()),
-            16 + TITLE_WIDTH + 1
-        );
+        assert_eq!(display_width(framed.lines().next().unwrap()), 16 + TITLE_WIDTH + 1);
     }
 }

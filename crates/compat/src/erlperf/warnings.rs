@@ -61,9 +61,7 @@ fn remarks_on<'a>(
         .last()
         .and_then(|measured| folded_warning(measured, job.empty_ns, job.loaded.as_ref()));
     let sentences = missing.into_iter().chain(folded);
-    sentences
-        .chain(disturbance_warning(samples, request))
-        .chain(lateness(samples, request))
+    sentences.chain(disturbance_warning(samples, request)).chain(lateness(samples, request))
 }
 
 /// Returns a warning if a sample ended so late that the next one was due. There is no warning if
@@ -72,10 +70,7 @@ fn lateness(samples: &SnippetSamples, request: &ErlperfRequest) -> Option<String
     let SampleDefinition::Window(length) = request.sample else {
         return None;
     };
-    let unadjusted = ErlperfRequest {
-        subtracts_empty: false,
-        ..request.clone()
-    };
+    let unadjusted = ErlperfRequest { subtracts_empty: false, ..request.clone() };
     let iteration_ns = samples.net_figures(&unadjusted, None)?.iteration_ns;
     let is_late = samples.late_ns - iteration_ns >= length.as_nanos() as f64;
     (is_late && iteration_ns.is_finite()).then(|| {
@@ -113,10 +108,7 @@ fn disturbance_warning(samples: &SnippetSamples, request: &ErlperfRequest) -> Op
     let batches = samples.visits.iter().filter_map(|visit| visit.batches);
     let mut medians: Vec<f64> = batches.map(|batches| batches.median_ns).collect();
     let typical_ns = median(&mut medians)?;
-    let unadjusted = ErlperfRequest {
-        subtracts_empty: false,
-        ..request.clone()
-    };
+    let unadjusted = ErlperfRequest { subtracts_empty: false, ..request.clone() };
     let ratio = samples.net_figures(&unadjusted, None)?.iteration_ns / typical_ns;
     (ratio > MAX_DISTURBANCE && ratio.is_finite()).then(|| {
         format!(
@@ -162,11 +154,7 @@ mod tests {
 
     /// Returns one visit with one window, in which the mean is ten times the median batch.
     fn taken(workers: u32) -> SnippetSamples {
-        let window = TimingWindow {
-            per_s: 1e6,
-            elapsed_ns: 1e9,
-            iterations: 1e6,
-        };
+        let window = TimingWindow { per_s: 1e6, elapsed_ns: 1e9, iterations: 1e6 };
         let median_ns = 100.0 * f64::from(workers);
         let batches = BatchQuantiles {
             min_ns: median_ns,
@@ -182,12 +170,7 @@ mod tests {
             batches: Some(batches),
             ..SnippetTiming::default()
         };
-        SnippetSamples {
-            windows: vec![window],
-            workers,
-            visits: vec![visit],
-            late_ns: 0.0,
-        }
+        SnippetSamples { windows: vec![window], workers, visits: vec![visit], late_ns: 0.0 }
     }
 
     fn request() -> ErlperfRequest {
@@ -207,24 +190,15 @@ mod tests {
     #[test]
     fn samples_that_are_lacking_are_counted() {
         let sentence = missing_samples_warning(&taken(1), &request()).unwrap();
-        assert!(
-            sentence.starts_with("Only 1 of 3 samples were taken"),
-            "{sentence}"
-        );
-        let changed_request = ErlperfRequest {
-            samples: 1,
-            ..request()
-        };
+        assert!(sentence.starts_with("Only 1 of 3 samples were taken"), "{sentence}");
+        let changed_request = ErlperfRequest { samples: 1, ..request() };
         assert_eq!(missing_samples_warning(&taken(1), &changed_request), None);
     }
 
     #[test]
     fn a_sample_that_ends_when_the_next_one_is_due_is_a_problem_of_the_timer() {
         // Each sample takes a second, and each iteration takes a microsecond.
-        let late = |late_ns: f64| SnippetSamples {
-            late_ns,
-            ..taken(1)
-        };
+        let late = |late_ns: f64| SnippetSamples { late_ns, ..taken(1) };
         let warning = |samples: &SnippetSamples| {
             let sampled = SampledSnippets {
                 by_snippet: vec![SnippetSamples::default(), samples.clone()],
@@ -244,10 +218,7 @@ mod tests {
         let mut slow = late(1.5e9);
         slow.windows[0].iterations = 0.5;
         assert_eq!(warning(&slow), None);
-        let fixed = ErlperfRequest {
-            sample: SampleDefinition::Loop(10),
-            ..request()
-        };
+        let fixed = ErlperfRequest { sample: SampleDefinition::Loop(10), ..request() };
         assert_eq!(lateness(&late(1.5e9), &fixed), None);
     }
 }

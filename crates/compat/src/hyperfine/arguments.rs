@@ -219,10 +219,8 @@ const EXCLUSIVE_OPTIONS: &[(&str, &str)] = &[
 ];
 
 /// The first option of a pair requires the second one.
-const REQUIRED_OPTIONS: &[(&str, &str)] = &[
-    ("reference-name", "reference"),
-    ("parameter-step-size", "parameter-scan"),
-];
+const REQUIRED_OPTIONS: &[(&str, &str)] =
+    &[("reference-name", "reference"), ("parameter-step-size", "parameter-scan")];
 
 /// Reason to reject a command line, and the exit status. The status is 1 for values, such as
 /// numbers, that are checked after all options have been read. Otherwise it is 2.
@@ -240,10 +238,7 @@ fn syntax_refusal(reason: String) -> HyperfineRefusal {
 
 /// Creates the refusal of values that hyperfine checks after it has read all options.
 fn conflict_refusal(reason: impl Into<String>) -> HyperfineRefusal {
-    HyperfineRefusal {
-        reason: reason.into(),
-        status: 1,
-    }
+    HyperfineRefusal { reason: reason.into(), status: 1 }
 }
 
 /// Command line split into options and commands.
@@ -272,9 +267,8 @@ impl<'a> HyperfineArguments<'a> {
                     .find(|option| !name.is_empty() && option.1 == name)
                     .ok_or_else(|| unknown_option(&format!("--{name}")))?;
                 parsed.take_option(option, argument, attached, &mut remaining)?;
-            } else if let Some(letters) = argument
-                .strip_prefix('-')
-                .filter(|remaining| !remaining.is_empty())
+            } else if let Some(letters) =
+                argument.strip_prefix('-').filter(|remaining| !remaining.is_empty())
             {
                 parsed.read_letters(letters, argument, &mut remaining)?;
             } else {
@@ -328,19 +322,14 @@ impl<'a> HyperfineArguments<'a> {
         let name = if name.is_empty() { letter } else { name };
         let count = match value_count {
             ValueCount::Nothing if attached.is_some() => {
-                return Err(syntax_refusal(format!(
-                    "'{argument}': the option takes no value"
-                )));
+                return Err(syntax_refusal(format!("'{argument}': the option takes no value")));
             }
             ValueCount::Nothing | ValueCount::Perhaps => 0,
             ValueCount::Once(count) | ValueCount::Often(count) => count,
             ValueCount::Last => 1,
         };
         if !matches!(value_count, ValueCount::Often(_) | ValueCount::Last) && self.has(name) {
-            return Err(syntax_refusal(format!(
-                "{} was given more than once",
-                with_dashes(name)
-            )));
+            return Err(syntax_refusal(format!("{} was given more than once", with_dashes(name))));
         }
         let mut values: Vec<&str> = attached.into_iter().collect();
         while values.len() < count {
@@ -362,10 +351,7 @@ impl<'a> HyperfineArguments<'a> {
     }
 
     fn all_values(&self, name: &str) -> impl Iterator<Item = &'a str> {
-        let occurrences = self
-            .options
-            .iter()
-            .filter(move |(option, _)| *option == name);
+        let occurrences = self.options.iter().filter(move |(option, _)| *option == name);
         occurrences.flat_map(|(_, values)| values.iter().copied())
     }
 
@@ -383,8 +369,7 @@ impl<'a> HyperfineArguments<'a> {
         name: &str,
     ) -> Result<Option<T>, HyperfineRefusal> {
         let parse = |text: &str| {
-            text.parse()
-                .map_err(|_| conflict_refusal(format!("--{name}: invalid number '{text}'")))
+            text.parse().map_err(|_| conflict_refusal(format!("--{name}: invalid number '{text}'")))
         };
         self.value(name).map(parse).transpose()
     }
@@ -417,10 +402,7 @@ fn with_dashes(name: &str) -> String {
 }
 
 fn unknown_option(typed_option: &str) -> HyperfineRefusal {
-    let names: Vec<String> = OPTION_TABLE
-        .iter()
-        .map(|option| format!("--{}", option.1))
-        .collect();
+    let names: Vec<String> = OPTION_TABLE.iter().map(|option| format!("--{}", option.1)).collect();
     let similar = speedwell_model::nearest_name(typed_option, &names);
     let hint = similar.map_or_else(
         || {
@@ -451,9 +433,7 @@ impl HyperfineCommand {
         for (first, second) in EXCLUSIVE_OPTIONS {
             if parsed.has(first) && parsed.has(second) {
                 let (first, second) = (with_dashes(first), with_dashes(second));
-                return Err(syntax_refusal(format!(
-                    "{first} cannot be used with {second}"
-                )));
+                return Err(syntax_refusal(format!("{first} cannot be used with {second}")));
             }
         }
         for (first, second) in REQUIRED_OPTIONS {
@@ -488,10 +468,8 @@ fn request(parsed: &HyperfineArguments<'_>) -> Result<HyperfineRequest, Hyperfin
         ("millisecond", TimeUnit::Millisecond),
         ("second", TimeUnit::Second),
     ];
-    let (style, sort) = (
-        parsed.parse_choice("style", &style)?,
-        parsed.parse_choice("sort", &sort)?,
-    );
+    let (style, sort) =
+        (parsed.parse_choice("style", &style)?, parsed.parse_choice("sort", &sort)?);
     let unit = parsed.parse_choice("time-unit", &unit)?;
     let names: Vec<&str> = parsed.all_values("command-name").collect();
     let parameters = commands::TypedParameters {
@@ -641,9 +619,7 @@ fn parse_input(parsed: &HyperfineArguments<'_>) -> Result<Option<PathBuf>, Hyper
     match parsed.value("input") {
         None | Some("null") => Ok(None),
         Some(file) if std::path::Path::new(file).exists() => Ok(Some(file.into())),
-        Some(file) => Err(conflict_refusal(format!(
-            "--input: file '{file}' does not exist"
-        ))),
+        Some(file) => Err(conflict_refusal(format!("--input: file '{file}' does not exist"))),
     }
 }
 
@@ -674,10 +650,7 @@ mod tests {
         assert_eq!(request.ignored, IgnoredStatuses::Only(vec![1, 2]));
         let names: Vec<String> = request.commands.iter().map(MeasuredCommand::name).collect();
         assert_eq!(names, ["x", "y"]);
-        assert_eq!(
-            parse("-i false").unwrap().ignored,
-            IgnoredStatuses::Everything
-        );
+        assert_eq!(parse("-i false").unwrap().ignored, IgnoredStatuses::Everything);
     }
 
     #[test]

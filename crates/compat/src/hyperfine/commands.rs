@@ -26,9 +26,8 @@ impl MeasuredCommand {
     /// Replaces `{name}` placeholders in a string with this command's values.
     pub fn fill_parameters(&self, text: &str) -> String {
         let parameters = self.parameters.iter();
-        let pairs: Vec<(String, String)> = parameters
-            .map(|(name, value)| (format!("{{{name}}}"), value.clone()))
-            .collect();
+        let pairs: Vec<(String, String)> =
+            parameters.map(|(name, value)| (format!("{{{name}}}"), value.clone())).collect();
         format_fixed(text, &pairs)
     }
 
@@ -47,9 +46,7 @@ impl MeasuredCommand {
     pub fn table_title(&self) -> String {
         let is_unused = |name: &String| !self.template.contains(&format!("{{{name}}}"));
         let unused = self.parameters.iter().filter(|(name, _)| is_unused(name));
-        let unused: Vec<String> = unused
-            .map(|(name, value)| format!("{name} = {value}"))
-            .collect();
+        let unused: Vec<String> = unused.map(|(name, value)| format!("{name} = {value}")).collect();
         if unused.is_empty() {
             self.name()
         } else {
@@ -84,10 +81,7 @@ pub fn expand_commands(
     let count = rows.len() * lines.len();
     let has_parameters = !rows.iter().all(Vec::is_empty);
     if !has_parameters && names.len() > count {
-        return Err(format!(
-            "--command-name was given {} times for {count} commands",
-            names.len()
-        ));
+        return Err(format!("--command-name was given {} times for {count} commands", names.len()));
     }
     if has_parameters && names.len() > 1 && names.len() != count {
         return Err(format!(
@@ -125,25 +119,16 @@ fn parameter_rows(parameters: &TypedParameters<'_>) -> Result<Vec<ParameterRow>,
         }
         let numbers =
             parse_range(first, last, parameters.step).map_err(|error| error.to_string())?;
-        return Ok(numbers
-            .into_iter()
-            .map(|number| vec![(name.to_owned(), number)])
-            .collect());
+        return Ok(numbers.into_iter().map(|number| vec![(name.to_owned(), number)]).collect());
     }
     let mut lists: Vec<(String, Vec<ParameterValue>)> = Vec::new();
     for pair in parameters.lists.chunks_exact(2) {
         if lists.iter().any(|(name_before, _)| name_before == pair[0]) {
-            return Err(format!(
-                "the parameter '{}' was given more than once",
-                pair[0]
-            ));
+            return Err(format!("the parameter '{}' was given more than once", pair[0]));
         }
         lists.push((
             pair[0].to_owned(),
-            parse_list(pair[1])
-                .into_iter()
-                .map(ParameterValue::Text)
-                .collect(),
+            parse_list(pair[1]).into_iter().map(ParameterValue::Text).collect(),
         ));
     }
     lists.reverse();
@@ -173,28 +158,18 @@ mod tests {
 
     #[test]
     fn commands_come_in_the_order_of_the_original() {
-        let lists = TypedParameters {
-            lists: vec!["x", "1,2", "y", "a"],
-            ..TypedParameters::default()
-        };
+        let lists =
+            TypedParameters { lists: vec!["x", "1,2", "y", "a"], ..TypedParameters::default() };
         assert_eq!(
             expanded_titles(&["f {x}", "g"], &[], &lists),
-            [
-                "f 1 (y = a)",
-                "g (x = 1, y = a)",
-                "f 2 (y = a)",
-                "g (x = 2, y = a)"
-            ]
+            ["f 1 (y = a)", "g (x = 1, y = a)", "f 2 (y = a)", "g (x = 2, y = a)"]
         );
         let scan = TypedParameters {
             scan: vec!["d", "0.3", "0.5"],
             step: Some("0.1"),
             ..TypedParameters::default()
         };
-        assert_eq!(
-            expanded_titles(&["s {d}"], &["n{d}"], &scan),
-            ["n0.3", "n0.4", "n0.5"]
-        );
+        assert_eq!(expanded_titles(&["s {d}"], &["n{d}"], &scan), ["n0.3", "n0.4", "n0.5"]);
     }
 
     #[test]
@@ -203,10 +178,7 @@ mod tests {
             lists: vec!["foo", "{bar} baz", "bar", "quux"],
             ..TypedParameters::default()
         };
-        assert_eq!(
-            expanded_titles(&["echo {foo} {bar}"], &[], &lists),
-            ["echo {bar} baz quux"]
-        );
+        assert_eq!(expanded_titles(&["echo {foo} {bar}"], &[], &lists), ["echo {bar} baz quux"]);
     }
 
     #[test]
@@ -217,15 +189,8 @@ mod tests {
             (vec!["d", "a", "3"], vec![]),
             (vec![], vec!["x", "1", "x", "2"]),
         ] {
-            let parameters = TypedParameters {
-                scan,
-                lists,
-                step: None,
-            };
-            assert!(
-                expand_commands(&["a"], &[], &parameters).is_err(),
-                "{parameters:?}"
-            );
+            let parameters = TypedParameters { scan, lists, step: None };
+            assert!(expand_commands(&["a"], &[], &parameters).is_err(), "{parameters:?}");
         }
         assert!(expand_commands(&["a"], &["x", "y"], &TypedParameters::default()).is_err());
     }

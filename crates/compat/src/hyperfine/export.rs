@@ -118,20 +118,14 @@ fn format_json(commands: &[CommandFigures]) -> anyhow::Result<String> {
 
 fn sorted_parameters(figures: &CommandFigures) -> BTreeMap<&str, &str> {
     let parameters = figures.parameters.iter();
-    parameters
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect()
+    parameters.map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 
 fn format_csv(commands: &[CommandFigures]) -> String {
     let fixed_headers = "command,mean,stddev,median,user,system,min,max".to_owned();
-    let names: BTreeSet<&str> = commands
-        .iter()
-        .flat_map(|figures| sorted_parameters(figures).into_keys())
-        .collect();
-    let headers = names
-        .iter()
-        .map(|name| quote_csv(&format!("parameter_{name}")));
+    let names: BTreeSet<&str> =
+        commands.iter().flat_map(|figures| sorted_parameters(figures).into_keys()).collect();
+    let headers = names.iter().map(|name| quote_csv(&format!("parameter_{name}")));
     let headers: Vec<String> = [fixed_headers].into_iter().chain(headers).collect();
     let mut text = headers.join(",") + "\n";
     for figures in commands {
@@ -149,11 +143,7 @@ fn format_csv(commands: &[CommandFigures]) -> String {
         cells.extend(numbers.map(|number| number.to_string()));
         // The reference command has no parameters, even if the other commands do.
         let values = sorted_parameters(figures);
-        let value = |name: &&str| {
-            values
-                .get(name)
-                .map_or(String::new(), |value| quote_csv(value))
-        };
+        let value = |name: &&str| values.get(name).map_or(String::new(), |value| quote_csv(value));
         cells.extend(names.iter().map(value));
         text.push_str(&(cells.join(",") + "\n"));
     }
@@ -191,18 +181,15 @@ impl TableMarkup {
             TableMarkup::AsciiDoc => ("[cols=\"<,>,>,>,>\"]\n|===", "", "|===\n"),
             TableMarkup::Org => ("", "|--+--+--+--+--|\n", ""),
         };
-        let rows: String = rows
-            .iter()
-            .map(|row| self.format_row(&self.format_cells(row, unit)))
-            .collect();
+        let rows: String =
+            rows.iter().map(|row| self.format_row(&self.format_cells(row, unit))).collect();
         format!("{before}{}{below}{rows}{after}", self.format_row(&header))
     }
 
     fn format_cells(self, row: &RelativeFigures<'_>, unit: TimeUnit) -> [String; 5] {
         let figures = row.figures;
-        let spread = figures
-            .deviation
-            .map(|deviation| format!(" ± {}", unit.format_digits(deviation)));
+        let spread =
+            figures.deviation.map(|deviation| format!(" ± {}", unit.format_digits(deviation)));
         let ratio_deviation = row
             .deviation
             .filter(|_| !row.is_reference)
@@ -211,11 +198,7 @@ impl TableMarkup {
         let mark = if self == TableMarkup::Org { '=' } else { '`' };
         [
             format!("{mark}{command}{mark}"),
-            format!(
-                "{}{}",
-                unit.format_digits(figures.mean),
-                spread.unwrap_or_default()
-            ),
+            format!("{}{}", unit.format_digits(figures.mean), spread.unwrap_or_default()),
             unit.format_digits(figures.min),
             unit.format_digits(figures.max),
             format!("{:.2}{}", row.ratio, ratio_deviation.unwrap_or_default()),

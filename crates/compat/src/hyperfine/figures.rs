@@ -105,15 +105,8 @@ pub fn outlier_scores(values: &[f64]) -> Vec<f64> {
     let center = median(values);
     let distances: Vec<f64> = values.iter().map(|value| (value - center).abs()).collect();
     let typical_distance = median(&distances);
-    let typical_distance = if typical_distance > 0.0 {
-        typical_distance
-    } else {
-        f64::EPSILON
-    };
-    values
-        .iter()
-        .map(|value| (value - center) / typical_distance)
-        .collect()
+    let typical_distance = if typical_distance > 0.0 { typical_distance } else { f64::EPSILON };
+    values.iter().map(|value| (value - center) / typical_distance).collect()
 }
 
 /// Unit of times.
@@ -211,9 +204,8 @@ pub fn relative_to(
         };
         let relative_variance =
             |command: &CommandFigures| Some((command.deviation? / command.mean).powi(2));
-        let variances = relative_variance(figures)
-            .zip(relative_variance(base))
-            .filter(|_| figures.mean != 0.0);
+        let variances =
+            relative_variance(figures).zip(relative_variance(base)).filter(|_| figures.mean != 0.0);
         RelativeFigures {
             figures,
             ratio,

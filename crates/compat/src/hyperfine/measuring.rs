@@ -245,18 +245,9 @@ impl<'a> CommandMeasurement<'a> {
         let (min_runs, max_runs) = self.request.runs;
         let total_s = timing.real_s + self.shell_seconds() + around_s;
         // If the command takes no time, infinitely many runs would fit.
-        let fitting_runs = if total_s > 0.0 {
-            (self.request.min_time_s / total_s) as u64
-        } else {
-            min_runs
-        };
-        Ok((
-            timing,
-            fitting_runs
-                .max(min_runs)
-                .min(max_runs.unwrap_or(u64::MAX))
-                .max(1),
-        ))
+        let fitting_runs =
+            if total_s > 0.0 { (self.request.min_time_s / total_s) as u64 } else { min_runs };
+        Ok((timing, fitting_runs.max(min_runs).min(max_runs.unwrap_or(u64::MAX)).max(1)))
     }
 
     fn timed_run(&mut self, number: usize, index: u64, block: u32) -> Result<(RunTiming, f64)> {
@@ -331,10 +322,7 @@ impl<'a> CommandMeasurement<'a> {
         process.args(arguments);
         let drain = self.connect_streams(&mut process, output)?;
         let offset = (self.offsets.next_u32() as usize) % MAX_OFFSET_BYTES;
-        process.env(
-            "HYPERFINE_RANDOMIZED_ENVIRONMENT_OFFSET",
-            "X".repeat(offset),
-        );
+        process.env("HYPERFINE_RANDOMIZED_ENVIRONMENT_OFFSET", "X".repeat(offset));
         match kind {
             ExecutionKind::Around => {}
             ExecutionKind::Warmup(index) => {
@@ -353,10 +341,7 @@ impl<'a> CommandMeasurement<'a> {
         } else {
             let killed = self.left_behind.kill_new();
             if !killed.is_empty() {
-                self.killed
-                    .entry(line.to_owned())
-                    .or_default()
-                    .extend(killed);
+                self.killed.entry(line.to_owned()).or_default().extend(killed);
             }
         }
         if let Some(drain) = drain.filter(|_| kind != ExecutionKind::Around) {
@@ -445,9 +430,7 @@ fn describe_failure(status: Option<i32>, ignored: &IgnoredStatuses) -> Option<St
 
 /// Returns how long `sleep N` would take; 0 for any other command.
 fn pretended_seconds(line: &str) -> f64 {
-    let seconds = line
-        .strip_prefix("sleep ")
-        .and_then(|text| text.parse().ok());
+    let seconds = line.strip_prefix("sleep ").and_then(|text| text.parse().ok());
     seconds.unwrap_or(0.0)
 }
 
@@ -500,17 +483,10 @@ mod tests {
                 |block: &Vec<usize>| block.iter().filter(|one| **one == number).count() as u64;
             assert_eq!(blocks.iter().map(runs_in).sum::<u64>(), *total);
             let share = total / 4;
-            assert!(
-                blocks
-                    .iter()
-                    .all(|block| (share..=share + 1).contains(&runs_in(block)))
-            );
+            assert!(blocks.iter().all(|block| (share..=share + 1).contains(&runs_in(block))));
         }
         assert!(blocks[0] != blocks[1], "each block has an order of its own");
-        assert_eq!(
-            super::block_members(&[0, 0], &mut BlockShuffle::new(7)),
-            [Vec::<usize>::new()]
-        );
+        assert_eq!(super::block_members(&[0, 0], &mut BlockShuffle::new(7)), [Vec::<usize>::new()]);
     }
 
     #[test]
@@ -519,11 +495,9 @@ mod tests {
         assert_eq!(describe_failure(Some(0), &IgnoredStatuses::Nothing), None);
         assert_eq!(describe_failure(Some(3), &only), None);
         assert_eq!(describe_failure(None, &IgnoredStatuses::Everything), None);
-        for (status, ignored) in [
-            (Some(3), &IgnoredStatuses::Nothing),
-            (Some(4), &only),
-            (None, &only),
-        ] {
+        for (status, ignored) in
+            [(Some(3), &IgnoredStatuses::Nothing), (Some(4), &only), (None, &only)]
+        {
             assert!(describe_failure(status, ignored).is_some());
         }
     }

@@ -127,9 +127,7 @@ fn check_files(request: &HyperfineRequest) -> Result<()> {
     // that the runs have written.
     let hooks_before = request.setup.iter().chain(&request.prepare);
     for command in &request.commands {
-        let lines = hooks_before
-            .clone()
-            .map(|template| command.fill_parameters(template));
+        let lines = hooks_before.clone().map(|template| command.fill_parameters(template));
         for line in lines.chain([command.command_line()]) {
             refuse_word(&outputs, &line, Path::new(""))?;
         }

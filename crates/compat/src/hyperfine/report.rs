@@ -55,10 +55,7 @@ impl ReportLook {
         if !self.colours {
             return text.to_owned();
         }
-        let codes: Vec<String> = paints
-            .iter()
-            .map(|paint| (*paint as u8).to_string())
-            .collect();
+        let codes: Vec<String> = paints.iter().map(|paint| (*paint as u8).to_string()).collect();
         format!("\x1b[{}m{text}\x1b[0m", codes.join(";"))
     }
 }
@@ -66,19 +63,15 @@ impl ReportLook {
 /// Formats the first line of a command.
 pub fn format_heading(number: usize, title: &str, look: ReportLook) -> String {
     let (word, number) = ("Benchmark ", (number + 1).to_string());
-    let (word, number) = (
-        look.paint(word, &[TextStyle::Bold]),
-        look.paint(&number, &[TextStyle::Bold]),
-    );
+    let (word, number) =
+        (look.paint(word, &[TextStyle::Bold]), look.paint(&number, &[TextStyle::Bold]));
     format!("{word}{number}: {title}\n")
 }
 
 /// Formats the figures of a command.
 pub fn format_paragraph(figures: &CommandFigures, look: ReportLook) -> String {
     use TextStyle::{Blue, Bold, Cyan, Dimmed, Green, Purple};
-    let unit = look
-        .unit
-        .unwrap_or_else(|| TimeUnit::for_seconds(figures.mean));
+    let unit = look.unit.unwrap_or_else(|| TimeUnit::for_seconds(figures.mean));
     let padded_time = |seconds: f64, paints: &[TextStyle]| {
         look.paint(&format!("{:>8}", unit.format_time(seconds)), paints)
     };
@@ -92,16 +85,10 @@ pub fn format_paragraph(figures: &CommandFigures, look: ReportLook) -> String {
             ""
         );
     };
-    let (word, sigma) = (
-        look.paint("mean", &[Bold, Green]),
-        look.paint("σ", &[Green]),
-    );
+    let (word, sigma) = (look.paint("mean", &[Bold, Green]), look.paint("σ", &[Green]));
     let deviation = padded_time(deviation, &[Green]);
     let (low, high) = (look.paint("min", &[Cyan]), look.paint("max", &[Purple]));
-    let (min, max) = (
-        padded_time(figures.min, &[Cyan]),
-        padded_time(figures.max, &[Purple]),
-    );
+    let (min, max) = (padded_time(figures.min, &[Cyan]), padded_time(figures.max, &[Purple]));
     let count = look.paint(&format!("{} runs", figures.runs.len()), &[Dimmed]);
     format!(
         "  Time ({word} ± {sigma}):     {mean} ± {deviation}    [User: {user}, System: {system}]\n  \
@@ -145,11 +132,7 @@ pub fn command_warnings(
         warnings.push(if request.strict {
             strict_slow_first(&first_time, warms, prepares)
         } else {
-            let hint = if warms {
-                "more of '--warmup'"
-            } else {
-                "'--warmup 3'"
-            };
+            let hint = if warms { "more of '--warmup'" } else { "'--warmup 3'" };
             format!(
                 "The first run took {first_time}, much longer than the others: a cache was \
                  probably cold. Use {hint} to warm it first, or '--prepare' to clear it \
@@ -160,10 +143,7 @@ pub fn command_warnings(
         warnings.push(if request.strict {
             strict_outliers(warms && prepares)
         } else {
-            let count = scores
-                .iter()
-                .filter(|score| score.abs() > OUTLIER_SCORE)
-                .count();
+            let count = scores.iter().filter(|score| score.abs() > OUTLIER_SCORE).count();
             format!(
                 "{count} of {} runs took far longer or shorter than the others: the \
                  machine was probably busy with other work.",
@@ -175,10 +155,7 @@ pub fn command_warnings(
 }
 
 pub fn format_warning(text: &str, look: ReportLook) -> String {
-    format!(
-        "  {}: {text}\n",
-        look.paint("Warning", &[TextStyle::Yellow])
-    )
+    format!("  {}: {text}\n", look.paint("Warning", &[TextStyle::Yellow]))
 }
 
 /// Compares the commands. If the user named a reference, it is the first command; otherwise the
@@ -192,26 +169,15 @@ pub fn format_comparison(
     if figures.len() < 2 {
         return Ok(String::new());
     }
-    let reference = if request.has_reference {
-        0
-    } else {
-        fastest_index(figures)
-    };
+    let reference = if request.has_reference { 0 } else { fastest_index(figures) };
     let by_time = request.sort != ResultOrder::Command;
     if request.strict {
         let has_zero =
             figures[fastest_index(figures)].mean == 0.0 || figures[reference].mean == 0.0;
         if has_zero {
-            return Err(format!(
-                "{}: {STRICT_ZERO}",
-                look.paint("Note", &[TextStyle::Bold])
-            ));
+            return Err(format!("{}: {STRICT_ZERO}", look.paint("Note", &[TextStyle::Bold])));
         }
-        return Ok(compare_by_means(
-            &relative_to(figures, reference, by_time),
-            by_time,
-            look,
-        ));
+        return Ok(compare_by_means(&relative_to(figures, reference, by_time), by_time, look));
     }
     Ok(compare_by_test(figures, reference, by_time, look))
 }
@@ -232,45 +198,28 @@ fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLoo
             let deviation = format_deviation(row, 5)
                 .filter(|_| !row.is_reference)
                 .unwrap_or_else(|| " ".repeat(8));
-            format!(
-                "  {}{deviation}  {}\n",
-                format_ratio(row, 10),
-                row.figures.title
-            )
+            format!("  {}{deviation}  {}\n", format_ratio(row, 10), row.figures.title)
         };
         let lines: String = rows.iter().map(format_row).collect();
-        return format!(
-            "{}\n{lines}",
-            look.paint("Relative speed comparison", &[Bold])
-        );
+        return format!("{}\n{lines}", look.paint("Relative speed comparison", &[Bold]));
     }
-    let best = rows
-        .iter()
-        .find(|row| row.is_reference)
-        .map_or("", |row| row.figures.title.as_str());
-    let mut text = format!(
-        "{}\n  {} ran\n",
-        look.paint("Summary", &[Bold]),
-        look.paint(best, &[Cyan])
-    );
+    let best =
+        rows.iter().find(|row| row.is_reference).map_or("", |row| row.figures.title.as_str());
+    let mut text =
+        format!("{}\n  {} ran\n", look.paint("Summary", &[Bold]), look.paint(best, &[Cyan]));
     for row in rows.iter().filter(|row| !row.is_reference) {
         let deviation = format_deviation(row, 0).unwrap_or_default();
         let title = look.paint(&row.figures.title, &[Purple]);
         text.push_str(&match row.order {
-            Ordering::Less => format!(
-                "{}{deviation} times slower than {title}\n",
-                format_ratio(row, 8)
-            ),
-            Ordering::Greater => {
-                format!(
-                    "{}{deviation} times faster than {title}\n",
-                    format_ratio(row, 8)
-                )
+            Ordering::Less => {
+                format!("{}{deviation} times slower than {title}\n", format_ratio(row, 8))
             }
-            Ordering::Equal => format!(
-                "    As fast ({}{deviation}) as {title}\n",
-                format_ratio(row, 0)
-            ),
+            Ordering::Greater => {
+                format!("{}{deviation} times faster than {title}\n", format_ratio(row, 8))
+            }
+            Ordering::Equal => {
+                format!("    As fast ({}{deviation}) as {title}\n", format_ratio(row, 0))
+            }
         });
     }
     text
@@ -293,29 +242,19 @@ fn compare_by_test(
     look: ReportLook,
 ) -> String {
     let base = &figures[reference];
-    let others = figures
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| *index != reference);
-    let mut rows: Vec<TestedCommand<'_>> = others
-        .map(|(_, other)| test_against_reference(base, other))
-        .collect();
+    let others = figures.iter().enumerate().filter(|(index, _)| *index != reference);
+    let mut rows: Vec<TestedCommand<'_>> =
+        others.map(|(_, other)| test_against_reference(base, other)).collect();
     if by_time {
         rows.sort_by(|a, b| a.mean.total_cmp(&b.mean));
     }
-    let p_values: Vec<f64> = rows
-        .iter()
-        .filter_map(|row| Some(row.test.as_ref()?.p))
-        .collect();
+    let p_values: Vec<f64> = rows.iter().filter_map(|row| Some(row.test.as_ref()?.p)).collect();
     // Holm's correction tests each p value against a limit of its own. The intervals all use the
     // strictest of these limits, so that no interval claims more than its p value.
     let limit = ALPHA / p_values.len().max(1) as f64;
     let mut adjusted = adjust_holm(&p_values).into_iter();
     let title = look.paint(&base.title, &[TextStyle::Cyan]);
-    let mut text = format!(
-        "{}\n  {title} ran\n",
-        look.paint("Summary", &[TextStyle::Bold])
-    );
+    let mut text = format!("{}\n  {title} ran\n", look.paint("Summary", &[TextStyle::Bold]));
     for row in &rows {
         let p = row.test.as_ref().and_then(|_| adjusted.next());
         text.push_str(&format_tested(row, p.unwrap_or(1.0), limit, look));
@@ -335,29 +274,15 @@ fn test_against_reference<'a>(
     base: &CommandFigures,
     other: &'a CommandFigures,
 ) -> TestedCommand<'a> {
-    let has_shell = base
-        .wall_times()
-        .chain(other.wall_times())
-        .any(|time| time <= 0.0);
+    let has_shell = base.wall_times().chain(other.wall_times()).any(|time| time <= 0.0);
     let value = |run: &crate::hyperfine::figures::RunTiming| {
-        if has_shell {
-            run.with_shell_s
-        } else {
-            run.real_s
-        }
+        if has_shell { run.with_shell_s } else { run.real_s }
     };
     let mut observations: Vec<BlockObservation> = Vec::new();
-    observations.extend(
-        base.runs
-            .iter()
-            .map(|run| BlockObservation::baseline(value(run), run.block)),
-    );
-    observations.extend(
-        other
-            .runs
-            .iter()
-            .map(|run| BlockObservation::candidate(value(run), run.block)),
-    );
+    observations
+        .extend(base.runs.iter().map(|run| BlockObservation::baseline(value(run), run.block)));
+    observations
+        .extend(other.runs.iter().map(|run| BlockObservation::candidate(value(run), run.block)));
     let has_enough_runs = base.runs.len().min(other.runs.len()) >= MINIMUM_PER_SIDE;
     let test = stratified_rank(&observations).ok();
     TestedCommand {
@@ -384,10 +309,7 @@ fn format_tested(row: &TestedCommand<'_>, p: f64, limit: f64, look: ReportLook) 
     } else {
         ("slower", 1.0 / ratio, 1.0 / high, 1.0 / low)
     };
-    let shown_ratio = look.paint(
-        &format!("{ratio:8.2}"),
-        &[TextStyle::Bold, TextStyle::Green],
-    );
+    let shown_ratio = look.paint(&format!("{ratio:8.2}"), &[TextStyle::Bold, TextStyle::Green]);
     let range = format!("[{low:.2}, {high:.2}]{mark}");
     if is_different {
         return format!("{shown_ratio} {range} times {word} than {title}\n");

@@ -136,8 +136,7 @@ impl<'a> NodeDriver<'a> {
         if let Some(line) = &self.progress {
             line.clear();
         }
-        self.failures
-            .report(self.tool, failure, self.has_several_programs, self.err)?;
+        self.failures.report(self.tool, failure, self.has_several_programs, self.err)?;
         let script = self.scripts.script_of_failure(failure).to_owned();
         match failure.step {
             SessionStep::Run | SessionStep::Build => self.mark_complete(&script),
@@ -173,10 +172,7 @@ pub fn throughput_samples(run: &Run) -> impl Iterator<Item = MeasuredRate> {
     run.samples
         .iter()
         .filter(|sample| &*sample.metric == Metric::THROUGHPUT)
-        .map(|sample| MeasuredRate {
-            rate: sample.value,
-            elapsed_ns: sample.elapsed_ns,
-        })
+        .map(|sample| MeasuredRate { rate: sample.value, elapsed_ns: sample.elapsed_ns })
 }
 
 /// Names of the scripts of a request, and which script each started slot (planned run) executes.
@@ -281,11 +277,7 @@ impl ChildFailures {
 
     /// Returns the exit status of the drop-in.
     pub fn exit_status(&self) -> i32 {
-        if self.interrupted {
-            EXIT_INTERRUPTED
-        } else {
-            self.first.unwrap_or(0)
-        }
+        if self.interrupted { EXIT_INTERRUPTED } else { self.first.unwrap_or(0) }
     }
 }
 
@@ -325,22 +317,10 @@ mod tests {
     #[test]
     fn a_result_belongs_to_the_script_whatever_name_it_carries() {
         let mut names = ScriptNames::new(["http/server.js", "napi/string"]);
-        assert_eq!(
-            names.record_slot(3, "http/server.js n=1"),
-            Some("http/server.js")
-        );
-        assert_eq!(
-            names.script_of_run(&run(3, "http/_client.js")),
-            "http/server.js"
-        );
-        assert_eq!(
-            names.script_of_run(&run(4, "napi/string/index.js")),
-            "napi/string"
-        );
-        assert_eq!(
-            names.script_of_run(&run(5, "napi/strings.js")),
-            "napi/strings.js"
-        );
+        assert_eq!(names.record_slot(3, "http/server.js n=1"), Some("http/server.js"));
+        assert_eq!(names.script_of_run(&run(3, "http/_client.js")), "http/server.js");
+        assert_eq!(names.script_of_run(&run(4, "napi/string/index.js")), "napi/string");
+        assert_eq!(names.script_of_run(&run(5, "napi/strings.js")), "napi/strings.js");
     }
 
     fn failure(cause: FailureCause) -> StepFailure {
@@ -359,9 +339,7 @@ mod tests {
     fn status_after(causes: Vec<FailureCause>) -> i32 {
         let mut failures = ChildFailures::default();
         for cause in causes {
-            failures
-                .report("run.js", &failure(cause), true, &mut Vec::new())
-                .unwrap();
+            failures.report("run.js", &failure(cause), true, &mut Vec::new()).unwrap();
         }
         failures.exit_status()
     }
@@ -371,16 +349,8 @@ mod tests {
         let exit = |code| FailureCause::Exit { code };
         assert_eq!(status_after(vec![]), 0);
         assert_eq!(status_after(vec![exit(3), exit(4)]), 3);
-        assert_eq!(
-            status_after(vec![FailureCause::Timeout { limit_ms: 5 }, exit(4)]),
-            124
-        );
-        assert_eq!(
-            status_after(vec![FailureCause::Start {
-                reason: "no".into()
-            }]),
-            1
-        );
+        assert_eq!(status_after(vec![FailureCause::Timeout { limit_ms: 5 }, exit(4)]), 124);
+        assert_eq!(status_after(vec![FailureCause::Start { reason: "no".into() }]), 1);
     }
 
     #[test]
@@ -395,12 +365,7 @@ mod tests {
 
     #[test]
     fn a_benchmark_that_cannot_run_here_is_no_failure() {
-        assert_eq!(
-            status_after(vec![FailureCause::Skipped {
-                reason: "no addon".into()
-            }]),
-            0
-        );
+        assert_eq!(status_after(vec![FailureCause::Skipped { reason: "no addon".into() }]), 0);
     }
 
     #[test]
@@ -408,12 +373,7 @@ mod tests {
         let mut out = Vec::new();
         let mut failures = ChildFailures::default();
         failures
-            .report(
-                "run.js",
-                &failure(FailureCause::Signal { signal: 9 }),
-                true,
-                &mut out,
-            )
+            .report("run.js", &failure(FailureCause::Signal { signal: 9 }), true, &mut out)
             .unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),

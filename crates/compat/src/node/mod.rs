@@ -51,37 +51,22 @@ pub fn build_request(
     variants: Vec<Variant>,
     default_runs: u32,
 ) -> Result<ScriptsRequest, NodeRefusal> {
-    let sets: Vec<(String, String)> = arguments
-        .values("set")
-        .map(parse_pair)
-        .collect::<Result<_, _>>()?;
+    let sets: Vec<(String, String)> =
+        arguments.values("set").map(parse_pair).collect::<Result<_, _>>()?;
     let runs = match arguments.value("runs").map(str::parse) {
         None => default_runs,
         Some(Ok(runs)) if runs > 0 => runs,
         Some(_) => {
-            return Err(NodeRefusal::usage(
-                "the value of '--runs' must be a whole number above 0",
-            ));
+            return Err(NodeRefusal::usage("the value of '--runs' must be a whole number above 0"));
         }
     };
-    let processors = sets
-        .iter()
-        .rfind(|(name, _)| name == "CPUSET")
-        .map(|(_, list)| list.clone());
+    let processors = sets.iter().rfind(|(name, _)| name == "CPUSET").map(|(_, list)| list.clone());
     if let Some(list) = processors.as_ref().filter(|list| !is_processor_list(list)) {
         return Err(NodeRefusal::line(format!(
             "CPUSET '{list}' is not of the form 0, 0-2 or 0,2-4"
         )));
     }
-    Ok(ScriptsRequest {
-        folder,
-        scripts,
-        sets,
-        runs,
-        variants,
-        test: false,
-        processors,
-    })
+    Ok(ScriptsRequest { folder, scripts, sets, runs, variants, test: false, processors })
 }
 
 fn parse_pair(argument: &str) -> Result<(String, String), NodeRefusal> {
@@ -198,15 +183,13 @@ pub fn benchmark_folder(
     }
     let directory = &console.directory;
     let mut candidates = [directory.clone(), directory.join("benchmark")].into_iter();
-    candidates
-        .find(|path| path.join("common.js").is_file())
-        .ok_or_else(|| {
-            NodeRefusal::line(format!(
-                "found no benchmark folder with a 'common.js' in '{}'\n\
+    candidates.find(|path| path.join("common.js").is_file()).ok_or_else(|| {
+        NodeRefusal::line(format!(
+            "found no benchmark folder with a 'common.js' in '{}'\n\
              hint: name one with '--dir' or {FOLDER_VARIABLE}",
-                directory.display()
-            ))
-        })
+            directory.display()
+        ))
+    })
 }
 
 /// Returns the scripts that the filters select, group by group in the requested order.
@@ -231,9 +214,7 @@ pub fn select_scripts(
     let mut scripts = Vec::new();
     for group in requested {
         if !all_groups.iter().any(|existing| existing == group) {
-            return Err(NodeRefusal::line(format!(
-                "The \"{group}\" category does not exist."
-            )));
+            return Err(NodeRefusal::line(format!("The \"{group}\" category does not exist.")));
         }
         // A folder among the files is a script, too; it contains an `index.js`.
         let mut files = sorted_entries(&folder.join(group)).map_err(unreadable)?;
@@ -254,10 +235,7 @@ pub fn select_scripts(
 fn passes_filters(arguments: &ParsedArguments<'_>, file: &str) -> bool {
     let mut filters = arguments.values("filter").peekable();
     let is_admitted = filters.peek().is_none() || filters.any(|filter| file.contains(filter));
-    is_admitted
-        && !arguments
-            .values("exclude")
-            .any(|exclude| file.contains(exclude))
+    is_admitted && !arguments.values("exclude").any(|exclude| file.contains(exclude))
 }
 
 fn sorted_entries(path: &Path) -> io::Result<Vec<String>> {
@@ -283,26 +261,14 @@ pub fn find_script(
         .join(path)
         .canonicalize()
         .map_err(|error| NodeRefusal::line(format!("cannot read '{path}': {error}")))?;
-    let folder = absolute
-        .ancestors()
-        .skip(1)
-        .find(|ancestor| ancestor.join("common.js").is_file());
+    let folder = absolute.ancestors().skip(1).find(|ancestor| ancestor.join("common.js").is_file());
     let below_folder = folder.and_then(|folder| absolute.strip_prefix(folder).ok());
     // Outside of a benchmark folder the name consists of the file and its parent folder.
     let parts = absolute.iter().count();
     let last_two: PathBuf = absolute.iter().skip(parts.saturating_sub(2)).collect();
-    let name = below_folder
-        .unwrap_or(&last_two)
-        .to_string_lossy()
-        .into_owned();
+    let name = below_folder.unwrap_or(&last_two).to_string_lossy().into_owned();
     let owned_folder = folder.map(Path::to_owned);
-    Ok((
-        BenchmarkScript {
-            name,
-            path: absolute,
-        },
-        owned_folder,
-    ))
+    Ok((BenchmarkScript { name, path: absolute }, owned_folder))
 }
 
 #[cfg(test)]
@@ -327,13 +293,7 @@ mod tests {
 
     fn requested(line: &str) -> Result<ScriptsRequest, NodeRefusal> {
         let words = words(line);
-        build_request(
-            &LINE.parse_arguments(&words).unwrap(),
-            Vec::new(),
-            None,
-            Vec::new(),
-            30,
-        )
+        build_request(&LINE.parse_arguments(&words).unwrap(), Vec::new(), None, Vec::new(), 30)
     }
 
     #[test]
@@ -368,23 +328,14 @@ mod tests {
     #[test]
     fn values_may_look_like_options() {
         let words = words("--set -x url");
-        assert_eq!(
-            LINE.parse_arguments(&words).unwrap().value("set"),
-            Some("-x")
-        );
+        assert_eq!(LINE.parse_arguments(&words).unwrap().value("set"), Some("-x"));
     }
 
     #[test]
     fn unknown_options_are_errors_instead_of_swallowing_the_next_word() {
-        assert_eq!(
-            refusal("--flter url"),
-            NodeRefusal::usage("unknown option '--flter'")
-        );
+        assert_eq!(refusal("--flter url"), NodeRefusal::usage("unknown option '--flter'"));
         assert_eq!(refusal("-h"), NodeRefusal::usage("unknown option '-h'"));
-        assert_eq!(
-            refusal("--runs"),
-            NodeRefusal::usage("the option '--runs' needs a value")
-        );
+        assert_eq!(refusal("--runs"), NodeRefusal::usage("the option '--runs' needs a value"));
         assert_eq!(refusal(""), NodeRefusal::usage(""));
     }
 
@@ -400,14 +351,9 @@ mod tests {
 
     #[test]
     fn parameters_are_pairs() {
-        let sets = requested("--set n=1e6 --set q=a=b --set e= x")
-            .unwrap()
-            .sets;
+        let sets = requested("--set n=1e6 --set q=a=b --set e= x").unwrap().sets;
         let pairs = [("n", "1e6"), ("q", "a=b"), ("e", "")];
-        assert_eq!(
-            sets,
-            pairs.map(|(name, value)| (name.to_owned(), value.to_owned()))
-        );
+        assert_eq!(sets, pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let refused = |line| requested(line).unwrap_err();
         assert_eq!(refused("--set n x"), NodeRefusal::line("bad argument: n"));
         assert_eq!(refused("--set =1 x"), NodeRefusal::line("bad argument: =1"));

@@ -58,11 +58,7 @@ impl NodeProgress {
 
     /// Records that a case of `script` has started.
     pub fn start_case(&mut self, script: &str) {
-        if let Some(index) = self
-            .scripts
-            .iter()
-            .position(|planned| planned.name == script)
-        {
+        if let Some(index) = self.scripts.iter().position(|planned| planned.name == script) {
             self.current = index;
         }
     }
@@ -89,28 +85,16 @@ impl NodeProgress {
             let has_ended = script.cases > 0 || index < self.current || self.finished;
             has_ended && script.done >= script.cases * self.passes
         };
-        let files_done = self
+        let files_done =
+            self.scripts.iter().enumerate().map(is_complete).filter(|&has_ended| has_ended).count();
+        let (executions, cases, name) = self
             .scripts
-            .iter()
-            .enumerate()
-            .map(is_complete)
-            .filter(|&has_ended| has_ended)
-            .count();
-        let (executions, cases, name) =
-            self.scripts.get(self.current).map_or((0, 0, ""), |script| {
-                (script.done, script.cases, script.name.as_str())
-            });
-        let runs_done = if self.finished {
-            self.passes
-        } else {
-            executions / cases.max(1)
-        };
+            .get(self.current)
+            .map_or((0, 0, ""), |script| (script.done, script.cases, script.name.as_str()));
+        let runs_done = if self.finished { self.passes } else { executions / cases.max(1) };
         let passes_done: f64 = self.scripts.iter().map(PlannedScript::passes_done).sum();
-        let fraction = if self.finished {
-            1.0
-        } else {
-            passes_done / (files * self.passes).max(1) as f64
-        };
+        let fraction =
+            if self.finished { 1.0 } else { passes_done / (files * self.passes).max(1) as f64 };
         // Add more than the rounding errors, which must not lower a percentage from 50 to 49.
         let percent = (fraction * 100.0 + 1e-9).floor();
         format!(
@@ -153,11 +137,8 @@ impl SharedProgress {
 impl ProgressLine {
     /// Shows `progress` on `out`, and redraws it every second.
     pub fn start(progress: NodeProgress, out: Box<dyn Write + Send>) -> ProgressLine {
-        let shared = Arc::new(Mutex::new(SharedProgress {
-            progress,
-            started: Instant::now(),
-            out,
-        }));
+        let shared =
+            Arc::new(Mutex::new(SharedProgress { progress, started: Instant::now(), out }));
         let (stop, stopped) = mpsc::channel();
         let ticker_shared = shared.clone();
         let ticker = std::thread::spawn(move || {
@@ -166,11 +147,7 @@ impl ProgressLine {
                 let _ = lock_shared(&ticker_shared).draw_line();
             }
         });
-        ProgressLine {
-            shared,
-            stop,
-            ticker: Some(ticker),
-        }
+        ProgressLine { shared, stop, ticker: Some(ticker) }
     }
 
     /// Changes the progress and redraws it.
@@ -261,9 +238,6 @@ mod tests {
         drop(line);
         let output = String::from_utf8(terminal.0.lock().unwrap().clone()).unwrap();
         assert_eq!(output.matches(CLEAR_LINE).count(), 2);
-        assert!(
-            output.contains("]: url/b.js ") && output.ends_with("]: Done\n "),
-            "{output:?}"
-        );
+        assert!(output.contains("]: url/b.js ") && output.ends_with("]: Done\n "), "{output:?}");
     }
 }

@@ -80,11 +80,7 @@ impl RootKey {
                 continue;
             };
             key.letters.push(weight);
-            key.accents.push(if base == c {
-                0
-            } else {
-                c.to_ascii_lowercase().into()
-            });
+            key.accents.push(if base == c { 0 } else { c.to_ascii_lowercase().into() });
             key.capitals.push(base.is_uppercase());
         }
         key
@@ -150,19 +146,14 @@ mod tests {
 
     #[test]
     fn in_the_c_locale_code_points_decide() {
-        assert_eq!(
-            sorted(TextCollation::CodePoints, "b|B|a_|a-|é|1", "|"),
-            "1|B|a-|a_|b|é"
-        );
+        assert_eq!(sorted(TextCollation::CodePoints, "b|B|a_|a-|é|1", "|"), "1|B|a-|a_|b|é");
     }
 
     #[test]
     fn the_locale_is_found_as_the_c_library_finds_it() {
         let collation_for = |set: &'static [(&str, &str)]| {
             TextCollation::from_environment(|name| {
-                set.iter()
-                    .find(|(known, _)| *known == name)
-                    .map(|(_, value)| (*value).to_owned())
+                set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
             })
         };
         assert_eq!(collation_for(&[]), TextCollation::Root);

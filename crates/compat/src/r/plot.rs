@@ -46,18 +46,11 @@ impl ChartFile {
     /// Fails if the extension is neither `svg` nor `png`.
     pub fn from_path(path: &str) -> Result<ChartFile> {
         let path = PathBuf::from(path);
-        let extension = path
-            .extension()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .to_lowercase();
+        let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
         let kind = match extension.as_str() {
             "svg" => ImageFormat::Svg,
             "png" => ImageFormat::Png,
-            _ => bail!(
-                "cannot draw '{}': its name must end in .svg or .png",
-                path.display()
-            ),
+            _ => bail!("cannot draw '{}': its name must end in .svg or .png", path.display()),
         };
         Ok(ChartFile { path, kind })
     }
@@ -69,15 +62,8 @@ impl ChartFile {
     pub fn save_chart(&self, chart: &AnyChart) -> Result<String> {
         let natural_size = chart.natural_size();
         let side = (SIDE_INCHES * PX_PER_INCH) as u32;
-        let square = ImageSize {
-            width_px: side,
-            height_px: side,
-        };
-        let size = if natural_size.height_px <= side {
-            square
-        } else {
-            natural_size
-        };
+        let square = ImageSize { width_px: side, height_px: side };
+        let size = if natural_size.height_px <= side { square } else { natural_size };
         let bytes = match self.kind {
             ImageFormat::Svg => chart.svg(size).into_bytes(),
             ImageFormat::Png => chart
@@ -88,11 +74,7 @@ impl ChartFile {
         std::fs::write(&self.path, bytes)
             .with_context(|| format!("cannot write '{}'", self.path.display()))?;
         let inches = |px: u32| f64::from(px) / PX_PER_INCH;
-        Ok(format!(
-            "Saving {} x {} in image",
-            inches(size.width_px),
-            inches(size.height_px)
-        ))
+        Ok(format!("Saving {} x {} in image", inches(size.width_px), inches(size.height_px)))
     }
 }
 
@@ -112,10 +94,7 @@ pub fn box_chart<'a>(cases: impl Iterator<Item = ComparedCase<'a, &'a [f64]>>) -
     let category = |(name, old, new): ComparedCase<'a, &[f64]>| BoxCategory {
         label: case_label(name),
         // The script sorts alphabetically, so `new` comes before `old`.
-        boxes: series("new", new)
-            .into_iter()
-            .chain(series("old", old))
-            .collect(),
+        boxes: series("new", new).into_iter().chain(series("old", old)).collect(),
     };
     AnyChart::Box(BoxChart {
         value_axis: ChartAxis::linear(RATE_LABEL),
@@ -176,40 +155,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (name, beginning) in [("a.svg", &b"<svg"[..]), ("b.PNG", b"\x89PNG")] {
             let path = folder.path().join(name);
-            let message = ChartFile::from_path(path.to_str().unwrap())
-                .unwrap()
-                .save_chart(&chart())
-                .unwrap();
-            assert!(
-                message.starts_with("Saving ") && message.ends_with(" in image"),
-                "{message}"
-            );
-            assert!(
-                std::fs::read(&path).unwrap().starts_with(beginning),
-                "{name}"
-            );
+            let message =
+                ChartFile::from_path(path.to_str().unwrap()).unwrap().save_chart(&chart()).unwrap();
+            assert!(message.starts_with("Saving ") && message.ends_with(" in image"), "{message}");
+            assert!(std::fs::read(&path).unwrap().starts_with(beginning), "{name}");
         }
         let error = ChartFile::from_path("plot.pdf").unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "cannot draw 'plot.pdf': its name must end in .svg or .png"
-        );
+        assert_eq!(error, "cannot draw 'plot.pdf': its name must end in .svg or .png");
     }
 
     #[test]
     fn a_box_plot_names_cases_sides_and_the_axis() {
         let svg = chart().svg(ImageSize::default());
-        for text in [
-            "g/a.js",
-            "n=1 s=&apos;x y&apos;",
-            ">new<",
-            ">old<",
-            RATE_LABEL,
-        ] {
-            assert!(
-                svg.contains(text) || svg.contains(&text.replace("&apos;", "'")),
-                "{text}"
-            );
+        for text in ["g/a.js", "n=1 s=&apos;x y&apos;", ">new<", ">old<", RATE_LABEL] {
+            assert!(svg.contains(text) || svg.contains(&text.replace("&apos;", "'")), "{text}");
         }
     }
 
@@ -219,11 +178,8 @@ mod tests {
             panic!("no bar chart")
         };
         assert_eq!(chart.categories[0].label, "g/a.js\nn=1");
-        let names: Vec<&str> = chart.categories[0]
-            .bars
-            .iter()
-            .map(|bar| bar.name.as_str())
-            .collect();
+        let names: Vec<&str> =
+            chart.categories[0].bars.iter().map(|bar| bar.name.as_str()).collect();
         assert_eq!(names, ["old"]);
     }
 }

@@ -31,10 +31,7 @@ pub struct FrameColumn {
 impl FrameColumn {
     /// Creates a column.
     pub fn new(name: impl Into<String>, cells: Vec<String>) -> FrameColumn {
-        FrameColumn {
-            name: name.into(),
-            cells,
-        }
+        FrameColumn { name: name.into(), cells }
     }
 }
 
@@ -51,20 +48,11 @@ pub fn max_rows(columns: usize) -> usize {
 pub fn format_data_frame(names: &[String], columns: &[FrameColumn], width: usize) -> String {
     let rows = columns.first().map_or(0, |column| column.cells.len());
     let shown_rows = rows.min(max_rows(columns.len()));
-    let names: Vec<Cow<'_, str>> = names
-        .iter()
-        .take(shown_rows)
-        .map(|name| escape_text(name))
-        .collect();
-    let name_width = names
-        .iter()
-        .map(|name| display_width(name))
-        .max()
-        .unwrap_or(0);
-    let columns: Vec<PrintedColumn<'_>> = columns
-        .iter()
-        .map(|column| PrintedColumn::from_column(column, shown_rows))
-        .collect();
+    let names: Vec<Cow<'_, str>> =
+        names.iter().take(shown_rows).map(|name| escape_text(name)).collect();
+    let name_width = names.iter().map(|name| display_width(name)).max().unwrap_or(0);
+    let columns: Vec<PrintedColumn<'_>> =
+        columns.iter().map(|column| PrintedColumn::from_column(column, shown_rows)).collect();
     let mut out = String::new();
     let mut remaining = columns.as_slice();
     while !remaining.is_empty() {
@@ -93,17 +81,9 @@ struct PrintedColumn<'a> {
 impl<'a> PrintedColumn<'a> {
     fn from_column(column: &'a FrameColumn, shown_rows: usize) -> PrintedColumn<'a> {
         let name = escape_text(&column.name);
-        let cells: Vec<_> = column
-            .cells
-            .iter()
-            .take(shown_rows)
-            .map(|cell| escape_text(cell))
-            .collect();
-        let widest = cells
-            .iter()
-            .map(|cell| display_width(cell))
-            .max()
-            .unwrap_or(0);
+        let cells: Vec<_> =
+            column.cells.iter().take(shown_rows).map(|cell| escape_text(cell)).collect();
+        let widest = cells.iter().map(|cell| display_width(cell)).max().unwrap_or(0);
         let width = widest.max(display_width(&name)) + 1;
         PrintedColumn { name, cells, width }
     }
@@ -144,10 +124,7 @@ fn print_block(
 }
 
 fn pad_left(out: &mut String, text: &str, width: usize) {
-    out.extend(std::iter::repeat_n(
-        ' ',
-        width.saturating_sub(display_width(text)),
-    ));
+    out.extend(std::iter::repeat_n(' ', width.saturating_sub(display_width(text))));
     out.push_str(text);
 }
 
@@ -204,11 +181,7 @@ impl RoundedNumber {
         let text = format!("{:.*e}", SIGNIFICANT_DIGITS - 1, number.abs());
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let exponent: i32 = exponent.parse().unwrap_or(0);
-        let significant = mantissa
-            .trim_end_matches('0')
-            .bytes()
-            .filter(u8::is_ascii_digit)
-            .count();
+        let significant = mantissa.trim_end_matches('0').bytes().filter(u8::is_ascii_digit).count();
         // Rounding to significant digits may turn a number into a power of ten: 999999.95 becomes
         // 1e+06. In fixed form, the number is rounded to `cut` decimals at most, and may stay below
         // this power: 999999.9.
@@ -237,26 +210,17 @@ impl RoundedNumber {
 /// Formats the numbers of one column, without padding to a common width. `None` stands for R's
 /// `NA`.
 pub fn format_numbers(column: &[Option<f64>]) -> Vec<String> {
-    let finite = column
-        .iter()
-        .flatten()
-        .copied()
-        .filter(|number| number.is_finite());
+    let finite = column.iter().flatten().copied().filter(|number| number.is_finite());
     let rounded: Vec<RoundedNumber> = finite.map(RoundedNumber::from_number).collect();
     let max_of =
         |property: fn(&RoundedNumber) -> i32| rounded.iter().map(property).max().unwrap_or(0);
-    let (integer_width, decimal_count) = (
-        max_of(RoundedNumber::integer_width),
-        max_of(RoundedNumber::decimal_count),
-    );
+    let (integer_width, decimal_count) =
+        (max_of(RoundedNumber::integer_width), max_of(RoundedNumber::decimal_count));
     let fixed_width = integer_width + decimal_count + i32::from(decimal_count > 0);
     let decimals = max_of(|number| number.digits) - 1;
     let sign_width = i32::from(rounded.iter().any(|number| number.negative));
-    let exponent_digits = if rounded.iter().any(|number| number.exponent.abs() >= 100) {
-        3
-    } else {
-        2
-    };
+    let exponent_digits =
+        if rounded.iter().any(|number| number.exponent.abs() >= 100) { 3 } else { 2 };
     let point_width = i32::from(decimals > 0);
     // The parts are the sign, the first digit, the decimal point, the decimals, `e`, the sign of
     // the exponent, and the exponent.
@@ -323,10 +287,9 @@ impl RTexts {
     /// Formats a column whose cells contain the strings at these indices.
     pub fn format_cells(&self, indices: &[usize]) -> Vec<String> {
         match self {
-            RTexts::Integers(numbers) => indices
-                .iter()
-                .map(|&index| javascript::format_number(numbers[index]))
-                .collect(),
+            RTexts::Integers(numbers) => {
+                indices.iter().map(|&index| javascript::format_number(numbers[index])).collect()
+            }
             RTexts::Reals(reals) => {
                 let column: Vec<_> = indices.iter().map(|&index| Some(reals[index])).collect();
                 format_numbers(&column)
@@ -339,18 +302,12 @@ impl RTexts {
 fn parse_real(text: &str) -> Option<f64> {
     // R reads `null` and `undefined` as strings.
     let is_word = matches!(text, "null" | "undefined");
-    if is_word {
-        None
-    } else {
-        javascript::parse_number(text.trim().as_bytes())
-    }
+    if is_word { None } else { javascript::parse_number(text.trim().as_bytes()) }
 }
 
 /// R's integers have 32 bits, and the smallest of them means "not available".
 fn is_integer(text: &str) -> bool {
-    text.trim()
-        .parse::<i32>()
-        .is_ok_and(|number| number != i32::MIN)
+    text.trim().parse::<i32>().is_ok_and(|number| number != i32::MIN)
 }
 
 #[cfg(test)]
@@ -371,10 +328,7 @@ mod tests {
             format_data_frame(&strings(&["a", "bcd"]), &columns, 80),
             "       x long\na    1.5     \nbcd 10.0   NA\n"
         );
-        assert_eq!(
-            format_data_frame(&[], &columns, 80),
-            "    x long\n  1.5     \n 10.0   NA\n"
-        );
+        assert_eq!(format_data_frame(&[], &columns, 80), "    x long\n  1.5     \n 10.0   NA\n");
     }
 
     #[test]
@@ -405,9 +359,7 @@ mod tests {
     fn very_long_tables_end_as_in_r() {
         let rows = 20_003;
         let cells = vec!["1".to_owned(); rows];
-        let columns: Vec<_> = (0..5)
-            .map(|_| FrameColumn::new("x", cells.clone()))
-            .collect();
+        let columns: Vec<_> = (0..5).map(|_| FrameColumn::new("x", cells.clone())).collect();
         let table = format_data_frame(&cells, &columns, 80);
         assert_eq!(table.lines().count(), 1 + 19_999 + 1);
         let last = " [ reached 'max' / getOption(\"max.print\") -- omitted 4 rows ]\n";
@@ -422,14 +374,8 @@ mod tests {
                 &[516194.04781470774, 505270.1370375367, 1038734.0434914406],
                 &["516194.0", "505270.1", "1038734.0"],
             ),
-            (
-                &[0.5, 1000000.0, 3000000000.0],
-                &["5e-01", "1e+06", "3e+09"],
-            ),
-            (
-                &[1234567890.0, 0.00012345678],
-                &["1.234568e+09", "1.234568e-04"],
-            ),
+            (&[0.5, 1000000.0, 3000000000.0], &["5e-01", "1e+06", "3e+09"]),
+            (&[1234567890.0, 0.00012345678], &["1.234568e+09", "1.234568e-04"]),
             (&[100000.0], &["1e+05"]),
             (&[100000.0, 1.0], &["1e+05", "1e+00"]),
             (&[123456.0], &["123456"]),
@@ -440,10 +386,7 @@ mod tests {
             (&[1e+100, 1e-05], &["1e+100", "1e-05"]),
             (&[-1.5, 2.0], &["-1.5", "2.0"]),
             (&[-10000000000.0, 5.0], &["-1e+10", "5e+00"]),
-            (
-                &[f64::NAN, 1.25, f64::INFINITY, f64::NEG_INFINITY],
-                &["NaN", "1.25", "Inf", "-Inf"],
-            ),
+            (&[f64::NAN, 1.25, f64::INFINITY, f64::NEG_INFINITY], &["NaN", "1.25", "Inf", "-Inf"]),
             (&[0.0, 0.0], &["0", "0"]),
             (&[635.3102, f64::NAN], &["635.3102", "NaN"]),
             (&[100000.0, 1e-05], &["1e+05", "1e-05"]),
@@ -479,32 +422,18 @@ mod tests {
 
     #[test]
     fn a_missing_number_does_not_change_the_others() {
-        assert_eq!(
-            format_numbers(&[Some(1.5), None, Some(2.0)]),
-            ["1.5", "NA", "2.0"]
-        );
+        assert_eq!(format_numbers(&[Some(1.5), None, Some(2.0)]), ["1.5", "NA", "2.0"]);
         assert_eq!(format_numbers(&[None]), ["NA"]);
     }
 
     fn texts(texts: &[&str]) -> RTexts {
-        RTexts::parse(
-            &texts
-                .iter()
-                .map(|&text| text.to_owned())
-                .collect::<Vec<_>>(),
-        )
+        RTexts::parse(&texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
     fn whole_numbers_print_in_full_and_others_as_r_prints_them() {
-        assert_eq!(
-            texts(&["100000", "1"]).format_cells(&[0, 1, 0]),
-            ["100000", "1", "100000"]
-        );
-        assert_eq!(
-            texts(&["100000", "0.5"]).format_cells(&[0, 1]),
-            ["1e+05", "5e-01"]
-        );
+        assert_eq!(texts(&["100000", "1"]).format_cells(&[0, 1, 0]), ["100000", "1", "100000"]);
+        assert_eq!(texts(&["100000", "0.5"]).format_cells(&[0, 1]), ["1e+05", "5e-01"]);
         assert_eq!(texts(&["3000000000"]).format_cells(&[0]), ["3e+09"]);
     }
 

@@ -57,10 +57,7 @@ impl Experiment {
             has_program: has_program(&sections, variant),
             parameters: &group.parameters,
         };
-        let unfilled = TreeNode {
-            line: group.line,
-            content: NodeContent::Table(sections),
-        };
+        let unfilled = TreeNode { line: group.line, content: NodeContent::Table(sections) };
         let filled_group = placeholders.fill_node(&unfilled, &group.place)?;
         let part = FilePart::new(&group.place, &filled_group);
         let Some(target_part) = part.part("target") else {
@@ -117,10 +114,7 @@ impl Experiment {
             defined.define_value(name, value.plain());
         }
         variant.define_placeholders(&mut defined)?;
-        let program = variant
-            .patch
-            .as_table()
-            .and_then(|patch| patch.get("program"));
+        let program = variant.patch.as_table().and_then(|patch| patch.get("program"));
         if let Some((program, line)) = program.and_then(|node| Some((node.as_text()?, node.line))) {
             let program =
                 defined.fill_placeholders(program, line, &variant.place.child_key("program"))?;
@@ -128,9 +122,7 @@ impl Experiment {
         }
         // Unless defined elsewhere, `{path}` is the path that the load requests. Readiness checks
         // can then use it, too.
-        if defined
-            .fill_placeholders("{path}", None, &group.place)
-            .is_err()
+        if defined.fill_placeholders("{path}", None, &group.place).is_err()
             && let Some(path) = load_path(sections, &defined, &group.place)?
         {
             defined.define_value("path", path);
@@ -179,15 +171,9 @@ impl Experiment {
         let patch: PatchKeys = part.read_part()?;
         let mut found = speedwell_model::Variant::plain(&variant.name);
         found.program = patch.program.map(Into::into);
-        found.arguments = patch
-            .args
-            .iter()
-            .flat_map(CommandArguments::to_strings)
-            .collect();
+        found.arguments = patch.args.iter().flat_map(CommandArguments::to_strings).collect();
         for change in environment_changes(&patch.env, &part)? {
-            found
-                .environment
-                .push(resolve_change(&change, current, &part)?);
+            found.environment.push(resolve_change(&change, current, &part)?);
         }
         Ok(found)
     }
@@ -216,17 +202,12 @@ impl Experiment {
         }
         let variant_keys = declared.iter().flat_map(|declared| &declared.load);
         sections.extend(variant_keys.map(|(key, node)| (key.clone(), node.clone())));
-        let node = TreeNode {
-            line: group.line,
-            content: NodeContent::Table(sections),
-        };
+        let node = TreeNode { line: group.line, content: NodeContent::Table(sections) };
         self.check_server(&FilePart::new(&group.place, &node), variant, program)?;
         let defined = self.load_placeholders(group, case, variant, program)?;
         let filled = defined.fill_node(&node, &group.place)?;
         let part = FilePart::new(&group.place, &filled);
-        let spec = part
-            .read_part::<BenchmarkKeys>()?
-            .load_spec(&part, case, &self.root)?;
+        let spec = part.read_part::<BenchmarkKeys>()?.load_spec(&part, case, &self.root)?;
         if spec.url.is_empty() {
             let hint = "url = \"http://127.0.0.1:{port}/\", there or in every variant";
             return Err(part.missing_key("url", hint));
@@ -308,9 +289,8 @@ impl Experiment {
             );
             return Ok(());
         };
-        let uses_program = placeholders::placeholder_names(serve)
-            .iter()
-            .any(|name| name == "program");
+        let uses_program =
+            placeholders::placeholder_names(serve).iter().any(|name| name == "program");
         ensure!(
             !is_named || uses_program,
             "the variant '{name}' sets a program or arguments, but 'serve' does not use \
@@ -366,9 +346,7 @@ fn has_program(sections: &NodeTable, variant: &ExperimentVariant) -> bool {
         .or_else(|| command_in(sections.get("target").and_then(TreeNode::as_table)));
     let mut found = false;
     let mut check = |text: &str| {
-        found |= placeholders::placeholder_names(text)
-            .iter()
-            .any(|name| name == "program")
+        found |= placeholders::placeholder_names(text).iter().any(|name| name == "program")
     };
     if let Some(command) = command {
         command.visit_texts(&mut check);
@@ -382,10 +360,7 @@ fn refuse_server_keys(target: &FilePart, group: &BenchmarkGroup) -> Result<()> {
         return Ok(());
     };
     let message = format!("'{key}' does not apply to a command");
-    let hint = format!(
-        "if the group '{}' is a server, set kind = \"server\"",
-        group.name
-    );
+    let hint = format!("if the group '{}' is a server, set kind = \"server\"", group.name);
     Err(target.error_at_key(key, format!("{message}\nhint: {hint}")))
 }
 
@@ -402,9 +377,7 @@ fn load_path(
     };
     let load_place = place.child_key("load");
     if let Some((path, line)) = text("path") {
-        return placeholders
-            .fill_placeholders(path, line, &load_place.child_key("path"))
-            .map(Some);
+        return placeholders.fill_placeholders(path, line, &load_place.child_key("path")).map(Some);
     }
     let Some((url, line)) = text("url") else {
         return Ok(load.map(|_| "/".to_owned()));

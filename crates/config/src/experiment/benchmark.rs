@@ -135,10 +135,7 @@ pub fn resolve_benchmark(
     let cases = rows.into_iter().map(|mut values| {
         // Figures of different clients are not comparable, so the client is part of the case.
         if client != ClientName::Builtin {
-            values.push((
-                "client".to_owned(),
-                ParameterValue::Text(choice_name(&client)),
-            ));
+            values.push(("client".to_owned(), ParameterValue::Text(choice_name(&client))));
         }
         Case::new(format!("{experiment}/{name}"), values)
     });
@@ -167,16 +164,11 @@ fn load_parameters(
         found.push((name, values.into_iter().map(|value| value.0).collect()));
     }
     let numbers = |OneOrMany(rates): OneOrMany<PositiveRate>| {
-        rates
-            .iter()
-            .map(|rate| ParameterValue::Number(rate.0))
-            .collect()
+        rates.iter().map(|rate| ParameterValue::Number(rate.0)).collect()
     };
     let rate: Option<Vec<ParameterValue>> = keys.rate.map(numbers);
-    let default = || {
-        rate.is_none()
-            .then(|| vec![ParameterValue::Number(f64::from(DEFAULT_CONCURRENCY))])
-    };
+    let default =
+        || rate.is_none().then(|| vec![ParameterValue::Number(f64::from(DEFAULT_CONCURRENCY))]);
     let concurrency = keys.concurrency.map(numbers).or_else(default);
     found.extend(rate.map(|values| ("rate".to_owned(), values)));
     found.extend(concurrency.map(|values| ("concurrency".to_owned(), values)));
@@ -309,10 +301,7 @@ mod tests {
     #[test]
     fn a_placeholder_that_nobody_fills_is_an_error() {
         let message = message_of(&GOOD.replace("?size={size}", "?size={siez}"));
-        assert!(
-            message.starts_with("line 10: ") && message.contains("'{siez}'"),
-            "{message}"
-        );
+        assert!(message.starts_with("line 10: ") && message.contains("'{siez}'"), "{message}");
         assert!(message.contains("did you mean 'size'?"), "{message}");
         assert!(read_experiment(&GOOD.replace("{program} ", "PORT=${PORT} {program} ")).is_ok());
     }

@@ -66,11 +66,8 @@ fn check_names(
     text: &str,
     params: &[(String, ParameterValue)],
 ) -> Result<(), ExpressionError> {
-    let names: Vec<String> = params
-        .iter()
-        .map(|(name, _)| name.clone())
-        .chain(["cpus".to_owned()])
-        .collect();
+    let names: Vec<String> =
+        params.iter().map(|(name, _)| name.clone()).chain(["cpus".to_owned()]).collect();
     for name in claim.parameter_names() {
         let value = params.iter().find(|(other, _)| other == name);
         let is_text = value.is_some_and(|(_, value)| value.as_number().is_none());
@@ -110,39 +107,23 @@ fn claim_rows(
     let terms = claim.terms();
     for term in &terms {
         if variant::find_variant(variants, &term.variant).is_err() {
-            let names: Vec<String> = variants
-                .iter()
-                .map(|variant| variant.name.clone())
-                .collect();
+            let names: Vec<String> = variants.iter().map(|variant| variant.name.clone()).collect();
             let hint = nearest_hint(&term.variant, &names);
             let message = format!("unknown variant '{}'", term.variant);
-            return Err(ExpressionError::about_name(
-                text,
-                &term.variant,
-                message,
-                hint,
-            ));
+            return Err(ExpressionError::about_name(text, &term.variant, message, hint));
         }
         let cases = selected_cases(&groups, Some(&term.metric), &term.filter);
         columns.push(cases.map_err(|error| error.in_expression(text))?);
     }
     check_units(claim, text, &columns, &groups)?;
     let multiple = columns.iter().find(|cases| cases.len() > 1);
-    let differing = columns
-        .iter()
-        .position(|cases| cases.len() > 1 && Some(cases) != multiple);
+    let differing = columns.iter().position(|cases| cases.len() > 1 && Some(cases) != multiple);
     if let Some(differing) = differing {
         return Err(differing_cases_error(text, terms[differing]));
     }
     let row_count = multiple.map_or(1, Vec::len);
     let row = |index: usize| {
-        let row = columns.iter().map(|cases| {
-            if cases.len() > 1 {
-                cases[index]
-            } else {
-                cases[0]
-            }
-        });
+        let row = columns.iter().map(|cases| if cases.len() > 1 { cases[index] } else { cases[0] });
         row.collect()
     };
     Ok((0..row_count).map(row).collect())

@@ -46,19 +46,15 @@ impl ComparePlan {
         let others = variants.iter().map(|variant| variant.name.clone());
         ComparePlan {
             baseline: baseline.to_owned(),
-            candidates: others
-                .filter(|name| name != baseline && listed(name))
-                .collect(),
+            candidates: others.filter(|name| name != baseline && listed(name)).collect(),
             ..self.clone()
         }
     }
 
     /// Returns all pairs of baseline and candidate.
     pub fn all_pairs(&self) -> Vec<(String, String)> {
-        let with_baseline = self
-            .candidates
-            .iter()
-            .map(|name| (self.baseline.clone(), name.clone()));
+        let with_baseline =
+            self.candidates.iter().map(|name| (self.baseline.clone(), name.clone()));
         let mut pairs: Vec<(String, String)> = with_baseline.collect();
         for pair in &self.pairs {
             if !pairs.contains(pair) {
@@ -144,10 +140,7 @@ pub fn resolve_compare(
         }
         pairs = check_pairs(&keys.pairs, &part, variants)?;
     }
-    let others = variants
-        .iter()
-        .map(|variant| &variant.name)
-        .filter(|name| **name != baseline);
+    let others = variants.iter().map(|variant| &variant.name).filter(|name| **name != baseline);
     let candidates = match &keys.candidates {
         Some(listed) => listed.0.clone(),
         None if pairs.is_empty() => others.cloned().collect(),

@@ -22,11 +22,8 @@ use std::path::{Path, PathBuf};
 const OVERRIDABLE_SECTIONS: [&str; 4] = ["target", "load", "verify", "metric"];
 
 /// Pairs of keys that exclude each other: if an override sets one of them, the other is removed.
-const ALTERNATIVE_KEYS: [(&str, &str); 3] = [
-    ("requests", "duration"),
-    ("url", "path"),
-    ("concurrency", "connections"),
-];
+const ALTERNATIVE_KEYS: [(&str, &str); 3] =
+    [("requests", "duration"), ("url", "path"), ("concurrency", "connections")];
 
 /// Source of the seed of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -50,10 +47,7 @@ impl TryFrom<PlainValue> for SeedSource {
             ParameterValue::Text(when) => match when.as_str() {
                 "per-block" => Ok(SeedSource::PerBlock),
                 "per-run" => Ok(SeedSource::PerRun),
-                _ => Err(unknown_name(
-                    when,
-                    &["per-block", "per-run"].map(str::to_owned),
-                )),
+                _ => Err(unknown_name(when, &["per-block", "per-run"].map(str::to_owned))),
             },
             _ => WholeNumber::<0>::try_from(value).map(|seed| SeedSource::Fixed(seed.0)),
         }
@@ -192,9 +186,7 @@ fn add_kind_conditions(schema: &mut Schema) {
         serde_json::json!({ "if": is_kind, "then": then })
     };
     let none_of = |keys: &[&str]| {
-        let none = keys
-            .iter()
-            .map(|key| serde_json::json!({ "required": [key] }));
+        let none = keys.iter().map(|key| serde_json::json!({ "required": [key] }));
         serde_json::json!({ "anyOf": none.collect::<Vec<_>>() })
     };
     let conditions = [
@@ -283,10 +275,8 @@ fn read_sections(part: &FilePart, kind: GroupKind) -> Result<NodeTable> {
             continue;
         };
         if !allowed.contains(&section) {
-            let message = format!(
-                "a group of kind '{}' cannot have '{section}'",
-                choice_name(&kind)
-            );
+            let message =
+                format!("a group of kind '{}' cannot have '{section}'", choice_name(&kind));
             return Err(part.error_at_key(section, message));
         }
         check_table(part, section, node)?;
@@ -312,21 +302,14 @@ fn resolve_files(
         (Some(files), GroupKind::Function) => {
             let line = part.get("files").and_then(|node| node.line);
             let place = part.place.child_key("files");
-            let filled = files
-                .iter()
-                .map(|path| file.known.fill_placeholders(path, line, &place));
-            filled
-                .map(|path| path.map(|path| file.root.join(path)))
-                .collect()
+            let filled = files.iter().map(|path| file.known.fill_placeholders(path, line, &place));
+            filled.map(|path| path.map(|path| file.root.join(path))).collect()
         }
         (None, GroupKind::Function) => {
             Err(part.missing_key("files", "files = [\"bench/parse.js\"]"))
         }
         (Some(_), kind) => {
-            let message = format!(
-                "a group of kind '{}' cannot have 'files'",
-                choice_name(&kind)
-            );
+            let message = format!("a group of kind '{}' cannot have 'files'", choice_name(&kind));
             Err(part.error_at_key("files", format!("{message}\nhint: kind = \"function\"")))
         }
         (None, _) => Ok(Vec::new()),

@@ -17,16 +17,9 @@ impl BenchmarkGroup {
     /// Decides the metrics of the group. `target` holds the metrics that the target reports itself.
     pub(super) fn decide_metrics(&mut self, target: &[Metric], part: &FilePart) -> Result<()> {
         self.target_metrics = target.iter().map(|metric| metric.name.clone()).collect();
-        let also: Vec<Metric> = self
-            .also
-            .iter()
-            .filter_map(|name| also_metric(name))
-            .collect();
+        let also: Vec<Metric> = self.also.iter().filter_map(|name| also_metric(name)).collect();
         let metric = |name: &str| {
-            let declared = target
-                .iter()
-                .chain(&also)
-                .find(|metric| metric.name == name);
+            let declared = target.iter().chain(&also).find(|metric| metric.name == name);
             let kind_metric = || find_metric(self.kind, &stored_name(self.kind, name, false));
             declared.cloned().or_else(kind_metric)
         };
@@ -34,21 +27,12 @@ impl BenchmarkGroup {
             let declared = target.iter().chain(&also).map(|metric| metric.name.clone());
             let first = match (self.kind, declared.clone().next()) {
                 (GroupKind::Server | GroupKind::Load, _) => {
-                    vec![
-                        "throughput",
-                        "latency_p50",
-                        "latency_p99",
-                        "cpu_per_request",
-                    ]
+                    vec!["throughput", "latency_p50", "latency_p99", "cpu_per_request"]
                 }
                 (GroupKind::Command, None) => vec!["wall_time"],
                 _ => Vec::new(),
             };
-            first
-                .into_iter()
-                .map(str::to_owned)
-                .chain(declared)
-                .collect()
+            first.into_iter().map(str::to_owned).chain(declared).collect()
         };
         let wanted = match &self.wanted {
             Some(names) => self.current_names(names),
@@ -111,11 +95,7 @@ impl BenchmarkGroup {
 
     /// Returns the current name of a metric if `name` is outdated.
     pub fn current_name(&self, name: &str) -> Option<String> {
-        let is_given = self
-            .target_metrics
-            .iter()
-            .chain(&self.also)
-            .any(|metric| metric == name);
+        let is_given = self.target_metrics.iter().chain(&self.also).any(|metric| metric == name);
         let renamed = current_name(self.kind, name, self.uses_old_names);
         renamed.filter(|_| !is_given)
     }
@@ -157,10 +137,7 @@ impl BenchmarkGroup {
             let table = node.and_then(TreeNode::as_table);
             table.is_some_and(|table| table.contains_key("connections"))
         };
-        let exceptions = self
-            .overrides
-            .iter()
-            .map(|exception| exception.patch.get("load"));
+        let exceptions = self.overrides.iter().map(|exception| exception.patch.get("load"));
         has(self.sections.get("load")) || exceptions.into_iter().any(has)
     }
 }

@@ -182,9 +182,9 @@ impl LoadKeys {
             (Some(_), Some(_)) => return Err(not_both(part, "concurrency", "connections")),
             (Some(requests), None) => requests.0,
             // Earlier files specify the number of connections.
-            (None, connections) => connections
-                .map_or(DEFAULT_CONCURRENCY, |count| count.0)
-                .saturating_mul(pipelining),
+            (None, connections) => {
+                connections.map_or(DEFAULT_CONCURRENCY, |count| count.0).saturating_mul(pipelining)
+            }
         };
         Ok(ServerLoad {
             spec: LoadSpec {
@@ -214,10 +214,7 @@ impl LoadKeys {
 }
 
 fn not_both(part: &FilePart, first_key: &str, second_key: &str) -> anyhow::Error {
-    let message = format!(
-        "{} cannot have both '{first_key}' and '{second_key}'",
-        part.heading()
-    );
+    let message = format!("{} cannot have both '{first_key}' and '{second_key}'", part.heading());
     part.error_at_key(second_key, message)
 }
 
@@ -236,9 +233,7 @@ pub fn load_end(
 /// Returns the header lines.
 pub fn header_lines(fields: &IndexMap<String, PlainValue>) -> Vec<String> {
     let lines = fields.iter();
-    lines
-        .map(|(name, value)| format!("{name}: {}", value.program_text()))
-        .collect()
+    lines.map(|(name, value)| format!("{name}: {}", value.program_text())).collect()
 }
 
 /// Returns `url`, or the URL of `path` on the target itself.
@@ -262,8 +257,6 @@ fn target_url(url: Option<String>, path: Option<UrlPath>, part: &FilePart) -> Re
 pub fn path_of(url: &str) -> Option<&str> {
     let (scheme, after_scheme) = url.split_once("://")?;
     let is_known = ["http", "https"].contains(&scheme) && !after_scheme.is_empty();
-    let path = after_scheme
-        .find('/')
-        .map_or("/", |index| &after_scheme[index..]);
+    let path = after_scheme.find('/').map_or("/", |index| &after_scheme[index..]);
     is_known.then_some(path)
 }

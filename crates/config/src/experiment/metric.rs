@@ -37,12 +37,8 @@ const SERVER_METRICS: [(&str, &str, MetricDirection); 13] = [
 ];
 
 /// Metrics of a load in the short form, `[benchmark.NAME]`.
-const LOAD_METRICS: [&str; 4] = [
-    "throughput",
-    "bytes_per_second",
-    "cpu_per_request",
-    "server_ready",
-];
+const LOAD_METRICS: [&str; 4] =
+    ["throughput", "bytes_per_second", "cpu_per_request", "server_ready"];
 
 /// Metrics of a command.
 const COMMAND_METRICS: [(&str, &str, MetricDirection); 3] = [
@@ -81,10 +77,7 @@ fn kind_metrics(
         GroupKind::Function => &[],
     };
     let is_reported = move |name: &str| kind != GroupKind::Load || LOAD_METRICS.contains(&name);
-    table
-        .iter()
-        .copied()
-        .filter(move |(name, ..)| is_reported(name))
+    table.iter().copied().filter(move |(name, ..)| is_reported(name))
 }
 
 fn is_loaded(kind: GroupKind) -> bool {
@@ -96,9 +89,7 @@ pub fn find_metric(kind: GroupKind, name: &str) -> Option<Metric> {
     let listed = kind_metrics(kind).find(|(listed_name, ..)| *listed_name == name);
     let latency =
         || (is_loaded(kind) && is_latency(name)).then_some(("ns", MetricDirection::Lower));
-    let (unit, better) = listed
-        .map(|(_, unit, better)| (unit, better))
-        .or_else(latency)?;
+    let (unit, better) = listed.map(|(_, unit, better)| (unit, better)).or_else(latency)?;
     Some(Metric::new(name, unit, better))
 }
 
@@ -146,10 +137,7 @@ fn is_latency(name: &str) -> bool {
     };
     let percentile = statistic.strip_prefix('p').and_then(|text| {
         let is_number = text.starts_with(|c: char| c.is_ascii_digit());
-        text.replace('_', ".")
-            .parse::<f64>()
-            .ok()
-            .filter(|_| is_number)
+        text.replace('_', ".").parse::<f64>().ok().filter(|_| is_number)
     });
     ["mean", "min", "max"].contains(&statistic)
         || percentile.is_some_and(|p| (0.0..=100.0).contains(&p))
@@ -161,10 +149,7 @@ pub fn metric_names(kind: GroupKind) -> Vec<String> {
         .into_iter()
         .filter(|_| is_loaded(kind))
         .map(|statistic| format!("latency_{statistic}"));
-    kind_metrics(kind)
-        .map(|(name, ..)| name.to_owned())
-        .chain(latencies)
-        .collect()
+    kind_metrics(kind).map(|(name, ..)| name.to_owned()).chain(latencies).collect()
 }
 
 /// A metric that the target reports itself, from one of `regex`, `json`, or `from` and `to`.
@@ -247,11 +232,7 @@ fn resolve_figure(keys: MetricKeys, part: &FilePart) -> Result<TargetMetric> {
         Some(BetterDirection::Higher) => MetricDirection::Higher,
         None => default_direction(part, stored)?,
     };
-    Ok(TargetMetric {
-        metric: Metric::new(part.place.last_key(), stored, better),
-        from,
-        factor,
-    })
+    Ok(TargetMetric { metric: Metric::new(part.place.last_key(), stored, better), from, factor })
 }
 
 /// Returns the default direction: less time and memory are better, more per second is better; for
@@ -300,31 +281,15 @@ mod tests {
 
     #[test]
     fn percentiles_are_known_whatever_their_number_and_only_of_servers() {
-        for name in [
-            "latency_p50",
-            "latency_p99_9",
-            "latency_p100",
-            "latency_mean",
-            "throughput",
-        ] {
+        for name in ["latency_p50", "latency_p99_9", "latency_p100", "latency_mean", "throughput"] {
             assert!(find_metric(GroupKind::Server, name).is_some(), "{name}");
             assert!(find_metric(GroupKind::Command, name).is_none(), "{name}");
         }
-        for name in [
-            "latency_p101",
-            "latency_pinf",
-            "latency_p",
-            "latency",
-            "p50",
-        ] {
+        for name in ["latency_p101", "latency_pinf", "latency_p", "latency", "p50"] {
             assert!(find_metric(GroupKind::Server, name).is_none(), "{name}");
         }
         for kind in [GroupKind::Server, GroupKind::Command, GroupKind::Load] {
-            assert!(
-                metric_names(kind)
-                    .iter()
-                    .all(|name| find_metric(kind, name).is_some())
-            );
+            assert!(metric_names(kind).iter().all(|name| find_metric(kind, name).is_some()));
         }
     }
 }

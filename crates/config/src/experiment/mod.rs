@@ -235,10 +235,8 @@ fn has_groups(tree: &TreeNode) -> bool {
     let groups = tree.as_table().and_then(|top| top.get("group"));
     groups.is_some_and(|groups| match &groups.content {
         tree::NodeContent::List(items) => {
-            let has_kind = |item: &TreeNode| {
-                item.as_table()
-                    .is_some_and(|item| item.contains_key("kind"))
-            };
+            let has_kind =
+                |item: &TreeNode| item.as_table().is_some_and(|item| item.contains_key("kind"));
             items.first().is_some_and(has_kind)
         }
         _ => false,
@@ -257,10 +255,9 @@ fn resolve_file(
     let schema = keys.schema.map_or(1, |schema| schema.0);
     if schema > SCHEMA_VERSION {
         let message = format!("this version does not support schema {schema}");
-        return Err(top.error_at_key(
-            "schema",
-            format!("{message}\nhint: schema = {SCHEMA_VERSION}"),
-        ));
+        return Err(
+            top.error_at_key("schema", format!("{message}\nhint: schema = {SCHEMA_VERSION}"))
+        );
     }
     let name = keys.name.take().unwrap_or_else(|| stem.to_owned());
     if name.is_empty() || name.contains(char::is_whitespace) {
@@ -375,11 +372,7 @@ fn resolve_groups(
         found.push(group);
     }
     let hint = "define what to measure in [[group]] or [benchmark.NAME]";
-    if found.is_empty() {
-        Err(top.missing_key("group", hint))
-    } else {
-        Ok(found)
-    }
+    if found.is_empty() { Err(top.missing_key("group", hint)) } else { Ok(found) }
 }
 
 /// Rejects `--set` for a name that the file does not define. Also rejects group parameters with the
@@ -403,10 +396,7 @@ fn check_settings(experiment: &Experiment, settings: &SetValues) -> Result<()> {
                 }
             };
             let message = format!("'{name}' is a parameter of the group '{}'", group.name);
-            return Err(error_at_line(
-                group.line,
-                format!("{message} and also {other}"),
-            ));
+            return Err(error_at_line(group.line, format!("{message} and also {other}")));
         }
     }
     settings.check_names(&known)
@@ -465,11 +455,8 @@ impl Experiment {
     pub fn parse(source: &DefinitionFile) -> Result<Experiment> {
         let file = &source.file;
         let is_json = file.extension().is_some_and(|ending| ending == "json");
-        let tree = if is_json {
-            tree::parse_json(&source.text)
-        } else {
-            tree::parse_toml(&source.text)
-        };
+        let tree =
+            if is_json { tree::parse_json(&source.text) } else { tree::parse_toml(&source.text) };
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
         let root = file.parent().unwrap_or(Path::new("/"));
         let experiment =
@@ -497,9 +484,7 @@ impl Experiment {
 
     /// Returns all groups with their cases, in order; groups of benchmark files have none.
     pub fn group_cases(&self) -> impl Iterator<Item = (&BenchmarkGroup, &[speedwell_model::Case])> {
-        self.groups
-            .iter()
-            .map(|group| (group, group.cases.as_slice()))
+        self.groups.iter().map(|group| (group, group.cases.as_slice()))
     }
 
     /// Returns the number that a name in a claim stands for.

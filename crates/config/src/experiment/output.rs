@@ -125,9 +125,9 @@ fn resolve_output(
             series: keys.series,
             stages: resolve_stages(keys, part, variants)?,
         }),
-        (None, None, Some(formats)) => Ok(ReportOutput::Report(
-            formats.iter().map(choice_name).collect(),
-        )),
+        (None, None, Some(formats)) => {
+            Ok(ReportOutput::Report(formats.iter().map(choice_name).collect()))
+        }
         _ => Err(part.wrong_table("must have exactly one of table, chart, report")),
     }
 }
@@ -138,10 +138,7 @@ fn resolve_stages(
     part: &FilePart,
     variants: &[ExperimentVariant],
 ) -> Result<Vec<Vec<String>>> {
-    let all_names: Vec<String> = variants
-        .iter()
-        .map(|variant| variant.name.clone())
-        .collect();
+    let all_names: Vec<String> = variants.iter().map(|variant| variant.name.clone()).collect();
     let mut found = Vec::new();
     for OneOrMany(names) in &keys.stages {
         if *names == ["all"] && !all_names.contains(&"all".to_owned()) {

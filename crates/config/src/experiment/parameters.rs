@@ -29,9 +29,7 @@ pub struct SetValues {
 impl SetValues {
     /// Creates settings from pairs of name and value. A repeated name gets several values.
     pub fn new(pairs: &[(String, String)]) -> SetValues {
-        SetValues {
-            pairs: pairs.to_vec(),
-        }
+        SetValues { pairs: pairs.to_vec() }
     }
 
     /// Returns the values of a name.
@@ -138,9 +136,7 @@ pub fn group_parameters(
         check_name(&part, name)?;
         let line = part.get(name).and_then(|node| node.line);
         let place = part.place.child_key(name);
-        let filled = values
-            .iter()
-            .map(|value| known.fill_value(&value.0, line, &place));
+        let filled = values.iter().map(|value| known.fill_value(&value.0, line, &place));
         let values =
             settings.replace_values(name, filled.collect::<Result<Vec<ParameterValue>>>()?);
         let mut earlier = values.iter().enumerate();
@@ -215,9 +211,7 @@ pub fn matches_case(entry: &GroupParameters, row: &[(String, ParameterValue)]) -
     entry.iter().all(|(name, wanted)| {
         let value = row.iter().find(|(known, _)| known == name);
         value.is_some_and(|(_, value)| {
-            wanted
-                .iter()
-                .any(|candidate| candidate.plain() == value.plain())
+            wanted.iter().any(|candidate| candidate.plain() == value.plain())
         })
     })
 }

@@ -103,10 +103,7 @@ checked! {
 
 /// A program on which targets depend, such as a database. It starts before the target, either for
 /// each run or once for several runs.
-#[expect(
-    dead_code,
-    reason = "some keys are read before placeholders are filled"
-)]
+#[expect(dead_code, reason = "some keys are read before placeholders are filled")]
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceKeys {
@@ -158,13 +155,9 @@ impl ScopeKey {
     }
 
     fn from_name(name: &str) -> Option<ScopeKey> {
-        [
-            ("run", ScopeKey::Run),
-            ("block", ScopeKey::Block),
-            ("session", ScopeKey::Session),
-        ]
-        .into_iter()
-        .find_map(|(known, scope)| (known == name).then_some(scope))
+        [("run", ScopeKey::Run), ("block", ScopeKey::Block), ("session", ScopeKey::Session)]
+            .into_iter()
+            .find_map(|(known, scope)| (known == name).then_some(scope))
     }
 }
 
@@ -222,9 +215,7 @@ pub fn read_services(top: &FilePart, is_placed: bool) -> Result<Vec<DeclaredServ
         if found.iter().any(|known| known.name == name) {
             return Err(part.error_at_key("name", format!("two services have the name '{name}'")));
         }
-        let on = text("on")
-            .map(|on| on.parse::<MachineSelector>())
-            .transpose();
+        let on = text("on").map(|on| on.parse::<MachineSelector>()).transpose();
         let on =
             on.map_err(|error| part.value_error("on", format!("cannot be parsed: {error:#}")))?;
         if on.is_some() && !is_placed {
@@ -255,23 +246,16 @@ fn service_scope(part: &FilePart, others: &[DeclaredService]) -> Result<ServiceS
         let hint = "\"run\", \"block\" or \"session\"";
         return Err(part.value_error("scope", format!("cannot be '{name}'\nhint: {hint}")));
     };
-    let is_random = |text: &str| {
-        placeholders::placeholder_names(text)
-            .iter()
-            .any(|name| name == "seed")
-    };
+    let is_random =
+        |text: &str| placeholders::placeholder_names(text).iter().any(|name| name == "seed");
     let mut has_seed = false;
-    part.node
-        .visit_texts(&mut |text| has_seed |= is_random(text));
+    part.node.visit_texts(&mut |text| has_seed |= is_random(text));
     if scope == ServiceScope::Session && has_seed {
         let message = "all runs share this service, but {seed} differs in each block\n\
                        hint: scope = \"block\"";
         return Err(part.error_at_key("scope", message));
     }
-    match others
-        .last()
-        .filter(|predecessor| predecessor.scope < scope)
-    {
+    match others.last().filter(|predecessor| predecessor.scope < scope) {
         None => Ok(scope),
         Some(predecessor) => {
             let message = format!(
@@ -297,21 +281,13 @@ pub(super) struct SharedServices {
 
 impl SharedServices {
     pub fn new(declared: &[DeclaredService]) -> SharedServices {
-        SharedServices {
-            declared: declared.to_vec(),
-            first: None,
-            by_case: HashMap::new(),
-        }
+        SharedServices { declared: declared.to_vec(), first: None, by_case: HashMap::new() }
     }
 
     /// Adds the services of a run. Rejects a service that is shared with an earlier run but was
     /// defined differently there.
     pub fn add_run(&mut self, case: (usize, usize), services: Vec<BackingService>) -> Result<()> {
-        if self
-            .declared
-            .iter()
-            .all(|service| service.scope == ServiceScope::Run)
-        {
+        if self.declared.iter().all(|service| service.scope == ServiceScope::Run) {
             return Ok(());
         }
         let first = self.first.get_or_insert_with(|| services.clone());
@@ -345,26 +321,19 @@ fn differing_service(
 ) -> Option<String> {
     let both = left.iter().zip(right);
     let mut selected = both.filter(|(service, _)| is_relevant(service));
-    selected
-        .find(|(left, right)| left != right)
-        .map(|(left, _)| left.name.clone())
+    selected.find(|(left, right)| left != right).map(|(left, _)| left.name.clone())
 }
 
 /// Rejects placeholders of services that do not exist.
 fn check_service_placeholders(top: &FilePart, services: &[DeclaredService]) -> Result<()> {
     let mut names: Vec<String> = vec!["target.host".to_owned()];
     let placeholders_of = |service: &DeclaredService| {
-        [
-            format!("{}.host", service.name),
-            format!("{}.port", service.name),
-        ]
+        [format!("{}.host", service.name), format!("{}.port", service.name)]
     };
     names.extend(services.iter().flat_map(placeholders_of));
     let mut unknown = None;
     top.node.visit_texts(&mut |text| {
-        let found = SERVICE_PLACEHOLDER
-            .iter()
-            .flat_map(|pattern| pattern.captures_iter(text));
+        let found = SERVICE_PLACEHOLDER.iter().flat_map(|pattern| pattern.captures_iter(text));
         let mut used = found.map(|found| format!("{}.{}", &found[1], &found[2]));
         unknown = unknown.take().or(used.find(|name| !names.contains(name)));
     });
@@ -424,18 +393,13 @@ pub fn resolve_placement(
             role("load", keys.on.0, keys.machines.map_or(1, |count| count.0))
         }
     });
-    Ok(Some(RolePlacement {
-        roles,
-        ports: keys.ports.map(|ports| ports.0),
-    }))
+    Ok(Some(RolePlacement { roles, ports: keys.ports.map(|ports| ports.0) }))
 }
 
 /// Rejects a folder outside `root`, because only `root` is sent to other machines.
 fn ensure_below(root: &Path, folder: &Path, owner: &str) -> Result<()> {
     let is_plain = |inside: &Path| {
-        inside
-            .components()
-            .all(|component| matches!(component, Component::Normal(_)))
+        inside.components().all(|component| matches!(component, Component::Normal(_)))
     };
     ensure!(
         folder.strip_prefix(root).is_ok_and(is_plain),
@@ -480,9 +444,7 @@ impl RolePlacement {
             return Err(load.error_at_key("warmup", message));
         }
         // A path without a host refers to the target, on whichever machine the target runs.
-        spec.url = spec
-            .url
-            .replacen(LOCAL_TARGET_URL, "http://{target.host}:{port}", 1);
+        spec.url = spec.url.replacen(LOCAL_TARGET_URL, "http://{target.host}:{port}", 1);
         Ok(())
     }
 }
@@ -500,10 +462,7 @@ impl Experiment {
         (group, target): (&FilePart, &FilePart),
         folder: &Path,
     ) -> Result<ServerWork> {
-        let outliving = self
-            .services
-            .iter()
-            .find(|declared| declared.scope != ServiceScope::Run);
+        let outliving = self.services.iter().find(|declared| declared.scope != ServiceScope::Run);
         if let Some(declared) = outliving.filter(|_| service.private_network) {
             let message = format!(
                 "network = \"private\" lasts for one run, but the service '{}' lasts longer\n\
@@ -528,9 +487,7 @@ impl Experiment {
             let (ready, within) = match keys.ready {
                 ServiceReadyKeys::Within(time) => (None, time.0),
                 ServiceReadyKeys::Asked(asked) => {
-                    let within = asked
-                        .within
-                        .map_or(target::DEFAULT_READY_LIMIT, |time| time.0);
+                    let within = asked.within.map_or(target::DEFAULT_READY_LIMIT, |time| time.0);
                     (asked.command.map(|command| command.argv()), within)
                 }
             };
@@ -539,11 +496,7 @@ impl Experiment {
                 None => self.root.clone(),
             };
             if self.place.is_some() {
-                ensure_below(
-                    &self.root,
-                    &directory,
-                    &format!("the service '{}'", declared.name),
-                )?;
+                ensure_below(&self.root, &directory, &format!("the service '{}'", declared.name))?;
             }
             Ok(BackingService {
                 name: declared.name.clone(),

@@ -48,14 +48,9 @@ pub struct ProcessorPins {
 impl ProcessorPins {
     /// Divides `usable` processors between the target and the load; `None` if there are too few.
     pub fn divide_processors(self, usable: u32) -> Option<ProcessorShares> {
-        let remaining = usable
-            .checked_sub(self.load)
-            .filter(|remaining| *remaining > 0)?;
+        let remaining = usable.checked_sub(self.load).filter(|remaining| *remaining > 0)?;
         let target = self.target.unwrap_or(remaining);
-        let shares = ProcessorShares {
-            target,
-            load: self.load,
-        };
+        let shares = ProcessorShares { target, load: self.load };
         (usable >= MIN_DIVISIBLE_PROCESSORS && target <= remaining).then_some(shares)
     }
 }
@@ -132,10 +127,8 @@ pub fn resolve_plan(keys: &PlanKeys, top: &FilePart) -> Result<ExperimentPlan> {
     let (budget, inner) = (keys.budget, stop.and_then(|stop| stop.budget));
     let stop_part = top.part("plan").and_then(|plan| plan.part("stop_when"));
     if let (Some(_), Some(_), Some(part)) = (budget, inner, stop_part) {
-        return Err(part.error_at_key(
-            "budget",
-            "the budget is set twice, in [plan] and in its 'stop_when'",
-        ));
+        return Err(part
+            .error_at_key("budget", "the budget is set twice, in [plan] and in its 'stop_when'"));
     }
     let pins = |pins: PinKeys| ProcessorPins {
         target: pins.target.0,

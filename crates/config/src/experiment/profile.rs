@@ -141,10 +141,7 @@ fn parse_condition(part: &FilePart, text: &str) -> Result<ProfileCondition> {
             let names = VERDICT_NAMES.map(|(known, _)| known.to_owned());
             let unknown = || part.value_error("when", reader::unknown_name(name, &names));
             let (_, verdict) = found.ok_or_else(unknown)?;
-            Ok(ProfileCondition::Verdict {
-                verdict: *verdict,
-                equal: operator == "==",
-            })
+            Ok(ProfileCondition::Verdict { verdict: *verdict, equal: operator == "==" })
         }
         _ => {
             let hint = "\"always\", \"never\", \"verdict != same\", or a list of cases";

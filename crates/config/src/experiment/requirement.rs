@@ -119,9 +119,7 @@ fn resolve_need(
             lockfile: keys.lockfile.unwrap_or(true),
         });
     }
-    let pattern = keys
-        .pattern
-        .map_or_else(|| VERSION_PATTERN.to_owned(), |pattern| pattern.0);
+    let pattern = keys.pattern.map_or_else(|| VERSION_PATTERN.to_owned(), |pattern| pattern.0);
     let has_version = Regex::new(&pattern).is_ok_and(|pattern| {
         let mut names = pattern.capture_names().flatten();
         names.any(|name| name == "version")
@@ -133,9 +131,7 @@ fn resolve_need(
     }
     let default_command = || vec![name.to_owned(), "--version".to_owned()];
     Ok(RequirementKind::Program {
-        command: keys
-            .command
-            .map_or_else(default_command, |command| command.0),
+        command: keys.command.map_or_else(default_command, |command| command.0),
         pattern,
         at_least: keys.at_least.map(|version| version.0),
     })

@@ -45,13 +45,8 @@ pub fn selected_cases(
     }
     let is_selected =
         |group: &BenchmarkGroup| filter.group.as_ref().is_none_or(|name| *name == group.name);
-    let candidates = groups
-        .iter()
-        .enumerate()
-        .filter(|(_, group)| is_selected(group));
-    let matching_groups = candidates
-        .clone()
-        .filter(|(_, group)| has_metric(group, metric));
+    let candidates = groups.iter().enumerate().filter(|(_, group)| is_selected(group));
+    let matching_groups = candidates.clone().filter(|(_, group)| has_metric(group, metric));
     let matching_groups: Vec<(usize, &&BenchmarkGroup)> = matching_groups.collect();
     if let (Some(metric), true) = (metric, matching_groups.is_empty()) {
         return Err(unknown_metric(metric, candidates.map(|(_, group)| *group)));
@@ -61,46 +56,27 @@ pub fn selected_cases(
     for (index, group) in &matching_groups {
         let group_index = *index;
         if group.kind == GroupKind::Function {
-            found.push(SelectedCase {
-                group: group_index,
-                case: None,
-            });
+            found.push(SelectedCase { group: group_index, case: None });
         }
         let has_values = |case: &&Case| {
             filter.values.iter().all(|(name, value)| {
-                case.value(name)
-                    .is_some_and(|actual| actual.plain() == *value)
+                case.value(name).is_some_and(|actual| actual.plain() == *value)
             })
         };
-        let cases = group
-            .cases
-            .iter()
-            .enumerate()
-            .filter(|(_, case)| has_values(case));
-        found.extend(cases.map(|(case, _)| SelectedCase {
-            group: group_index,
-            case: Some(case),
-        }));
+        let cases = group.cases.iter().enumerate().filter(|(_, case)| has_values(case));
+        found.extend(cases.map(|(case, _)| SelectedCase { group: group_index, case: Some(case) }));
     }
     match (found.is_empty(), filter.values.first()) {
         (true, Some((name, _))) => {
             let message = "no case has all these values".to_owned();
-            Err(wrong_name(
-                name,
-                message,
-                "'--list' shows the cases".to_owned(),
-            ))
+            Err(wrong_name(name, message, "'--list' shows the cases".to_owned()))
         }
         _ => Ok(found),
     }
 }
 
 fn wrong_name(name: &str, message: String, hint: String) -> WrongName {
-    WrongName {
-        name: name.to_owned(),
-        message,
-        hint,
-    }
+    WrongName { name: name.to_owned(), message, hint }
 }
 
 fn unknown_metric<'a>(metric: &str, groups: impl Iterator<Item = &'a BenchmarkGroup>) -> WrongName {
@@ -125,10 +101,7 @@ fn check_values(
     groups: &[(usize, &&BenchmarkGroup)],
     filter: &CaseFilter,
 ) -> Result<(), WrongName> {
-    if groups
-        .iter()
-        .any(|(_, group)| group.kind == GroupKind::Function)
-    {
+    if groups.iter().any(|(_, group)| group.kind == GroupKind::Function) {
         return Ok(());
     }
     for (name, value) in &filter.values {
@@ -137,11 +110,7 @@ fn check_values(
         if matching.is_empty() {
             let names: Vec<String> = parameters.map(|(key, _)| key.clone()).collect();
             let hint = nearest_hint(name, &names);
-            return Err(wrong_name(
-                name,
-                format!("unknown parameter '{name}'"),
-                hint,
-            ));
+            return Err(wrong_name(name, format!("unknown parameter '{name}'"), hint));
         }
         let values = matching.iter().flat_map(|(_, values)| values);
         let values: Vec<String> = values.map(ParameterValue::plain).collect();

@@ -299,10 +299,8 @@ pub fn resolve_service(target: &TargetKeys, group: &FilePart, root: &Path) -> Re
         return Err(group.missing_key("load", "[group.load] with requests or duration"));
     };
     let keys: LoadKeys = load.read_part()?;
-    let verify: Option<VerifyKeys> = group
-        .part("verify")
-        .map(|part| part.read_part())
-        .transpose()?;
+    let verify: Option<VerifyKeys> =
+        group.part("verify").map(|part| part.read_part()).transpose()?;
     Ok(ServerWork {
         port: target.port.0,
         private_network: target.network == Some(ServerNetwork::Private),
@@ -316,11 +314,9 @@ pub fn resolve_service(target: &TargetKeys, group: &FilePart, root: &Path) -> Re
 
 fn resolve_ready(keys: &ReadyKeys) -> ReadinessCheck {
     match keys {
-        ReadyKeys::Within(time) => ReadinessCheck {
-            path: None,
-            status: 200,
-            within_ms: as_milliseconds(time.0),
-        },
+        ReadyKeys::Within(time) => {
+            ReadinessCheck { path: None, status: 200, within_ms: as_milliseconds(time.0) }
+        }
         ReadyKeys::Answer(answer) => ReadinessCheck {
             path: answer.http.as_ref().map(|path| path.0.clone()),
             status: answer.status.map_or(200, |status| status.0),

@@ -57,10 +57,7 @@ impl ExperimentVariant {
             label: None,
             color: None,
             factors: Vec::new(),
-            patch: TreeNode {
-                line: None,
-                content: NodeContent::Table(Default::default()),
-            },
+            patch: TreeNode { line: None, content: NodeContent::Table(Default::default()) },
             load: NodeTable::default(),
             is_implied: true,
             place: NodePath::default().child_key("variant"),
@@ -170,11 +167,7 @@ pub fn read_variants(top: &FilePart, used: &[String]) -> Result<Vec<ExperimentVa
     let has_loads = top.has("benchmark");
     let table = top.get("variant").and_then(TreeNode::as_table);
     let is_short = table.is_some_and(|table| table.values().all(|node| node.as_table().is_some()));
-    let parts = if is_short {
-        top.child_tables("variant")
-    } else {
-        top.list_items("variant")
-    };
+    let parts = if is_short { top.child_tables("variant") } else { top.list_items("variant") };
     for part in &parts {
         let variant = read_variant(part, is_short, has_loads, used)?;
         if found.iter().any(|other| other.name == variant.name) {
@@ -199,10 +192,7 @@ fn read_variant(
     let is_placeholder = |key: &String| own_values.iter().any(|(name, ..)| name == key);
     let mut table = part.entries();
     table.retain(|key, _| !is_placeholder(key));
-    let node = TreeNode {
-        line: part.node.line,
-        content: NodeContent::Table(table),
-    };
+    let node = TreeNode { line: part.node.line, content: NodeContent::Table(table) };
     let keys: VariantKeys = FilePart::new(&part.place, &node).read_part()?;
     let heading = is_short.then(|| part.place.last_key().to_owned());
     let name = match (keys.name, heading) {
@@ -224,21 +214,12 @@ fn read_variant(
     Ok(ExperimentVariant {
         label: keys.label,
         color: keys.color.map(|color| color.0),
-        factors: factors
-            .map(|(name, value)| (name, value.program_text()))
-            .collect(),
+        factors: factors.map(|(name, value)| (name, value.program_text())).collect(),
         patch: TreeNode {
-            line: part
-                .get("name")
-                .and_then(|node| node.line)
-                .or(part.node.line),
+            line: part.get("name").and_then(|node| node.line).or(part.node.line),
             content: NodeContent::Table(take(&TARGET_PATCH_KEYS)),
         },
-        load: if has_loads {
-            take(&LOAD_PATCH_KEYS)
-        } else {
-            NodeTable::default()
-        },
+        load: if has_loads { take(&LOAD_PATCH_KEYS) } else { NodeTable::default() },
         is_implied: false,
         place: part.place.clone(),
         own_values,
@@ -295,10 +276,7 @@ pub fn find_variant(variants: &[ExperimentVariant], name: &str) -> Result<usize>
     if let Some(index) = variants.iter().position(|variant| variant.name == name) {
         return Ok(index);
     }
-    let names: Vec<String> = variants
-        .iter()
-        .map(|variant| variant.name.clone())
-        .collect();
+    let names: Vec<String> = variants.iter().map(|variant| variant.name.clone()).collect();
     let hint = nearest_hint(name, &names);
     bail!("unknown variant '{name}'\nhint: {hint}")
 }

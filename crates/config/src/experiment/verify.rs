@@ -63,12 +63,8 @@ enum BodyRuleKey {
 
 /// Resolves the expected responses. The default is a status from 200 to 299 and equal lengths.
 pub fn resolve_verify(keys: Option<VerifyKeys>) -> ResponseCheck {
-    let mut verify = ResponseCheck {
-        path: None,
-        statuses: vec![(200, 299)],
-        body: None,
-        same_bytes: true,
-    };
+    let mut verify =
+        ResponseCheck { path: None, statuses: vec![(200, 299)], body: None, same_bytes: true };
     let Some(keys) = keys else {
         return verify;
     };
@@ -134,9 +130,7 @@ pub fn resolve_proofs(
 ) -> Result<Vec<VariantProof>> {
     let parts = variant.list_items("assert");
     let found = proofs.0.into_iter().zip(&parts);
-    found
-        .map(|(keys, part)| resolve_proof(keys, part, directory, server))
-        .collect()
+    found.map(|(keys, part)| resolve_proof(keys, part, directory, server)).collect()
 }
 
 fn resolve_proof(
@@ -147,13 +141,10 @@ fn resolve_proof(
 ) -> Result<VariantProof> {
     let has_pattern = keys.pattern.is_some();
     let content_pattern = keys.pattern.map_or_else(String::new, |pattern| pattern.0);
-    let file = keys
-        .file
-        .map(|file| ProofSource::File(directory.join(file)));
+    let file = keys.file.map(|file| ProofSource::File(directory.join(file)));
     let sources = file.into_iter().chain(keys.http.map(ProofSource::Http));
-    let mut found: Vec<(ProofSource, String)> = sources
-        .map(|place| (place, content_pattern.clone()))
-        .collect();
+    let mut found: Vec<(ProofSource, String)> =
+        sources.map(|place| (place, content_pattern.clone())).collect();
     if has_pattern && found.is_empty() {
         let message = "the key 'match' requires 'file' or 'http'";
         return Err(part.error_at_key("match", message));

@@ -49,19 +49,12 @@ impl QuantityUnit {
     /// Returns the unit with that symbol.
     pub fn find_unit(name: &str) -> Option<QuantityUnit> {
         let found = QUANTITY_UNITS.iter().find(|(symbol, ..)| *symbol == name);
-        found.map(|&(name, stored, factor)| QuantityUnit {
-            name,
-            stored,
-            factor,
-        })
+        found.map(|&(name, stored, factor)| QuantityUnit { name, stored, factor })
     }
 
     /// Returns the symbols of all units.
     pub fn unit_names() -> Vec<String> {
-        QUANTITY_UNITS
-            .iter()
-            .map(|(name, ..)| (*name).to_owned())
-            .collect()
+        QUANTITY_UNITS.iter().map(|(name, ..)| (*name).to_owned()).collect()
     }
 }
 
@@ -277,16 +270,7 @@ mod tests {
         ] {
             assert_eq!(evaluate_arithmetic(text), Some(value), "{text}");
         }
-        for text in [
-            "",
-            "x",
-            "1 2",
-            "1 < 2",
-            "rps(red)",
-            "1/0",
-            "{n}",
-            "8 workers",
-        ] {
+        for text in ["", "x", "1 2", "1 < 2", "rps(red)", "1/0", "{n}", "8 workers"] {
             assert_eq!(evaluate_arithmetic(text), None, "{text}");
         }
     }
@@ -296,10 +280,7 @@ mod tests {
         let gates =
             ChangeGate::parse("rps > -5% and latency.p99[http, server=hapi] <= +10.5%").unwrap();
         let texts: Vec<String> = gates.iter().map(ChangeGate::to_string).collect();
-        assert_eq!(
-            texts,
-            ["rps > -5%", "latency.p99[http, server=hapi] <= +10.5%"]
-        );
+        assert_eq!(texts, ["rps > -5%", "latency.p99[http, server=hapi] <= +10.5%"]);
         assert_eq!(gates[0].change, -0.05);
         assert!(
             gates[0].allows_change(-0.04)
@@ -307,23 +288,14 @@ mod tests {
                 && !gates[0].allows_change(-0.05)
         );
         assert!(gates[1].allows_change(0.105) && !gates[1].allows_change(0.106));
-        assert_eq!(
-            ChangeGate::parse("time < 250%"),
-            ChangeGate::parse("time < +250%")
-        );
+        assert_eq!(ChangeGate::parse("time < 250%"), ChangeGate::parse("time < +250%"));
     }
 
     #[test]
     fn a_gate_without_percent_or_bound_is_reported_with_its_place() {
         for (text, expected) in [
-            (
-                "time < 5",
-                "expected a change in percent\n  time < 5\n         ^\nhint: ",
-            ),
-            (
-                "time == 5%",
-                "expected one of < <= > >=\n  time == 5%\n       ^",
-            ),
+            ("time < 5", "expected a change in percent\n  time < 5\n         ^\nhint: "),
+            ("time == 5%", "expected one of < <= > >=\n  time == 5%\n       ^"),
             ("< 5%", "expected the name of a metric\n  < 5%\n  ^"),
             (
                 "time < 5% or rps > 1%",

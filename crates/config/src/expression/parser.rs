@@ -69,11 +69,7 @@ fn is_truth(part: &ClaimExpression) -> bool {
 impl<'a> ExpressionParser<'a> {
     /// Creates a parser at the start of the text.
     pub fn new(text: &'a str) -> ExpressionParser<'a> {
-        ExpressionParser {
-            text,
-            position: 0,
-            depth: 0,
-        }
+        ExpressionParser { text, position: 0, depth: 0 }
     }
 
     /// Parses the whole text as a claim, which is true or false.
@@ -95,11 +91,7 @@ impl<'a> ExpressionParser<'a> {
         let begin = self.skip_whitespace();
         let found = self.parse_expression(0)?;
         self.expect_end()?;
-        if is_truth(&found) {
-            Err(self.error_at(begin, "expected a number"))
-        } else {
-            Ok(found)
-        }
+        if is_truth(&found) { Err(self.error_at(begin, "expected a number")) } else { Ok(found) }
     }
 
     /// Parses the whole text as a filter.
@@ -134,12 +126,9 @@ impl<'a> ExpressionParser<'a> {
         let sign = if self.take_symbol("-") { -1.0 } else { 1.0 };
         let _ = sign < 0.0 || self.take_symbol("+");
         match self.parse_quantity()? {
-            Some(ClaimExpression::Percent(share)) => Ok(ChangeGate {
-                metric,
-                filter,
-                operator,
-                change: sign * share,
-            }),
+            Some(ClaimExpression::Percent(share)) => {
+                Ok(ChangeGate { metric, filter, operator, change: sign * share })
+            }
             _ => Err(self
                 .error_at(token_begin, "expected a change in percent")
                 .with_hint("a gate limits a change, for example: time < +10%")),
@@ -232,11 +221,7 @@ impl<'a> ExpressionParser<'a> {
                 return Err(self.error_at(token_begin, "expected the name of a variant"));
             }
             self.expect_symbol(")")?;
-            return Ok(ClaimExpression::Term(MetricTerm {
-                metric: name,
-                filter,
-                variant,
-            }));
+            return Ok(ClaimExpression::Term(MetricTerm { metric: name, filter, variant }));
         }
         let is_name = name.chars().all(|c| c.is_alphanumeric() || c == '_');
         if is_name && filter == CaseFilter::default() {
@@ -263,11 +248,7 @@ impl<'a> ExpressionParser<'a> {
         if let Some(exponent) = rest[length..].strip_prefix(['e', 'E']) {
             let sign = exponent.starts_with(['+', '-']) as usize;
             let exponent_digits = digits(&exponent[sign..]);
-            length += if exponent_digits > 0 {
-                1 + sign + exponent_digits
-            } else {
-                0
-            };
+            length += if exponent_digits > 0 { 1 + sign + exponent_digits } else { 0 };
         }
         let number: f64 = match rest[..length].parse() {
             Ok(number) => number,
@@ -275,9 +256,7 @@ impl<'a> ExpressionParser<'a> {
         };
         self.position = begin + length;
         let rest = &rest[length..];
-        let end = rest
-            .find(|c: char| !c.is_alphanumeric())
-            .unwrap_or(rest.len());
+        let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
         if end > 0 {
             let Some(unit) = QuantityUnit::find_unit(&rest[..end]) else {
                 let message = format!("unknown unit '{}'", &rest[..end]);
@@ -341,10 +320,7 @@ impl<'a> ExpressionParser<'a> {
     /// Parses a quoted string; inside it, a doubled quote stands for a single one.
     fn parse_quoted(&mut self) -> ParseResult<Option<String>> {
         let begin = self.skip_whitespace();
-        let Some(quote) = self.text[begin..]
-            .chars()
-            .next()
-            .filter(|c| ['\'', '"'].contains(c))
+        let Some(quote) = self.text[begin..].chars().next().filter(|c| ['\'', '"'].contains(c))
         else {
             return Ok(None);
         };
@@ -387,11 +363,7 @@ impl<'a> ExpressionParser<'a> {
         for operator in BinaryOperator::ALL_OPERATORS {
             let sign = operator.symbol();
             let is_word = sign.starts_with(char::is_alphabetic);
-            let is_next = if is_word {
-                self.take_word(sign)
-            } else {
-                self.take_symbol(sign)
-            };
+            let is_next = if is_word { self.take_word(sign) } else { self.take_symbol(sign) };
             if is_next && operator.precedence() >= level {
                 return Some(operator);
             }
@@ -438,11 +410,7 @@ impl<'a> ExpressionParser<'a> {
             return Ok(());
         }
         let error = self.error_at(begin, "expected an operator");
-        Err(if rest.starts_with('=') {
-            error.with_hint("write equality as ==")
-        } else {
-            error
-        })
+        Err(if rest.starts_with('=') { error.with_hint("write equality as ==") } else { error })
     }
 
     fn error_at(&self, position: usize, message: impl Into<String>) -> ExpressionError {

@@ -129,12 +129,7 @@ impl Display for ChangeGate {
         let printed = term.to_string();
         let metric = printed.trim_end_matches("(x)");
         let sign = if self.change < 0.0 { "" } else { "+" };
-        write!(
-            out,
-            "{metric} {} {sign}{}%",
-            self.operator.symbol(),
-            shortest_percent(self.change)
-        )
+        write!(out, "{metric} {} {sign}{}%", self.operator.symbol(), shortest_percent(self.change))
     }
 }
 
@@ -149,9 +144,7 @@ fn shortest_percent(share: f64) -> f64 {
 impl Display for MetricTerm {
     fn fmt(&self, out: &mut Formatter<'_>) -> Result {
         let is_plain = |c: char| c.is_alphanumeric() || ['_', '.', ':'].contains(&c);
-        let starts_like_name = self
-            .metric
-            .starts_with(|c: char| c.is_alphabetic() || c == '_');
+        let starts_like_name = self.metric.starts_with(|c: char| c.is_alphabetic() || c == '_');
         let is_word = ["and", "or", "not"].contains(&self.metric.as_str());
         if starts_like_name && !is_word && self.metric.chars().all(is_plain) {
             out.write_str(&self.metric)?
@@ -196,28 +189,12 @@ mod tests {
     type Draw = Xoshiro256PlusPlus;
 
     fn draw_name(draw: &mut Draw) -> String {
-        let names = [
-            "red",
-            "session-only",
-            "a b",
-            "it's",
-            "x]y",
-            "1,5",
-            "and",
-            "ä=\"b",
-            "p99.9",
-        ];
+        let names = ["red", "session-only", "a b", "it's", "x]y", "1,5", "and", "ä=\"b", "p99.9"];
         names[draw.random_range(0..names.len())].to_owned()
     }
 
     fn draw_term(draw: &mut Draw) -> MetricTerm {
-        let metrics = [
-            "rps",
-            "latency.p99.9",
-            "instructions:u",
-            "branch-misses:u",
-            "not",
-        ];
+        let metrics = ["rps", "latency.p99.9", "instructions:u", "branch-misses:u", "not"];
         let group = draw.random_bool(0.3).then(|| draw_name(draw));
         let values = (0..draw.random_range(0..3)).map(|_| (draw_name(draw), draw_name(draw)));
         let values: Vec<(String, String)> = values.collect();
@@ -254,10 +231,8 @@ mod tests {
     }
 
     fn draw_truth(draw: &mut Draw, depth: u32) -> ClaimExpression {
-        let comparisons: Vec<BinaryOperator> = BinaryOperator::ALL_OPERATORS
-            .into_iter()
-            .filter(|o| o.is_comparison())
-            .collect();
+        let comparisons: Vec<BinaryOperator> =
+            BinaryOperator::ALL_OPERATORS.into_iter().filter(|o| o.is_comparison()).collect();
         match draw.random_range(0..if depth == 0 { 1 } else { 4 }) {
             0 => {
                 let operator = comparisons[draw.random_range(0..comparisons.len())];

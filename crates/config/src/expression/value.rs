@@ -42,12 +42,7 @@ impl ClaimExpression {
                 _ => None,
             };
         };
-        let truths = || {
-            (
-                left.evaluate_truth(names, figures),
-                right.evaluate_truth(names, figures),
-            )
-        };
+        let truths = || (left.evaluate_truth(names, figures), right.evaluate_truth(names, figures));
         match operator {
             BinaryOperator::And => match truths() {
                 (Some(false), _) | (_, Some(false)) => Some(false),
@@ -58,10 +53,8 @@ impl ClaimExpression {
                 (left, right) => Some(left? || right?),
             },
             _ => {
-                let (left, right) = (
-                    left.evaluate_number(names, figures)?,
-                    right.evaluate_number(names, figures)?,
-                );
+                let (left, right) =
+                    (left.evaluate_number(names, figures)?, right.evaluate_number(names, figures)?);
                 operator.compare_numbers(left, right)
             }
         }

@@ -13,11 +13,8 @@ use speedwell_model::{
 
 /// Default division of a command's run: one sample of as many executions as fit into the time, but
 /// at least one. There is no warm-up, because an execution does not warm up the next process.
-const COMMAND_SAMPLES: SampleDivision = SampleDivision {
-    count: 1,
-    length: SampleLength::TimeNs(300_000_000),
-    warmup_ns: 0,
-};
+const COMMAND_SAMPLES: SampleDivision =
+    SampleDivision { count: 1, length: SampleLength::TimeNs(300_000_000), warmup_ns: 0 };
 
 /// A named snippet.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,11 +73,8 @@ pub fn plan_snippets(
     request.variants = revisions::check_out_revisions(&request.variants, listener)?;
     let compares_snippets = !has_named_variants && request.snippets.len() > 1;
     let jobs = build_jobs(&request, compares_snippets)?;
-    let snippet_variants = if compares_snippets {
-        snippets_as_variants(&request.snippets)
-    } else {
-        Vec::new()
-    };
+    let snippet_variants =
+        if compares_snippets { snippets_as_variants(&request.snippets) } else { Vec::new() };
     let variants = request.variants.build_variants(snippet_variants)?;
     request.plan.sampling.check_bounds(variants.len())?;
     revisions::place_benchmark_files(&variants, std::iter::empty())?;
@@ -117,11 +111,8 @@ fn build_jobs(request: &EvalRequest, compares_snippets: bool) -> anyhow::Result<
         [] => vec![None],
         levels => levels.iter().copied().map(Some).collect(),
     };
-    let separate_snippets: Vec<Option<&NamedSnippet>> = if compares_snippets {
-        vec![None]
-    } else {
-        request.snippets.iter().map(Some).collect()
-    };
+    let separate_snippets: Vec<Option<&NamedSnippet>> =
+        if compares_snippets { vec![None] } else { request.snippets.iter().map(Some).collect() };
     let rows = Case::cartesian_product(&request.parameters)?;
     let mut jobs = Vec::new();
     for snippet in separate_snippets {
@@ -133,10 +124,7 @@ fn build_jobs(request: &EvalRequest, compares_snippets: bool) -> anyhow::Result<
     }
     let count = jobs.len();
     jobs.retain(|job| request.selection.selects_name(&job.label));
-    ensure!(
-        !jobs.is_empty(),
-        "0 of {count} cases are selected\nhint: --list shows all cases"
-    );
+    ensure!(!jobs.is_empty(), "0 of {count} cases are selected\nhint: --list shows all cases");
     Ok(jobs)
 }
 
@@ -152,24 +140,13 @@ fn build_job(
     level: Option<u32>,
 ) -> anyhow::Result<BenchmarkJob> {
     let benchmark = format!("eval/{}", request.language);
-    let name = snippet.map(|snippet| {
-        (
-            "code".to_owned(),
-            ParameterValue::Text(snippet.name.clone()),
-        )
-    });
-    let concurrency = level.map(|level| {
-        (
-            "concurrency".to_owned(),
-            ParameterValue::Number(level.into()),
-        )
-    });
+    let name =
+        snippet.map(|snippet| ("code".to_owned(), ParameterValue::Text(snippet.name.clone())));
+    let concurrency =
+        level.map(|level| ("concurrency".to_owned(), ParameterValue::Number(level.into())));
     let case = Case::new(
         &benchmark,
-        name.into_iter()
-            .chain(row.iter().cloned())
-            .chain(concurrency)
-            .collect(),
+        name.into_iter().chain(row.iter().cloned()).chain(concurrency).collect(),
     );
     let directory = std::env::current_dir()?;
     Ok(BenchmarkJob {

@@ -27,34 +27,23 @@ impl DecimalNumber {
         let is_number = is_digits(integer_digits)
             && is_digits(decimals)
             && !(integer_digits.is_empty() && decimals.is_empty());
-        let places = u32::try_from(decimals.len())
-            .ok()
-            .filter(|places| *places <= MAX_PLACES)?;
-        let units: i128 = format!("0{integer_digits}{decimals}")
-            .parse()
-            .ok()
-            .filter(|_| is_number)?;
+        let places = u32::try_from(decimals.len()).ok().filter(|places| *places <= MAX_PLACES)?;
+        let units: i128 =
+            format!("0{integer_digits}{decimals}").parse().ok().filter(|_| is_number)?;
         // Below this limit, scaling to more decimal places and the subtraction in `parse_range` can
         // still overflow; both are checked.
-        (units < 1_000_000_000_000_000_000_000).then_some(DecimalNumber {
-            units: sign * units,
-            places,
-        })
+        (units < 1_000_000_000_000_000_000_000)
+            .then_some(DecimalNumber { units: sign * units, places })
     }
 
     /// Returns the units of the same number written with more decimal places; `None` on overflow.
     fn with_places(self, places: u32) -> Option<i128> {
-        self.units
-            .checked_mul(10i128.checked_pow(places.checked_sub(self.places)?)?)
+        self.units.checked_mul(10i128.checked_pow(places.checked_sub(self.places)?)?)
     }
 
     fn to_text(self) -> String {
         let sign = if self.units < 0 { "-" } else { "" };
-        let digits = format!(
-            "{:0>1$}",
-            self.units.unsigned_abs(),
-            self.places as usize + 1
-        );
+        let digits = format!("{:0>1$}", self.units.unsigned_abs(), self.places as usize + 1);
         let (integer_digits, decimals) = digits.split_at(digits.len() - self.places as usize);
         let point = if decimals.is_empty() { "" } else { "." };
         format!("{sign}{integer_digits}{point}{decimals}")
@@ -86,11 +75,7 @@ pub fn parse_range(first: &str, last: &str, step: Option<&str>) -> anyhow::Resul
         scaled_begin <= scaled_end,
         "the range from {first} to {last} is empty\nhint: the smaller number comes first"
     );
-    ensure!(
-        scaled_step > 0,
-        "invalid step {}: expected a number greater than 0",
-        step.to_text()
-    );
+    ensure!(scaled_step > 0, "invalid step {}: expected a number greater than 0", step.to_text());
     let distance = scaled_end
         .checked_sub(scaled_begin)
         .with_context(|| format!("the numbers from {first} to {last} have too many digits"))?;
@@ -103,11 +88,9 @@ pub fn parse_range(first: &str, last: &str, step: Option<&str>) -> anyhow::Resul
     let shift = 10i128.pow(max_places - places);
     let text = |index: i128| match index {
         0 => begin.to_text(),
-        index => DecimalNumber {
-            units: (scaled_begin + index * scaled_step) / shift,
-            places,
+        index => {
+            DecimalNumber { units: (scaled_begin + index * scaled_step) / shift, places }.to_text()
         }
-        .to_text(),
     };
     Ok((0..count).map(text).collect())
 }
@@ -132,14 +115,10 @@ pub fn parse_list(text: &str) -> Vec<String> {
 /// Converts strings to numbers or to booleans if all of them have that type and each prints exactly
 /// as the user typed it. Otherwise, they stay strings.
 pub fn infer_values(strings: &[String]) -> Vec<ParameterValue> {
-    let inferred: Vec<ParameterValue> = strings
-        .iter()
-        .map(|text| ParameterValue::infer_value(text))
-        .collect();
+    let inferred: Vec<ParameterValue> =
+        strings.iter().map(|text| ParameterValue::infer_value(text)).collect();
     let prints_as_typed = |(text, value): (&String, &ParameterValue)| value.plain() == **text;
-    let are_alike = inferred
-        .windows(2)
-        .all(|pair| pair[0].kind() == pair[1].kind());
+    let are_alike = inferred.windows(2).all(|pair| pair[0].kind() == pair[1].kind());
     if are_alike && strings.iter().zip(&inferred).all(prints_as_typed) {
         inferred
     } else {
@@ -155,10 +134,7 @@ mod tests {
     fn a_range_is_exact_and_holds_its_last_number() {
         let numbers = |first, last, step| parse_range(first, last, step).unwrap();
         assert_eq!(numbers("1", "4", None), ["1", "2", "3", "4"]);
-        assert_eq!(
-            numbers("0.1", "0.4", Some("0.1")),
-            ["0.1", "0.2", "0.3", "0.4"]
-        );
+        assert_eq!(numbers("0.1", "0.4", Some("0.1")), ["0.1", "0.2", "0.3", "0.4"]);
         assert_eq!(numbers("-1", "1", Some("0.75")), ["-1", "-0.25", "0.50"]);
         assert_eq!(numbers("5", "5", None), ["5"]);
         assert_eq!(numbers("1", "2.001", None), ["1", "2"]);
@@ -175,16 +151,9 @@ mod tests {
             (".", "1", None),
             ("0", "1", Some("0.0000001")),
             ("0", "99999999999999999999999999", None),
-            (
-                "-999999999999999999999",
-                "999999999999999999999",
-                Some("0.00000000000000001"),
-            ),
+            ("-999999999999999999999", "999999999999999999999", Some("0.00000000000000001")),
         ] {
-            assert!(
-                parse_range(first, last, step).is_err(),
-                "{first} {last} {step:?}"
-            );
+            assert!(parse_range(first, last, step).is_err(), "{first} {last} {step:?}");
         }
     }
 
@@ -198,30 +167,16 @@ mod tests {
     #[test]
     fn values_are_numbers_only_if_they_read_back_as_they_were_typed() {
         let of = |texts: &[&str]| {
-            infer_values(
-                &texts
-                    .iter()
-                    .map(|text| (*text).to_owned())
-                    .collect::<Vec<_>>(),
-            )
+            infer_values(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
         };
-        assert_eq!(
-            of(&["1", "2.5"]),
-            [ParameterValue::Number(1.0), ParameterValue::Number(2.5)]
-        );
+        assert_eq!(of(&["1", "2.5"]), [ParameterValue::Number(1.0), ParameterValue::Number(2.5)]);
         assert_eq!(
             of(&["0.10", "0.2"]),
-            [
-                ParameterValue::Text("0.10".into()),
-                ParameterValue::Text("0.2".into())
-            ]
+            [ParameterValue::Text("0.10".into()), ParameterValue::Text("0.2".into())]
         );
         assert_eq!(
             of(&["1", "a"]),
-            [
-                ParameterValue::Text("1".into()),
-                ParameterValue::Text("a".into())
-            ]
+            [ParameterValue::Text("1".into()), ParameterValue::Text("a".into())]
         );
     }
 }

@@ -49,9 +49,7 @@ impl CodeChangeGuard {
             let files = adapters::code_files(job, variant, &program);
             files.into_iter().map(CodeFile::new).collect()
         });
-        let changed = files
-            .iter_mut()
-            .find_map(|file| file.has_changed().then_some(file))?;
+        let changed = files.iter_mut().find_map(|file| file.has_changed().then_some(file))?;
         Some(FailureCause::Invalid {
             reason: format!(
                 "'{}' changed during the measurement: later runs would measure different code",
@@ -72,11 +70,7 @@ fn variant_key(job: &BenchmarkJob, variant: &Variant) -> String {
 
 impl CodeFile {
     fn new(path: PathBuf) -> CodeFile {
-        CodeFile {
-            stamp: FileStamp::read_metadata(&path),
-            content: hash_content(&path),
-            path,
-        }
+        CodeFile { stamp: FileStamp::read_metadata(&path), content: hash_content(&path), path }
     }
 
     fn has_changed(&mut self) -> bool {

@@ -118,9 +118,8 @@ pub fn execute(
                 options.fail_fast,
             )?;
             has_news |= outcome.is_some();
-            session_end = outcome.map_or(SessionEnd::Complete, |outcome| {
-                outcome.session_end(options.fail_fast)
-            });
+            session_end = outcome
+                .map_or(SessionEnd::Complete, |outcome| outcome.session_end(options.fail_fast));
         }
         // `has_news` covers all cases of the block, not only the last one. When a session is
         // resumed, the last case may already be complete although other cases have just run.
@@ -128,10 +127,7 @@ pub fn execute(
         if session_end == SessionEnd::Complete && has_news && ends_round {
             has_news = false;
             execution.settle_cases(later)?;
-            if options
-                .time_budget
-                .is_some_and(|budget| begin.elapsed() > budget)
-            {
+            if options.time_budget.is_some_and(|budget| begin.elapsed() > budget) {
                 break;
             }
         }
@@ -140,9 +136,7 @@ pub fn execute(
         let service_report = execution.shared_services.stop_all();
         execution.record_service_end(last, service_report)?;
     }
-    execution.emit(&SessionEvent::Finished {
-        interrupted: session_end != SessionEnd::Complete,
-    })?;
+    execution.emit(&SessionEvent::Finished { interrupted: session_end != SessionEnd::Complete })?;
     Ok(session_end)
 }
 
@@ -251,14 +245,10 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
                 self.runs.entry(slots[index].job).or_default().push(run);
             }
         }
-        let (done, remaining): (Vec<PlanSlot>, Vec<PlanSlot>) = slots
-            .iter()
-            .partition(|slot| options.completed_slots.contains(&slot.index));
+        let (done, remaining): (Vec<PlanSlot>, Vec<PlanSlot>) =
+            slots.iter().partition(|slot| options.completed_slots.contains(&slot.index));
         for slot in &done {
-            let failures = self
-                .consecutive_failures
-                .entry((slot.job, slot.variant))
-                .or_insert(0);
+            let failures = self.consecutive_failures.entry((slot.job, slot.variant)).or_insert(0);
             if options.failed_slots.contains(&slot.index) {
                 *failures += 1;
             } else if had_result(slot.index) {
@@ -318,10 +308,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
             return Ok(outcome);
         }
         let is_same = |a: &PlanSlot, b: &PlanSlot| (a.job, a.block) == (b.job, b.block);
-        let block = started_slots
-            .chunk_by(is_same)
-            .next_back()
-            .unwrap_or_default();
+        let block = started_slots.chunk_by(is_same).next_back().unwrap_or_default();
         for repeated in 1..=MAX_DISTURBED_RETRIES {
             for slot in block {
                 if outcome == SlotOutcome::Interrupted {
@@ -329,11 +316,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
                 }
                 if self.needs_retry(slot, repeated) && !self.is_settled(slot) {
                     let retried = self.run_slots(&[PlanSlot { repeated, ..*slot }])?;
-                    outcome = if retried == SlotOutcome::Done {
-                        outcome
-                    } else {
-                        retried
-                    };
+                    outcome = if retried == SlotOutcome::Done { outcome } else { retried };
                 }
             }
         }
@@ -352,17 +335,11 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         fail_fast: bool,
     ) -> anyhow::Result<Option<SlotOutcome>> {
         let is_settled = group.iter().any(|slot| self.is_settled(slot));
-        let outcome = if is_settled {
-            None
-        } else {
-            Some(self.run_and_retry(group, started_slots)?)
-        };
+        let outcome =
+            if is_settled { None } else { Some(self.run_and_retry(group, started_slots)?) };
         let ends_session =
             outcome.is_some_and(|outcome| outcome.session_end(fail_fast) != SessionEnd::Complete);
-        if let Some(slot) = group
-            .last()
-            .filter(|slot| slot.closes_block && !ends_session)
-        {
+        if let Some(slot) = group.last().filter(|slot| slot.closes_block && !ends_session) {
             let service_report = self.shared_services.stop_block();
             self.record_service_end(slot, service_report)?;
             self.close_block(slot)?;
@@ -380,11 +357,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         for note in &report.notes {
             self.emit(&SessionEvent::Note(note))?;
         }
-        let Some(StageFailure {
-            stage,
-            reason,
-            stderr_tail,
-        }) = report.failure.filter(|_| !is_interrupt_requested())
+        let Some(StageFailure { stage, reason, stderr_tail }) =
+            report.failure.filter(|_| !is_interrupt_requested())
         else {
             return Ok(());
         };
@@ -434,11 +408,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         }
         let slots: Vec<u32> = group.iter().map(|slot| slot.index).collect();
         self.emit(&SessionEvent::SlotsDone(&slots))?;
-        Ok(if failed {
-            SlotOutcome::Failed
-        } else {
-            SlotOutcome::Done
-        })
+        Ok(if failed { SlotOutcome::Failed } else { SlotOutcome::Done })
     }
 
     /// Rejects the slots in `group` if the code of one of them has changed since its first run:
@@ -454,10 +424,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         let Some((slot, cause)) = changed else {
             return Ok(false);
         };
-        *self
-            .consecutive_failures
-            .entry((slot.job, slot.variant))
-            .or_insert(0) += 1;
+        *self.consecutive_failures.entry((slot.job, slot.variant)).or_insert(0) += 1;
         let failure = self.slot_failure(slot, cause);
         self.emit(&SessionEvent::Failed(&failure))?;
         let slots: Vec<u32> = group.iter().map(|slot| slot.index).collect();
@@ -523,10 +490,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
                 self.finish_run(slot, result, &variant, (&attempt, kernel_stats))?;
             }
         }
-        let failures = self
-            .consecutive_failures
-            .entry((slot.job, slot.variant))
-            .or_insert(0);
+        let failures = self.consecutive_failures.entry((slot.job, slot.variant)).or_insert(0);
         match failure {
             None => *failures = 0,
             Some(_) => *failures += 1,
@@ -565,12 +529,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
             notes: result.notes,
             load: result.load,
         };
-        run.rejected_by = self
-            .plan
-            .design
-            .reject
-            .broken_by(&run)
-            .map(ToString::to_string);
+        run.rejected_by = self.plan.design.reject.broken_by(&run).map(ToString::to_string);
         self.emit(&SessionEvent::RunFinished(&run))?;
         self.runs.entry(slot.job).or_default().push(run);
         Ok(())
@@ -595,15 +554,9 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         let mut jobs: Vec<usize> = self.runs.keys().copied().collect();
         jobs.retain(|job| !self.settled.contains(job));
         jobs.sort_unstable();
-        let cases: Vec<(usize, Vec<Cow<'_, [Run]>>)> = jobs
-            .iter()
-            .map(|job| (*job, group_by_case(&self.runs[job])))
-            .collect();
-        let all_cases: Vec<&[Run]> = cases
-            .iter()
-            .flat_map(|(_, c)| c)
-            .map(AsRef::as_ref)
-            .collect();
+        let cases: Vec<(usize, Vec<Cow<'_, [Run]>>)> =
+            jobs.iter().map(|job| (*job, group_by_case(&self.runs[job]))).collect();
+        let all_cases: Vec<&[Run]> = cases.iter().flat_map(|(_, c)| c).map(AsRef::as_ref).collect();
         let mut decisions = self.stopping_rule.settled_cases(&all_cases).into_iter();
         let mut settled = Vec::new();
         for (job, cases) in &cases {
@@ -656,20 +609,14 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         if self.settled.contains(&slot.job) {
             return Ok(());
         }
-        self.emit(&SessionEvent::BlockDone {
-            job: slot.job,
-            block: slot.block,
-        })
+        self.emit(&SessionEvent::BlockDone { job: slot.job, block: slot.block })
     }
 
     fn finish_case(&mut self, job: usize, later: &[PlanSlot]) -> anyhow::Result<()> {
         self.settled.insert(job);
         let saved = later.iter().filter(|later| later.job == job).count();
         let label = self.plan.jobs[job].label.clone();
-        self.emit(&SessionEvent::CaseDecided {
-            label: &label,
-            saved,
-        })
+        self.emit(&SessionEvent::CaseDecided { label: &label, saved })
     }
 
     /// Whether to give up a case, because one variant keeps failing and cannot be compared. The
@@ -687,10 +634,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
             let name = &self.plan.variants[variant].name;
             runs.iter().filter(|run| *run.variant == **name).count()
         };
-        !is_snippet
-            || others
-                .iter()
-                .all(|&variant| runs_of(variant) >= MIN_RUNS_ALONE)
+        !is_snippet || others.iter().all(|&variant| runs_of(variant) >= MIN_RUNS_ALONE)
     }
 }
 
@@ -767,9 +711,7 @@ fn note_late_failure(mut result: RunResult, cause: &FailureCause) -> Option<RunR
     if !is_after {
         return None;
     }
-    result
-        .notes
-        .push(format!("Its process {cause} after reporting this value."));
+    result.notes.push(format!("Its process {cause} after reporting this value."));
     Some(result)
 }
 

@@ -88,9 +88,7 @@ fn test_plan(file: &Path) -> SessionPlan {
         ..FakeSession::sequential(&["old", "new"], 1).build().design
     };
     SessionPlan {
-        jobs: harness_for(SourceKind::Fake)
-            .describe_source(&source, &request)
-            .jobs,
+        jobs: harness_for(SourceKind::Fake).describe_source(&source, &request).jobs,
         variants,
         design,
         sampling: SamplingOptions {
@@ -195,10 +193,7 @@ impl MergeHistory<'_> {
         let slots = part.slots().into_iter();
         let expected = slots.map(|slot| {
             let variant = part.variants[slot.variant].name.clone();
-            (
-                slot.index,
-                (part.index_in_whole(slot.job), slot.block, variant),
-            )
+            (slot.index, (part.index_in_whole(slot.job), slot.block, variant))
         });
         expected.collect()
     }
@@ -212,20 +207,12 @@ impl MergeHistory<'_> {
         let orders = ExecuteOptions {
             completed_slots: &store.finished_slots(number).unwrap() & &own,
             failed_slots: failed.filter(|slot| own.contains(slot)).collect(),
-            previous_runs: known
-                .runs
-                .into_iter()
-                .filter(|run| own.contains(&run.slot))
-                .collect(),
+            previous_runs: known.runs.into_iter().filter(|run| own.contains(&run.slot)).collect(),
             ..ExecuteOptions::default()
         };
         let before = self.attempts.iter().filter(|known| known.shard == shard);
         let attempt = before.count() as u32;
-        let origin = BlockOrigin {
-            machine: shard as u32,
-            shard: shard as u32,
-            attempt,
-        };
+        let origin = BlockOrigin { machine: shard as u32, shard: shard as u32, attempt };
         let header = SpoolHeader {
             version: VERSION,
             session: "s".into(),
@@ -241,12 +228,7 @@ impl MergeHistory<'_> {
         let mut spool = SpoolWriter::create(&path, header, jobs.collect(), None).unwrap();
         let dies = attempt < 2 && self.dice.below(3) > 0;
         let mut death = KillAfter(if dies { self.dice.below(80) } else { u64::MAX });
-        let ended = execute(
-            part,
-            orders,
-            &mut SettleAfterTwoBlocks,
-            &mut [&mut spool, &mut death],
-        );
+        let ended = execute(part, orders, &mut SettleAfterTwoBlocks, &mut [&mut spool, &mut death]);
         match ended {
             Ok(_) => spool.end_spool(None).unwrap(),
             Err(_) => drop(spool),
@@ -307,10 +289,7 @@ impl MergeHistory<'_> {
                         continue;
                     };
                     let (origin, label) = (attempt.origin, &known.label);
-                    if !merger
-                        .record_decision(origin, (job, after), label, saved)
-                        .unwrap()
-                    {
+                    if !merger.record_decision(origin, (job, after), label, saved).unwrap() {
                         attempt.decisions.push((job, saved));
                     }
                 }
@@ -350,11 +329,7 @@ impl MergeHistory<'_> {
                 self.read_spool(at, again, &mut merger);
             }
         }
-        store
-            .resume_merging(number)
-            .unwrap()
-            .finish_session(false)
-            .unwrap();
+        store.resume_merging(number).unwrap().finish_session(false).unwrap();
         (number, self.refused)
     }
 }
@@ -367,9 +342,7 @@ fn random_shards(whole: &SessionPlan, dice: &mut RandomSource) -> Vec<SessionPla
         all.entry(dice.below(machines)).or_default().push(job);
     }
     let shards = all.into_values().map(|jobs| PlanShard { jobs, stratum: 0 });
-    shards
-        .map(|shard| whole.extract_shard(&shard).unwrap())
-        .collect()
+    shards.map(|shard| whole.extract_shard(&shard).unwrap()).collect()
 }
 
 fn check_histories(count: u64) {
@@ -379,23 +352,13 @@ fn check_histories(count: u64) {
     let whole = test_plan(&file);
     let mut store = Store::open(&folder.path().join("results.db")).unwrap();
     let text = serde_json::to_string(&whole).unwrap();
-    let mut recorder = store
-        .begin_recording(&test_session(&whole, u64::MAX, 0), &text)
-        .unwrap();
+    let mut recorder = store.begin_recording(&test_session(&whole, u64::MAX, 0), &text).unwrap();
     let alone = recorder.number();
-    execute(
-        &whole,
-        ExecuteOptions::default(),
-        &mut SettleAfterTwoBlocks,
-        &mut [&mut recorder],
-    )
-    .unwrap();
+    execute(&whole, ExecuteOptions::default(), &mut SettleAfterTwoBlocks, &mut [&mut recorder])
+        .unwrap();
     drop(recorder);
     let expected = stored_text(&store, alone);
-    assert!(
-        expected.contains("memory") && expected.contains("involuntary>50"),
-        "{expected}"
-    );
+    assert!(expected.contains("memory") && expected.contains("involuntary>50"), "{expected}");
     let mut refused = 0;
     for seed in 0..count {
         let mut dice = RandomSource(Xoshiro256PlusPlus::seed_from_u64(seed));
@@ -441,18 +404,12 @@ fn kill_and_resume(
 ) -> (String, bool) {
     let text = serde_json::to_string(whole_plan).unwrap();
     let id = 2 * events + u64::from(looks);
-    let mut recorder = store
-        .begin_recording(&test_session(whole_plan, id, 0), &text)
-        .unwrap();
+    let mut recorder = store.begin_recording(&test_session(whole_plan, id, 0), &text).unwrap();
     let number = recorder.number();
     let mut death = KillAfter(events);
     let observers: &mut [&mut dyn SessionObserver] = &mut [&mut recorder, &mut death];
-    let ended = execute(
-        whole_plan,
-        ExecuteOptions::default(),
-        &mut NeverSettle { looks },
-        observers,
-    );
+    let ended =
+        execute(whole_plan, ExecuteOptions::default(), &mut NeverSettle { looks }, observers);
     drop(recorder);
     let known = store.load_session(number).unwrap();
     if known.state == SessionState::Complete {
@@ -473,13 +430,7 @@ fn kill_and_resume(
         ..ExecuteOptions::default()
     };
     let mut recorder = store.resume_recording(number).unwrap();
-    execute(
-        whole_plan,
-        orders,
-        &mut NeverSettle { looks },
-        &mut [&mut recorder],
-    )
-    .unwrap();
+    execute(whole_plan, orders, &mut NeverSettle { looks }, &mut [&mut recorder]).unwrap();
     drop(recorder);
     (stored_text(store, number), false)
 }

@@ -21,15 +21,9 @@ pub(super) fn draw_processor(plan: &SessionPlan, block: u32) -> Option<CpuSet> {
     if plan.design.order != RunOrder::Paired {
         return None;
     }
-    let usable = plan
-        .pin
-        .clone()
-        .or_else(|| CpuSet::usable_by_thread().ok())?;
+    let usable = plan.pin.clone().or_else(|| CpuSet::usable_by_thread().ok())?;
     let index = seed_of_step(!plan.design.seed, block) as usize % usable.cpus().len().max(1);
-    usable
-        .cpus()
-        .get(index)
-        .map(|&cpu| CpuSet::from_iter([cpu]))
+    usable.cpus().get(index).map(|&cpu| CpuSet::from_iter([cpu]))
 }
 
 /// Performs all slots at the same time, and starts them in order.
@@ -45,10 +39,8 @@ pub(super) fn run_concurrently(
         perform(slot)
     };
     thread::scope(|scope| {
-        let threads: Vec<_> = slots
-            .iter()
-            .map(|slot| scope.spawn(move || run_with_slice(slot)))
-            .collect();
+        let threads: Vec<_> =
+            slots.iter().map(|slot| scope.spawn(move || run_with_slice(slot))).collect();
         let outcomes = threads.into_iter().map(|thread| match thread.join() {
             Ok(attempt) => attempt,
             Err(panic) => std::panic::resume_unwind(panic),

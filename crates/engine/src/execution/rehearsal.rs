@@ -7,11 +7,8 @@ use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_model::{ComparedClock, SampleDivision, SampleLength, StepFailure};
 
 /// Smallest measurement for a harness that divides runs into samples.
-const SHORTEST: SampleDivision = SampleDivision {
-    count: 1,
-    length: SampleLength::Iterations(1),
-    warmup_ns: 0,
-};
+const SHORTEST: SampleDivision =
+    SampleDivision { count: 1, length: SampleLength::Iterations(1), warmup_ns: 0 };
 
 /// Result of a rehearsal.
 #[derive(Debug, Clone, Default)]
@@ -39,10 +36,7 @@ pub fn rehearse(plan: &SessionPlan, job: usize, variant: usize) -> RehearsalResu
     let mut context = run_context(plan, &slot, plan.pin.as_ref(), None);
     (context.samples, context.is_series, context.counting) = (SHORTEST, false, None);
     let attempt = perform_slot(plan, &slot, &context);
-    let mut rehearsal = RehearsalResult {
-        failure: attempt.failure,
-        ..RehearsalResult::default()
-    };
+    let mut rehearsal = RehearsalResult { failure: attempt.failure, ..RehearsalResult::default() };
     for mut result in attempt.observations {
         if plan.sampling.clock == ComparedClock::Cpu {
             // Ignore the error if a job reports no processor time: its measured runs will fail and

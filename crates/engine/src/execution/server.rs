@@ -120,9 +120,7 @@ pub fn describe_listeners(address: &ServerAddress) -> Option<String> {
 /// # Errors
 /// Fails if no port is free.
 pub fn free_port(host: IpAddr) -> std::io::Result<u16> {
-    TcpListener::bind((host, 0))?
-        .local_addr()
-        .map(|address| address.port())
+    TcpListener::bind((host, 0))?.local_addr().map(|address| address.port())
 }
 
 /// Builds a server command from a shell line.
@@ -324,9 +322,7 @@ fn start_timeout_error(
     addresses: &[ServerAddress],
 ) -> anyhow::Error {
     let addresses_text: Vec<String> = addresses.iter().map(format_server_address).collect();
-    let tail = service
-        .stop_and_wait()
-        .map(|outcome| outcome.stderr.last_lines(TAIL_LINES));
+    let tail = service.stop_and_wait().map(|outcome| outcome.stderr.last_lines(TAIL_LINES));
     anyhow::anyhow!(
         "the server '{}' did not accept connections at {} within {} s{}\n\
          hint: is that the address it serves? --serve-timeout gives it more time",
@@ -339,11 +335,7 @@ fn start_timeout_error(
 
 /// Formats a server's output for the end of a message.
 fn quote_output(tail: &str) -> String {
-    if tail.is_empty() {
-        String::new()
-    } else {
-        format!("; it wrote:\n{tail}")
-    }
+    if tail.is_empty() { String::new() } else { format!("; it wrote:\n{tail}") }
 }
 
 #[cfg(test)]
@@ -352,11 +344,7 @@ mod tests {
     use speedwell_machine::process::WaitClock;
 
     fn start_service(command: &str, clock: WaitClock) -> ServiceProcess {
-        ServiceProcess::start(ProcessSpec {
-            clock,
-            ..shell_server(command)
-        })
-        .unwrap()
+        ServiceProcess::start(ProcessSpec { clock, ..shell_server(command) }).unwrap()
     }
 
     #[test]
@@ -390,9 +378,7 @@ mod tests {
         let found = wait_until_ready(&service, Instant::now(), 30 * CONNECT_TIMEOUT, || {
             clock.advance(10 * CONNECT_TIMEOUT);
             looks += 1;
-            (looks == 3)
-                .then_some("here")
-                .ok_or_else(|| ReadinessFailure::NotYet(String::new()))
+            (looks == 3).then_some("here").ok_or_else(|| ReadinessFailure::NotYet(String::new()))
         });
         assert!(matches!(found, Ok(("here", _))), "{looks} looks");
     }

@@ -28,20 +28,13 @@ pub fn try_all(
     observers: &mut [&mut dyn SessionObserver],
 ) -> anyhow::Result<SessionEnd> {
     let mut emit = |event: &SessionEvent<'_>| {
-        observers
-            .iter_mut()
-            .try_for_each(|observer| observer.observe(event))
+        observers.iter_mut().try_for_each(|observer| observer.observe(event))
     };
     let experiment = plan.experiment()?;
     let (next_slot, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let variants = count_tried_variants(plan);
     let count = plan.jobs.len() * variants;
-    emit(&SessionEvent::Started {
-        runs: count,
-        is_upper_bound: false,
-        cases: count,
-        done: 0,
-    })?;
+    emit(&SessionEvent::Started { runs: count, is_upper_bound: false, cases: count, done: 0 })?;
     let mut session_end = SessionEnd::Complete;
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
@@ -62,9 +55,7 @@ pub fn try_all(
     if is_interrupt_requested() {
         session_end = SessionEnd::Interrupted;
     }
-    emit(&SessionEvent::Finished {
-        interrupted: session_end != SessionEnd::Complete,
-    })?;
+    emit(&SessionEvent::Finished { interrupted: session_end != SessionEnd::Complete })?;
     Ok(session_end)
 }
 
@@ -112,9 +103,7 @@ fn run_worker(
         };
         // Sending fails only if the receiver has stopped.
         if sender.send(TrialEvent::Begins(slot)).is_err()
-            || sender
-                .send(TrialEvent::Ended(slot, Box::new(try_job(job, &context))))
-                .is_err()
+            || sender.send(TrialEvent::Ended(slot, Box::new(try_job(job, &context)))).is_err()
         {
             return;
         }
@@ -151,11 +140,7 @@ fn emit_trial_event(
     let (slot, attempt) = match event {
         TrialEvent::Begins(slot) => {
             let (label, variant) = (&plan.jobs[slot / variants].label, name(slot));
-            emit(&SessionEvent::RunStarted {
-                slot: slot as u32,
-                label,
-                variant,
-            })?;
+            emit(&SessionEvent::RunStarted { slot: slot as u32, label, variant })?;
             return Ok(false);
         }
         TrialEvent::Ended(slot, attempt) => (slot, *attempt),
@@ -190,7 +175,5 @@ fn emit_trial_event(
         emit(&SessionEvent::Failed(failure))?;
     }
     emit(&SessionEvent::SlotsDone(&[slot as u32]))?;
-    Ok(attempt
-        .failure
-        .is_some_and(|failure| !failure.cause.is_skip()))
+    Ok(attempt.failure.is_some_and(|failure| !failure.cause.is_skip()))
 }

@@ -44,19 +44,10 @@ pub fn verify_target(mut job: LoadJob) -> anyhow::Result<(LoadJob, ProbeResult)>
         let probe = generator::send_probe(&job.load, process::interrupt_flag())
             .map_err(|error| no_response_error(&job, error))?;
         let is_redirect = (300..400).contains(&probe.status) && probe.location.is_some();
-        let location = probe
-            .location
-            .clone()
-            .filter(|_| job.spec.location && is_redirect);
+        let location = probe.location.clone().filter(|_| job.spec.location && is_redirect);
         let Some(location) = location else {
             ensure!(probe.is_success, describe_no_success(&job, &probe));
-            return Ok((
-                job,
-                ProbeResult {
-                    probe,
-                    redirected_from,
-                },
-            ));
+            return Ok((job, ProbeResult { probe, redirected_from }));
         };
         redirected_from.push(job.url.to_string());
         ensure!(
@@ -85,21 +76,12 @@ fn follow_redirect(job: &LoadJob, location: &str) -> anyhow::Result<LoadJob> {
             job.url
         );
     }
-    let spec = LoadSpec {
-        url: url.to_full_string(),
-        ..job.spec.clone()
-    };
+    let spec = LoadSpec { url: url.to_full_string(), ..job.spec.clone() };
     load::build_job(&spec, job.seed, LoadShare::ONLY)
 }
 
 fn no_response_error(job: &LoadJob, error: ProbeError) -> anyhow::Error {
-    let addresses: Vec<String> = job
-        .load
-        .target
-        .addresses
-        .iter()
-        .map(format_address)
-        .collect();
+    let addresses: Vec<String> = job.load.target.addresses.iter().map(format_address).collect();
     let hint = match &error {
         ProbeError::Failed(ErrorClass::ConnectRefused) => {
             "\nhint: is the server running? --serve CMD starts it"
@@ -126,11 +108,7 @@ fn no_response_error(job: &LoadJob, error: ProbeError) -> anyhow::Error {
         }
         _ => "",
     };
-    let context = format!(
-        "no response from '{}' ({}){hint}",
-        job.url,
-        addresses.join(", ")
-    );
+    let context = format!("no response from '{}' ({}){hint}", job.url, addresses.join(", "));
     anyhow::Error::new(error).context(context)
 }
 
@@ -164,27 +142,13 @@ pub fn check_response(rules: &ResponseCheck, load: &LoadSpec, url: &str) -> Resu
         Some(path) => replace_path(url, path),
         None => url.to_owned(),
     };
-    let probe = send_single_request(&LoadSpec {
-        url: url.clone(),
-        ..load.clone()
-    })?;
+    let probe = send_single_request(&LoadSpec { url: url.clone(), ..load.clone() })?;
     let contains_status = |(from, to): &(u16, u16)| (*from..=*to).contains(&probe.status);
     if !rules.statuses.iter().any(contains_status) {
-        return Err(format!(
-            "'{url}' answered {}{}",
-            probe.status,
-            body_excerpt(&probe)
-        ));
+        return Err(format!("'{url}' answered {}{}", probe.status, body_excerpt(&probe)));
     }
-    match rules
-        .body
-        .as_ref()
-        .and_then(|rule| body_violation(rule, &probe))
-    {
-        Some(violation) => Err(format!(
-            "the body of '{url}' {violation}{}",
-            body_excerpt(&probe)
-        )),
+    match rules.body.as_ref().and_then(|rule| body_violation(rule, &probe)) {
+        Some(violation) => Err(format!("the body of '{url}' {violation}{}", body_excerpt(&probe))),
         None => Ok(()),
     }
 }
@@ -194,10 +158,7 @@ pub fn check_response(rules: &ResponseCheck, load: &LoadSpec, url: &str) -> Resu
 /// # Errors
 /// Fails if there is no response.
 pub fn send_get(url: &str) -> Result<ProbeResponse, String> {
-    send_single_request(&LoadSpec {
-        url: url.to_owned(),
-        ..LoadSpec::default()
-    })
+    send_single_request(&LoadSpec { url: url.to_owned(), ..LoadSpec::default() })
 }
 
 /// Sends one request of a load.
@@ -212,9 +173,7 @@ fn send_single_request(spec: &LoadSpec) -> Result<ProbeResponse, String> {
 /// Returns the URL with another path.
 pub fn replace_path(url: &str, path: &str) -> String {
     let host_start = url.find("://").map_or(0, |index| index + 3);
-    let path_start = url[host_start..]
-        .find('/')
-        .map_or(url.len(), |index| host_start + index);
+    let path_start = url[host_start..].find('/').map_or(url.len(), |index| host_start + index);
     format!("{}/{}", &url[..path_start], path.trim_start_matches('/'))
 }
 

@@ -100,9 +100,7 @@ impl Checkout {
             let error = anyhow::Error::new(error);
             if is_git_error {
                 let displayed = folder.display();
-                error.context(format!(
-                    "'{displayed}' is not in a checkout of a git repository"
-                ))
+                error.context(format!("'{displayed}' is not in a checkout of a git repository"))
             } else {
                 error
             }
@@ -126,10 +124,7 @@ impl Checkout {
             query_git(&self.root, &arguments)
         };
         match rev_parse("^{commit}") {
-            Ok(id) => Ok(ResolvedCommit {
-                tree: rev_parse("^{tree}")?,
-                id,
-            }),
+            Ok(id) => Ok(ResolvedCommit { tree: rev_parse("^{tree}")?, id }),
             Err(GitError::Says(_)) => {
                 bail!("unknown revision '{typed}'{}", self.suggest_revision(typed))
             }
@@ -139,11 +134,8 @@ impl Checkout {
 
     fn suggest_revision(&self, typed: &str) -> String {
         let names = ["for-each-ref", "--format=%(refname:short)"];
-        let mut names: Vec<String> = query_git(&self.root, &names)
-            .unwrap_or_default()
-            .lines()
-            .map(str::to_owned)
-            .collect();
+        let mut names: Vec<String> =
+            query_git(&self.root, &names).unwrap_or_default().lines().map(str::to_owned).collect();
         names.push("HEAD".to_owned());
         let shallow = query_git(&self.root, &["rev-parse", "--is-shallow-repository"]);
         let is_shallow = shallow.is_ok_and(|answer| answer == "true");
@@ -175,12 +167,8 @@ impl Checkout {
     ) -> VariantWorktree {
         let mut identity = DefaultHasher::new();
         (&self.repository, &commit.id).hash(&mut identity);
-        build
-            .map(|build| (&build.command, &build.directory))
-            .hash(&mut identity);
-        let entry = cache_folder()
-            .join("worktrees")
-            .join(format!("{:016x}", identity.finish()));
+        build.map(|build| (&build.command, &build.directory)).hash(&mut identity);
+        let entry = cache_folder().join("worktrees").join(format!("{:016x}", identity.finish()));
         VariantWorktree {
             revision: commit.id.clone(),
             typed: typed.to_owned(),
@@ -206,11 +194,7 @@ pub fn prepare_worktree(
     }
     let mut is_waiting = false;
     loop {
-        ensure!(
-            !is_interrupt_requested(),
-            "interrupted before '{}' was built",
-            worktree.typed
-        );
+        ensure!(!is_interrupt_requested(), "interrupted before '{}' was built", worktree.typed);
         let lock = entry.open_folder()?;
         let may_be_used = || entry.is_same_folder(&lock) && entry.is_built(worktree);
         if may_be_used() && lock.try_lock_shared().is_ok() && may_be_used() {
@@ -257,11 +241,7 @@ pub fn replace_files(
         let others: Vec<PathBuf> = entry
             .replaced_files()
             .into_iter()
-            .filter(|path| {
-                replacements
-                    .iter()
-                    .all(|(replacement, _)| replacement != path)
-            })
+            .filter(|path| replacements.iter().all(|(replacement, _)| replacement != path))
             .collect();
         let differs =
             |(path, content): &&(PathBuf, Vec<u8>)| fs::read(path).ok().as_ref() != Some(content);
@@ -275,9 +255,7 @@ pub fn replace_files(
             lock.context("the worktree was not prepared before its files were replaced")?;
         if lock.try_lock().is_err() {
             let mut files = different.iter().map(|(path, _)| path).chain(&others);
-            let file = files
-                .next()
-                .and_then(|path| path.strip_prefix(&worktree.folder).ok());
+            let file = files.next().and_then(|path| path.strip_prefix(&worktree.folder).ok());
             bail!(
                 "another Speedwell process is measuring '{}' with a different '{}'\nhint: wait \
                  until it has finished",
@@ -302,10 +280,8 @@ pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet
     let mut artifacts: BTreeSet<PathBuf> =
         list_files(&worktree.checkout, &ignored, &checkout_files);
     if let (Some(_), Ok(entry)) = (&worktree.build, WorktreeEntry::of_worktree(worktree)) {
-        let worktree_files: Vec<PathBuf> = files
-            .iter()
-            .filter_map(|file| worktree.path_of(file))
-            .collect();
+        let worktree_files: Vec<PathBuf> =
+            files.iter().filter_map(|file| worktree.path_of(file)).collect();
         let replaced = entry.replaced_files();
         let is_built_here = |path: &PathBuf| {
             !replaced.contains(path) || entry.original_path(worktree, path).is_file()
@@ -354,10 +330,7 @@ struct WorktreeEntry(PathBuf);
 
 impl WorktreeEntry {
     fn of_worktree(worktree: &VariantWorktree) -> Result<WorktreeEntry> {
-        let folder = worktree
-            .folder
-            .parent()
-            .context("the worktree has no folder of its own")?;
+        let folder = worktree.folder.parent().context("the worktree has no folder of its own")?;
         Ok(WorktreeEntry(folder.to_owned()))
     }
 
@@ -365,11 +338,7 @@ impl WorktreeEntry {
     fn open_folder(&self) -> Result<File> {
         let error_context = || format!("cannot create the folder '{}'", self.0.display());
         let mut builder = DirBuilder::new();
-        builder
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.0)
-            .with_context(error_context)?;
+        builder.recursive(true).mode(0o700).create(&self.0).with_context(error_context)?;
         File::open(&self.0).with_context(error_context)
     }
 
@@ -394,10 +363,7 @@ impl WorktreeEntry {
     }
 
     fn last_used(&self) -> Option<SystemTime> {
-        fs::metadata(self.0.join(BUILT_MARKER))
-            .ok()?
-            .modified()
-            .ok()
+        fs::metadata(self.0.join(BUILT_MARKER)).ok()?.modified().ok()
     }
 
     /// Removes what earlier attempts left behind, then checks out the commit and builds it.
@@ -408,11 +374,7 @@ impl WorktreeEntry {
     ) -> Result<()> {
         self.remove_contents();
         self.evict_unused();
-        let description = format!(
-            "revision '{}' ({})",
-            worktree.typed,
-            worktree.short_revision()
-        );
+        let description = format!("revision '{}' ({})", worktree.typed, worktree.short_revision());
         let error_context = || format!("cannot check out {description}");
         self.link_repository(worktree).with_context(error_context)?;
         let reset = ["reset", "--quiet", "--hard", &worktree.revision];
@@ -474,10 +436,9 @@ impl WorktreeEntry {
         let end_message = match outcome.ended {
             ProcessEnd::Exit(0) => return Ok(()),
             ProcessEnd::Interrupted => bail!("interrupted"),
-            ProcessEnd::Timeout => format!(
-                "timed out after {} s (--build-timeout)",
-                build.limit_ms.div_ceil(1000)
-            ),
+            ProcessEnd::Timeout => {
+                format!("timed out after {} s (--build-timeout)", build.limit_ms.div_ceil(1000))
+            }
             end => end.to_string(),
         };
         bail!(
@@ -506,8 +467,7 @@ impl WorktreeEntry {
         let already_replaced = self.replaced_files();
         let is_first = |path: &Path| already_replaced.iter().all(|replaced| replaced != path);
         for (path, _) in replacements.iter().filter(|(path, _)| is_first(path)) {
-            self.keep_original(worktree, path)
-                .with_context(|| error_context(path))?;
+            self.keep_original(worktree, path).with_context(|| error_context(path))?;
         }
         // Record the files before replacing them. If this process is killed in between, the next
         // process knows which files may have been replaced.
@@ -528,9 +488,7 @@ impl WorktreeEntry {
             let folder = path.parent().unwrap_or(Path::new("/"));
             fs::create_dir_all(folder).with_context(|| error_context(path))?;
             ensure!(
-                folder
-                    .canonicalize()?
-                    .starts_with(worktree.folder.canonicalize()?),
+                folder.canonicalize()?.starts_with(worktree.folder.canonicalize()?),
                 "{}: a link in revision '{}' points outside its worktree",
                 error_context(path),
                 worktree.typed
@@ -580,10 +538,8 @@ impl WorktreeEntry {
         let is_retained = |index: usize, other: &WorktreeEntry| {
             index + 1 < MAX_WORKTREES && other.last_used().is_some()
         };
-        for (_, evicted) in others
-            .iter()
-            .enumerate()
-            .filter(|(index, other)| !is_retained(*index, other))
+        for (_, evicted) in
+            others.iter().enumerate().filter(|(index, other)| !is_retained(*index, other))
         {
             let lock = File::open(&evicted.0);
             if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
@@ -616,9 +572,10 @@ impl WorktreeEntry {
 
 /// Returns a text that identifies the revision and the build of a worktree.
 fn worktree_identity(worktree: &VariantWorktree) -> String {
-    let build = worktree.build.as_ref().map_or(String::new(), |build| {
-        format!("{}\n{}", build.directory.display(), build.command)
-    });
+    let build = worktree
+        .build
+        .as_ref()
+        .map_or(String::new(), |build| format!("{}\n{}", build.directory.display(), build.command));
     format!("{FORMAT_VERSION}\n{}\n{build}\n", worktree.revision)
 }
 
@@ -635,10 +592,8 @@ pub fn worktree_variables(worktree: &VariantWorktree) -> Vec<(String, String)> {
 fn fill_placeholders(command: &str, worktree: &VariantWorktree) -> String {
     let mut expanded = command.to_owned();
     let folder = worktree.folder.to_string_lossy();
-    for (name, value) in [
-        ("{worktree}", quote(&folder)),
-        ("{revision}", worktree.revision.clone()),
-    ] {
+    for (name, value) in [("{worktree}", quote(&folder)), ("{revision}", worktree.revision.clone())]
+    {
         let parts: Vec<&str> = expanded.split(name).collect();
         let mut filled = parts[0].to_owned();
         for part in &parts[1..] {
@@ -657,13 +612,7 @@ fn update_submodules(checkout: &Path, folder: &Path) -> Result<()> {
     if !folder.join(".gitmodules").is_file() {
         return Ok(());
     }
-    let paths = [
-        "config",
-        "--file",
-        ".gitmodules",
-        "--get-regexp",
-        r"^submodule\..*\.path$",
-    ];
+    let paths = ["config", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"];
     for line in query_git(folder, &paths).unwrap_or_default().lines() {
         let Some((key, path)) = line.split_once(' ') else {
             continue;
@@ -674,16 +623,8 @@ fn update_submodules(checkout: &Path, folder: &Path) -> Result<()> {
             continue;
         }
         let url = format!("{name}.url={}", source.display());
-        let update = [
-            "-c",
-            "protocol.file.allow=always",
-            "-c",
-            &url,
-            "submodule",
-            "update",
-            "--",
-            path,
-        ];
+        let update =
+            ["-c", "protocol.file.allow=always", "-c", &url, "submodule", "update", "--", path];
         change_files(folder, &update).with_context(|| format!("in its submodule '{path}'"))?;
         update_submodules(&source, &folder.join(path))?;
     }
@@ -697,9 +638,7 @@ fn query_git(folder: &Path, arguments: &[&str]) -> Result<String, GitError> {
 
 /// Runs a git command that changes files.
 fn change_files(folder: &Path, arguments: &[&str]) -> Result<(), GitError> {
-    GitRepository::for_folder(folder, CHECKOUT_TIMEOUT)
-        .git_output(arguments)
-        .map(drop)
+    GitRepository::for_folder(folder, CHECKOUT_TIMEOUT).git_output(arguments).map(drop)
 }
 
 #[cfg(test)]
@@ -733,10 +672,7 @@ mod tests {
         let wanted = |name: &str| (path(name), b"mine".to_vec());
         let files = ["speed", "new/other", "artifact"];
         replace_files(&worktree, &files.map(wanted)).unwrap();
-        assert_eq!(
-            files.map(text),
-            [const { Some("mine") }; 3].map(|own| own.map(str::to_owned))
-        );
+        assert_eq!(files.map(text), [const { Some("mine") }; 3].map(|own| own.map(str::to_owned)));
         replace_files(&worktree, &files.map(wanted)).unwrap();
         replace_files(&worktree, &[wanted("third")]).unwrap();
         let restored = [Some("first"), None, Some("built")];
@@ -765,14 +701,8 @@ mod tests {
         assert_eq!(listed(&worktree.checkout).lines().count(), 1);
         assert!(!worktree.checkout.join(".git/worktrees").exists());
         // The worktree is still a checkout of its own, for builds that query git.
-        assert_eq!(
-            query_git(&worktree.folder, &["rev-parse", "HEAD"]).unwrap(),
-            worktree.revision
-        );
-        assert_eq!(
-            query_git(&worktree.folder, &["status", "--porcelain"]).unwrap(),
-            ""
-        );
+        assert_eq!(query_git(&worktree.folder, &["rev-parse", "HEAD"]).unwrap(), worktree.revision);
+        assert_eq!(query_git(&worktree.folder, &["status", "--porcelain"]).unwrap(), "");
     }
 
     #[test]

@@ -41,9 +41,7 @@ fn time_of_run(plan: &SessionPlan, job: &BenchmarkJob, variant: &Variant) -> Opt
             let experiment = job.source.definition().ok()?.experiment().ok()?;
             let case = job.case.as_ref()?;
             let group = experiment.group_of(case)?;
-            let assignment = experiment
-                .load_assignment(group, case, variant, None)
-                .ok()?;
+            let assignment = experiment.load_assignment(group, case, variant, None).ok()?;
             let (time, requests) = load_length(&assignment_traffic(assignment)?);
             (requests == 0).then_some(time)
         }
@@ -113,9 +111,7 @@ fn estimate_runs(
 
 fn case_traffic(experiment: &Experiment, case: &Case, variant: &str) -> Option<ServerLoad> {
     let group = experiment.group_of(case)?;
-    let assignment = experiment
-        .assignment(group, case, repeated_variant(variant), 0)
-        .ok()?;
+    let assignment = experiment.assignment(group, case, repeated_variant(variant), 0).ok()?;
     assignment_traffic(assignment)
 }
 
@@ -141,8 +137,5 @@ fn load_length(traffic: &ServerLoad) -> (Duration, u64) {
         LoadWarmup::Requests(count) => (0, count),
         LoadWarmup::DurationMs(ms) | LoadWarmup::SteadyMs(ms) => (ms, 0),
     };
-    (
-        time + Duration::from_millis(warmup_ms),
-        traffic.spec.count.unwrap_or(0) + warmup_requests,
-    )
+    (time + Duration::from_millis(warmup_ms), traffic.spec.count.unwrap_or(0) + warmup_requests)
 }

@@ -40,10 +40,8 @@ pub fn plan_experiment(
     let directory = std::env::current_dir()?;
     let sources =
         discover::find_sources(&target, &directory, &KnownAdapters::new(&[], &directory)?)?;
-    let mut definition = DefinitionFile {
-        set: selection.sets.clone(),
-        ..sources[0].definition()?.source().clone()
-    };
+    let mut definition =
+        DefinitionFile { set: selection.sets.clone(), ..sources[0].definition()?.source().clone() };
     let experiment = Experiment::parse(&definition)?;
     let renamed = experiment.renamed_message();
     let renamed =
@@ -52,9 +50,7 @@ pub fn plan_experiment(
     if !request.only_lists {
         requirements::check_requirements(&experiment, listener)?;
         if let Some(roles_on_machines) = &experiment.place {
-            let place_roles = request
-                .place_roles
-                .context("this command cannot use a fleet")?;
+            let place_roles = request.place_roles.context("this command cannot use a fleet")?;
             let (placement, lease) = place_roles(roles_on_machines, &experiment.root, listener)?;
             definition.placement = Some(Box::new(placement));
             machine_lease = Some(lease);
@@ -64,19 +60,14 @@ pub fn plan_experiment(
     let variants = build_variants(&experiment, request)?;
     let mut suite = discover::discover_benchmarks(sources, &selection, &variants[0], &|_| ())?;
     suite.warnings.extend(renamed);
-    suite
-        .warnings
-        .extend(shared_processors_warning(&experiment));
+    suite.warnings.extend(shared_processors_warning(&experiment));
     let mut plan = request.plan.build_plan(variants, &suite);
     plan.design.experiment = Some(definition);
     // In an experiment, the processor counts instructions as one metric among others, so no
     // separate tool counts them.
     plan.design.counting = None;
     apply_file_plan(&experiment, &request.plan, &mut plan);
-    Ok(PreparedPlan {
-        held: machine_lease,
-        ..PreparedPlan::new(plan, suite)
-    })
+    Ok(PreparedPlan { held: machine_lease, ..PreparedPlan::new(plan, suite) })
 }
 
 /// Returns a warning if the file divides the processors but there are too few of them.
@@ -102,31 +93,18 @@ fn divide_values(experiment: &Experiment, selection: &mut BenchmarkSelection) {
                 values.iter().map(value).collect::<Vec<_>>()
             })
             .collect();
-        let file_values = group
-            .files
-            .iter()
-            .map(|file| (file.clone(), values.clone()));
+        let file_values = group.files.iter().map(|file| (file.clone(), values.clone()));
         selection.of_files.extend(file_values);
     }
     let has_parameter = |group: &BenchmarkGroup, name: &str| {
-        group
-            .parameters
-            .iter()
-            .any(|(parameter, _)| parameter == name)
+        group.parameters.iter().any(|(parameter, _)| parameter == name)
     };
     let belongs_to_group = |name: &str| {
-        let mut others = experiment
-            .groups
-            .iter()
-            .filter(|group| group.files.is_empty());
+        let mut others = experiment.groups.iter().filter(|group| group.files.is_empty());
         others.any(|group| has_parameter(group, name))
     };
     selection.sets.retain(|(name, _)| {
-        belongs_to_group(name)
-            || experiment
-                .params
-                .iter()
-                .any(|(parameter, _)| parameter == name)
+        belongs_to_group(name) || experiment.params.iter().any(|(parameter, _)| parameter == name)
     });
 }
 
@@ -146,10 +124,7 @@ fn build_variants(
         plain.arguments.splice(0..0, extra_arguments);
         variants.push(plain.clone());
         if experiment.plan.control.as_ref() == Some(&variant.name) {
-            variants.push(Variant {
-                name: repetition_of(&variant.name),
-                ..plain
-            });
+            variants.push(Variant { name: repetition_of(&variant.name), ..plain });
         }
     }
     let requested = request.variants.baseline.as_ref();
@@ -175,10 +150,10 @@ fn apply_file_plan(experiment: &Experiment, request: &PlanRequest, plan: &mut Se
     plan.sampling = SamplingOptions {
         precision: sampling.precision.or(file_plan.precision),
         timeout_ms: as_milliseconds(file_plan.timeout),
-        budget_ms: plan.sampling.budget_ms.or(file_plan
-            .budget
-            .filter(|_| sampling.runs.is_none())
-            .map(as_milliseconds)),
+        budget_ms: plan
+            .sampling
+            .budget_ms
+            .or(file_plan.budget.filter(|_| sampling.runs.is_none()).map(as_milliseconds)),
         ..plan.sampling.clone()
     };
     if request.order == RunOrder::Blocks {

@@ -26,11 +26,7 @@ pub fn check_requirements(
     if missing.is_empty() {
         Ok(())
     } else {
-        bail!(
-            "requirements of '{}' are not met:\n  {}",
-            experiment.name,
-            missing.join("\n  ")
-        )
+        bail!("requirements of '{}' are not met:\n  {}", experiment.name, missing.join("\n  "))
     }
 }
 
@@ -40,22 +36,15 @@ fn describe_missing(
     listener: &mut EventListener<'_>,
 ) -> Option<String> {
     let problem = match &requirement.need {
-        RequirementKind::Program {
-            command,
-            pattern,
-            at_least,
-        } => check_program(command, pattern, at_least.as_deref()).err()?,
-        RequirementKind::Packages {
-            directory,
-            lockfile,
-        } => install_packages(directory, *lockfile, listener).err()?,
+        RequirementKind::Program { command, pattern, at_least } => {
+            check_program(command, pattern, at_least.as_deref()).err()?
+        }
+        RequirementKind::Packages { directory, lockfile } => {
+            install_packages(directory, *lockfile, listener).err()?
+        }
     };
     let hint = requirement.hint.as_ref().map(|hint| format!(" ({hint})"));
-    Some(format!(
-        "{}: {problem}{}",
-        requirement.name,
-        hint.unwrap_or_default()
-    ))
+    Some(format!("{}: {problem}{}", requirement.name, hint.unwrap_or_default()))
 }
 
 /// Checks that a program exists and is recent enough.
@@ -73,9 +62,8 @@ fn check_program(command: &[String], pattern: &str, at_least: Option<&str>) -> R
         + &String::from_utf8_lossy(&output.stderr);
     let expression = Regex::new(pattern).map_err(|error| error.to_string())?;
     let captures = expression.captures(&text);
-    let version = captures
-        .as_ref()
-        .and_then(|captures| captures.name("version").or_else(|| captures.get(0)));
+    let version =
+        captures.as_ref().and_then(|captures| captures.name("version").or_else(|| captures.get(0)));
     let Some(version) = version else {
         return Err(format!(
             "cannot find a version in the output of '{displayed}': {}",
@@ -84,10 +72,7 @@ fn check_program(command: &[String], pattern: &str, at_least: Option<&str>) -> R
     };
     match at_least {
         Some(min_version) if compare_versions(version.as_str(), min_version) == Ordering::Less => {
-            Err(format!(
-                "version {} is older than {min_version}",
-                version.as_str()
-            ))
+            Err(format!("version {} is older than {min_version}", version.as_str()))
         }
         _ => Ok(()),
     }
@@ -125,21 +110,14 @@ fn install_packages(
     }
     // npm keeps a copy of the lockfile that it installed.
     let installed = directory.join("node_modules/.package-lock.json");
-    let modified = |file: &Path| {
-        std::fs::metadata(file)
-            .and_then(|metadata| metadata.modified())
-            .ok()
-    };
-    if modified(&installed)
-        .zip(modified(&lock))
-        .is_some_and(|(installed, lock)| installed >= lock)
+    let modified =
+        |file: &Path| std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
+    if modified(&installed).zip(modified(&lock)).is_some_and(|(installed, lock)| installed >= lock)
     {
         return Ok(());
     }
     let note = format!("installing the packages of '{displayed}'");
-    listener
-        .observe(&SessionEvent::Note(&note))
-        .map_err(|error| error.to_string())?;
+    listener.observe(&SessionEvent::Note(&note)).map_err(|error| error.to_string())?;
     let arguments: &[&str] = if lock.is_file() {
         &["ci", "--ignore-scripts", "--no-audit", "--no-fund"]
     } else {
@@ -155,10 +133,8 @@ fn install_packages(
         return Ok(());
     }
     let errors = String::from_utf8_lossy(&output.stderr);
-    let last_error = errors
-        .lines()
-        .rev()
-        .find(|line| line.contains("error") || line.contains("ERR"));
+    let last_error =
+        errors.lines().rev().find(|line| line.contains("error") || line.contains("ERR"));
     Err(format!(
         "'npm {}' in '{displayed}' failed: {}",
         arguments.join(" "),
@@ -185,9 +161,7 @@ mod tests {
         let echo = words("echo v3.2.1");
         assert_eq!(check_program(&echo, pattern, Some("3.2")), Ok(()));
         assert!(
-            check_program(&echo, pattern, Some("4"))
-                .unwrap_err()
-                .contains("3.2.1 is older than 4")
+            check_program(&echo, pattern, Some("4")).unwrap_err().contains("3.2.1 is older than 4")
         );
         let gone = check_program(&words("no-such-program --version"), pattern, None);
         assert!(gone.unwrap_err().contains("cannot start 'no-such-program'"));

@@ -44,10 +44,7 @@ pub fn is_utf16(bytes: &[u8]) -> bool {
 /// Fails if the source is UTF-16 or reading fails.
 pub fn plain_source(mut source: impl Read) -> Result<impl Read> {
     let mut first = Vec::with_capacity(MAX_INSPECTED_BYTES);
-    source
-        .by_ref()
-        .take(MAX_INSPECTED_BYTES as u64)
-        .read_to_end(&mut first)?;
+    source.by_ref().take(MAX_INSPECTED_BYTES as u64).read_to_end(&mut first)?;
     let first = strip_bom(&first)?.to_vec();
     Ok(Cursor::new(first).chain(source))
 }
@@ -110,15 +107,9 @@ fn has_all(line: &str, words: &[&str]) -> bool {
 impl UnreadableFile {
     /// Diagnoses bytes that no reader recognizes.
     pub fn diagnose(bytes: &[u8]) -> UnreadableFile {
-        let diagnosis = |found: &str, hint| UnreadableFile {
-            found: found.to_owned(),
-            hint,
-        };
+        let diagnosis = |found: &str, hint| UnreadableFile { found: found.to_owned(), hint };
         if bytes.trim_ascii().is_empty() {
-            return diagnosis(
-                "is empty",
-                "did the program that wrote it exit successfully?",
-            );
+            return diagnosis("is empty", "did the program that wrote it exit successfully?");
         }
         if is_utf16(bytes) {
             // PowerShell's `>` writes UTF-16.
@@ -134,14 +125,11 @@ impl UnreadableFile {
             let hint = "redirect only standard output to the file (without '2>&1'), or let a google/benchmark program write the file: --benchmark_out=FILE";
             return diagnosis(&found, hint);
         }
-        let printed = PRINTED_OUTPUTS
-            .iter()
-            .find(|(is_line, ..)| text.lines().any(is_line));
+        let printed = PRINTED_OUTPUTS.iter().find(|(is_line, ..)| text.lines().any(is_line));
         match printed {
-            Some((_, program, hint)) => diagnosis(
-                &format!("is output that {program} formats for people"),
-                hint,
-            ),
+            Some((_, program, hint)) => {
+                diagnosis(&format!("is output that {program} formats for people"), hint)
+            }
             None => diagnosis("has an unknown format", ""),
         }
     }
@@ -181,10 +169,7 @@ mod tests {
 
     #[test]
     fn utf16_is_known_with_and_without_its_mark() {
-        for bytes in [
-            encode_utf16("goos: linux\n", true),
-            encode_utf16("goos: linux\n", false),
-        ] {
+        for bytes in [encode_utf16("goos: linux\n", true), encode_utf16("goos: linux\n", false)] {
             let error = strip_bom(&bytes).unwrap_err().to_string();
             assert_eq!(error, "it is UTF-16 text\nhint: save it as UTF-8");
             assert_eq!(UnreadableFile::diagnose(&bytes).found, "is UTF-16 text");

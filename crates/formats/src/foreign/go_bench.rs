@@ -122,9 +122,7 @@ fn parse_tool_line(line: &str) -> Option<GoBenchLine<'_>> {
     }
     let benchmark = |start: &str| {
         let tail = line.trim_start().strip_prefix(start)?;
-        tail.split_whitespace()
-            .next()
-            .filter(|name| is_benchmark_name(name))
+        tail.split_whitespace().next().filter(|name| is_benchmark_name(name))
     };
     let stopped = benchmark("--- FAIL: ")
         .map(GoBenchLine::Fail)
@@ -140,16 +138,13 @@ fn parse_tool_line(line: &str) -> Option<GoBenchLine<'_>> {
         });
     }
     let (key, value) = line.split_once(':')?;
-    CONFIGURATION_KEYS
-        .contains(&key)
-        .then(|| GoBenchLine::Configuration(key, value.trim()))
+    CONFIGURATION_KEYS.contains(&key).then(|| GoBenchLine::Configuration(key, value.trim()))
 }
 
 /// Applies Go's rule for benchmark function names: `Benchmark`, then anything but a lowercase
 /// letter.
 fn is_benchmark_name(word: &str) -> bool {
-    word.strip_prefix("Benchmark")
-        .is_some_and(|rest| !rest.starts_with(char::is_lowercase))
+    word.strip_prefix("Benchmark").is_some_and(|rest| !rest.starts_with(char::is_lowercase))
 }
 
 /// Parses `62466  97.59 ns/op  16 B/op`.
@@ -160,31 +155,16 @@ fn parse_figures(text: &str) -> Option<GoFigures<'_>> {
     while let Some(value) = words.next() {
         values.push((value.parse().ok()?, words.next()?));
     }
-    (!values.is_empty()).then_some(GoFigures {
-        iterations: iterations as f64,
-        values,
-    })
+    (!values.is_empty()).then_some(GoFigures { iterations: iterations as f64, values })
 }
 
 /// The units that package testing reports, each with the name of its metric, the stored unit, the
 /// direction, and the factor from the reported to the stored unit.
 const KNOWN_UNITS: [(&str, &str, &str, MetricDirection, f64); 4] = [
     ("ns/op", "time", "ns", MetricDirection::Lower, 1.0),
-    (
-        "MB/s",
-        "bytes_per_second",
-        "B/s",
-        MetricDirection::Higher,
-        1e6,
-    ),
+    ("MB/s", "bytes_per_second", "B/s", MetricDirection::Higher, 1e6),
     ("B/op", "bytes_per_op", "B", MetricDirection::Lower, 1.0),
-    (
-        "allocs/op",
-        "allocs_per_op",
-        "",
-        MetricDirection::Lower,
-        1.0,
-    ),
+    ("allocs/op", "allocs_per_op", "", MetricDirection::Lower, 1.0),
 ];
 
 /// Returns the metric and the conversion factor of a unit. `is_higher` is the direction that a
@@ -192,10 +172,9 @@ const KNOWN_UNITS: [(&str, &str, &str, MetricDirection, f64); 4] = [
 pub fn measure_for_unit(unit: &str, is_higher: Option<bool>) -> MetricConversion {
     let known_unit = KNOWN_UNITS.iter().find(|(name, ..)| *name == unit);
     let mut measure = match known_unit {
-        Some((_, name, unit, better, factor)) => MetricConversion {
-            metric: Metric::new(*name, *unit, *better),
-            factor: *factor,
-        },
+        Some((_, name, unit, better, factor)) => {
+            MetricConversion { metric: Metric::new(*name, *unit, *better), factor: *factor }
+        }
         None => MetricConversion {
             metric: Metric::new(unit, unit, MetricDirection::of_unit(unit)),
             factor: 1.0,
@@ -208,11 +187,7 @@ pub fn measure_for_unit(unit: &str, is_higher: Option<bool>) -> MetricConversion
 }
 
 fn to_direction(is_higher: bool) -> MetricDirection {
-    if is_higher {
-        MetricDirection::Higher
-    } else {
-        MetricDirection::Lower
-    }
+    if is_higher { MetricDirection::Higher } else { MetricDirection::Lower }
 }
 
 /// Returns the case of a benchmark, given its name without GOMAXPROCS: `BenchmarkJoin/n=8`.
@@ -239,12 +214,10 @@ pub fn case_from_name(package: Option<&str>, name: &str, processors: Option<u32>
     } else {
         short_name
     };
-    values.extend(processors.map(|count| {
-        (
-            PROCESSORS_PARAMETER.to_owned(),
-            ParameterValue::Number(count.into()),
-        )
-    }));
+    values.extend(
+        processors
+            .map(|count| (PROCESSORS_PARAMETER.to_owned(), ParameterValue::Number(count.into()))),
+    );
     match package {
         Some(package) => Case::new(format!("{package}/{short_name}"), values),
         None => Case::new(short_name, values),
@@ -283,19 +256,14 @@ impl ProcessorSuffixes {
             let benchmark = end.map_or(*name, |(benchmark, _)| benchmark);
             *results.entry(benchmark).or_default() += 1;
             if let Some((_, number)) = end {
-                with_number
-                    .entry(number)
-                    .or_default()
-                    .push((name, benchmark));
+                with_number.entry(number).or_default().push((name, benchmark));
             }
         }
         // Reject the rarest number first. Of two equally rare numbers, first reject the one with
         // fewer benchmarks that were also measured without a number.
         let mut numbers: Vec<_> = with_number.into_iter().collect();
         numbers.sort_by_key(|(_, names)| {
-            let also_without = names
-                .iter()
-                .filter(|(_, benchmark)| distinct.contains(benchmark));
+            let also_without = names.iter().filter(|(_, benchmark)| distinct.contains(benchmark));
             (names.len(), also_without.count())
         });
         let mut first = numbers.len();
@@ -319,17 +287,14 @@ impl ProcessorSuffixes {
     /// them.
     #[must_use]
     pub fn with_announced(mut self, numbers: impl IntoIterator<Item = u32>) -> ProcessorSuffixes {
-        self.0
-            .extend(numbers.into_iter().filter(|number| *number > 1));
+        self.0.extend(numbers.into_iter().filter(|number| *number > 1));
         self
     }
 
     /// Splits the name of a result into benchmark and GOMAXPROCS, which is 1 if no number is
     /// appended.
     pub fn split_name<'n>(&self, name: &'n str) -> (&'n str, u32) {
-        number_at_end(name)
-            .filter(|(_, number)| self.0.contains(number))
-            .unwrap_or((name, 1))
+        number_at_end(name).filter(|(_, number)| self.0.contains(number)).unwrap_or((name, 1))
     }
 
     /// Splits the name of a benchmark that stopped. The name has no number if the benchmark stopped
@@ -364,27 +329,15 @@ fn number_at_end(name: &str) -> Option<(&str, u32)> {
     let (benchmark, digits) = name.rsplit_once('-')?;
     let is_appended = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
     let number = digits.parse().ok().filter(|number| *number > 1);
-    number
-        .filter(|_| is_appended)
-        .map(|number| (benchmark, number))
+    number.filter(|_| is_appended).map(|number| (benchmark, number))
 }
 
 /// Returns the shell command that runs only this benchmark, given its name without GOMAXPROCS.
 pub fn replay_command(package: Option<&str>, name: &str) -> String {
-    let parts: Vec<String> = name
-        .split('/')
-        .map(|part| format!("^{}$", regex::escape(part)))
-        .collect();
+    let parts: Vec<String> =
+        name.split('/').map(|part| format!("^{}$", regex::escape(part))).collect();
     let pattern = parts.join("/");
-    shell_words::join([
-        "go",
-        "test",
-        "-run",
-        "^$",
-        "-bench",
-        &pattern,
-        package.unwrap_or("."),
-    ])
+    shell_words::join(["go", "test", "-run", "^$", "-bench", &pattern, package.unwrap_or(".")])
 }
 
 /// The keys that are read from an event of `go test -json`. Only events about output have the key
@@ -399,10 +352,7 @@ struct TestEvent {
 
 /// Returns whether the data are events of `go test -json`.
 pub fn is_events(bytes: &[u8]) -> bool {
-    let first = bytes
-        .split(|&byte| byte == b'\n')
-        .next()
-        .unwrap_or_default();
+    let first = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
     // Cheap check first: the line may be a whole file.
     first.trim_ascii_start().starts_with(b"{") && JsonContent::new(first).has_key(1, "Action")
 }
@@ -420,10 +370,7 @@ pub fn output_of_events(bytes: &[u8]) -> Result<String> {
         let event: TestEvent = serde_json::from_str(line).with_context(|| {
             format!("line {number} is not an event of go test -json\nhint: is the file cut short?")
         })?;
-        packages
-            .entry(event.package)
-            .or_default()
-            .push_str(&event.output);
+        packages.entry(event.package).or_default().push_str(&event.output);
     }
     Ok(packages.into_values().collect())
 }
@@ -434,10 +381,7 @@ mod tests {
 
     #[test]
     fn a_line_is_told_by_its_form() {
-        let figures = GoFigures {
-            iterations: 20.0,
-            values: vec![(1.5, "ns/op"), (3.0, "x/y")],
-        };
+        let figures = GoFigures { iterations: 20.0, values: vec![(1.5, "ns/op"), (3.0, "x/y")] };
         for (line, expected) in [
             (
                 "BenchmarkA/n=8-2 \t 20\t 1.5 ns/op 3 x/y",
@@ -458,10 +402,7 @@ mod tests {
             ("FAIL", GoBenchLine::Quiet),
             (
                 "Unit fills/x better=higher",
-                GoBenchLine::Direction {
-                    unit: "fills/x",
-                    is_higher: true,
-                },
+                GoBenchLine::Direction { unit: "fills/x", is_higher: true },
             ),
         ] {
             assert_eq!(GoBenchLine::parse(line), expected, "{line}");
@@ -471,26 +412,14 @@ mod tests {
     #[test]
     fn a_name_is_a_package_a_benchmark_and_parameters() {
         for (name, processors, id) in [
-            (
-                "BenchmarkJoin/n=8/sep=x",
-                2,
-                "p/Join gomaxprocs=2 n=8 sep=x",
-            ),
+            ("BenchmarkJoin/n=8/sep=x", 2, "p/Join gomaxprocs=2 n=8 sep=x"),
             ("BenchmarkJoin/big/n=8", 1, "p/Join/big gomaxprocs=1 n=8"),
             ("BenchmarkJoin/a=1/a=2", 4, "p/Join/a=2 a=1 gomaxprocs=4"),
-            (
-                "BenchmarkJoin/=1/gomaxprocs=7",
-                1,
-                "p/Join/=1/gomaxprocs=7 gomaxprocs=1",
-            ),
+            ("BenchmarkJoin/=1/gomaxprocs=7", 1, "p/Join/=1/gomaxprocs=7 gomaxprocs=1"),
             ("Benchmark", 8, "p/Benchmark gomaxprocs=8"),
             ("BenchmarkA/utf-8", 1, "p/A/utf-8 gomaxprocs=1"),
         ] {
-            assert_eq!(
-                case_from_name(Some("p"), name, Some(processors)).id(),
-                id,
-                "{name}"
-            );
+            assert_eq!(case_from_name(Some("p"), name, Some(processors)).id(), id, "{name}");
         }
         assert_eq!(case_from_name(None, "BenchmarkA/n=8", None).id(), "A n=8");
     }
@@ -499,9 +428,7 @@ mod tests {
     fn split_names(names: &[&str]) -> Vec<String> {
         let processors = ProcessorSuffixes::from_names(names.iter().copied());
         let split = names.iter().map(|name| processors.split_name(name));
-        split
-            .map(|(name, count)| format!("{name} {count}"))
-            .collect()
+        split.map(|(name, count)| format!("{name} {count}")).collect()
     }
 
     #[test]
@@ -512,47 +439,25 @@ mod tests {
         let with_two = compressions.map(|name| format!("{name}-2"));
         let twos = compressions.map(|name| format!("{name} 2"));
         assert_eq!(split_names(&with_two.each_ref().map(String::as_str)), twos);
-        let all_names: Vec<&str> = compressions
-            .into_iter()
-            .chain(with_two.iter().map(String::as_str))
-            .collect();
+        let all_names: Vec<&str> =
+            compressions.into_iter().chain(with_two.iter().map(String::as_str)).collect();
         assert_eq!(split_names(&all_names), [ones, twos].concat(), "-cpu 1,2");
         assert_eq!(
             split_names(&["X", "X-2", "X-4", "Y", "Y-2", "Y-4"]),
             ["X 1", "X 2", "X 4", "Y 1", "Y 2", "Y 4"]
         );
         assert_eq!(split_names(&["X-2", "X-16"]), ["X 2", "X 16"], "-cpu 2,16");
-        assert_eq!(
-            split_names(&["gzip", "gzip-6", "none"]),
-            ["gzip 1", "gzip-6 1", "none 1"]
-        );
-        assert_eq!(
-            split_names(&["utf-8", "utf-8-2"]),
-            ["utf-8 1", "utf-8 2"],
-            "-cpu 1,2"
-        );
-        assert_eq!(
-            split_names(&["a-1", "b-1"]),
-            ["a-1 1", "b-1 1"],
-            "1 is never appended"
-        );
+        assert_eq!(split_names(&["gzip", "gzip-6", "none"]), ["gzip 1", "gzip-6 1", "none 1"]);
+        assert_eq!(split_names(&["utf-8", "utf-8-2"]), ["utf-8 1", "utf-8 2"], "-cpu 1,2");
+        assert_eq!(split_names(&["a-1", "b-1"]), ["a-1 1", "b-1 1"], "1 is never appended");
         assert_eq!(split_names(&["a-08", "b-08"]), ["a-08 1", "b-08 1"]);
     }
 
     #[test]
     fn an_announced_name_decides() {
-        assert_eq!(
-            split_announced_name("B/gzip", "B/gzip-2"),
-            Some(("B/gzip", 2))
-        );
-        assert_eq!(
-            split_announced_name("B/gzip-6", "B/gzip-6"),
-            Some(("B/gzip-6", 1))
-        );
-        assert_eq!(
-            split_announced_name("B/gzip-6", "B/gzip-6-8"),
-            Some(("B/gzip-6", 8))
-        );
+        assert_eq!(split_announced_name("B/gzip", "B/gzip-2"), Some(("B/gzip", 2)));
+        assert_eq!(split_announced_name("B/gzip-6", "B/gzip-6"), Some(("B/gzip-6", 1)));
+        assert_eq!(split_announced_name("B/gzip-6", "B/gzip-6-8"), Some(("B/gzip-6", 8)));
         assert_eq!(split_announced_name("B/gzip", "B/gzip-1"), None);
         assert_eq!(split_announced_name("B/gzip", "B/other-2"), None);
     }
@@ -566,11 +471,7 @@ mod tests {
         assert_eq!(direction("misses/s", None), MetricDirection::Unknown);
         assert_eq!(direction("hits/op", None), MetricDirection::Unknown);
         assert_eq!(direction("hits/op", Some(true)), MetricDirection::Higher);
-        assert_eq!(
-            direction("ops/s", Some(false)),
-            MetricDirection::Lower,
-            "the file says so"
-        );
+        assert_eq!(direction("ops/s", Some(false)), MetricDirection::Lower, "the file says so");
     }
 
     #[test]

@@ -52,11 +52,8 @@ impl HttpOutput {
 
     /// Returns latency and errors in the format in which Speedwell's Node.js package reports them.
     pub fn to_report(&self) -> Json {
-        let latency: Map<String, Json> = self
-            .latency_ms
-            .iter()
-            .map(|(name, ms)| (name.clone(), json!(ms)))
-            .collect();
+        let latency: Map<String, Json> =
+            self.latency_ms.iter().map(|(name, ms)| (name.clone(), json!(ms))).collect();
         json!({
             "errors": self.errors, "non2xx": self.non2xx, "latency_ms": latency, "tool": self.tool
         })
@@ -64,8 +61,7 @@ impl HttpOutput {
 
     fn add_latency(&mut self, name: &str, ms: Option<f64>) {
         let is_new = self.latency_ms.iter().all(|(existing, _)| existing != name);
-        self.latency_ms
-            .extend(ms.filter(|_| is_new).map(|ms| (name.to_owned(), ms)));
+        self.latency_ms.extend(ms.filter(|_| is_new).map(|ms| (name.to_owned(), ms)));
     }
 }
 
@@ -87,9 +83,7 @@ pub fn percentile_name(percent: &str) -> String {
 /// Parses the output of wrk 4.x, with or without `--latency`, and of wrk2.
 fn parse_wrk(output: &str) -> Option<HttpOutput> {
     let words_after = |prefix: &str| -> Option<Vec<&str>> {
-        let line = output
-            .lines()
-            .find_map(|line| line.trim_start().strip_prefix(prefix));
+        let line = output.lines().find_map(|line| line.trim_start().strip_prefix(prefix));
         Some(line?.split_whitespace().collect())
     };
     let first_word = |prefix: &str| words_after(prefix)?.first().copied();
@@ -117,10 +111,7 @@ fn parse_wrk(output: &str) -> Option<HttpOutput> {
         }
     }
     let stats = words_after("Latency  ").unwrap_or_default();
-    found.add_latency(
-        "mean",
-        stats.first().and_then(|text| parse_milliseconds(text)),
-    );
+    found.add_latency("mean", stats.first().and_then(|text| parse_milliseconds(text)));
     // wrk2 prints its percentiles twice. The percentiles under the second heading are not corrected
     // for requests that started late, so `add_latency` keeps only the first value of each
     // percentile.
@@ -132,10 +123,7 @@ fn parse_wrk(output: &str) -> Option<HttpOutput> {
             found.add_latency(&percentile_name(percent), parse_milliseconds(time));
         }
     }
-    found.add_latency(
-        "max",
-        stats.get(2).and_then(|text| parse_milliseconds(text)),
-    );
+    found.add_latency("max", stats.get(2).and_then(|text| parse_milliseconds(text)));
     found.errors = words_after("Socket errors:").map_or(0.0, |words| {
         let counts = words.iter();
         counts
@@ -174,9 +162,7 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
         requests,
         // The rate is computed here, because autocannon's own average is less exact: its histogram
         // rounds the counts of requests per second.
-        rate: requests
-            .zip(seconds)
-            .map(|(requests, seconds)| requests / seconds),
+        rate: requests.zip(seconds).map(|(requests, seconds)| requests / seconds),
         bytes_per_second: result["throughput"]["total"]
             .as_f64()
             .zip(seconds)
@@ -191,10 +177,7 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
     // autocannon's minimum ignores values that it rounded down to 0 ms, and may then exceed the
     // mean.
     let min = latency["min"].as_f64();
-    found.add_latency(
-        "min",
-        min.filter(|min| mean.is_none_or(|mean| *min <= mean)),
-    );
+    found.add_latency("min", min.filter(|min| mean.is_none_or(|mean| *min <= mean)));
     for (name, old_name) in AUTOCANNON_PERCENTILES {
         let ms = latency[name].as_f64();
         found.add_latency(name, ms.or_else(|| latency[old_name].as_f64()));
@@ -252,10 +235,7 @@ fn parse_h2load(output: &str) -> Option<HttpOutput> {
     };
     let requests = line("requests:")?;
     let codes = line("status codes:").unwrap_or_default();
-    let finished: Vec<&str> = line("finished in ")
-        .unwrap_or_default()
-        .split(", ")
-        .collect();
+    let finished: Vec<&str> = line("finished in ").unwrap_or_default().split(", ").collect();
     let clients: f64 = output
         .lines()
         .filter_map(|line| {
@@ -268,10 +248,7 @@ fn parse_h2load(output: &str) -> Option<HttpOutput> {
     let mut found = HttpOutput {
         tool: "h2load",
         connections: (clients > 0.0).then_some(clients),
-        seconds: finished
-            .first()
-            .and_then(|time| parse_milliseconds(time))
-            .map(|ms| ms / 1e3),
+        seconds: finished.first().and_then(|time| parse_milliseconds(time)).map(|ms| ms / 1e3),
         requests: counted(requests, "done"),
         rate: rate.and_then(|rate| rate.parse().ok()),
         bytes_per_second: bandwidth.and_then(parse_bytes),
@@ -285,10 +262,8 @@ fn parse_h2load(output: &str) -> Option<HttpOutput> {
             .fold(0.0, |sum, count| sum + count),
         ..HttpOutput::default()
     };
-    let times: Vec<&str> = line("time for request:")
-        .unwrap_or_default()
-        .split_whitespace()
-        .collect();
+    let times: Vec<&str> =
+        line("time for request:").unwrap_or_default().split_whitespace().collect();
     for (name, index) in [("min", 0), ("mean", 2), ("max", 1)] {
         let ms = times.get(index).and_then(|text| parse_milliseconds(text));
         found.add_latency(name, ms);
@@ -348,16 +323,10 @@ Requests/sec:   3752.47
     #[test]
     fn wrk_tells_latency_and_errors() {
         let report = parse_report("wrk", WRK).unwrap();
-        assert_eq!(
-            (&report["errors"], &report["non2xx"]),
-            (&json!(3.0), &json!(7.0))
-        );
+        assert_eq!((&report["errors"], &report["non2xx"]), (&json!(3.0), &json!(7.0)));
         let latency = &report["latency_ms"];
         assert_eq!(latency["mean"], 12.5);
-        assert_eq!(
-            (&latency["p99"], &latency["max"]),
-            (&json!(15.0), &json!(1010.0))
-        );
+        assert_eq!((&latency["p99"], &latency["max"]), (&json!(15.0), &json!(1010.0)));
     }
 
     #[test]
@@ -365,10 +334,7 @@ Requests/sec:   3752.47
         let json = r#"{"requests":{"average":814},"latency":{"average":1.2,"p99":4,"max":20},
                        "errors":0,"timeouts":2,"non2xx":1}"#;
         let report = parse_report("autocannon", json).unwrap();
-        assert_eq!(
-            (&report["errors"], &report["non2xx"]),
-            (&json!(2.0), &json!(1.0))
-        );
+        assert_eq!((&report["errors"], &report["non2xx"]), (&json!(2.0), &json!(1.0)));
         assert_eq!(report["latency_ms"]["p99"], 4.0);
     }
 
@@ -381,14 +347,8 @@ status codes: 95 2xx, 0 3xx, 3 4xx, 0 5xx
 time for request:     1.02ms     20.50ms      3.50ms       500us    80.00%
 ";
         let report = parse_report("h2load", text).unwrap();
-        assert_eq!(
-            (&report["errors"], &report["non2xx"]),
-            (&json!(2.0), &json!(3.0))
-        );
-        assert_eq!(
-            report["latency_ms"],
-            json!({"min": 1.02, "mean": 3.5, "max": 20.5})
-        );
+        assert_eq!((&report["errors"], &report["non2xx"]), (&json!(2.0), &json!(3.0)));
+        assert_eq!(report["latency_ms"], json!({"min": 1.02, "mean": 3.5, "max": 20.5}));
     }
 
     #[test]
@@ -396,10 +356,7 @@ time for request:     1.02ms     20.50ms      3.50ms       500us    80.00%
         let line = r#"{"tool":"speedwell","requests":90,"seconds":0.5,"rate":178.0,"errors":1.0,
                        "non2xx":0.0,"latency_ms":{"mean":2.5,"p99":9.0}}"#;
         let report = parse_report("speedwell", line).unwrap();
-        assert_eq!(
-            (&report["tool"], &report["errors"]),
-            (&json!("speedwell"), &json!(1.0))
-        );
+        assert_eq!((&report["tool"], &report["errors"]), (&json!("speedwell"), &json!(1.0)));
         assert_eq!(report["latency_ms"], json!({"mean": 2.5, "p99": 9.0}));
     }
 

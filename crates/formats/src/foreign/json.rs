@@ -69,11 +69,7 @@ impl<'a> JsonContent<'a> {
     fn keys(&self) -> &[(u32, &'a [u8])] {
         let is_json = matches!(self.bytes.trim_ascii_start().first(), Some(b'{' | b'['));
         let keys = || {
-            if is_json {
-                find_keys(self.bytes)
-            } else {
-                Vec::new()
-            }
+            if is_json { find_keys(self.bytes) } else { Vec::new() }
         };
         self.keys.get_or_init(keys)
     }
@@ -125,9 +121,7 @@ pub fn read_lenient<T>(
     mut read: impl FnMut(&str) -> serde_json::Result<T>,
 ) -> Result<T> {
     let text = require_text(bytes)?;
-    read(text)
-        .or_else(|_| read(&to_strict_json(text, "null")))
-        .map_err(explain_error)
+    read(text).or_else(|_| read(&to_strict_json(text, "null"))).map_err(explain_error)
 }
 
 /// Returns the text without its byte order mark.
@@ -167,10 +161,7 @@ impl JsonText {
         if original.starts_with('\u{feff}') {
             original.remove(0);
         }
-        Ok(JsonText {
-            original,
-            strict: OnceCell::new(),
-        })
+        Ok(JsonText { original, strict: OnceCell::new() })
     }
 
     /// Returns whether the text begins like an object.
@@ -186,8 +177,7 @@ impl JsonText {
         serde_json::from_str(&self.original)
             .or_else(|_| {
                 serde_json::from_str(
-                    self.strict
-                        .get_or_init(|| to_strict_json(&self.original, "null")),
+                    self.strict.get_or_init(|| to_strict_json(&self.original, "null")),
                 )
             })
             .map_err(explain_error)
@@ -211,11 +201,7 @@ fn to_strict_json(text: &str, not_finite: &str) -> String {
                 let end = rest[1..]
                     .find(|c: char| !c.is_ascii_alphabetic())
                     .map_or(rest.len(), |end| end + 1);
-                out.push_str(if is_not_finite(&rest[..end]) {
-                    not_finite
-                } else {
-                    &rest[..end]
-                });
+                out.push_str(if is_not_finite(&rest[..end]) { not_finite } else { &rest[..end] });
                 end
             }
             other => {
@@ -251,10 +237,7 @@ pub struct JsonNode<'a> {
 impl<'a> JsonNode<'a> {
     /// Wraps the outermost value.
     pub fn from_root(value: &'a Value) -> JsonNode<'a> {
-        JsonNode {
-            location: String::new(),
-            value,
-        }
+        JsonNode { location: String::new(), value }
     }
 
     /// Wraps a value that is at `location` in a larger value.
@@ -279,8 +262,7 @@ impl<'a> JsonNode<'a> {
         } else {
             format!(" in '{}'", self.location)
         };
-        self.get(key)
-            .with_context(|| format!("the key '{key}' is missing{location}"))
+        self.get(key).with_context(|| format!("the key '{key}' is missing{location}"))
     }
 
     /// Returns an optional string member.
@@ -310,14 +292,9 @@ impl<'a> JsonNode<'a> {
     /// # Errors
     /// Fails if the value is not an array.
     pub fn elements(&self) -> Result<Vec<JsonNode<'a>>> {
-        let elements = self
-            .value
-            .as_array()
-            .ok_or_else(|| self.type_error("an array"))?;
-        let node = |(index, value)| JsonNode {
-            location: format!("{}[{index}]", self.location),
-            value,
-        };
+        let elements = self.value.as_array().ok_or_else(|| self.type_error("an array"))?;
+        let node =
+            |(index, value)| JsonNode { location: format!("{}[{index}]", self.location), value };
         Ok(elements.iter().enumerate().map(node).collect())
     }
 
@@ -326,9 +303,7 @@ impl<'a> JsonNode<'a> {
     /// # Errors
     /// Fails if the value is not a string.
     pub fn text(&self) -> Result<&'a str> {
-        self.value
-            .as_str()
-            .ok_or_else(|| self.type_error("a string"))
+        self.value.as_str().ok_or_else(|| self.type_error("a string"))
     }
 
     /// Returns the value as a number.
@@ -336,9 +311,7 @@ impl<'a> JsonNode<'a> {
     /// # Errors
     /// Fails if the value is not a number.
     pub fn number(&self) -> Result<f64> {
-        self.value
-            .as_f64()
-            .ok_or_else(|| self.type_error("a number"))
+        self.value.as_f64().ok_or_else(|| self.type_error("a number"))
     }
 
     /// Returns whether the value is `true`.
@@ -411,25 +384,15 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_place() {
         let message = |bytes: &[u8]| parse(bytes).unwrap_err().to_string();
-        assert_eq!(
-            message(b"{\"a\": 1,\n oops}"),
-            "key must be a string at line 2 column 2"
-        );
+        assert_eq!(message(b"{\"a\": 1,\n oops}"), "key must be a string at line 2 column 2");
         assert!(message(b"{\"a\": [1").ends_with("is the file cut short?"));
         let value = serde_json::json!({"a": [{"b": "x".repeat(50)}]});
-        let element = JsonNode::from_root(&value)
-            .require("a")
-            .unwrap()
-            .elements()
-            .unwrap();
+        let element = JsonNode::from_root(&value).require("a").unwrap().elements().unwrap();
         assert_eq!(
             element[0].require("c").unwrap_err().to_string(),
             "the key 'c' is missing in 'a[0]'"
         );
         let error = element[0].require("b").unwrap().number().unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            format!("'a[0].b' is \"{}..., not a number", "x".repeat(39))
-        );
+        assert_eq!(error.to_string(), format!("'a[0].b' is \"{}..., not a number", "x".repeat(39)));
     }
 }

@@ -34,11 +34,7 @@ pub struct MeasuredUnit {
 }
 
 const fn new_unit(quantity: MeasuredQuantity, exponent10: i32, exponent2: i32) -> MeasuredUnit {
-    MeasuredUnit {
-        quantity,
-        exponent10,
-        exponent2,
-    }
+    MeasuredUnit { quantity, exponent10, exponent2 }
 }
 
 impl MeasuredUnit {
@@ -135,11 +131,7 @@ impl MetricConversion {
                 // another name.
                 let is_taken = [Metric::TIME, "size", Metric::THROUGHPUT, "bytes_per_second"]
                     .contains(&unit_text);
-                let name = if unit_text.is_empty() || is_taken {
-                    "value"
-                } else {
-                    unit_text
-                };
+                let name = if unit_text.is_empty() || is_taken { "value" } else { unit_text };
                 (name, unit_text, MetricDirection::of_unit(unit_text))
             }
         };
@@ -154,9 +146,7 @@ impl MetricConversion {
 /// Strips a per-iteration suffix, so that `ns/iter` is parsed as `ns`.
 fn strip_iteration(symbol: &str) -> &str {
     let suffixes = ["/iter", "/op", "/ops", "/iteration"];
-    let stripped = suffixes
-        .iter()
-        .find_map(|suffix| symbol.strip_suffix(suffix));
+    let stripped = suffixes.iter().find_map(|suffix| symbol.strip_suffix(suffix));
     stripped.unwrap_or(symbol)
 }
 
@@ -166,18 +156,9 @@ mod tests {
 
     #[test]
     fn a_unit_may_stand_in_brackets_at_the_end() {
-        assert_eq!(
-            split_trailing_unit("Latency (ms)"),
-            ("Latency", Some(MeasuredUnit::MS))
-        );
-        assert_eq!(
-            split_trailing_unit("Mean [ms]"),
-            ("Mean", Some(MeasuredUnit::MS))
-        );
-        assert_eq!(
-            split_trailing_unit("Latency (mean)"),
-            ("Latency (mean)", None)
-        );
+        assert_eq!(split_trailing_unit("Latency (ms)"), ("Latency", Some(MeasuredUnit::MS)));
+        assert_eq!(split_trailing_unit("Mean [ms]"), ("Mean", Some(MeasuredUnit::MS)));
+        assert_eq!(split_trailing_unit("Latency (mean)"), ("Latency (mean)", None));
     }
 
     #[test]
@@ -201,15 +182,9 @@ mod tests {
     #[test]
     fn any_other_unit_is_a_metric_of_its_own() {
         let percent = MetricConversion::from_unit("%");
-        assert_eq!(
-            percent.metric,
-            Metric::new("%", "%", MetricDirection::Unknown)
-        );
+        assert_eq!(percent.metric, Metric::new("%", "%", MetricDirection::Unknown));
         let items = MetricConversion::from_unit("items/s");
-        assert_eq!(
-            items.metric,
-            Metric::new("items/s", "items/s", MetricDirection::Higher)
-        );
+        assert_eq!(items.metric, Metric::new("items/s", "items/s", MetricDirection::Higher));
         let misses = MetricConversion::from_unit("misses/s");
         assert_eq!(misses.metric.better, MetricDirection::Unknown);
         assert_eq!(MetricConversion::from_unit(" ").metric.name, "value");

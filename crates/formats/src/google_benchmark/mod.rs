@@ -29,14 +29,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 }
 
 /// Keys that identify the library's rows. Not every version of the library writes all of them.
-const ROW_KEYS: [&str; 6] = [
-    "real_time",
-    "cpu_time",
-    "time_unit",
-    "run_name",
-    "run_type",
-    "error_occurred",
-];
+const ROW_KEYS: [&str; 6] =
+    ["real_time", "cpu_time", "time_unit", "run_name", "run_type", "error_occurred"];
 
 /// Reads a whole file. Adds messages for the user to `warnings`.
 ///
@@ -53,9 +47,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         ..RowsReader::default()
     };
     for time in [google_benchmark::REAL_TIME, google_benchmark::CPU_TIME] {
-        reading
-            .imported
-            .declare_metric(google_benchmark::metric_for_name(time));
+        reading.imported.declare_metric(google_benchmark::metric_for_name(time));
     }
     let listed = group_by_benchmark(&file.rows)
         .into_iter()
@@ -74,14 +66,10 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     remarks.extend(reading.warnings());
     remarks.extend(context.as_ref().map_or_else(Vec::new, context::warnings));
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    let environment = context
-        .as_ref()
-        .map(|node| context::read_environment(node, ONLY_VARIANT))
-        .transpose()?;
+    let environment =
+        context.as_ref().map(|node| context::read_environment(node, ONLY_VARIANT)).transpose()?;
     let started = context.as_ref().and_then(context::started_unix_ms);
-    reading
-        .imported
-        .into_session(label, environment.unwrap_or_default(), started)
+    reading.imported.into_session(label, environment.unwrap_or_default(), started)
 }
 
 /// Name of a benchmark, and its position in the program if the file states it.
@@ -100,10 +88,7 @@ fn group_by_benchmark(
         let is_old_aggregate = row.kind == RowKind::Unspecified
             && row.base_name().is_some_and(|base| names.contains(base));
         if !is_old_aggregate {
-            rows_by_benchmark
-                .entry((&row.name, row.place))
-                .or_default()
-                .push(row);
+            rows_by_benchmark.entry((&row.name, row.place)).or_default().push(row);
         }
     }
     rows_by_benchmark
@@ -130,18 +115,12 @@ struct RowsReader<'a> {
 
 impl RowsReader<'_> {
     fn add_benchmark(&mut self, case: Case, rows: &[&GoogleBenchmarkRow]) {
-        let repetitions: Vec<&GoogleBenchmarkRow> = rows
-            .iter()
-            .copied()
-            .filter(|row| !row.is_aggregate())
-            .collect();
-        let center = ["median", "mean"]
-            .iter()
-            .find_map(|kind| rows.iter().find(|row| row.is_center(kind)));
-        let are_waiting: Vec<bool> = repetitions
-            .iter()
-            .filter_map(|row| row.is_waiting())
-            .collect();
+        let repetitions: Vec<&GoogleBenchmarkRow> =
+            rows.iter().copied().filter(|row| !row.is_aggregate()).collect();
+        let center =
+            ["median", "mean"].iter().find_map(|kind| rows.iter().find(|row| row.is_center(kind)));
+        let are_waiting: Vec<bool> =
+            repetitions.iter().filter_map(|row| row.is_waiting()).collect();
         let waiting_count = are_waiting.iter().filter(|is_waiting| **is_waiting).count();
         self.waiting.0 += usize::from(waiting_count > are_waiting.len() / 2);
         self.waiting.1 += usize::from(!are_waiting.is_empty());
@@ -180,8 +159,7 @@ impl RowsReader<'_> {
             return;
         }
         let big_o = rows.iter().find_map(|row| row.big_o.clone());
-        case.values
-            .extend(big_o.map(|class| ("big_o".to_owned(), ParameterValue::Text(class))));
+        case.values.extend(big_o.map(|class| ("big_o".to_owned(), ParameterValue::Text(class))));
         let process = ImportedProcess {
             samples,
             notes: vec![FIT_NOTE.to_owned()],
@@ -237,10 +215,7 @@ impl RowsReader<'_> {
 
 /// Returns the shell command that runs only this benchmark; empty if the executable is unknown.
 fn replay_command(executable: Option<&str>, name: &str) -> String {
-    let filter = format!(
-        "--benchmark_filter={}",
-        google_benchmark::exact_filter(name)
-    );
+    let filter = format!("--benchmark_filter={}", google_benchmark::exact_filter(name));
     executable.map_or_else(String::new, |path| shell_words::join([path, &filter]))
 }
 

@@ -72,11 +72,8 @@ fn counters_are_metrics_whose_direction_is_never_guessed() {
         r#"{"name":"a","real_time":1,"time_unit":"ns","bytes_per_second":5,"Foo":NaN,"Bar":2,
             "CYCLES":3,"label":"x","big":true}"#,
     );
-    let kinds: Vec<_> = session
-        .metrics
-        .iter()
-        .map(|m| (m.name.as_str(), m.unit.as_str(), m.better))
-        .collect();
+    let kinds: Vec<_> =
+        session.metrics.iter().map(|m| (m.name.as_str(), m.unit.as_str(), m.better)).collect();
     assert_eq!(
         kinds,
         [
@@ -94,10 +91,7 @@ fn counters_are_metrics_whose_direction_is_never_guessed() {
 #[test]
 fn a_time_that_is_not_finite_is_a_failure() {
     let (session, _) = read_rows(r#"{"name":"a","real_time":NaN,"cpu_time":1,"time_unit":"ns"}"#);
-    assert_eq!(
-        session.failures[0].cause.to_string(),
-        "real_time is missing"
-    );
+    assert_eq!(session.failures[0].cause.to_string(), "real_time is missing");
 }
 
 #[test]
@@ -121,10 +115,7 @@ fn what_spoils_all_figures_is_said() {
 #[test]
 fn what_is_wrong_is_named() {
     assert_eq!(error_text(r#"{"benchmarks":[]}"#), "it contains no results");
-    assert_eq!(
-        error_text(r#"{"context":{}}"#),
-        "the key 'benchmarks' is missing"
-    );
+    assert_eq!(error_text(r#"{"context":{}}"#), "the key 'benchmarks' is missing");
     assert_eq!(
         error_text(r#"{"context":{"json_schema_version":2},"benchmarks":[]}"#),
         "unsupported json_schema_version 2: expected 1"
@@ -154,18 +145,12 @@ fn two_benchmarks_of_one_name_are_no_repetitions_of_one() {
     let (session, warnings) = read_rows(&[row(1, "x"), row(2, "y"), row(2, "y")].join(","));
     let names: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
     assert_eq!(names, ["a label=x", "a label=y", "a label=y"]);
-    assert!(
-        warnings[0].contains("repetitions of one process"),
-        "{warnings:?}"
-    );
+    assert!(warnings[0].contains("repetitions of one process"), "{warnings:?}");
     let other = row(3, "").replace("\"a\"", "\"b\"");
     let (session, warnings) = read_rows(&[row(1, ""), row(2, ""), other].join(","));
     let names: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
     assert_eq!(names, ["b"]);
-    assert!(
-        warnings[0].contains("2 results are called 'a'"),
-        "{warnings:?}"
-    );
+    assert!(warnings[0].contains("2 results are called 'a'"), "{warnings:?}");
 }
 
 #[test]
@@ -173,8 +158,6 @@ fn json_of_another_tool_is_not_taken_for_that_of_the_library() {
     let recognised = |text: &str| recognizes(&JsonContent::new(text.as_bytes()));
     assert!(recognised(r#"{"benchmarks":[{"name":"a","real_time":1}]}"#));
     assert!(recognised(r#"{"context":{},"benchmarks":[]}"#));
-    assert!(!recognised(
-        r#"{"benchmarks":[{"name":"a","stats":{"mean":1}}]}"#
-    ));
+    assert!(!recognised(r#"{"benchmarks":[{"name":"a","stats":{"mean":1}}]}"#));
     assert!(!recognised(r#"{"benchmarks":[]}"#));
 }

@@ -47,20 +47,14 @@ pub fn parse_tables(text: &str) -> (Vec<MarkdownTable>, Option<String>) {
             if has_end || is_whole {
                 table.add_row(cells);
             }
-            let consequence = if is_whole {
-                "the text may be cut short after it"
-            } else {
-                "it was left out"
-            };
+            let consequence =
+                if is_whole { "the text may be cut short after it" } else { "it was left out" };
             cut = (!has_end)
                 .then(|| format!("its last row '{line}' has no newline, so {consequence}"));
         } else if let Some(columns) = columns.filter(|columns| is_delimiter(columns, &cells)) {
             is_inside = true;
             tables.push(MarkdownTable {
-                headings: headings
-                    .iter()
-                    .map(|(_, heading)| heading.clone())
-                    .collect(),
+                headings: headings.iter().map(|(_, heading)| heading.clone()).collect(),
                 columns,
                 rows: Vec::new(),
             });
@@ -82,10 +76,7 @@ impl MarkdownTable {
 /// Parses `## Heading` into its level and its text.
 fn parse_heading(line: &str) -> Option<(usize, String)> {
     let level = line.bytes().take_while(|byte| *byte == b'#').count();
-    let heading = line[level..]
-        .strip_prefix(' ')?
-        .trim()
-        .trim_end_matches('#');
+    let heading = line[level..].strip_prefix(' ')?.trim().trim_end_matches('#');
     ((1..=6).contains(&level)).then(|| (level, strip_markup(heading)))
 }
 
@@ -101,11 +92,7 @@ fn is_delimiter(columns: &[String], cells: &[String]) -> bool {
 /// Splits a line into cells, without markup.
 fn split_cells(line: &str) -> Vec<String> {
     let start = line.strip_prefix('|').unwrap_or(line);
-    let row = if start.ends_with("\\|") {
-        start
-    } else {
-        start.strip_suffix('|').unwrap_or(start)
-    };
+    let row = if start.ends_with("\\|") { start } else { start.strip_suffix('|').unwrap_or(start) };
     let mut cells = vec![String::new()];
     let mut characters = row.chars().peekable();
     while let Some(character) = characters.next() {
@@ -143,12 +130,7 @@ fn strip_markup(text: &str) -> String {
         rest = after;
     }
     stripped.push_str(rest);
-    stripped
-        .replace("**", "")
-        .replace('`', "")
-        .trim()
-        .trim_matches('_')
-        .to_owned()
+    stripped.replace("**", "").replace('`', "").trim().trim_matches('_').to_owned()
 }
 
 /// A number as the text prints it. The digits remain text until the unit is known.
@@ -179,17 +161,13 @@ impl PrintedNumber {
     /// Returns the value in the unit in which values are stored, such as nanoseconds. The result is
     /// as close to the printed digits as a float can be.
     pub fn to_stored_unit(&self, unit: MeasuredUnit) -> f64 {
-        let value: f64 = format!("{}e{}", self.digits, unit.exponent10)
-            .parse()
-            .unwrap_or(f64::NAN);
+        let value: f64 = format!("{}e{}", self.digits, unit.exponent10).parse().unwrap_or(f64::NAN);
         value * f64::powi(2.0, unit.exponent2)
     }
 
     /// Returns the number of digits after the decimal point.
     pub fn decimals(&self) -> usize {
-        self.digits
-            .split_once('.')
-            .map_or(0, |(_, decimals)| decimals.len())
+        self.digits.split_once('.').map_or(0, |(_, decimals)| decimals.len())
     }
 }
 
@@ -239,20 +217,12 @@ mod tests {
     #[test]
     fn numbers_keep_their_digits_whatever_their_unit() {
         let number = |text: &str| PrintedNumber::parse(text).unwrap();
-        assert_eq!(
-            number("62.17 ms").to_stored_unit(MeasuredUnit::MS),
-            62_170_000.0
-        );
-        assert_eq!(
-            number("54,620").to_stored_unit(MeasuredUnit::PER_SECOND),
-            54_620.0
-        );
+        assert_eq!(number("62.17 ms").to_stored_unit(MeasuredUnit::MS), 62_170_000.0);
+        assert_eq!(number("54,620").to_stored_unit(MeasuredUnit::PER_SECOND), 54_620.0);
         let bytes = number("8.54").to_stored_unit(MeasuredUnit::MIB_PER_SECOND);
         assert_eq!(bytes / 1_048_576.0, 8.54);
         assert_eq!(number("8.50").decimals(), 2);
-        for invalid in [
-            "+3 %", "-5", "v1.2", "1,23", "5 apples", "", ".", "1.2.3", "1e999",
-        ] {
+        for invalid in ["+3 %", "-5", "v1.2", "1,23", "5 apples", "", ".", "1.2.3", "1e999"] {
             assert_eq!(PrintedNumber::parse(invalid), None, "{invalid}");
         }
     }

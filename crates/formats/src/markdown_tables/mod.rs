@@ -39,10 +39,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec
     let mut remarks: Vec<String> = cut.into_iter().collect();
     let mut groups: Vec<Vec<FigureTable>> = Vec::new();
     for table in all_figure_tables(&tables) {
-        match groups
-            .iter_mut()
-            .find(|group| is_same_group(&group[0], &table))
-        {
+        match groups.iter_mut().find(|group| is_same_group(&group[0], &table)) {
             Some(group) => group.push(table),
             None => groups.push(vec![table]),
         }
@@ -106,11 +103,7 @@ fn join_tables(label: &str, group: &[FigureTable]) -> Session {
         }
     }
     let blocks = runs.iter().map(|run| run.block + 1).max();
-    Session {
-        metrics,
-        runs,
-        ..empty_session(label, variants, blocks)
-    }
+    Session { metrics, runs, ..empty_session(label, variants, blocks) }
 }
 
 fn new_run(cell: &FigureCell, slot: usize) -> Run {
@@ -183,21 +176,15 @@ fn all_figure_tables(tables: &[MarkdownTable]) -> Vec<FigureTable> {
         heading
             .is_some_and(|heading_text| heading_kind(heading_text) == Some(HeadingKind::Requests))
     };
-    let counted: Vec<Vec<String>> = tables
-        .iter()
-        .filter(|t| counts(t))
-        .map(section_headings)
-        .collect();
+    let counted: Vec<Vec<String>> =
+        tables.iter().filter(|t| counts(t)).map(section_headings).collect();
     let read = |table| figure_table(table, counted.contains(&section_headings(table)));
     tables.iter().filter_map(read).collect()
 }
 
 fn section_headings(table: &MarkdownTable) -> Vec<String> {
     let mut headings = table.headings.clone();
-    if headings
-        .last()
-        .is_some_and(|heading| heading_kind(heading).is_some())
-    {
+    if headings.last().is_some_and(|heading| heading_kind(heading).is_some()) {
         headings.pop();
     }
     headings
@@ -205,15 +192,10 @@ fn section_headings(table: &MarkdownTable) -> Vec<String> {
 
 fn heading_kind(text: &str) -> Option<HeadingKind> {
     let heading = text.to_lowercase();
-    let mut parts: Vec<&str> = heading
-        .split(SEPARATORS)
-        .filter(|part| !part.is_empty())
-        .collect();
+    let mut parts: Vec<&str> = heading.split(SEPARATORS).filter(|part| !part.is_empty()).collect();
     if heading.contains("latency") {
         let found = parts.iter().find_map(|part| statistic_metric(part));
-        return Some(HeadingKind::Latency(
-            found.unwrap_or("latency_mean".to_owned()),
-        ));
+        return Some(HeadingKind::Latency(found.unwrap_or("latency_mean".to_owned())));
     }
     if heading.contains("throughput") {
         return Some(HeadingKind::Throughput);
@@ -267,16 +249,10 @@ fn figure_table(table: &MarkdownTable, is_beside_requests: bool) -> Option<Figur
     }
     let heading = table.headings.last().map_or("", String::as_str);
     let (_, unit_of_heading) = split_trailing_unit(heading);
-    let data_columns: Vec<(&str, Option<MeasuredUnit>)> = table
-        .columns
-        .iter()
-        .skip(1)
-        .map(|name| split_trailing_unit(name))
-        .collect();
-    let kinds: Vec<Option<HeadingKind>> = data_columns
-        .iter()
-        .map(|(name, _)| heading_kind(name))
-        .collect();
+    let data_columns: Vec<(&str, Option<MeasuredUnit>)> =
+        table.columns.iter().skip(1).map(|name| split_trailing_unit(name)).collect();
+    let kinds: Vec<Option<HeadingKind>> =
+        data_columns.iter().map(|(name, _)| heading_kind(name)).collect();
     let are_metrics = are_metrics(&kinds);
     let mut figures = FigureTable {
         section: section_headings(table),
@@ -290,9 +266,8 @@ fn figure_table(table: &MarkdownTable, is_beside_requests: bool) -> Option<Figur
             // Derived figures are always dropped, so their columns need no remark.
             let is_derived = unit.is_some_and(|unit| unit.quantity == MeasuredQuantity::Derived);
             if !is_derived {
-                figures.add_remark(format!(
-                    "the column '{name}' is left out: its meaning is unknown"
-                ));
+                figures
+                    .add_remark(format!("the column '{name}' is left out: its meaning is unknown"));
             }
             continue;
         }
@@ -352,11 +327,8 @@ impl FigureTable {
             }
             let number = PrintedNumber::parse(&row[column.index])?;
             let printed_unit = number.unit.or(column.unit);
-            let (metric, unit) = metric_and_unit(
-                column.kind.as_ref(),
-                printed_unit,
-                column.is_beside_requests,
-            )?;
+            let (metric, unit) =
+                metric_and_unit(column.kind.as_ref(), printed_unit, column.is_beside_requests)?;
             let Some(metric) = metric else { continue };
             self.is_vague |= unit.is_none();
             if printed_unit.is_none() && unit == Some(MeasuredUnit::MS) {
@@ -373,14 +345,12 @@ impl FigureTable {
         }
         let is_known = self.columns.iter().any(|variant| variant == column.variant);
         if self.cells.len() > old_count {
-            self.columns
-                .extend((!is_known).then(|| column.variant.to_owned()));
+            self.columns.extend((!is_known).then(|| column.variant.to_owned()));
             let heading = &table.columns[column.index];
             match missing {
                 0 => {}
-                1 => self.add_remark(format!(
-                    "1 cell without a figure below '{heading}' is left out"
-                )),
+                1 => self
+                    .add_remark(format!("1 cell without a figure below '{heading}' is left out")),
                 count => self.add_remark(format!(
                     "{count} cells without a figure below '{heading}' are left out"
                 )),
@@ -417,10 +387,9 @@ fn metric_and_unit(
             Some(HeadingKind::Requests | HeadingKind::Throughput),
             None | Some(MeasuredQuantity::Rate),
         )
-        | (None, Some(MeasuredQuantity::Rate)) => (
-            Metric::throughput(),
-            unit.or(Some(MeasuredUnit::PER_SECOND)),
-        ),
+        | (None, Some(MeasuredQuantity::Rate)) => {
+            (Metric::throughput(), unit.or(Some(MeasuredUnit::PER_SECOND)))
+        }
         (Some(HeadingKind::Latency(name)), None | Some(MeasuredQuantity::Time)) => {
             (time(name.as_str()), unit.or(Some(MeasuredUnit::MS)))
         }
@@ -445,10 +414,8 @@ fn infer_byte_unit(group: &mut [FigureTable], remarks: &mut Vec<String>) {
         return;
     };
     let misfits = |unit| count_misfits(group, &group[index], unit);
-    let (decimal, binary) = (
-        misfits(MeasuredUnit::MB_PER_SECOND),
-        misfits(MeasuredUnit::MIB_PER_SECOND),
-    );
+    let (decimal, binary) =
+        (misfits(MeasuredUnit::MB_PER_SECOND), misfits(MeasuredUnit::MIB_PER_SECOND));
     let unit = if MIN_MISFIT_RATIO * binary < decimal {
         remarks.push(
             "throughput next to requests has no unit and is read as MiB/s: only then do responses \
@@ -462,11 +429,7 @@ fn infer_byte_unit(group: &mut [FigureTable], remarks: &mut Vec<String>) {
         );
         MeasuredUnit::MB_PER_SECOND
     };
-    for cell in group
-        .iter_mut()
-        .filter(|table| table.is_vague)
-        .flat_map(|t| &mut t.cells)
-    {
+    for cell in group.iter_mut().filter(|table| table.is_vague).flat_map(|t| &mut t.cells) {
         cell.value = cell.number.to_stored_unit(unit);
     }
 }
@@ -486,9 +449,8 @@ fn count_misfits(group: &[FigureTable], bytes: &FigureTable, unit: MeasuredUnit)
                 && (&other.row, &other.column, other.occurrence)
                     == (&cell.row, &cell.column, cell.occurrence)
         };
-        let Some((table, rate)) = group
-            .iter()
-            .find_map(|table| Some((table, table.cells.iter().find(is_same_run)?)))
+        let Some((table, rate)) =
+            group.iter().find_map(|table| Some((table, table.cells.iter().find(is_same_run)?)))
         else {
             return false;
         };
@@ -519,24 +481,15 @@ mod tests {
     #[test]
     fn each_percentile_is_a_metric_of_its_own() {
         for (heading, columns) in [
-            (
-                "## Load",
-                "Requests/s | min | Latency (mean) | p50 | p75 | p99.9 | max",
-            ),
+            ("## Load", "Requests/s | min | Latency (mean) | p50 | p75 | p99.9 | max"),
             (
                 "## Load",
                 "rps | Latency min | latency_mean | median | 75% | Latency p99.9 | slowest",
             ),
-            (
-                "## Latency",
-                "req/s | fastest | average | 50th | 75th percentile | p99_9 | 100%",
-            ),
+            ("## Latency", "req/s | fastest | average | 50th | 75th percentile | p99_9 | 100%"),
         ] {
-            let (session, warnings) = read_text(&sample_table(
-                heading,
-                columns,
-                "900 | 1 | 5 | 2 | 3 | 80 | 90",
-            ));
+            let (session, warnings) =
+                read_text(&sample_table(heading, columns, "900 | 1 | 5 | 2 | 3 | 80 | 90"));
             let run = &session.runs[0];
             assert_eq!(session.runs.len(), 1, "{columns}");
             for (metric, value) in [
@@ -556,25 +509,16 @@ mod tests {
 
     #[test]
     fn a_column_that_is_not_known_beside_metrics_is_named() {
-        let (session, warnings) = read_text(&sample_table(
-            "# A",
-            "Requests/s | p75 (ms) | errors",
-            "9 | 2 | 0",
-        ));
+        let (session, warnings) =
+            read_text(&sample_table("# A", "Requests/s | p75 (ms) | errors", "9 | 2 | 0"));
         assert_eq!(session.runs[0].value_of("latency_p75"), Some(2e6));
-        assert_eq!(
-            warnings,
-            ["'f': the column 'errors' is left out: its meaning is unknown"]
-        );
+        assert_eq!(warnings, ["'f': the column 'errors' is left out: its meaning is unknown"]);
     }
 
     #[test]
     fn columns_of_one_metric_are_variants() {
-        let (session, _) = read_text(&sample_table(
-            "# A",
-            "Requests/s (old) | Requests/s (new)",
-            "9 | 8",
-        ));
+        let (session, _) =
+            read_text(&sample_table("# A", "Requests/s (old) | Requests/s (new)", "9 | 8"));
         let found: Vec<_> = (session.runs.iter())
             .map(|run| (run.variant.to_string(), run.value_of("throughput")))
             .collect();

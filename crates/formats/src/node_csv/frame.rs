@@ -40,10 +40,7 @@ pub struct TextColumn {
 impl TextColumn {
     /// Creates an empty column.
     pub fn new(name: impl Into<String>) -> TextColumn {
-        TextColumn {
-            name: name.into(),
-            ..TextColumn::default()
-        }
+        TextColumn { name: name.into(), ..TextColumn::default() }
     }
 
     /// Appends the string of a row.
@@ -81,12 +78,7 @@ impl ScatterFrame {
         };
         if self.columns.is_empty() && self.rates.is_empty() {
             self.columns = parameters.iter().map(TextColumn::new).collect();
-        } else if !self
-            .columns
-            .iter()
-            .map(|column| &column.name)
-            .eq(parameters)
-        {
+        } else if !self.columns.iter().map(|column| &column.name).eq(parameters) {
             bail!("a second header has different columns than the first one");
         }
         let values = row.parameters().map(|(_, text, _)| text);
@@ -135,11 +127,7 @@ impl ScatterFrame {
                 if self.without_rate == 1 { "" } else { "s" }
             )
         });
-        self.skipped
-            .warning()
-            .into_iter()
-            .chain(without_rate)
-            .collect()
+        self.skipped.warning().into_iter().chain(without_rate).collect()
     }
 }
 
@@ -165,10 +153,7 @@ mod tests {
         assert_eq!(frame.filename(), "g/a.js");
         assert_eq!(frame.rates, [1.0, 2.0]);
         assert_eq!(frame.columns[0].codes, [0, 0]);
-        assert_eq!(
-            frame.columns[1].texts.iter().collect::<Vec<_>>(),
-            ["u", "v"]
-        );
+        assert_eq!(frame.columns[1].texts.iter().collect::<Vec<_>>(), ["u", "v"]);
         assert_eq!(frame.warnings(), ["left out 1 row without a rate"]);
     }
 
@@ -177,9 +162,6 @@ mod tests {
         let text = "\"filename\",\"n\",\"rate\",\"time\"\n\"a\",5,1,1\n\
                     \"filename\",\"m\",\"rate\",\"time\"\n\"a\",5,1,1\n";
         let error = ScatterFrame::read(text.as_bytes()).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "a second header has different columns than the first one"
-        );
+        assert_eq!(error, "a second header has different columns than the first one");
     }
 }

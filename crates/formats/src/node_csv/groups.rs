@@ -124,18 +124,12 @@ impl CompareRates {
     pub fn warnings(&self) -> Vec<String> {
         let counted = |count: u64, what: &str| {
             (count > 0).then(|| {
-                format!(
-                    "left out {count} {}{what}",
-                    if count == 1 { "row " } else { "rows " }
-                )
+                format!("left out {count} {}{what}", if count == 1 { "row " } else { "rows " })
             })
         };
         [
             self.skipped.warning(),
-            counted(
-                self.of_other_binaries,
-                "with a binary other than 'old' and 'new'",
-            ),
+            counted(self.of_other_binaries, "with a binary other than 'old' and 'new'"),
             counted(self.without_rate, "without a rate"),
         ]
         .into_iter()
@@ -173,13 +167,7 @@ mod tests {
         .unwrap();
         let cases: Vec<_> = groups.iter().collect();
         assert_eq!(cases[0].0, b"a q=\"x\"");
-        assert_eq!(
-            *cases[0].1,
-            CaseRates {
-                old: vec![5.0, 8.0],
-                new: vec![6.0]
-            }
-        );
+        assert_eq!(*cases[0].1, CaseRates { old: vec![5.0, 8.0], new: vec![6.0] });
         assert_eq!(cases[1].0, b"a ");
         assert_eq!(groups.warnings(), [""; 0]);
     }
@@ -205,10 +193,7 @@ mod tests {
         for (text, message) in [
             ("", "the input is empty"),
             (HEADER, "there are no results below the header"),
-            (
-                "hello\n",
-                "this is not the output of compare.js: its header is missing",
-            ),
+            ("hello\n", "this is not the output of compare.js: its header is missing"),
             (
                 "\"filename\", \"configuration\", \"rate\", \"time\"\n",
                 "this is not the output of compare.js but of run.js or scatter.js",

@@ -68,11 +68,7 @@ fn break_lines(text: &str, length: usize) -> String {
         return quote_text(text);
     }
     let lines: Vec<String> = text.split_inclusive('\n').map(quote_text).collect();
-    if lines.is_empty() {
-        quote_text(text)
-    } else {
-        lines.join(" +\n  ")
-    }
+    if lines.is_empty() { quote_text(text) } else { lines.join(" +\n  ") }
 }
 
 /// Quotes a string with the first suitable kind of quote: single, double, backtick. A quote is
@@ -172,9 +168,7 @@ fn parse_exact_nanoseconds(seconds: &[u8]) -> Option<u64> {
     } else {
         return None;
     };
-    integer_part
-        .checked_mul(1_000_000_000)?
-        .checked_add(fraction)
+    integer_part.checked_mul(1_000_000_000)?.checked_add(fraction)
 }
 
 /// Why a configuration cannot be parsed.
@@ -229,10 +223,8 @@ pub fn parse_bare(word: &str) -> ParameterValue {
         "true" => ParameterValue::Bool(true),
         "false" => ParameterValue::Bool(false),
         "undefined" => ParameterValue::Text(word.to_owned()),
-        _ => parse_number(word.as_bytes()).map_or_else(
-            || ParameterValue::Text(word.to_owned()),
-            ParameterValue::Number,
-        ),
+        _ => parse_number(word.as_bytes())
+            .map_or_else(|| ParameterValue::Text(word.to_owned()), ParameterValue::Number),
     }
 }
 
@@ -243,10 +235,7 @@ fn parse_string(text: &str) -> Result<(ParameterValue, &str), ConfigurationError
     let mut rest = text;
     loop {
         rest = decode_piece(rest, &mut decoded)?;
-        match rest
-            .strip_prefix(" +\n")
-            .map(|tail| tail.trim_start_matches(' '))
-        {
+        match rest.strip_prefix(" +\n").map(|tail| tail.trim_start_matches(' ')) {
             Some(next) if next.starts_with(['"', '\'', '`']) => rest = next,
             _ => return Ok((ParameterValue::Text(decoded), rest)),
         }
@@ -297,9 +286,7 @@ fn decode_escape<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, Con
 /// becomes the replacement character.
 fn decode_unicode<'a>(text: &'a str, decoded: &mut String) -> Option<&'a str> {
     let first = parse_hex(text, 2, 4)?;
-    let second = text[6..]
-        .strip_prefix("\\u")
-        .and_then(|_| parse_hex(text, 8, 4));
+    let second = text[6..].strip_prefix("\\u").and_then(|_| parse_hex(text, 8, 4));
     if let Some(second) = second
         && let Some(Ok(character)) = char::decode_utf16([first, second]).next()
         && character.len_utf16() == 2
@@ -357,10 +344,7 @@ mod tests {
     fn long_texts_are_broken_behind_their_line_ends() {
         let short = format!("{}\nz", "y".repeat(74));
         let long = format!("{}\nz", "y".repeat(75));
-        assert_eq!(
-            format_inspected(&text_value(&short)),
-            format!("'{}\\nz'", "y".repeat(74))
-        );
+        assert_eq!(format_inspected(&text_value(&short)), format!("'{}\\nz'", "y".repeat(74)));
         assert_eq!(
             format_inspected(&text_value(&long)),
             format!("'{}\\n' +\n  'z'", "y".repeat(75))
@@ -374,10 +358,7 @@ mod tests {
     #[test]
     fn endless_texts_are_cut_where_node_cuts_them() {
         let printed = format_inspected(&text_value(&"z".repeat(10_005)));
-        assert_eq!(
-            printed,
-            format!("'{}'... 5 more characters", "z".repeat(10_000))
-        );
+        assert_eq!(printed, format!("'{}'... 5 more characters", "z".repeat(10_000)));
         assert!(
             format_inspected(&text_value(&"z".repeat(10_001))).ends_with("... 1 more character")
         );
@@ -401,15 +382,8 @@ mod tests {
 
     #[test]
     fn whatever_is_written_reads_back() {
-        for awkward in [
-            "x y",
-            "a\"b'c`${d",
-            "g\r\nh",
-            "\u{7f}\u{9f}\u{2028}",
-            "=",
-            "\\x41",
-            "😀",
-        ] {
+        for awkward in ["x y", "a\"b'c`${d", "g\r\nh", "\u{7f}\u{9f}\u{2028}", "=", "\\x41", "😀"]
+        {
             let long = format!("{awkward}\n").repeat(60);
             for value in [text_value(awkward), text_value(&long)] {
                 for formatted in [format_json(&value), format_inspected(&value)] {
@@ -446,13 +420,7 @@ mod tests {
 
     #[test]
     fn rates_read_back_as_the_same_number() {
-        for text in [
-            "1136275.8332310684",
-            "1e+21",
-            "0.05",
-            "1.7976931348623157e+308",
-            "5",
-        ] {
+        for text in ["1136275.8332310684", "1e+21", "0.05", "1.7976931348623157e+308", "5"] {
             assert_eq!(format_number(parse_number(text.as_bytes()).unwrap()), text);
         }
         assert!(parse_number(b"null").unwrap().is_nan());
@@ -487,16 +455,8 @@ mod tests {
             (r#"q="é😀""#, r#"q="é\uD83D\uDE00""#, "é😀"),
             (r#"q="a\\""#, r"q='a\\'", "a\\"),
         ] {
-            assert_eq!(
-                parse_single(json),
-                ParameterValue::Text(meaning.into()),
-                "{json}"
-            );
-            assert_eq!(
-                parse_single(inspect),
-                ParameterValue::Text(meaning.into()),
-                "{inspect}"
-            );
+            assert_eq!(parse_single(json), ParameterValue::Text(meaning.into()), "{json}");
+            assert_eq!(parse_single(inspect), ParameterValue::Text(meaning.into()), "{inspect}");
         }
     }
 
@@ -520,25 +480,16 @@ mod tests {
 
     #[test]
     fn order_is_kept_and_nothing_is_no_parameter() {
-        let names: Vec<_> = parse_configuration("z='' n=5 a=\"\"")
-            .unwrap()
-            .into_iter()
-            .map(|v| v.0)
-            .collect();
+        let names: Vec<_> =
+            parse_configuration("z='' n=5 a=\"\"").unwrap().into_iter().map(|v| v.0).collect();
         assert_eq!(names, ["z", "n", "a"]);
         assert_eq!(parse_configuration(""), Ok(Vec::new()));
     }
 
     #[test]
     fn broken_texts_say_where() {
-        assert_eq!(
-            parse_configuration("n=1 len"),
-            Err(ConfigurationError::NotAPair("len".into()))
-        );
-        assert_eq!(
-            parse_configuration("q='a"),
-            Err(ConfigurationError::BadQuote("'a".into()))
-        );
+        assert_eq!(parse_configuration("n=1 len"), Err(ConfigurationError::NotAPair("len".into())));
+        assert_eq!(parse_configuration("q='a"), Err(ConfigurationError::BadQuote("'a".into())));
         assert_eq!(
             parse_configuration("q='a'b"),
             Err(ConfigurationError::BadQuote("q='a'b".into()))

@@ -66,15 +66,13 @@ impl CsvLayout {
 /// header.
 pub fn find_header(bytes: &[u8]) -> Option<CsvLayout> {
     let mut fields = Vec::new();
-    bytes
-        .split_inclusive(|&byte| byte == b'\n')
-        .find_map(|line| {
-            let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
-            match scan_record(line, true, &mut fields) {
-                ScanResult::Record(_) => CsvLayout::from_header(line, &fields),
-                _ => None,
-            }
-        })
+    bytes.split_inclusive(|&byte| byte == b'\n').find_map(|line| {
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        match scan_record(line, true, &mut fields) {
+            ScanResult::Record(_) => CsvLayout::from_header(line, &fields),
+            _ => None,
+        }
+    })
 }
 
 /// UTF-8 byte order mark, which some editors prepend.
@@ -86,14 +84,9 @@ mod tests {
 
     #[test]
     fn every_driver_is_known_by_its_header() {
-        let scatter = CsvLayout::Scatter {
-            parameters: vec!["n".into(), "len".into()],
-        };
+        let scatter = CsvLayout::Scatter { parameters: vec!["n".into(), "len".into()] };
         for (header, layout) in [
-            (
-                "\"filename\", \"configuration\", \"rate\", \"time\"\n",
-                Some(CsvLayout::Run),
-            ),
+            ("\"filename\", \"configuration\", \"rate\", \"time\"\n", Some(CsvLayout::Run)),
             (
                 "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n",
                 Some(CsvLayout::Compare),
@@ -102,10 +95,7 @@ mod tests {
                 "\"binary\", \"filename\", \"configuration\", \"rate\", \"time\"",
                 Some(CsvLayout::Compare),
             ),
-            (
-                "\"filename\", \"n\", \"len\", \"rate\", \"time\"\r\n",
-                Some(scatter),
-            ),
+            ("\"filename\", \"n\", \"len\", \"rate\", \"time\"\r\n", Some(scatter)),
             ("\"filename\", \"n\"\n", None),
             ("{\"id\": 1}\n", None),
             ("", None),
@@ -121,9 +111,6 @@ mod tests {
             find_header(format!("> make bench\n{header}").as_bytes()),
             Some(CsvLayout::Compare)
         );
-        assert_eq!(
-            find_header(format!("\u{feff}{header}").as_bytes()),
-            Some(CsvLayout::Compare)
-        );
+        assert_eq!(find_header(format!("\u{feff}{header}").as_bytes()), Some(CsvLayout::Compare));
     }
 }

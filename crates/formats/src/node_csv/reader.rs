@@ -78,12 +78,7 @@ impl<R: Read> RowReader<R> {
         let Some(layout) = &self.layout else {
             return Ok(None);
         };
-        Ok(Some(CsvRow {
-            record: &self.buffer[record],
-            fields: &self.fields,
-            layout,
-            rate,
-        }))
+        Ok(Some(CsvRow { record: &self.buffer[record], fields: &self.fields, layout, rate }))
     }
 
     fn find_row(&mut self) -> io::Result<Option<(Range<usize>, f64)>> {
@@ -204,11 +199,7 @@ impl<'a> CsvRow<'a> {
             _ => &[],
         };
         names.iter().enumerate().map(move |(index, name)| {
-            (
-                name.as_str(),
-                row.text(index + 1),
-                row.fields[index + 1].is_quoted(),
-            )
+            (name.as_str(), row.text(index + 1), row.fields[index + 1].is_quoted())
         })
     }
 
@@ -225,9 +216,7 @@ impl<'a> CsvRow<'a> {
 
     /// Returns the unparsed time.
     pub fn time_text(&self) -> &'a [u8] {
-        self.fields
-            .last()
-            .map_or(b"", |field| field.raw(self.record))
+        self.fields.last().map_or(b"", |field| field.raw(self.record))
     }
 
     /// Returns whether column `index` consists of exactly these bytes.
@@ -277,11 +266,7 @@ mod tests {
         let mut reader = RowReader::new(text.as_bytes());
         let expected = collect_rows(&mut reader);
         let mut drip = RowReader::new(DripSource(text.as_bytes()));
-        assert_eq!(
-            collect_rows(&mut drip),
-            expected,
-            "the rows depend on how the bytes arrive"
-        );
+        assert_eq!(collect_rows(&mut drip), expected, "the rows depend on how the bytes arrive");
         assert_eq!(drip.skipped(), reader.skipped());
         (expected, reader.skipped().clone())
     }
@@ -291,11 +276,7 @@ mod tests {
         while let Some(row) = reader.next_row().unwrap() {
             let binary = row.binary().unwrap_or_default();
             let configuration = row.configuration().unwrap_or_default();
-            rows.push(format!(
-                "{binary}|{}|{configuration}|{}",
-                row.filename(),
-                row.rate
-            ));
+            rows.push(format!("{binary}|{}|{configuration}|{}", row.filename(), row.rate));
         }
         rows
     }
@@ -308,13 +289,7 @@ mod tests {
         );
         let (rows, skipped) = read_rows(&text);
         assert_eq!(rows, ["old|g/a.js|n=1|5", "new|g/a.js|n=1|6"]);
-        assert_eq!(
-            skipped,
-            SkippedLines {
-                lines: 3,
-                first: Some("noise \"x\"".into())
-            }
-        );
+        assert_eq!(skipped, SkippedLines { lines: 3, first: Some("noise \"x\"".into()) });
         assert_eq!(
             skipped.warning().as_deref(),
             Some("3 lines without a result were left out; the first is 'noise \"x\"'")
@@ -326,10 +301,7 @@ mod tests {
         let text = "\"filename\", \"q\", \"rate\", \"time\"\r\n\"zz/s.js\", \"g\nh\", 5, 0.5\r\n";
         let mut reader = RowReader::new(text.as_bytes());
         let row = reader.next_row().unwrap().unwrap();
-        assert_eq!(
-            row.parameters().next(),
-            Some(("q", Cow::Borrowed("g\nh"), true))
-        );
+        assert_eq!(row.parameters().next(), Some(("q", Cow::Borrowed("g\nh"), true)));
         assert_eq!(row.elapsed_ns(), Some(500_000_000));
         assert!(reader.next_row().unwrap().is_none());
         assert_eq!(reader.skipped().warning(), None);
@@ -337,9 +309,8 @@ mod tests {
 
     #[test]
     fn a_row_without_a_rate_is_still_a_row() {
-        let (rows, skipped) = read_rows(&format!(
-            "{HEADER}\"old\",\"http/s.js\",\"c=1\",null,5.01\n"
-        ));
+        let (rows, skipped) =
+            read_rows(&format!("{HEADER}\"old\",\"http/s.js\",\"c=1\",null,5.01\n"));
         assert_eq!(rows, ["old|http/s.js|c=1|NaN"]);
         assert_eq!(skipped.lines, 0);
     }

@@ -86,11 +86,7 @@ pub fn scan_record(bytes: &[u8], last: bool, fields: &mut Vec<CsvField>) -> Scan
             Some(b'"') => scan_quoted(bytes, index + 1, fields),
             Some(_) => scan_unquoted(bytes, index, last, fields),
             None if last => {
-                fields.push(CsvField {
-                    start: index,
-                    end: index,
-                    kind: FieldQuoting::Bare,
-                });
+                fields.push(CsvField { start: index, end: index, kind: FieldQuoting::Bare });
                 return ScanResult::Record(index);
             }
             None => return ScanResult::Unfinished,
@@ -120,11 +116,7 @@ fn scan_quoted(bytes: &[u8], start: usize, fields: &mut Vec<CsvField>) -> FieldS
     while let Some(offset) = memchr(b'"', &bytes[index..]) {
         let quote = index + offset;
         if bytes.get(quote + 1) != Some(&b'"') {
-            fields.push(CsvField {
-                start,
-                end: quote,
-                kind,
-            });
+            fields.push(CsvField { start, end: quote, kind });
             return FieldScan::Separator(quote + 1);
         }
         kind = FieldQuoting::Doubled;
@@ -140,11 +132,7 @@ fn scan_unquoted(bytes: &[u8], start: usize, last: bool, fields: &mut Vec<CsvFie
         None => return FieldScan::Unfinished,
     };
     let trimmed = bytes[start..end].trim_ascii_end().len();
-    fields.push(CsvField {
-        start,
-        end: start + trimmed,
-        kind: FieldQuoting::Bare,
-    });
+    fields.push(CsvField { start, end: start + trimmed, kind: FieldQuoting::Bare });
     FieldScan::Separator(end)
 }
 
@@ -179,13 +167,7 @@ mod tests {
     fn texts(bytes: &[u8]) -> (ScanResult, Vec<String>) {
         let mut fields = Vec::new();
         let scan = scan_record(bytes, true, &mut fields);
-        (
-            scan,
-            fields
-                .iter()
-                .map(|field| field.text(bytes).into_owned())
-                .collect(),
-        )
+        (scan, fields.iter().map(|field| field.text(bytes).into_owned()).collect())
     }
 
     #[test]
@@ -206,22 +188,10 @@ mod tests {
     #[test]
     fn a_record_that_goes_on_is_told_from_one_that_is_none() {
         let mut fields = Vec::new();
-        assert_eq!(
-            scan_record(b"\"a\",\"b", false, &mut fields),
-            ScanResult::Unfinished
-        );
-        assert_eq!(
-            scan_record(b"\"a\",1", false, &mut fields),
-            ScanResult::Unfinished
-        );
-        assert_eq!(
-            scan_record(b"\"a\",\"b", true, &mut fields),
-            ScanResult::NotARecord
-        );
-        assert_eq!(
-            scan_record(b"\"a\" b\n", false, &mut fields),
-            ScanResult::NotARecord
-        );
+        assert_eq!(scan_record(b"\"a\",\"b", false, &mut fields), ScanResult::Unfinished);
+        assert_eq!(scan_record(b"\"a\",1", false, &mut fields), ScanResult::Unfinished);
+        assert_eq!(scan_record(b"\"a\",\"b", true, &mut fields), ScanResult::NotARecord);
+        assert_eq!(scan_record(b"\"a\" b\n", false, &mut fields), ScanResult::NotARecord);
         assert_eq!(
             scan_record(b"\"a\"", false, &mut fields),
             ScanResult::Unfinished,

@@ -29,10 +29,7 @@ pub struct MeasuredRate {
 /// Formats a line of `run.js --format csv`.
 pub fn format_run_row(name: &str, values: ParameterValues<'_>, measured: MeasuredRate) -> String {
     let configuration = join_parameters(values, javascript::format_json);
-    format!(
-        "\"{name}\", \"{configuration}\", {}\n",
-        format_figures(measured, ", ")
-    )
+    format!("\"{name}\", \"{configuration}\", {}\n", format_figures(measured, ", "))
 }
 
 /// Formats a line of `compare.js`; `binary` is `old` or `new`.
@@ -43,18 +40,12 @@ pub fn format_compare_row(
     measured: MeasuredRate,
 ) -> String {
     let configuration = join_parameters(values, javascript::format_inspected);
-    format!(
-        "\"{binary}\",\"{name}\",\"{configuration}\",{}\n",
-        format_figures(measured, ",")
-    )
+    format!("\"{binary}\",\"{name}\",\"{configuration}\",{}\n", format_figures(measured, ","))
 }
 
 /// Formats the header of `scatter.js`.
 pub fn format_scatter_header(values: ParameterValues<'_>) -> String {
-    let names: String = values
-        .iter()
-        .map(|(name, _)| format!("\"{name}\", "))
-        .collect();
+    let names: String = values.iter().map(|(name, _)| format!("\"{name}\", ")).collect();
     format!("\"filename\", {names}\"rate\", \"time\"\n")
 }
 
@@ -64,18 +55,13 @@ pub fn format_scatter_row(
     values: ParameterValues<'_>,
     measured: MeasuredRate,
 ) -> String {
-    let cells: String = values
-        .iter()
-        .map(|(_, value)| format_cell(value) + ", ")
-        .collect();
+    let cells: String = values.iter().map(|(_, value)| format_cell(value) + ", ").collect();
     format!("\"{name}\", {cells}{}\n", format_figures(measured, ", "))
 }
 
 fn join_parameters(values: ParameterValues<'_>, text: fn(&ParameterValue) -> String) -> String {
-    let pairs: Vec<String> = values
-        .iter()
-        .map(|(name, value)| format!("{name}={}", text(value)))
-        .collect();
+    let pairs: Vec<String> =
+        values.iter().map(|(name, value)| format!("{name}={}", text(value))).collect();
     pairs.join(" ").replace('"', "\"\"")
 }
 
@@ -100,25 +86,13 @@ mod tests {
 
     #[test]
     fn a_benchmark_without_parameters_has_an_empty_configuration() {
-        let measured = MeasuredRate {
-            rate: 5.0,
-            elapsed_ns: Some(1),
-        };
-        assert_eq!(
-            format_run_row("g/a.js", &[], measured),
-            "\"g/a.js\", \"\", 5, 0.000000001\n"
-        );
+        let measured = MeasuredRate { rate: 5.0, elapsed_ns: Some(1) };
+        assert_eq!(format_run_row("g/a.js", &[], measured), "\"g/a.js\", \"\", 5, 0.000000001\n");
         assert_eq!(
             format_compare_row("old", "g/a.js", &[], measured),
             "\"old\",\"g/a.js\",\"\",5,0.000000001\n"
         );
-        assert_eq!(
-            format_scatter_row("g/a.js", &[], measured),
-            "\"g/a.js\", 5, 0.000000001\n"
-        );
-        assert_eq!(
-            format_scatter_header(&[]),
-            "\"filename\", \"rate\", \"time\"\n"
-        );
+        assert_eq!(format_scatter_row("g/a.js", &[], measured), "\"g/a.js\", 5, 0.000000001\n");
+        assert_eq!(format_scatter_header(&[]), "\"filename\", \"rate\", \"time\"\n");
     }
 }

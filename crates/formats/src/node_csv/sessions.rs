@@ -24,9 +24,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     let mut collected = RowCollector::new();
     while let Some(row) = reader.next_row()? {
         let number = collected.runs.len() + collected.failures.len() + 1;
-        collected
-            .add_row(&row)
-            .with_context(|| format!("row {number} of '{label}'"))?;
+        collected.add_row(&row).with_context(|| format!("row {number} of '{label}'"))?;
     }
     if collected.variants.is_empty() {
         bail!("'{label}' has a header but no results");
@@ -94,8 +92,7 @@ impl RowCollector {
         *count += 1;
         let variant = self.variants[variant].clone();
         if !row.rate.is_finite() {
-            self.failures
-                .push(missing_rate_failure(&case, &variant, slot, row.rate));
+            self.failures.push(missing_rate_failure(&case, &variant, slot, row.rate));
             return Ok(());
         }
         let elapsed_ns = row.elapsed_ns();
@@ -138,18 +135,13 @@ impl RowCollector {
         let next = self.indices_by_id.len();
         let index = *self.indices_by_id.entry(case.id()).or_insert(next);
         let known_case = KnownCase { case, index };
-        self.cases_by_text
-            .insert(row.case_text().into(), known_case.clone());
+        self.cases_by_text.insert(row.case_text().into(), known_case.clone());
         Ok(known_case)
     }
 
     /// Returns the index of a variant, adding it if needed.
     fn variant_index(&mut self, name: &str) -> usize {
-        match self
-            .variants
-            .iter()
-            .position(|existing| &**existing == name)
-        {
+        match self.variants.iter().position(|existing| &**existing == name) {
             Some(index) => index,
             None => {
                 self.variants.push(name.into());
@@ -239,11 +231,7 @@ pub struct RowWriter<'a> {
 impl<'a> RowWriter<'a> {
     /// Creates a writer for a file with this layout.
     pub fn new(layout: &'a CsvLayout, out: &'a mut dyn std::io::Write) -> RowWriter<'a> {
-        RowWriter {
-            layout,
-            out,
-            has_header: false,
-        }
+        RowWriter { layout, out, has_header: false }
     }
 
     /// Writes a row for each throughput sample of a run.
@@ -256,17 +244,11 @@ impl<'a> RowWriter<'a> {
         if let CsvLayout::Scatter { parameters } = self.layout
             && !values.iter().map(|(name, _)| name).eq(parameters)
         {
-            bail!(
-                "'{}' has different parameters than the first row",
-                run.case.id()
-            );
+            bail!("'{}' has different parameters than the first row", run.case.id());
         }
         let is_throughput = |sample: &&Sample| &*sample.metric == Metric::THROUGHPUT;
         for sample in run.samples.iter().filter(is_throughput) {
-            let measured = rows::MeasuredRate {
-                rate: sample.value,
-                elapsed_ns: sample.elapsed_ns,
-            };
+            let measured = rows::MeasuredRate { rate: sample.value, elapsed_ns: sample.elapsed_ns };
             let row = match self.layout {
                 CsvLayout::Run => rows::format_run_row(name, values, measured),
                 CsvLayout::Compare => {
@@ -294,9 +276,9 @@ impl<'a> RowWriter<'a> {
         match self.layout {
             CsvLayout::Run => self.out.write_all(rows::RUN_HEADER.as_bytes())?,
             CsvLayout::Compare => self.out.write_all(rows::COMPARE_HEADER.as_bytes())?,
-            CsvLayout::Scatter { .. } => self
-                .out
-                .write_all(rows::format_scatter_header(first).as_bytes())?,
+            CsvLayout::Scatter { .. } => {
+                self.out.write_all(rows::format_scatter_header(first).as_bytes())?
+            }
         }
         Ok(())
     }

@@ -107,12 +107,7 @@ struct DecisionLine {
 impl DecisionLine {
     fn new(job: u32, after: Option<u32>, saved: usize) -> DecisionLine {
         let crc = crc32fast::hash(format!("{job} {after:?} {saved}").as_bytes());
-        DecisionLine {
-            job,
-            after,
-            saved,
-            crc,
-        }
+        DecisionLine { job, after, saved, crc }
     }
 }
 

@@ -239,9 +239,7 @@ impl ShardSlots {
             }
         }
         let mut slots = block.failures.iter().filter_map(|failure| failure.slot);
-        slots
-            .find(|&slot| find_slot(slot).is_none())
-            .map(foreign_slot_error)
+        slots.find(|&slot| find_slot(slot).is_none()).map(foreign_slot_error)
     }
 }
 
@@ -275,29 +273,20 @@ mod tests {
             machine: SessionMachine::default(),
             boot: String::new(),
         };
-        let Session { runs, metrics, .. } = FakeSession::with_fixed_blocks(&["a", "b"], 1)
-            .add_case("g/x", |_, _| 1.5)
-            .build();
+        let Session { runs, metrics, .. } =
+            FakeSession::with_fixed_blocks(&["a", "b"], 1).add_case("g/x", |_, _| 1.5).build();
         let mut spool = SpoolWriter::create(&path, header, vec![(3, "g/x".into())], None).unwrap();
         spool.observe(&SessionEvent::Declared(&metrics[0])).unwrap();
         for slot in 4..6 {
             let variant = ["a", "b"][slot as usize % 2];
-            let mut run = Run {
-                slot,
-                variant: variant.into(),
-                ..runs[0].clone()
-            };
+            let mut run = Run { slot, variant: variant.into(), ..runs[0].clone() };
             change(&mut run);
             spool.observe(&SessionEvent::RunFinished(&run)).unwrap();
             spool.observe(&SessionEvent::SlotsDone(&[slot])).unwrap();
         }
-        spool
-            .observe(&SessionEvent::BlockDone { job: 0, block: 0 })
-            .unwrap();
+        spool.observe(&SessionEvent::BlockDone { job: 0, block: 0 }).unwrap();
         let (label, saved) = ("g/x", 2);
-        spool
-            .observe(&SessionEvent::CaseDecided { label, saved })
-            .unwrap();
+        spool.observe(&SessionEvent::CaseDecided { label, saved }).unwrap();
         spool.end_spool(None).unwrap();
         assert!(path.with_extension("jsonl.ended").exists());
         std::fs::read(&path).unwrap()
@@ -316,29 +305,15 @@ mod tests {
         let [
             SpoolItem::Header(header),
             SpoolItem::Block(block),
-            SpoolItem::Decided {
-                job: 3,
-                after: Some(0),
-                saved: 2,
-            },
+            SpoolItem::Decided { job: 3, after: Some(0), saved: 2 },
             SpoolItem::Ended(_, true),
         ] = &found[..]
         else {
             panic!("{found:?}");
         };
         assert_eq!(header.session, "s");
-        let SpoolBlock {
-            job,
-            block: number,
-            slots,
-            runs,
-            metrics,
-            ..
-        } = block;
-        assert_eq!(
-            (*job, *number, &slots[..], runs.len()),
-            (3, 0, &[4, 5][..], 2)
-        );
+        let SpoolBlock { job, block: number, slots, runs, metrics, .. } = block;
+        assert_eq!((*job, *number, &slots[..], runs.len()), (3, 0, &[4, 5][..], 2));
         assert_eq!(runs[1].samples[0].value, 1.5);
         assert_eq!(metrics[0].1.name, "throughput");
     }
@@ -361,10 +336,7 @@ mod tests {
         };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("0.1.jsonl");
-        let header = SpoolHeader {
-            attempt: 1,
-            ..(**header).clone()
-        };
+        let header = SpoolHeader { attempt: 1, ..(**header).clone() };
         let jobs = vec![(3, "g/x".into())];
         let mut spool = SpoolWriter::create(&path, header, jobs, None).unwrap();
         spool.copy_block(0, first).unwrap();
@@ -379,10 +351,7 @@ mod tests {
         let reason = |change: &dyn Fn(&mut Run)| drop_reason(&read_spool(change)).to_owned();
         assert!(reason(&|run| run.slot += 7).contains("slot 11 does not belong to the block"));
         let variant = reason(&|run| run.variant = "c".into());
-        assert!(
-            variant.contains("slot 4 belongs to variant 'a', not 'c'"),
-            "{variant}"
-        );
+        assert!(variant.contains("slot 4 belongs to variant 'a', not 'c'"), "{variant}");
         assert!(reason(&|run| run.block = 9).contains("names another block, or"));
         assert!(reason(&|run| run.machine = Some(1)).contains("names another block, or"));
     }
@@ -391,24 +360,15 @@ mod tests {
     fn an_attempt_whose_decision_is_damaged_is_not_whole() {
         let text = spool_bytes(|_| {});
         let position = (text.windows(9).rposition(|word| word == b"\"decided\"")).unwrap();
-        let saved = text[position..]
-            .iter()
-            .position(|&byte| byte == b'2')
-            .unwrap();
-        for (place, byte) in [
-            (position + 1, b'x'),
-            (position + saved, b'3'),
-            (position - 1, b'['),
-        ] {
+        let saved = text[position..].iter().position(|&byte| byte == b'2').unwrap();
+        for (place, byte) in [(position + 1, b'x'), (position + saved, b'3'), (position - 1, b'[')]
+        {
             let mut damaged = text.clone();
             damaged[place] = byte;
             let found = SpoolReader::new(shard_slots()).decode(&damaged);
             let decided = |one: &SpoolItem| matches!(one, SpoolItem::Decided { .. });
             assert!(!found.iter().any(decided), "{found:?}");
-            assert!(
-                matches!(found.last(), Some(SpoolItem::Ended(_, false))),
-                "{found:?}"
-            );
+            assert!(matches!(found.last(), Some(SpoolItem::Ended(_, false))), "{found:?}");
         }
     }
 

@@ -101,11 +101,7 @@ impl SpoolWriter {
     /// # Errors
     /// Fails if the file cannot be written.
     pub fn end_spool(mut self, reason: Option<String>) -> anyhow::Result<()> {
-        let ending = AttemptEnd {
-            blocks: self.blocks,
-            decisions: Some(self.decisions),
-            reason,
-        };
+        let ending = AttemptEnd { blocks: self.blocks, decisions: Some(self.decisions), reason };
         let text = serde_json::to_string(&ending)?;
         self.write_line(&SpoolLine::Ended(ending))?;
         self.sync_to_disk()?;
@@ -160,8 +156,7 @@ impl SpoolWriter {
             .write_all(&self.lines)
             .with_context(|| format!("cannot write the spool '{}'", path.display()))?;
         if let Some(copy) = &mut self.copy {
-            copy.write_all(&self.lines)
-                .context("cannot send the spool to its reader")?;
+            copy.write_all(&self.lines).context("cannot send the spool to its reader")?;
         }
         self.lines.clear();
         Ok(())
@@ -170,8 +165,7 @@ impl SpoolWriter {
     fn sync_to_disk(&mut self) -> anyhow::Result<()> {
         self.flush_lines()?;
         if let Some(copy) = &mut self.copy {
-            copy.flush()
-                .context("cannot send the spool to its reader")?;
+            copy.flush().context("cannot send the spool to its reader")?;
         }
         let path = &self.path;
         let synced = self.file.sync_data();
@@ -224,10 +218,8 @@ impl SessionObserver for SpoolWriter {
             }
             SessionEvent::BlockDone { job, block } => self.close_block(*job, *block)?,
             SessionEvent::CaseDecided { label, saved } => {
-                if let Some((job, _)) = self
-                    .jobs
-                    .iter()
-                    .find(|(_, known_label)| known_label == label)
+                if let Some((job, _)) =
+                    self.jobs.iter().find(|(_, known_label)| known_label == label)
                 {
                     let after = self.last_blocks.get(*label).copied();
                     self.write_line(&SpoolLine::Decided(DecisionLine::new(*job, after, *saved)))?;

@@ -40,11 +40,7 @@ impl ReadBatcher {
             BatchingMode::Adaptive { max_delay_ns } if may_pause => max_delay_ns,
             _ => 0,
         };
-        ReadBatcher {
-            max_pause_ns,
-            pause_ns: 0,
-            is_pausing: false,
-        }
+        ReadBatcher { max_pause_ns, pause_ns: 0, is_pausing: false }
     }
 
     /// Decides anew whether to pause, based on the number of responses in the last `elapsed_ns` and
@@ -53,11 +49,8 @@ impl ReadBatcher {
         self.pause_ns =
             median_ns.map_or(0, |median| (median / MEDIAN_DIVISOR).min(self.max_pause_ns));
         let expected = responses as f64 * self.pause_ns as f64 / elapsed_ns.max(1) as f64;
-        self.is_pausing = if self.is_pausing {
-            expected >= STOP_THRESHOLD
-        } else {
-            expected >= START_THRESHOLD
-        };
+        self.is_pausing =
+            if self.is_pausing { expected >= STOP_THRESHOLD } else { expected >= START_THRESHOLD };
     }
 
     /// Returns how long to pause before the next wait for events; `None` for no pause. `ended` is
@@ -117,9 +110,8 @@ fn involuntary_switches() -> u64 {
     std::fs::read_to_string("/proc/thread-self/status")
         .ok()
         .and_then(|text| {
-            let line = text
-                .lines()
-                .find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?;
+            let line =
+                text.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?;
             line.trim().parse().ok()
         })
         .unwrap_or(0)
@@ -130,9 +122,7 @@ mod tests {
     use super::*;
 
     const TICK_NS: u64 = 100_000_000;
-    const MOST: BatchingMode = BatchingMode::Adaptive {
-        max_delay_ns: 100_000,
-    };
+    const MOST: BatchingMode = BatchingMode::Adaptive { max_delay_ns: 100_000 };
 
     #[test]
     fn pauses_begin_when_answers_would_gather_and_end_when_they_would_not() {
@@ -144,10 +134,7 @@ mod tests {
         assert_eq!(batcher.next_pause(100, 25), None, "enough have ended");
         assert_eq!(batcher.next_pause(16, 1), None, "few are under way");
         batcher.adapt(1_500, TICK_NS, Some(2_000_000));
-        assert!(
-            batcher.next_pause(100, 1).is_some(),
-            "it goes on for a while"
-        );
+        assert!(batcher.next_pause(100, 1).is_some(), "it goes on for a while");
         batcher.adapt(500, TICK_NS, Some(2_000_000));
         assert_eq!(batcher.next_pause(100, 1), None);
     }

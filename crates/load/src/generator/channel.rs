@@ -73,13 +73,7 @@ impl ByteChannel {
                 Some(Box::new(connection))
             }
         };
-        Ok(ByteChannel {
-            socket,
-            tls,
-            has_received_close: false,
-            out,
-            out_at: 0,
-        })
+        Ok(ByteChannel { socket, tls, has_received_close: false, out, out_at: 0 })
     }
 
     pub fn socket(&self) -> &OwnedFd {
@@ -163,11 +157,7 @@ impl ByteChannel {
         traffic.received += read as u64;
         // A read that does not fill the buffer has drained the socket. Another read would find
         // nothing.
-        let state = if read < buffer.len() {
-            ReadResult::Drained
-        } else {
-            ReadResult::More
-        };
+        let state = if read < buffer.len() { ReadResult::Drained } else { ReadResult::More };
         if self.tls.is_none() {
             on_data(&buffer[..read]);
             return state;
@@ -258,11 +248,7 @@ fn deliver_plaintext(tls: &mut ClientConnection, mut on_data: impl FnMut(&[u8]) 
 
 /// Error class of a TLS failure during or after the handshake.
 fn tls_failure_class(was_established: bool) -> ErrorClass {
-    if was_established {
-        ErrorClass::TlsRecord
-    } else {
-        ErrorClass::TlsHandshake
-    }
+    if was_established { ErrorClass::TlsRecord } else { ErrorClass::TlsHandshake }
 }
 
 /// Error class of a TLS error. With TLS 1.3, the client completes its side of the handshake before

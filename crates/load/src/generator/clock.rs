@@ -31,11 +31,7 @@ pub(super) struct LoadClock {
 
 impl LoadClock {
     pub fn start(time: speedwell_model::clock::WaitClock) -> LoadClock {
-        LoadClock {
-            time,
-            start: time.now(),
-            system_start_ns: system_ns(),
-        }
+        LoadClock { time, start: time.now(), system_start_ns: system_ns() }
     }
 
     /// Current time. Reading the monotonic clock takes no system call (vDSO).
@@ -73,10 +69,7 @@ impl LoadClock {
 }
 
 fn to_timespec(ns: u64) -> Timespec {
-    Timespec {
-        tv_sec: (ns / NS_PER_S) as i64,
-        tv_nsec: (ns % NS_PER_S) as i64,
-    }
+    Timespec { tv_sec: (ns / NS_PER_S) as i64, tv_nsec: (ns % NS_PER_S) as i64 }
 }
 
 fn system_ns() -> u64 {
@@ -109,10 +102,7 @@ impl LoadTimer {
             let deadline = self.clock.to_system_time(at_ns);
             (TimerfdTimerFlags::ABSTIME, deadline, to_timespec(0))
         };
-        let time = Itimerspec {
-            it_interval: interval,
-            it_value: first,
-        };
+        let time = Itimerspec { it_interval: interval, it_value: first };
         timerfd_settime(&self.timer, flags, &time)?;
         Ok(())
     }

@@ -39,15 +39,9 @@ impl ConnectionFacts {
             cipher: tls
                 .negotiated_cipher_suite()
                 .map_or(String::new(), |suite| format!("{:?}", suite.suite())),
-            key_bits: tls
-                .peer_certificates()
-                .and_then(|chain| key_bits(chain.first()?)),
-            group: tls
-                .negotiated_key_exchange_group()
-                .map(|group| format!("{:?}", group.name())),
-            alpn: tls
-                .alpn_protocol()
-                .map(|name| String::from_utf8_lossy(name).into_owned()),
+            key_bits: tls.peer_certificates().and_then(|chain| key_bits(chain.first()?)),
+            group: tls.negotiated_key_exchange_group().map(|group| format!("{:?}", group.name())),
+            alpn: tls.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned()),
         });
     }
 

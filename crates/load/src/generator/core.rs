@@ -151,9 +151,7 @@ impl<'a> WorkerCore<'a> {
         self.traffic.calls += 5;
         let socket = channel::begin_connecting(address, self.load.target.local)
             .map_err(channel::connect_error_class)?;
-        self.poll
-            .watch_socket(&socket, token)
-            .map_err(|_| ErrorClass::ConnectNoPort)?;
+        self.poll.watch_socket(&socket, token).map_err(|_| ErrorClass::ConnectNoPort)?;
         ByteChannel::new(socket, self.tls.as_ref(), memory)
     }
 
@@ -193,10 +191,7 @@ impl<'a> WorkerCore<'a> {
                 BodyRule::MAX_INSPECTED_BYTES,
                 &ConnectionFacts::FIELDS,
             ))),
-            (None, true) => Some(Box::new(ResponseWatch::new(
-                BodyRule::MAX_INSPECTED_BYTES,
-                &[],
-            ))),
+            (None, true) => Some(Box::new(ResponseWatch::new(BodyRule::MAX_INSPECTED_BYTES, &[]))),
             (None, false) => None,
         }
     }

@@ -72,10 +72,7 @@ pub enum LoadStartError {
 
 impl LoadStartError {
     fn from_wait_error(why: std::io::Error) -> LoadStartError {
-        LoadStartError::System {
-            what: "wait for sockets",
-            why,
-        }
+        LoadStartError::System { what: "wait for sockets", why }
     }
 }
 
@@ -106,9 +103,8 @@ pub fn run_with_clock(
     let tls = tls_parameters(load)?;
     let source = request_source(load)?;
     let threads = thread_count(load);
-    let mailboxes: Vec<TotalsMailbox> = (0..threads)
-        .map(|_| TotalsMailbox::new(load.is_closed()))
-        .collect();
+    let mailboxes: Vec<TotalsMailbox> =
+        (0..threads).map(|_| TotalsMailbox::new(load.is_closed())).collect();
     let window_end_ns = RequestPacing::window_end_ns(load);
     let length_ns = (window_end_ns != NEVER).then_some(window_end_ns);
     let mut tracker = ProgressTracker::new(load.is_closed(), length_ns);
@@ -155,13 +151,7 @@ pub fn run_with_clock(
     tracker.gather_totals(&mailboxes);
     let since_epoch = started_at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let began_ms = since_epoch.as_millis() as u64;
-    Ok(merge_results(
-        results,
-        tracker,
-        load,
-        window_end_ns,
-        began_ms,
-    ))
+    Ok(merge_results(results, tracker, load, window_end_ns, began_ms))
 }
 
 /// Protocol names offered by ALPN.
@@ -195,9 +185,9 @@ fn request_source(load: &LoadConfig) -> Result<RequestSource<'_>, LoadStartError
 
 fn validate_load(load: &LoadConfig) -> Result<(), LoadStartError> {
     match load {
-        _ if load.threads == 0 => Err(LoadStartError::Load(
-            "the number of threads is 0: expected 1 or more",
-        )),
+        _ if load.threads == 0 => {
+            Err(LoadStartError::Load("the number of threads is 0: expected 1 or more"))
+        }
         _ if load.streams_per_connection == 0 => Err(LoadStartError::Load(
             "the limit of concurrent requests per connection is 0: expected 1 or more",
         )),
@@ -218,12 +208,12 @@ fn validate_http3(load: &LoadConfig) -> Result<(), LoadStartError> {
         _ if !cfg!(feature = "http3") => Err(LoadStartError::Load(
             "this build does not support HTTP/3, because it was built without the feature 'http3'",
         )),
-        _ if load.target.tls.is_none() => Err(LoadStartError::Load(
-            "HTTP/3 is always encrypted, but the target does not use TLS",
-        )),
-        _ if load.target.addresses.iter().any(is_unix) => Err(LoadStartError::Load(
-            "HTTP/3 runs over UDP, so it cannot use a Unix socket",
-        )),
+        _ if load.target.tls.is_none() => {
+            Err(LoadStartError::Load("HTTP/3 is always encrypted, but the target does not use TLS"))
+        }
+        _ if load.target.addresses.iter().any(is_unix) => {
+            Err(LoadStartError::Load("HTTP/3 runs over UDP, so it cannot use a Unix socket"))
+        }
         _ => Ok(()),
     }
 }
@@ -279,11 +269,7 @@ fn watch_threads(
                 watch(&ProgressReport {
                     at_ns,
                     is_warmup,
-                    so_far: if is_warmup {
-                        &tracker.warmup
-                    } else {
-                        &tracker.totals
-                    },
+                    so_far: if is_warmup { &tracker.warmup } else { &tracker.totals },
                     tick: &tick,
                     interval_ns: at_ns - last_ns,
                 });
@@ -309,11 +295,7 @@ fn merge_results(
         !load.is_closed() && load.stop.after_requests.is_none() && window_end_ns != NEVER;
     let ended_by_time = runs_full_duration || results.iter().any(|result| result.ended_by_time);
     let is_interrupted = results.iter().any(|result| result.is_interrupted);
-    let ran_ns = results
-        .iter()
-        .map(|result| result.report.elapsed_ns)
-        .max()
-        .unwrap_or(0);
+    let ran_ns = results.iter().map(|result| result.report.elapsed_ns).max().unwrap_or(0);
     let end_ns = match (is_interrupted, ended_by_time) {
         (true, _) => ran_ns.min(window_end_ns),
         (false, true) => window_end_ns,

@@ -42,10 +42,7 @@ impl Http2Requests {
         table_bytes: u32,
         watch: Option<Box<ResponseWatch>>,
     ) -> Http2Requests {
-        let settings = Http2Settings {
-            table_size: table_bytes,
-            ..Http2Settings::default()
-        };
+        let settings = Http2Settings { table_size: table_bytes, ..Http2Settings::default() };
         let watches = watch.map_or(Vec::new(), |watch| vec![*watch; capacity as usize]);
         Http2Requests {
             settings,
@@ -95,10 +92,8 @@ impl Http2Requests {
     /// Sends a request. Does nothing if all tokens are in use.
     pub fn start_request(&mut self, sent: StartedRequest, request: &Http2Request) {
         if let Some(token) = self.streams.free_tokens.pop() {
-            self.streams.requests[token as usize] = Some(StartedRequest {
-                method: request.method(),
-                ..sent
-            });
+            self.streams.requests[token as usize] =
+                Some(StartedRequest { method: request.method(), ..sent });
             self.http.open_stream(request, token);
         }
     }
@@ -119,9 +114,7 @@ impl Http2Requests {
         recorder: &mut RequestRecorder,
     ) -> InputOutcome {
         let Http2Requests { http, streams, .. } = self;
-        let result = http.feed(bytes, &mut |event| {
-            streams.handle_event(event, now_ns, recorder)
-        });
+        let result = http.feed(bytes, &mut |event| streams.handle_event(event, now_ns, recorder));
         match result {
             Ok(()) => InputOutcome::Open,
             Err(Http2ConnectionError::NotHttp2 | Http2ConnectionError::NoSettings) => {
@@ -173,11 +166,8 @@ impl Http2Requests {
                 .as_ref()
                 .and_then(|sent| sent.exceeded_timeout(limits, now_ns));
             let Some(class) = exceeded else { continue };
-            let class = if self.http.waits_for_window(token) {
-                ErrorClass::H2FlowStall
-            } else {
-                class
-            };
+            let class =
+                if self.http.waits_for_window(token) { ErrorClass::H2FlowStall } else { class };
             self.http.cancel_stream(token);
             if let Some(sent) = self.streams.take_request(token) {
                 recorder.record_failure(&sent, class, now_ns, &ResponseSummary::default());
@@ -187,9 +177,7 @@ impl Http2Requests {
 
     pub fn take_all(&mut self) -> Vec<StartedRequest> {
         let tokens = 0..self.streams.requests.len() as u32;
-        tokens
-            .filter_map(|token| self.streams.take_request(token))
-            .collect()
+        tokens.filter_map(|token| self.streams.take_request(token)).collect()
     }
 }
 
@@ -216,9 +204,7 @@ impl RequestSlots {
                 if let Some(watch) = self.watches.get_mut(token as usize)
                     && let Ok(fields) = block.decode_fields(&mut self.fields)
                 {
-                    fields
-                        .iter()
-                        .for_each(|(name, value)| watch.add_field(name, value));
+                    fields.iter().for_each(|(name, value)| watch.add_field(name, value));
                 }
             }
             Http2Event::Data { token, bytes } => {
@@ -246,10 +232,7 @@ impl RequestSlots {
         if let Some(sent) = self.take_request(token) {
             let watch = self.watches.get(token as usize);
             let judged = JudgedResponse {
-                summary: ResponseSummary {
-                    interim_status: self.interim_status,
-                    ..summary
-                },
+                summary: ResponseSummary { interim_status: self.interim_status, ..summary },
                 has_good_body: has_good_body(recorder.body_rule(), watch),
             };
             recorder.record_response(&sent, judged, now_ns);

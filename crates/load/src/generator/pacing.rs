@@ -13,9 +13,9 @@ use crate::pace::{
 /// all generators.
 pub(super) fn first_connections(load: &LoadConfig, part: LoadShare) -> u32 {
     match &load.pace {
-        PacingModel::Closed(closed) => closed
-            .thread_clients(part.index, part.count)
-            .div_ceil(load.streams_per_connection),
+        PacingModel::Closed(closed) => {
+            closed.thread_clients(part.index, part.count).div_ceil(load.streams_per_connection)
+        }
         PacingModel::Open(_) => {
             thread_part(u64::from(load.connections), part.index, part.count) as u32
         }
@@ -53,10 +53,8 @@ impl<'a> RequestPacing<'a> {
     /// Returns when sending stops because of the time limit or the end of the schedule. The time is
     /// in nanoseconds since the start, or [`NEVER`].
     pub fn window_end_ns(load: &LoadConfig) -> u64 {
-        let stop_end_ns = load
-            .stop
-            .after_ns
-            .map_or(NEVER, |end_ns| end_ns.saturating_add(load.warmup_ns));
+        let stop_end_ns =
+            load.stop.after_ns.map_or(NEVER, |end_ns| end_ns.saturating_add(load.warmup_ns));
         let schedule_end_ns = match &load.pace {
             PacingModel::Open(schedule) if load.stop.after_requests.is_none() => {
                 schedule.total_ns()
@@ -167,12 +165,7 @@ impl<'a> OpenPacing<'a> {
     pub fn take_due(&mut self, now_ns: u64) -> Option<StartedRequest> {
         self.backlog = self.backlog.checked_sub(1)?;
         let due = self.send_cursor.next()?;
-        Some(new_request(
-            due.index,
-            due.at_ns,
-            now_ns,
-            due.at_ns < self.warmup_ns,
-        ))
+        Some(new_request(due.index, due.at_ns, now_ns, due.at_ns < self.warmup_ns))
     }
 }
 

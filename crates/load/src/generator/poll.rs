@@ -70,10 +70,7 @@ impl SocketPoll {
         // With edge-triggered polling, each expiration is one event, so the timer need not be read.
         let flags = EventFlags::IN | EventFlags::ET;
         epoll::add(&poll.epoll, &timer, EventData::new_u64(TIMER_TOKEN), flags)?;
-        poll.alarm = Some(PollTimer {
-            timer,
-            fires_at_ns: NEVER,
-        });
+        poll.alarm = Some(PollTimer { timer, fires_at_ns: NEVER });
         Ok(poll)
     }
 
@@ -81,12 +78,7 @@ impl SocketPoll {
     /// socket. In return, watching whether the socket is writable takes no further system calls.
     pub fn watch_socket(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        Ok(epoll::add(
-            &self.epoll,
-            socket,
-            EventData::new_u64(token),
-            flags,
-        )?)
+        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(token), flags)?)
     }
 
     /// Waits for socket events until a deadline. [`NEVER`] means to wait without limit, and a
@@ -136,11 +128,7 @@ impl SocketPoll {
         });
         self.events.clear();
         let waited = if self.waits_exactly {
-            epoll::wait(
-                &self.epoll,
-                spare_capacity(&mut self.events),
-                timeout.as_ref(),
-            )
+            epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout.as_ref())
         } else {
             self.wait_in_two_steps(timeout.as_ref())
         };
@@ -167,12 +155,7 @@ impl SocketPoll {
         // SAFETY: the kernel writes at most `room.len()` events into memory that has room for them.
         // `Event` has the layout of the kernel's `epoll_event`, as does `libc::epoll_event`.
         let count = unsafe {
-            libc::epoll_wait(
-                self.epoll.as_raw_fd(),
-                room.as_mut_ptr().cast(),
-                room.len() as i32,
-                0,
-            )
+            libc::epoll_wait(self.epoll.as_raw_fd(), room.as_mut_ptr().cast(), room.len() as i32, 0)
         };
         let count = usize::try_from(count).map_err(|_| {
             Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::INVAL)

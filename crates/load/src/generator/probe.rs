@@ -72,10 +72,7 @@ pub enum ProbeError {
 pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse, ProbeError> {
     generator::validate_load(load)?;
     let load = single_request(load)?;
-    let (tls, source) = (
-        generator::tls_parameters(&load)?,
-        generator::request_source(&load)?,
-    );
+    let (tls, source) = (generator::tls_parameters(&load)?, generator::request_source(&load)?);
     let (mailbox, end_ns) = (TotalsMailbox::new(true), AtomicU64::new(NEVER));
     let recorder = RequestRecorder::new(&load, NEVER);
     let mut core = WorkerCore::new(
@@ -88,16 +85,9 @@ pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse,
     )
     .map_err(LoadStartError::from_wait_error)?;
     core.facts = Some(ConnectionFacts::default());
-    let mut worker = LoadWorker::new(
-        core,
-        RequestPacing::new(&load, LoadShare::ONLY),
-        &mailbox,
-        stop,
-        &end_ns,
-    );
-    let end = worker
-        .send_all(1)
-        .map_err(LoadStartError::from_wait_error)?;
+    let mut worker =
+        LoadWorker::new(core, RequestPacing::new(&load, LoadShare::ONLY), &mailbox, stop, &end_ns);
+    let end = worker.send_all(1).map_err(LoadStartError::from_wait_error)?;
     #[cfg(feature = "http3")]
     worker.close_quic();
     let row = worker.core.recorder.rows.first().copied();
@@ -130,10 +120,7 @@ fn single_request(load: &LoadConfig) -> Result<LoadConfig, ProbeError> {
         ClosedPace::new(1, ThinkTime::None).map_err(|_| LoadStartError::Load("no client"))?;
     Ok(LoadConfig {
         pace: PacingModel::Closed(pace),
-        stop: StopCondition {
-            after_requests: Some(1),
-            after_ns: None,
-        },
+        stop: StopCondition { after_requests: Some(1), after_ns: None },
         steady: None,
         streams_per_connection: 1,
         warmup_ns: 0,

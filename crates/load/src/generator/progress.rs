@@ -49,11 +49,7 @@ struct IntervalCounts {
 
 impl IntervalCounts {
     fn new() -> IntervalCounts {
-        IntervalCounts {
-            ok: 0,
-            errors: 0,
-            service: TimeDistribution::new(),
-        }
+        IntervalCounts { ok: 0, errors: 0, service: TimeDistribution::new() }
     }
 
     fn add(&mut self, totals: &RequestTotals) {
@@ -84,11 +80,7 @@ impl ProgressTracker {
         ProgressTracker {
             totals: RequestTotals::new(is_closed),
             warmup: RequestTotals::new(is_closed),
-            timeline: LoadTimeline {
-                interval_ns,
-                warmup: 0,
-                ticks: Vec::new(),
-            },
+            timeline: LoadTimeline { interval_ns, warmup: 0, ticks: Vec::new() },
             unplaced: Vec::new(),
         }
     }
@@ -96,12 +88,7 @@ impl ProgressTracker {
     /// Gathers what the threads have handed over.
     pub fn gather_totals(&mut self, mailboxes: &[TotalsMailbox]) {
         for mailbox in mailboxes {
-            if let Some(HandedTotals {
-                totals,
-                is_warmup,
-                until_ns,
-            }) = mailbox.take()
-            {
+            if let Some(HandedTotals { totals, is_warmup, until_ns }) = mailbox.take() {
                 self.add(&totals, is_warmup, until_ns);
                 mailbox.give_back(totals);
             }
@@ -111,20 +98,13 @@ impl ProgressTracker {
     /// Adds the counts of the interval that ends at `until_ns`.
     pub fn add(&mut self, totals: &RequestTotals, is_warmup: bool, until_ns: u64) {
         let interval = self.interval_index(until_ns);
-        let position = self
-            .unplaced
-            .iter()
-            .position(|(position, _)| *position == interval);
+        let position = self.unplaced.iter().position(|(position, _)| *position == interval);
         let index = position.unwrap_or_else(|| {
             self.unplaced.push((interval, IntervalCounts::new()));
             self.unplaced.len() - 1
         });
         self.unplaced[index].1.add(totals);
-        if is_warmup {
-            self.warmup.merge(totals)
-        } else {
-            self.totals.merge(totals)
-        }
+        if is_warmup { self.warmup.merge(totals) } else { self.totals.merge(totals) }
     }
 
     /// Index of the timeline interval that ends at or contains `until_ns`.
@@ -167,11 +147,7 @@ pub(super) struct SteadyWatch<'a> {
 impl<'a> SteadyWatch<'a> {
     /// Creates a watch that sets `end_ns` once the load is steady.
     pub fn new(load: &LoadConfig, end_ns: &'a AtomicU64) -> SteadyWatch<'a> {
-        SteadyWatch {
-            steady: load.steady,
-            ticks: Vec::new(),
-            end_ns,
-        }
+        SteadyWatch { steady: load.steady, ticks: Vec::new(), end_ns }
     }
 
     /// Processes the progress of another interval.
@@ -182,8 +158,7 @@ impl<'a> SteadyWatch<'a> {
         self.ticks.push(progress.tick.clone());
         if steady.is_met(&self.ticks) {
             // Threads read `end_ns` at every tick, so all threads know it within two ticks.
-            self.end_ns
-                .store(progress.at_ns + 2 * TICK_NS, Ordering::Relaxed);
+            self.end_ns.store(progress.at_ns + 2 * TICK_NS, Ordering::Relaxed);
             self.steady = None;
         }
     }
@@ -240,11 +215,8 @@ impl TotalsMailbox {
             return false;
         };
         spare.responses = totals.responses.next_period();
-        inside.full = Some(HandedTotals {
-            totals: std::mem::replace(totals, spare),
-            is_warmup,
-            until_ns,
-        });
+        inside.full =
+            Some(HandedTotals { totals: std::mem::replace(totals, spare), is_warmup, until_ns });
         true
     }
 
@@ -286,12 +258,7 @@ mod tests {
     #[test]
     fn what_is_gathered_late_belongs_to_the_interval_in_which_it_was_counted() {
         // Two threads handed over at 100 ms and ended before the totals were gathered.
-        let counts = [
-            (TICK_NS, 30),
-            (TICK_NS, 20),
-            (TICK_NS + 1, 4),
-            (TICK_NS + 9, 1),
-        ];
+        let counts = [(TICK_NS, 30), (TICK_NS, 20), (TICK_NS + 1, 4), (TICK_NS + 9, 1)];
         let mut tracker = track_progress(&counts);
         let all = tracker.close_interval(TICK_NS + 9, 0);
         assert_eq!((all.ok, good_counts(tracker)), (55, vec![50, 5]));

@@ -62,8 +62,7 @@ impl TimedQuicEngine {
             };
         }
         let is_timer_set = until_ns == NEVER || self.fires_at_ns == until_ns;
-        self.inner
-            .run_until_event(is_timer_set && until_ns > now_ns, events);
+        self.inner.run_until_event(is_timer_set && until_ns > now_ns, events);
     }
 
     /// Adds to `traffic` the socket traffic since the last call.
@@ -100,19 +99,12 @@ impl PreparedRequest {
         let method = MethodKind::for_method(parts.method);
         let head = RequestHead {
             method: parts.method,
-            authority: parts
-                .field_values("host")
-                .next()
-                .unwrap_or(parts.host.as_bytes()),
+            authority: parts.field_values("host").next().unwrap_or(parts.host.as_bytes()),
             target: parts.target,
             content_length: parts.content_length(),
             expects_body: method == MethodKind::Body,
         };
-        let fields = parts
-            .headers
-            .iter()
-            .copied()
-            .filter(|(name, value)| !is_omitted(name, value));
+        let fields = parts.headers.iter().copied().filter(|(name, value)| !is_omitted(name, value));
         let body = parts.body.unwrap_or_default();
         let inner =
             crate::http3::H3Request::new(&head, fields, body).map_err(|error| match error {
@@ -237,11 +229,7 @@ impl QuicRequests {
 
     /// Whether the server accepts no further requests.
     pub fn is_draining(&self) -> bool {
-        self.is_draining
-            || self
-                .connection
-                .as_ref()
-                .is_some_and(H3Connection::is_closing)
+        self.is_draining || self.connection.as_ref().is_some_and(H3Connection::is_closing)
     }
 
     /// Contents of the response that ended last.
@@ -259,10 +247,7 @@ impl QuicRequests {
         let (Some(connection), Some(&slot)) = (&self.connection, self.free_slots.last()) else {
             return;
         };
-        let key = StreamKey {
-            slot,
-            serial: self.serial + 1,
-        };
+        let key = StreamKey { slot, serial: self.serial + 1 };
         let keep_bytes = self.watch.as_ref().map(|_| BodyRule::MAX_INSPECTED_BYTES);
         let handle = connection.send(&mut engine.inner, key, &request.inner, keep_bytes);
         let Some(handle) = handle else {
@@ -271,10 +256,7 @@ impl QuicRequests {
         self.free_slots.pop();
         self.serial = key.serial;
         self.slots[slot as usize] = Some(PendingRequest {
-            sent: StartedRequest {
-                method: request.method,
-                ..sent
-            },
+            sent: StartedRequest { method: request.method, ..sent },
             serial: key.serial,
             awaits_stream: false,
             _handle: handle,
@@ -442,8 +424,6 @@ impl QuicRequests {
 
     pub fn take_all(&mut self) -> Vec<StartedRequest> {
         let capacity = 0..self.slots.len() as u32;
-        capacity
-            .filter_map(|slot| self.take_request(slot))
-            .collect()
+        capacity.filter_map(|slot| self.take_request(slot)).collect()
     }
 }

@@ -61,11 +61,7 @@ impl<'a> RequestRecorder<'a> {
     /// Returns the totals for requests and connections that started during the warm-up
     /// (`is_warmup`) or after it.
     pub fn totals_mut(&mut self, is_warmup: bool) -> &mut Box<RequestTotals> {
-        if is_warmup {
-            &mut self.warmup
-        } else {
-            &mut self.totals
-        }
+        if is_warmup { &mut self.warmup } else { &mut self.totals }
     }
 
     /// Returns the outcome counts in [`RequestRecorder::totals_mut`].
@@ -90,10 +86,7 @@ impl<'a> RequestRecorder<'a> {
 
     /// Records a complete response.
     pub fn record_response(&mut self, sent: &StartedRequest, judged: JudgedResponse, end_ns: u64) {
-        let JudgedResponse {
-            summary,
-            has_good_body,
-        } = judged;
+        let JudgedResponse { summary, has_good_body } = judged;
         let is_good_status = self.load.success.accepts_status(summary.status);
         let is_good_length = match self.load.success.body {
             Some(BodyRule::Length(bytes)) => summary.body_bytes == bytes,
@@ -159,23 +152,13 @@ impl<'a> RequestRecorder<'a> {
     /// Records that the client cancelled a request.
     pub fn record_cancellation(&mut self, sent: &StartedRequest, end_ns: u64) {
         self.outcomes(sent.is_warmup).count_cancelled();
-        self.record_end(
-            sent,
-            RequestOutcome::Cancelled,
-            end_ns,
-            &ResponseSummary::default(),
-        );
+        self.record_end(sent, RequestOutcome::Cancelled, end_ns, &ResponseSummary::default());
     }
 
     /// Records that a request was still in flight when the load ended. Such requests are counted
     /// only when the final totals are computed.
     pub fn record_in_flight(&mut self, sent: &StartedRequest, end_ns: u64) {
-        self.record_end(
-            sent,
-            RequestOutcome::InFlight,
-            end_ns,
-            &ResponseSummary::default(),
-        );
+        self.record_end(sent, RequestOutcome::InFlight, end_ns, &ResponseSummary::default());
     }
 
     /// Records that a request was due but not sent before the load ended.
@@ -199,9 +182,7 @@ impl<'a> RequestRecorder<'a> {
         self.in_flight -= 1;
         if sent.is_sent() {
             let totals = self.totals_mut(sent.is_warmup);
-            totals
-                .latency
-                .record(outcome, sent.intended_start(), sent.times_until(end_ns));
+            totals.latency.record(outcome, sent.intended_start(), sent.times_until(end_ns));
             let from_ns = sent.sent_ns.max(self.load.warmup_ns);
             let to_ns = end_ns.min(self.window_end_ns);
             self.in_flight_ns += u128::from(to_ns.saturating_sub(from_ns));

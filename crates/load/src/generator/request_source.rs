@@ -37,16 +37,9 @@ impl<'a> RequestSource<'a> {
             http3: Vec::new(),
         };
         for (index, kind) in kinds.kinds().iter().enumerate() {
-            let rows = if kinds.is_variable(index as u16) {
-                kinds.rows().values.len()
-            } else {
-                1
-            };
+            let rows = if kinds.is_variable(index as u16) { kinds.rows().values.len() } else { 1 };
             let filled = (0..rows as u64).map(|row| kinds.fill_from_row(index as u16, row));
-            let request_error = |error| KindsError::Request {
-                name: kind.name.clone(),
-                why: error,
-            };
+            let request_error = |error| KindsError::Request { name: kind.name.clone(), why: error };
             match http {
                 HttpVersion::One => {
                     let encoded = filled.map(|kind| kind.with_parts(Http1Request::new));

@@ -40,19 +40,12 @@ impl StartedRequest {
     }
 
     pub fn intended_start(&self) -> IntendedStart {
-        IntendedStart {
-            due_ns: self.intended_ns,
-            own_lag_ns: self.own_lag_ns,
-        }
+        IntendedStart { due_ns: self.intended_ns, own_lag_ns: self.own_lag_ns }
     }
 
     /// The times of the request if it ends at `end_ns`.
     pub fn times_until(&self, end_ns: u64) -> RequestTimes {
-        RequestTimes {
-            sent_ns: self.sent_ns,
-            first_byte_ns: self.first_byte(),
-            end_ns,
-        }
+        RequestTimes { sent_ns: self.sent_ns, first_byte_ns: self.first_byte(), end_ns }
     }
 
     /// Error class of an exceeded timeout, if any.
@@ -133,10 +126,8 @@ impl ConnectionLoss {
     /// Whether the server probably closed an idle connection while the request was on its way. Such
     /// a request was not processed.
     pub fn is_stale(self, sent: &StartedRequest, phase: ResponsePhase) -> bool {
-        matches!(
-            self,
-            ConnectionLoss::End | ConnectionLoss::Truncated | ConnectionLoss::Reset
-        ) && sent.is_reused
+        matches!(self, ConnectionLoss::End | ConnectionLoss::Truncated | ConnectionLoss::Reset)
+            && sent.is_reused
             && is_before_first_byte(phase)
     }
 }

@@ -66,14 +66,10 @@ impl<'a> LoadWorker<'a> {
     ) -> LoadWorker<'a> {
         let load = core.load;
         let timeouts = load.rules.timeouts;
-        let shortest = [
-            timeouts.connect_ns,
-            timeouts.first_byte_ns,
-            timeouts.total_ns,
-        ]
-        .into_iter()
-        .flatten()
-        .min();
+        let shortest = [timeouts.connect_ns, timeouts.first_byte_ns, timeouts.total_ns]
+            .into_iter()
+            .flatten()
+            .min();
         // A pause would also delay QUIC's acknowledgements and timers.
         let may_pause = load.is_closed() && !matches!(load.http, HttpVersion::Three);
         LoadWorker {
@@ -93,9 +89,8 @@ impl<'a> LoadWorker<'a> {
             last_tick_ns: 0,
             hands_over_warmup: load.warmup_ns > 0,
             next_timeout_check_ns: NEVER,
-            timeout_check_interval_ns: shortest.map_or(NEVER, |limit| {
-                (limit / TIMEOUT_CHECK_DIVISOR).clamp(1_000_000, TICK_NS)
-            }),
+            timeout_check_interval_ns: shortest
+                .map_or(NEVER, |limit| (limit / TIMEOUT_CHECK_DIVISOR).clamp(1_000_000, TICK_NS)),
             reached_max_connections: false,
             #[cfg(feature = "http3")]
             quic_events: Vec::new(),
@@ -152,11 +147,7 @@ impl<'a> LoadWorker<'a> {
             };
             self.wait_and_receive(now_ns, until_ns)?;
         };
-        Ok(LoadEnd {
-            at_ns,
-            by_time: ended_by_time,
-            is_interrupted,
-        })
+        Ok(LoadEnd { at_ns, by_time: ended_by_time, is_interrupted })
     }
 
     fn open_connections(&mut self, connections: u32) {
@@ -184,16 +175,10 @@ impl<'a> LoadWorker<'a> {
         let window_end_ns = &mut self.core.recorder.window_end_ns;
         *window_end_ns = self.end_ns.load(Ordering::Relaxed).min(*window_end_ns);
         let was_warmup = self.core.is_warmup(now_ns.saturating_sub(1));
-        let service = self
-            .core
-            .recorder
-            .totals_mut(was_warmup)
-            .latency
-            .service_times();
+        let service = self.core.recorder.totals_mut(was_warmup).latency.service_times();
         let (responses, median) = (service.count(), service.quantile(500_000));
         let elapsed_ns = now_ns - self.last_tick_ns;
-        self.batcher
-            .adapt(responses, elapsed_ns, median.map(|median| median.ns));
+        self.batcher.adapt(responses, elapsed_ns, median.map(|median| median.ns));
         self.last_tick_ns = now_ns;
         self.hand_over(now_ns, until_ns);
     }
@@ -202,11 +187,7 @@ impl<'a> LoadWorker<'a> {
     /// requests follow once the warm-up has been handed over completely.
     fn hand_over(&mut self, now_ns: u64, until_ns: u64) {
         let is_warmup = self.hands_over_warmup;
-        let until_ns = if is_warmup {
-            until_ns.min(self.core.load.warmup_ns)
-        } else {
-            until_ns
-        };
+        let until_ns = if is_warmup { until_ns.min(self.core.load.warmup_ns) } else { until_ns };
         let totals = self.core.recorder.totals_mut(is_warmup);
         let is_taken = self.mailbox.hand_over(totals, is_warmup, until_ns);
         self.hands_over_warmup &= !is_taken || self.core.is_warmup(now_ns);
@@ -302,10 +283,7 @@ impl<'a> LoadWorker<'a> {
     }
 
     fn next_wake_ns(&self) -> u64 {
-        let sleeper = self
-            .sleepers
-            .peek()
-            .map_or(NEVER, |Reverse((wake_ns, _, _))| *wake_ns);
+        let sleeper = self.sleepers.peek().map_or(NEVER, |Reverse((wake_ns, _, _))| *wake_ns);
         match &self.pacing {
             RequestPacing::Closed(_) => sleeper,
             RequestPacing::Open(open) => sleeper.min(open.next_due_ns()),
@@ -321,9 +299,7 @@ impl<'a> LoadWorker<'a> {
         let wait_until_ns = if self.core.load.rules.busy_poll || !self.core.unread.is_empty() {
             now_ns
         } else {
-            until_ns
-                .min(self.next_tick_ns)
-                .min(self.next_timeout_check_ns)
+            until_ns.min(self.next_tick_ns).min(self.next_timeout_check_ns)
         };
         self.monitor.report.loops += 1;
         self.receive_events(now_ns, wait_until_ns)?;
@@ -425,11 +401,7 @@ impl LoadWorker<'_> {
 /// warm-up is also a tick.
 fn next_tick_ns(now_ns: u64, warmup_ns: u64) -> u64 {
     let next_ns = (now_ns / TICK_NS + 1) * TICK_NS;
-    if now_ns < warmup_ns {
-        next_ns.min(warmup_ns)
-    } else {
-        next_ns
-    }
+    if now_ns < warmup_ns { next_ns.min(warmup_ns) } else { next_ns }
 }
 
 // In the open model, due requests are sent whatever the server does. Connections are opened as
@@ -447,9 +419,7 @@ impl LoadWorker<'_> {
             if let Some(sent) = pacing.take_due(now_ns) {
                 let sent = self.core.count_attempt(sent);
                 let no_response = ResponseSummary::default();
-                self.core
-                    .recorder
-                    .record_failure(&sent, class, now_ns, &no_response);
+                self.core.recorder.record_failure(&sent, class, now_ns, &no_response);
             }
         }
         while pacing.backlog > 0 {
@@ -532,16 +502,10 @@ pub(super) struct ThreadResult {
 impl LoadWorker<'_> {
     /// Accounts for unfinished requests and completes the counts.
     pub fn into_result(mut self, end: LoadEnd) -> ThreadResult {
-        let LoadEnd {
-            at_ns: end_ns,
-            by_time: ended_by_time,
-            is_interrupted,
-        } = end;
+        let LoadEnd { at_ns: end_ns, by_time: ended_by_time, is_interrupted } = end;
         let (mut in_flight, mut in_flight_warmup) = (0, 0);
-        let had_room = self
-            .connections
-            .iter()
-            .any(|connection| connection.has_room(self.core.load));
+        let had_room =
+            self.connections.iter().any(|connection| connection.has_room(self.core.load));
         for connection in &mut self.connections {
             let (measured, warmup) = connection.finish(is_interrupted, end_ns, &mut self.core);
             in_flight += measured;

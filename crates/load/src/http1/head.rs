@@ -170,9 +170,7 @@ pub(super) fn parse_status_line(line: &[u8], facts: &mut HeadFacts) -> Result<()
         return Err(ResponseError::StatusLine);
     }
     facts.is_http_1_0 = *minor == b'0';
-    facts.status = digits
-        .iter()
-        .fold(0, |code, digit| code * 10 + u16::from(*digit));
+    facts.status = digits.iter().fold(0, |code, digit| code * 10 + u16::from(*digit));
     Ok(())
 }
 
@@ -418,10 +416,7 @@ mod tests {
                 assert_eq!(next_control(&bytes, at), expected, "{byte} at {at}");
             }
         }
-        assert_eq!(
-            next_control(b"\x80\xff\xa0\x7e\x20 ~~\xff\xff\xff\xff\xff\xff\xff\n", 0),
-            15
-        );
+        assert_eq!(next_control(b"\x80\xff\xa0\x7e\x20 ~~\xff\xff\xff\xff\xff\xff\xff\n", 0), 15);
     }
 
     #[test]

@@ -133,11 +133,8 @@ struct WatchedField {
 impl ResponseWatch {
     /// Creates a watch for up to `max_body_bytes` of a body and for fields with these names.
     pub fn new(max_body_bytes: usize, names: &[&'static str]) -> ResponseWatch {
-        let fields = names.iter().map(|name| WatchedField {
-            name,
-            value: Vec::new(),
-            is_present: false,
-        });
+        let fields =
+            names.iter().map(|name| WatchedField { name, value: Vec::new(), is_present: false });
         ResponseWatch {
             body: Vec::with_capacity(max_body_bytes.min(64 * 1024)),
             max_body_bytes,
@@ -153,10 +150,7 @@ impl ResponseWatch {
     /// Value of a field without surrounding blanks; the first value if the field is repeated.
     /// `None` if the field is absent or was not requested.
     pub fn value(&self, name: &str) -> Option<&[u8]> {
-        let field = self
-            .fields
-            .iter()
-            .find(|field| field.name.eq_ignore_ascii_case(name))?;
+        let field = self.fields.iter().find(|field| field.name.eq_ignore_ascii_case(name))?;
         field.is_present.then_some(field.value.as_slice())
     }
 

@@ -81,10 +81,7 @@ impl fmt::Display for InvalidRequest {
                 write!(f, "the value of '{name}' contains control characters")
             }
             InvalidRequest::Length(length) => {
-                write!(
-                    f,
-                    "Content-Length does not match the body, which has {length} bytes"
-                )
+                write!(f, "Content-Length does not match the body, which has {length} bytes")
             }
             InvalidRequest::TransferEncoding => f.write_str(
                 "Transfer-Encoding is not supported, because the body is sent in one piece",
@@ -150,9 +147,7 @@ impl Http1Request {
                 _ => {}
             }
         }
-        if let Some(length) = parts
-            .content_length()
-            .filter(|_| !parts.has_field("content-length"))
+        if let Some(length) = parts.content_length().filter(|_| !parts.has_field("content-length"))
         {
             push_field(&mut bytes, "Content-Length", length.to_string().as_bytes());
         }
@@ -214,11 +209,7 @@ impl RequestParts<'_> {
         let names = |option: &str| {
             self.field_values("connection")
                 .flat_map(|value| value.split(|byte| *byte == b','))
-                .any(|candidate| {
-                    candidate
-                        .trim_ascii()
-                        .eq_ignore_ascii_case(option.as_bytes())
-                })
+                .any(|candidate| candidate.trim_ascii().eq_ignore_ascii_case(option.as_bytes()))
         };
         match (self.has_field("connection"), self.version) {
             (false, _) => self.connection == ConnectionOption::Close,
@@ -271,9 +262,7 @@ pub(crate) fn validate_parts(parts: &RequestParts) -> Result<(), InvalidRequest>
 /// Whether the target has one of the four forms of RFC 9112, section 3.2, and suits the method.
 /// Fragments are never sent (RFC 9110, section 7.1).
 fn is_target(method: &str, target: &str) -> bool {
-    let is_text = target
-        .bytes()
-        .all(|byte| byte.is_ascii_graphic() && byte != b'#');
+    let is_text = target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
     let is_absolute = || {
         target.split_once("://").is_some_and(|(scheme, rest)| {
             scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -294,12 +283,7 @@ mod tests {
     use super::*;
 
     fn get() -> RequestParts<'static> {
-        RequestParts {
-            method: "GET",
-            target: "/",
-            host: "h",
-            ..RequestParts::default()
-        }
+        RequestParts { method: "GET", target: "/", host: "h", ..RequestParts::default() }
     }
 
     #[track_caller]
@@ -335,11 +319,7 @@ mod tests {
     #[test]
     fn keep_alive_is_sent_where_it_is_not_the_default() {
         let of = |version, connection| {
-            let parts = RequestParts {
-                version,
-                connection,
-                ..get()
-            };
+            let parts = RequestParts { version, connection, ..get() };
             let request = Http1Request::new(&parts).unwrap();
             assert_eq!(request.closes(), connection == ConnectionOption::Close);
             sent_text(&parts)
@@ -380,17 +360,7 @@ mod tests {
             let error = refused(RequestParts { method, ..get() });
             assert_eq!(error, InvalidRequest::Method(method.into()));
         }
-        for target in [
-            "",
-            "a",
-            "/a b",
-            "/a\r\nX: y",
-            "/#top",
-            "/\u{e4}",
-            "*",
-            "://x",
-            "/\u{7f}",
-        ] {
+        for target in ["", "a", "/a b", "/a\r\nX: y", "/#top", "/\u{e4}", "*", "://x", "/\u{7f}"] {
             let error = refused(RequestParts { target, ..get() });
             assert_eq!(error, InvalidRequest::Target(target.into()));
         }
@@ -400,19 +370,10 @@ mod tests {
         }
         let headers = |headers| refused(RequestParts { headers, ..get() });
         assert_eq!(headers(&[("A b", b"")]), InvalidRequest::Name("A b".into()));
-        assert_eq!(
-            headers(&[("A", b"\r\nB: c")]),
-            InvalidRequest::Value("A".into())
-        );
+        assert_eq!(headers(&[("A", b"\r\nB: c")]), InvalidRequest::Value("A".into()));
         assert_eq!(headers(&[("A", b"\0")]), InvalidRequest::Value("A".into()));
-        assert_eq!(
-            headers(&[("Content-Length", b"1")]),
-            InvalidRequest::Length(0)
-        );
-        assert_eq!(
-            headers(&[("transfer-encoding", b"chunked")]),
-            InvalidRequest::TransferEncoding
-        );
+        assert_eq!(headers(&[("Content-Length", b"1")]), InvalidRequest::Length(0));
+        assert_eq!(headers(&[("transfer-encoding", b"chunked")]), InvalidRequest::TransferEncoding);
     }
 
     #[test]
@@ -423,16 +384,9 @@ mod tests {
             ("OPTIONS", "*"),
             ("CONNECT", "h:443"),
         ] {
-            let parts = RequestParts {
-                method,
-                target,
-                ..get()
-            };
+            let parts = RequestParts { method, target, ..get() };
             assert!(sent_text(&parts).starts_with(&format!("{method} {target} HTTP/1.1\r\n")));
-            assert_eq!(
-                Http1Request::new(&parts).unwrap().method(),
-                MethodKind::for_method(method)
-            );
+            assert_eq!(Http1Request::new(&parts).unwrap().method(), MethodKind::for_method(method));
         }
     }
 }

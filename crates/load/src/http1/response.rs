@@ -18,10 +18,7 @@ pub struct HeadLimits {
 
 impl Default for HeadLimits {
     fn default() -> Self {
-        HeadLimits {
-            head_bytes: 64 * 1024,
-            fields: 1000,
-        }
+        HeadLimits { head_bytes: 64 * 1024, fields: 1000 }
     }
 }
 
@@ -112,10 +109,7 @@ impl ResponseReader {
     pub fn reset(&mut self) {
         self.carry.clear();
         let carry = std::mem::take(&mut self.carry);
-        *self = ResponseReader {
-            carry,
-            ..ResponseReader::new(self.limits)
-        };
+        *self = ResponseReader { carry, ..ResponseReader::new(self.limits) };
     }
 
     /// Announces the response to a request that was sent. Has no effect while another response is
@@ -174,10 +168,7 @@ impl ResponseReader {
     /// # Errors
     /// Fails if the response has already been found to be malformed.
     pub fn end_connection(&mut self) -> Result<ResponseEnd, ResponseError> {
-        let summary = ResponseSummary {
-            reusable: false,
-            ..self.summary
-        };
+        let summary = ResponseSummary { reusable: false, ..self.summary };
         let ending = match (self.state, self.phase()) {
             (ReaderState::Broken(error), _) => return Err(error),
             (ReaderState::UntilEof, _) => ResponseEnd::Complete(summary),
@@ -199,10 +190,7 @@ impl ResponseReader {
         loop {
             let rest = &bytes[consumed..];
             if rest.is_empty() {
-                return Ok(FeedProgress {
-                    consumed,
-                    ended: None,
-                });
+                return Ok(FeedProgress { consumed, ended: None });
             }
             let step = match self.state {
                 ReaderState::Head => self.read_head(rest, watch.as_deref_mut()),
@@ -221,10 +209,7 @@ impl ResponseReader {
             if let ReaderState::Length(0) = self.state {
                 self.state = ReaderState::Idle;
                 self.has_answered = true;
-                return Ok(FeedProgress {
-                    consumed,
-                    ended: Some(self.summary),
-                });
+                return Ok(FeedProgress { consumed, ended: Some(self.summary) });
             }
         }
     }
@@ -399,11 +384,7 @@ pub(super) struct ChunkedReader {
 
 impl ChunkedReader {
     pub(super) fn new() -> ChunkedReader {
-        ChunkedReader {
-            state: ChunkState::Size,
-            remaining: 0,
-            line_bytes: 0,
-        }
+        ChunkedReader { state: ChunkState::Size, remaining: 0, line_bytes: 0 }
     }
 
     pub(super) fn is_done(&self) -> bool {

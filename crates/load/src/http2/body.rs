@@ -97,11 +97,7 @@ impl Http2Connection {
         stream.uncredited += head.length;
         let window = self.settings.stream_window;
         // Until the peer has acknowledged our settings, it may still use the initial window.
-        let limit = if self.is_acknowledged {
-            window
-        } else {
-            window.max(INITIAL_WINDOW_BYTES)
-        };
+        let limit = if self.is_acknowledged { window } else { window.max(INITIAL_WINDOW_BYTES) };
         if stream.uncredited > limit {
             return Err(Http2ConnectionError::FlowControl);
         }
@@ -141,9 +137,7 @@ impl Http2Connection {
             }
         }
         let rest = &bytes[read..];
-        let data = rest
-            .len()
-            .min((incoming.remaining - incoming.padding) as usize);
+        let data = rest.len().min((incoming.remaining - incoming.padding) as usize);
         if data > 0
             && let Some(slot) = slot
         {
@@ -196,11 +190,7 @@ impl Http2Connection {
         if stream.upload.is_some() {
             // A response may complete before the request does (RFC 9113, section 8.1). The rest of
             // the request is then pointless.
-            frame::push_reset(
-                self.output.append_buffer(),
-                stream.id,
-                Http2ErrorCode::CANCEL,
-            );
+            frame::push_reset(self.output.append_buffer(), stream.id, Http2ErrorCode::CANCEL);
         }
         self.free_slot(slot);
         on_event(Http2Event::Ended { token, summary });
@@ -243,19 +233,10 @@ impl Http2Connection {
             stream.send_window -= length;
             self.send_window -= length;
             let id = stream.id;
-            frame::push_frame(
-                self.output.append_buffer(),
-                kind::DATA,
-                flag::END_STREAM,
-                id,
-                body,
-            );
+            frame::push_frame(self.output.append_buffer(), kind::DATA, flag::END_STREAM, id, body);
             return;
         }
-        stream.upload = Some(BodyUpload {
-            body: request.shared_body(),
-            offset: 0,
-        });
+        stream.upload = Some(BodyUpload { body: request.shared_body(), offset: 0 });
         stream.is_queued = true;
         self.uploads.push_back(slot);
         self.pump_uploads();
@@ -290,19 +271,9 @@ impl Http2Connection {
             if length == 0 {
                 continue;
             }
-            let flags = if length == remaining {
-                flag::END_STREAM
-            } else {
-                0
-            };
+            let flags = if length == remaining { flag::END_STREAM } else { 0 };
             let piece = &upload.body[upload.offset..upload.offset + length];
-            frame::push_frame(
-                self.output.append_buffer(),
-                kind::DATA,
-                flags,
-                stream.id,
-                piece,
-            );
+            frame::push_frame(self.output.append_buffer(), kind::DATA, flags, stream.id, piece);
             upload.offset += length;
             stream.send_window -= length as i64;
             self.send_window -= length as i64;

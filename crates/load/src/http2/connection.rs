@@ -183,9 +183,7 @@ impl Http2Connection {
         let resets_table = std::mem::take(&mut self.resets_table);
         request.push_head(self.output.append_buffer(), id, resets_table);
         let window = self.peer.stream_window;
-        let slot = self
-            .streams
-            .insert(StreamState::new(id, token, request.method(), window));
+        let slot = self.streams.insert(StreamState::new(id, token, request.method(), window));
         if !request.body().is_empty() {
             self.start_upload(slot, request);
         }
@@ -196,11 +194,7 @@ impl Http2Connection {
     /// open stream has this token.
     pub fn cancel_stream(&mut self, token: u32) {
         if let Some((slot, stream)) = self.streams.find_token(token) {
-            frame::push_reset(
-                self.output.append_buffer(),
-                stream.id,
-                Http2ErrorCode::CANCEL,
-            );
+            frame::push_reset(self.output.append_buffer(), stream.id, Http2ErrorCode::CANCEL);
             self.free_slot(slot);
         }
     }
@@ -233,8 +227,7 @@ impl Http2Connection {
         if let Some(error) = self.broken {
             return Err(error);
         }
-        self.read_frames(bytes, on_event)
-            .inspect_err(|error| self.fail_connection(*error))
+        self.read_frames(bytes, on_event).inspect_err(|error| self.fail_connection(*error))
     }
 
     fn fail_connection(&mut self, error: Http2ConnectionError) {
@@ -244,13 +237,7 @@ impl Http2Connection {
         // section 6.8).
         let mut payload = [0; 8];
         payload[4..].copy_from_slice(&error.code().0.to_be_bytes());
-        frame::push_frame(
-            self.output.append_buffer(),
-            frame::kind::GOAWAY,
-            0,
-            0,
-            &payload,
-        );
+        frame::push_frame(self.output.append_buffer(), frame::kind::GOAWAY, 0, 0, &payload);
     }
 
     /// Progress of a stream's response, i.e. where a lost connection or a timeout interrupts it.
@@ -466,12 +453,8 @@ mod tests {
 
     #[test]
     fn a_connection_ends_when_its_identifiers_are_used_up() {
-        let parts = RequestParts {
-            method: "GET",
-            target: "/",
-            host: "h",
-            ..RequestParts::default()
-        };
+        let parts =
+            RequestParts { method: "GET", target: "/", host: "h", ..RequestParts::default() };
         let request = Http2Request::new(&parts, UrlScheme::Http).unwrap();
         let mut connection = Http2Connection::new(&Http2Settings::default());
         connection.next_id = MAX_31_BITS - 2;

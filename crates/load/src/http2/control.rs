@@ -82,9 +82,7 @@ impl Http2Connection {
                     resumed.push(slot);
                 }
             }
-            resumed
-                .into_iter()
-                .for_each(|slot| self.resume_upload(slot));
+            resumed.into_iter().for_each(|slot| self.resume_upload(slot));
             self.pump_uploads();
         }
         on_event(Http2Event::Settings);
@@ -99,13 +97,7 @@ impl Http2Connection {
         if head.has_flag(flag::ACK) {
             return Ok(());
         }
-        frame::push_frame(
-            self.output.append_buffer(),
-            kind::PING,
-            flag::ACK,
-            0,
-            payload,
-        );
+        frame::push_frame(self.output.append_buffer(), kind::PING, flag::ACK, 0, payload);
         self.count_provoked(HEAD_BYTES + 8)
     }
 
@@ -114,16 +106,13 @@ impl Http2Connection {
         payload: &[u8],
         on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2ConnectionError> {
-        let (start, _debug_data) = payload
-            .split_first_chunk::<8>()
-            .ok_or(Http2ConnectionError::FrameSize)?;
+        let (start, _debug_data) =
+            payload.split_first_chunk::<8>().ok_or(Http2ConnectionError::FrameSize)?;
         let [a, b, c, d, e, f, g, h] = *start;
         let announced = u32::from_be_bytes([a, b, c, d]) & MAX_31_BITS;
         let code = Http2ErrorCode(u32::from_be_bytes([e, f, g, h]));
         // A later GOAWAY frame may lower the ID of the last stream, but not raise it (section 6.8).
-        let last_stream = self
-            .go_away
-            .map_or(announced, |(previous, _)| previous.min(announced));
+        let last_stream = self.go_away.map_or(announced, |(previous, _)| previous.min(announced));
         self.go_away = Some((last_stream, code));
         on_event(Http2Event::GoAway { last_stream, code });
         let unprocessed: Vec<u32> = self
@@ -197,7 +186,5 @@ impl Http2Connection {
 
 /// Returns the payload as an array, or an error if it does not have this length.
 fn sized_payload<const N: usize>(payload: &[u8]) -> Result<&[u8; N], Http2ConnectionError> {
-    payload
-        .try_into()
-        .map_err(|_| Http2ConnectionError::FrameSize)
+    payload.try_into().map_err(|_| Http2ConnectionError::FrameSize)
 }

@@ -65,12 +65,7 @@ impl FrameHead {
 }
 
 pub(super) fn push_frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-    let head = FrameHead {
-        length: payload.len() as u32,
-        kind,
-        flags,
-        stream,
-    };
+    let head = FrameHead { length: payload.len() as u32, kind, flags, stream };
     out.extend_from_slice(&head.to_bytes());
     out.extend_from_slice(payload);
 }
@@ -136,13 +131,9 @@ impl Http2Settings {
     /// Returns the settings with every value clamped to the protocol's limits.
     pub(super) fn clamped(&self) -> Http2Settings {
         Http2Settings {
-            max_frame_bytes: self
-                .max_frame_bytes
-                .clamp(MIN_MAX_FRAME_BYTES, MAX_MAX_FRAME_BYTES),
+            max_frame_bytes: self.max_frame_bytes.clamp(MIN_MAX_FRAME_BYTES, MAX_MAX_FRAME_BYTES),
             stream_window: self.stream_window.clamp(1, MAX_31_BITS),
-            connection_window: self
-                .connection_window
-                .clamp(INITIAL_WINDOW_BYTES, MAX_31_BITS),
+            connection_window: self.connection_window.clamp(INITIAL_WINDOW_BYTES, MAX_31_BITS),
             ..*self
         }
     }

@@ -157,11 +157,7 @@ impl Http2Connection {
                     None => HeaderBlock::coded(block, max_bytes),
                     Some(_) => HeaderBlock::decoded(&self.fields, max_bytes),
                 };
-                on_event(Http2Event::Head {
-                    token,
-                    status,
-                    block,
-                });
+                on_event(Http2Event::Head { token, status, block });
                 Ok(())
             }
         }
@@ -185,7 +181,5 @@ fn block_fragment<'a>(
         rest = rest.get(5..).ok_or(Http2ConnectionError::FrameSize)?;
     }
     let length = rest.len().checked_sub(padding);
-    length
-        .map(|length| &rest[..length])
-        .ok_or(Http2ConnectionError::Padding)
+    length.map(|length| &rest[..length]).ok_or(Http2ConnectionError::Padding)
 }

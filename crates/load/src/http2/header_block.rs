@@ -69,17 +69,11 @@ impl std::error::Error for UnreadableFields {}
 
 impl<'a> HeaderBlock<'a> {
     pub(super) fn coded(block: &'a [u8], max_list_bytes: usize) -> HeaderBlock<'a> {
-        HeaderBlock {
-            source: BlockSource::Coded(block),
-            max_list_bytes,
-        }
+        HeaderBlock { source: BlockSource::Coded(block), max_list_bytes }
     }
 
     pub(super) fn decoded(fields: &'a FieldList, max_list_bytes: usize) -> HeaderBlock<'a> {
-        HeaderBlock {
-            source: BlockSource::Decoded(fields),
-            max_list_bytes,
-        }
+        HeaderBlock { source: BlockSource::Decoded(fields), max_list_bytes }
     }
 
     /// Returns all fields, including `:status`; decodes them into `memory` unless they are decoded

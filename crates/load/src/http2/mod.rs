@@ -269,10 +269,7 @@ impl fmt::Display for Http2StreamError {
             Http2StreamError::Reset(code) => write!(f, "the server reset the stream ({code})"),
             Http2StreamError::Refused => f.write_str("the server refused the stream"),
             Http2StreamError::GoAway(code) => {
-                write!(
-                    f,
-                    "the server closed the connection without processing the stream ({code})"
-                )
+                write!(f, "the server closed the connection without processing the stream ({code})")
             }
             Http2StreamError::Length => f.write_str("the body does not have the expected length"),
             Http2StreamError::LengthConflict => {

@@ -119,22 +119,13 @@ impl Http2Request {
                 self.head.splice(at..at, [0; HEAD_BYTES]);
             }
             let length = MAX_FRAGMENT_BYTES.min(self.head.len() - at - HEAD_BYTES);
-            let ends_headers = if fragment + 1 == fragments {
-                flag::END_HEADERS
-            } else {
-                0
-            };
+            let ends_headers = if fragment + 1 == fragments { flag::END_HEADERS } else { 0 };
             let head = match fragment {
                 0 if self.body.is_empty() => (kind::HEADERS, flag::END_STREAM | ends_headers),
                 0 => (kind::HEADERS, ends_headers),
                 _ => (kind::CONTINUATION, ends_headers),
             };
-            let head = FrameHead {
-                length: length as u32,
-                kind: head.0,
-                flags: head.1,
-                stream: 0,
-            };
+            let head = FrameHead { length: length as u32, kind: head.0, flags: head.1, stream: 0 };
             self.head[at..at + HEAD_BYTES].copy_from_slice(&head.to_bytes());
             at += HEAD_BYTES + length;
         }
@@ -177,10 +168,7 @@ impl Http2Request {
 
 /// Appends the header block, pseudo-header fields first (RFC 9113, section 8.3).
 fn push_block(out: &mut Vec<u8>, parts: &RequestParts, scheme: UrlScheme) {
-    let host = parts
-        .field_values("host")
-        .next()
-        .unwrap_or(parts.host.as_bytes());
+    let host = parts.field_values("host").next().unwrap_or(parts.host.as_bytes());
     encode_field(out, b":method", parts.method.as_bytes());
     if parts.method == "CONNECT" {
         // The authority is the target; other pseudo-header fields are omitted (section 8.5).
@@ -210,16 +198,8 @@ fn push_block(out: &mut Vec<u8>, parts: &RequestParts, scheme: UrlScheme) {
 /// Whether a field is omitted: it is specific to HTTP/1 connections, or a pseudo-header field
 /// replaces it.
 pub(crate) fn is_omitted(name: &str, value: &[u8]) -> bool {
-    const NAMES: [&str; 6] = [
-        "connection",
-        "host",
-        "http2-settings",
-        "keep-alive",
-        "proxy-connection",
-        "upgrade",
-    ];
-    NAMES
-        .iter()
-        .any(|forbidden| name.eq_ignore_ascii_case(forbidden))
+    const NAMES: [&str; 6] =
+        ["connection", "host", "http2-settings", "keep-alive", "proxy-connection", "upgrade"];
+    NAMES.iter().any(|forbidden| name.eq_ignore_ascii_case(forbidden))
         || name.eq_ignore_ascii_case("te") && !value.trim_ascii().eq_ignore_ascii_case(b"trailers")
 }

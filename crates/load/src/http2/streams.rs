@@ -97,9 +97,7 @@ impl StreamTable {
     fn grow_table(&mut self) {
         let new_length = self.entries.len() * 2;
         let old = std::mem::replace(&mut self.entries, vec![TableEntry::default(); new_length]);
-        old.into_iter()
-            .filter(|entry| entry.id != 0)
-            .for_each(|entry| self.insert_entry(entry));
+        old.into_iter().filter(|entry| entry.id != 0).for_each(|entry| self.insert_entry(entry));
     }
 
     #[inline]
@@ -245,14 +243,12 @@ impl StreamState {
 
     /// Whether the data received so far fits into the required body length.
     pub(super) fn fits_length(&self) -> bool {
-        self.content_length
-            .is_none_or(|length| self.summary.body_bytes <= length)
+        self.content_length.is_none_or(|length| self.summary.body_bytes <= length)
     }
 
     /// Whether the body may end here.
     pub(super) fn matches_length(&self) -> bool {
-        self.content_length
-            .is_none_or(|length| self.summary.body_bytes == length)
+        self.content_length.is_none_or(|length| self.summary.body_bytes == length)
     }
 }
 
@@ -288,11 +284,7 @@ mod tests {
             let probe = random.next_u32() % (id + 4);
             assert_eq!(streams.find_slot(probe), known.get(&probe).copied());
         }
-        assert!(
-            known
-                .iter()
-                .all(|(id, slot)| streams.find_slot(*id) == Some(*slot))
-        );
+        assert!(known.iter().all(|(id, slot)| streams.find_slot(*id) == Some(*slot)));
         assert_eq!(streams.iter().count(), known.len());
         assert!(streams.slots.len() <= 201 && streams.entries.len() <= 512);
     }

@@ -40,12 +40,7 @@ impl H3Connection {
     /// Returns the handle and a receiver that resolves when the handle is dropped.
     fn new(number: u64, users: Arc<()>) -> (H3Connection, oneshot::Receiver<()>) {
         let (give_up, given_up) = oneshot::channel();
-        let connection = H3Connection {
-            number,
-            sender: None,
-            users,
-            _given_up: give_up,
-        };
+        let connection = H3Connection { number, sender: None, users, _given_up: give_up };
         (connection, given_up)
     }
 
@@ -56,9 +51,7 @@ impl H3Connection {
 
     /// Whether the server has announced that it accepts no further requests.
     pub fn is_closing(&self) -> bool {
-        self.sender
-            .as_ref()
-            .is_some_and(ConnectionState::is_closing)
+        self.sender.as_ref().is_some_and(ConnectionState::is_closing)
     }
 
     /// Sends a request. Its events carry `key`. `keep_bytes` limits how much of the response body
@@ -147,12 +140,7 @@ impl ConnectionTask {
             // the connection.
             RaceWinner::Second(_) => return,
         };
-        let ConnectedParts {
-            connection,
-            datagrams,
-            driver,
-            established,
-        } = parts;
+        let ConnectedParts { connection, datagrams, driver, established } = parts;
         self.report_event(EventKind::Established(Box::new(established)));
         let end = self.wait_for_end(&connection, driver, &datagrams);
         if let RaceWinner::First(ended) = race_futures(end, given_up).await {
@@ -208,11 +196,7 @@ impl ConnectionTask {
             connection,
             datagrams,
             driver,
-            established: EstablishedConnection {
-                sender,
-                alpn,
-                certificate,
-            },
+            established: EstablishedConnection { sender, alpn, certificate },
         })
     }
 
@@ -222,9 +206,7 @@ impl ConnectionTask {
     fn setup_error(&self, connection: &quinn::Connection) -> H3ConnectError {
         connection
             .close_reason()
-            .map_or(H3ConnectError::Protocol, |error| {
-                H3ConnectError::from_handshake_error(&error)
-            })
+            .map_or(H3ConnectError::Protocol, |error| H3ConnectError::from_handshake_error(&error))
     }
 
     /// Waits for the end of the connection. If the server first announces that it accepts no

@@ -132,17 +132,14 @@ fn set_nonblocking(socket: UdpSocket) -> io::Result<UdpSocket> {
 
 impl AsyncUdpSocket for QuicSocket {
     fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
-        Box::pin(WritePoller {
-            datagrams: self,
-            waiting: None,
-        })
+        Box::pin(WritePoller { datagrams: self, waiting: None })
     }
 
     fn try_send(&self, transmit: &Transmit) -> io::Result<()> {
         self.traffic.calls.fetch_add(1, Ordering::Relaxed);
-        let sent = self.socket.try_io(Interest::WRITABLE, || {
-            self.state.try_send((&self.socket).into(), transmit)
-        });
+        let sent = self
+            .socket
+            .try_io(Interest::WRITABLE, || self.state.try_send((&self.socket).into(), transmit));
         match sent {
             Ok(()) => {
                 let bytes = transmit.contents.len() as u64;
@@ -173,9 +170,7 @@ impl AsyncUdpSocket for QuicSocket {
             match received {
                 Ok(count) => {
                     let bytes: usize = meta[..count].iter().map(|packet| packet.len).sum();
-                    self.traffic
-                        .received
-                        .fetch_add(bytes as u64, Ordering::Relaxed);
+                    self.traffic.received.fetch_add(bytes as u64, Ordering::Relaxed);
                     return Poll::Ready(Ok(count));
                 }
                 // Receiving an error clears it in the operating system, so the loop terminates.

@@ -93,13 +93,7 @@ impl H3Engine {
     /// runs until there is an event or the alarm becomes readable; otherwise, runs for one turn of
     /// the scheduler.
     pub fn run_until_event(&mut self, may_block: bool, events_out: &mut Vec<H3Event>) {
-        let H3Engine {
-            tasks,
-            alarm,
-            events,
-            runtime,
-            ..
-        } = self;
+        let H3Engine { tasks, alarm, events, runtime, .. } = self;
         let blocks = may_block && events.is_empty();
         runtime.block_on(async {
             for task in tasks.drain(..) {
@@ -158,10 +152,7 @@ impl WakeAlarm {
                 Poll::Pending => return Poll::Pending,
             };
             let mut count = [0; 8];
-            if guard
-                .try_io(|alarm| alarm.get_ref().read(&mut count))
-                .is_ok()
-            {
+            if guard.try_io(|alarm| alarm.get_ref().read(&mut count)).is_ok() {
                 return Poll::Ready(());
             }
         }

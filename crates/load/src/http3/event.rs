@@ -116,11 +116,7 @@ impl EventQueue {
     pub fn push_event(&self, connection: u64, kind: EventKind) {
         let at = Instant::now();
         let mut state = self.lock();
-        state.events.push(H3Event {
-            connection,
-            at,
-            kind,
-        });
+        state.events.push(H3Event { connection, at, kind });
         let waker = state.waker.take();
         drop(state);
         if let Some(waker) = waker {

@@ -56,8 +56,7 @@ impl RequestTask {
     /// Sends the request and reads its response, unless cancelled.
     pub async fn run(mut self) {
         let report = |event| {
-            self.events
-                .push_event(self.connection, EventKind::Stream(self.key, event));
+            self.events.push_event(self.connection, EventKind::Stream(self.key, event));
         };
         let opening = open_stream(&mut self.sender, self.head, report);
         let stream = match race_futures(opening, &mut self.given_up).await {
@@ -75,12 +74,8 @@ impl RequestTask {
         let mut is_sent = false;
         let response = {
             let sending = send_body(&mut send_half, self.body);
-            let receiving = receive_response(
-                &mut receive_half,
-                self.expects_body,
-                self.keep_bytes,
-                report,
-            );
+            let receiving =
+                receive_response(&mut receive_half, self.expects_body, self.keep_bytes, report);
             let both = receive_while_sending(sending, &mut is_sent, receiving);
             race_futures(both, &mut self.given_up).await
         };
@@ -156,10 +151,7 @@ async fn receive_response(
 ) -> Result<H3Response, RequestFailure> {
     let mut response = H3Response::default();
     let head = loop {
-        let head = receive_half
-            .recv_response()
-            .await
-            .map_err(RequestFailure::from_stream_error)?;
+        let head = receive_half.recv_response().await.map_err(RequestFailure::from_stream_error)?;
         report(StreamEvent::Head);
         let status = head.status();
         if status == StatusCode::SWITCHING_PROTOCOLS {
@@ -174,14 +166,10 @@ async fn receive_response(
     };
     response.status = head.status().as_u16();
     let announced = parse_content_length(head.headers())?;
-    let mut kept = keep_bytes.map(|_| KeptResponse {
-        fields: head.into_parts().0.headers,
-        body: Vec::new(),
-    });
-    while let Some(mut data) = receive_half
-        .recv_data()
-        .await
-        .map_err(RequestFailure::from_stream_error)?
+    let mut kept =
+        keep_bytes.map(|_| KeptResponse { fields: head.into_parts().0.headers, body: Vec::new() });
+    while let Some(mut data) =
+        receive_half.recv_data().await.map_err(RequestFailure::from_stream_error)?
     {
         while data.has_remaining() {
             let chunk = data.chunk();
@@ -194,10 +182,7 @@ async fn receive_response(
             data.advance(bytes);
         }
     }
-    receive_half
-        .recv_trailers()
-        .await
-        .map_err(RequestFailure::from_stream_error)?;
+    receive_half.recv_trailers().await.map_err(RequestFailure::from_stream_error)?;
     response.kept = kept;
     let has_body = expects_body && !matches!(response.status, 204 | 304);
     match announced {

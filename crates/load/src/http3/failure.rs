@@ -171,14 +171,8 @@ mod tests {
     #[test]
     fn errors_of_the_operating_system_have_classes() {
         let class = |kind: io::ErrorKind| H3ConnectError::from_socket_error(&kind.into());
-        assert_eq!(
-            class(io::ErrorKind::ConnectionRefused),
-            H3ConnectError::Refused
-        );
-        assert_eq!(
-            class(io::ErrorKind::HostUnreachable),
-            H3ConnectError::Unreachable
-        );
+        assert_eq!(class(io::ErrorKind::ConnectionRefused), H3ConnectError::Refused);
+        assert_eq!(class(io::ErrorKind::HostUnreachable), H3ConnectError::Unreachable);
         assert_eq!(class(io::ErrorKind::AddrInUse), H3ConnectError::NoPort);
     }
 
@@ -189,16 +183,9 @@ mod tests {
             ConnectionEnd::Closed
         );
         assert_eq!(ConnectionEnd::from_error_code(0), ConnectionEnd::Closed);
-        assert_eq!(
-            ConnectionEnd::from_error_code(0x21),
-            ConnectionEnd::Closed,
-            "a reserved code"
-        );
+        assert_eq!(ConnectionEnd::from_error_code(0x21), ConnectionEnd::Closed, "a reserved code");
         for code in [Code::H3_INTERNAL_ERROR, Code::QPACK_DECOMPRESSION_FAILED] {
-            assert_eq!(
-                ConnectionEnd::from_error_code(code.value()),
-                ConnectionEnd::Reset
-            );
+            assert_eq!(ConnectionEnd::from_error_code(code.value()), ConnectionEnd::Reset);
         }
     }
 }

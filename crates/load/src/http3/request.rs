@@ -87,11 +87,7 @@ impl H3Request {
         {
             head.headers_mut().insert(CONTENT_LENGTH, length.into());
         }
-        Ok(H3Request {
-            head,
-            body: Bytes::copy_from_slice(body),
-            expects_body: parts.expects_body,
-        })
+        Ok(H3Request { head, body: Bytes::copy_from_slice(body), expects_body: parts.expects_body })
     }
 
     /// Returns a copy of the head to send.
@@ -129,11 +125,7 @@ mod tests {
 
     #[test]
     fn a_request_has_what_the_head_and_the_fields_say() {
-        let head = RequestHead {
-            method: "POST",
-            content_length: Some(4),
-            ..GET
-        };
+        let head = RequestHead { method: "POST", content_length: Some(4), ..GET };
         let fields = [("Accept", &b" text/plain "[..]), ("accept", b"*/*")];
         let request = H3Request::new(&head, fields.into_iter(), b"body").unwrap();
         let sent = request.head();
@@ -147,32 +139,17 @@ mod tests {
 
     #[test]
     fn a_given_length_is_kept() {
-        let head = RequestHead {
-            content_length: Some(4),
-            ..GET
-        };
+        let head = RequestHead { content_length: Some(4), ..GET };
         let request = write_request(&head, &[("content-length", b"7")]).unwrap();
         assert_eq!(request.head().headers()[CONTENT_LENGTH], "7");
     }
 
     #[test]
     fn malformed_parts_are_named() {
-        let method = RequestHead {
-            method: "G T",
-            ..GET
-        };
-        let target = RequestHead {
-            authority: b"local host",
-            ..GET
-        };
-        assert_eq!(
-            write_request(&method, &[]).unwrap_err(),
-            H3RequestError::Method
-        );
-        assert_eq!(
-            write_request(&target, &[]).unwrap_err(),
-            H3RequestError::Target
-        );
+        let method = RequestHead { method: "G T", ..GET };
+        let target = RequestHead { authority: b"local host", ..GET };
+        assert_eq!(write_request(&method, &[]).unwrap_err(), H3RequestError::Method);
+        assert_eq!(write_request(&target, &[]).unwrap_err(), H3RequestError::Target);
         let name = write_request(&GET, &[("a b", b"")]).unwrap_err();
         assert_eq!(name, H3RequestError::Name("a b".to_owned()));
         let value = write_request(&GET, &[("a", b"\r\n")]).map(|_| ());

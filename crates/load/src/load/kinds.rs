@@ -142,20 +142,14 @@ impl RequestKinds {
 }
 
 fn check_kind(kind: &RequestKind, rows: &DataTable) -> Result<(), KindsError> {
-    let request_error = |error| KindsError::Request {
-        name: kind.name.clone(),
-        why: error,
-    };
+    let request_error = |error| KindsError::Request { name: kind.name.clone(), why: error };
     let request = |kind: &RequestKind| kind.with_parts(crate::http1::Http1Request::new).map(drop);
     if rows.values.is_empty() {
         return request(kind).map_err(request_error);
     }
     let missing = |blank: &&str| !rows.names.iter().any(|name| name == blank);
     if let Some(blank) = kind.placeholder_names().find(missing) {
-        return Err(KindsError::Blank {
-            name: kind.name.clone(),
-            blank: blank.to_owned(),
-        });
+        return Err(KindsError::Blank { name: kind.name.clone(), blank: blank.to_owned() });
     }
     if !kind.has_placeholders() {
         return request(kind).map_err(request_error);
@@ -254,11 +248,8 @@ impl RequestKind {
 
     /// Calls `with` with the borrowed parts.
     pub fn with_parts<T>(&self, with: impl FnOnce(&RequestParts) -> T) -> T {
-        let headers: Vec<(&str, &[u8])> = self
-            .headers
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_slice()))
-            .collect();
+        let headers: Vec<(&str, &[u8])> =
+            self.headers.iter().map(|(name, value)| (name.as_str(), value.as_slice())).collect();
         with(&RequestParts {
             method: &self.method,
             target: &self.target,
@@ -359,9 +350,7 @@ fn parse_placeholder(text: &[u8]) -> Option<(&str, usize)> {
     let end = find_bytes(text, b"}}")?;
     let name = std::str::from_utf8(&text[2..end]).ok()?.trim();
     let is_name = !name.is_empty()
-        && name
-            .chars()
-            .all(|letter| letter.is_alphanumeric() || "_-.".contains(letter));
+        && name.chars().all(|letter| letter.is_alphanumeric() || "_-.".contains(letter));
     is_name.then_some((name, end + 2))
 }
 
@@ -374,20 +363,12 @@ mod tests {
     use super::*;
 
     fn request_kind(name: &str, weight: u32) -> RequestKind {
-        RequestKind {
-            name: name.to_owned(),
-            weight,
-            ..RequestKind::get("h", "/")
-        }
+        RequestKind { name: name.to_owned(), weight, ..RequestKind::get("h", "/") }
     }
 
     #[test]
     fn kinds_follow_each_other_in_their_proportions_and_not_in_bursts() {
-        let kinds = vec![
-            request_kind("a", 4),
-            request_kind("b", 2),
-            request_kind("c", 2),
-        ];
+        let kinds = vec![request_kind("a", 4), request_kind("b", 2), request_kind("c", 2)];
         let kinds = RequestKinds::new(kinds, DataTable::default()).unwrap();
         let order: Vec<u16> = (0..8).map(|index| kinds.kind_at(index)).collect();
         assert_eq!(order, [0, 1, 2, 0, 0, 1, 2, 0]);
@@ -420,10 +401,7 @@ mod tests {
         };
         let rows = DataTable {
             names: vec!["id".into(), "name".into()],
-            values: vec![
-                vec!["1".into(), "anna".into()],
-                vec!["2".into(), "bo".into()],
-            ],
+            values: vec![vec!["1".into(), "anna".into()], vec!["2".into(), "bo".into()]],
         };
         let kinds = RequestKinds::new(vec![kind.clone()], rows.clone()).unwrap();
         assert!(kinds.is_variable(0));
@@ -435,10 +413,7 @@ mod tests {
             RequestKinds::new(vec![request_kind("plain {{id}}", 1)], DataTable::default()).unwrap();
         assert!(!without_table.is_variable(0));
 
-        let unknown = RequestKind {
-            target: "/{{what}}".to_owned(),
-            ..request_kind("unknown", 1)
-        };
+        let unknown = RequestKind { target: "/{{what}}".to_owned(), ..request_kind("unknown", 1) };
         let error = RequestKinds::new(vec![unknown], rows.clone()).unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -181,12 +181,10 @@ impl LoadTarget {
     /// Fails if the host cannot be resolved or has no address.
     pub fn resolve_host(host: &str, port: u16) -> Result<Vec<ServerAddress>, ResolveError> {
         let bare = host.trim_matches(['[', ']']);
-        let found = (bare, port)
-            .to_socket_addrs()
-            .map_err(|error| ResolveError::Failed {
-                host: host.to_owned(),
-                why: error.to_string(),
-            })?;
+        let found = (bare, port).to_socket_addrs().map_err(|error| ResolveError::Failed {
+            host: host.to_owned(),
+            why: error.to_string(),
+        })?;
         let mut addresses: Vec<ServerAddress> = Vec::new();
         for address in found.map(ServerAddress::Internet) {
             if !addresses.contains(&address) {
@@ -259,9 +257,7 @@ impl Default for ConnectionRules {
             lifetime_ns: None,
             timeouts: RequestTimeouts::default(),
             retries_stale: false,
-            batching: BatchingMode::Adaptive {
-                max_delay_ns: 100_000,
-            },
+            batching: BatchingMode::Adaptive { max_delay_ns: 100_000 },
             busy_poll: false,
         }
     }
@@ -305,11 +301,7 @@ mod tests {
     fn ticks(of: impl Fn(usize) -> (u64, u64)) -> Vec<TimelineTick> {
         let tick = |at| {
             let (ok, p50_ns) = of(at);
-            TimelineTick {
-                ok,
-                p50_ns: Some(p50_ns),
-                ..TimelineTick::default()
-            }
+            TimelineTick { ok, p50_ns: Some(p50_ns), ..TimelineTick::default() }
         };
         (0..30).map(tick).collect()
     }
@@ -318,18 +310,9 @@ mod tests {
     fn a_load_is_steady_when_a_second_is_like_the_one_before() {
         let steady = SteadinessRule { within: 0.05 };
         assert!(steady.is_met(&ticks(|at| (1000 + at as u64 % 3, 200_000))));
-        assert!(
-            !steady.is_met(&ticks(|at| (1000 + 10 * at as u64, 200_000))),
-            "it grows"
-        );
-        assert!(
-            !steady.is_met(&ticks(|at| (1000, 200_000 + 4_000 * at as u64))),
-            "it slows down"
-        );
+        assert!(!steady.is_met(&ticks(|at| (1000 + 10 * at as u64, 200_000))), "it grows");
+        assert!(!steady.is_met(&ticks(|at| (1000, 200_000 + 4_000 * at as u64))), "it slows down");
         assert!(!steady.is_met(&ticks(|_| (0, 0))), "nothing is answered");
-        assert!(
-            !steady.is_met(&ticks(|_| (1000, 200_000))[..19]),
-            "too short to tell"
-        );
+        assert!(!steady.is_met(&ticks(|_| (1000, 200_000))[..19]), "too short to tell");
     }
 }

@@ -89,10 +89,9 @@ impl TlsOptions {
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?;
         let trusted = match &self.trust {
-            TrustSource::System => Some(KnownCertVerifier::from_system(
-                provider.clone(),
-                last_refusal.clone(),
-            )?),
+            TrustSource::System => {
+                Some(KnownCertVerifier::from_system(provider.clone(), last_refusal.clone())?)
+            }
             TrustSource::Authority(file) => {
                 let trusted = read_certificates(file)?;
                 Some(KnownCertVerifier::from_user_file(
@@ -107,9 +106,7 @@ impl TlsOptions {
             Some(trusted) => Arc::new(trusted),
             None => Arc::new(AcceptAnyVerifier(provider)),
         };
-        let with_verifier = builder
-            .dangerous()
-            .with_custom_certificate_verifier(verifier);
+        let with_verifier = builder.dangerous().with_custom_certificate_verifier(verifier);
         let mut config = match &self.identity {
             None => with_verifier.with_no_client_auth(),
             Some(identity) => with_verifier.with_client_auth_cert(
@@ -123,10 +120,7 @@ impl TlsOptions {
 }
 
 fn file_error(file: &Path, why: impl ToString) -> TlsError {
-    TlsError::File {
-        file: file.to_owned(),
-        why: why.to_string(),
-    }
+    TlsError::File { file: file.to_owned(), why: why.to_string() }
 }
 
 fn read_certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {

@@ -45,11 +45,7 @@ impl fmt::Display for CertificateRefusal {
                 write!(f, "it expired {} ago", format_duration(*ago))
             }
             CertificateRefusal::NotYetValid(until) => {
-                write!(
-                    f,
-                    "it becomes valid in {}; check the clock",
-                    format_duration(*until)
-                )
+                write!(f, "it becomes valid in {}; check the clock", format_duration(*until))
             }
             CertificateRefusal::Name { wanted, presented } if presented.is_empty() => {
                 write!(f, "it contains no name, expected '{wanted}'")
@@ -132,9 +128,7 @@ impl KnownCertVerifier {
         let (added, _) = roots.add_parsable_certificates(native.certs.iter().cloned());
         if added == 0 {
             let error = native.errors.first().map(ToString::to_string);
-            return Err(TlsError::System(
-                error.unwrap_or_else(|| "none found".into()),
-            ));
+            return Err(TlsError::System(error.unwrap_or_else(|| "none found".into())));
         }
         Ok(KnownCertVerifier {
             authorities: build_verifier(roots, provider)?,
@@ -158,11 +152,7 @@ impl KnownCertVerifier {
         // The library checks validity dates before the issuer, and the name last (verify_cert.rs of
         // rustls-webpki 0.103). A certificate that fails because of its issuer is therefore valid
         // at this time. A certificate that fails because of its name also has a trusted issuer.
-        let is_accepted = || {
-            self.accepted
-                .iter()
-                .any(|accepted| **accepted == **certificate)
-        };
+        let is_accepted = || self.accepted.iter().any(|accepted| **accepted == **certificate);
         if is_without_issuer(reason) && is_accepted() {
             let parsed = ParsedCertificate::try_from(certificate)?;
             return match verify_server_name(&parsed, name) {
@@ -202,9 +192,7 @@ fn build_verifier(
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
     let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
-    builder
-        .build()
-        .map_err(|error| TlsError::Library(rustls::Error::General(error.to_string())))
+    builder.build().map_err(|error| TlsError::Library(rustls::Error::General(error.to_string())))
 }
 
 /// Whether the library found no issuer for the certificate: the issuer's name is unknown, its key
@@ -241,13 +229,12 @@ fn explain_refusal(error: &rustls::Error, certificate: &CertificateDer<'_>) -> C
         CertificateError::NotValidYetContext { time, not_before } => {
             CertificateRefusal::NotYetValid(distance(time, not_before))
         }
-        CertificateError::NotValidForNameContext {
-            expected,
-            presented,
-        } => CertificateRefusal::Name {
-            wanted: expected.to_str().into_owned(),
-            presented: certificate_names(presented, certificate),
-        },
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            CertificateRefusal::Name {
+                wanted: expected.to_str().into_owned(),
+                presented: certificate_names(presented, certificate),
+            }
+        }
         _ if is_without_issuer(reason) && is_self_issued(certificate) => {
             CertificateRefusal::SelfSigned(issuer_name(certificate))
         }
@@ -265,11 +252,7 @@ fn explain_refusal(error: &rustls::Error, certificate: &CertificateDer<'_>) -> C
         CertificateError::InvalidPurposeContext { .. } | CertificateError::InvalidPurpose => {
             CertificateRefusal::Other("its extended key usage does not include servers".to_owned())
         }
-        _ if matches!(
-            webpki_error(reason),
-            Some(webpki::Error::UnsupportedCertVersion)
-        ) =>
-        {
+        _ if matches!(webpki_error(reason), Some(webpki::Error::UnsupportedCertVersion)) => {
             CertificateRefusal::Other(
                 "it has X.509 version 1, but version 3 is required".to_owned(),
             )
@@ -282,9 +265,7 @@ fn explain_refusal(error: &rustls::Error, certificate: &CertificateDer<'_>) -> C
 /// names as `DnsName("a.test")`; the result contains only `a.test`.
 fn certificate_names(presented: &[String], certificate: &CertificateDer<'_>) -> Vec<String> {
     let strip_type = |name: &String| {
-        let inside = name
-            .split_once('(')
-            .map_or(name.as_str(), |(_, inside)| inside);
+        let inside = name.split_once('(').map_or(name.as_str(), |(_, inside)| inside);
         inside.trim_end_matches(')').trim_matches('"').to_owned()
     };
     if presented.is_empty() {
@@ -307,8 +288,7 @@ impl ServerCertVerifier for KnownCertVerifier {
             .verify_server_cert(certificate, intermediates, name, ocsp, now)
             .or_else(|error| self.reconsider(certificate, name, error));
         if let Err(error) = &verdict {
-            self.last_refusal
-                .store_refusal(explain_refusal(error, certificate));
+            self.last_refusal.store_refusal(explain_refusal(error, certificate));
         }
         verdict
     }
@@ -319,8 +299,7 @@ impl ServerCertVerifier for KnownCertVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.authorities
-            .verify_tls12_signature(message, certificate, signature)
+        self.authorities.verify_tls12_signature(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -329,8 +308,7 @@ impl ServerCertVerifier for KnownCertVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.authorities
-            .verify_tls13_signature(message, certificate, signature)
+        self.authorities.verify_tls13_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -72,11 +72,7 @@ fn parse_fields(certificate: &[u8]) -> Option<CertificateFields<'_>> {
     };
     let (_serial, _signature, issuer) = (next()?, next()?, next()?);
     let (_validity, subject, key) = (next()?, next()?, next()?);
-    Some(CertificateFields {
-        issuer,
-        subject,
-        key,
-    })
+    Some(CertificateFields { issuer, subject, key })
 }
 
 /// Returns the common name in a subject or issuer. Both are lists of sets of pairs (RFC 5280,
@@ -98,9 +94,7 @@ fn common_name_of(mut name: &[u8]) -> Option<String> {
 
 /// Returns the content of the first element if it has this tag.
 fn element_content(tag: u8, bytes: &[u8]) -> Option<&[u8]> {
-    parse_element(bytes)
-        .filter(|(found, _, _)| *found == tag)
-        .map(|(_, content, _)| content)
+    parse_element(bytes).filter(|(found, _, _)| *found == tag).map(|(_, content, _)| content)
 }
 
 /// Returns the key size implied by the algorithm or, for elliptic curves, by its parameter.
@@ -140,9 +134,7 @@ fn parse_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
             if digits.is_empty() || digits.len() > 4 {
                 return None;
             }
-            let length = digits
-                .iter()
-                .fold(0, |length, digit| length << 8 | usize::from(*digit));
+            let length = digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit));
             (length, rest)
         }
     };
@@ -158,16 +150,12 @@ mod tests {
     /// Makes a certificate with openssl, as DER; `None` if that fails.
     fn make_certificate(kind: &[&str]) -> Option<Vec<u8>> {
         let made = Command::new("openssl")
-            .args([
-                "req", "-x509", "-nodes", "-subj", "/CN=x", "-outform", "DER",
-            ])
+            .args(["req", "-x509", "-nodes", "-subj", "/CN=x", "-outform", "DER"])
             .args(["-keyout", "/dev/null", "-newkey"])
             .args(kind)
             .stderr(Stdio::null())
             .output();
-        made.ok()
-            .filter(|made| made.status.success())
-            .map(|made| made.stdout)
+        made.ok().filter(|made| made.status.success()).map(|made| made.stdout)
     }
 
     #[test]

@@ -84,14 +84,8 @@ impl ThinkTimer {
     /// independent pauses.
     pub fn new(think: ThinkTime, client: u32) -> ThinkTimer {
         match think {
-            ThinkTime::None => ThinkTimer {
-                mean_ns: 0,
-                random: None,
-            },
-            ThinkTime::Fixed(mean_ns) => ThinkTimer {
-                mean_ns,
-                random: None,
-            },
+            ThinkTime::None => ThinkTimer { mean_ns: 0, random: None },
+            ThinkTime::Fixed(mean_ns) => ThinkTimer { mean_ns, random: None },
             ThinkTime::Exponential { mean_ns, seed } => ThinkTimer {
                 mean_ns,
                 // Multiplying by the bits of the golden ratio spreads consecutive client numbers
@@ -119,22 +113,14 @@ mod tests {
     #[test]
     fn every_client_belongs_to_one_thread() {
         let closed = ClosedPace::new(50, ThinkTime::None).unwrap();
-        let parts: Vec<u32> = (0..4)
-            .map(|thread| closed.thread_clients(thread, 4))
-            .collect();
+        let parts: Vec<u32> = (0..4).map(|thread| closed.thread_clients(thread, 4)).collect();
         assert_eq!(parts, [13, 13, 12, 12]);
-        assert_eq!(
-            ClosedPace::new(0, ThinkTime::None),
-            Err(PaceError::NoClients)
-        );
+        assert_eq!(ClosedPace::new(0, ThinkTime::None), Err(PaceError::NoClients));
     }
 
     #[test]
     fn random_pauses_have_their_mean_and_differ_between_clients() {
-        let think = ThinkTime::Exponential {
-            mean_ns: 2_000_000,
-            seed: 7,
-        };
+        let think = ThinkTime::Exponential { mean_ns: 2_000_000, seed: 7 };
         let pauses = |client| -> Vec<u64> {
             let mut thinker = ThinkTimer::new(think, client);
             (0..100_000).map(|_| thinker.next_ns()).collect()

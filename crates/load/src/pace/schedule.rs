@@ -110,9 +110,7 @@ impl RateSchedule {
 
     /// Total length of all stages in nanoseconds; [`super::FOREVER_NS`] if one is unlimited.
     pub fn total_ns(&self) -> u64 {
-        self.stages
-            .iter()
-            .fold(0, |sum: u64, stage| sum.saturating_add(stage.duration_ns))
+        self.stages.iter().fold(0, |sum: u64, stage| sum.saturating_add(stage.duration_ns))
     }
 
     /// Counts the requests for which [`RateSchedule::due_ns`] is at most `at_ns`. A binary search
@@ -126,11 +124,7 @@ impl RateSchedule {
         }
         while low < high {
             let middle = low + (high - low) / 2;
-            if is_due(middle) {
-                low = middle + 1
-            } else {
-                high = middle
-            }
+            if is_due(middle) { low = middle + 1 } else { high = middle }
         }
         low
     }
@@ -146,9 +140,7 @@ impl RateSchedule {
             // zero. The request is due when the integral exceeds its number, and the integral does
             // not grow during a pause.
             if units_in_stage < stage.total_units() {
-                return position
-                    .begins_ns
-                    .checked_add(stage.last_ns_within(units_in_stage));
+                return position.begins_ns.checked_add(stage.last_ns_within(units_in_stage));
             }
             position.begins_units += stage.total_units();
             position.begins_ns = position.begins_ns.checked_add(stage.duration_ns)?;
@@ -202,11 +194,7 @@ pub struct ScheduleStage {
 impl ScheduleStage {
     /// A constant rate of unlimited length.
     pub fn constant(rate: RequestRate) -> ScheduleStage {
-        ScheduleStage {
-            from: rate,
-            to: rate,
-            duration_ns: FOREVER_NS,
-        }
+        ScheduleStage { from: rate, to: rate, duration_ns: FOREVER_NS }
     }
 
     /// Checks that [`ScheduleStage::reaches_at_most`] cannot overflow.
@@ -222,9 +210,7 @@ impl ScheduleStage {
         if fits {
             return Ok(());
         }
-        Err(PaceError::RampTooLong {
-            duration_ns: self.duration_ns,
-        })
+        Err(PaceError::RampTooLong { duration_ns: self.duration_ns })
     }
 
     /// Units in the whole stage: twice the area of the trapezoid under the rate.
@@ -288,11 +274,7 @@ impl ScheduleStage {
         }
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            if self.reaches_at_most(middle, units) {
-                low = middle
-            } else {
-                high = middle
-            }
+            if self.reaches_at_most(middle, units) { low = middle } else { high = middle }
         }
         low
     }
@@ -309,9 +291,7 @@ impl RequestRate {
     pub const ZERO: RequestRate = RequestRate { micro_per_s: 0 };
 
     /// The maximum rate. It keeps the sums of [`super::RateSchedule`] well within 128 bits.
-    pub const MAX: RequestRate = RequestRate {
-        micro_per_s: 100_000_000_000_000,
-    };
+    pub const MAX: RequestRate = RequestRate { micro_per_s: 100_000_000_000_000 };
 
     /// Creates a rate, rounded to millionths of a request per second.
     ///
@@ -322,9 +302,7 @@ impl RequestRate {
         if !(0.0..=RequestRate::MAX.micro_per_s as f64).contains(&micro) {
             return Err(PaceError::Rate(requests));
         }
-        Ok(RequestRate {
-            micro_per_s: micro as u64,
-        })
+        Ok(RequestRate { micro_per_s: micro as u64 })
     }
 
     /// Millionths of a request per second.
@@ -398,11 +376,9 @@ impl<'a> ThreadSchedule<'a> {
             position: StagePosition::default(),
             random: match schedule.spacing() {
                 ArrivalSpacing::Even => None,
-                ArrivalSpacing::Poisson { seed } => Some(ArrivalWalk {
-                    draws: ExponentialDraws::new(seed),
-                    drawn: 0,
-                    units: 0,
-                }),
+                ArrivalSpacing::Poisson { seed } => {
+                    Some(ArrivalWalk { draws: ExponentialDraws::new(seed), drawn: 0, units: 0 })
+                }
             },
         }
     }
@@ -445,9 +421,7 @@ pub(super) struct ExponentialDraws {
 
 impl ExponentialDraws {
     pub fn new(seed: u64) -> ExponentialDraws {
-        ExponentialDraws {
-            generator: Xoshiro256PlusPlus::seed_from_u64(seed),
-        }
+        ExponentialDraws { generator: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
     /// Draws a number by inversion: -ln(u) with u uniform in (0, 1]. The logarithm of libm is

@@ -23,17 +23,10 @@ fn several_kinds_of_requests_go_out_in_their_proportions_with_texts_filled_in() 
     let server = Server::start(move |mut request| {
         let line = request.head.lines().next().unwrap_or_default().to_owned();
         let body = String::from_utf8_lossy(request.body).into_owned();
-        *note
-            .lock()
-            .unwrap()
-            .entry(format!("{line} {body}"))
-            .or_default() += 1;
+        *note.lock().unwrap().entry(format!("{line} {body}")).or_default() += 1;
         request.answer("200 OK", "good")
     });
-    let read = RequestKind {
-        weight: 3,
-        ..RequestKind::get("test", "/read/{{id}}")
-    };
+    let read = RequestKind { weight: 3, ..RequestKind::get("test", "/read/{{id}}") };
     let write = RequestKind {
         method: "POST".to_owned(),
         body: Some(b"name={{name}}".to_vec()),
@@ -71,9 +64,7 @@ fn a_unix_socket_is_as_good_as_a_port() {
             std::thread::spawn(move || {
                 let mut buffer = [0; 4096];
                 while stream.read(&mut buffer).is_ok_and(|read| read > 0) {
-                    stream
-                        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-                        .unwrap();
+                    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
                 }
             });
         }
@@ -113,10 +104,7 @@ fn a_connection_is_given_up_after_its_requests_or_its_time() {
 #[test]
 fn pipelined_requests_are_answered_in_order_and_a_close_loses_none() {
     let server = good();
-    let load = LoadConfig {
-        streams_per_connection: 4,
-        ..server.load(8, 400)
-    };
+    let load = LoadConfig { streams_per_connection: 4, ..server.load(8, 400) };
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("ok", 400)]);
     assert_eq!((server.seen(), measured.max_connections), (400, 2));
@@ -132,10 +120,7 @@ fn pipelined_requests_are_answered_in_order_and_a_close_loses_none() {
         }
         _ => request.answer("200 OK", "good"),
     });
-    let load = LoadConfig {
-        streams_per_connection: 4,
-        ..server.load(4, 100)
-    };
+    let load = LoadConfig { streams_per_connection: 4, ..server.load(4, 100) };
     let measured = carry_out(&load);
     let outcomes = &measured.totals.outcomes;
     assert_eq!(outcomes.attempts(), 100);
@@ -156,10 +141,7 @@ fn a_body_is_held_against_its_rule() {
     for rule in [BodyRule::Contains(b"good".to_vec()), BodyRule::Length(12)] {
         let server = odd();
         let load = LoadConfig {
-            success: SuccessRule {
-                body: Some(rule),
-                ..SuccessRule::default()
-            },
+            success: SuccessRule { body: Some(rule), ..SuccessRule::default() },
             ..server.load(2, 40)
         };
         let measured = carry_out(&load);
@@ -167,10 +149,7 @@ fn a_body_is_held_against_its_rule() {
     }
     let server = Server::start(|mut request| request.answer("302 Found", ""));
     let load = LoadConfig {
-        success: SuccessRule {
-            statuses: vec![200..=299, 302..=302],
-            body: None,
-        },
+        success: SuccessRule { statuses: vec![200..=299, 302..=302], body: None },
         ..server.load(2, 10)
     };
     assert_eq!(rows(&carry_out(&load)), [("ok", 10)]);
@@ -188,24 +167,15 @@ fn a_request_before_the_load_tells_what_the_server_is() {
     assert_eq!((probe.status, probe.is_success), (404, false));
     assert_eq!(probe.server.as_deref(), Some("tiny"));
     assert_eq!(probe.content_type.as_deref(), Some("text/plain"));
-    assert_eq!(
-        (probe.body.as_slice(), probe.body_bytes),
-        (&b"nope\n"[..], 5)
-    );
+    assert_eq!((probe.body.as_slice(), probe.body_bytes), (&b"nope\n"[..], 5));
     assert!(probe.is_reusable && probe.tls.is_none());
     assert_eq!(server.seen(), 1);
 
     let deaf = Server::start(|_| Then::Hold);
     let mut load = deaf.load(1, 1);
-    load.rules.timeouts = RequestTimeouts {
-        total_ns: Some(60 * MS),
-        ..RequestTimeouts::default()
-    };
+    load.rules.timeouts = RequestTimeouts { total_ns: Some(60 * MS), ..RequestTimeouts::default() };
     let error = generator::send_probe(&load, &stop).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the response was not complete within the timeout"
-    );
+    assert_eq!(error.to_string(), "the response was not complete within the timeout");
 }
 
 #[test]
@@ -221,28 +191,17 @@ fn times_agree_with_a_log_that_the_server_keeps() {
         note.lock().unwrap().push(began.elapsed().as_nanos() as u64);
         request.answer("200 OK", "good")
     });
-    let load = LoadConfig {
-        keeps_rows: true,
-        ..server.load(4, 600)
-    };
+    let load = LoadConfig { keeps_rows: true, ..server.load(4, 600) };
     let measured = carry_out(&load);
     let mut served = log.lock().unwrap().clone();
-    let mut durations: Vec<u64> = measured
-        .rows
-        .iter()
-        .map(|row| row.end_ns - row.sent_ns.unwrap())
-        .collect();
+    let mut durations: Vec<u64> =
+        measured.rows.iter().map(|row| row.end_ns - row.sent_ns.unwrap()).collect();
     served.sort_unstable();
     durations.sort_unstable();
     assert_eq!(served.len(), durations.len());
     // No request is faster than the server, and the k-th fastest is no faster than the server's
     // k-th.
-    assert!(
-        served
-            .iter()
-            .zip(&durations)
-            .all(|(served, durations)| served <= durations)
-    );
+    assert!(served.iter().zip(&durations).all(|(served, durations)| served <= durations));
     // The histogram's percentiles are within a thousandth of these times.
     let service: &TimeDistribution<_> = measured.totals.latency.service_times();
     for ppm in [10_000, 250_000, 500_000, 900_000, 990_000, 1_000_000] {

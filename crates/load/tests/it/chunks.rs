@@ -13,9 +13,7 @@ fn decode(mut rest: &[u8]) -> Option<(Vec<u8>, usize)> {
             Some(at) => (&size[..at], &size[at..]),
             None => (size, &b""[..]),
         };
-        let digits = std::str::from_utf8(digits)
-            .ok()?
-            .trim_end_matches([' ', '\t']);
+        let digits = std::str::from_utf8(digits).ok()?.trim_end_matches([' ', '\t']);
         let is_control = |byte: &u8| byte.is_ascii_control() && *byte != b'\t';
         if digits.starts_with('+') || extension.iter().any(is_control) {
             return None;
@@ -74,8 +72,5 @@ fn chunked_bodies_are_read_as_by_a_simple_decoder() {
         assert_eq!(ours.ended[0].framing_bytes as usize, framing, "{text:?}");
         whole += 1;
     }
-    assert!(
-        whole > 1500 && broken > 600,
-        "{whole} whole, {broken} broken"
-    );
+    assert!(whole > 1500 && broken > 600, "{whole} whole, {broken} broken");
 }

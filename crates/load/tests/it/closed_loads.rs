@@ -19,10 +19,7 @@ const MS: u64 = 1_000_000;
 fn as_many_requests_are_sent_as_asked_for_however_many_threads_send_them() {
     for threads in [1, 3] {
         let server = good();
-        let load = LoadConfig {
-            threads,
-            ..server.load(5, 1234)
-        };
+        let load = LoadConfig { threads, ..server.load(5, 1234) };
         let measured = carry_out(&load);
         assert_eq!(rows(&measured), [("ok", 1234)]);
         assert_eq!(server.seen(), 1234);
@@ -36,24 +33,13 @@ fn as_many_requests_are_sent_as_asked_for_however_many_threads_send_them() {
 fn connections_are_dealt_out_evenly_to_all_addresses() {
     for (addresses, threads) in [(2, 1), (3, 1), (4, 1), (2, 2), (4, 3)] {
         let servers: Vec<Server> = (0..addresses).map(|_| good()).collect();
-        let mut load = LoadConfig {
-            threads,
-            ..servers[0].load(12, 240)
-        };
+        let mut load = LoadConfig { threads, ..servers[0].load(12, 240) };
         let others = servers[1..].iter().map(|server| server.address);
-        load.target
-            .addresses
-            .extend(others.map(ServerAddress::Internet));
+        load.target.addresses.extend(others.map(ServerAddress::Internet));
         assert_eq!(rows(&carry_out(&load)), [("ok", 240)]);
-        let connections = servers
-            .iter()
-            .map(|server| server.connections.load(Ordering::SeqCst));
+        let connections = servers.iter().map(|server| server.connections.load(Ordering::SeqCst));
         let connections: Vec<u64> = connections.collect();
-        assert_eq!(
-            connections,
-            vec![12 / addresses; addresses as usize],
-            "{threads} threads"
-        );
+        assert_eq!(connections, vec![12 / addresses; addresses as usize], "{threads} threads");
     }
 }
 
@@ -100,10 +86,7 @@ fn a_load_by_time_ends_then_and_counts_only_what_came_in_time() {
 fn answers_of_the_warm_up_are_in_its_part_of_the_timeline() {
     let clock = WaitClock::movable();
     let server = good_by(clock);
-    let load = LoadConfig {
-        warmup_ns: 200 * MS,
-        ..for_ms(server.load(3, 0), 250)
-    };
+    let load = LoadConfig { warmup_ns: 200 * MS, ..for_ms(server.load(3, 0), 250) };
     let measured = carry_out_by(clock, &load);
     let timeline = &measured.timeline;
     let (warmup, after) = timeline.ticks.split_at(timeline.warmup);
@@ -160,10 +143,7 @@ fn unanswered_requests_are_in_flight_at_the_end_and_cancelled_when_interrupted()
 fn the_warm_up_is_kept_apart() {
     let clock = WaitClock::movable();
     let server = good_by(clock);
-    let load = LoadConfig {
-        warmup_ns: 130 * MS,
-        ..server.load(2, 500)
-    };
+    let load = LoadConfig { warmup_ns: 130 * MS, ..server.load(2, 500) };
     let measured = carry_out_by(clock, &load);
     // A response that began in the warm-up may arrive after it, so its bytes are counted later.
     let mut together = measured.totals.clone();
@@ -200,9 +180,7 @@ fn a_steady_load_ends_before_its_time_and_an_unsteady_one_does_not() {
     assert!(even.ok_in_time + 2 >= even.totals.outcomes.succeeded());
     // Each response takes 1 % longer than the previous one, so a second has half as many as the one
     // before: far from steady.
-    let slowing = until_steady(2_500, |number| {
-        0.0005 * 1.01_f64.powi(number.min(700) as i32)
-    });
+    let slowing = until_steady(2_500, |number| 0.0005 * 1.01_f64.powi(number.min(700) as i32));
     assert_eq!(slowing.elapsed_ns, 2_500 * MS);
 }
 

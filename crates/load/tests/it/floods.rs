@@ -19,11 +19,7 @@ fn a_server_that_never_stops_sending_does_not_outlast_the_limits() {
     let service = measured.totals.latency.all_sent().service;
     // A turn reads one megabyte per connection; without turns, a timeout would wait for the server
     // to pause.
-    assert!(
-        service.max_ns() < Some(3_000_000_000),
-        "{:?}",
-        service.max_ns()
-    );
+    assert!(service.max_ns() < Some(3_000_000_000), "{:?}", service.max_ns());
 }
 
 #[test]

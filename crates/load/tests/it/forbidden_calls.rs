@@ -20,24 +20,11 @@ fn forbid(call: libc::c_long, errno: i32) -> bool {
     // Loads the system call number, and returns the error if it matches.
     let mut program = [
         filter(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        filter(
-            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
-            0,
-            1,
-            call as u32,
-        ),
-        filter(
-            libc::BPF_RET | libc::BPF_K,
-            0,
-            0,
-            libc::SECCOMP_RET_ERRNO | errno as u32,
-        ),
+        filter(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, call as u32),
+        filter(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | errno as u32),
         filter(libc::BPF_RET | libc::BPF_K, 0, 0, ALLOW),
     ];
-    let program = libc::sock_fprog {
-        len: program.len() as u16,
-        filter: program.as_mut_ptr(),
-    };
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
     // SAFETY: the program outlives the calls, which copy it; they affect only the calling thread.
     unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0

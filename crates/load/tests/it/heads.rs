@@ -5,22 +5,10 @@ use super::pieces::{LIMITS, check};
 use super::streams::Draw;
 use speedwell_load::http1::{HeadLimits, MethodKind};
 
-const NAMES: [&str; 6] = [
-    "Server",
-    "Content-Type",
-    "x-a",
-    "DATE",
-    "Connection",
-    "E!#$%&'*+-.^_`|~Tag",
-];
-const VALUES: [&str; 6] = [
-    "",
-    "nginx/1.22.1",
-    "text/plain; charset=utf-8",
-    "\t a\tb ",
-    "close",
-    "\u{e9}:,;=\"\\",
-];
+const NAMES: [&str; 6] =
+    ["Server", "Content-Type", "x-a", "DATE", "Connection", "E!#$%&'*+-.^_`|~Tag"];
+const VALUES: [&str; 6] =
+    ["", "nginx/1.22.1", "text/plain; charset=utf-8", "\t a\tb ", "close", "\u{e9}:,;=\"\\"];
 
 fn head(draw: &mut Draw) -> Vec<u8> {
     let line_ends = ["\r\n", "\r\n", "\r\n", "\n"];
@@ -114,11 +102,7 @@ fn heads_are_read_as_httparse_reads_them() {
 #[test]
 fn the_description_of_too_large_a_head_names_the_limits() {
     let limits = HeadLimits::default();
-    let named = format!(
-        "{} KiB or {} fields",
-        limits.head_bytes >> 10,
-        limits.fields
-    );
+    let named = format!("{} KiB or {} fields", limits.head_bytes >> 10, limits.fields);
     let class = speedwell_model::load::outcomes::ErrorClass::ProtocolHeader;
     assert!(class.description().ends_with(&named));
 }

@@ -1,11 +1,7 @@
 //! Integration tests: against other parsers, as properties, against misbehaving servers, and
 //! against figures that do not come from the code.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test may panic, its helper functions too"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic, its helper functions too")]
 
 mod answers;
 #[path = "../../../speedwell/tests/it/busy.rs"]

@@ -13,9 +13,7 @@ fn get(stream: &str) -> Outcome {
 #[track_caller]
 fn only(outcome: &Outcome) -> ResponseSummary {
     assert_eq!(outcome.ending, Ok(ResponseEnd::Idle), "{outcome:?}");
-    let [summary] = outcome.ended[..] else {
-        panic!("not one response: {outcome:?}")
-    };
+    let [summary] = outcome.ended[..] else { panic!("not one response: {outcome:?}") };
     summary
 }
 
@@ -42,17 +40,12 @@ fn bodies_of_varying_length_are_all_good() {
 fn a_body_that_ends_too_soon_is_short_and_not_complete() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n";
     let outcome = get(&format!("{head}{}", "x".repeat(50)));
-    let Ok(ResponseEnd::InBody(short)) = outcome.ending else {
-        panic!("{outcome:?}")
-    };
+    let Ok(ResponseEnd::InBody(short)) = outcome.ending else { panic!("{outcome:?}") };
     assert_eq!((short.status, short.body_bytes), (200, 50));
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
     assert!(matches!(get(chunked).ending, Ok(ResponseEnd::InBody(s)) if s.body_bytes == 5));
     let no_last_line = format!("{chunked}0\r\n");
-    assert!(matches!(
-        get(&no_last_line).ending,
-        Ok(ResponseEnd::InBody(_))
-    ));
+    assert!(matches!(get(&no_last_line).ending, Ok(ResponseEnd::InBody(_))));
 }
 
 #[test]
@@ -94,15 +87,10 @@ fn an_error_status_is_a_response_like_any_other() {
 fn early_hints_are_no_response() {
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n";
     let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-    let summary = only(&get(&format!(
-        "{hints}HTTP/1.1 100 Continue\r\n\r\n{hints}{ok}"
-    )));
+    let summary = only(&get(&format!("{hints}HTTP/1.1 100 Continue\r\n\r\n{hints}{ok}")));
     assert_eq!((summary.status, summary.interim), (200, 3));
     assert_eq!(summary.body_bytes, 2);
-    expect_broken(
-        "HTTP/1.1 101 Switching Protocols\r\n\r\n",
-        ResponseError::Switched,
-    );
+    expect_broken("HTTP/1.1 101 Switching Protocols\r\n\r\n", ResponseError::Switched);
 }
 
 #[test]
@@ -111,10 +99,7 @@ fn connection_close_is_good_and_ends_the_connection() {
         ("", true),
         ("Connection: close\r\n", false),
         ("connection: Keep-Alive, CLOSE\r\n", false),
-        (
-            "Connection: upgrade ,close\r\nConnection: keep-alive\r\n",
-            false,
-        ),
+        ("Connection: upgrade ,close\r\nConnection: keep-alive\r\n", false),
         ("Connection: closed\r\n", true),
     ] {
         let stream = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 0\r\n\r\n");
@@ -157,11 +142,7 @@ fn some_responses_have_no_body_whatever_they_say() {
         (MethodKind::Head, 404),
         (MethodKind::Connect, 200),
     ] {
-        for fields in [
-            fields,
-            "\r\n",
-            "Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
-        ] {
+        for fields in [fields, "\r\n", "Content-Length: 1\r\nContent-Length: 2\r\n\r\n"] {
             let stream = format!("HTTP/1.1 {status} X\r\n{fields}");
             let summary = only(&check(&[method], stream.as_bytes(), &[5, 1]));
             assert_eq!((summary.status, summary.body_bytes), (status, 0));
@@ -169,15 +150,8 @@ fn some_responses_have_no_body_whatever_they_say() {
         }
     }
     let mixed = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n".repeat(2) + "abc";
-    let outcome = check(
-        &[MethodKind::Head, MethodKind::Body],
-        mixed.as_bytes(),
-        &[45],
-    );
-    assert_eq!(
-        (outcome.ended[0].body_bytes, outcome.ended[1].body_bytes),
-        (0, 3)
-    );
+    let outcome = check(&[MethodKind::Head, MethodKind::Body], mixed.as_bytes(), &[45]);
+    assert_eq!((outcome.ended[0].body_bytes, outcome.ended[1].body_bytes), (0, 3));
 }
 
 #[test]
@@ -225,10 +199,7 @@ fn malformed_fields_are_errors_and_folded_ones_are_not() {
             ResponseError::Header,
         );
     }
-    expect_broken(
-        "HTTP/1.1 200 OK\r\n leading: blank\r\n\r\n",
-        ResponseError::Header,
-    );
+    expect_broken("HTTP/1.1 200 OK\r\n leading: blank\r\n\r\n", ResponseError::Header);
     let folded = get(
         "HTTP/1.1 200 OK\r\nConnection: keep-alive,\r\n\t close\r\nContent-Type: a/b;\r\n c=d \r\nContent-Length:\r\n 2\r\n\r\nok",
     );
@@ -239,17 +210,11 @@ fn malformed_fields_are_errors_and_folded_ones_are_not() {
 
 #[test]
 fn lengths_may_be_repeated_and_may_not_differ() {
-    for fields in [
-        "Content-Length: 2\r\ncontent-length: 2",
-        "Content-Length: 2, 2 ,02",
-    ] {
+    for fields in ["Content-Length: 2\r\ncontent-length: 2", "Content-Length: 2, 2 ,02"] {
         let summary = only(&get(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\nok")));
         assert_eq!(summary.body_bytes, 2);
     }
-    for fields in [
-        "Content-Length: 2\r\nContent-Length: 3",
-        "Content-Length: 2, 3",
-    ] {
+    for fields in ["Content-Length: 2\r\nContent-Length: 3", "Content-Length: 2, 3"] {
         expect_broken(
             &format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\nok"),
             ResponseError::LengthConflict,
@@ -295,10 +260,8 @@ fn malformed_chunks_are_errors() {
             ResponseError::Chunk,
         );
     }
-    let endless = format!(
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;{}",
-        "a".repeat(1 << 15)
-    );
+    let endless =
+        format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;{}", "a".repeat(1 << 15));
     expect_broken(&endless, ResponseError::Chunk);
 }
 
@@ -313,16 +276,10 @@ fn bare_line_feeds_end_lines_as_they_do_for_curl() {
 #[test]
 fn a_head_without_end_is_refused_at_the_limit() {
     let line = "HTTP/1.1 200 OK\r\n";
-    expect_broken(
-        &format!("{line}A: {}", "x".repeat(10_000)),
-        ResponseError::HeadTooLarge,
-    );
+    expect_broken(&format!("{line}A: {}", "x".repeat(10_000)), ResponseError::HeadTooLarge);
     let fields = |count| format!("{line}{}\r\n", "A: b\r\n".repeat(count));
     expect_broken(&fields(13), ResponseError::HeadTooLarge);
-    assert!(matches!(
-        get(&fields(12)).ending,
-        Ok(ResponseEnd::Complete(_))
-    ));
+    assert!(matches!(get(&fields(12)).ending, Ok(ResponseEnd::Complete(_))));
     // The limit is 600 bytes in total.
     let head = |length: usize| format!("{line}A: {}\r\n\r\n", "x".repeat(length - line.len() - 7));
     assert!(

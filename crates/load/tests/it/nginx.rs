@@ -48,12 +48,7 @@ impl Nginx {
             .stderr(Stdio::null())
             .spawn()
             .ok()?;
-        let nginx = Nginx {
-            child,
-            folder,
-            plain,
-            two,
-        };
+        let nginx = Nginx { child, folder, plain, two };
         for _ in 0..1500 {
             if TcpStream::connect(two).is_ok() {
                 return Some(nginx);
@@ -89,35 +84,22 @@ impl Nginx {
         socket.write_all(b"GET /status HTTP/1.0\r\n\r\n").unwrap();
         let mut page = String::new();
         socket.read_to_string(&mut page).unwrap();
-        let line = page
-            .lines()
-            .skip_while(|line| !line.contains("requests"))
-            .nth(1);
-        line.unwrap()
-            .split_whitespace()
-            .nth(2)
-            .unwrap()
-            .parse()
-            .unwrap()
+        let line = page.lines().skip_while(|line| !line.contains("requests")).nth(1);
+        line.unwrap().split_whitespace().nth(2).unwrap().parse().unwrap()
     }
 }
 
 impl Drop for Nginx {
     fn drop(&mut self) {
         // Let the worker exit gracefully with its master (SIGQUIT to our own child).
-        let _ = Command::new("kill")
-            .arg(self.child.id().to_string())
-            .status();
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
 fn free_port() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 fn loads(nginx: &Nginx) -> Vec<LoadConfig> {
@@ -141,14 +123,8 @@ fn loads(nginx: &Nginx) -> Vec<LoadConfig> {
         streams_per_connection: capacity,
         ..load_to(nginx.two, concurrency, requests)
     };
-    let threads = LoadConfig {
-        threads: 2,
-        ..plain(50, 5000)
-    };
-    let table = LoadConfig {
-        http: HttpVersion::Two { table_bytes: 4096 },
-        ..two(20, 20, 2000)
-    };
+    let threads = LoadConfig { threads: 2, ..plain(50, 5000) };
+    let table = LoadConfig { http: HttpVersion::Two { table_bytes: 4096 }, ..two(20, 20, 2000) };
     vec![
         plain(1, 1000),
         plain(50, 5000),
@@ -164,10 +140,7 @@ fn loads(nginx: &Nginx) -> Vec<LoadConfig> {
 }
 
 fn statuses(outcomes: &OutcomeCounts) -> (u64, u64) {
-    (
-        outcomes.codes().count_of(200),
-        outcomes.codes().count_of(404),
-    )
+    (outcomes.codes().count_of(200), outcomes.codes().count_of(404))
 }
 
 /// Attempts for which no request was written, as by a late generator in an open load.
@@ -195,10 +168,7 @@ fn ten_loads_are_counted_as_nginx_counts_them() {
         assert_eq!(all - handled - 1, ours.0 + ours.1, "load {at}");
         // Pipelined requests after the last response of a connection are lost.
         let unanswered = outcomes.attempts() - count_unsent(outcomes) - ours.0 - ours.1;
-        assert!(
-            unanswered == 0 || load.streams_per_connection > 1,
-            "load {at}: {rows:?}"
-        );
+        assert!(unanswered == 0 || load.streams_per_connection > 1, "load {at}: {rows:?}");
         (logged, handled) = (now, all);
     }
 }

@@ -41,11 +41,7 @@ fn run_on_moving_clock(
 #[test]
 fn a_constant_rate_is_kept_and_the_last_request_is_as_punctual_as_the_first() {
     let server = good();
-    let load = at_rate(
-        for_ms(server.load(4, 0), 1000),
-        2000.0,
-        ArrivalSpacing::Even,
-    );
+    let load = at_rate(for_ms(server.load(4, 0), 1000), 2000.0, ArrivalSpacing::Even);
     let measured = run_on_moving_clock(WaitClock::movable(), &load, |_| ());
     let outcomes = &measured.totals.outcomes;
     assert_eq!(outcomes.attempts(), 2000);
@@ -56,11 +52,7 @@ fn a_constant_rate_is_kept_and_the_last_request_is_as_punctual_as_the_first() {
 #[test]
 fn random_arrivals_come_as_often_as_asked_for() {
     let server = good();
-    let load = at_rate(
-        for_ms(server.load(4, 0), 500),
-        2000.0,
-        ArrivalSpacing::Poisson { seed: 3 },
-    );
+    let load = at_rate(for_ms(server.load(4, 0), 500), 2000.0, ArrivalSpacing::Poisson { seed: 3 });
     let measured = run_on_moving_clock(WaitClock::movable(), &load, |_| ());
     // 1000 expected, with a standard deviation of 32.
     let attempts = measured.totals.outcomes.attempts();
@@ -105,11 +97,7 @@ fn a_stall_of_the_server_is_in_the_response_time_and_not_in_the_service_time() {
 
 fn load_through_a_stall() -> Result<(), String> {
     let (server, answered) = stalling_server();
-    let mut load = at_rate(
-        for_ms(server.load(2, 0), 1500),
-        1000.0,
-        ArrivalSpacing::Even,
-    );
+    let mut load = at_rate(for_ms(server.load(2, 0), 1500), 1000.0, ArrivalSpacing::Even);
     load.max_connections = 2;
     let measured = carry_out(&load);
     let LoadLatency::Open(latency) = &measured.totals.latency else {
@@ -118,10 +106,7 @@ fn load_through_a_stall() -> Result<(), String> {
     // A busy machine may not have caught up at the end; such requests are unsent and include their
     // wait.
     let outcomes = &measured.totals.outcomes;
-    assert_eq!(
-        (outcomes.attempts(), server.seen()),
-        (1500, outcomes.succeeded())
-    );
+    assert_eq!((outcomes.attempts(), server.seen()), (1500, outcomes.succeeded()));
     let unanswered = outcomes.attempts() - outcomes.succeeded();
     ensure_holds(unanswered < 150, || format!("{:?}", rows(&measured)))?;
     let all = latency.requests.merge_all();
@@ -130,20 +115,12 @@ fn load_through_a_stall() -> Result<(), String> {
     let response = all.response.quantile(900_000).unwrap().ns as f64;
     let truth = truth_p90(&answered.lock().unwrap());
     assert!(truth > 130e6, "{truth}");
-    ensure_holds((response - truth).abs() < 0.1 * truth + 5e6, || {
-        format!("{response} {truth}")
-    })?;
+    ensure_holds((response - truth).abs() < 0.1 * truth + 5e6, || format!("{response} {truth}"))?;
     // Only the two requests in flight experienced the stall itself.
     let service = all.sent.service.quantile(900_000).unwrap().ns as f64;
     ensure_holds(service < response / 2.0, || format!("{service} {response}"))?;
     // The connections were busy: not the generator's fault.
-    let verdict = OpenVerdict::assess(
-        latency,
-        AchievedCounts {
-            due: 1500,
-            sent: 1500,
-        },
-    );
+    let verdict = OpenVerdict::assess(latency, AchievedCounts { due: 1500, sent: 1500 });
     let own_lag = verdict.own_lag_p99_ns as f64;
     assert!(measured.reached_max_connections);
     ensure_holds(own_lag < response / 2.0, || format!("{verdict:?}"))
@@ -190,11 +167,7 @@ fn connections_grow_with_the_load_up_to_the_limit() {
     assert_eq!(measured.max_connections, 2);
     let outcomes = &measured.totals.outcomes;
     // Two connections handle 40/s: the rest is due but never sent.
-    let unsent = rows(&measured)
-        .iter()
-        .find(|row| row.0 == "unsent")
-        .unwrap()
-        .1;
+    let unsent = rows(&measured).iter().find(|row| row.0 == "unsent").unwrap().1;
     assert_eq!(outcomes.attempts(), 100);
     assert_eq!(unsent + server.seen(), 100);
     assert!(unsent >= 70, "{unsent}");

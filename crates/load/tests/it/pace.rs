@@ -11,26 +11,15 @@ fn rate(per_s: f64) -> RequestRate {
 }
 
 fn constant(per_s: f64) -> RateSchedule {
-    RateSchedule::new(
-        vec![ScheduleStage::constant(rate(per_s))],
-        ArrivalSpacing::Even,
-    )
-    .unwrap()
+    RateSchedule::new(vec![ScheduleStage::constant(rate(per_s))], ArrivalSpacing::Even).unwrap()
 }
 
 fn stage(from: f64, to: f64, seconds: u64) -> ScheduleStage {
-    ScheduleStage {
-        from: rate(from),
-        to: rate(to),
-        duration_ns: seconds * SECOND_NS,
-    }
+    ScheduleStage { from: rate(from), to: rate(to), duration_ns: seconds * SECOND_NS }
 }
 
 fn seconds(seconds: u64) -> StopCondition {
-    StopCondition {
-        after_ns: Some(seconds * SECOND_NS),
-        ..StopCondition::default()
-    }
+    StopCondition { after_ns: Some(seconds * SECOND_NS), ..StopCondition::default() }
 }
 
 #[test]
@@ -38,13 +27,7 @@ fn five_thousand_a_second_for_an_hour_has_no_drift() {
     let schedule = constant(5000.0);
     let mut count = 0;
     for due in schedule.thread_schedule(0, 1, seconds(3600)) {
-        assert_eq!(
-            due,
-            DueRequest {
-                index: count,
-                at_ns: count * 200_000
-            }
-        );
+        assert_eq!(due, DueRequest { index: count, at_ns: count * 200_000 });
         count += 1;
     }
     assert_eq!(count, 18_000_000);
@@ -68,9 +51,8 @@ fn threads_together_send_what_one_thread_would() {
     for spacing in [ArrivalSpacing::Even, ArrivalSpacing::Poisson { seed: 3 }] {
         let stages = vec![stage(100.0, 900.0, 2), stage(900.0, 900.0, 1)];
         let schedule = RateSchedule::new(stages, spacing).unwrap();
-        let whole: Vec<DueRequest> = schedule
-            .thread_schedule(0, 1, StopCondition::default())
-            .collect();
+        let whole: Vec<DueRequest> =
+            schedule.thread_schedule(0, 1, StopCondition::default()).collect();
         let mut parts: Vec<DueRequest> = (0..3)
             .flat_map(|thread| schedule.thread_schedule(thread, 3, StopCondition::default()))
             .collect();
@@ -86,10 +68,8 @@ fn threads_together_send_what_one_thread_would() {
 fn poisson_arrivals_have_the_mean_and_the_variance_of_their_rate() {
     let stages = vec![ScheduleStage::constant(rate(2000.0))];
     let schedule = RateSchedule::new(stages, ArrivalSpacing::Poisson { seed: 42 }).unwrap();
-    let times: Vec<u64> = schedule
-        .thread_schedule(0, 1, seconds(500))
-        .map(|due| due.at_ns)
-        .collect();
+    let times: Vec<u64> =
+        schedule.thread_schedule(0, 1, seconds(500)).map(|due| due.at_ns).collect();
     // A million arrivals have a standard deviation of a thousand; tolerate four.
     assert!(times.len().abs_diff(1_000_000) < 4000, "{}", times.len());
 
@@ -98,25 +78,17 @@ fn poisson_arrivals_have_the_mean_and_the_variance_of_their_rate() {
         per_ten_ms[(at_ns / 10_000_000) as usize] += 1;
     }
     let mean = times.len() as f64 / 50_000.0;
-    let squares: f64 = per_ten_ms
-        .iter()
-        .map(|n| (f64::from(*n) - mean).powi(2))
-        .sum();
+    let squares: f64 = per_ten_ms.iter().map(|n| (f64::from(*n) - mean).powi(2)).sum();
     let dispersion = squares / 49_999.0 / mean;
     // Variance over mean is 1 with a standard error of sqrt(2 / 49999) = 0.0063.
     assert!((dispersion - 1.0).abs() < 4.0 * 0.0063, "{dispersion}");
 
     // A share of e^-1 of the intervals is longer than the mean, with a standard error of 0.00048.
-    let long = times
-        .windows(2)
-        .filter(|pair| pair[1] - pair[0] > 500_000)
-        .count();
+    let long = times.windows(2).filter(|pair| pair[1] - pair[0] > 500_000).count();
     let share = long as f64 / (times.len() - 1) as f64;
     assert!((share - (-1_f64).exp()).abs() < 0.002, "{share}");
 
-    let again = schedule
-        .thread_schedule(0, 1, seconds(500))
-        .map(|due| due.at_ns);
+    let again = schedule.thread_schedule(0, 1, seconds(500)).map(|due| due.at_ns);
     assert!(again.eq(times));
 }
 
@@ -151,9 +123,7 @@ fn ramps_follow_the_integral_of_their_rate() {
         stage(50.0, 50.0, 2),
     ];
     let schedule = RateSchedule::new(stages.clone(), ArrivalSpacing::Even).unwrap();
-    let all: Vec<DueRequest> = schedule
-        .thread_schedule(0, 1, StopCondition::default())
-        .collect();
+    let all: Vec<DueRequest> = schedule.thread_schedule(0, 1, StopCondition::default()).collect();
     // 2000 while rising, 2000 constant, 1500 while falling, none in the pause, 100.
     assert_eq!(all.len(), 5600);
     for due in all.iter().step_by(97) {
@@ -175,13 +145,8 @@ fn ramps_follow_the_integral_of_their_rate() {
 fn a_load_ends_by_count_or_by_time_whichever_is_first() {
     let schedule = constant(1000.0);
     let count = |after_requests, after_ns| {
-        let stop = StopCondition {
-            after_requests,
-            after_ns,
-        };
-        (0..4)
-            .map(|thread| schedule.thread_schedule(thread, 4, stop).count())
-            .sum::<usize>()
+        let stop = StopCondition { after_requests, after_ns };
+        (0..4).map(|thread| schedule.thread_schedule(thread, 4, stop).count()).sum::<usize>()
     };
     assert_eq!(count(Some(777), None), 777);
     assert_eq!(count(Some(777), Some(SECOND_NS / 2)), 500);
@@ -190,14 +155,8 @@ fn a_load_ends_by_count_or_by_time_whichever_is_first() {
 
 #[test]
 fn what_cannot_be_scheduled_is_refused() {
-    assert!(matches!(
-        RequestRate::per_second(-1.0),
-        Err(PaceError::Rate(_))
-    ));
-    assert!(matches!(
-        RequestRate::per_second(f64::NAN),
-        Err(PaceError::Rate(_))
-    ));
+    assert!(matches!(RequestRate::per_second(-1.0), Err(PaceError::Rate(_))));
+    assert!(matches!(RequestRate::per_second(f64::NAN), Err(PaceError::Rate(_))));
     let nothing = RateSchedule::new(vec![stage(0.0, 0.0, 5)], ArrivalSpacing::Even);
     assert_eq!(nothing, Err(PaceError::Empty));
     let year = RateSchedule::new(vec![stage(0.0, 1e8, 31_536_000)], ArrivalSpacing::Even);

@@ -27,10 +27,7 @@ impl Outcome {
 }
 
 /// Small enough for short streams to exceed them.
-pub const LIMITS: HeadLimits = HeadLimits {
-    head_bytes: 600,
-    fields: 12,
-};
+pub const LIMITS: HeadLimits = HeadLimits { head_bytes: 600, fields: 12 };
 
 /// Reads a connection that delivers these pieces and then ends, while awaiting responses to
 /// requests with these methods in order, as with pipelining.
@@ -53,11 +50,7 @@ pub fn read<'a>(methods: &[MethodKind], pieces: impl IntoIterator<Item = &'a [u8
                 Ok(progress) => progress,
                 Err(error) => {
                     assert_eq!(reply.feed(rest), Err(error), "an error stays");
-                    assert_eq!(
-                        reply.end_connection(),
-                        Err(error),
-                        "an error stays at the end"
-                    );
+                    assert_eq!(reply.end_connection(), Err(error), "an error stays at the end");
                     outcome.ending = Err(error);
                     return outcome;
                 }
@@ -97,11 +90,7 @@ impl Outcome {
             ) => last.wire_bytes(),
             _ => 0,
         };
-        self.ended
-            .iter()
-            .map(ResponseSummary::wire_bytes)
-            .sum::<u64>()
-            + last
+        self.ended.iter().map(ResponseSummary::wire_bytes).sum::<u64>() + last
     }
 }
 
@@ -127,10 +116,6 @@ pub fn cut<'a>(stream: &'a [u8], lengths: &'a [usize]) -> impl Iterator<Item = &
 pub fn check(methods: &[MethodKind], stream: &[u8], lengths: &[usize]) -> Outcome {
     let whole = read(methods, [stream]);
     assert_eq!(read(methods, cut(stream, &[1])), whole, "byte by byte");
-    assert_eq!(
-        read(methods, cut(stream, lengths)),
-        whole,
-        "cut {lengths:?}"
-    );
+    assert_eq!(read(methods, cut(stream, lengths)), whole, "cut {lengths:?}");
     whole
 }

@@ -46,9 +46,7 @@ impl Asked<'_> {
     /// Sends a response with a length.
     pub fn answer(&mut self, status: &str, body: &str) -> Then {
         let length = body.len();
-        self.say(&format!(
-            "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}"
-        ));
+        self.say(&format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}"));
         Then::Keep
     }
 }
@@ -191,10 +189,7 @@ pub fn load_to(address: SocketAddr, concurrency: u32, requests: u64) -> LoadConf
         connections: concurrency,
         max_connections: concurrency,
         streams_per_connection: 1,
-        stop: StopCondition {
-            after_requests: Some(requests),
-            after_ns: None,
-        },
+        stop: StopCondition { after_requests: Some(requests), after_ns: None },
         warmup_ns: 0,
         drain_ns: 5_000_000_000,
         rules: ConnectionRules {
@@ -230,10 +225,7 @@ pub fn good_by(clock: WaitClock) -> Server {
 /// The same load with a time limit.
 pub fn for_ms(load: LoadConfig, ms: u64) -> LoadConfig {
     LoadConfig {
-        stop: StopCondition {
-            after_requests: None,
-            after_ns: Some(ms * 1_000_000),
-        },
+        stop: StopCondition { after_requests: None, after_ns: Some(ms * 1_000_000) },
         ..load
     }
 }
@@ -282,7 +274,5 @@ pub fn carry_out_beside(
 /// The nonzero rows of the counts.
 pub fn rows(measured: &LoadMeasurement) -> Vec<(&'static str, u64)> {
     let rows = measured.totals.outcomes.rows();
-    rows.filter(|row| row.count > 0)
-        .map(|row| (row.name, row.count))
-        .collect()
+    rows.filter(|row| row.count > 0).map(|row| (row.name, row.count)).collect()
 }

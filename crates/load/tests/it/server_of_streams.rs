@@ -127,11 +127,8 @@ fn serve(
             socket.write_all(&frame(4, 1, 0, &[])).ok()?;
         }
         if kind == 1 {
-            let stream = Stream {
-                number: requests.fetch_add(1, Ordering::SeqCst),
-                id,
-                socket: &mut socket,
-            };
+            let stream =
+                Stream { number: requests.fetch_add(1, Ordering::SeqCst), id, socket: &mut socket };
             if !handler(stream) {
                 // Read what the client still sends; otherwise closing would reset the connection.
                 socket.shutdown(std::net::Shutdown::Write).ok()?;

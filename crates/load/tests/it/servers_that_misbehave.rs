@@ -62,9 +62,7 @@ fn bodies_of_varying_length_are_good() {
 fn a_truncated_body_is_short() {
     let (rows, measured) = every_second(|mut request| {
         let half = "x".repeat(50);
-        request.say(&format!(
-            "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{half}"
-        ));
+        request.say(&format!("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{half}"));
         Then::Close
     });
     assert_eq!(rows, [("ok", 20), ("eof.in-body", 20)]);
@@ -141,12 +139,7 @@ fn early_hints_are_no_answer() {
         request.answer("200 OK", "good")
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
-    let interim: Vec<_> = measured
-        .totals
-        .outcomes
-        .interim_codes()
-        .nonzero_counts()
-        .collect();
+    let interim: Vec<_> = measured.totals.outcomes.interim_codes().nonzero_counts().collect();
     assert_eq!(interim, [(103, 40)]);
 }
 
@@ -200,14 +193,9 @@ fn an_answer_to_head_has_no_body_whatever_its_length_says() {
         request.say("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
         Then::Keep
     });
-    let head = RequestKind {
-        method: "HEAD".to_owned(),
-        ..RequestKind::get("test", "/")
-    };
-    let load = LoadConfig {
-        kinds: RequestKinds::single(head).unwrap(),
-        ..server.load(2, REQUESTS)
-    };
+    let head = RequestKind { method: "HEAD".to_owned(), ..RequestKind::get("test", "/") };
+    let load =
+        LoadConfig { kinds: RequestKinds::single(head).unwrap(), ..server.load(2, REQUESTS) };
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("ok", 40)]);
     assert_eq!(measured.totals.outcomes.connections.opened, 2);
@@ -234,17 +222,11 @@ fn an_answer_that_never_comes_runs_into_its_limit() {
             Then::Hold
         }
     };
-    let total = RequestTimeouts {
-        total_ns: limit,
-        ..RequestTimeouts::default()
-    };
+    let total = RequestTimeouts { total_ns: limit, ..RequestTimeouts::default() };
     let (outcomes, elapsed_ns) = slow(total, 6, never);
     assert_eq!(outcomes, [("ok", 3), ("timeout.total", 3)]);
     assert_eq!(Some(elapsed_ns), limit.map(|limit| 3 * limit));
-    let first_byte = RequestTimeouts {
-        first_byte_ns: limit,
-        ..RequestTimeouts::default()
-    };
+    let first_byte = RequestTimeouts { first_byte_ns: limit, ..RequestTimeouts::default() };
     let (outcomes, _) = slow(first_byte, 4, never);
     assert_eq!(outcomes, [("ok", 2), ("timeout.first-byte", 2)]);
     // The first byte arrives in time.
@@ -266,10 +248,7 @@ fn an_answer_that_never_comes_runs_into_its_limit() {
 
 #[test]
 fn a_server_that_does_not_listen_refuses_every_request() {
-    let closed_address = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let closed_address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let measured = carry_out(&load_to(closed_address, 2, REQUESTS));
     assert_eq!(rows(&measured), [("connect.refused", 40)]);
     let lines = measured.totals.outcomes.connections;
@@ -302,10 +281,8 @@ fn a_connection_that_is_never_established_runs_into_its_limit() {
     .unwrap();
     rustix::net::bind(&listener, &std::net::SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
     rustix::net::listen(&listener, 0).unwrap();
-    let address: std::net::SocketAddr = rustix::net::getsockname(&listener)
-        .unwrap()
-        .try_into()
-        .unwrap();
+    let address: std::net::SocketAddr =
+        rustix::net::getsockname(&listener).unwrap().try_into().unwrap();
     let _filling = std::net::TcpStream::connect(address).unwrap();
     let mut load = load_to(address, 1, 3);
     load.rules.timeouts.connect_ns = Some(60_000_000);
@@ -451,21 +428,13 @@ fn a_server_that_restarts_in_mid_run_is_waited_for_without_spinning() {
     let outcomes = &measured.totals.outcomes;
     outcomes.check_balance().unwrap();
     assert!(outcomes.succeeded() > 100, "{:?}", rows(&measured));
-    assert!(
-        outcomes.succeeded() <= 60 + second.seen(),
-        "{:?}",
-        rows(&measured)
-    );
+    assert!(outcomes.succeeded() <= 60 + second.seen(), "{:?}", rows(&measured));
     let refused = outcomes.errors(ErrorClass::ConnectRefused);
     // Four connections, each of which retries after 1, 2, 4, ... 64, 100, 100 ms.
     let most = 4 * (9 + gap.as_millis() as u64 / 100);
     assert!((1..=most).contains(&refused), "{:?}", rows(&measured));
     does_not_spin(&measured);
-    assert!(
-        measured.timeline.ticks.iter().any(is_gap),
-        "{:?}",
-        measured.timeline
-    );
+    assert!(measured.timeline.ticks.iter().any(is_gap), "{:?}", measured.timeline);
 }
 
 /// An interval in which everything failed.

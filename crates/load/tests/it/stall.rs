@@ -28,21 +28,14 @@ struct Server {
 impl Server {
     fn serve(&mut self, arrival_ns: u64) -> u64 {
         let begin_ns = arrival_ns.max(self.free_ns);
-        let begin_ns = if STALL.contains(&begin_ns) {
-            STALL.end
-        } else {
-            begin_ns
-        };
+        let begin_ns = if STALL.contains(&begin_ns) { STALL.end } else { begin_ns };
         self.free_ns = begin_ns + SERVICE_NS;
         self.free_ns
     }
 }
 
 fn stop() -> StopCondition {
-    StopCondition {
-        after_ns: Some(10 * SECOND_NS),
-        ..StopCondition::default()
-    }
+    StopCondition { after_ns: Some(10 * SECOND_NS), ..StopCondition::default() }
 }
 
 /// An open load over a limited number of connections; the generator itself sleeps during `pause`.
@@ -52,32 +45,17 @@ fn open(pause: std::ops::Range<u64>) -> OpenLatency {
         RateSchedule::new(vec![ScheduleStage::constant(rate)], ArrivalSpacing::Even).unwrap();
     let mut latency = OpenLatency::default();
     let mut server = Server::default();
-    let mut free: BinaryHeap<Reverse<ConnectionLag>> = (0..CONNECTIONS)
-        .map(|_| Reverse(ConnectionLag::default()))
-        .collect();
+    let mut free: BinaryHeap<Reverse<ConnectionLag>> =
+        (0..CONNECTIONS).map(|_| Reverse(ConnectionLag::default())).collect();
     for due in schedule.thread_schedule(0, 1, stop()) {
         let Reverse(connection) = free.pop().unwrap();
         let ready_ns = due.at_ns.max(connection.since_ns);
-        let sent_ns = if pause.contains(&ready_ns) {
-            pause.end
-        } else {
-            ready_ns
-        };
+        let sent_ns = if pause.contains(&ready_ns) { pause.end } else { ready_ns };
         let own_lag_ns = latency.record_sent(due.at_ns, connection, sent_ns);
         let end_ns = server.serve(sent_ns);
-        free.push(Reverse(ConnectionLag {
-            since_ns: end_ns,
-            own_lag_ns,
-        }));
-        let times = RequestTimes {
-            sent_ns,
-            first_byte_ns: Some(end_ns),
-            end_ns,
-        };
-        let intended = IntendedStart {
-            due_ns: due.at_ns,
-            own_lag_ns,
-        };
+        free.push(Reverse(ConnectionLag { since_ns: end_ns, own_lag_ns }));
+        let times = RequestTimes { sent_ns, first_byte_ns: Some(end_ns), end_ns };
+        let intended = IntendedStart { due_ns: due.at_ns, own_lag_ns };
         latency.record(RequestOutcome::Ok, intended, times);
     }
     latency
@@ -86,9 +64,8 @@ fn open(pause: std::ops::Range<u64>) -> OpenLatency {
 /// Sorted response times of 20 000 users that arrive every 500 us.
 fn true_times() -> Vec<u64> {
     let mut server = Server::default();
-    let mut times: Vec<u64> = (0..20_000)
-        .map(|user| server.serve(user * 500_000) - user * 500_000)
-        .collect();
+    let mut times: Vec<u64> =
+        (0..20_000).map(|user| server.serve(user * 500_000) - user * 500_000).collect();
     times.sort_unstable();
     times
 }
@@ -126,10 +103,7 @@ fn response_times_are_the_truth_and_service_times_hide_the_stall() {
 
 #[test]
 fn lag_caused_by_busy_connections_is_the_servers_and_any_other_the_generators() {
-    let all = AchievedCounts {
-        due: 20_000,
-        sent: 20_000,
-    };
+    let all = AchievedCounts { due: 20_000, sent: 20_000 };
     let waiting = open(0..0);
     assert!(ms(waiting.lag.quantile(990_000).unwrap().ns) > 800.0);
     let verdict = OpenVerdict::assess(&waiting, all);
@@ -154,23 +128,10 @@ fn lag_caused_by_busy_connections_is_the_servers_and_any_other_the_generators() 
     assert!(punctual < 1.0 && response > 10.0, "{punctual} {response}");
     assert_eq!(all_times.punctual.count(), all_times.response.count());
 
-    let missed = OpenVerdict::assess(
-        &waiting,
-        AchievedCounts {
-            due: 20_000,
-            sent: 19_599,
-        },
-    );
+    let missed = OpenVerdict::assess(&waiting, AchievedCounts { due: 20_000, sent: 19_599 });
     assert!(missed.is_rate_missed() && !missed.is_generator_limited() && !missed.allows_tail());
     assert!(
-        OpenVerdict::assess(
-            &waiting,
-            AchievedCounts {
-                due: 20_000,
-                sent: 19_600
-            }
-        )
-        .allows_tail()
+        OpenVerdict::assess(&waiting, AchievedCounts { due: 20_000, sent: 19_600 }).allows_tail()
     );
 }
 
@@ -188,11 +149,7 @@ fn a_closed_load_hardly_meets_the_stall_but_is_fully_concurrent() {
         let end_ns = server.serve(sent_ns);
         clients.push(Reverse(end_ns));
         last_ns = last_ns.max(end_ns);
-        let times = RequestTimes {
-            sent_ns,
-            first_byte_ns: None,
-            end_ns,
-        };
+        let times = RequestTimes { sent_ns, first_byte_ns: None, end_ns };
         latency.record(RequestOutcome::Ok, times);
     }
     let service = latency.requests.merge_all().service;

@@ -74,11 +74,7 @@ impl Draw {
         let mut head = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".repeat(interim);
         let close = self.below(4) == 0;
         head += self.of(&["HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 \r\nServer: x\r\n"]);
-        head += if close {
-            "cOnnection: foo, Close\r\n"
-        } else {
-            ""
-        };
+        head += if close { "cOnnection: foo, Close\r\n" } else { "" };
         let is_chunked = self.below(2) == 0;
         let (mut body, mut payload) = if is_chunked {
             self.chunked()
@@ -156,10 +152,7 @@ fn every_seed_of_the_fuzz_target_holds_at_least_one_response() {
         };
         let outcome = read(&methods, [&bytes[1..]]);
         let is_complete = matches!(outcome.ending, Ok(ResponseEnd::Complete(_)));
-        assert!(
-            is_complete || !outcome.ended.is_empty(),
-            "{entry:?}: {outcome:?}"
-        );
+        assert!(is_complete || !outcome.ended.is_empty(), "{entry:?}: {outcome:?}");
         seeds += 1;
     }
     assert_eq!(seeds, 5);

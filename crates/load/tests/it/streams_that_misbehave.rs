@@ -55,12 +55,7 @@ fn a_reset_stream_is_told_by_its_code_and_the_others_go_on() {
     });
     let measured = carry_out(&server.load(5, 5, REQUESTS));
     assert_eq!(rows(&measured), [("ok", 20), ("h2.rst-stream", 20)]);
-    let codes: Vec<_> = measured
-        .totals
-        .outcomes
-        .reset_codes()
-        .nonzero_counts()
-        .collect();
+    let codes: Vec<_> = measured.totals.outcomes.reset_codes().nonzero_counts().collect();
     assert_eq!(codes, [(2, 20)]);
     assert_eq!(measured.totals.outcomes.connections.opened, 1);
 }
@@ -88,12 +83,7 @@ fn a_server_that_goes_away_is_connected_to_again_and_unanswered_streams_are_coun
     let measured = carry_out(&server.load(5, 5, REQUESTS));
     let outcomes = &measured.totals.outcomes;
     let gone = outcomes.errors(speedwell_model::load::outcomes::ErrorClass::H2GoAway);
-    assert_eq!(
-        outcomes.succeeded() + gone,
-        REQUESTS,
-        "{:?}",
-        rows(&measured)
-    );
+    assert_eq!(outcomes.succeeded() + gone, REQUESTS, "{:?}", rows(&measured));
     assert!(gone >= 10, "{:?}", rows(&measured));
     assert!(outcomes.connections.opened > 5);
 }
@@ -151,10 +141,7 @@ fn a_broken_rule_ends_the_connection_and_its_streams_with_a_name() {
 #[test]
 fn an_answer_in_http_1_is_a_protocol_error() {
     let server = deaf();
-    let load = LoadConfig {
-        http: HttpVersion::Two { table_bytes: 0 },
-        ..server.load(1, 5)
-    };
+    let load = LoadConfig { http: HttpVersion::Two { table_bytes: 0 }, ..server.load(1, 5) };
     assert_eq!(rows(&carry_out(&load)), [("protocol.status-line", 5)]);
 }
 
@@ -165,10 +152,8 @@ fn a_stream_that_takes_too_long_ends_alone() {
         _ => stream.answer(),
     });
     let mut load = server.load(2, 2, 8);
-    load.rules.timeouts = RequestTimeouts {
-        total_ns: Some(2000 * MS),
-        ..RequestTimeouts::default()
-    };
+    load.rules.timeouts =
+        RequestTimeouts { total_ns: Some(2000 * MS), ..RequestTimeouts::default() };
     let clock = WaitClock::movable();
     let measured = carry_out_beside(clock, &load, |_| {
         // Once the last request has arrived, all other responses have been sent.

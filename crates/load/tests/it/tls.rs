@@ -76,10 +76,7 @@ impl TestCertificates {
     }
 
     fn trusted(&self) -> TlsOptions {
-        TlsOptions {
-            trust: TrustSource::Authority(self.file("ca.pem")),
-            ..TlsOptions::default()
-        }
+        TlsOptions { trust: TrustSource::Authority(self.file("ca.pem")), ..TlsOptions::default() }
     }
 }
 
@@ -138,10 +135,7 @@ fn a_server_whose_authority_is_known_is_trusted_and_others_are_not() {
     let measured = carry_out(&load(address, files.trusted()));
     assert_eq!(rows(&measured), [("ok", 40)]);
     assert_eq!(measured.totals.outcomes.connections.opened, 2);
-    let anyone = TlsOptions {
-        trust: TrustSource::Anyone,
-        ..TlsOptions::default()
-    };
+    let anyone = TlsOptions { trust: TrustSource::Anyone, ..TlsOptions::default() };
     assert_eq!(rows(&carry_out(&load(address, anyone))), [("ok", 40)]);
     let other = TestCertificates::new("other");
     let strangers = carry_out(&load(address, other.trusted()));
@@ -152,10 +146,7 @@ fn a_server_whose_authority_is_known_is_trusted_and_others_are_not() {
 fn the_name_is_checked_and_may_be_given() {
     let files = TestCertificates::new("name");
     let address = serve(files.server_config(false, &[]));
-    let named = |name: &str| TlsOptions {
-        server_name: Some(name.to_owned()),
-        ..files.trusted()
-    };
+    let named = |name: &str| TlsOptions { server_name: Some(name.to_owned()), ..files.trusted() };
     let known = carry_out(&load(address, named("known.test")));
     assert_eq!(rows(&known), [("ok", 40)]);
     let unknown = carry_out(&load(address, named("unknown.test")));
@@ -174,9 +165,7 @@ impl SelfSigned {
         let files = TestCertificates::new(name);
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "127.0.0.1");
+        params.distinguished_name.push(DnType::CommonName, "127.0.0.1");
         change(&mut params);
         let key = KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap();
@@ -188,10 +177,7 @@ impl SelfSigned {
 
     fn trusting(&self, file: &str) -> LoadConfig {
         let trust = TrustSource::Authority(self.files.file(file));
-        let tls = TlsOptions {
-            trust,
-            ..TlsOptions::default()
-        };
+        let tls = TlsOptions { trust, ..TlsOptions::default() };
         load(self.address, tls)
     }
 
@@ -263,32 +249,20 @@ fn a_probe_says_why_a_certificate_is_refused() {
         params.subject_alt_names = named(&["a.test", "10.0.0.1"]);
     });
     let message = elsewhere.refusal();
-    assert!(
-        message.ends_with("it is for 'a.test', '10.0.0.1', not for '127.0.0.1'"),
-        "{message}"
-    );
+    assert!(message.ends_with("it is for 'a.test', '10.0.0.1', not for '127.0.0.1'"), "{message}");
     let other = SelfSigned::new("other-common-name", |params| {
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, "b.test");
     });
     let message = other.refusal();
-    assert!(
-        message.ends_with("it is for 'b.test', not for '127.0.0.1'"),
-        "{message}"
-    );
+    assert!(message.ends_with("it is for 'b.test', not for '127.0.0.1'"), "{message}");
     let message = refusal(&other.trusting("ca.pem"));
-    assert!(
-        message.ends_with("it is self-signed ('b.test') and not trusted"),
-        "{message}"
-    );
+    assert!(message.ends_with("it is self-signed ('b.test') and not trusted"), "{message}");
 }
 
 #[test]
 fn a_probe_says_which_issuer_is_not_trusted() {
-    let (files, strangers) = (
-        TestCertificates::new("issuer"),
-        TestCertificates::new("strangers"),
-    );
+    let (files, strangers) = (TestCertificates::new("issuer"), TestCertificates::new("strangers"));
     let address = serve(files.server_config(false, &[]));
     let message = refusal(&load(address, strangers.trusted()));
     assert!(
@@ -299,17 +273,8 @@ fn a_probe_says_which_issuer_is_not_trusted() {
     );
     let unrelated = SelfSigned::new("unrelated", |_| {});
     let trust = TrustSource::Authority(unrelated.files.file("server.pem"));
-    let message = refusal(&load(
-        address,
-        TlsOptions {
-            trust,
-            ..files.trusted()
-        },
-    ));
-    assert!(
-        message.ends_with("its issuer 'rcgen self signed cert' is not trusted"),
-        "{message}"
-    );
+    let message = refusal(&load(address, TlsOptions { trust, ..files.trusted() }));
+    assert!(message.ends_with("its issuer 'rcgen self signed cert' is not trusted"), "{message}");
 }
 
 #[test]
@@ -325,12 +290,7 @@ fn a_client_shows_its_certificate_when_it_is_asked_for_one() {
     };
     assert_eq!(rows(&carry_out(&load(address, shown))), [("ok", 40)]);
     let measured = carry_out(&load(address, files.trusted()));
-    assert_eq!(
-        measured.totals.outcomes.succeeded(),
-        0,
-        "{:?}",
-        rows(&measured)
-    );
+    assert_eq!(measured.totals.outcomes.succeeded(), 0, "{:?}", rows(&measured));
     assert_eq!(measured.totals.outcomes.attempts(), 40);
 }
 
@@ -404,18 +364,12 @@ fn a_body_until_the_end_is_whole_only_when_tls_says_goodbye() {
     let config = files.server_config(false, &[]);
     const ANSWER: &[u8] = b"HTTP/1.0 200 OK\r\n\r\nhello";
     let cut = serve_once(config.clone(), ANSWER, |_, _| {});
-    assert_eq!(
-        rows(&carry_out(&load(cut, files.trusted()))),
-        [("tls.truncated", 40)]
-    );
+    assert_eq!(rows(&carry_out(&load(cut, files.trusted()))), [("tls.truncated", 40)]);
     let polite = serve_once(config.clone(), ANSWER, |tls, socket| {
         tls.send_close_notify();
         let _ = tls.complete_io(socket);
     });
-    assert_eq!(
-        rows(&carry_out(&load(polite, files.trusted()))),
-        [("ok", 40)]
-    );
+    assert_eq!(rows(&carry_out(&load(polite, files.trusted()))), [("ok", 40)]);
     // Content-Length alone determines completeness.
     let stated = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ngood";
     let rude = serve_once(config, stated, |_, _| {});
@@ -437,9 +391,6 @@ fn a_probe_tells_what_was_agreed() {
         trust: TrustSource::Authority(files.file("nothing.pem")),
         ..TlsOptions::default()
     };
-    let error = missing
-        .client_config(&[], &Arc::default())
-        .unwrap_err()
-        .to_string();
+    let error = missing.client_config(&[], &Arc::default()).unwrap_err().to_string();
     assert!(error.contains("nothing.pem"), "{error}");
 }

@@ -7,10 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 #[test]
 fn a_build_without_http3_says_so_before_anything_is_sent() {
-    let load = LoadConfig {
-        http: HttpVersion::Three,
-        ..load_to("127.0.0.1:9".parse().unwrap(), 1, 1)
-    };
+    let load =
+        LoadConfig { http: HttpVersion::Three, ..load_to("127.0.0.1:9".parse().unwrap(), 1, 1) };
     let never = AtomicBool::new(false);
     let error = generator::run(&load, &never, &mut |_| {}).unwrap_err();
     assert_eq!(
@@ -18,9 +16,5 @@ fn a_build_without_http3_says_so_before_anything_is_sent() {
         "this build does not support HTTP/3, because it was built without the feature 'http3'"
     );
     let error = generator::send_probe(&load, &never).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("this build does not support HTTP/3")
-    );
+    assert!(error.to_string().starts_with("this build does not support HTTP/3"));
 }

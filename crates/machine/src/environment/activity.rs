@@ -38,11 +38,8 @@ pub(super) enum PressureResource {
 
 impl PressureResource {
     /// All resources.
-    pub const ALL: [PressureResource; 3] = [
-        PressureResource::Cpu,
-        PressureResource::Memory,
-        PressureResource::Io,
-    ];
+    pub const ALL: [PressureResource; 3] =
+        [PressureResource::Cpu, PressureResource::Memory, PressureResource::Io];
 
     /// Name of the resource in the kernel.
     pub fn name(self) -> &'static str {
@@ -89,10 +86,7 @@ fn pressure_text(tree: &FileTree, resource: PressureResource) -> Option<String> 
 fn pressure_field<T: FromStr>(text: &str, name: &str) -> Option<T> {
     let some_line = text.lines().find_map(|line| line.strip_prefix("some "))?;
     let mut fields = some_line.split(' ');
-    fields
-        .find_map(|word| word.strip_prefix(name))?
-        .parse()
-        .ok()
+    fields.find_map(|word| word.strip_prefix(name))?.parse().ok()
 }
 
 /// Returns two counts of processor ticks since boot: the ticks that the host stole, and all ticks.
@@ -105,11 +99,8 @@ pub(super) fn steal_ticks(tree: &FileTree) -> Option<(u64, u64)> {
 /// Parses the counts of [`steal_ticks`] from the text of `/proc/stat`.
 pub(super) fn parse_steal_ticks(text: &str) -> Option<(u64, u64)> {
     let counters = text.lines().next()?.strip_prefix("cpu ")?;
-    let ticks: Vec<u64> = counters
-        .split_whitespace()
-        .take(8)
-        .map_while(|word| word.parse().ok())
-        .collect();
+    let ticks: Vec<u64> =
+        counters.split_whitespace().take(8).map_while(|word| word.parse().ok()).collect();
     Some((*ticks.get(7)?, ticks.iter().sum()))
 }
 
@@ -143,10 +134,7 @@ const LOADED_SHARE: f64 = 0.75;
 /// On a quiet machine, this takes well under a millisecond, because it only reads a few small
 /// kernel files. On a busy machine, it also observes the other processes for a tenth of a second.
 pub fn busy_machine() -> Option<String> {
-    describe_activity(
-        &FileTree::with_root(Path::new("/")),
-        busy_processes::find_busiest,
-    )
+    describe_activity(&FileTree::with_root(Path::new("/")), busy_processes::find_busiest)
 }
 
 fn describe_activity(
@@ -158,10 +146,8 @@ fn describe_activity(
         let (_, limit) = resource.limits_percent();
         (percent > limit).then(|| format!("{} pressure {percent:.0} %", resource.name()))
     };
-    let mut causes: Vec<String> = PressureResource::ALL
-        .iter()
-        .filter_map(describe_high_pressure)
-        .collect();
+    let mut causes: Vec<String> =
+        PressureResource::ALL.iter().filter_map(describe_high_pressure).collect();
     let cpu_count = processors::available_count(tree).unwrap_or(1);
     let is_loaded =
         load_average(tree).is_some_and(|[now, _, _]| now > LOADED_SHARE * f64::from(cpu_count));
@@ -225,9 +211,7 @@ impl ActivityInterval {
     pub fn finish(self) -> IntervalUsage {
         let elapsed = self.begin.elapsed();
         let cpu_ns = self.cpu_ns.zip(cpu_ns_of(self.pid));
-        let waited = self
-            .waited_us
-            .zip(pressure_total_us(&self.tree, PressureResource::Cpu));
+        let waited = self.waited_us.zip(pressure_total_us(&self.tree, PressureResource::Cpu));
         let stolen = self.stolen.zip(steal_ticks(&self.tree));
         IntervalUsage {
             elapsed_ns: elapsed.as_nanos() as u64,
@@ -350,20 +334,11 @@ mod tests {
     fn load_pressure_and_steal_are_read() {
         let machine = machine(&[
             ("/proc/loadavg", "0.52 1.25 3.00 2/345 6789\n"),
-            (
-                "/proc/pressure/cpu",
-                "some avg10=1.53 avg60=0.80 avg300=7.59 total=96103027\n",
-            ),
-            (
-                "/proc/stat",
-                "cpu  600 0 200 150 0 0 0 50 10 0\ncpu0 1 2 3\n",
-            ),
+            ("/proc/pressure/cpu", "some avg10=1.53 avg60=0.80 avg300=7.59 total=96103027\n"),
+            ("/proc/stat", "cpu  600 0 200 150 0 0 0 50 10 0\ncpu0 1 2 3\n"),
         ]);
         assert_eq!(load_average(&machine), Some([0.52, 1.25, 3.0]));
-        assert_eq!(
-            pressure_percent(&machine, PressureResource::Cpu),
-            Some(1.53)
-        );
+        assert_eq!(pressure_percent(&machine, PressureResource::Cpu), Some(1.53));
         assert_eq!(pressure_percent(&machine, PressureResource::Io), None);
         assert_eq!(steal_percent(&machine), Some(5.0));
     }
@@ -377,14 +352,8 @@ mod tests {
 
     #[test]
     fn a_load_that_is_no_number_is_no_load() {
-        assert_eq!(
-            load_average(&machine(&[("/proc/loadavg", "nan 1 1")])),
-            None
-        );
-        assert_eq!(
-            load_average(&machine(&[("/proc/loadavg", "0.1 0.2")])),
-            None
-        );
+        assert_eq!(load_average(&machine(&[("/proc/loadavg", "nan 1 1")])), None);
+        assert_eq!(load_average(&machine(&[("/proc/loadavg", "0.1 0.2")])), None);
     }
 
     fn describe_pressure(cpu: &str, memory: &str) -> Option<String> {
@@ -399,26 +368,13 @@ mod tests {
     #[test]
     fn processors_in_use_are_as_bad_as_waiting_for_them() {
         let describe_load = |load: &str, cpus: f64| {
-            let machine = machine(&[
-                ("/proc/loadavg", load),
-                ("/sys/devices/system/cpu/online", "0-1"),
-            ]);
-            let loops = OtherProcess {
-                name: "'loop'".to_owned(),
-                cpus,
-            };
+            let machine =
+                machine(&[("/proc/loadavg", load), ("/sys/devices/system/cpu/online", "0-1")]);
+            let loops = OtherProcess { name: "'loop'".to_owned(), cpus };
             describe_activity(&machine, || vec![loops])
         };
-        assert_eq!(
-            describe_load("1.2 0.0 0.0 1/9 9", 1.9),
-            None,
-            "the load is low"
-        );
-        assert_eq!(
-            describe_load("1.8 0.0 0.0 1/9 9", 1.2),
-            None,
-            "it was our own load"
-        );
+        assert_eq!(describe_load("1.2 0.0 0.0 1/9 9", 1.9), None, "the load is low");
+        assert_eq!(describe_load("1.8 0.0 0.0 1/9 9", 1.2), None, "it was our own load");
         let message = describe_load("1.8 0.0 0.0 1/9 9", 1.6).unwrap();
         assert!(
             message.contains("(another process uses 1.6 of 2 processors: 'loop')"),
@@ -431,10 +387,7 @@ mod tests {
         assert_eq!(describe_pressure("24.90", "0.00"), None);
         assert_eq!(describe_activity(&machine(&[]), Vec::new), None);
         let message = describe_pressure("99.12", "10.50").unwrap();
-        assert!(
-            message.contains("(cpu pressure 99 %; memory pressure 10 %)"),
-            "{message}"
-        );
+        assert!(message.contains("(cpu pressure 99 %; memory pressure 10 %)"), "{message}");
         assert_eq!(message.lines().count(), 1);
     }
 
@@ -462,11 +415,7 @@ mod tests {
         assert!(!cpu_ns.is_multiple_of(10_000_000), "{cpu_ns}");
         let whole_ns = begin.elapsed().as_nanos() as u64;
         assert!((1..=whole_ns).contains(&spent.elapsed_ns), "{spent:?}");
-        assert!(
-            spent
-                .pressure
-                .is_none_or(|share| (0.0..=1.0).contains(&share))
-        );
+        assert!(spent.pressure.is_none_or(|share| (0.0..=1.0).contains(&share)));
     }
 
     /// Starts a child to observe. The test process itself is unsuitable, because it also has the
@@ -492,15 +441,10 @@ mod tests {
         let min_cpus = least_ns as f64 / 1e9 / longest_s;
         let max_cpus = most_ns as f64 / 1e9 / shortest_s;
         assert!(
-            snapshot
-                .cpus
-                .is_some_and(|cpus| (min_cpus..=max_cpus).contains(&cpus)),
+            snapshot.cpus.is_some_and(|cpus| (min_cpus..=max_cpus).contains(&cpus)),
             "{snapshot:?}, but {min_cpus} to {max_cpus}"
         );
-        assert!(
-            snapshot.rss_bytes.is_some_and(|bytes| bytes > 100_000),
-            "{snapshot:?}"
-        );
+        assert!(snapshot.rss_bytes.is_some_and(|bytes| bytes > 100_000), "{snapshot:?}");
 
         let lazy = child("while :; do sleep 0.01; done");
         let mut watch = ProcessWatch::new(lazy.pid());
@@ -512,9 +456,6 @@ mod tests {
                 break;
             }
         }
-        assert!(
-            asleep.voluntary_per_s.is_some_and(|rate| rate > 0.0),
-            "{asleep:?}"
-        );
+        assert!(asleep.voluntary_per_s.is_some_and(|rate| rate > 0.0), "{asleep:?}");
     }
 }

@@ -35,10 +35,7 @@ pub(super) fn find_busiest() -> Vec<OtherProcess> {
     busy.sort_by(|a, b| b.1.total_cmp(&a.1));
     let processes = busy.into_iter().map(|(pid, cpus)| {
         let name = name_of(pid).map_or_else(String::new, |name| format!("'{name}' "));
-        OtherProcess {
-            name: format!("{name}(process {pid})"),
-            cpus,
-        }
+        OtherProcess { name: format!("{name}(process {pid})"), cpus }
     });
     processes.collect()
 }
@@ -52,11 +49,8 @@ pub(super) fn describe_processes(processes: &[OtherProcess], processors: u32) ->
         1 => "another process uses".to_owned(),
         count => format!("{count} other processes use"),
     };
-    let mut names: Vec<&str> = processes
-        .iter()
-        .take(MAX_NAMED)
-        .map(|process| process.name.as_str())
-        .collect();
+    let mut names: Vec<&str> =
+        processes.iter().take(MAX_NAMED).map(|process| process.name.as_str()).collect();
     if processes.len() > MAX_NAMED {
         names.push("...");
     }
@@ -64,10 +58,7 @@ pub(super) fn describe_processes(processes: &[OtherProcess], processors: u32) ->
         1 => "1 processor".to_owned(),
         count => format!("{count} processors"),
     };
-    Some(format!(
-        "{subject} {used:.1} of {processors}: {}",
-        names.join(", ")
-    ))
+    Some(format!("{subject} {used:.1} of {processors}: {}", names.join(", ")))
 }
 
 #[cfg(test)]
@@ -76,15 +67,9 @@ mod tests {
 
     #[test]
     fn the_busiest_are_named() {
-        let neighbour = |name: &str, cpus| OtherProcess {
-            name: name.to_owned(),
-            cpus,
-        };
+        let neighbour = |name: &str, cpus| OtherProcess { name: name.to_owned(), cpus };
         assert_eq!(describe_processes(&[], 2), None);
-        let two = [
-            neighbour("'a' (process 1)", 0.9),
-            neighbour("'b' (process 2)", 0.7),
-        ];
+        let two = [neighbour("'a' (process 1)", 0.9), neighbour("'b' (process 2)", 0.7)];
         assert_eq!(
             describe_processes(&two, 2).unwrap(),
             "2 other processes use 1.6 of 2 processors: 'a' (process 1), 'b' (process 2)"
@@ -98,17 +83,12 @@ mod tests {
 
     #[test]
     fn our_own_children_are_no_neighbours() {
-        let child = std::process::Command::new("sh")
-            .args(["-c", "while :; do :; done"])
-            .spawn();
+        let child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
         let mut child = child.unwrap();
         let child_mark = format!("(process {})", child.id());
         let found = find_busiest();
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(
-            found.iter().all(|one| !one.name.ends_with(&child_mark)),
-            "{found:?}"
-        );
+        assert!(found.iter().all(|one| !one.name.ends_with(&child_mark)), "{found:?}");
     }
 }

@@ -50,47 +50,24 @@ fn environment_facts(tree: &FileTree) -> BTreeMap<String, String> {
     let on_off = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
     let settings = [
         ("os", system::distribution_name(tree)),
-        (
-            "cpus_online",
-            processors::online_count(tree).map(|count| count.to_string()),
-        ),
+        ("cpus_online", processors::online_count(tree).map(|count| count.to_string())),
         ("cpu_affinity", processors::cpu_affinity(tree)),
-        (
-            "cpu_quota",
-            control_group::cpu_limit(tree).map(|limit| limit.cpus.to_string()),
-        ),
-        (
-            "memory_limit_bytes",
-            control_group::memory_limit_bytes(tree).map(|n| n.to_string()),
-        ),
-        (
-            "turbo",
-            processors::turbo_state(tree).map(|turbo| on_off(turbo.is_enabled)),
-        ),
+        ("cpu_quota", control_group::cpu_limit(tree).map(|limit| limit.cpus.to_string())),
+        ("memory_limit_bytes", control_group::memory_limit_bytes(tree).map(|n| n.to_string())),
+        ("turbo", processors::turbo_state(tree).map(|turbo| on_off(turbo.is_enabled))),
         ("smt", processors::smt_active(tree).map(on_off)),
         ("microcode", microcode_version(tree)),
         ("isolated_cpus", isolated_cpus(tree)),
         ("mitigations", mitigations_option(tree)),
         ("hypervisor", system::detect_hypervisor(tree)),
         ("container", system::detect_container(tree)),
-        (
-            "clocksource",
-            system::clock_source(tree).map(|(current, _)| current),
-        ),
-        (
-            "transparent_huge_pages",
-            system::transparent_huge_pages(tree),
-        ),
+        ("clocksource", system::clock_source(tree).map(|(current, _)| current)),
+        ("transparent_huge_pages", system::transparent_huge_pages(tree)),
         ("tuned", tune::list_changed_knobs(tree)),
-        (
-            "huge_pages",
-            system::reserved_huge_pages(tree).map(|count| count.to_string()),
-        ),
+        ("huge_pages", system::reserved_huge_pages(tree).map(|count| count.to_string())),
     ];
     let facts = settings.into_iter().chain(current_facts(tree));
-    facts
-        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
-        .collect()
+    facts.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 fn current_facts(tree: &FileTree) -> Vec<(&'static str, Option<String>)> {
@@ -98,19 +75,10 @@ fn current_facts(tree: &FileTree) -> Vec<(&'static str, Option<String>)> {
     let percent = |share: Option<f64>| share.map(|share| format!("{share:.2}"));
     let pressure = |resource| percent(pressure_percent(tree, resource));
     vec![
-        (
-            "now_memory_available_bytes",
-            memory.map(|memory| memory.available_bytes.to_string()),
-        ),
-        (
-            "now_swap_used_bytes",
-            memory.map(|memory| memory.swap_used_bytes.to_string()),
-        ),
+        ("now_memory_available_bytes", memory.map(|memory| memory.available_bytes.to_string())),
+        ("now_swap_used_bytes", memory.map(|memory| memory.swap_used_bytes.to_string())),
         ("now_cpu_pressure_percent", pressure(PressureResource::Cpu)),
-        (
-            "now_memory_pressure_percent",
-            pressure(PressureResource::Memory),
-        ),
+        ("now_memory_pressure_percent", pressure(PressureResource::Memory)),
         ("now_io_pressure_percent", pressure(PressureResource::Io)),
         ("now_steal_percent", percent(steal_percent(tree))),
     ]
@@ -122,18 +90,14 @@ fn microcode_version(tree: &FileTree) -> Option<String> {
 
 /// Returns the processors that the scheduler does not use by itself (`isolcpus=`).
 fn isolated_cpus(tree: &FileTree) -> Option<String> {
-    tree.read_text("/sys/devices/system/cpu/isolated")
-        .filter(|list| !list.is_empty())
+    tree.read_text("/sys/devices/system/cpu/isolated").filter(|list| !list.is_empty())
 }
 
 /// Returns the boot option for mitigations of speculative execution attacks. These mitigations make
 /// every system call slower.
 fn mitigations_option(tree: &FileTree) -> Option<String> {
     let options = tree.read_text("/proc/cmdline")?;
-    options
-        .split_whitespace()
-        .find_map(|word| word.strip_prefix("mitigations="))
-        .map(str::to_owned)
+    options.split_whitespace().find_map(|word| word.strip_prefix("mitigations=")).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -148,29 +112,17 @@ mod tests {
         ("/proc/sys/kernel/randomize_va_space", "2\n"),
         ("/proc/sys/vm/nr_hugepages", "16\n"),
         ("/proc/cmdline", "root=/dev/sda1 mitigations=off quiet\n"),
-        (
-            "/proc/cpuinfo",
-            "model name : Xeon E5\nmicrocode : 0x1\nflags : fpu\n",
-        ),
+        ("/proc/cpuinfo", "model name : Xeon E5\nmicrocode : 0x1\nflags : fpu\n"),
         ("/proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 500 kB\n"),
         ("/proc/loadavg", "0.1 0.2 0.3 1/2 3\n"),
-        (
-            "/proc/pressure/io",
-            "some avg10=2.50 avg60=0 avg300=0 total=0\n",
-        ),
+        ("/proc/pressure/io", "some avg10=2.50 avg60=0 avg300=0 total=0\n"),
         ("/proc/self/status", "Cpus_allowed_list:\t0-1\n"),
         ("/sys/devices/system/cpu/online", "0-3\n"),
         ("/sys/devices/system/cpu/isolated", "2-3\n"),
         ("/sys/devices/system/cpu/smt/active", "0\n"),
         ("/sys/devices/system/cpu/cpufreq/boost", "1\n"),
-        (
-            "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-            "performance\n",
-        ),
-        (
-            "/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor",
-            "performance\n",
-        ),
+        ("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n"),
+        ("/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "performance\n"),
     ];
 
     #[test]
@@ -182,10 +134,7 @@ mod tests {
         assert_eq!((found.cpus, found.memory_bytes), (Some(2), Some(1_024_000)));
         assert_eq!(found.kernel.as_deref(), Some("Linux 6.1.0"));
         assert_eq!(found.governors, ["performance"]);
-        assert_eq!(
-            (found.aslr, found.load),
-            (Some(true), Some([0.1, 0.2, 0.3]))
-        );
+        assert_eq!((found.aslr, found.load), (Some(true), Some([0.1, 0.2, 0.3])));
         let expected = [
             ("cpu_affinity", "0-1"),
             ("cpus_online", "4"),
@@ -199,21 +148,14 @@ mod tests {
             ("smt", "off"),
             ("turbo", "on"),
         ];
-        let facts: Vec<_> = found
-            .facts
-            .iter()
-            .map(|(k, v)| (k.as_str(), v.as_str()))
-            .collect();
+        let facts: Vec<_> = found.facts.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         assert_eq!(facts, expected);
     }
 
     #[test]
     fn a_machine_that_shows_nothing_is_no_error() {
         let found = capture_from(&machine(&[]));
-        let nothing = Environment {
-            speedwell: found.speedwell.clone(),
-            ..Environment::default()
-        };
+        let nothing = Environment { speedwell: found.speedwell.clone(), ..Environment::default() };
         assert_eq!(found, nothing);
     }
 

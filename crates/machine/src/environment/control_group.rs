@@ -33,17 +33,12 @@ pub(super) fn cpu_limit(tree: &FileTree) -> Option<CpuLimit> {
     });
     let old = group_folders(tree, Some("cpu")).filter_map(|group| {
         let file = group.join("cpu.cfs_quota_us");
-        let (quota, period) = (
-            tree.read_text(&file)?,
-            tree.read_text(group.join("cpu.cfs_period_us"))?,
-        );
+        let (quota, period) =
+            (tree.read_text(&file)?, tree.read_text(group.join("cpu.cfs_period_us"))?);
         let command = format!("echo -1 | sudo tee {}", file.display());
         Some(parse_limit(tree, &group, &quota, &period, command))
     });
-    modern
-        .chain(old)
-        .flatten()
-        .min_by(|a, b| a.cpus.total_cmp(&b.cpus))
+    modern.chain(old).flatten().min_by(|a, b| a.cpus.total_cmp(&b.cpus))
 }
 
 /// Parses a limit; `None` if there is no limit, i.e. the quota is `max` or negative.
@@ -73,10 +68,7 @@ pub(super) fn memory_limit_bytes(tree: &FileTree) -> Option<u64> {
         group_folders(tree, None).filter_map(|group| tree.read_value(group.join("memory.max")));
     let old = group_folders(tree, Some("memory"))
         .filter_map(|group| tree.read_value(group.join("memory.limit_in_bytes")));
-    modern
-        .chain(old)
-        .filter(|&bytes: &u64| bytes < 1 << 62)
-        .min()
+    modern.chain(old).filter(|&bytes: &u64| bytes < 1 << 62).min()
 }
 
 /// Returns the longest path that our group has in any hierarchy. The path reveals what manages us,
@@ -97,9 +89,7 @@ fn group_folders(tree: &FileTree, controller: Option<&str>) -> impl Iterator<Ite
         let group = find_own_group(tree, controller).unwrap_or_else(|| "/".to_owned());
         // In a container, the mount may show only a part of the hierarchy. Our path may be outside
         // of this part.
-        let below_mount = Path::new(&group)
-            .strip_prefix(&mount.root)
-            .unwrap_or(Path::new(""));
+        let below_mount = Path::new(&group).strip_prefix(&mount.root).unwrap_or(Path::new(""));
         below_mount
             .strip_prefix("/")
             .unwrap_or(below_mount)
@@ -134,18 +124,14 @@ fn find_mount(tree: &FileTree, controller: Option<&str>) -> Option<CgroupMount> 
         let mut type_fields = type_part.split(' ');
         let is_match = match (type_fields.next()?, controller) {
             ("cgroup2", None) => true,
-            ("cgroup", Some(controller)) => type_fields
-                .nth(1)?
-                .split(',')
-                .any(|option| option == controller),
+            ("cgroup", Some(controller)) => {
+                type_fields.nth(1)?.split(',').any(|option| option == controller)
+            }
             _ => false,
         };
         let mut mount_fields = mount_part.split(' ').skip(3);
         let (root, folder) = (mount_fields.next()?, mount_fields.next()?);
-        is_match.then(|| CgroupMount {
-            root: root.into(),
-            folder: folder.into(),
-        })
+        is_match.then(|| CgroupMount { root: root.into(), folder: folder.into() })
     })
 }
 
@@ -179,18 +165,9 @@ mod tests {
             ("/proc/self/mountinfo", NEW),
             ("/proc/self/cgroup", "0::/user.slice/job.service\n"),
             ("/sys/fs/cgroup/user.slice/cpu.max", "150000 100000\n"),
-            (
-                "/sys/fs/cgroup/user.slice/cpu.stat",
-                "usage_usec 5\nnr_throttled 12\n",
-            ),
-            (
-                "/sys/fs/cgroup/user.slice/job.service/cpu.max",
-                "max 100000\n",
-            ),
-            (
-                "/sys/fs/cgroup/user.slice/job.service/memory.max",
-                "536870912\n",
-            ),
+            ("/sys/fs/cgroup/user.slice/cpu.stat", "usage_usec 5\nnr_throttled 12\n"),
+            ("/sys/fs/cgroup/user.slice/job.service/cpu.max", "max 100000\n"),
+            ("/sys/fs/cgroup/user.slice/job.service/memory.max", "536870912\n"),
             ("/sys/fs/cgroup/user.slice/memory.max", "max\n"),
         ]);
         let limit = cpu_limit(&machine).unwrap();
@@ -204,24 +181,12 @@ mod tests {
     fn the_old_version_is_read_too() {
         let machine = machine(&[
             ("/proc/self/mountinfo", OLD),
-            (
-                "/proc/self/cgroup",
-                "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n",
-            ),
-            (
-                "/sys/fs/cgroup/cpu,cpuacct/docker/abc/cpu.cfs_quota_us",
-                "200000",
-            ),
-            (
-                "/sys/fs/cgroup/cpu,cpuacct/docker/abc/cpu.cfs_period_us",
-                "100000",
-            ),
+            ("/proc/self/cgroup", "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n"),
+            ("/sys/fs/cgroup/cpu,cpuacct/docker/abc/cpu.cfs_quota_us", "200000"),
+            ("/sys/fs/cgroup/cpu,cpuacct/docker/abc/cpu.cfs_period_us", "100000"),
             ("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1"),
             ("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000"),
-            (
-                "/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes",
-                "9223372036854771712",
-            ),
+            ("/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "9223372036854771712"),
         ]);
         assert_eq!(cpu_limit(&machine).unwrap().cpus, 2.0);
         assert_eq!(memory_limit_bytes(&machine), None);

@@ -15,9 +15,7 @@ pub(crate) struct FileTree {
 impl FileTree {
     /// Creates a tree below `root`. The root `/` stands for this machine.
     pub fn with_root(root: &Path) -> FileTree {
-        FileTree {
-            root: root.to_owned(),
-        }
+        FileTree { root: root.to_owned() }
     }
 
     /// Maps an absolute path of the machine into the tree.

@@ -88,13 +88,8 @@ pub const REPOSITORY_VARIABLES: [&str; 13] = [
 
 /// Options that keep git from starting other programs, and keep queries from writing to the
 /// repository.
-const QUIET_OPTIONS: [&str; 5] = [
-    "--no-optional-locks",
-    "-c",
-    "core.fsmonitor=",
-    "-c",
-    "core.hooksPath=/dev/null",
-];
+const QUIET_OPTIONS: [&str; 5] =
+    ["--no-optional-locks", "-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null"];
 
 const MAX_SUBJECT_CHARS: usize = 200;
 
@@ -173,22 +168,13 @@ impl GitRepository {
         let Some(name) = name else {
             let remote = self.try_git_output(&["symbolic-ref", "-q", "refs/remotes/origin/HEAD"]);
             let user_default = || self.try_git_output(&["config", "--get", "init.defaultBranch"]);
-            let find_usual = || {
-                USUAL
-                    .into_iter()
-                    .find_map(|name| self.target_branch(Some(name)))
-            };
+            let find_usual = || USUAL.into_iter().find_map(|name| self.target_branch(Some(name)));
             return remote
                 .or_else(|| self.target_branch(Some(&user_default()?)))
                 .or_else(find_usual);
         };
-        let references = [
-            format!("refs/remotes/origin/{name}"),
-            format!("refs/heads/{name}"),
-        ];
-        references
-            .into_iter()
-            .find(|reference| self.commit_id(reference).is_some())
+        let references = [format!("refs/remotes/origin/{name}"), format!("refs/heads/{name}")];
+        references.into_iter().find(|reference| self.commit_id(reference).is_some())
     }
 
     /// Whether the clone is shallow.
@@ -209,12 +195,7 @@ impl GitRepository {
         let exclusion = format!("^{}", self.commit_id(excluded)?);
         let mut commits = HashSet::new();
         for tips in tips.chunks(MAX_IDS_PER_COMMAND) {
-            let options = [
-                "rev-list",
-                "--ignore-missing",
-                "--end-of-options",
-                &exclusion,
-            ];
+            let options = ["rev-list", "--ignore-missing", "--end-of-options", &exclusion];
             let arguments: Vec<&str> = options.iter().chain(tips).chain(&["--"]).copied().collect();
             commits.extend(self.try_git_output(&arguments)?.lines().map(str::to_owned));
         }
@@ -223,31 +204,17 @@ impl GitRepository {
 
     /// Whether any of these revisions exists in the repository.
     pub fn has_any(&self, revisions: &[&str]) -> bool {
-        let options = [
-            "rev-list",
-            "--no-walk",
-            "--ignore-missing",
-            "--end-of-options",
-        ];
-        let arguments: Vec<&str> = options
-            .iter()
-            .chain(revisions)
-            .chain(&["--"])
-            .copied()
-            .collect();
-        self.try_git_output(&arguments)
-            .is_some_and(|output| !output.is_empty())
+        let options = ["rev-list", "--no-walk", "--ignore-missing", "--end-of-options"];
+        let arguments: Vec<&str> =
+            options.iter().chain(revisions).chain(&["--"]).copied().collect();
+        self.try_git_output(&arguments).is_some_and(|output| !output.is_empty())
     }
 
     /// Returns `revision` and its ancestors along first parents, the newest first; empty if git
     /// fails.
     pub fn first_parents_of(&self, revision: &str) -> Vec<String> {
         let revisions = self.first_parent_line(revision, None).unwrap_or_default();
-        revisions
-            .into_iter()
-            .map(|revision| revision.id)
-            .rev()
-            .collect()
+        revisions.into_iter().map(|revision| revision.id).rev().collect()
     }
 
     /// Returns `tip` and its ancestors along first parents, the oldest first. Leaves out `excluded`
@@ -261,28 +228,15 @@ impl GitRepository {
 
     /// Returns details of the commit that `revision` names.
     pub fn commit_details(&self, revision: &str) -> Option<Revision> {
-        self.log_commits(&["-1", "--end-of-options", revision])?
-            .pop()
+        self.log_commits(&["-1", "--end-of-options", revision])?.pop()
     }
 
     /// Returns commits in the order of `git log`.
     fn log_commits(&self, arguments: &[&str]) -> Option<Vec<Revision>> {
-        let format = [
-            "-c",
-            "log.showSignature=false",
-            "log",
-            "--format=%H%x00%T%x00%P%x00%ct%x00%s",
-        ];
-        let arguments: Vec<&str> = format
-            .iter()
-            .chain(arguments)
-            .chain(&["--"])
-            .copied()
-            .collect();
-        self.try_git_output(&arguments)?
-            .lines()
-            .map(parse_revision)
-            .collect()
+        let format =
+            ["-c", "log.showSignature=false", "log", "--format=%H%x00%T%x00%P%x00%ct%x00%s"];
+        let arguments: Vec<&str> = format.iter().chain(arguments).chain(&["--"]).copied().collect();
+        self.try_git_output(&arguments)?.lines().map(parse_revision).collect()
     }
 
     /// Returns the tag of each tagged commit, by commit ID. Of several tags of a commit, the last
@@ -293,9 +247,7 @@ impl GitRepository {
             .try_git_output(&["for-each-ref", "--sort=refname", format, "refs/tags"])
             .unwrap_or_default();
         let pairs = listing.lines().filter_map(|line| line.split_once(' '));
-        pairs
-            .map(|(id, name)| (id.to_owned(), name.to_owned()))
-            .collect()
+        pairs.map(|(id, name)| (id.to_owned(), name.to_owned())).collect()
     }
 
     /// Runs `spec` and returns its standard output.
@@ -303,10 +255,7 @@ impl GitRepository {
         if self.has_no_repository.load(Ordering::Relaxed) {
             return Err(GitError::Says(NO_REPOSITORY_MESSAGE.to_owned()));
         }
-        let too_slow = || GitError::TooSlow {
-            command: command.to_owned(),
-            limit: self.limit,
-        };
+        let too_slow = || GitError::TooSlow { command: command.to_owned(), limit: self.limit };
         let spec = ProcessSpec {
             directory: Some(self.folder.clone()),
             limit: (self.deadline.checked_duration_since(Instant::now())).ok_or_else(too_slow)?,
@@ -342,9 +291,7 @@ fn may_have_repository(folder: &Path) -> bool {
     let has_repository = |folder: &Path| {
         folder.join(".git").symlink_metadata().is_ok() || folder.join("objects").is_dir()
     };
-    folder
-        .canonicalize()
-        .map_or(true, |folder| folder.ancestors().any(has_repository))
+    folder.canonicalize().map_or(true, |folder| folder.ancestors().any(has_repository))
 }
 
 fn error_message(outcome: &ProcessOutcome) -> String {
@@ -383,13 +330,7 @@ mod tests {
         };
         let message = "0123456789abcdef".repeat(20_000);
         std::fs::write(folder.path().join(".git/message"), &message).unwrap();
-        history.run_git(&[
-            "commit",
-            "--quiet",
-            "--allow-empty",
-            "--file",
-            ".git/message",
-        ]);
+        history.run_git(&["commit", "--quiet", "--allow-empty", "--file", ".git/message"]);
         let git = GitRepository::for_folder(folder.path(), PATIENTLY);
         let answer = git.git_output(&["log", "-1", "--format=%B"]).unwrap();
         assert!(answer == message, "{} bytes", answer.len());

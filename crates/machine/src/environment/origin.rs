@@ -85,14 +85,8 @@ struct CiJob {
 /// Reads the variables of GitHub Actions or GitLab.
 fn read_ci_job(variable: &dyn Fn(&str) -> Option<String>) -> CiJob {
     if variable("GITHUB_ACTIONS").is_some() {
-        let pull = variable("GITHUB_REF").and_then(|name| {
-            Some(
-                name.strip_prefix("refs/pull/")?
-                    .split('/')
-                    .next()?
-                    .to_owned(),
-            )
-        });
+        let pull = variable("GITHUB_REF")
+            .and_then(|name| Some(name.strip_prefix("refs/pull/")?.split('/').next()?.to_owned()));
         let url = || {
             let [server, repository, run] =
                 ["GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID"].map(variable);
@@ -144,10 +138,7 @@ fn resolve_origin(git: &GitRepository, job: CiJob, request: &OriginRequest) -> O
         let current = || git.try_git_output(&["symbolic-ref", "--short", "-q", "HEAD"]);
         is_measured_here.then(current).flatten()
     });
-    let origin = commit.unwrap_or(CodeOrigin {
-        revision: requested,
-        ..CodeOrigin::default()
-    });
+    let origin = commit.unwrap_or(CodeOrigin { revision: requested, ..CodeOrigin::default() });
     Some(CodeOrigin {
         base: (git.target_branch(job.target.as_deref()))
             .and_then(|target| git.merge_base(&target, &origin.revision)),
@@ -162,13 +153,8 @@ fn resolve_origin(git: &GitRepository, job: CiJob, request: &OriginRequest) -> O
 
 /// Returns an origin with the ID, tree, parents, time and subject of a commit.
 fn commit_origin(git: &GitRepository, revision: &str) -> Option<CodeOrigin> {
-    let Revision {
-        id,
-        tree,
-        parents,
-        committed_unix_ms,
-        subject,
-    } = git.commit_details(revision)?;
+    let Revision { id, tree, parents, committed_unix_ms, subject } =
+        git.commit_details(revision)?;
     Some(CodeOrigin {
         revision: id,
         tree,
@@ -207,12 +193,8 @@ mod tests {
         let Some((_folder, history)) = repository() else {
             return;
         };
-        let origin = found_in(
-            history.folder(),
-            CiJob::default(),
-            &OriginRequest::default(),
-        )
-        .unwrap();
+        let origin =
+            found_in(history.folder(), CiJob::default(), &OriginRequest::default()).unwrap();
         assert_eq!(origin.revision, history.commit_id("HEAD"));
         assert_eq!(origin.parents, [history.commit_id("HEAD~1")]);
         assert_eq!(origin.subject.as_deref(), Some("commit two"));
@@ -223,14 +205,8 @@ mod tests {
         assert_eq!(origin.base, history.commit_id("HEAD").into());
 
         history.write_file("file", "three");
-        let dirty = || {
-            found_in(
-                history.folder(),
-                CiJob::default(),
-                &OriginRequest::default(),
-            )?
-            .dirty
-        };
+        let dirty =
+            || found_in(history.folder(), CiJob::default(), &OriginRequest::default())?.dirty;
         let three = dirty().unwrap();
         history.write_file("file", "four");
         assert_ne!(dirty(), Some(three));
@@ -258,10 +234,7 @@ mod tests {
     #[test]
     fn without_a_repository_nobody_knows() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(
-            found_in(folder.path(), CiJob::default(), &OriginRequest::default()),
-            None
-        );
+        assert_eq!(found_in(folder.path(), CiJob::default(), &OriginRequest::default()), None);
     }
 
     fn job_of(variables: &[(&str, &str)]) -> CiJob {
@@ -294,10 +267,7 @@ mod tests {
         assert_eq!(origin.base, Some(history.commit_id("main~1~1")));
         assert_eq!(origin.branch.as_deref(), Some("fast"));
         assert_eq!(origin.pull.as_deref(), Some("37"));
-        assert_eq!(
-            origin.job_url.as_deref(),
-            Some("https://example.org/a/b/actions/runs/5")
-        );
+        assert_eq!(origin.job_url.as_deref(), Some("https://example.org/a/b/actions/runs/5"));
     }
 
     #[test]
@@ -312,10 +282,7 @@ mod tests {
         ]);
         assert_eq!(found.branch.as_deref(), Some("fast"));
         assert_eq!(found.target.as_deref(), Some("main"));
-        assert_eq!(
-            (found.pull.as_deref(), found.is_trial_merge),
-            (Some("9"), false)
-        );
+        assert_eq!((found.pull.as_deref(), found.is_trial_merge), (Some("9"), false));
         assert_eq!(job_of(&[]), CiJob::default());
     }
 }

@@ -50,17 +50,14 @@ pub(super) fn cpu_affinity(tree: &FileTree) -> Option<String> {
 }
 
 pub(super) fn online_count(tree: &FileTree) -> Option<u32> {
-    tree.read_text(format!("{CPU}/online"))
-        .map(|list| parse_cpu_list(&list).len() as u32)
+    tree.read_text(format!("{CPU}/online")).map(|list| parse_cpu_list(&list).len() as u32)
 }
 
 /// Returns the number of processors that we may use. These are the online processors in our
 /// affinity mask, or fewer if a control group limits CPU time. A fraction of a processor is rounded
 /// down, but the result is at least 1.
 pub(super) fn available_count(tree: &FileTree) -> Option<u32> {
-    let online = tree
-        .read_text(format!("{CPU}/online"))
-        .map(|list| parse_cpu_list(&list));
+    let online = tree.read_text(format!("{CPU}/online")).map(|list| parse_cpu_list(&list));
     let allowed = cpu_affinity(tree).map(|list| parse_cpu_list(&list));
     let count = match (allowed, online) {
         (Some(allowed), Some(online)) => allowed.iter().filter(|cpu| online.contains(cpu)).count(),
@@ -74,11 +71,7 @@ pub(super) fn available_count(tree: &FileTree) -> Option<u32> {
 /// Returns the frequency governors in use, and the number of processors that each governs.
 pub(super) fn governors(tree: &FileTree) -> BTreeMap<String, u32> {
     let mut governors = BTreeMap::new();
-    for name in tree
-        .list_names(CPU)
-        .iter()
-        .filter(|name| is_processor(name))
-    {
+    for name in tree.list_names(CPU).iter().filter(|name| is_processor(name)) {
         if let Some(governor) = tree.read_text(format!("{CPU}/{name}/cpufreq/scaling_governor")) {
             *governors.entry(governor).or_default() += 1;
         }
@@ -88,8 +81,7 @@ pub(super) fn governors(tree: &FileTree) -> BTreeMap<String, u32> {
 
 /// Whether an entry of the folder `cpu` is a processor: `cpu0` is one, `cpufreq` is not.
 pub(super) fn is_processor(name: &str) -> bool {
-    name.strip_prefix("cpu")
-        .is_some_and(|number| number.parse::<u32>().is_ok())
+    name.strip_prefix("cpu").is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
 /// State of turbo, which permits frequencies above the nominal frequency.
@@ -104,26 +96,20 @@ pub(super) struct TurboState {
 /// Returns the turbo state. Intel's driver has a file `no_turbo`. Other drivers may have a file
 /// `boost`, which has the opposite meaning.
 pub(super) fn turbo_state(tree: &FileTree) -> Option<TurboState> {
-    let drivers = [
-        ("intel_pstate/no_turbo", "0", "echo 1"),
-        ("cpufreq/boost", "1", "echo 0"),
-    ];
-    drivers
-        .iter()
-        .find_map(|(file, enabled_value, disabling_echo)| {
-            let path = format!("{CPU}/{file}");
-            let state = tree.read_text(&path)?;
-            Some(TurboState {
-                is_enabled: state == *enabled_value,
-                off_command: format!("{disabling_echo} | sudo tee {path}"),
-            })
+    let drivers = [("intel_pstate/no_turbo", "0", "echo 1"), ("cpufreq/boost", "1", "echo 0")];
+    drivers.iter().find_map(|(file, enabled_value, disabling_echo)| {
+        let path = format!("{CPU}/{file}");
+        let state = tree.read_text(&path)?;
+        Some(TurboState {
+            is_enabled: state == *enabled_value,
+            off_command: format!("{disabling_echo} | sudo tee {path}"),
         })
+    })
 }
 
 /// Whether SMT is active; `None` if the kernel does not report it.
 pub(super) fn smt_active(tree: &FileTree) -> Option<bool> {
-    tree.read_text(format!("{CPU}/smt/active"))
-        .map(|active| active == "1")
+    tree.read_text(format!("{CPU}/smt/active")).map(|active| active == "1")
 }
 
 #[cfg(test)]
@@ -158,10 +144,7 @@ mod tests {
             available_count(&machine(&[
                 ("/sys/devices/system/cpu/online", "0-7"),
                 ("/proc/self/cgroup", "0::/job"),
-                (
-                    "/proc/self/mountinfo",
-                    "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 none rw",
-                ),
+                ("/proc/self/mountinfo", "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 none rw"),
                 ("/sys/fs/cgroup/job/cpu.max", quota),
             ]))
         };
@@ -173,25 +156,13 @@ mod tests {
     #[test]
     fn governors_are_counted_and_other_folders_passed_over() {
         let machine = machine(&[
-            (
-                "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-                "performance\n",
-            ),
-            (
-                "/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor",
-                "powersave\n",
-            ),
-            (
-                "/sys/devices/system/cpu/cpu10/cpufreq/scaling_governor",
-                "powersave\n",
-            ),
+            ("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n"),
+            ("/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave\n"),
+            ("/sys/devices/system/cpu/cpu10/cpufreq/scaling_governor", "powersave\n"),
             ("/sys/devices/system/cpu/cpufreq/boost", "1\n"),
         ]);
         let counted = governors(&machine);
-        assert_eq!(
-            counted,
-            [("performance".into(), 1), ("powersave".into(), 2)].into()
-        );
+        assert_eq!(counted, [("performance".into(), 1), ("powersave".into(), 2)].into());
         assert!(turbo_state(&machine).unwrap().is_enabled);
     }
 
@@ -206,10 +177,7 @@ mod tests {
     #[test]
     fn every_architecture_names_its_processor_somewhere() {
         let model_of = |files: &[(&str, &str)]| processor_model(&machine(files));
-        let x86 = [(
-            "/proc/cpuinfo",
-            "processor\t: 0\nmodel\t\t: 1\nmodel name\t: Xeon E5\n",
-        )];
+        let x86 = [("/proc/cpuinfo", "processor\t: 0\nmodel\t\t: 1\nmodel name\t: Xeon E5\n")];
         assert_eq!(model_of(&x86).as_deref(), Some("Xeon E5"));
         let arm = [
             ("/proc/cpuinfo", "processor\t: 0\nCPU part\t: 0xd08\n"),

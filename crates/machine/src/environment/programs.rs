@@ -21,8 +21,7 @@ pub(super) fn find_executable(tree: &FileTree, search: &OsStr, name: &str) -> Op
 }
 
 fn is_executable(path: &Path) -> bool {
-    path.metadata()
-        .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
 /// Returns facts about a measured program. They include size and modification time, because
@@ -54,11 +53,7 @@ fn resolve_program(path: &Path) -> PathBuf {
     let is_bare_name = path.components().count() == 1 && !path.is_absolute();
     let search = env::var_os("PATH").filter(|_| is_bare_name);
     let found = search.and_then(|search| {
-        find_executable(
-            &FileTree::with_root(Path::new("/")),
-            &search,
-            &path.to_string_lossy(),
-        )
+        find_executable(&FileTree::with_root(Path::new("/")), &search, &path.to_string_lossy())
     });
     let path = found.as_deref().unwrap_or(path);
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
@@ -115,11 +110,9 @@ fn version_query(name: &str) -> VersionQuery {
         "go" => &["version"],
         "ab" => &["-V"],
         "wrk" => &["-v"],
-        "erl" => &[
-            "-noinput",
-            "-eval",
-            "io:put_chars(erlang:system_info(system_version)), halt().",
-        ],
+        "erl" => {
+            &["-noinput", "-eval", "io:put_chars(erlang:system_info(system_version)), halt()."]
+        }
         "deno" => &["eval", "-p", VERSION_TABLE_SCRIPT],
         _ if name == "bun" || is_node(name) => &["-p", VERSION_TABLE_SCRIPT],
         _ => &["--version"],
@@ -137,11 +130,9 @@ const VERSION_TABLE_SCRIPT: &str = "JSON.stringify(process.versions)";
 /// Recognizes `node`, `node22`, `node-20.1`, `node_g`; but not `node_exporter`.
 fn is_node(name: &str) -> bool {
     name == "node_g"
-        || name.strip_prefix("node").is_some_and(|suffix| {
-            suffix
-                .chars()
-                .all(|c| c.is_ascii_digit() || "-.v".contains(c))
-        })
+        || name
+            .strip_prefix("node")
+            .is_some_and(|suffix| suffix.chars().all(|c| c.is_ascii_digit() || "-.v".contains(c)))
 }
 
 impl ProgramVersion {
@@ -151,9 +142,7 @@ impl ProgramVersion {
         let version_text =
             |key: &str, name: &str| parts.get(key).map(|version| format!("{name}{version}"));
         let names = [("bun", "Bun "), ("deno", "Deno "), ("node", "v")];
-        let text = names
-            .into_iter()
-            .find_map(|(key, name)| version_text(key, name));
+        let text = names.into_iter().find_map(|(key, name)| version_text(key, name));
         ProgramVersion { text, parts }
     }
 }
@@ -163,9 +152,7 @@ impl ProgramVersion {
 fn version_line(text: &str, name: &str) -> Option<String> {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let name = name.to_lowercase();
-    let line = lines()
-        .find(|line| line.to_lowercase().starts_with(&name))
-        .or(lines().next())?;
+    let line = lines().find(|line| line.to_lowercase().starts_with(&name)).or(lines().next())?;
     Some(line.chars().take(200).collect())
 }
 
@@ -190,11 +177,7 @@ fn run_query(clock: WaitClock, path: &Path, arguments: &[&str]) -> Option<QueryO
         ProcessEnd::Signal(_) => false,
         ProcessEnd::Timeout | ProcessEnd::Lingered | ProcessEnd::Interrupted => return None,
     };
-    Some(QueryOutput {
-        success,
-        output: outcome.stdout.text(),
-        errors: outcome.stderr.text(),
-    })
+    Some(QueryOutput { success, output: outcome.stdout.text(), errors: outcome.stderr.text() })
 }
 
 /// Starts a program. Retries while the kernel refuses because the file is open for writing. This
@@ -241,20 +224,10 @@ mod tests {
         let link = machine.resolve("/node");
         symlink(machine.resolve("/real/node-22"), &link).unwrap();
         let noted = describe_program("new", &link, Some("v22.1.0"));
-        assert_eq!(
-            noted.path,
-            machine.resolve("/real/node-22").canonicalize().unwrap()
-        );
+        assert_eq!(noted.path, machine.resolve("/real/node-22").canonicalize().unwrap());
         assert_eq!(noted.size_bytes, Some(5));
-        assert!(
-            noted
-                .modified_unix_ms
-                .is_some_and(|time| time > 1_500_000_000_000)
-        );
-        assert_eq!(
-            (noted.variant.as_str(), noted.version.as_deref()),
-            ("new", Some("v22.1.0"))
-        );
+        assert!(noted.modified_unix_ms.is_some_and(|time| time > 1_500_000_000_000));
+        assert_eq!((noted.variant.as_str(), noted.version.as_deref()), ("new", Some("v22.1.0")));
     }
 
     #[test]
@@ -314,25 +287,16 @@ mod tests {
             version_of("elixir", elixir).as_deref(),
             Some("Elixir 1.14.0 (compiled with 25)")
         );
-        assert_eq!(
-            version_of("java", "echo 'openjdk 17' >&2").as_deref(),
-            Some("openjdk 17")
-        );
+        assert_eq!(version_of("java", "echo 'openjdk 17' >&2").as_deref(), Some("openjdk 17"));
     }
 
     #[test]
     fn each_program_is_asked_in_its_own_words() {
         let go = r#"[ "$*" = version ] && echo "go version go1.22 linux/amd64""#;
-        assert_eq!(
-            version_of("go", go).as_deref(),
-            Some("go version go1.22 linux/amd64")
-        );
+        assert_eq!(version_of("go", go).as_deref(), Some("go version go1.22 linux/amd64"));
         let wrk = r#"[ "$*" = -v ] && echo "wrk 4.1.0 [epoll]"; exit 1"#;
         assert_eq!(version_of("wrk", wrk).as_deref(), Some("wrk 4.1.0 [epoll]"));
-        assert_eq!(
-            version_of("tool", "echo 'unknown option --version'; exit 2"),
-            None
-        );
+        assert_eq!(version_of("tool", "echo 'unknown option --version'; exit 2"), None);
     }
 
     #[test]
@@ -361,12 +325,9 @@ mod tests {
 
     #[test]
     fn names_that_merely_begin_like_node_are_not_node() {
-        for (name, expected) in [
-            ("node", true),
-            ("node22", true),
-            ("node-v20.1", true),
-            ("node_exporter", false),
-        ] {
+        for (name, expected) in
+            [("node", true), ("node22", true), ("node-v20.1", true), ("node_exporter", false)]
+        {
             assert_eq!(is_node(name), expected, "{name}");
         }
     }
@@ -412,9 +373,6 @@ mod tests {
 
     #[test]
     fn what_is_no_program_says_nothing() {
-        assert_eq!(
-            program_version(Path::new("/nonexistent/x")),
-            ProgramVersion::default()
-        );
+        assert_eq!(program_version(Path::new("/nonexistent/x")), ProgramVersion::default());
     }
 }

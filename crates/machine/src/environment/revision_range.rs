@@ -33,11 +33,8 @@ pub fn revision_line(
     } else {
         ["--first-parent", "--topo-order"]
     };
-    let arguments = [
-        &["log", "--reverse", format][..],
-        &ancestry_options,
-        &["--end-of-options", &range, "--"],
-    ];
+    let arguments =
+        [&["log", "--reverse", format][..], &ancestry_options, &["--end-of-options", &range, "--"]];
     let log = git.git_output(&arguments.concat())?;
     let commits: Vec<ListedCommit> = log.lines().filter_map(parse_commit).collect();
     let first = git.git_output(&["log", "-1", format, "--end-of-options", good, "--"])?;
@@ -56,18 +53,14 @@ fn longest_path(
     // predecessor on this path.
     let mut paths: HashMap<&str, (usize, Option<usize>)> = HashMap::from([(&*first.id, (0, None))]);
     for (index, commit) in commits.iter().enumerate() {
-        let parents = commit
-            .parents
-            .iter()
-            .take(if along_all_parents { usize::MAX } else { 1 });
+        let parents = commit.parents.iter().take(if along_all_parents { usize::MAX } else { 1 });
         let parent_paths = parents.filter_map(|parent| Some((paths.get(parent.as_str())?, parent)));
         let longest = parent_paths.max_by_key(|(path, _)| path.0);
         let Some((&(length, _), parent)) = longest else {
             continue;
         };
-        let predecessor = commits[..index]
-            .iter()
-            .rposition(|candidate| candidate.revision.id == *parent);
+        let predecessor =
+            commits[..index].iter().rposition(|candidate| candidate.revision.id == *parent);
         paths.insert(&commit.revision.id, (length + 1, predecessor));
     }
     paths.get(bad)?;
@@ -108,12 +101,7 @@ mod tests {
     fn git(folder: &TempDir, words: &[&str]) -> String {
         let identity = ["-c", "user.name=N", "-c", "user.email=n@example.org"];
         let mut command = Command::new("git");
-        let output = command
-            .current_dir(folder)
-            .args(identity)
-            .args(words)
-            .output()
-            .unwrap();
+        let output = command.current_dir(folder).args(identity).args(words).output().unwrap();
         assert!(output.status.success(), "{words:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }

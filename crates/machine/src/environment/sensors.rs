@@ -81,9 +81,7 @@ impl RunSensors {
     /// Reads the sensors just after a run, and returns the kernel's statistics about the run.
     pub fn read_end(&self, start: &SensorReadings) -> KernelStats {
         let elapsed = start.taken_at.elapsed();
-        let waited = start
-            .waited_us
-            .zip(self.pressure.read(parse_pressure_total));
+        let waited = start.waited_us.zip(self.pressure.read(parse_pressure_total));
         let stolen = start.stolen.zip(self.stat.read(parse_steal_ticks));
         let frequency = start.frequency_mhz.zip(self.frequency_mhz());
         let [core, package] = self.throttle_counts();
@@ -108,10 +106,7 @@ impl RunSensors {
     }
 
     fn throttle_counts(&self) -> [Option<u64>; 2] {
-        [
-            self.throttled[0].read_number(),
-            self.throttled[1].read_number(),
-        ]
+        [self.throttled[0].read_number(), self.throttled[1].read_number()]
     }
 }
 
@@ -169,10 +164,7 @@ mod tests {
         let frequency = format!("{CPU}/cpufreq/scaling_cur_freq");
         let tree = machine(&[
             ("/proc/stat", "cpu  600 0 200 150 0 0 0 50 0 0\ncpu0 1\n"),
-            (
-                "/proc/pressure/cpu",
-                "some avg10=0.00 avg60=0.00 avg300=0.00 total=1000\n",
-            ),
+            ("/proc/pressure/cpu", "some avg10=0.00 avg60=0.00 avg300=0.00 total=1000\n"),
             ("/proc/loadavg", "0.50 1.00 1.00 1/2 3\n"),
             (&frequency, "3000000\n"),
             (&throttle("core"), "4\n"),
@@ -187,16 +179,8 @@ mod tests {
         sensors.throttled = [open(&throttle("core")), open(&throttle("package"))];
         sensors.temperature = open("/sys/class/thermal/thermal_zone0/temp");
         let start = sensors.read_start();
-        write(
-            &tree,
-            "/proc/stat",
-            "cpu  690 0 200 150 0 0 0 60 0 0\ncpu0 1\n",
-        );
-        write(
-            &tree,
-            "/proc/pressure/cpu",
-            "some avg10=0.00 total=999999999999\n",
-        );
+        write(&tree, "/proc/stat", "cpu  690 0 200 150 0 0 0 60 0 0\ncpu0 1\n");
+        write(&tree, "/proc/pressure/cpu", "some avg10=0.00 total=999999999999\n");
         write(&tree, &frequency, "2400000\n");
         write(&tree, &throttle("package"), "9\n");
         assert_eq!(
@@ -215,9 +199,6 @@ mod tests {
     #[test]
     fn what_a_kernel_does_not_say_is_absent() {
         let sensors = RunSensors::open_below(&machine(&[("/proc/stat", "cpu 1 2\n")]));
-        assert_eq!(
-            sensors.read_end(&sensors.read_start()),
-            KernelStats::default()
-        );
+        assert_eq!(sensors.read_end(&sensors.read_start()), KernelStats::default());
     }
 }

@@ -7,16 +7,13 @@ use crate::environment::file_tree::{FileTree, find_field};
 /// Returns the kernel version, e.g. `Linux 6.1.0-18-amd64`.
 pub(super) fn kernel_version(tree: &FileTree) -> Option<String> {
     let release = tree.read_text("/proc/sys/kernel/osrelease")?;
-    let system = tree
-        .read_text("/proc/sys/kernel/ostype")
-        .unwrap_or_else(|| "Linux".to_owned());
+    let system = tree.read_text("/proc/sys/kernel/ostype").unwrap_or_else(|| "Linux".to_owned());
     Some(format!("{system} {release}"))
 }
 
 pub(super) fn distribution_name(tree: &FileTree) -> Option<String> {
-    let text = tree
-        .read_text("/etc/os-release")
-        .or_else(|| tree.read_text("/usr/lib/os-release"))?;
+    let text =
+        tree.read_text("/etc/os-release").or_else(|| tree.read_text("/usr/lib/os-release"))?;
     find_field(&text, "PRETTY_NAME", '=').map(|name| name.trim_matches(['"', '\'']).to_owned())
 }
 
@@ -39,13 +36,8 @@ const NO_RANDOMIZE: u32 = 0x0004_0000;
 /// Returns the state of address space layout randomization.
 pub(super) fn aslr_state(tree: &FileTree) -> Option<AslrState> {
     let personality = tree.read_text("/proc/self/personality");
-    let flags = personality
-        .and_then(|text| u32::from_str_radix(&text, 16).ok())
-        .unwrap_or(0);
-    match tree
-        .read_text("/proc/sys/kernel/randomize_va_space")?
-        .as_str()
-    {
+    let flags = personality.and_then(|text| u32::from_str_radix(&text, 16).ok()).unwrap_or(0);
+    match tree.read_text("/proc/sys/kernel/randomize_va_space")?.as_str() {
         "0" => Some(AslrState::Off),
         _ if flags & NO_RANDOMIZE != 0 => Some(AslrState::OffHere),
         "1" => Some(AslrState::Partial),
@@ -59,13 +51,9 @@ pub(super) const CLOCK_FOLDER: &str = "/sys/devices/system/clocksource/clocksour
 /// Returns the current and the available clock sources.
 pub(super) fn clock_source(tree: &FileTree) -> Option<(String, Vec<String>)> {
     let current = tree.read_text(format!("{CLOCK_FOLDER}/current_clocksource"))?;
-    let available = tree
-        .read_text(format!("{CLOCK_FOLDER}/available_clocksource"))
-        .unwrap_or_default();
-    Some((
-        current,
-        available.split_whitespace().map(str::to_owned).collect(),
-    ))
+    let available =
+        tree.read_text(format!("{CLOCK_FOLDER}/available_clocksource")).unwrap_or_default();
+    Some((current, available.split_whitespace().map(str::to_owned).collect()))
 }
 
 /// Substrings of firmware names, each with the hypervisor that it indicates.
@@ -87,22 +75,12 @@ pub(super) fn detect_hypervisor(tree: &FileTree) -> Option<String> {
     let flagged = find_field(&text, "flags", ':')
         .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
     let firmware = ["product_name", "sys_vendor", "bios_vendor"]
-        .map(|name| {
-            tree.read_text(format!("/sys/class/dmi/id/{name}"))
-                .unwrap_or_default()
-        })
+        .map(|name| tree.read_text(format!("/sys/class/dmi/id/{name}")).unwrap_or_default())
         .join(" ");
-    let named = FIRMWARE_NAMES
-        .iter()
-        .find(|(word, _)| firmware.contains(word))
-        .map(|(_, name)| *name);
-    let clocks = clock_source(tree)
-        .map(|(_, available)| available)
-        .unwrap_or_default();
-    let by_clock = clocks
-        .iter()
-        .any(|clock| clock == "kvm-clock")
-        .then_some("kvm");
+    let named =
+        FIRMWARE_NAMES.iter().find(|(word, _)| firmware.contains(word)).map(|(_, name)| *name);
+    let clocks = clock_source(tree).map(|(_, available)| available).unwrap_or_default();
+    let by_clock = clocks.iter().any(|clock| clock == "kvm-clock").then_some("kvm");
     tree.read_text("/sys/hypervisor/type")
         .or_else(|| named.or(by_clock).map(str::to_owned))
         .or_else(|| flagged.then(|| "of unknown kind".to_owned()))
@@ -142,9 +120,7 @@ pub(super) fn memory_state(tree: &FileTree) -> Option<MemoryState> {
         let value = find_field(&text, name, ':')?.strip_suffix("kB")?.trim();
         value.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
     };
-    let swap = bytes("SwapTotal")
-        .unwrap_or(0)
-        .saturating_sub(bytes("SwapFree").unwrap_or(0));
+    let swap = bytes("SwapTotal").unwrap_or(0).saturating_sub(bytes("SwapFree").unwrap_or(0));
     Some(MemoryState {
         total_bytes: bytes("MemTotal")?,
         // Kernels before 3.14 do not report `MemAvailable`.
@@ -174,19 +150,10 @@ mod tests {
         let machine = machine(&[
             ("/proc/sys/kernel/ostype", "Linux\n"),
             ("/proc/sys/kernel/osrelease", "6.1.0-18-amd64\n"),
-            (
-                "/etc/os-release",
-                "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n",
-            ),
+            ("/etc/os-release", "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n"),
         ]);
-        assert_eq!(
-            kernel_version(&machine).as_deref(),
-            Some("Linux 6.1.0-18-amd64")
-        );
-        assert_eq!(
-            distribution_name(&machine).as_deref(),
-            Some("Debian GNU/Linux 12")
-        );
+        assert_eq!(kernel_version(&machine).as_deref(), Some("Linux 6.1.0-18-amd64"));
+        assert_eq!(distribution_name(&machine).as_deref(), Some("Debian GNU/Linux 12"));
     }
 
     #[test]
@@ -213,20 +180,11 @@ mod tests {
         let amazon = [flag, ("/sys/class/dmi/id/sys_vendor", "Amazon EC2")];
         assert_eq!(found(&amazon).as_deref(), Some("kvm (Amazon EC2)"));
         let clock = [
-            (
-                "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-                "tsc",
-            ),
-            (
-                "/sys/devices/system/clocksource/clocksource0/available_clocksource",
-                "tsc kvm-clock",
-            ),
+            ("/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc"),
+            ("/sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc kvm-clock"),
         ];
         assert_eq!(found(&clock).as_deref(), Some("kvm"));
-        assert_eq!(
-            found(&[("/sys/hypervisor/type", "xen\n")]).as_deref(),
-            Some("xen")
-        );
+        assert_eq!(found(&[("/sys/hypervisor/type", "xen\n")]).as_deref(), Some("xen"));
     }
 
     #[test]
@@ -234,10 +192,7 @@ mod tests {
         let found = |files: &[(&str, &str)]| detect_container(&machine(files));
         assert_eq!(found(&[]), None);
         assert_eq!(found(&[("/.dockerenv", "")]).as_deref(), Some("docker"));
-        assert_eq!(
-            found(&[("/run/systemd/container", "lxc\n")]).as_deref(),
-            Some("lxc")
-        );
+        assert_eq!(found(&[("/run/systemd/container", "lxc\n")]).as_deref(), Some("lxc"));
         let group = [("/proc/self/cgroup", "0::/kubepods.slice/pod1\n")];
         assert_eq!(found(&group).as_deref(), Some("kubepods"));
     }

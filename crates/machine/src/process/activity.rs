@@ -21,9 +21,7 @@ pub fn begin_activity(description: impl Into<String>) -> ActivityGuard {
 
 /// Returns the most recently started work that has not ended.
 pub fn current_activity() -> Option<String> {
-    lock_running()
-        .last()
-        .map(|(_, description)| description.clone())
+    lock_running().last().map(|(_, description)| description.clone())
 }
 
 impl Drop for ActivityGuard {
@@ -43,11 +41,8 @@ mod tests {
     #[test]
     fn work_is_shown_until_it_ends() {
         // Other tests may compile at the same time, so only look for our own work.
-        let is_running = |description: &str| {
-            lock_running()
-                .iter()
-                .any(|(_, running)| running == description)
-        };
+        let is_running =
+            |description: &str| lock_running().iter().any(|(_, running)| running == description);
         let first = begin_activity("first of two");
         let second = begin_activity("second of two");
         assert!(is_running("first of two") && is_running("second of two"));

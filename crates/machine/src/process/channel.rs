@@ -104,8 +104,7 @@ impl ChannelKind {
                 ends.child.push((theirs, 3));
                 ends.environment.push(("NODE_CHANNEL_FD", "3".into()));
                 // Node.js accepts only the modes json and advanced, and only json is a text format.
-                ends.environment
-                    .push(("NODE_CHANNEL_SERIALIZATION_MODE", "json".into()));
+                ends.environment.push(("NODE_CHANNEL_SERIALIZATION_MODE", "json".into()));
             }
             ChannelKind::Harness => {
                 let (commands_out, commands_in) = open_pipe()?;

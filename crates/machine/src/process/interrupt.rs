@@ -58,11 +58,7 @@ pub struct InterruptedEarly;
 /// # Errors
 /// Fails if the user interrupted.
 pub fn check_interrupted() -> Result<(), InterruptedEarly> {
-    if is_interrupt_requested() {
-        Err(InterruptedEarly)
-    } else {
-        Ok(())
-    }
+    if is_interrupt_requested() { Err(InterruptedEarly) } else { Ok(()) }
 }
 
 /// Whether the user has interrupted us.

@@ -20,9 +20,8 @@ const UNIX_LISTEN_FLAG: u32 = 1 << 16;
 pub fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
     let port = address.port();
     let listening = sock_diag::query_listening(port).unwrap_or_else(|_| sockets_in_tables(port));
-    let reached = listening
-        .into_iter()
-        .filter(|(bound, _)| receives_connections(*bound, address.ip()));
+    let reached =
+        listening.into_iter().filter(|(bound, _)| receives_connections(*bound, address.ip()));
     reached.map(|(_, inode)| inode).collect()
 }
 
@@ -74,18 +73,13 @@ pub fn all_holders_of(sockets: &BTreeSet<u64>) -> Vec<i32> {
 }
 
 fn socket_inode(link: &str) -> Option<u64> {
-    link.strip_prefix("socket:[")?
-        .strip_suffix(']')?
-        .parse()
-        .ok()
+    link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// Returns the bound address and inode of each socket listening on the port.
 fn sockets_in_tables(port: u16) -> Vec<(IpAddr, u64)> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
-    let texts = tables
-        .iter()
-        .filter_map(|table| fs::read_to_string(table).ok());
+    let texts = tables.iter().filter_map(|table| fs::read_to_string(table).ok());
     let parse_line = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let (address, local_port) = fields.get(1)?.split_once(':')?;
@@ -93,14 +87,7 @@ fn sockets_in_tables(port: u16) -> Vec<(IpAddr, u64)> {
             u16::from_str_radix(local_port, 16).ok()? == port && *fields.get(3)? == TCP_LISTEN;
         is_listening.then(|| Some((parse_table_address(address)?, fields.get(9)?.parse().ok()?)))?
     };
-    texts
-        .flat_map(|text| {
-            text.lines()
-                .skip(1)
-                .filter_map(parse_line)
-                .collect::<Vec<_>>()
-        })
-        .collect()
+    texts.flat_map(|text| text.lines().skip(1).filter_map(parse_line).collect::<Vec<_>>()).collect()
 }
 
 /// Whether a socket bound to `bound` receives connections to `wanted`. A socket bound to all IPv6
@@ -166,13 +153,7 @@ mod tests {
 
     #[test]
     fn tables_tell_what_the_kernel_tells_when_asked() {
-        for bind in [
-            "127.0.0.1:0",
-            "127.0.0.9:0",
-            "0.0.0.0:0",
-            "[::1]:0",
-            "[::]:0",
-        ] {
+        for bind in ["127.0.0.1:0", "127.0.0.9:0", "0.0.0.0:0", "[::1]:0", "[::]:0"] {
             let Ok(listener) = TcpListener::bind(bind) else {
                 eprintln!("skipped: cannot listen on {bind}");
                 continue;

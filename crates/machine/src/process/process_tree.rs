@@ -44,10 +44,7 @@ pub(super) fn trees_of(roots: &[i32]) -> BTreeSet<i32> {
         return BTreeSet::new();
     }
     let processes = read_processes();
-    roots
-        .iter()
-        .flat_map(|root| tree_members(&processes, *root))
-        .collect()
+    roots.iter().flat_map(|root| tree_members(&processes, *root)).collect()
 }
 
 /// Returns the processor time of the living processes in the tree, in nanoseconds. `None` if no
@@ -66,12 +63,8 @@ pub fn cpu_ns_of(root: i32) -> Option<u64> {
 pub fn cpu_ns_of_others() -> BTreeMap<i32, u64> {
     let processes = read_processes();
     let own_pid = ProcessIdentity::current_process().pid;
-    let others = processes
-        .iter()
-        .filter(|(pid, _)| !is_descendant(&processes, **pid, own_pid));
-    others
-        .map(|(pid, stat)| (*pid, own_cpu_ns(*pid, stat)))
-        .collect()
+    let others = processes.iter().filter(|(pid, _)| !is_descendant(&processes, **pid, own_pid));
+    others.map(|(pid, stat)| (*pid, own_cpu_ns(*pid, stat))).collect()
 }
 
 /// Returns the processor time of the process without its children, in nanoseconds. If the clock of
@@ -88,9 +81,7 @@ fn ns_of_ticks(ticks: u64) -> u64 {
 pub fn peak_rss_bytes_of(root: i32) -> Option<u64> {
     let peaks = tree_of(root).into_iter().filter_map(|pid| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
         let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
         Some(kib * 1024)
     });
@@ -207,11 +198,7 @@ fn tree_members(processes: &BTreeMap<i32, ProcessStat>, root: i32) -> Vec<i32> {
     let belongs = |(pid, stat): (&i32, &ProcessStat)| {
         stat.group == root || is_descendant(processes, *pid, root)
     };
-    processes
-        .iter()
-        .filter(|(pid, stat)| belongs((pid, stat)))
-        .map(|(pid, _)| *pid)
-        .collect()
+    processes.iter().filter(|(pid, stat)| belongs((pid, stat))).map(|(pid, _)| *pid).collect()
 }
 
 static ADOPTING: AtomicBool = AtomicBool::new(false);
@@ -312,29 +299,15 @@ impl OrphanTracker {
 impl Drop for OrphanTracker {
     fn drop(&mut self) {
         let spared: Vec<i32> = std::mem::take(&mut self.spared).into_iter().collect();
-        let services = || {
-            unwatched_children()
-                .into_iter()
-                .filter(|pid| spared.contains(pid))
-        };
-        kill_repeatedly(|| {
-            trees_of(&services().collect::<Vec<_>>())
-                .into_iter()
-                .collect()
-        });
+        let services = || unwatched_children().into_iter().filter(|pid| spared.contains(pid));
+        kill_repeatedly(|| trees_of(&services().collect::<Vec<_>>()).into_iter().collect());
     }
 }
 
 /// Kills and reaps one adopted process. Returns whether the process was alive.
 fn kill_and_reap(pid: i32) -> bool {
-    let alive = std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
-        !stat
-            .rsplit(')')
-            .next()
-            .unwrap_or("")
-            .trim_start()
-            .starts_with('Z')
-    });
+    let alive = std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'));
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = kill_process(pid, Signal::KILL);
         let _ = waitpid(Some(pid), WaitOptions::empty());
@@ -361,9 +334,7 @@ fn unwatched_children() -> Vec<i32> {
         .flatten()
         .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
         .flat_map(|line| {
-            line.split_whitespace()
-                .filter_map(|pid| pid.parse().ok())
-                .collect::<Vec<i32>>()
+            line.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()
         });
     without_companions(children)
 }
@@ -409,9 +380,8 @@ static WATCHED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 /// Starts and registers a child in one step. Otherwise, another thread could take the child for an
 /// orphan.
 pub(super) fn spawn_watched(command: &mut Command) -> io::Result<Child> {
-    let mut watched = WATCHED
-        .lock()
-        .map_err(|_| io::Error::other("a listening thread panicked"))?;
+    let mut watched =
+        WATCHED.lock().map_err(|_| io::Error::other("a listening thread panicked"))?;
     let child = command.spawn()?;
     watched.push(child.id() as i32);
     Ok(child)
@@ -507,12 +477,8 @@ mod tests {
 
     #[test]
     fn a_tree_is_descendants_and_members_of_the_group() {
-        let stat = |parent, group| ProcessStat {
-            parent,
-            group,
-            cpu_ticks: 0,
-            reaped_children_ticks: 0,
-        };
+        let stat =
+            |parent, group| ProcessStat { parent, group, cpu_ticks: 0, reaped_children_ticks: 0 };
         let processes = BTreeMap::from([
             (1, stat(0, 1)),
             (10, stat(1, 10)),
@@ -530,26 +496,15 @@ mod tests {
     #[test]
     fn odd_names_do_not_shift_the_fields() {
         let text = "7 (a) (b c) S 3 5 5 0 -1 0 0 0 0 0 10 4 1 2 20 0";
-        let expected = ProcessStat {
-            parent: 3,
-            group: 5,
-            cpu_ticks: 14,
-            reaped_children_ticks: 3,
-        };
+        let expected = ProcessStat { parent: 3, group: 5, cpu_ticks: 14, reaped_children_ticks: 3 };
         assert_eq!(super::parse_stat(text), Some(expected));
-        assert_eq!(
-            super::parse_stat("7 (a) Z 3 5 5 0 -1 0 0 0 0 0 1 1 1 1"),
-            None
-        );
+        assert_eq!(super::parse_stat("7 (a) Z 3 5 5 0 -1 0 0 0 0 0 1 1 1 1"), None);
         assert!(!is_runnable(text) && is_runnable("7 (a) S) R 3 5 5 0"));
     }
 
     #[test]
     fn a_companion_is_no_orphan_while_it_is_wanted() {
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
-            .spawn()
-            .unwrap();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let pid = child.id() as i32;
         let companion = CompanionProcess::of(&child);
         assert_eq!(without_companions([1, pid, 2].into_iter()), [1, 2]);
@@ -570,50 +525,34 @@ mod tests {
     fn a_process_lives_until_it_ends_and_its_number_alone_says_nothing() {
         let own = ProcessIdentity::current_process();
         assert_eq!(own.has_ended(), Some(false));
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
-            .spawn()
-            .unwrap();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let pid = child.id() as i32;
-        let child_identity = ProcessIdentity {
-            pid,
-            started_ticks: start_ticks(pid),
-            ..own.clone()
-        };
+        let child_identity =
+            ProcessIdentity { pid, started_ticks: start_ticks(pid), ..own.clone() };
         assert_eq!(child_identity.has_ended(), Some(false));
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(child_identity.has_ended(), Some(true));
-        let reused = ProcessIdentity {
-            started_ticks: own.started_ticks.map(|ticks| ticks - 1),
-            ..own
-        };
+        let reused =
+            ProcessIdentity { started_ticks: own.started_ticks.map(|ticks| ticks - 1), ..own };
         assert_eq!(reused.has_ended(), Some(true));
     }
 
     #[test]
     fn nothing_is_known_of_other_machines_and_containers() {
-        let own = ProcessIdentity {
-            machine_id: Some("m".into()),
-            ..ProcessIdentity::current_process()
-        };
+        let own =
+            ProcessIdentity { machine_id: Some("m".into()), ..ProcessIdentity::current_process() };
         let other = |change: fn(&mut ProcessIdentity)| {
             let mut other = own.clone();
             change(&mut other);
             other.has_ended_as_seen_from(&own)
         };
-        assert_eq!(
-            other(|one| one.boot_id = Some("earlier".into())),
-            Some(true)
-        );
+        assert_eq!(other(|one| one.boot_id = Some("earlier".into())), Some(true));
         assert_eq!(
             other(|one| (one.boot_id, one.machine_id) = (Some("other".into()), Some("n".into()))),
             None
         );
-        assert_eq!(
-            other(|one| one.pid_namespace = Some("pid:[1]".into())),
-            None
-        );
+        assert_eq!(other(|one| one.pid_namespace = Some("pid:[1]".into())), None);
         assert_eq!(other(|one| one.boot_id = None), None);
     }
 }

@@ -79,11 +79,7 @@ impl CpuSet {
             }
         }
         let parts = ranges.iter().map(|(first, last)| {
-            if first == last {
-                first.to_string()
-            } else {
-                format!("{first}-{last}")
-            }
+            if first == last { first.to_string() } else { format!("{first}-{last}") }
         });
         parts.collect::<Vec<_>>().join(",")
     }
@@ -228,11 +224,7 @@ mod tests {
         });
         let (now, wanted) = bound.join().unwrap();
         assert_eq!(now, wanted);
-        assert_eq!(
-            CpuSet::usable_by_thread().unwrap(),
-            usable,
-            "other threads are not bound"
-        );
+        assert_eq!(CpuSet::usable_by_thread().unwrap(), usable, "other threads are not bound");
     }
 
     #[test]

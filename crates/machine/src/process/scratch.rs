@@ -39,18 +39,12 @@ impl ScratchFolder {
         let folder = parent.join(format!("{FOLDER_PREFIX}{}", uuid::Uuid::now_v7().simple()));
         let error_context = || format!("cannot create the folder '{}'", folder.display());
         // This fails if anything with that name exists, including a dangling link (mkdir(2)).
-        DirBuilder::new()
-            .mode(0o700)
-            .create(&folder)
-            .with_context(error_context)?;
+        DirBuilder::new().mode(0o700).create(&folder).with_context(error_context)?;
         let lock = File::open(&folder).with_context(error_context)?;
         // An error is ignored. Where locks are unsupported, other processes cannot lock the folder
         // either, and they remove only folders that they can lock.
         let _ = lock.try_lock();
-        Ok(ScratchFolder {
-            folder,
-            _lock: lock,
-        })
+        Ok(ScratchFolder { folder, _lock: lock })
     }
 
     /// Path of the folder.
@@ -79,11 +73,7 @@ pub fn effective_user_id() -> u32 {
 /// Removes temporary folders of this user that are not locked and have not changed for `min_age`.
 fn remove_abandoned(parent: &Path, min_age: Duration) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        if !entry
-            .file_name()
-            .to_string_lossy()
-            .starts_with(FOLDER_PREFIX)
-        {
+        if !entry.file_name().to_string_lossy().starts_with(FOLDER_PREFIX) {
             continue;
         }
         let is_own_folder =
@@ -92,10 +82,7 @@ fn remove_abandoned(parent: &Path, min_age: Duration) {
         let Some(metadata) = entry.metadata().ok().filter(is_own_folder) else {
             continue;
         };
-        let age = metadata
-            .modified()
-            .ok()
-            .and_then(|time| time.elapsed().ok());
+        let age = metadata.modified().ok().and_then(|time| time.elapsed().ok());
         if age.is_none_or(|age| age < min_age) {
             continue;
         }

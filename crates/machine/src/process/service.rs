@@ -50,14 +50,12 @@ impl ServiceProcess {
         let (sender, started) = mpsc::channel();
         // The thread that starts the child must outlive the child: the kernel kills a child when
         // the thread that started it ends (prctl(2), PR_SET_PDEATHSIG).
-        let listener = std::thread::Builder::new()
-            .name("service".into())
-            .spawn(move || {
-                run_until(&spec, &mut conversation, Some(end), |pid| {
-                    // Sending fails only if the receiver, which waits for the pid, has panicked.
-                    let _ = sender.send(pid);
-                })
-            })?;
+        let listener = std::thread::Builder::new().name("service".into()).spawn(move || {
+            run_until(&spec, &mut conversation, Some(end), |pid| {
+                // Sending fails only if the receiver, which waits for the pid, has panicked.
+                let _ = sender.send(pid);
+            })
+        })?;
         match started.recv() {
             Ok(pid) => Ok(ServiceProcess {
                 pid,
@@ -124,9 +122,7 @@ impl Drop for ServiceProcess {
 }
 
 fn join_listener(listener: JoinHandle<io::Result<ProcessOutcome>>) -> io::Result<ProcessOutcome> {
-    listener
-        .join()
-        .unwrap_or_else(|_| Err(io::Error::other("its listener thread panicked")))
+    listener.join().unwrap_or_else(|_| Err(io::Error::other("its listener thread panicked")))
 }
 
 #[cfg(test)]

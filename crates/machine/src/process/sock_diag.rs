@@ -82,9 +82,7 @@ fn parse_response(mut messages: &[u8], sockets: &mut Vec<(IpAddr, u64)>) -> io::
             }
             _ => sockets.push(parse_socket(body).ok_or_else(malformed)?),
         }
-        messages = messages
-            .get(length.next_multiple_of(4)..)
-            .unwrap_or_default();
+        messages = messages.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     Ok(false)
 }

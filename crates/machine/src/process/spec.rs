@@ -54,10 +54,7 @@ pub struct ShutdownPolicy {
 
 impl Default for ShutdownPolicy {
     fn default() -> ShutdownPolicy {
-        ShutdownPolicy {
-            signal: Signal::TERM,
-            grace: Duration::from_secs(3),
-        }
+        ShutdownPolicy { signal: Signal::TERM, grace: Duration::from_secs(3) }
     }
 }
 
@@ -185,10 +182,7 @@ impl ProcessOutcome {
         // reported only once.
         let names: Vec<String> = self.strays.iter().map(|name| format!("'{name}'")).collect();
         (!names.is_empty()).then(|| {
-            format!(
-                "It left processes running, which were stopped: {}.",
-                names.join(", ")
-            )
+            format!("It left processes running, which were stopped: {}.", names.join(", "))
         })
     }
 
@@ -198,9 +192,9 @@ impl ProcessOutcome {
             ProcessEnd::Exit(0) | ProcessEnd::Lingered | ProcessEnd::Interrupted => None,
             ProcessEnd::Exit(code) => Some(FailureCause::Exit { code }),
             ProcessEnd::Signal(signal) => Some(FailureCause::Signal { signal }),
-            ProcessEnd::Timeout => Some(FailureCause::Timeout {
-                limit_ms: limit.as_millis() as u64,
-            }),
+            ProcessEnd::Timeout => {
+                Some(FailureCause::Timeout { limit_ms: limit.as_millis() as u64 })
+            }
         }
     }
 }
@@ -216,16 +210,12 @@ pub fn resolve_program(program: &Path) -> anyhow::Result<PathBuf> {
     } else {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let in_path = std::env::split_paths(&path).map(|folder| folder.join(program));
-        in_path
-            .chain([program.to_owned()])
-            .find(|candidate| candidate.is_file())
+        in_path.chain([program.to_owned()]).find(|candidate| candidate.is_file())
     };
     let displayed = program.display();
     let candidate =
         candidate.with_context(|| format!("no program '{displayed}' here or in PATH"))?;
-    let mode = candidate
-        .metadata()
-        .with_context(|| format!("cannot access '{displayed}'"))?;
+    let mode = candidate.metadata().with_context(|| format!("cannot access '{displayed}'"))?;
     if mode.is_dir() || mode.permissions().mode() & 0o111 == 0 {
         bail!("'{displayed}' cannot be executed\nhint: chmod +x '{displayed}'");
     }

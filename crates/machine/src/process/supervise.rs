@@ -75,20 +75,13 @@ pub(super) fn run_until(
     listener.read_remaining();
     // Scanning all processes takes time, which would distort runs of microseconds. So the tree is
     // read only if a pipe controls the child (`StopSource::Pipe`).
-    let held_tree = if is_held {
-        tree_of(group.as_raw_pid())
-    } else {
-        Vec::new()
-    };
+    let held_tree = if is_held { tree_of(group.as_raw_pid()) } else { Vec::new() };
     let strays = process_tree::kill_leftovers(group, &held_tree);
     Ok(ProcessOutcome {
         ended: forced_end.unwrap_or(own_end),
         wall_ns,
         started_unix_ms,
-        usage: ResourceUsage {
-            migrations,
-            ..usage
-        },
+        usage: ResourceUsage { migrations, ..usage },
         stdout: listener.stdout,
         stderr: listener.stderr,
         strays,
@@ -98,9 +91,7 @@ pub(super) fn run_until(
 
 /// Milliseconds since the Unix epoch.
 pub fn unix_time_ms() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_millis() as i64)
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
 /// Who decides that the child must end before its time limit.
@@ -163,8 +154,7 @@ impl<'a> ChildListener<'a> {
     /// Listens until the process has ended. Returns the reason if we ended it.
     fn listen(&mut self) -> Option<ProcessEnd> {
         loop {
-            self.unsent
-                .extend(self.conversation.overdue_bytes().into_iter().flatten());
+            self.unsent.extend(self.conversation.overdue_bytes().into_iter().flatten());
             self.send_pending();
             if let Some(reason) = self.check_overdue() {
                 let _ = kill_process_group(self.child.pid, Signal::KILL);
@@ -202,8 +192,7 @@ impl<'a> ChildListener<'a> {
             StopSource::Pipe(_) if is_interrupt_requested() && !self.was_notified => {
                 self.was_notified = true;
                 let request = self.conversation.stop_request();
-                self.unsent
-                    .extend(request.into_iter().flat_map(|(request, _)| request));
+                self.unsent.extend(request.into_iter().flat_map(|(request, _)| request));
                 self.send_pending();
                 None
             }
@@ -225,11 +214,7 @@ impl<'a> ChildListener<'a> {
 
     /// Waits for something to read and reads it. Returns whether the process has ended.
     fn wait_for_events(&mut self, max_wait: Duration) -> bool {
-        let writing = self
-            .child
-            .write
-            .as_ref()
-            .filter(|_| !self.unsent.is_empty());
+        let writing = self.child.write.as_ref().filter(|_| !self.unsent.is_empty());
         let watched = [
             (Some(&self.child.pidfd), PollFlags::IN),
             (self.child.stdout.as_ref(), PollFlags::IN),
@@ -238,14 +223,10 @@ impl<'a> ChildListener<'a> {
             (writing, PollFlags::OUT),
             (self.stop_source.pipe(), PollFlags::IN),
         ];
-        let open = watched
-            .iter()
-            .filter_map(|(fd, flags)| Some(PollFd::new(*fd.as_ref()?, *flags)));
+        let open =
+            watched.iter().filter_map(|(fd, flags)| Some(PollFd::new(*fd.as_ref()?, *flags)));
         let mut polled: Vec<PollFd<'_>> = open.collect();
-        if !matches!(
-            poll(&mut polled, Timespec::try_from(max_wait).ok().as_ref()),
-            Ok(1..)
-        ) {
+        if !matches!(poll(&mut polled, Timespec::try_from(max_wait).ok().as_ref()), Ok(1..)) {
             return false;
         }
         let mut readiness = polled.iter().map(|entry| !entry.revents().is_empty());
@@ -281,13 +262,11 @@ impl<'a> ChildListener<'a> {
         let bytes = &buffer[..count];
         match stream_index {
             0 => {
-                self.conversation
-                    .observe_output(OutputStream::Stdout, bytes);
+                self.conversation.observe_output(OutputStream::Stdout, bytes);
                 self.stdout.push(bytes);
             }
             1 => {
-                self.conversation
-                    .observe_output(OutputStream::Stderr, bytes);
+                self.conversation.observe_output(OutputStream::Stderr, bytes);
                 self.stderr.push(bytes);
             }
             _ => self.handle_channel_bytes(bytes),
@@ -316,12 +295,7 @@ impl<'a> ChildListener<'a> {
 
     /// Writes as many pending bytes as the pipe accepts.
     fn send_pending(&mut self) {
-        let Some(fd) = self
-            .child
-            .write
-            .as_ref()
-            .filter(|_| !self.unsent.is_empty())
-        else {
+        let Some(fd) = self.child.write.as_ref().filter(|_| !self.unsent.is_empty()) else {
             return;
         };
         match write(fd, &self.unsent) {
@@ -378,22 +352,14 @@ pub(super) struct RunningChild {
 }
 
 pub(super) fn start_child(spec: &ProcessSpec) -> io::Result<RunningChild> {
-    let ChannelEnds {
-        read,
-        write,
-        child,
-        environment,
-    } = spec.channel.open()?;
+    let ChannelEnds { read, write, child, environment } = spec.channel.open()?;
     let (stdout, stdout_child) = channel::open_pipe()?;
     let (stderr, stderr_child) = channel::open_pipe()?;
     channel::set_nonblocking(&stdout)?;
     channel::set_nonblocking(&stderr)?;
 
     let mut command = Command::new(&spec.program);
-    command
-        .args(&spec.arguments)
-        .stdin(Stdio::null())
-        .process_group(0);
+    command.args(&spec.arguments).stdin(Stdio::null()).process_group(0);
     command.stdout(stdout_child).stderr(stderr_child);
     if spec.is_fixed {
         command.env_clear();

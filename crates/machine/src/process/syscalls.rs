@@ -52,10 +52,7 @@ pub fn disable_address_randomization() {
 /// than the ticks in /proc, which last 10 ms (clock_getcpuclockid(3)).
 pub fn cpu_ns_of_process(pid: i32) -> Option<u64> {
     let mut clock = 0;
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: both pointers are valid for their calls, which only write to them.
     let is_read = unsafe {
         libc::clock_getcpuclockid(pid, &mut clock) == 0
@@ -99,11 +96,7 @@ impl ThreadScheduling {
         let (policy, result) = unsafe {
             (
                 libc::syscall(libc::SYS_sched_getscheduler, CALLING_THREAD),
-                libc::syscall(
-                    libc::SYS_sched_getparam,
-                    CALLING_THREAD,
-                    &raw mut parameters,
-                ),
+                libc::syscall(libc::SYS_sched_getparam, CALLING_THREAD, &raw mut parameters),
             )
         };
         if policy < 0 || result != 0 {

@@ -20,10 +20,7 @@ use std::time::{Duration, Instant};
 
 /// Polling interval while nothing happens. It is short enough to react to Ctrl-C, and long enough
 /// not to disturb measurements.
-const POLL_INTERVAL: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 250_000_000,
-};
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 
 /// Starts `program` in `directory` and waits for it to exit. When the user interrupts us, the
 /// program gets one SIGTERM. If it has not ended after `grace`, it is killed.
@@ -58,10 +55,7 @@ fn wait_with_grace(child: &mut Child, grace: Duration) -> io::Result<ProcessEnd>
     let mut terminated_at: Option<Instant> = None;
     loop {
         // The result is ignored, because the child is checked in any case.
-        let _ = poll(
-            &mut [PollFd::new(&pidfd, PollFlags::IN)],
-            Some(&POLL_INTERVAL),
-        );
+        let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&POLL_INTERVAL));
         if let Some(status) = child.try_wait()? {
             return Ok(if is_interrupt_requested() {
                 ProcessEnd::Interrupted
@@ -90,10 +84,7 @@ fn wait_with_grace(child: &mut Child, grace: Duration) -> io::Result<ProcessEnd>
 /// # Errors
 /// Fails if the command could not be started.
 pub fn spawn_detached(command: &mut Command) -> io::Result<ChildStdout> {
-    command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .current_dir("/");
+    command.stdout(Stdio::piped()).stderr(Stdio::null()).current_dir("/");
     // SAFETY: the calls are async-signal-safe and touch no memory; the intermediate process exits
     // immediately.
     unsafe {
@@ -108,10 +99,7 @@ pub fn spawn_detached(command: &mut Command) -> io::Result<ChildStdout> {
     }
     let mut intermediate = command.spawn()?;
     intermediate.wait()?;
-    intermediate
-        .stdout
-        .take()
-        .ok_or_else(|| io::Error::other("the command has no output"))
+    intermediate.stdout.take().ok_or_else(|| io::Error::other("the command has no output"))
 }
 
 #[cfg(test)]
@@ -146,13 +134,8 @@ mod tests {
         let mut output = spawn_detached(&mut command).unwrap();
         output.read_to_string(&mut text).unwrap();
         let numbers: Vec<i32> = text.split(' ').map(|n| n.trim().parse().unwrap()).collect();
-        let [pid, parent, session] = numbers[..] else {
-            panic!("{text}")
-        };
+        let [pid, parent, session] = numbers[..] else { panic!("{text}") };
         let own_pid = std::process::id() as i32;
-        assert!(
-            parent != own_pid && session != pid && session != 0,
-            "{text}"
-        );
+        assert!(parent != own_pid && session != pid && session != 0, "{text}");
     }
 }

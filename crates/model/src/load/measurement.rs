@@ -134,13 +134,9 @@ pub struct RequestRecord {
 impl RequestRecord {
     /// Shifts all times by `later_ns`.
     fn shift_by(&mut self, later_ns: u64) {
-        let known_times = [
-            &mut self.intended_ns,
-            &mut self.sent_ns,
-            &mut self.first_byte_ns,
-        ]
-        .into_iter()
-        .flatten();
+        let known_times = [&mut self.intended_ns, &mut self.sent_ns, &mut self.first_byte_ns]
+            .into_iter()
+            .flatten();
         for ns in known_times.chain([&mut self.begun_ns, &mut self.end_ns]) {
             *ns += later_ns;
         }
@@ -200,10 +196,8 @@ impl LoadMeasurement {
         let outcomes = &self.totals.outcomes;
         let unsent = outcomes.rows().find(|row| row.name == "unsent");
         let due = outcomes.attempts();
-        let achieved = AchievedCounts {
-            due,
-            sent: due.saturating_sub(unsent.map_or(0, |row| row.count)),
-        };
+        let achieved =
+            AchievedCounts { due, sent: due.saturating_sub(unsent.map_or(0, |row| row.count)) };
         Some(OpenVerdict::assess(latency, achieved))
     }
 }
@@ -329,8 +323,7 @@ impl LoadLatency {
             LoadLatency::Closed(latency) => latency.requests.iter().collect(),
             LoadLatency::Open(latency) => {
                 let seen = latency.requests.iter();
-                seen.map(|(outcome, times)| (outcome, &times.sent))
-                    .collect()
+                seen.map(|(outcome, times)| (outcome, &times.sent)).collect()
             }
         }
     }
@@ -467,13 +460,7 @@ impl TimelineTick {
     pub fn new(ok: u64, errors: u64, service: &TimeDistribution<ServiceTime>) -> TimelineTick {
         let quantiles = service.quantiles(&[500_000, 990_000]);
         let ns = |at: usize| quantiles[at].map(|quantile| quantile.ns);
-        TimelineTick {
-            ok,
-            errors,
-            p50_ns: ns(0),
-            p99_ns: ns(1),
-            max_ns: service.max_ns(),
-        }
+        TimelineTick { ok, errors, p50_ns: ns(0), p99_ns: ns(1), max_ns: service.max_ns() }
     }
 
     /// Merges the events of another generator, or of a later part of the interval. For each
@@ -536,8 +523,7 @@ impl LoadTimeline {
             other.to_mut().merge_pairs();
         }
         if self.ticks.len() < other.ticks.len() {
-            self.ticks
-                .resize_with(other.ticks.len(), TimelineTick::default);
+            self.ticks.resize_with(other.ticks.len(), TimelineTick::default);
         }
         for (mine, theirs) in self.ticks.iter_mut().zip(&other.ticks) {
             mine.merge(theirs);
@@ -551,15 +537,9 @@ mod tests {
 
     #[test]
     fn a_timeline_that_began_later_is_moved_to_the_nearest_interval() {
-        let tick = |ok| TimelineTick {
-            ok,
-            ..TimelineTick::default()
-        };
-        let course = |warmup| LoadTimeline {
-            interval_ns: 100,
-            warmup,
-            ticks: vec![tick(1), tick(2)],
-        };
+        let tick = |ok| TimelineTick { ok, ..TimelineTick::default() };
+        let course =
+            |warmup| LoadTimeline { interval_ns: 100, warmup, ticks: vec![tick(1), tick(2)] };
         let delayed = |warmup, later_ns| {
             let mut own = course(warmup);
             own.shift_by(later_ns);
@@ -577,16 +557,10 @@ mod tests {
             interval_ns,
             warmup,
             ticks: (counts.iter())
-                .map(|&ok| TimelineTick {
-                    ok,
-                    ..TimelineTick::default()
-                })
+                .map(|&ok| TimelineTick { ok, ..TimelineTick::default() })
                 .collect(),
         };
-        let (short, long) = (
-            timeline(100, 2, &[1, 2, 3, 4, 5]),
-            timeline(200, 1, &[10, 20]),
-        );
+        let (short, long) = (timeline(100, 2, &[1, 2, 3, 4, 5]), timeline(200, 1, &[10, 20]));
         for (mut own, other) in [(short.clone(), long.clone()), (long, short)] {
             own.merge(&other);
             let ok: Vec<u64> = own.ticks.iter().map(|tick| tick.ok).collect();

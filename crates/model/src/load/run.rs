@@ -287,7 +287,5 @@ pub struct ServerOutcome {
 /// Fails if a load was written by an incompatible version.
 pub fn stored_loads(session: &Session) -> Result<Vec<LoadRun>> {
     let stored = session.runs.iter().filter_map(|run| run.load.as_deref());
-    stored
-        .map(|text| serde_json::from_str(text).context("cannot read a stored load"))
-        .collect()
+    stored.map(|text| serde_json::from_str(text).context("cannot read a stored load")).collect()
 }

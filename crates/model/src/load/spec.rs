@@ -174,14 +174,9 @@ impl LoadSpec {
     }
 
     fn set_options(&self) -> impl Iterator<Item = (String, Json)> {
-        let nothing = LoadSpec {
-            url: self.url.clone(),
-            ..LoadSpec::default()
-        };
+        let nothing = LoadSpec { url: self.url.clone(), ..LoadSpec::default() };
         let (fields, defaults) = (to_json_fields(self), to_json_fields(&nothing));
-        fields
-            .into_iter()
-            .filter(move |(name, value)| defaults.get(name) != Some(value))
+        fields.into_iter().filter(move |(name, value)| defaults.get(name) != Some(value))
     }
 
     /// Applies `fill` to every string that may contain placeholders in a definition file: URL,
@@ -189,12 +184,7 @@ impl LoadSpec {
     #[must_use]
     pub fn fill_placeholders(mut self, fill: &dyn Fn(&str) -> String) -> LoadSpec {
         self.url = fill(&self.url);
-        let strings = [
-            &mut self.serve,
-            &mut self.request,
-            &mut self.data,
-            &mut self.expect_body,
-        ];
+        let strings = [&mut self.serve, &mut self.request, &mut self.data, &mut self.expect_body];
         for text in strings.into_iter().flatten().chain(&mut self.header) {
             *text = fill(text);
         }
@@ -285,9 +275,7 @@ impl FromStr for LoadClient {
 
     fn from_str(text: &str) -> Result<LoadClient, String> {
         let found = LoadClient::NAMES.iter().find(|(name, _)| *name == text);
-        found
-            .map(|(_, client)| *client)
-            .ok_or_else(|| format!("unknown client '{text}'"))
+        found.map(|(_, client)| *client).ok_or_else(|| format!("unknown client '{text}'"))
     }
 }
 
@@ -332,12 +320,7 @@ impl TryFrom<String> for RateStage {
 
 impl From<RateStage> for String {
     fn from(ramp: RateStage) -> String {
-        format!(
-            "{}-{}:{}",
-            ramp.from,
-            ramp.to,
-            duration_text::text_of(ramp.duration)
-        )
+        format!("{}-{}:{}", ramp.from, ramp.to, duration_text::text_of(ramp.duration))
     }
 }
 
@@ -446,9 +429,7 @@ mod duration_text {
     pub(super) fn text_of(time: Duration) -> String {
         let ns = time.as_nanos();
         let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
-        let exact = units
-            .iter()
-            .find(|(unit_ns, _)| ns.is_multiple_of(*unit_ns));
+        let exact = units.iter().find(|(unit_ns, _)| ns.is_multiple_of(*unit_ns));
         match exact {
             Some((unit_ns, unit)) => format!("{}{unit}", ns / unit_ns),
             None => format!("{ns}ns"),
@@ -501,9 +482,7 @@ mod status_texts {
     ) -> Result<Vec<RangeInclusive<u16>>, D::Error> {
         let strings = Vec::<String>::deserialize(deserializer)?;
         let ranges = strings.iter().map(|text| parse_statuses(text));
-        ranges
-            .map(|range| range.map_err(D::Error::custom))
-            .collect()
+        ranges.map(|range| range.map_err(D::Error::custom)).collect()
     }
 }
 
@@ -568,10 +547,7 @@ mod tests {
 
     #[test]
     fn rates_are_per_second_unless_they_say_otherwise() {
-        assert_eq!(
-            (parse_rate("500"), parse_rate("10k/s")),
-            (Ok(500.0), Ok(10_000.0))
-        );
+        assert_eq!((parse_rate("500"), parse_rate("10k/s")), (Ok(500.0), Ok(10_000.0)));
         assert_eq!((parse_rate("90/m"), parse_rate("0.5")), (Ok(1.5), Ok(0.5)));
         for invalid in ["0", "-5", "fast", "5/d", "", "/s"] {
             assert!(parse_rate(invalid).is_err(), "{invalid}");
@@ -581,11 +557,7 @@ mod tests {
     #[test]
     fn stages_rise_or_stay() {
         let seconds = Duration::from_secs(30);
-        let stage = |from, to| RateStage {
-            from,
-            to,
-            duration: seconds,
-        };
+        let stage = |from, to| RateStage { from, to, duration: seconds };
         assert_eq!("0-1k:30s".parse(), Ok(stage(0.0, 1000.0)));
         assert_eq!("200:30".parse(), Ok(stage(200.0, 200.0)));
         for invalid in ["1000", "a-b:3s", "0-10:", ":3s", "1-2-3:4s"] {
@@ -596,10 +568,7 @@ mod tests {
     #[test]
     fn pauses_are_fixed_or_random() {
         let is_random = |text: &str| text.parse::<ThinkPause>().map(|pause| pause.is_random);
-        assert_eq!(
-            (is_random("5ms"), is_random("5ms exp")),
-            (Ok(false), Ok(true))
-        );
+        assert_eq!((is_random("5ms"), is_random("5ms exp")), (Ok(false), Ok(true)));
         for invalid in ["5ms norm", "", "0", "5ms exp twice"] {
             assert!(is_random(invalid).is_err(), "{invalid}");
         }

@@ -13,9 +13,7 @@ use std::time::Duration;
 /// Times over nine orders of magnitude, some far beyond an hour.
 fn values(count: usize) -> Vec<u64> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(11);
-    (0..count)
-        .map(|_| random.next_u64() >> (20 + random.next_u64() % 40))
-        .collect()
+    (0..count).map(|_| random.next_u64() >> (20 + random.next_u64() % 40)).collect()
 }
 
 fn record_values(values: &[u64]) -> TimeDistribution<ServiceTime> {
@@ -26,10 +24,8 @@ fn record_values(values: &[u64]) -> TimeDistribution<ServiceTime> {
 
 #[test]
 fn quantiles_are_those_of_the_sorted_list() {
-    let mut sorted: Vec<u64> = values(10_000)
-        .into_iter()
-        .filter(|ns| *ns <= MAX_RECORDABLE_NS)
-        .collect();
+    let mut sorted: Vec<u64> =
+        values(10_000).into_iter().filter(|ns| *ns <= MAX_RECORDABLE_NS).collect();
     let times = record_values(&sorted);
     sorted.sort_unstable();
     for ppm in (0..=1_000_000).step_by(1000) {
@@ -43,10 +39,7 @@ fn quantiles_are_those_of_the_sorted_list() {
     }
     assert_eq!(times.min_ns(), sorted.first().copied());
     assert_eq!(times.max_ns(), sorted.last().copied());
-    assert_eq!(
-        TimeDistribution::<ServiceTime>::new().quantile(500_000),
-        None
-    );
+    assert_eq!(TimeDistribution::<ServiceTime>::new().quantile(500_000), None);
 }
 
 #[test]
@@ -71,10 +64,7 @@ fn values_beyond_an_hour_are_counted_and_only_bounded() {
     let third = times.quantile(750_000).unwrap();
     assert_eq!((third.ns, third.is_lower_bound), (MAX_RECORDABLE_NS, true));
     let last = times.quantile(1_000_000).unwrap();
-    assert_eq!(
-        (last.ns, last.is_lower_bound),
-        (2 * MAX_RECORDABLE_NS, false)
-    );
+    assert_eq!((last.ns, last.is_lower_bound), (2 * MAX_RECORDABLE_NS, false));
     assert_eq!(times.sum_ns(), 31 + 3 * u128::from(MAX_RECORDABLE_NS));
 }
 
@@ -96,10 +86,7 @@ fn a_few_times_without_an_end_leave_the_median_known_and_the_tail_not() {
     times.record_lower_bound(10);
     times.record_lower_bound(20);
     let is_bound = |ppm| times.quantile(ppm).unwrap().is_lower_bound;
-    assert_eq!(
-        [500_000, 990_000, 999_990, 1_000_000].map(is_bound),
-        [false, false, true, true]
-    );
+    assert_eq!([500_000, 990_000, 999_990, 1_000_000].map(is_bound), [false, false, true, true]);
     // Where the two unfinished requests matter, the quantile is marked.
     let mut few = TimeDistribution::<ResponseTime>::new();
     for ms in [1, 2, 3, 4] {
@@ -136,10 +123,7 @@ fn merged_distributions_are_those_of_one_recording() {
 fn the_table_of_served_percentages_is_that_of_a_known_list() {
     let times = record_values(&(1..=200).collect::<Vec<u64>>());
     let rows = percent_rows_of(&times, &AB_PERCENTS);
-    let reported: Vec<(u32, u64)> = rows
-        .iter()
-        .map(|row| (row.percent, row.within.ns))
-        .collect();
+    let reported: Vec<(u32, u64)> = rows.iter().map(|row| (row.percent, row.within.ns)).collect();
     assert_eq!(
         reported,
         [
@@ -155,47 +139,26 @@ fn the_table_of_served_percentages_is_that_of_a_known_list() {
         ]
     );
     let all = percent_rows(&times);
-    assert_eq!(
-        (all.len(), all[0].within.ns, all[100].within.ns),
-        (101, 1, 200)
-    );
+    assert_eq!((all.len(), all[0].within.ns, all[100].within.ns), (101, 1, 200));
     assert!(percent_rows(&TimeDistribution::<ServiceTime>::new()).is_empty());
 }
 
 #[test]
 fn latencies_are_kept_apart_by_outcome_and_add_up() {
     let mut latency = OpenLatency::default();
-    let times = |end_ns| RequestTimes {
-        sent_ns: 100,
-        first_byte_ns: None,
-        end_ns,
-    };
-    let due = |due_ns| IntendedStart {
-        due_ns,
-        own_lag_ns: 20,
-    };
+    let times = |end_ns| RequestTimes { sent_ns: 100, first_byte_ns: None, end_ns };
+    let due = |due_ns| IntendedStart { due_ns, own_lag_ns: 20 };
     latency.record(RequestOutcome::Ok, due(50), times(300));
-    latency.record(
-        RequestOutcome::Failed(ErrorClass::ResetInBody),
-        due(50),
-        times(500),
-    );
+    latency.record(RequestOutcome::Failed(ErrorClass::ResetInBody), due(50), times(500));
     latency.record(RequestOutcome::InFlight, due(50), times(1000));
     latency.record_unsent(due(900), 1000);
     let mut twice = latency.clone();
     twice.merge(&latency);
-    let names: Vec<&str> = latency
-        .requests
-        .iter()
-        .map(|(outcome, _)| outcome.name())
-        .collect();
+    let names: Vec<&str> = latency.requests.iter().map(|(outcome, _)| outcome.name()).collect();
     assert_eq!(names, ["ok", "reset.in-body", "in-flight", "unsent"]);
     let all = latency.requests.merge_all();
     assert_eq!((all.sent.service.count(), all.response.count()), (3, 4));
-    assert_eq!(
-        (all.response.sum_ns(), all.response.lower_bounds()),
-        (250 + 450 + 950 + 100, 2)
-    );
+    assert_eq!((all.response.sum_ns(), all.response.lower_bounds()), (250 + 450 + 950 + 100, 2));
     assert_eq!(all.punctual.sum_ns(), all.response.sum_ns() - 4 * 20);
     assert_eq!(twice.requests.merge_all().response.count(), 8);
 }
@@ -209,14 +172,8 @@ fn a_log_is_read_back_as_it_was_written() {
         HistogramLogRow::new("all", 1_000_000_000, 500_000_000, &lag),
     ];
     let text = write_log(1_700_000_000_000, &rows).unwrap();
-    assert!(
-        text.starts_with("#[Histogram log format version 1.3]\n"),
-        "{text}"
-    );
-    let remark = format!(
-        "#[service/ok: {} values above 1 h",
-        times.count_beyond_range()
-    );
+    assert!(text.starts_with("#[Histogram log format version 1.3]\n"), "{text}");
+    let remark = format!("#[service/ok: {} values above 1 h", times.count_beyond_range());
     assert!(text.contains(&remark), "{text}");
     let read = read_log(&text).unwrap();
     assert_eq!(read.len(), 2);
@@ -229,20 +186,11 @@ fn a_log_is_read_back_as_it_was_written() {
     assert_eq!(again.count(), times.count() - times.count_beyond_range());
     // Values in the same bin are equal to a histogram.
     let inside = record_values(
-        &values(5000)
-            .into_iter()
-            .filter(|ns| *ns <= MAX_RECORDABLE_NS)
-            .collect::<Vec<_>>(),
+        &values(5000).into_iter().filter(|ns| *ns <= MAX_RECORDABLE_NS).collect::<Vec<_>>(),
     );
     for ppm in (0..1_000_000).step_by(50_000) {
-        let (left, right) = (
-            again.quantile(ppm).unwrap().ns,
-            inside.quantile(ppm).unwrap().ns,
-        );
-        assert!(
-            left.abs_diff(right) <= right / 1000,
-            "{ppm}: {left}, {right}"
-        );
+        let (left, right) = (again.quantile(ppm).unwrap().ns, inside.quantile(ppm).unwrap().ns);
+        assert!(left.abs_diff(right) <= right / 1000, "{ppm}: {left}, {right}");
     }
     assert_eq!(read[1].to_distribution::<SendLag>().count(), 0);
 }
@@ -255,10 +203,7 @@ const FOREIGN: &str = include_str!("python.hlog");
 fn a_log_of_another_program_is_read() {
     let read = read_log(FOREIGN).unwrap();
     let first: TimeDistribution<ResponseTime> = read[0].to_distribution();
-    assert_eq!(
-        (read.len(), first.count(), read[0].tag.as_deref()),
-        (2, 1000, None)
-    );
+    assert_eq!((read.len(), first.count(), read[0].tag.as_deref()), (2, 1000, None));
     for (ppm, ms) in [(500_000, 500_u64), (990_000, 990), (1_000_000, 1000)] {
         let ns = first.quantile(ppm).unwrap().ns;
         assert!(ns.abs_diff(ms * 1_000_000) <= ms * 1000, "{ppm}: {ns}");
@@ -272,17 +217,8 @@ fn a_log_of_another_program_is_read() {
 fn broken_logs_are_told_by_what_is_broken() {
     let times = record_values(&[1, 2, 3]);
     let blank = write_log(0, &[HistogramLogRow::new("two words", 0, 1, &times)]);
-    assert_eq!(
-        blank,
-        Err(HistogramLogError::Tag("service/two words".to_owned()))
-    );
-    assert!(matches!(
-        read_log("nonsense\n"),
-        Err(HistogramLogError::Line(0))
-    ));
+    assert_eq!(blank, Err(HistogramLogError::Tag("service/two words".to_owned())));
+    assert!(matches!(read_log("nonsense\n"), Err(HistogramLogError::Line(0))));
     let damaged = FOREIGN.replace("HISTF", "HIXTF");
-    assert!(matches!(
-        read_log(&damaged),
-        Err(HistogramLogError::Payload { .. })
-    ));
+    assert!(matches!(read_log(&damaged), Err(HistogramLogError::Payload { .. })));
 }

@@ -65,9 +65,7 @@ fn load(seed: u64) -> (Vec<Event>, u64) {
     for _ in 0..50 + draw(300) {
         events.push(Event::Attempt);
         events.push(Event::Connect { works: draw(3) > 0 });
-        events.push(Event::Send {
-            is_reused: draw(2) > 0,
-        });
+        events.push(Event::Send { is_reused: draw(2) > 0 });
         events.push(Event::Bytes(draw(5000)));
         match draw(10) {
             0 => in_flight += 1,
@@ -126,12 +124,7 @@ fn a_lost_event_is_found_whichever_it_is() {
             let mut rest = events.clone();
             rest.remove(lost);
             let wrong = outcomes_of(&rest, in_flight).check_balance().unwrap_err();
-            assert_eq!(
-                wrong[0].left.abs_diff(wrong[0].right),
-                1,
-                "{:?}",
-                events[lost]
-            );
+            assert_eq!(wrong[0].left.abs_diff(wrong[0].right), 1, "{:?}", events[lost]);
         }
         assert!(outcomes_of(&events, in_flight + 1).check_balance().is_err());
     }
@@ -146,12 +139,8 @@ fn the_counts_say_what_does_not_add_up() {
     // A failed status that is counted without its code.
     outcomes.count_failed(ErrorClass::Status);
     outcomes.connections.count_attempt();
-    let messages: Vec<String> = outcomes
-        .check_balance()
-        .unwrap_err()
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let messages: Vec<String> =
+        outcomes.check_balance().unwrap_err().iter().map(ToString::to_string).collect();
     assert_eq!(
         messages,
         [
@@ -162,10 +151,7 @@ fn the_counts_say_what_does_not_add_up() {
     outcomes.connections.count_failed();
     outcomes.count_attempt();
     let message = outcomes.check_balance().unwrap_err()[0].to_string();
-    assert_eq!(
-        message,
-        "count mismatch: 41 requests attempted, 40 requests accounted for"
-    );
+    assert_eq!(message, "count mismatch: 41 requests attempted, 40 requests accounted for");
 }
 
 #[test]
@@ -173,11 +159,7 @@ fn merged_outcomes_are_those_of_one_recording_in_any_grouping() {
     for seed in 0..50 {
         let (events, in_flight) = load(seed);
         let whole = outcomes_of(&events, in_flight);
-        let mut parts = [
-            OutcomeCounts::new(),
-            OutcomeCounts::new(),
-            OutcomeCounts::new(),
-        ];
+        let mut parts = [OutcomeCounts::new(), OutcomeCounts::new(), OutcomeCounts::new()];
         for (place, event) in events.iter().enumerate() {
             enter(&mut parts[place % 3], *event);
         }
@@ -200,10 +182,7 @@ fn outcomes_survive_a_file_and_refuse_unknown_classes() {
         let (events, in_flight) = load(seed);
         let outcomes = outcomes_of(&events, in_flight);
         let text = serde_json::to_string(&outcomes).unwrap();
-        assert_eq!(
-            serde_json::from_str::<OutcomeCounts>(&text).unwrap(),
-            outcomes
-        );
+        assert_eq!(serde_json::from_str::<OutcomeCounts>(&text).unwrap(), outcomes);
     }
     let mut outcomes = OutcomeCounts::new();
     outcomes.count_attempt();
@@ -224,18 +203,8 @@ fn statuses_are_counted_by_code_and_by_hundred() {
     }
     outcomes.count_interim(103);
     let codes = outcomes.codes();
-    assert_eq!(
-        (
-            codes.count_of(200),
-            codes.class_count(2),
-            codes.class_count(5)
-        ),
-        (2, 3, 1)
-    );
-    assert_eq!(
-        (codes.count_of(103), outcomes.interim_codes().count_of(103)),
-        (0, 1)
-    );
+    assert_eq!((codes.count_of(200), codes.class_count(2), codes.class_count(5)), (2, 3, 1));
+    assert_eq!((codes.count_of(103), outcomes.interim_codes().count_of(103)), (0, 1));
     assert_eq!((codes.count_outside(), codes.total()), (1, 7));
     assert_eq!(outcomes.check_balance(), Ok(()));
     // Interim responses have codes below 200.

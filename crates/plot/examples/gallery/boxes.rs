@@ -10,27 +10,14 @@ fn old_and_new(noise: &mut Noise, mean: f64, change: f64, count: usize) -> Vec<B
     old.push(mean * 0.91);
     let new = noise.around(mean * change, mean * 0.025, count);
     vec![
-        BoxSeries {
-            name: "node 18.20".into(),
-            values: old,
-            center: None,
-        },
-        BoxSeries {
-            name: "node 20.11".into(),
-            values: new,
-            center: None,
-        },
+        BoxSeries { name: "node 18.20".into(), values: old, center: None },
+        BoxSeries { name: "node 20.11".into(), values: new, center: None },
     ]
 }
 
 pub fn boxes() -> AnyChart {
     let mut noise = Noise(1);
-    let cases = [
-        ("utf8 16", 1.06),
-        ("utf8 1024", 1.01),
-        ("base64 16", 0.96),
-        ("base64 1024", 1.0),
-    ];
+    let cases = [("utf8 16", 1.06), ("utf8 1024", 1.01), ("base64 16", 0.96), ("base64 1024", 1.0)];
     let category = |(at, (label, change)): (usize, &(&str, f64))| BoxCategory {
         label: (*label).into(),
         boxes: old_and_new(&mut noise, 9.2e5 + 6e4 * at as f64, *change, 30),
@@ -68,20 +55,13 @@ pub fn boxes_with_many_points() -> AnyChart {
     let mut series = |(at, name): (usize, &&str)| {
         let skewed = |normal: f64| 2.1 + 0.1 * at as f64 + (0.35 * normal).exp();
         let values = (0..667).map(|_| skewed(noise.normal())).collect();
-        BoxSeries {
-            name: (*name).into(),
-            values,
-            center: None,
-        }
+        BoxSeries { name: (*name).into(), values, center: None }
     };
     let boxes = names.iter().enumerate().map(&mut series).collect();
     AnyChart::Box(BoxChart {
         title: "Two thousand samples".into(),
         value_axis: ChartAxis::linear("time per operation, µs (lower is better)"),
-        categories: vec![BoxCategory {
-            label: "all samples".into(),
-            boxes,
-        }],
+        categories: vec![BoxCategory { label: "all samples".into(), boxes }],
         ..BoxChart::default()
     })
 }
@@ -102,15 +82,8 @@ pub fn boxes_of_many_categories() -> AnyChart {
 
 pub fn hostile() -> AnyChart {
     let values = vec![1e9, f64::NAN, 1.000_000_01e9, f64::INFINITY, 1.000_000_02e9];
-    let one = |name: &str, values: Vec<f64>| BoxSeries {
-        name: name.into(),
-        values,
-        center: None,
-    };
-    let category = |label: &str, boxes| BoxCategory {
-        label: label.into(),
-        boxes,
-    };
+    let one = |name: &str, values: Vec<f64>| BoxSeries { name: name.into(), values, center: None };
+    let category = |label: &str, boxes| BoxCategory { label: label.into(), boxes };
     AnyChart::Box(BoxChart {
         title: "Names & <values> \"nobody\" expects: Größe → ∞, Ελληνικά, Кириллица".into(),
         subtitle: Some(

@@ -7,12 +7,7 @@ use speedwell_plot::{
 use crate::LONG;
 
 fn bar(name: &str, value: f64, half: f64) -> ChartBar {
-    ChartBar {
-        name: name.into(),
-        value,
-        low: Some(value - half),
-        high: Some(value + half),
-    }
+    ChartBar { name: name.into(), value, low: Some(value - half), high: Some(value + half) }
 }
 
 pub fn bars() -> AnyChart {
@@ -21,16 +16,9 @@ pub fn bars() -> AnyChart {
         let level = 52_000.0 / (at + 1) as f64;
         let bars = ["plain", "tracing", "metrics", "both"].iter().enumerate();
         let bars = bars.map(|(variant, name)| {
-            bar(
-                name,
-                level * (1.0 - 0.07 * variant as f64),
-                900.0 + 300.0 * variant as f64,
-            )
+            bar(name, level * (1.0 - 0.07 * variant as f64), 900.0 + 300.0 * variant as f64)
         });
-        BarCategory {
-            label: (*label).into(),
-            bars: bars.collect(),
-        }
+        BarCategory { label: (*label).into(), bars: bars.collect() }
     };
     AnyChart::Bar(BarChart {
         title: "What observability costs".into(),
@@ -43,10 +31,7 @@ pub fn bars() -> AnyChart {
 pub fn bars_with_long_labels() -> AnyChart {
     let category = |(at, label): (usize, &&str)| {
         let value = 4.0 - 1.7 * at as f64;
-        BarCategory {
-            label: (*label).into(),
-            bars: vec![bar("", value, 0.8)],
-        }
+        BarCategory { label: (*label).into(), bars: vec![bar("", value, 0.8)] }
     };
     AnyChart::Bar(BarChart {
         title: "Changes of both signs".into(),
@@ -78,20 +63,8 @@ pub fn forest() -> AnyChart {
             row(LONG[3], 1.4, -2.2, 4.9, VerdictMark::Unclear),
             row(LONG[4], 3.05, 2.1, 4.2, VerdictMark::Better),
             row(LONG[5], 2.0, -38.0, 47.0, VerdictMark::Unclear),
-            row(
-                "events/ee-emit.js n=2000000",
-                -0.3,
-                f64::NEG_INFINITY,
-                2.5,
-                VerdictMark::Unclear,
-            ),
-            row(
-                "crypto/hash.js",
-                f64::NAN,
-                f64::NAN,
-                f64::NAN,
-                VerdictMark::Unclear,
-            ),
+            row("events/ee-emit.js n=2000000", -0.3, f64::NEG_INFINITY, 2.5, VerdictMark::Unclear),
+            row("crypto/hash.js", f64::NAN, f64::NAN, f64::NAN, VerdictMark::Unclear),
         ],
     })
 }

@@ -5,9 +5,7 @@ use speedwell_plot::{AnyChart, ChartAxis, HistogramChart, HistogramSeries};
 use crate::noise::Noise;
 
 fn latencies(noise: &mut Noise, median: f64, count: usize) -> Vec<f64> {
-    (0..count)
-        .map(|_| median * (0.45 * noise.normal()).exp())
-        .collect()
+    (0..count).map(|_| median * (0.45 * noise.normal()).exp()).collect()
 }
 
 pub fn histogram() -> AnyChart {
@@ -32,12 +30,7 @@ pub fn histogram() -> AnyChart {
 
 pub fn histogram_rows() -> AnyChart {
     let mut noise = Noise(9);
-    let names = [
-        "1 connection",
-        "10 connections",
-        "100 connections",
-        "1000 connections",
-    ];
+    let names = ["1 connection", "10 connections", "100 connections", "1000 connections"];
     let mut series = |(at, name): (usize, &&str)| {
         let median = 0.3 * 3.0_f64.powi(at as i32);
         HistogramSeries {

@@ -45,12 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let path = Path::new(&folder).join(name);
         std::fs::write(path.with_extension("svg"), chart.svg(size))?;
         std::fs::write(path.with_extension("png"), chart.png(size)?)?;
-        println!(
-            "{}.svg .png  {} x {}",
-            path.display(),
-            size.width_px,
-            size.height_px
-        );
+        println!("{}.svg .png  {} x {}", path.display(), size.width_px, size.height_px);
     }
     Ok(())
 }

@@ -6,10 +6,8 @@ pub struct Noise(pub u64);
 
 impl Noise {
     pub fn uniform(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1_u64 << 53) as f64
     }
 
@@ -19,8 +17,6 @@ impl Noise {
     }
 
     pub fn around(&mut self, mean: f64, deviation: f64, count: usize) -> Vec<f64> {
-        (0..count)
-            .map(|_| mean + deviation * self.normal())
-            .collect()
+        (0..count).map(|_| mean + deviation * self.normal()).collect()
     }
 }

@@ -13,11 +13,7 @@ pub fn lines() -> AnyChart {
             let half = y * (0.02 + 0.03 * noise.uniform());
             ChartPoint::with_interval(x, y, y - half, y + half)
         };
-        PointSeries {
-            name: (*name).into(),
-            points: (4..=14).map(point).collect(),
-            colour: None,
-        }
+        PointSeries { name: (*name).into(), points: (4..=14).map(point).collect(), colour: None }
     };
     let names = ["ascii", "utf8", "utf16le", "base64"];
     AnyChart::Line(LineChart {
@@ -33,24 +29,14 @@ pub fn lines() -> AnyChart {
 
 pub fn lines_over_names() -> AnyChart {
     let names: Vec<String> = (0..14)
-        .map(|at| {
-            format!(
-                "2024-{:02}-{:02} release candidate {at}",
-                at % 12 + 1,
-                at + 3
-            )
-        })
+        .map(|at| format!("2024-{:02}-{:02} release candidate {at}", at % 12 + 1, at + 3))
         .collect();
     let mut noise = Noise(6);
     let mut series = |name: &str, level: f64| PointSeries {
         name: name.into(),
         points: (0..14)
             .map(|at| {
-                let y = if at == 6 {
-                    f64::NAN
-                } else {
-                    level + noise.normal()
-                };
+                let y = if at == 6 { f64::NAN } else { level + noise.normal() };
                 ChartPoint::with_interval(f64::from(at), y, y - 1.2, y + 1.5)
             })
             .collect(),
@@ -73,16 +59,9 @@ pub fn scatter() -> AnyChart {
     let mut series = |(at, name): (usize, &&str)| {
         let points = (0..60).map(|_| {
             let x = 10.0_f64.powf(5.0 * noise.uniform());
-            ChartPoint::new(
-                x,
-                (x * 3.0 * (at + 1) as f64).sqrt() * (0.25 * noise.normal()).exp(),
-            )
+            ChartPoint::new(x, (x * 3.0 * (at + 1) as f64).sqrt() * (0.25 * noise.normal()).exp())
         });
-        PointSeries {
-            name: (*name).into(),
-            points: points.collect(),
-            colour: None,
-        }
+        PointSeries { name: (*name).into(), points: points.collect(), colour: None }
     };
     let names = ["epoll", "io_uring", "threads", "select", "poll"];
     AnyChart::Scatter(ScatterChart {

@@ -11,13 +11,7 @@ const POINTS: u32 = 160;
 /// Value on each machine, as a multiple of the first.
 const MACHINES: [(&str, f64); 3] = [("lab-3", 1.0), ("lab-4", 1.04), ("gh-ubuntu-24", 1.1)];
 /// Start of each level, and its value on the first machine.
-const LEVELS: [(u32, f64); 5] = [
-    (0, 100.0),
-    (45, 104.8),
-    (80, 102.2),
-    (110, 98.0),
-    (150, 101.0),
-];
+const LEVELS: [(u32, f64); 5] = [(0, 100.0), (45, 104.8), (80, 102.2), (110, 98.0), (150, 101.0)];
 
 pub fn trend() -> AnyChart {
     let mut noise = Noise(11);
@@ -45,19 +39,14 @@ pub fn trend() -> AnyChart {
         x_label: "revision on faster-parser".into(),
         y: ChartAxis::linear("time, ns (lower is better)"),
         unit: "ns".into(),
-        machines: MACHINES
-            .iter()
-            .map(|(name, _)| (*name).to_owned())
-            .collect(),
+        machines: MACHINES.iter().map(|(name, _)| (*name).to_owned()).collect(),
         points,
         levels: LEVELS.iter().zip(ends).flat_map(level).collect(),
         changes: changes(),
         notes: notes(),
         continuation: Some(PointSeries {
             name: "main".into(),
-            points: (120..POINTS)
-                .map(|at| ChartPoint::new(f64::from(at), 98.0))
-                .collect(),
+            points: (120..POINTS).map(|at| ChartPoint::new(f64::from(at), 98.0)).collect(),
             colour: None,
         }),
         detail: TrendDetail::Full,
@@ -65,26 +54,14 @@ pub fn trend() -> AnyChart {
 }
 
 fn point(noise: &mut Noise, at: u32) -> TrendPoint {
-    let machine = if at < 45 {
-        0
-    } else {
-        at as usize % MACHINES.len()
-    };
-    let level = LEVELS
-        .iter()
-        .rfind(|(from, _)| *from <= at)
-        .map_or(100.0, |(_, level)| *level);
+    let machine = if at < 45 { 0 } else { at as usize % MACHINES.len() };
+    let level = LEVELS.iter().rfind(|(from, _)| *from <= at).map_or(100.0, |(_, level)| *level);
     let value = level * MACHINES[machine].1 * (1.0 + 0.007 * noise.normal());
     let half = value * (0.003 + 0.004 * noise.uniform());
     TrendPoint {
         at: ChartPoint::with_interval(f64::from(at), value, value - half, value + half),
         machine,
-        aside: (if at % 37 == 36 {
-            "uncommitted changes"
-        } else {
-            ""
-        })
-        .into(),
+        aside: (if at % 37 == 36 { "uncommitted changes" } else { "" }).into(),
         revision: format!("{:07x}", 0x3a5_1c0f + u64::from(at) * 104_729),
         subject: format!("parser: change {at}"),
         runs: 14,

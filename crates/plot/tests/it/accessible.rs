@@ -11,31 +11,18 @@ fn every_chart_has_a_role_a_name_and_a_description() {
         let document = Document::parse(&svg).unwrap();
         let root = document.root_element();
         // A chart with individually accessible parts is not a single image.
-        let role = if matches!(chart, AnyChart::Trend(_)) {
-            "group"
-        } else {
-            "img"
-        };
+        let role = if matches!(chart, AnyChart::Trend(_)) { "group" } else { "img" };
         assert_eq!(root.attribute("role"), Some(role));
-        let children: Vec<_> = root
-            .children()
-            .filter(roxmltree::Node::is_element)
-            .collect();
+        let children: Vec<_> = root.children().filter(roxmltree::Node::is_element).collect();
         let (title, desc) = (children[0], children[1]);
-        assert_eq!(
-            (title.tag_name().name(), desc.tag_name().name()),
-            ("title", "desc")
-        );
+        assert_eq!((title.tag_name().name(), desc.tag_name().name()), ("title", "desc"));
         let (title, desc) = (title.text().unwrap(), desc.text().unwrap());
         assert_eq!(
             root.attribute("aria-label"),
             Some(format!("{title}. {desc}").as_str()),
             "{kind}"
         );
-        assert!(
-            desc.contains("old") || desc.contains("ascii"),
-            "{kind}: {desc}"
-        );
+        assert!(desc.contains("old") || desc.contains("ascii"), "{kind}: {desc}");
     }
 }
 
@@ -45,11 +32,8 @@ fn names_with_markup_and_control_characters_stay_what_they_are() {
     let chart = AnyChart::Box(boxes(&[label], &["<script>", "]]>"], 3));
     let svg = chart.svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
-    let texts: String = document
-        .descendants()
-        .filter_map(|node| node.text())
-        .collect::<Vec<_>>()
-        .join("\n");
+    let texts: String =
+        document.descendants().filter_map(|node| node.text()).collect::<Vec<_>>().join("\n");
     assert!(texts.contains("<script>") && texts.contains("a<b> & \"c\" 'd' </svg>\u{fffd}"));
     assert!(!svg.contains("<script>"));
 }

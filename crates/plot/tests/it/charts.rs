@@ -13,24 +13,15 @@ pub const LONG_LABEL: &str =
 
 /// Numbers that fill the unit interval evenly: multiples of the golden ratio.
 pub fn even(count: usize) -> Vec<f64> {
-    (1..=count)
-        .map(|at| (at as f64 * 0.618_033_988_749_895).fract())
-        .collect()
+    (1..=count).map(|at| (at as f64 * 0.618_033_988_749_895).fract()).collect()
 }
 
 pub fn box_of(name: &str, values: &[f64]) -> BoxSeries {
-    BoxSeries {
-        name: name.into(),
-        values: values.to_vec(),
-        center: None,
-    }
+    BoxSeries { name: name.into(), values: values.to_vec(), center: None }
 }
 
 pub fn boxes(labels: &[&str], names: &[&str], count: usize) -> BoxChart {
-    let values: Vec<f64> = even(count)
-        .iter()
-        .map(|share| 100.0 + 20.0 * share)
-        .collect();
+    let values: Vec<f64> = even(count).iter().map(|share| 100.0 + 20.0 * share).collect();
     let category = |label: &&str| BoxCategory {
         label: (*label).into(),
         boxes: names.iter().map(|name| box_of(name, &values)).collect(),
@@ -46,12 +37,7 @@ pub fn boxes(labels: &[&str], names: &[&str], count: usize) -> BoxChart {
 pub fn bars(labels: &[&str], names: &[&str]) -> BarChart {
     let bar = |(at, name): (usize, &&str)| {
         let value = 1_000.0 * (at + 2) as f64;
-        ChartBar {
-            name: (*name).into(),
-            value,
-            low: Some(value * 0.9),
-            high: Some(value * 1.2),
-        }
+        ChartBar { name: (*name).into(), value, low: Some(value * 0.9), high: Some(value * 1.2) }
     };
     let category = |label: &&str| BarCategory {
         label: (*label).into(),
@@ -71,11 +57,7 @@ pub fn series(names: &[&str], count: usize) -> Vec<PointSeries> {
             let y = 10.0 + (x * (at + 1)) as f64;
             ChartPoint::with_interval((x + 1) as f64, y, y - 1.0, y + 2.0)
         };
-        PointSeries {
-            name: (*name).into(),
-            points: (0..count).map(point).collect(),
-            colour: None,
-        }
+        PointSeries { name: (*name).into(), points: (0..count).map(point).collect(), colour: None }
     };
     names.iter().enumerate().map(of).collect()
 }
@@ -103,12 +85,7 @@ pub fn scatter(names: &[&str], count: usize) -> ScatterChart {
 }
 
 pub fn forest(labels: &[&str]) -> ForestChart {
-    let marks = [
-        VerdictMark::Better,
-        VerdictMark::Worse,
-        VerdictMark::Same,
-        VerdictMark::Unclear,
-    ];
+    let marks = [VerdictMark::Better, VerdictMark::Worse, VerdictMark::Same, VerdictMark::Unclear];
     let row = |(at, label): (usize, &&str)| {
         let estimate = [4.0, -3.0, 0.2, 1.5][at % 4];
         ForestRow {
@@ -133,10 +110,7 @@ pub fn forest(labels: &[&str]) -> ForestChart {
 pub fn histogram(names: &[&str], count: usize) -> HistogramChart {
     let of = |(at, name): (usize, &&str)| HistogramSeries {
         name: (*name).into(),
-        values: even(count)
-            .iter()
-            .map(|share| 1.0 + (at + 1) as f64 * share * share)
-            .collect(),
+        values: even(count).iter().map(|share| 1.0 + (at + 1) as f64 * share * share).collect(),
         counts: Vec::new(),
     };
     HistogramChart {
@@ -152,16 +126,9 @@ pub fn runs(names: &[&str], count: usize) -> RunsChart {
     let of = |(at, name): (usize, &&str)| {
         let point = |run: usize| {
             let place = run * names.len() + at + 1;
-            ChartPoint::new(
-                place as f64,
-                40.0 + 3.0 * at as f64 + even(place)[place - 1],
-            )
+            ChartPoint::new(place as f64, 40.0 + 3.0 * at as f64 + even(place)[place - 1])
         };
-        PointSeries {
-            name: (*name).into(),
-            points: (0..count).map(point).collect(),
-            colour: None,
-        }
+        PointSeries { name: (*name).into(), points: (0..count).map(point).collect(), colour: None }
     };
     RunsChart {
         title: "Runs".into(),
@@ -169,9 +136,7 @@ pub fn runs(names: &[&str], count: usize) -> RunsChart {
         x: ChartAxis::linear("run, in order of execution"),
         y: ChartAxis::linear("throughput in M/s"),
         series: names.iter().enumerate().map(of).collect(),
-        breaks: (1..names.len() * count / 4)
-            .map(|block| 4.0 * block as f64 + 0.5)
-            .collect(),
+        breaks: (1..names.len() * count / 4).map(|block| 4.0 * block as f64 + 0.5).collect(),
         centers: Vec::new(),
     }
 }
@@ -236,9 +201,7 @@ pub fn grid_of_sequences(labels: &[&str]) -> GridChart {
     let panel = |label: &&str| GridPanel {
         title: (*label).into(),
         marks: GridMarks::Sequence(ValueSequence {
-            values: (0..40)
-                .map(|at| if at == 30 { 9.0 } else { value(at) })
-                .collect(),
+            values: (0..40).map(|at| if at == 30 { 9.0 } else { value(at) }).collect(),
             step: 10.0,
             spikes: vec![30],
             levels: vec![(0..12, 3.04), (12..40, 2.04)],
@@ -256,46 +219,21 @@ pub fn grid_of_sequences(labels: &[&str]) -> GridChart {
 /// A small chart of every kind, with the name of its kind.
 pub fn one_of_each() -> Vec<(&'static str, AnyChart)> {
     vec![
-        (
-            "box",
-            AnyChart::Box(boxes(&["ascii", "utf8"], &["old", "new"], 12)),
-        ),
+        ("box", AnyChart::Box(boxes(&["ascii", "utf8"], &["old", "new"], 12))),
         ("scatter", AnyChart::Scatter(scatter(&["old", "new"], 8))),
         ("line", AnyChart::Line(lines(&["old", "new"], 6))),
-        (
-            "bar",
-            AnyChart::Bar(bars(&["ascii", "utf8"], &["old", "new"])),
-        ),
-        (
-            "forest",
-            AnyChart::Forest(forest(&["ascii", "utf8", "base64", LONG_LABEL])),
-        ),
-        (
-            "histogram",
-            AnyChart::Histogram(histogram(&["old", "new"], 60)),
-        ),
+        ("bar", AnyChart::Bar(bars(&["ascii", "utf8"], &["old", "new"]))),
+        ("forest", AnyChart::Forest(forest(&["ascii", "utf8", "base64", LONG_LABEL]))),
+        ("histogram", AnyChart::Histogram(histogram(&["old", "new"], 60))),
         ("runs", AnyChart::Runs(runs(&["old", "new"], 8))),
-        (
-            "flame",
-            AnyChart::Flame(flame(&["old", "ns::parse<a::b>", "read"])),
-        ),
+        ("flame", AnyChart::Flame(flame(&["old", "ns::parse<a::b>", "read"]))),
         ("strips", AnyChart::Histogram(histogram(&["old", "new"], 8))),
         (
             "grid",
-            AnyChart::Grid(grid_of_points(
-                &["ascii", "utf8", LONG_LABEL],
-                &["old", "new"],
-                8,
-            )),
+            AnyChart::Grid(grid_of_points(&["ascii", "utf8", LONG_LABEL], &["old", "new"], 8)),
         ),
-        (
-            "grid-of-values",
-            AnyChart::Grid(grid_of_values(&["ascii", "utf8"], &["old", "new"], 40)),
-        ),
-        (
-            "grid-of-sequences",
-            AnyChart::Grid(grid_of_sequences(&["ascii", "utf8"])),
-        ),
+        ("grid-of-values", AnyChart::Grid(grid_of_values(&["ascii", "utf8"], &["old", "new"], 40))),
+        ("grid-of-sequences", AnyChart::Grid(grid_of_sequences(&["ascii", "utf8"]))),
         ("trend", AnyChart::Trend(trend(&["old", "new"], 60))),
     ]
 }
@@ -315,12 +253,7 @@ pub fn change(number: usize, after: f64, state: TrendState, mark: VerdictMark) -
 }
 
 pub fn trend_note(x: f64, kind: TrendNoteKind, label: &str) -> TrendNote {
-    TrendNote {
-        x,
-        kind,
-        label: label.into(),
-        description: String::new(),
-    }
+    TrendNote { x, kind, label: label.into(), description: String::new() }
 }
 
 /// A trend of `count` points with a change in the middle, one of everything else, and alternating
@@ -359,12 +292,7 @@ pub fn trend(machines: &[&str], count: usize) -> TrendChart {
         machines: machines.iter().map(|name| (*name).to_owned()).collect(),
         points: even(count).into_iter().enumerate().map(point).collect(),
         levels: vec![stretch(0, half - 1), stretch(half, count - 1)],
-        changes: vec![change(
-            7,
-            place(half),
-            TrendState::Found,
-            VerdictMark::Worse,
-        )],
+        changes: vec![change(7, place(half), TrendState::Found, VerdictMark::Worse)],
         notes: vec![
             trend_note(5.0, TrendNoteKind::Tag, "v1.4.0"),
             trend_note(9.5, TrendNoteKind::Environment, "kernel 6.1 → 6.8"),
@@ -373,9 +301,7 @@ pub fn trend(machines: &[&str], count: usize) -> TrendChart {
         ],
         continuation: Some(PointSeries {
             name: "main".into(),
-            points: (half..count)
-                .map(|at| ChartPoint::new(place(at), 101.0))
-                .collect(),
+            points: (half..count).map(|at| ChartPoint::new(place(at), 101.0)).collect(),
             colour: None,
         }),
         detail: TrendDetail::Full,
@@ -394,21 +320,16 @@ fn hard_trends(machines: &[&str], label: &str) -> [(&'static str, AnyChart); 3] 
     let mut close = trend(machines, 60);
     close.changes = (0..9)
         .map(|at| {
-            let mark = [
-                VerdictMark::Worse,
-                VerdictMark::Better,
-                VerdictMark::Same,
-                VerdictMark::Unclear,
-            ][at % 4];
+            let mark =
+                [VerdictMark::Worse, VerdictMark::Better, VerdictMark::Same, VerdictMark::Unclear]
+                    [at % 4];
             change(at, place_of(at), states[at % 5], mark)
         })
         .collect();
     close
         .notes
         .extend((20..26).map(|at| trend_note(f64::from(at), TrendNoteKind::Environment, label)));
-    close
-        .notes
-        .extend((10..40).map(|at| trend_note(f64::from(at), TrendNoteKind::Tag, label)));
+    close.notes.extend((10..40).map(|at| trend_note(f64::from(at), TrendNoteKind::Tag, label)));
     let mut many = trend(machines, 1500);
     many.changes = (1..40)
         .map(|at| change(at, 36.0 * at as f64, states[at % 5], VerdictMark::Worse))
@@ -416,25 +337,15 @@ fn hard_trends(machines: &[&str], label: &str) -> [(&'static str, AnyChart); 3] 
     let mut dates = close.clone();
     dates.x = TrendAxis::Time;
     let date = |at: f64| 1.7e12 + at * 86.4e6;
-    dates
-        .points
-        .iter_mut()
-        .for_each(|point| point.at.x = date(point.at.x));
+    dates.points.iter_mut().for_each(|point| point.at.x = date(point.at.x));
     dates.levels.clear();
     dates.continuation = None;
     for change in &mut dates.changes {
         (change.before, change.after) = (date(change.before), date(change.after));
     }
-    dates
-        .notes
-        .iter_mut()
-        .for_each(|note| note.x = date(note.x));
-    [
-        ("trend", close),
-        ("trend of many", many),
-        ("trend of dates", dates),
-    ]
-    .map(|(kind, chart)| (kind, AnyChart::Trend(chart)))
+    dates.notes.iter_mut().for_each(|note| note.x = date(note.x));
+    [("trend", close), ("trend of many", many), ("trend of dates", dates)]
+        .map(|(kind, chart)| (kind, AnyChart::Trend(chart)))
 }
 
 /// Positions that are crowded at both ends.
@@ -455,12 +366,7 @@ fn small_multiples(labels: &[&str], names: &[&str]) -> [(&'static str, AnyChart)
 /// Charts of every kind with many, long and non-Latin labels.
 pub fn awkward() -> Vec<(String, AnyChart)> {
     let numbered: Vec<String> = (0..200)
-        .map(|at| {
-            format!(
-                "group/benchmark-{at}.js size={} type=buffer",
-                1 << (at % 20)
-            )
-        })
+        .map(|at| format!("group/benchmark-{at}.js size={} type=buffer", 1 << (at % 20)))
         .collect();
     let many: Vec<&str> = numbered.iter().map(String::as_str).collect();
     let few = [
@@ -469,17 +375,8 @@ pub fn awkward() -> Vec<(String, AnyChart)> {
         "Größe ≥ 5 µs",
         "語語語語語語語語語語語語語語語語語語語語語語語語語語語語語語語語語語",
     ];
-    let names = [
-        "v18.20.4",
-        "v20.11.1",
-        "a variant with rather a long name",
-        "d",
-        "e",
-        "f",
-        "g",
-        "h",
-        "i",
-    ];
+    let names =
+        ["v18.20.4", "v20.11.1", "a variant with rather a long name", "d", "e", "f", "g", "h", "i"];
     let mut charts = Vec::new();
     for labels in [&many[..1], &few[..], &many[..7], &many[..40], &many[..]] {
         for names in [&names[..1], &names[..if labels.len() > 7 { 2 } else { 9 }]] {
@@ -495,13 +392,7 @@ pub fn awkward() -> Vec<(String, AnyChart)> {
             add("histogram", AnyChart::Histogram(histogram(names, 50)));
             let places = labels.iter().map(|label| (*label).to_owned()).collect();
             let x = ChartAxis::category("place", places);
-            add(
-                "line",
-                AnyChart::Line(LineChart {
-                    x,
-                    ..lines(names, labels.len())
-                }),
-            );
+            add("line", AnyChart::Line(LineChart { x, ..lines(names, labels.len()) }));
             add("scatter", AnyChart::Scatter(scatter(names, labels.len())));
             add("runs", AnyChart::Runs(runs(names, 8)));
             add("flame", AnyChart::Flame(flame(labels)));

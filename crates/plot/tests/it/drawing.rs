@@ -14,21 +14,14 @@ pub fn marks<'a>(document: &'a Document<'a>, tag: &str, class: &str) -> Vec<Node
 
 /// Returns a numeric attribute.
 pub fn number(node: Node<'_, '_>, name: &str) -> f64 {
-    let text = node
-        .attribute(name)
-        .unwrap_or_else(|| panic!("no {name} on {node:?}"));
+    let text = node.attribute(name).unwrap_or_else(|| panic!("no {name} on {node:?}"));
     text.parse().unwrap()
 }
 
 /// Returns the tooltip of a mark.
 pub fn tooltip(node: Node<'_, '_>) -> String {
-    let title = node
-        .children()
-        .find(|child| child.tag_name().name() == "title");
-    title
-        .and_then(|title| title.text())
-        .unwrap_or_default()
-        .to_owned()
+    let title = node.children().find(|child| child.tag_name().name() == "title");
+    title.and_then(|title| title.text()).unwrap_or_default().to_owned()
 }
 
 /// Center of a marker, from the extremes of its path.
@@ -36,17 +29,8 @@ pub fn middle(node: Node<'_, '_>) -> (f64, f64) {
     let data = node.attribute("d").unwrap();
     let start = data[1..].split(['A', 'L', 'Z']).next().unwrap();
     let (left, y) = start.split_once(' ').unwrap();
-    let right = data
-        .split("1 1 ")
-        .nth(1)
-        .expect("a circle")
-        .split(' ')
-        .next()
-        .unwrap();
-    (
-        (left.parse::<f64>().unwrap() + right.parse::<f64>().unwrap()) / 2.0,
-        y.parse().unwrap(),
-    )
+    let right = data.split("1 1 ").nth(1).expect("a circle").split(' ').next().unwrap();
+    ((left.parse::<f64>().unwrap() + right.parse::<f64>().unwrap()) / 2.0, y.parse().unwrap())
 }
 
 /// A line of text and its bounding box.
@@ -84,11 +68,7 @@ pub fn labels(document: &Document<'_>) -> Vec<Label> {
 
 fn label(node: Node<'_, '_>) -> Label {
     let text = node.text().unwrap_or_default().to_owned();
-    let (x, y, size_px) = (
-        number(node, "x"),
-        number(node, "y"),
-        number(node, "font-size"),
-    );
+    let (x, y, size_px) = (number(node, "x"), number(node, "y"), number(node, "font-size"));
     let width = text_width(&text, size_px) * WIDEST_FACE;
     let share = match node.attribute("text-anchor") {
         Some("end") => 1.0,
@@ -100,25 +80,9 @@ fn label(node: Node<'_, '_>) -> Label {
     let (top, bottom) = (y - 0.75 * size_px, y + 0.22 * size_px);
     let slanted = node.attribute("transform").is_some();
     if !slanted {
-        return Label {
-            text,
-            left,
-            top,
-            right,
-            bottom,
-            size_px,
-            slanted,
-        };
+        return Label { text, left, top, right, bottom, size_px, slanted };
     }
     // Anchored at its end and rotated by 45 degrees: a square box to the lower left.
     let reach = width / std::f64::consts::SQRT_2;
-    Label {
-        text,
-        left: x - reach,
-        top,
-        right: x,
-        bottom: y + reach,
-        size_px,
-        slanted,
-    }
+    Label { text, left: x - reach, top, right: x, bottom: y + reach, size_px, slanted }
 }

@@ -12,18 +12,12 @@ fn charts_are_drawn_as_before() {
     let update = std::env::var_os("SPEEDWELL_UPDATE_GOLDEN").is_some_and(|value| value == "1");
     for (kind, chart) in one_of_each() {
         let path = folder.join(kind).with_extension("svg");
-        let drawn = chart.svg(ImageSize {
-            width_px: 640,
-            height_px: 420,
-        });
+        let drawn = chart.svg(ImageSize { width_px: 640, height_px: 420 });
         if update {
             std::fs::write(&path, &drawn).unwrap();
         }
         let kept = std::fs::read_to_string(&path).unwrap();
-        let differs = kept
-            .lines()
-            .zip(drawn.lines())
-            .find(|(kept, drawn)| kept != drawn);
+        let differs = kept.lines().zip(drawn.lines()).find(|(kept, drawn)| kept != drawn);
         assert_eq!(differs, None, "{kind} is drawn differently");
         assert_eq!(kept.len(), drawn.len(), "{kind} has another length");
     }

@@ -11,10 +11,7 @@ use speedwell_plot::{
 fn texts(chart: &AnyChart) -> Vec<String> {
     let svg = chart.svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
-    labels(&document)
-        .into_iter()
-        .map(|label| label.text)
-        .collect()
+    labels(&document).into_iter().map(|label| label.text).collect()
 }
 
 #[test]
@@ -40,30 +37,16 @@ fn without_data_a_chart_says_so() {
 fn a_category_without_data_says_so_among_others() {
     let mut chart = boxes(&["a", "b", "c"], &["s"], 5);
     chart.categories[1].boxes[0].values.clear();
-    assert_eq!(
-        texts(&AnyChart::Box(chart))
-            .iter()
-            .filter(|text| *text == "no data")
-            .count(),
-        1
-    );
+    assert_eq!(texts(&AnyChart::Box(chart)).iter().filter(|text| *text == "no data").count(), 1);
     let mut chart = bars(&["a", "b", "c"], &["s"]);
     chart.categories[2].bars.clear();
-    assert_eq!(
-        texts(&AnyChart::Bar(chart))
-            .iter()
-            .filter(|text| *text == "no data")
-            .count(),
-        1
-    );
+    assert_eq!(texts(&AnyChart::Bar(chart)).iter().filter(|text| *text == "no data").count(), 1);
 }
 
 #[test]
 fn values_that_are_not_finite_are_left_out_and_counted() {
     let mut chart = boxes(&["a"], &["s"], 4);
-    chart.categories[0].boxes[0]
-        .values
-        .extend([f64::NAN, f64::INFINITY]);
+    chart.categories[0].boxes[0].values.extend([f64::NAN, f64::INFINITY]);
     let chart = AnyChart::Box(chart);
     assert!(texts(&chart).contains(&"2 values not shown (not finite)".to_owned()));
     let svg = chart.svg(ImageSize::default());
@@ -116,12 +99,9 @@ fn extreme_data_are_drawn_with_numbers_only() {
         &[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 3.0],
     ];
     for values in sets {
-        for scale in [
-            AxisScale::Linear,
-            AxisScale::Log2,
-            AxisScale::Log10,
-            AxisScale::Category(Vec::new()),
-        ] {
+        for scale in
+            [AxisScale::Linear, AxisScale::Log2, AxisScale::Log10, AxisScale::Category(Vec::new())]
+        {
             for chart in charts_of(values, &scale) {
                 let svg = chart.svg(ImageSize::default());
                 assert!(Document::parse(&svg).is_ok());
@@ -136,10 +116,7 @@ fn extreme_data_are_drawn_with_numbers_only() {
 
 /// Charts of all kinds that can contain these values on this scale.
 fn charts_of(values: &[f64], scale: &AxisScale) -> Vec<AnyChart> {
-    let axis = ChartAxis {
-        label: "value".into(),
-        scale: scale.clone(),
-    };
+    let axis = ChartAxis { label: "value".into(), scale: scale.clone() };
     let mut boxes = boxes(&["a"], &[], 0);
     boxes.categories[0].boxes = vec![box_of("s", values)];
     boxes.value_axis = axis.clone();
@@ -176,10 +153,7 @@ fn charts_of(values: &[f64], scale: &AxisScale) -> Vec<AnyChart> {
         AnyChart::Line(lines),
         AnyChart::Histogram(histogram),
         AnyChart::Forest(forest),
-        AnyChart::Trend(TrendChart {
-            x: TrendAxis::Time,
-            ..trend.clone()
-        }),
+        AnyChart::Trend(TrendChart { x: TrendAxis::Time, ..trend.clone() }),
         AnyChart::Trend(trend),
     ]
 }
@@ -188,18 +162,9 @@ fn charts_of(values: &[f64], scale: &AxisScale) -> Vec<AnyChart> {
 fn sheets_too_small_for_their_chart_are_drawn_all_the_same() {
     for (width_px, height_px) in [(0, 0), (1, 1), (40, 400), (400, 40), (100, 100)] {
         for (kind, chart) in one_of_each() {
-            let svg = chart.svg(ImageSize {
-                width_px,
-                height_px,
-            });
-            assert!(
-                Document::parse(&svg).is_ok(),
-                "{kind} at {width_px} x {height_px}"
-            );
-            assert!(
-                !svg.contains("NaN") && !svg.contains("width=\"-"),
-                "{kind}: {svg}"
-            );
+            let svg = chart.svg(ImageSize { width_px, height_px });
+            assert!(Document::parse(&svg).is_ok(), "{kind} at {width_px} x {height_px}");
+            assert!(!svg.contains("NaN") && !svg.contains("width=\"-"), "{kind}: {svg}");
         }
     }
 }
@@ -207,9 +172,6 @@ fn sheets_too_small_for_their_chart_are_drawn_all_the_same() {
 #[test]
 fn the_same_data_are_the_same_text() {
     for (_, chart) in one_of_each() {
-        assert_eq!(
-            chart.svg(ImageSize::default()),
-            chart.clone().svg(ImageSize::default())
-        );
+        assert_eq!(chart.svg(ImageSize::default()), chart.clone().svg(ImageSize::default()));
     }
 }

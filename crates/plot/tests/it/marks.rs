@@ -38,10 +38,7 @@ fn a_line_chart_has_lines_points_and_intervals_and_a_scatter_chart_points_only()
     assert_eq!(count(&chart, "line", "interval"), 18);
     let chart = AnyChart::Scatter(scatter(&["x", "y"], 9));
     assert_eq!(count(&chart, "path", "point"), 18);
-    assert_eq!(
-        count(&chart, "polyline", "line") + count(&chart, "line", "interval"),
-        0
-    );
+    assert_eq!(count(&chart, "polyline", "line") + count(&chart, "line", "interval"), 0);
 }
 
 #[test]
@@ -74,13 +71,7 @@ fn a_forest_chart_has_an_estimate_and_an_interval_per_row() {
     let chart = AnyChart::Forest(forest(&["a", "b", "c", "d", "e"]));
     assert_eq!(count(&chart, "path", "estimate"), 5);
     assert_eq!(count(&chart, "line", "interval"), 5);
-    assert_eq!(
-        (
-            count(&chart, "line", "reference"),
-            count(&chart, "rect", "band")
-        ),
-        (1, 1)
-    );
+    assert_eq!((count(&chart, "line", "reference"), count(&chart, "rect", "band")), (1, 1));
     assert_eq!(count(&chart, "path", "key"), 4, "one key per mark in use");
 }
 
@@ -106,11 +97,7 @@ fn few_values_are_drawn_one_by_one_instead_of_in_bins() {
     for (values, points, has_bars) in [(8, 16, false), (20, 40, false), (21, 0, true)] {
         let chart = AnyChart::Histogram(histogram(&["old", "new"], values));
         assert_eq!(count(&chart, "path", "point"), points, "{values} values");
-        assert_eq!(
-            count(&chart, "rect", "bar") > 0,
-            has_bars,
-            "{values} values"
-        );
+        assert_eq!(count(&chart, "rect", "bar") > 0, has_bars, "{values} values");
     }
 }
 
@@ -139,17 +126,12 @@ fn every_mark_says_its_figures() {
             ("line", "level"),
             ("g", "frame"),
         ];
-        let marks: Vec<_> = classes
-            .iter()
-            .flat_map(|(tag, class)| marks(&document, tag, class))
-            .collect();
+        let marks: Vec<_> =
+            classes.iter().flat_map(|(tag, class)| marks(&document, tag, class)).collect();
         assert!(!marks.is_empty());
         for mark in marks {
             let text = tooltip(mark);
-            assert!(
-                text.contains(|letter: char| letter.is_ascii_digit()),
-                "{kind}: '{text}'"
-            );
+            assert!(text.contains(|letter: char| letter.is_ascii_digit()), "{kind}: '{text}'");
         }
     }
 }
@@ -163,10 +145,7 @@ fn a_box_says_its_five_figures() {
     let svg = AnyChart::Box(chart).svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     let text = tooltip(marks(&document, "rect", "box")[0]);
-    assert_eq!(
-        text,
-        "ascii, old: median 5\nquartiles 3 to 7\nwhiskers 1 to 9\nn = 9"
-    );
+    assert_eq!(text, "ascii, old: median 5\nquartiles 3 to 7\nwhiskers 1 to 9\nn = 9");
 }
 
 #[test]
@@ -175,17 +154,11 @@ fn series_can_be_told_apart_without_colour() {
     let svg = chart.svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
     let lines = marks(&document, "polyline", "line");
-    let dashes: std::collections::HashSet<_> = lines
-        .iter()
-        .map(|line| line.attribute("stroke-dasharray"))
-        .collect();
+    let dashes: std::collections::HashSet<_> =
+        lines.iter().map(|line| line.attribute("stroke-dasharray")).collect();
     assert_eq!(dashes.len(), 4);
 
     let chart = AnyChart::Bar(bars(&["a"], &["a", "b", "c", "d"]));
     let svg = chart.svg(ImageSize::default());
-    assert_eq!(
-        svg.matches("<pattern").count(),
-        3,
-        "all but the first bar are hatched"
-    );
+    assert_eq!(svg.matches("<pattern").count(), 3, "all but the first bar are hatched");
 }

@@ -6,9 +6,7 @@ use speedwell_plot::{AnyChart, page_colors};
 
 fn ids(svg: &str) -> Vec<String> {
     let document = Document::parse(svg).unwrap();
-    let ids = document
-        .descendants()
-        .filter_map(|node| node.attribute("id"));
+    let ids = document.descendants().filter_map(|node| node.attribute("id"));
     ids.map(str::to_owned).collect()
 }
 
@@ -72,17 +70,10 @@ fn a_chart_says_what_it_shows_to_those_who_do_not_see_it() {
         let document = Document::parse(&svg).unwrap();
         let root = document.root_element();
         // A chart with individually accessible parts is not a single image.
-        let role = if matches!(chart, AnyChart::Trend(_)) {
-            "group"
-        } else {
-            "img"
-        };
+        let role = if matches!(chart, AnyChart::Trend(_)) { "group" } else { "img" };
         assert_eq!(root.attribute("role"), Some(role));
         let label = root.attribute("aria-label").unwrap();
-        assert!(
-            label.contains("old") || label.contains("ascii"),
-            "{kind}: {label}"
-        );
+        assert!(label.contains("old") || label.contains("ascii"), "{kind}: {label}");
     }
 }
 

@@ -13,60 +13,37 @@ struct Picture {
 }
 
 fn read(png: &[u8]) -> Picture {
-    let mut reader = png::Decoder::new(std::io::Cursor::new(png))
-        .read_info()
-        .unwrap();
+    let mut reader = png::Decoder::new(std::io::Cursor::new(png)).read_info().unwrap();
     let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
     let info = reader.next_frame(&mut bytes).unwrap();
-    assert_eq!(
-        (info.color_type, info.bit_depth),
-        (png::ColorType::Rgba, png::BitDepth::Eight)
-    );
-    Picture {
-        width: info.width,
-        height: info.height,
-        bytes,
-    }
+    assert_eq!((info.color_type, info.bit_depth), (png::ColorType::Rgba, png::BitDepth::Eight));
+    Picture { width: info.width, height: info.height, bytes }
 }
 
 impl Picture {
     fn count(&self, wanted: impl Fn([u8; 3]) -> bool) -> usize {
-        self.bytes
-            .chunks(4)
-            .filter(|pixel| wanted([pixel[0], pixel[1], pixel[2]]))
-            .count()
+        self.bytes.chunks(4).filter(|pixel| wanted([pixel[0], pixel[1], pixel[2]])).count()
     }
 
     fn row_is_white(&self, row: u32) -> bool {
         let length = self.width as usize * 4;
         let start = row as usize * length;
-        self.bytes[start..start + length]
-            .iter()
-            .all(|byte| *byte == 255)
+        self.bytes[start..start + length].iter().all(|byte| *byte == 255)
     }
 }
 
 #[test]
 fn a_picture_has_the_size_asked_for_and_is_not_blank() {
-    let size = ImageSize {
-        width_px: 500,
-        height_px: 380,
-    };
+    let size = ImageSize { width_px: 500, height_px: 380 };
     for (kind, chart) in one_of_each() {
         let picture = read(&chart.png(size).unwrap());
         assert_eq!((picture.width, picture.height), (500, 380));
         let pixels = 500 * 380;
         let white = picture.count(|pixel| pixel == [255; 3]);
-        assert!(
-            white > pixels / 2 && white < pixels * 99 / 100,
-            "{kind}: {white} of {pixels}"
-        );
+        assert!(white > pixels / 2 && white < pixels * 99 / 100, "{kind}: {white} of {pixels}");
         let coloured = picture.count(|[r, g, b]| r.abs_diff(g) > 60 || g.abs_diff(b) > 60);
         assert!(coloured > 100, "{kind} has {coloured} coloured pixels");
-        assert!(
-            (0..15).all(|row| picture.row_is_white(row)),
-            "{kind} has a margin"
-        );
+        assert!((0..15).all(|row| picture.row_is_white(row)), "{kind} has a margin");
     }
 }
 
@@ -85,39 +62,15 @@ fn letters_are_painted_without_any_font_of_the_system() {
 #[test]
 fn zoom_multiplies_the_pixels() {
     let chart = AnyChart::Box(boxes(&["a"], &["s"], 3));
-    let picture = read(
-        &chart
-            .png_zoomed(
-                ImageSize {
-                    width_px: 300,
-                    height_px: 200,
-                },
-                2,
-            )
-            .unwrap(),
-    );
+    let picture = read(&chart.png_zoomed(ImageSize { width_px: 300, height_px: 200 }, 2).unwrap());
     assert_eq!((picture.width, picture.height), (600, 400));
 }
 
 #[test]
 fn impossible_sizes_are_errors() {
     let chart = AnyChart::Box(boxes(&["a"], &["s"], 3));
-    let none = chart.png(ImageSize {
-        width_px: 0,
-        height_px: 100,
-    });
-    assert_eq!(
-        none,
-        Err(PlotError::Size {
-            width_px: 0,
-            height_px: 100
-        })
-    );
-    let vast = chart
-        .png(ImageSize {
-            width_px: u32::MAX,
-            height_px: u32::MAX,
-        })
-        .unwrap_err();
+    let none = chart.png(ImageSize { width_px: 0, height_px: 100 });
+    assert_eq!(none, Err(PlotError::Size { width_px: 0, height_px: 100 }));
+    let vast = chart.png(ImageSize { width_px: u32::MAX, height_px: u32::MAX }).unwrap_err();
     assert!(vast.to_string().contains("cannot rasterize"), "{vast}");
 }

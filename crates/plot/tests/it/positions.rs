@@ -10,48 +10,27 @@ use speedwell_plot::{
 
 /// Positions of the points of a line chart with these axes.
 fn places(x: AxisScale, y: AxisScale, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let points = points
-        .iter()
-        .map(|(x, y)| ChartPoint::new(*x, *y))
-        .collect();
+    let points = points.iter().map(|(x, y)| ChartPoint::new(*x, *y)).collect();
     let chart = LineChart {
-        x: ChartAxis {
-            label: "x".into(),
-            scale: x,
-        },
-        y: ChartAxis {
-            label: "y".into(),
-            scale: y,
-        },
-        series: vec![PointSeries {
-            name: "s".into(),
-            points,
-            colour: None,
-        }],
+        x: ChartAxis { label: "x".into(), scale: x },
+        y: ChartAxis { label: "y".into(), scale: y },
+        series: vec![PointSeries { name: "s".into(), points, colour: None }],
         ..LineChart::default()
     };
     let svg = AnyChart::Line(chart).svg(ImageSize::default());
     let document = Document::parse(&svg).unwrap();
-    marks(&document, "path", "point")
-        .into_iter()
-        .map(middle)
-        .collect()
+    marks(&document, "path", "point").into_iter().map(middle).collect()
 }
 
 #[test]
 fn larger_values_lie_further_right_and_further_up() {
-    let values: Vec<(f64, f64)> = (0..20)
-        .map(|at| (1.5_f64.powi(at), 2.0_f64.powi(at)))
-        .collect();
+    let values: Vec<(f64, f64)> = (0..20).map(|at| (1.5_f64.powi(at), 2.0_f64.powi(at))).collect();
     for x in [AxisScale::Linear, AxisScale::Log2, AxisScale::Log10] {
         for y in [AxisScale::Linear, AxisScale::Log2, AxisScale::Log10] {
             let places = places(x.clone(), y.clone(), &values);
             assert_eq!(places.len(), values.len());
             for pair in places.windows(2) {
-                assert!(
-                    pair[0].0 <= pair[1].0 && pair[0].1 >= pair[1].1,
-                    "{x:?} {y:?} {pair:?}"
-                );
+                assert!(pair[0].0 <= pair[1].0 && pair[0].1 >= pair[1].1, "{x:?} {y:?} {pair:?}");
             }
         }
     }
@@ -59,11 +38,8 @@ fn larger_values_lie_further_right_and_further_up() {
 
 #[test]
 fn equal_differences_are_equal_distances_on_a_linear_axis() {
-    let places = places(
-        AxisScale::Linear,
-        AxisScale::Linear,
-        &[(0.0, 5.0), (1.0, 6.0), (2.0, 7.0)],
-    );
+    let places =
+        places(AxisScale::Linear, AxisScale::Linear, &[(0.0, 5.0), (1.0, 6.0), (2.0, 7.0)]);
     assert!((places[1].0 - places[0].0 - (places[2].0 - places[1].0)).abs() < 0.03);
     assert!((places[1].1 - places[0].1 - (places[2].1 - places[1].1)).abs() < 0.03);
 }
@@ -71,11 +47,7 @@ fn equal_differences_are_equal_distances_on_a_linear_axis() {
 #[test]
 fn equal_ratios_are_equal_distances_on_a_logarithmic_axis() {
     for scale in [AxisScale::Log2, AxisScale::Log10] {
-        let places = places(
-            scale.clone(),
-            scale,
-            &[(1.0, 1.0), (8.0, 8.0), (64.0, 64.0)],
-        );
+        let places = places(scale.clone(), scale, &[(1.0, 1.0), (8.0, 8.0), (64.0, 64.0)]);
         assert!((places[1].0 - places[0].0 - (places[2].0 - places[1].0)).abs() < 0.03);
         assert!((places[1].1 - places[0].1 - (places[2].1 - places[1].1)).abs() < 0.03);
     }
@@ -89,9 +61,8 @@ fn a_line_joins_its_points_in_the_order_of_x() {
     let document = Document::parse(&svg).unwrap();
     let line = marks(&document, "polyline", "line")[0];
     let corners = line.attribute("points").unwrap().split(' ');
-    let xs: Vec<f64> = corners
-        .map(|corner| corner.split(',').next().unwrap().parse().unwrap())
-        .collect();
+    let xs: Vec<f64> =
+        corners.map(|corner| corner.split(',').next().unwrap().parse().unwrap()).collect();
     assert!(xs[0] < xs[1] && xs[1] < xs[2]);
 }
 
@@ -118,10 +89,7 @@ fn bars_stand_on_zero_and_their_length_is_their_value() {
     let [up, down] = [bars[0], bars[1]];
     assert!((number(up, "height") / number(down, "height") - 3.0).abs() < 0.01);
     let base = number(up, "y") + number(up, "height");
-    assert!(
-        (base - number(down, "y")).abs() < 0.02,
-        "both stand on the same line"
-    );
+    assert!((base - number(down, "y")).abs() < 0.02, "both stand on the same line");
 }
 
 #[test]
@@ -146,14 +114,8 @@ fn estimates_lie_on_their_side_of_the_reference() {
     let document = Document::parse(&svg).unwrap();
     let reference = number(marks(&document, "line", "reference")[0], "x1");
     let intervals = marks(&document, "line", "interval");
-    assert!(
-        number(intervals[0], "x1") > reference,
-        "2.9 to 5.3 lies right of zero"
-    );
-    assert!(
-        number(intervals[1], "x2") < reference,
-        "-4.1 to -1.7 lies left of zero"
-    );
+    assert!(number(intervals[0], "x1") > reference, "2.9 to 5.3 lies right of zero");
+    assert!(number(intervals[1], "x2") < reference, "-4.1 to -1.7 lies left of zero");
 }
 
 #[test]
@@ -201,9 +163,8 @@ fn first_points(chart: GridChart) -> Vec<f64> {
     let document = Document::parse(&svg).unwrap();
     let panels = marks(&document, "g", "panel");
     let first = |panel: &roxmltree::Node<'_, '_>| {
-        let mut points = panel
-            .descendants()
-            .filter(|node| node.attribute("class") == Some("point"));
+        let mut points =
+            panel.descendants().filter(|node| node.attribute("class") == Some("point"));
         middle(points.next().unwrap()).1
     };
     panels.iter().map(first).collect()
@@ -229,9 +190,5 @@ fn panels_share_an_axis_unless_their_levels_would_hide_what_they_show() {
     assert!((far[1] - far[0]).abs() < 0.5, "{far:?}");
     let words = AnyChart::Grid(raised(1000.0)).svg(ImageSize::default());
     assert!(words.contains("each panel has its own axis"));
-    assert!(
-        !AnyChart::Grid(raised(2.0))
-            .svg(ImageSize::default())
-            .contains("its own axis")
-    );
+    assert!(!AnyChart::Grid(raised(2.0)).svg(ImageSize::default()).contains("its own axis"));
 }

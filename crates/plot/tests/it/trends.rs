@@ -22,10 +22,7 @@ fn as_file(svg: &str) -> String {
 
 fn texts(svg: &str) -> Vec<String> {
     let document = Document::parse(svg).unwrap();
-    labels(&document)
-        .into_iter()
-        .map(|label| label.text)
-        .collect()
+    labels(&document).into_iter().map(|label| label.text).collect()
 }
 
 /// The parts of every change mark, without positions: its distinguishing features besides color.
@@ -43,10 +40,7 @@ fn shapes(svg: &str) -> Vec<String> {
         };
         parts.map(look).collect::<Vec<_>>().join(", ")
     };
-    marks(&document, "g", "change")
-        .into_iter()
-        .map(look)
-        .collect()
+    marks(&document, "g", "change").into_iter().map(look).collect()
 }
 
 const STATES: [(TrendState, &str); 5] = [
@@ -88,10 +82,7 @@ fn every_change_has_its_words_and_is_reached_by_a_key() {
             let state = mark.attribute("data-state").unwrap();
             let own = format!("{}: ", change.name);
             let words = written.iter().find(|text| text.starts_with(&own)).unwrap();
-            assert!(
-                words.ends_with(state) && words.contains("+5.0 %"),
-                "{width}: {words}"
-            );
+            assert!(words.ends_with(state) && words.contains("+5.0 %"), "{width}: {words}");
             assert_eq!(words.contains("drift"), change.is_drift, "{words}");
         }
     }
@@ -111,17 +102,11 @@ fn states_differ_in_shape() {
 fn a_point_on_its_level_can_be_pointed_at() {
     let svg = draw(&every_state(), 800);
     let document = Document::parse(&svg).unwrap();
-    let mut groups = document
-        .descendants()
-        .filter(|node| node.has_tag_name("g"))
-        .map(|node| {
-            let name = node.attribute("class").unwrap_or_default();
-            (name, node.attribute("pointer-events"))
-        });
-    assert!(
-        groups.any(|(name, _)| name == "levels"),
-        "below, with its words"
-    );
+    let mut groups = document.descendants().filter(|node| node.has_tag_name("g")).map(|node| {
+        let name = node.attribute("class").unwrap_or_default();
+        (name, node.attribute("pointer-events"))
+    });
+    assert!(groups.any(|(name, _)| name == "levels"), "below, with its words");
     assert!(groups.any(|(name, _)| name.split(' ').any(|name| name == "points")));
     let above = groups.find(|(name, _)| name.starts_with("levels"));
     assert_eq!(above, Some(("levels-above", Some("none"))));
@@ -136,10 +121,7 @@ fn a_drift_is_a_dashed_line_from_level_to_level() {
     assert_eq!(count(&chart), 1);
     let levels = chart.levels.clone();
     let of = |machine: usize| {
-        levels.iter().map(move |level| TrendLevel {
-            machine: Some(machine),
-            ..*level
-        })
+        levels.iter().map(move |level| TrendLevel { machine: Some(machine), ..*level })
     };
     chart.levels = (0..3).flat_map(of).collect();
     assert_eq!(count(&chart), 3, "each machine has its own");
@@ -153,10 +135,7 @@ fn a_point_says_in_attributes_what_its_tooltip_says() {
     let svg = draw(&chart, 960);
     let document = Document::parse(&svg).unwrap();
     let points = marks(&document, "use", "point");
-    let point = points
-        .iter()
-        .find(|point| point.attribute("data-session") == Some("@9"))
-        .unwrap();
+    let point = points.iter().find(|point| point.attribute("data-session") == Some("@9")).unwrap();
     for (name, value) in [
         ("revision", "00a1b3bb4c"),
         ("subject", "change 8 of the parser"),
@@ -184,12 +163,7 @@ fn a_terse_trend_shows_the_same_and_says_nothing_of_its_points() {
     assert_same_places(&vertices(&terse), &places(&full));
     assert!(full.contains("data-revision") && !terse.contains("data-revision"));
     assert_eq!(texts(&terse), texts(&full));
-    assert!(
-        terse.len() < full.len() / 2,
-        "{} of {}",
-        terse.len(),
-        full.len()
-    );
+    assert!(terse.len() < full.len() / 2, "{} of {}", terse.len(), full.len());
 }
 
 /// Positions of the marks of each kind.
@@ -208,9 +182,7 @@ fn places(svg: &str) -> Vec<Vec<(f64, f64)>> {
 /// be defined.
 fn vertices(svg: &str) -> Vec<Vec<(f64, f64)>> {
     let document = Document::parse(svg).unwrap();
-    let lines = document
-        .descendants()
-        .filter(|node| node.has_attribute("marker-mid"));
+    let lines = document.descendants().filter(|node| node.has_attribute("marker-mid"));
     let vertices = |line: Node<'_, '_>| {
         for end in ["start", "mid", "end"] {
             let marker = line.attribute(&*format!("marker-{end}")).unwrap();
@@ -240,16 +212,11 @@ fn assert_same_places(one: &[Vec<(f64, f64)>], other: &[Vec<(f64, f64)>]) {
 #[test]
 fn with_tooltips_alone_a_point_says_the_same_in_half_of_the_text() {
     let full = trend(&["old", "new"], 60);
-    let brief = TrendChart {
-        detail: TrendDetail::Tooltips,
-        ..full.clone()
-    };
+    let brief = TrendChart { detail: TrendDetail::Tooltips, ..full.clone() };
     let (full_svg, brief_svg) = (draw(&full, 960), draw(&brief, 960));
     let tooltips = |svg: &str| -> Vec<String> {
         let document = Document::parse(svg).unwrap();
-        let marks = document
-            .descendants()
-            .filter(|node| node.tag_name().name() == "use");
+        let marks = document.descendants().filter(|node| node.tag_name().name() == "use");
         marks.map(tooltip).collect()
     };
     assert_eq!(tooltips(&brief_svg), tooltips(&full_svg));
@@ -261,10 +228,7 @@ fn with_tooltips_alone_a_point_says_the_same_in_half_of_the_text() {
     };
     assert!(2 * points(&brief_svg) < points(&full_svg));
     // If all points are of one machine, they need not name it.
-    let one = |detail| TrendChart {
-        detail,
-        ..trend(&["only"], 60)
-    };
+    let one = |detail| TrendChart { detail, ..trend(&["only"], 60) };
     let said = |detail| tooltips(&draw(&one(detail), 960))[0].contains("only");
     assert!(said(TrendDetail::Full) && !said(TrendDetail::Tooltips));
 }
@@ -276,26 +240,17 @@ fn machines_differ_in_their_marker_and_have_no_colour_of_a_verdict() {
     let document = Document::parse(&svg).unwrap();
     let shape = |id: usize| {
         let id = format!("c-point{id}");
-        let shape = document
-            .descendants()
-            .find(|node| node.attribute("id") == Some(&*id));
+        let shape = document.descendants().find(|node| node.attribute("id") == Some(&*id));
         shape.unwrap().attribute("d").unwrap().to_owned()
     };
     let shapes: HashSet<String> = (0..5).map(shape).collect();
     assert_eq!(shapes.len(), 5);
     for points in marks(&document, "g", "points") {
         let colour = points.attribute("fill").unwrap();
-        assert!(
-            !["var(--plot-series-1)", "var(--plot-series-2)"].contains(&colour),
-            "{colour}"
-        );
+        assert!(!["var(--plot-series-1)", "var(--plot-series-2)"].contains(&colour), "{colour}");
     }
     let named = texts(&svg);
-    assert!(
-        ["a", "b", "c", "d", "e"]
-            .iter()
-            .all(|name| named.contains(&(*name).to_owned()))
-    );
+    assert!(["a", "b", "c", "d", "e"].iter().all(|name| named.contains(&(*name).to_owned())));
 }
 
 #[test]
@@ -306,15 +261,8 @@ fn what_was_not_committed_is_hollow() {
     assert_eq!(aside.len(), 1);
     assert_eq!(aside[0].attribute("fill"), Some("var(--plot-paper)"));
     let point = aside[0].children().find(Node::is_element).unwrap();
-    assert!(
-        tooltip(point).ends_with("uncommitted changes"),
-        "{}",
-        tooltip(point)
-    );
-    assert!(
-        texts(&svg).contains(&"uncommitted changes".to_owned()),
-        "the legend says it"
-    );
+    assert!(tooltip(point).ends_with("uncommitted changes"), "{}", tooltip(point));
+    assert!(texts(&svg).contains(&"uncommitted changes".to_owned()), "the legend says it");
 }
 
 /// Rising points, so that every bucket can be checked by its figures.
@@ -353,10 +301,7 @@ fn more_points_are_drawn_as_buckets_which_the_chart_says() {
         let [from, to, count, value, low, high] = ["from", "to", "points", "value", "low", "high"]
             .map(|name| number(bucket, &format!("data-{name}")));
         for border in [500.5, 1700.5] {
-            assert!(
-                to < border || from > border,
-                "{from} to {to} lies across {border}"
-            );
+            assert!(to < border || from > border, "{from} to {to} lies across {border}");
         }
         // Every second point is of the other machine.
         assert_eq!(to - from, 2.0 * (count - 1.0));
@@ -374,20 +319,13 @@ fn one_wild_point_is_an_arrow_and_two_are_a_level() {
             chart.points[*at].at = ChartPoint::new(*at as f64, 9_000.0);
         }
         let svg = draw(&chart, 960);
-        (
-            svg.matches("class=\"stray\"").count(),
-            texts(&svg).join(" ").contains("beyond the axis"),
-        )
+        (svg.matches("class=\"stray\"").count(), texts(&svg).join(" ").contains("beyond the axis"))
     };
     assert_eq!(strays(&[]), (0, false));
     assert_eq!(strays(&[20]), (1, true));
     assert_eq!(strays(&[20, 40]), (2, true));
     assert_eq!(strays(&[20, 21]), (0, false));
-    assert_eq!(
-        strays(&[59]),
-        (0, false),
-        "the newest point may begin a level"
-    );
+    assert_eq!(strays(&[59]), (0, false), "the newest point may begin a level");
 }
 
 #[test]
@@ -411,23 +349,14 @@ fn notes_are_lines_and_failures_are_crosses() {
     let svg = draw(&trend(&["old"], 60), 960);
     let document = Document::parse(&svg).unwrap();
     let said = |class: &str, tag: &str| -> Vec<String> {
-        marks(&document, tag, class)
-            .into_iter()
-            .map(tooltip)
-            .collect()
+        marks(&document, tag, class).into_iter().map(tooltip).collect()
     };
-    assert_eq!(
-        said("note", "line"),
-        ["kernel 6.1 → 6.8", "another benchmark"]
-    );
+    assert_eq!(said("note", "line"), ["kernel 6.1 → 6.8", "another benchmark"]);
     assert_eq!(said("tag", "line"), ["v1.4.0"]);
     assert_eq!(said("failure", "path"), ["failed: exit 3"]);
     let written = texts(&svg);
     for words in ["kernel 6.1 → 6.8", "another benchmark", "v1.4.0", "failed"] {
-        assert!(
-            written.contains(&words.to_owned()),
-            "{words} is written: {written:?}"
-        );
+        assert!(written.contains(&words.to_owned()), "{words} is written: {written:?}");
     }
 }
 
@@ -446,10 +375,7 @@ fn the_newest_and_the_oldest_revision_are_always_named() {
     for width in [300, 500, 900] {
         let written = texts(&draw(&trend(&["old"], 60), width));
         for revision in ["00a1b2c3d4", "00a1b9e4e9"] {
-            assert!(
-                written.contains(&revision.to_owned()),
-                "{width}: {written:?}"
-            );
+            assert!(written.contains(&revision.to_owned()), "{width}: {written:?}");
         }
     }
 }
@@ -460,22 +386,10 @@ fn whoever_does_not_see_it_hears_every_change() {
     let svg = draw(&chart, 960);
     let document = Document::parse(&svg).unwrap();
     let root = document.root_element();
-    assert_eq!(
-        root.attribute("role"),
-        Some("group"),
-        "parts of a picture cannot be reached"
-    );
+    assert_eq!(root.attribute("role"), Some("group"), "parts of a picture cannot be reached");
     let label = root.attribute("aria-label").unwrap();
-    assert!(
-        label.starts_with("Course. Trend of 80 points of old, with 6 changes: "),
-        "{label}"
-    );
-    assert!(
-        chart
-            .changes
-            .iter()
-            .all(|change| label.contains(&change.description))
-    );
+    assert!(label.starts_with("Course. Trend of 80 points of old, with 6 changes: "), "{label}");
+    assert!(chart.changes.iter().all(|change| label.contains(&change.description)));
 }
 
 #[test]
@@ -484,10 +398,7 @@ fn a_sheet_without_room_for_the_words_keeps_the_marks() {
     chart.changes = (1..90)
         .map(|at| change(at, 4.0 * at as f64, TrendState::Found, VerdictMark::Worse))
         .collect();
-    let svg = AnyChart::Trend(chart).svg(ImageSize {
-        width_px: 400,
-        height_px: 420,
-    });
+    let svg = AnyChart::Trend(chart).svg(ImageSize { width_px: 400, height_px: 420 });
     assert_eq!(svg.matches("class=\"change\"").count(), 89);
 }
 

@@ -214,9 +214,7 @@ impl FleetCoordinator<'_, '_, '_> {
             let spools: Vec<String> = shards.iter().map(|&shard| self.spool_name(shard)).collect();
             let name = &self.machines[machine].fleet_machine.name;
             let job_spools = (&submitted.job, spools.as_slice());
-            let connection = self
-                .engine
-                .reconnect_job(name, &batch.folder, job_spools, true)?;
+            let connection = self.engine.reconnect_job(name, &batch.folder, job_spools, true)?;
             output = connection.or(output);
         }
         let stream = output.map(SpoolStream::new);
@@ -253,16 +251,8 @@ impl FleetCoordinator<'_, '_, '_> {
             thread::sleep(SPOOL_POLL_INTERVAL);
         }
         let mut statuses = Vec::new();
-        let jobs: Vec<JobId> = self
-            .attempts
-            .iter()
-            .map(|attempt| attempt.job.clone())
-            .collect();
-        let states = if jobs.is_empty() {
-            Vec::new()
-        } else {
-            self.engine.job_states(&jobs)?
-        };
+        let jobs: Vec<JobId> = self.attempts.iter().map(|attempt| attempt.job.clone()).collect();
+        let states = if jobs.is_empty() { Vec::new() } else { self.engine.job_states(&jobs)? };
         for (attempt, state) in std::mem::take(&mut self.attempts).into_iter().zip(states) {
             let text = match (attempt.end, state) {
                 (Some(AttemptOutcome::Complete), _) => {
@@ -275,20 +265,14 @@ impl FleetCoordinator<'_, '_, '_> {
                 (None, JobState::Running) => "measuring".to_owned(),
                 (None, JobState::Waiting(reason)) => format!("waiting: {reason}"),
                 (None, JobState::Ended(reason)) => {
-                    format!(
-                        "ended early: {}",
-                        reason.as_deref().unwrap_or("no reason given")
-                    )
+                    format!("ended early: {}", reason.as_deref().unwrap_or("no reason given"))
                 }
             };
             statuses.push((attempt.shard, text));
         }
         let is_settled_completely = self.shards.iter().all(|stored| is_settled(stored.state));
-        let ended = if is_settled_completely {
-            SessionEnd::Complete
-        } else {
-            SessionEnd::Interrupted
-        };
+        let ended =
+            if is_settled_completely { SessionEnd::Complete } else { SessionEnd::Interrupted };
         Ok((ended, statuses))
     }
 
@@ -305,11 +289,7 @@ impl FleetCoordinator<'_, '_, '_> {
         self.jobs.insert(job.clone());
         self.attempts.push(ShardAttempt {
             shard,
-            origin: BlockOrigin {
-                machine: stored.machine,
-                shard,
-                attempt: stored.attempt,
-            },
+            origin: BlockOrigin { machine: stored.machine, shard, attempt: stored.attempt },
             job,
             reader,
             source,
@@ -410,10 +390,7 @@ impl FleetCoordinator<'_, '_, '_> {
 
     fn handle_delivery(&mut self, attempt: usize, item: SpoolItem) -> anyhow::Result<()> {
         let origin = self.attempts[attempt].origin;
-        let name = self.machines[origin.machine as usize]
-            .fleet_machine
-            .name
-            .clone();
+        let name = self.machines[origin.machine as usize].fleet_machine.name.clone();
         match item {
             SpoolItem::Header(header) => {
                 let spool_id = (header.session.as_str(), header.shard, header.attempt);
@@ -423,8 +400,7 @@ impl FleetCoordinator<'_, '_, '_> {
                 }
                 self.attempts[attempt].has_begun = true;
                 let is_only_machine = self.machines.len() == 1;
-                self.merger
-                    .set_machine(origin.machine, &header.machine, is_only_machine)?;
+                self.merger.set_machine(origin.machine, &header.machine, is_only_machine)?;
                 let stored = &mut self.shards[origin.shard as usize];
                 stored.state = ShardState::Running;
                 self.merger.set_shard(origin.shard, stored)?;
@@ -482,12 +458,9 @@ impl FleetCoordinator<'_, '_, '_> {
             return Ok(true);
         };
         let label = &job_of_case.label;
-        let is_decided = self
-            .merger
-            .record_decision(origin, (job, after), label, saved)?;
+        let is_decided = self.merger.record_decision(origin, (job, after), label, saved)?;
         if is_decided {
-            self.listener
-                .observe(&SessionEvent::CaseDecided { label, saved })?;
+            self.listener.observe(&SessionEvent::CaseDecided { label, saved })?;
         }
         Ok(is_decided)
     }
@@ -504,18 +477,14 @@ impl FleetCoordinator<'_, '_, '_> {
         for failure in &block.failures {
             self.listener.observe(&SessionEvent::Failed(failure))?;
         }
-        self.listener
-            .observe(&SessionEvent::SlotsDone(&block.slots))
+        self.listener.observe(&SessionEvent::SlotsDone(&block.slots))
     }
 
     /// Queries the engine about the jobs, reports why some have not started, and ends attempts
     /// whose worker is gone. Returns whether results arrived or an attempt ended.
     fn poll_jobs(&mut self, waiting_report: &mut WaitingReport) -> anyhow::Result<bool> {
-        let mut jobs: Vec<JobId> = self
-            .attempts
-            .iter()
-            .map(|attempt| attempt.job.clone())
-            .collect();
+        let mut jobs: Vec<JobId> =
+            self.attempts.iter().map(|attempt| attempt.job.clone()).collect();
         jobs.sort();
         jobs.dedup();
         if jobs.is_empty() {
@@ -538,19 +507,13 @@ impl FleetCoordinator<'_, '_, '_> {
                 }
                 JobState::Running => continue,
                 JobState::Waiting(reason) => {
-                    waiting
-                        .entry(reason)
-                        .or_default()
-                        .push(self.job_machine(job));
+                    waiting.entry(reason).or_default().push(self.job_machine(job));
                     continue;
                 }
             };
             // The last output of the job may not have been read yet.
             has_news |= self.collect_spools()?;
-            let ended_attempts = self
-                .attempts
-                .iter_mut()
-                .filter(|attempt| attempt.job == *job);
+            let ended_attempts = self.attempts.iter_mut().filter(|attempt| attempt.job == *job);
             for attempt in ended_attempts.filter(|attempt| attempt.end.is_none()) {
                 attempt.end = Some(AttemptOutcome::Failed(reason.clone()));
                 has_news = true;
@@ -566,10 +529,7 @@ impl FleetCoordinator<'_, '_, '_> {
     fn job_machine(&self, job: &JobId) -> String {
         let attempt = self.attempts.iter().find(|attempt| attempt.job == *job);
         attempt.map_or_else(String::new, |attempt| {
-            self.machines[attempt.origin.machine as usize]
-                .fleet_machine
-                .name
-                .clone()
+            self.machines[attempt.origin.machine as usize].fleet_machine.name.clone()
         })
     }
 
@@ -583,11 +543,7 @@ impl FleetCoordinator<'_, '_, '_> {
             // Workers that cannot be notified are canceled below.
             let _ = fs::write(stop_marker(&machine.folder), "");
         }
-        let jobs: Vec<JobId> = self
-            .attempts
-            .iter()
-            .map(|attempt| attempt.job.clone())
-            .collect();
+        let jobs: Vec<JobId> = self.attempts.iter().map(|attempt| attempt.job.clone()).collect();
         let begin = Instant::now();
         while begin.elapsed() < grace && self.is_any_shared_open()? {
             thread::sleep(SPOOL_POLL_INTERVAL);
@@ -640,8 +596,5 @@ pub(super) fn is_settled(state: ShardState) -> bool {
 
 /// The part of the plan that a shard covers.
 pub(super) fn to_shard(stored: &StoredShard) -> PlanShard {
-    PlanShard {
-        jobs: stored.jobs.clone(),
-        stratum: stored.stratum,
-    }
+    PlanShard { jobs: stored.jobs.clone(), stratum: stored.stratum }
 }

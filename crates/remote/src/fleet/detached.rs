@@ -62,18 +62,10 @@ pub fn reattach_session(
     process::install_handlers()?;
     let shards = session_shards(store, number)?;
     if shards.iter().all(|stored| is_settled(stored.state)) {
-        ensure!(
-            action != DetachedAction::Cancel,
-            "session @{number} has ended: nothing to cancel"
-        );
-        return Ok((
-            SessionEnd::Complete,
-            shard_statuses(store, number, Vec::new())?,
-        ));
+        ensure!(action != DetachedAction::Cancel, "session @{number} has ended: nothing to cancel");
+        return Ok((SessionEnd::Complete, shard_statuses(store, number, Vec::new())?));
     }
-    let text = store
-        .session_plan(number)?
-        .context("the session has no plan")?;
+    let text = store.session_plan(number)?.context("the session has no plan")?;
     let plan: SessionPlan = serde_json::from_str(&text)?;
     let session = store.load_session_without_runs(number)?;
     let mut engine = FleetEngine::from_file(file);
@@ -158,9 +150,7 @@ fn shard_statuses(
             .get(stored.machine as usize)
             .map(|machine| machine.name.clone())
             .unwrap_or_default(),
-        blocks: (blocks.iter())
-            .filter(|(_, origin)| origin.shard == shard)
-            .count(),
+        blocks: (blocks.iter()).filter(|(_, origin)| origin.shard == shard).count(),
         engine_status: (statuses.iter())
             .find(|(status_shard, _)| *status_shard == shard)
             .map(|(_, text)| text.clone()),
@@ -205,10 +195,7 @@ pub(crate) fn clean_machines(
     session: Option<&str>,
     file: &FleetFile,
 ) -> anyhow::Result<Vec<(String, CleanSummary)>> {
-    let target = session.map_or(
-        CleanTarget::Older(clean::SESSION_MAX_AGE),
-        CleanTarget::Named,
-    );
+    let target = session.map_or(CleanTarget::Older(clean::SESSION_MAX_AGE), CleanTarget::Named);
     let mut cleaned_folders = BTreeSet::new();
     let mut summaries = Vec::new();
     for machine in machines {
@@ -231,17 +218,8 @@ fn clean_there(
     session: Option<&str>,
 ) -> anyhow::Result<CleanSummary> {
     let sent_program = program::send_program(engine, machine, &own_program())?;
-    let (program, folder) = (
-        sent_program.to_string_lossy(),
-        machine.folder.to_string_lossy(),
-    );
-    let mut command = vec![
-        &*program,
-        WORKER_COMMAND,
-        SHARD_SUBCOMMAND,
-        "--clean",
-        &*folder,
-    ];
+    let (program, folder) = (sent_program.to_string_lossy(), machine.folder.to_string_lossy());
+    let mut command = vec![&*program, WORKER_COMMAND, SHARD_SUBCOMMAND, "--clean", &*folder];
     command.extend(session);
     let mut connection = engine.start_command(&machine.name, &command)?;
     drop(connection.stdin.take());
@@ -260,22 +238,13 @@ fn clean_there(
 /// # Errors
 /// Fails if the folder cannot be cleaned.
 pub fn clean_here(folder: &Path, session: Option<&str>) -> anyhow::Result<String> {
-    let target = session.map_or(
-        CleanTarget::Older(clean::SESSION_MAX_AGE),
-        CleanTarget::Named,
-    );
-    Ok(serde_json::to_string(&clean::clean_folder(
-        folder, target,
-    )?)?)
+    let target = session.map_or(CleanTarget::Older(clean::SESSION_MAX_AGE), CleanTarget::Named);
+    Ok(serde_json::to_string(&clean::clean_folder(folder, target)?)?)
 }
 
 impl FleetRequest {
     /// How the workers of a new session are attached to this process.
     pub(super) fn attachment(&self) -> Attachment {
-        if self.detach {
-            Attachment::Detached
-        } else {
-            Attachment::Attached
-        }
+        if self.detach { Attachment::Detached } else { Attachment::Attached }
     }
 }

@@ -65,10 +65,8 @@ pub fn perform_detached(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
 pub fn stream_spools(folder: &Path, arguments: &[String], follows: bool) -> anyhow::Result<bool> {
     let (name, spools) = arguments.split_first().context("no worker is named")?;
     let job = JobId(name.clone());
-    let is_spool_name = |name: &String| {
-        name.bytes()
-            .all(|byte| byte == b'.' || byte.is_ascii_digit())
-    };
+    let is_spool_name =
+        |name: &String| name.bytes().all(|byte| byte == b'.' || byte.is_ascii_digit());
     ensure!(spools.iter().all(is_spool_name), "invalid spool name");
     if follows {
         stop_at_stdin_end();

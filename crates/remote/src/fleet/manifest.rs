@@ -23,18 +23,12 @@ const SYSTEM_FOLDERS: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/
 pub fn check_sendable(plan: &SessionPlan) -> anyhow::Result<()> {
     ensure!(
         plan.design.experiment.is_none()
-            && !plan
-                .jobs
-                .iter()
-                .any(|job| job.source.kind == SourceKind::Load),
+            && !plan.jobs.iter().any(|job| job.source.kind == SourceKind::Load),
         "--machines supports only benchmark files and snippets\nhint: leave out --machines; an experiment \
          assigns machines to its parts with [place]"
     );
     ensure!(
-        !plan
-            .variants
-            .iter()
-            .any(|variant| variant.worktree.is_some()),
+        !plan.variants.iter().any(|variant| variant.worktree.is_some()),
         "--machines cannot send revisions that are built here\nhint: name the programs built from them \
          with --old and --new"
     );
@@ -97,10 +91,7 @@ fn map_folders(folders: PlanFolders) -> anyhow::Result<(Vec<BundleSource>, Vec<F
     let (mut sources, mut prefixes) = (Vec::new(), Vec::new());
     for (index, root) in outermost_folders(folders.named).into_iter().enumerate() {
         let target = format!("files/{index}");
-        for folder in sent_folders
-            .iter()
-            .filter(|sent_folder| sent_folder.starts_with(&root))
-        {
+        for folder in sent_folders.iter().filter(|sent_folder| sent_folder.starts_with(&root)) {
             let inside = folder
                 .strip_prefix(&root)?
                 .to_str()
@@ -109,10 +100,7 @@ fn map_folders(folders: PlanFolders) -> anyhow::Result<(Vec<BundleSource>, Vec<F
                 "" => target.clone(),
                 inside => format!("{target}/{inside}"),
             };
-            sources.push(BundleSource::Folder {
-                from: folder.clone(),
-                to,
-            });
+            sources.push(BundleSource::Folder { from: folder.clone(), to });
         }
         prefixes.push((root, Path::new(BUNDLE_PLACEHOLDER).join(&target)));
     }
@@ -160,13 +148,9 @@ fn plan_folders(plan: &SessionPlan) -> PlanFolders {
         let source = &job.source;
         if matches!(source.kind, SourceKind::Snippet(_)) {
             let snippet = job.snippet.iter();
-            let variant_snippets = plan
-                .variants
-                .iter()
-                .filter_map(|variant| variant.snippet.as_ref());
-            for path in snippet
-                .chain(variant_snippets)
-                .flat_map(|snippet_code| &snippet_code.paths)
+            let variant_snippets =
+                plan.variants.iter().filter_map(|variant| variant.snippet.as_ref());
+            for path in snippet.chain(variant_snippets).flat_map(|snippet_code| &snippet_code.paths)
             {
                 folders.add_folder(path.clone());
             }
@@ -240,16 +224,10 @@ mod tests {
         let (wanted, prefixes) = map_folders(folders).unwrap();
         // On the machine, the path of the file lies inside a folder that is sent.
         let moved = RelocationMap::new(prefixes).map_path(&folder.join(file));
-        assert!(
-            moved.starts_with(Path::new(BUNDLE_PLACEHOLDER).join("files/0")),
-            "{moved:?}"
-        );
+        assert!(moved.starts_with(Path::new(BUNDLE_PLACEHOLDER).join("files/0")), "{moved:?}");
         let folders = wanted.into_iter().filter_map(|one| match one {
             BundleSource::Folder { from, to } => {
-                assert!(
-                    moved.starts_with(Path::new(BUNDLE_PLACEHOLDER).join(&to)),
-                    "{moved:?}"
-                );
+                assert!(moved.starts_with(Path::new(BUNDLE_PLACEHOLDER).join(&to)), "{moved:?}");
                 let from = from.strip_prefix(folder).unwrap().to_str().unwrap();
                 Some((from.to_owned(), to))
             }
@@ -274,12 +252,8 @@ mod tests {
         let alone = sent_paths(folder, "around/bench/b.js", "around/bench", "around/bench");
         assert_eq!(alone, pairs(&[("around/bench", "files/0")]));
         fs::write(folder.join("around/speedwell.toml"), "").unwrap();
-        let in_project = sent_paths(
-            folder,
-            "around/bench/inner/b.js",
-            "around/bench",
-            "around/bench",
-        );
+        let in_project =
+            sent_paths(folder, "around/bench/inner/b.js", "around/bench", "around/bench");
         assert_eq!(in_project, pairs(&[("around", "files/0")]));
         fs::create_dir(folder.join("around/bench/.git")).unwrap();
         let nearest = sent_paths(folder, "around/bench/inner/b.js", "around/bench", "around");

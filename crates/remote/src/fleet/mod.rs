@@ -80,12 +80,7 @@ pub fn measure_on_fleet(
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<MeasuredSession> {
     let mut engine = FleetEngine::from_file(&fleet.file);
-    let PreparedPlan {
-        mut plan,
-        suite,
-        resumed,
-        ..
-    } = plans;
+    let PreparedPlan { mut plan, suite, resumed, .. } = plans;
     manifest::check_sendable(&plan)?;
     let fleet_machines = engine.list_machines()?;
     let number = resumed.map(|earlier| earlier.number);
@@ -162,9 +157,7 @@ fn finish_merging(
     is_complete: bool,
 ) -> anyhow::Result<()> {
     merger.finish_session(!is_complete)?;
-    listener.observe(&SessionEvent::Finished {
-        interrupted: !is_complete,
-    })?;
+    listener.observe(&SessionEvent::Finished { interrupted: !is_complete })?;
     drop(merger);
     process::clear_interrupt();
     Ok(())
@@ -175,10 +168,8 @@ fn load_resumed(
     number: i64,
     fleet_machines: &[FleetMachine],
 ) -> anyhow::Result<(Vec<FleetMachine>, Vec<StoredShard>)> {
-    let machines = current_machines(
-        &store.load_session_without_runs(number)?.machines,
-        fleet_machines,
-    )?;
+    let machines =
+        current_machines(&store.load_session_without_runs(number)?.machines, fleet_machines)?;
     Ok((machines, store.list_shards(number)?))
 }
 
@@ -230,9 +221,8 @@ fn resume_attempts(
                 && other.machine == stored.machine
                 && other.engine_id.as_ref() == Some(&job.0)
         });
-        let spools: Vec<String> = shards_of_job
-            .map(|(shard, _)| coordinator.spool_name(shard))
-            .collect();
+        let spools: Vec<String> =
+            shards_of_job.map(|(shard, _)| coordinator.spool_name(shard)).collect();
         let connection =
             (coordinator.engine).reconnect_job(&name, &folder, (&job, &spools), follows)?;
         if let Some(connection) = connection {
@@ -253,9 +243,7 @@ fn resume_attempts(
 /// folder.
 fn next_task(machines: &[WorkerMachine]) -> u32 {
     let first_free_task = |machine: &WorkerMachine| {
-        (0..)
-            .find(|&task| !request_path(&machine.folder, task).exists())
-            .unwrap_or(0)
+        (0..).find(|&task| !request_path(&machine.folder, task).exists()).unwrap_or(0)
     };
     let shared = machines.iter().filter(|machine| machine.is_shared);
     shared.map(first_free_task).max().unwrap_or(0)
@@ -287,19 +275,14 @@ pub(crate) fn select_machines(
     let selected: Vec<&FleetMachine> = fleet_machines.iter().filter(is_selected).collect();
     ensure!(!selected.is_empty(), "no machine matches these labels");
     let is_usable = |machine: &&&FleetMachine| !matches!(machine.state, MachineState::Unfit(_));
-    let mut usable: Vec<FleetMachine> = selected
-        .iter()
-        .filter(is_usable)
-        .map(|&machine| machine.clone())
-        .collect();
+    let mut usable: Vec<FleetMachine> =
+        selected.iter().filter(is_usable).map(|&machine| machine.clone()).collect();
     usable.sort_by(|left, right| {
         let key =
             |machine: &FleetMachine| (machine.state != MachineState::Free, machine.name.clone());
         key(left).cmp(&key(right))
     });
-    let wanted = fleet
-        .machines
-        .map_or(usable.len().max(1), |wanted| wanted as usize);
+    let wanted = fleet.machines.map_or(usable.len().max(1), |wanted| wanted as usize);
     if usable.len() < wanted {
         let reasons = selected.iter().filter_map(|machine| match &machine.state {
             MachineState::Unfit(reason) => Some(format!("\n  {}: {reason}", machine.name)),
@@ -323,10 +306,8 @@ fn current_machines(
     fleet_machines: &[FleetMachine],
 ) -> anyhow::Result<Vec<FleetMachine>> {
     let find = |session_machine: &SessionMachine| {
-        let machine = fleet_machines
-            .iter()
-            .find(|machine| machine.name == session_machine.name)
-            .cloned();
+        let machine =
+            fleet_machines.iter().find(|machine| machine.name == session_machine.name).cloned();
         machine.with_context(|| format!("machine '{}' has left the fleet", session_machine.name))
     };
     session.iter().map(find).collect()
@@ -360,20 +341,15 @@ fn cut_plan(
     on_each_machine: bool,
 ) -> Vec<StoredShard> {
     let duration = |job: &speedwell_adapters::BenchmarkJob| expected_duration_s(plan, job);
-    let cases: Vec<(&str, f64)> = (plan.jobs.iter())
-        .map(|job| (job.label.as_str(), duration(job)))
-        .collect();
-    let names: Vec<&str> = machines
-        .iter()
-        .map(|machine| machine.name.as_str())
-        .collect();
+    let cases: Vec<(&str, f64)> =
+        (plan.jobs.iter()).map(|job| (job.label.as_str(), duration(job))).collect();
+    let names: Vec<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
     let assignment = assignment::assign_cases(&cases, &names);
     let mut shards = Vec::new();
     for machine in 0..machines.len() {
         let is_on_machine = |case: &usize| on_each_machine || assignment[*case] == machine;
-        let cases_of_machine = (0..cases.len())
-            .filter(is_on_machine)
-            .map(|case| (case as u32, cases[case].1));
+        let cases_of_machine =
+            (0..cases.len()).filter(is_on_machine).map(|case| (case as u32, cases[case].1));
         for jobs in assignment::cut_into_shards(cases_of_machine) {
             shards.push(StoredShard {
                 machine: machine as u32,

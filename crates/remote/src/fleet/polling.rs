@@ -77,9 +77,8 @@ impl WaitingReport {
     /// the same as at the last query, and must not have been reported yet. This excludes the short
     /// wait that always occurs between two tasks of a job.
     pub fn update(&mut self, waiting: &BTreeMap<String, Vec<String>>) -> Option<&str> {
-        let reasons = waiting
-            .iter()
-            .filter(|(reason, _)| !["", "None", "(null)"].contains(&reason.as_str()));
+        let reasons =
+            waiting.iter().filter(|(reason, _)| !["", "None", "(null)"].contains(&reason.as_str()));
         let parts: Vec<String> = reasons
             .map(|(reason, machines)| format!("{} ({reason})", join_names(machines)))
             .collect();
@@ -147,10 +146,7 @@ mod tests {
         assert_eq!(said(&[("Priority", 7), ("Resources", 1)]), None);
         let both = said(&[("Priority", 7), ("Resources", 1)]);
         let both = both.unwrap_or_default();
-        assert_eq!(
-            both,
-            "n1, n2, n3, n4, n5 and 2 others (Priority), n1 (Resources)"
-        );
+        assert_eq!(both, "n1, n2, n3, n4, n5 and 2 others (Priority), n1 (Resources)");
         assert_eq!(said(&[("None", 1)]), None);
         assert_eq!(said(&[("Resources", 1)]), None);
         assert!(said(&[("Resources", 1)]).is_some(), "it had begun");

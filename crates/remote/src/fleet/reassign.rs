@@ -71,9 +71,7 @@ impl FleetCoordinator<'_, '_, '_> {
         let name = &self.machines[machine].fleet_machine.name;
         ensure!(self.other_machine(machine).is_some(), "{name}: {reason}");
         self.machines[machine].failures = MAX_MACHINE_FAILURES;
-        shards
-            .iter()
-            .try_for_each(|shard| self.retry_shard(*shard, reason))
+        shards.iter().try_for_each(|shard| self.retry_shard(*shard, reason))
     }
 
     /// Tells an attempt's worker to stop after its current block. The engine may report a worker
@@ -83,10 +81,7 @@ impl FleetCoordinator<'_, '_, '_> {
         let machine = &self.machines[origin.machine as usize];
         if machine.is_shared {
             // If this fails, the worker stops once the next attempt's spool exists.
-            let _ = fs::write(
-                replaced_marker(&machine.folder, origin.shard, origin.attempt),
-                "",
-            );
+            let _ = fs::write(replaced_marker(&machine.folder, origin.shard, origin.attempt), "");
         }
     }
 
@@ -123,18 +118,13 @@ impl FleetCoordinator<'_, '_, '_> {
     /// The least loaded of the other usable machines.
     fn other_machine(&self, excluded: usize) -> Option<u32> {
         let load = |machine: usize| {
-            let shards = self
-                .shards
-                .iter()
-                .filter(|stored| stored.machine as usize == machine);
+            let shards = self.shards.iter().filter(|stored| stored.machine as usize == machine);
             shards.filter(|stored| !is_settled(stored.state)).count()
         };
         let candidates = (0..self.machines.len()).filter(|&index| {
             index != excluded && self.machines[index].failures < MAX_MACHINE_FAILURES
         });
-        candidates
-            .min_by_key(|&index| load(index))
-            .map(|index| index as u32)
+        candidates.min_by_key(|&index| load(index)).map(|index| index as u32)
     }
 
     /// Restarts the unfinished cases of a shard on another machine, with new slots (positions in
@@ -148,21 +138,13 @@ impl FleetCoordinator<'_, '_, '_> {
         let is_open = |job: &u32| {
             let index = stored.jobs.iter().position(|shard_job| shard_job == job);
             let label = &self.plan.jobs[*job as usize].label;
-            let mut slots = part
-                .slots()
-                .into_iter()
-                .filter(|slot| Some(slot.job) == index);
+            let mut slots = part.slots().into_iter().filter(|slot| Some(slot.job) == index);
             !decided.contains_key(label) && slots.any(|slot| !finished.contains(&slot.index))
         };
         let open: Vec<u32> = stored.jobs.iter().copied().filter(is_open).collect();
         let is_restarted = |slot: &PlanSlot| open.contains(&stored.jobs[slot.job]);
-        let restarted_slots = part
-            .slots()
-            .into_iter()
-            .filter(is_restarted)
-            .map(|slot| slot.index);
-        self.merger
-            .supersede_runs(&restarted_slots.collect::<Vec<u32>>())?;
+        let restarted_slots = part.slots().into_iter().filter(is_restarted).map(|slot| slot.index);
+        self.merger.supersede_runs(&restarted_slots.collect::<Vec<u32>>())?;
         let strata = self.shards.iter().map(|stored| stored.stratum + 1);
         let stratum = strata.max().unwrap_or(0).max(self.plan.strata);
         let name = self.machines[to as usize].fleet_machine.name.clone();

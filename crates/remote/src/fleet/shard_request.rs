@@ -79,17 +79,13 @@ impl ShardRequest {
 
 /// Path of an attempt's spool, inside a session's folder.
 pub fn attempt_spool_path(folder: &Path, shard: u32, attempt: u32) -> PathBuf {
-    folder
-        .join("spools")
-        .join(format!("{shard}.{attempt}.jsonl"))
+    folder.join("spools").join(format!("{shard}.{attempt}.jsonl"))
 }
 
 /// Path of the marker file that tells an attempt's worker, if it is alive, that another attempt has
 /// replaced this one.
 pub fn replaced_marker(folder: &Path, shard: u32, attempt: u32) -> PathBuf {
-    folder
-        .join("spools")
-        .join(format!("{shard}.{attempt}.over"))
+    folder.join("spools").join(format!("{shard}.{attempt}.over"))
 }
 
 /// Path of a task's request, inside a session's folder.
@@ -106,10 +102,7 @@ pub fn stop_marker(folder: &Path) -> PathBuf {
 pub(super) fn expected_slots(part: &SessionPlan) -> ShardSlots {
     let expected = part.slots().into_iter().map(|slot| {
         let variant = part.variants[slot.variant].name.clone();
-        (
-            slot.index,
-            (part.index_in_whole(slot.job), slot.block, variant),
-        )
+        (slot.index, (part.index_in_whole(slot.job), slot.block, variant))
     });
     expected.collect()
 }

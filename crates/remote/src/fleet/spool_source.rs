@@ -83,11 +83,7 @@ impl SpoolStream {
                 }
             }
         });
-        SpoolStream {
-            lines,
-            current: None,
-            has_ended: false,
-        }
+        SpoolStream { lines, current: None, has_ended: false }
     }
 
     pub fn has_ended(&self) -> bool {

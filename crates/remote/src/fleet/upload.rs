@@ -35,9 +35,7 @@ pub(crate) fn warn_of_left_out(
     }
     if skipped.len() > MAX_NAMED_FILES {
         let others = skipped.len() - MAX_NAMED_FILES;
-        listener.observe(&SessionEvent::Warning(&format!(
-            "not sent: {others} more files"
-        )))?;
+        listener.observe(&SessionEvent::Warning(&format!("not sent: {others} more files")))?;
     }
     Ok(())
 }
@@ -87,12 +85,7 @@ pub fn receive_bundle(folder: &Path) -> anyhow::Result<()> {
             link_configured_program(&program, session)
         }
     };
-    content_store::receive_bundle(
-        folder,
-        &mut input.lock(),
-        &mut output.lock(),
-        &link_received,
-    )
+    content_store::receive_bundle(folder, &mut input.lock(), &mut output.lock(), &link_received)
 }
 
 /// Sends everything over a connection. Returns the remote folders of the session and the bundle.
@@ -108,20 +101,10 @@ pub(crate) fn send_over_connection(
     let folder = machine.folder.to_string_lossy().into_owned();
     let sent_program = program::send_program(engine, machine, &own_program())?;
     let program = sent_program.to_string_lossy();
-    let command = [
-        &*program,
-        WORKER_COMMAND,
-        SHARD_SUBCOMMAND,
-        "--receive",
-        &folder,
-    ];
+    let command = [&*program, WORKER_COMMAND, SHARD_SUBCOMMAND, "--receive", &folder];
     let mut connection = WorkerConnection::open(engine, machine, &command)?;
-    let result = content_store::send_bundle(
-        bundle,
-        session,
-        &mut connection.stdin,
-        &mut connection.stdout,
-    );
+    let result =
+        content_store::send_bundle(bundle, session, &mut connection.stdin, &mut connection.stdout);
     connection.close(result)
 }
 
@@ -168,11 +151,7 @@ impl WorkerConnection {
         let mut child = engine.start_command(&machine.name, command)?;
         let ends = child.stdin.take().zip(child.stdout.take());
         let (stdin, stdout) = ends.context("the connection has no stdin or stdout")?;
-        Ok(WorkerConnection {
-            child,
-            stdin,
-            stdout: BufReader::new(stdout),
-        })
+        Ok(WorkerConnection { child, stdin, stdout: BufReader::new(stdout) })
     }
 
     /// Closes the connection. An error gets the last line of the remote stderr as context, because

@@ -46,9 +46,7 @@ pub fn perform_tasks(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
     }
     remove_old_sessions(folder);
     for task in tasks {
-        let number: u32 = task
-            .parse()
-            .with_context(|| format!("invalid task number '{task}'"))?;
+        let number: u32 = task.parse().with_context(|| format!("invalid task number '{task}'"))?;
         let file = request_path(folder, number);
         let read = || -> anyhow::Result<ShardRequest> {
             Ok(serde_json::from_str(&fs::read_to_string(&file)?)?)
@@ -65,11 +63,9 @@ pub fn perform_tasks(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
 /// Removes the sessions in the fleet folder that have not been written to for two weeks.
 fn remove_old_sessions(session: &Path) {
     let fleet = session.ancestors().nth(2);
-    if let Some(fleet) = fleet.filter(|_| {
-        session
-            .parent()
-            .is_some_and(|parent| parent.ends_with("sessions"))
-    }) {
+    if let Some(fleet) =
+        fleet.filter(|_| session.parent().is_some_and(|parent| parent.ends_with("sessions")))
+    {
         // If the removal fails, the next worker tries again.
         let _ = clean::clean_folder(fleet, clean::CleanTarget::Older(clean::SESSION_MAX_AGE));
     }
@@ -112,23 +108,12 @@ fn run_attempt(
         None => begin_attempt(folder, request, copy)?,
     };
     let options = execution_options(folder, request, (&plan, &mut spool))?;
-    let mut guard = BlockGuard {
-        folder,
-        request,
-        reason: None,
-    };
+    let mut guard = BlockGuard { folder, request, reason: None };
     let mut stopping_rule = AnalysisStoppingRule::new(&plan, &request.settings);
     // Packages are sent as sources and built here, because a build depends on the machine.
-    let ready = guard
-        .ensure_open()
-        .and_then(|()| build_packages(&plan, &mut spool));
+    let ready = guard.ensure_open().and_then(|()| build_packages(&plan, &mut spool));
     let result = ready.and_then(|()| {
-        runner::execute(
-            &plan,
-            options,
-            &mut stopping_rule,
-            &mut [&mut spool, &mut guard],
-        )
+        runner::execute(&plan, options, &mut stopping_rule, &mut [&mut spool, &mut guard])
     });
     match result {
         Ok(SessionEnd::Complete) => spool.end_spool(None),
@@ -177,9 +162,7 @@ fn begin_attempt(
         shard: request.number,
         attempt: request.attempt,
         machine,
-        boot: process::ProcessIdentity::current_process()
-            .boot_id
-            .unwrap_or_default(),
+        boot: process::ProcessIdentity::current_process().boot_id.unwrap_or_default(),
     };
     let labels = plan.jobs.iter().enumerate();
     let jobs = labels.map(|(index, job)| (plan.index_in_whole(index), job.label.clone()));
@@ -241,9 +224,7 @@ impl BlockGuard<'_> {
     /// Returns the reason not to start another block, if any.
     fn stop_reason(&mut self) -> Option<String> {
         let mut offsets = 1..4;
-        let ShardRequest {
-            number, attempt, ..
-        } = *self.request;
+        let ShardRequest { number, attempt, .. } = *self.request;
         if let Some(successor) = offsets
             .find(|offset| attempt_spool_path(self.folder, number, attempt + offset).exists())
             .map(|offset| attempt + offset)

@@ -49,15 +49,11 @@ impl SharedLoadState {
     }
 
     pub fn generator_states(&self) -> MutexGuard<'_, Vec<GeneratorState>> {
-        self.generators
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.generators.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn into_generator_states(self) -> Vec<GeneratorState> {
-        self.generators
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.generators.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits at most `max_wait` for a generator's state to change.
@@ -104,19 +100,13 @@ pub(crate) struct GeneratorConnection {
 impl GeneratorConnection {
     /// Creates a connection and its reading end.
     pub fn new(mut child: Child) -> Result<(GeneratorConnection, BufReader<ChildStdout>)> {
-        let reader = child
-            .stdout
-            .take()
-            .context("the connection has no stdout")?;
+        let reader = child.stdout.take().context("the connection has no stdout")?;
         let stderr = child.stderr.take();
         let stderr_reader = stderr.map(|mut stderr| {
             std::thread::spawn(move || {
                 let mut bytes = Vec::new();
                 // Discard the rest: otherwise, the process would block on a full stderr pipe.
-                let _ = stderr
-                    .by_ref()
-                    .take(MAX_STDERR_BYTES)
-                    .read_to_end(&mut bytes);
+                let _ = stderr.by_ref().take(MAX_STDERR_BYTES).read_to_end(&mut bytes);
                 let _ = std::io::copy(&mut stderr, &mut std::io::sink());
                 String::from_utf8_lossy(&bytes).into_owned()
             })
@@ -237,14 +227,10 @@ impl GeneratorConnection {
         let _ = child.kill();
         let status = child.wait();
         drop(child);
-        let stderr_reader = self
-            .stderr_reader
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let stderr = stderr_reader
-            .and_then(|stderr_reader| stderr_reader.join().ok())
-            .unwrap_or_default();
+        let stderr_reader =
+            self.stderr_reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let stderr =
+            stderr_reader.and_then(|stderr_reader| stderr_reader.join().ok()).unwrap_or_default();
         let message = stderr.trim().trim_start_matches("speedwell: ");
         match status {
             _ if !message.is_empty() => message.to_owned(),

@@ -25,20 +25,13 @@ pub struct LinkWatch {
 impl LinkWatch {
     /// Reads the counters now.
     pub fn start() -> LinkWatch {
-        LinkWatch {
-            devices: list_devices(Path::new(NET_DEVICES)),
-            started: Instant::now(),
-        }
+        LinkWatch { devices: list_devices(Path::new(NET_DEVICES)), started: Instant::now() }
     }
 
     /// Returns the device with the highest utilization since the start, and this utilization.
     pub fn most_used(&self) -> Option<(String, f64)> {
         let seconds = self.started.elapsed().as_secs_f64();
-        most_used(
-            &self.devices,
-            &list_devices(Path::new(NET_DEVICES)),
-            seconds,
-        )
+        most_used(&self.devices, &list_devices(Path::new(NET_DEVICES)), seconds)
     }
 }
 
@@ -69,21 +62,14 @@ fn most_used(
     seconds: f64,
 ) -> Option<(String, f64)> {
     let utilization = |device: &NetworkDevice| {
-        let earlier = before
-            .iter()
-            .find(|candidate| candidate.name == device.name)?;
+        let earlier = before.iter().find(|candidate| candidate.name == device.name)?;
         let received = device.received.saturating_sub(earlier.received);
         let sent = device.sent.saturating_sub(earlier.sent);
         let bits = 8.0 * received.max(sent) as f64;
         let utilization = bits / seconds / device.bits_per_s as f64;
-        utilization
-            .is_finite()
-            .then(|| (device.name.clone(), utilization.min(1.0)))
+        utilization.is_finite().then(|| (device.name.clone(), utilization.min(1.0)))
     };
-    after
-        .iter()
-        .filter_map(utilization)
-        .max_by(|left, right| left.1.total_cmp(&right.1))
+    after.iter().filter_map(utilization).max_by(|left, right| left.1.total_cmp(&right.1))
 }
 
 #[cfg(test)]

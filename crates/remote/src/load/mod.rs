@@ -76,10 +76,7 @@ impl LoadGenerators {
         };
         let machines: Result<Vec<GeneratorMachine>> =
             machines.into_iter().map(&mut prepare).collect();
-        Ok(LoadGenerators {
-            machines: machines?,
-            engine,
-        })
+        Ok(LoadGenerators { machines: machines?, engine })
     }
 
     /// Creates generators on known machines. Each machine is given by its name and the path of this
@@ -89,19 +86,13 @@ impl LoadGenerators {
         machines: impl IntoIterator<Item = (String, String)>,
     ) -> LoadGenerators {
         let machine = |(name, program)| GeneratorMachine { name, program };
-        LoadGenerators {
-            engine,
-            machines: machines.into_iter().map(machine).collect(),
-        }
+        LoadGenerators { engine, machines: machines.into_iter().map(machine).collect() }
     }
 
     /// Returns the load that all machines send together.
     pub fn combined_spec(&self, spec: &LoadSpec) -> LoadSpec {
         let clients = spec.clients.unwrap_or(1) * self.machines.len() as u32;
-        LoadSpec {
-            clients: Some(clients),
-            ..spec.clone()
-        }
+        LoadSpec { clients: Some(clients), ..spec.clone() }
     }
 
     /// Sends a load described by [`LoadGenerators::combined_spec`].
@@ -117,11 +108,7 @@ impl LoadGenerators {
         let requests = generator_requests(job, self.machines.len() as u32);
         let mut connections = Vec::new();
         for machine in &self.machines {
-            let command = [
-                machine.program.as_str(),
-                WORKER_COMMAND,
-                worker::LOAD_SUBCOMMAND,
-            ];
+            let command = [machine.program.as_str(), WORKER_COMMAND, worker::LOAD_SUBCOMMAND];
             let child = self.engine.start_command(&machine.name, &command);
             let connection = child.and_then(GeneratorConnection::new);
             connections
@@ -139,11 +126,7 @@ impl LoadGenerators {
                 monitor_load(&connections, &state, stop, watch);
             }
         });
-        let names: Vec<&str> = self
-            .machines
-            .iter()
-            .map(|machine| machine.name.as_str())
-            .collect();
+        let names: Vec<&str> = self.machines.iter().map(|machine| machine.name.as_str()).collect();
         merge_parts(&names, &requests, state.into_generator_states())
     }
 }
@@ -205,9 +188,7 @@ fn agree_on_start(
             drop(states);
             state.announce_start(None);
             // A generator may still be waiting for the server to respond.
-            connections
-                .iter()
-                .for_each(GeneratorConnection::kill_process);
+            connections.iter().for_each(GeneratorConnection::kill_process);
             return false;
         }
         let round_trips: Option<Vec<u64>> = states
@@ -240,21 +221,15 @@ fn monitor_load(
         if states.iter().all(|generator| generator.end.is_some()) {
             return;
         }
-        let snapshots: Vec<LoadSnapshot> = states
-            .iter()
-            .filter_map(|generator| generator.snapshot.clone())
-            .collect();
+        let snapshots: Vec<LoadSnapshot> =
+            states.iter().filter_map(|generator| generator.snapshot.clone()).collect();
         let silent_indices = silent_generators(&states, stopped_at);
-        let is_lost = states
-            .iter()
-            .any(|generator| matches!(generator.end, Some(Some(_))));
+        let is_lost = states.iter().any(|generator| matches!(generator.end, Some(Some(_))));
         drop(states);
         if snapshots.len() == connections.len() {
             watch(&LoadSnapshot::combine(&snapshots));
         }
-        silent_indices
-            .into_iter()
-            .for_each(|index| connections[index].kill_process());
+        silent_indices.into_iter().for_each(|index| connections[index].kill_process());
         if stopped_at.is_none() && (is_lost || stop.load(Ordering::Relaxed)) {
             stopped_at = Some(Instant::now());
             for connection in connections {
@@ -267,15 +242,11 @@ fn monitor_load(
 
 fn silent_generators(states: &[GeneratorState], stopped_at: Option<Instant>) -> Vec<usize> {
     let is_silent = |generator: &GeneratorState| {
-        let is_mute = generator
-            .last_heard
-            .is_some_and(|instant| instant.elapsed() > MAX_SILENCE);
+        let is_mute = generator.last_heard.is_some_and(|instant| instant.elapsed() > MAX_SILENCE);
         let is_late = stopped_at.is_some_and(|stopped_at| stopped_at.elapsed() > REPORT_GRACE);
         generator.end.is_none() && (is_mute || is_late)
     };
-    (0..states.len())
-        .filter(|&index| is_silent(&states[index]))
-        .collect()
+    (0..states.len()).filter(|&index| is_silent(&states[index])).collect()
 }
 
 fn merge_parts(
@@ -288,10 +259,7 @@ fn merge_parts(
         return Err(explain_failure(names, &states));
     }
     let start_ns = |state: &GeneratorState| {
-        let offset_ns = state
-            .ready
-            .as_ref()
-            .map_or(0, |(_, offset)| offset.offset_ns);
+        let offset_ns = state.ready.as_ref().map_or(0, |(_, offset)| offset.offset_ns);
         let start_ns = state.report.as_ref()?.began_ns.iter().min()?;
         Some(start_ns.saturating_add(offset_ns))
     };
@@ -299,9 +267,7 @@ fn merge_parts(
     let (mut parts, mut losses) = (Vec::new(), Vec::new());
     let mut merged: Option<LoadMeasurement> = None;
     for ((name, request), state) in names.iter().zip(requests).zip(states) {
-        let later_ns = start_ns(&state)
-            .zip(first_ns)
-            .map(|(start_ns, first)| start_ns - first);
+        let later_ns = start_ns(&state).zip(first_ns).map(|(start_ns, first)| start_ns - first);
         parts.push(part_report(name, request, &state, later_ns));
         let Some(report) = state.report else {
             continue;
@@ -328,10 +294,7 @@ fn explain_failure(names: &[&str], states: &[GeneratorState]) -> anyhow::Error {
     }
     let failures = names.iter().zip(states).filter_map(|(name, state)| {
         let reason = state.end.as_ref()?.as_ref()?;
-        Some((
-            state.last_heard,
-            format!("'{name}' cannot send the load: {reason}"),
-        ))
+        Some((state.last_heard, format!("'{name}' cannot send the load: {reason}")))
     });
     // Report the first failure: it caused the end of the other connections.
     match failures.min_by_key(|(instant, _)| *instant) {
@@ -346,11 +309,7 @@ fn part_report(
     state: &GeneratorState,
     began_ns: Option<i64>,
 ) -> LoadPart {
-    let offset = state
-        .ready
-        .as_ref()
-        .map(|(_, offset)| *offset)
-        .unwrap_or_default();
+    let offset = state.ready.as_ref().map(|(_, offset)| *offset).unwrap_or_default();
     let ready = state.ready.as_ref().map(|(ready, _)| ready);
     let mut part = LoadPart {
         machine: name.to_owned(),
@@ -359,9 +318,7 @@ fn part_report(
         processes: request.count,
         offset_ns: offset.offset_ns,
         uncertainty_ns: offset.uncertainty_ns,
-        drift_ns: state
-            .offset_after
-            .map(|after| after.offset_ns - offset.offset_ns),
+        drift_ns: state.offset_after.map(|after| after.offset_ns - offset.offset_ns),
         began_ns,
         connect_ns: ready.and_then(|ready| ready.connect_ns),
         lost: state.end.clone().flatten(),
@@ -375,10 +332,7 @@ fn part_report(
         part.ok = counts.succeeded();
         part.errors = counts.all_errors();
         part.elapsed_ns = measured.elapsed_ns;
-        part.busiest = threads
-            .iter()
-            .map(ThreadReport::busy_share)
-            .fold(0.0, f64::max);
+        part.busiest = threads.iter().map(ThreadReport::busy_share).fold(0.0, f64::max);
         part.is_bottleneck = threads.iter().any(ThreadReport::is_bottleneck);
         let verdict = measured.verdict();
         part.own_lag_p99_ns =
@@ -408,14 +362,8 @@ mod tests {
         for end_ns in times {
             totals.outcomes.count_attempt();
             totals.outcomes.count_ok(200);
-            let times = RequestTimes {
-                sent_ns: 0,
-                first_byte_ns: Some(end_ns / 2),
-                end_ns,
-            };
-            totals
-                .latency
-                .record(RequestOutcome::Ok, IntendedStart::default(), times);
+            let times = RequestTimes { sent_ns: 0, first_byte_ns: Some(end_ns / 2), end_ns };
+            totals.latency.record(RequestOutcome::Ok, IntendedStart::default(), times);
         }
         let ok = totals.outcomes.succeeded();
         LoadMeasurement {
@@ -428,10 +376,7 @@ mod tests {
             timeline: LoadTimeline {
                 interval_ns: 100_000_000,
                 warmup: 0,
-                ticks: vec![TimelineTick {
-                    ok,
-                    ..TimelineTick::default()
-                }],
+                ticks: vec![TimelineTick { ok, ..TimelineTick::default() }],
             },
             threads: Vec::new(),
             max_connections: 1,
@@ -444,14 +389,8 @@ mod tests {
     /// Returns the state of a machine whose clock is behind the local clock by `offset_ns`. The
     /// machine started at `began_ns` by the local clock.
     fn generator_state(measured: LoadMeasurement, offset_ns: i64, began_ns: i64) -> GeneratorState {
-        let offset = ClockOffset {
-            offset_ns,
-            ..ClockOffset::default()
-        };
-        let ready = GeneratorReady {
-            id: "0123456789abcdef".to_owned(),
-            connect_ns: Some(80_000),
-        };
+        let offset = ClockOffset { offset_ns, ..ClockOffset::default() };
+        let ready = GeneratorReady { id: "0123456789abcdef".to_owned(), connect_ns: Some(80_000) };
         GeneratorState {
             ready: Some((ready, offset)),
             report: Some(GeneratorReport {
@@ -467,13 +406,7 @@ mod tests {
     }
 
     fn order(index: u32) -> WorkerAssignment {
-        WorkerAssignment {
-            spec: LoadSpec::default(),
-            seed: 1,
-            index,
-            of: 3,
-            count: 1,
-        }
+        WorkerAssignment { spec: LoadSpec::default(), seed: 1, index, of: 3, count: 1 }
     }
 
     #[test]
@@ -495,9 +428,7 @@ mod tests {
         let began: Vec<Option<i64>> = sent.parts.iter().map(|part| part.began_ns).collect();
         assert_eq!(began, [Some(1_000), Some(0), Some(300_000_000)]);
         // The timeline of the last machine starts in the fourth interval.
-        let ok: Vec<u64> = (sent.measured.timeline.ticks.iter())
-            .map(|tick| tick.ok)
-            .collect();
+        let ok: Vec<u64> = (sent.measured.timeline.ticks.iter()).map(|tick| tick.ok).collect();
         assert_eq!(ok, [6668, 0, 0, 3333]);
         assert!(sent.losses.is_empty());
     }
@@ -524,19 +455,10 @@ mod tests {
 
     #[test]
     fn files_of_this_machine_are_not_promised_to_others() {
-        let spec = LoadSpec {
-            data: Some("@body.json".to_owned()),
-            ..LoadSpec::default()
-        };
+        let spec = LoadSpec { data: Some("@body.json".to_owned()), ..LoadSpec::default() };
         let refused = check_portable(&spec).unwrap_err().to_string();
-        assert!(
-            refused.starts_with("--data @FILE refers to this machine"),
-            "{refused}"
-        );
-        let spec = LoadSpec {
-            data: Some("a=1".to_owned()),
-            ..LoadSpec::default()
-        };
+        assert!(refused.starts_with("--data @FILE refers to this machine"), "{refused}");
+        let spec = LoadSpec { data: Some("a=1".to_owned()), ..LoadSpec::default() };
         check_portable(&spec).unwrap();
     }
 }

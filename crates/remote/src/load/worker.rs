@@ -73,10 +73,7 @@ pub fn perform_load() -> Result<()> {
         (job, _) = verify::verify_target(job)?;
         job.load.part = part;
     }
-    let ready = GeneratorReady {
-        id: machine_id(),
-        connect_ns: min_connect_ns(&job),
-    };
+    let ready = GeneratorReady { id: machine_id(), connect_ns: min_connect_ns(&job) };
     let stop = Arc::new(AtomicBool::new(false));
     let listener: Mutex<Option<JoinHandle<()>>> = Mutex::new(None);
     let begin = || {
@@ -98,10 +95,7 @@ pub fn perform_load() -> Result<()> {
         link: link_watch.most_used(),
     };
     send_message("measured", &report)?;
-    if let Some(listener) = listener
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner)
-    {
+    if let Some(listener) = listener.into_inner().unwrap_or_else(PoisonError::into_inner) {
         // The coordinator queries the clock once more before it closes the connection.
         let _ = listener.join();
     }
@@ -120,12 +114,8 @@ fn send_part(
         let _ = send_message("at", snapshot);
     };
     if request.count > 1 {
-        let share = GeneratorShare {
-            first: request.index,
-            count: request.count,
-            total: request.of,
-            begin,
-        };
+        let share =
+            GeneratorShare { first: request.index, count: request.count, total: request.of, begin };
         return run_workers(job, &share, stop, &mut watch).map(Some);
     }
     let Some(began_ns) = begin().wait() else {

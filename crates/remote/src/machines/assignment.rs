@@ -33,11 +33,7 @@ pub fn assign_cases(cases: &[(&str, f64)], machines: &[&str]) -> Vec<usize> {
             .sort_by_key(|&machine| std::cmp::Reverse(rendezvous_weight(id, machines[machine])));
         let has_room = |machine: &usize| load[*machine] + seconds <= limit.max(seconds);
         let least_loaded = || (0..load.len()).min_by(|&a, &b| load[a].total_cmp(&load[b]));
-        let chosen = preferred
-            .iter()
-            .copied()
-            .find(has_room)
-            .or_else(least_loaded);
+        let chosen = preferred.iter().copied().find(has_room).or_else(least_loaded);
         if let Some(machine) = chosen {
             assignment[case] = machine;
             load[machine] += seconds;
@@ -100,10 +96,7 @@ mod tests {
             for machine in &machines {
                 let own = cases.iter().zip(&placed).filter(|(_, at)| *at == machine);
                 let load: f64 = own.map(|((_, s), _)| s).sum();
-                assert!(
-                    load <= (1.25 * mean).max(longest) + 1e-9,
-                    "{machine} {load} {mean}"
-                );
+                assert!(load <= (1.25 * mean).max(longest) + 1e-9, "{machine} {load} {mean}");
             }
         }
     }
@@ -112,10 +105,7 @@ mod tests {
     fn one_machine_more_or_less_moves_few_cases() {
         let (cases, machines) = example(1000, 11);
         let share_moved = |fewer: &[String], more: &[String]| {
-            let (before, after) = (
-                assign_machines(&cases, fewer),
-                assign_machines(&cases, more),
-            );
+            let (before, after) = (assign_machines(&cases, fewer), assign_machines(&cases, more));
             before.iter().zip(&after).filter(|(a, b)| a != b).count()
         };
         // At least about a tenth of the cases must move.
@@ -138,10 +128,7 @@ mod tests {
             .collect();
         cases.reverse();
         machines.reverse();
-        let after = cases
-            .iter()
-            .map(|(id, _)| id.clone())
-            .zip(assign_machines(&cases, &machines));
+        let after = cases.iter().map(|(id, _)| id.clone()).zip(assign_machines(&cases, &machines));
         let mut after: Vec<(String, String)> = after.collect();
         before.sort();
         after.sort();
@@ -151,10 +138,7 @@ mod tests {
     #[test]
     fn shards_take_ten_minutes_or_have_one_case() {
         let cases = [(0, 300.0), (1, 300.0), (2, 1.0), (5, 2000.0), (7, 1.0)];
-        assert_eq!(
-            cut_into_shards(cases),
-            [vec![0, 1], vec![2], vec![5], vec![7]]
-        );
+        assert_eq!(cut_into_shards(cases), [vec![0, 1], vec![2], vec![5], vec![7]]);
         assert!(cut_into_shards([]).is_empty());
     }
 }

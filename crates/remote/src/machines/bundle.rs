@@ -256,20 +256,14 @@ pub fn bundle_id(entries: &[BundleEntry]) -> String {
 /// not normalized, leaves the folder, occurs twice or goes through a file.
 pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
     for pair in entries.windows(2) {
-        ensure!(
-            pair[0].path < pair[1].path,
-            "the bundle has two files named '{}'",
-            pair[1].path
-        );
+        ensure!(pair[0].path < pair[1].path, "the bundle has two files named '{}'", pair[1].path);
     }
     let is_digest = |text: &str| {
         text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
     };
     for entry in entries {
         let path = Path::new(&entry.path);
-        let is_inside = path
-            .components()
-            .all(|part| matches!(part, Component::Normal(_)));
+        let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
         let is_normalized = !entry.path.is_empty()
             && !entry.path.contains(['\n', '\0'])
             && !entry.path.ends_with('/')
@@ -280,11 +274,7 @@ pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
             "the bundle has an invalid path '{}'",
             entry.path.escape_debug()
         );
-        ensure!(
-            is_digest(&entry.sha256),
-            "'{}' has no valid digest",
-            entry.path
-        );
+        ensure!(is_digest(&entry.sha256), "'{}' has no valid digest", entry.path);
         let mut parents = path.ancestors().skip(1);
         let is_file = |parent: &Path| {
             let parent_entry = entries.binary_search_by(|entry| {
@@ -324,10 +314,7 @@ fn check_size_limit(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
 fn list_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if let Some(files) = list_git_files(folder) {
         // Git lists a deleted file until the deletion is committed.
-        return Ok(files
-            .into_iter()
-            .filter(|file| folder.join(file).exists())
-            .collect());
+        return Ok(files.into_iter().filter(|file| folder.join(file).exists()).collect());
     }
     let mut files = Vec::new();
     let mut folders = vec![PathBuf::new()];
@@ -337,9 +324,7 @@ fn list_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
         for entry in fs::read_dir(&path).with_context(error_context)? {
             let entry = entry.with_context(error_context)?;
             let name = relative_folder.join(entry.file_name());
-            let is_sent = !EXCLUDED_FOLDERS
-                .iter()
-                .any(|excluded| entry.file_name() == *excluded)
+            let is_sent = !EXCLUDED_FOLDERS.iter().any(|excluded| entry.file_name() == *excluded)
                 && !is_fleet_folder(&entry.path());
             if is_sent && entry.file_type().with_context(error_context)?.is_dir() {
                 folders.push(name);
@@ -356,9 +341,7 @@ pub(crate) const FLEET_SUBFOLDERS: [&str; 3] = ["objects", "bundles", "sessions"
 
 /// Whether this folder holds files that were sent to this machine.
 fn is_fleet_folder(folder: &Path) -> bool {
-    FLEET_SUBFOLDERS
-        .iter()
-        .all(|subfolder| folder.join(subfolder).is_dir())
+    FLEET_SUBFOLDERS.iter().all(|subfolder| folder.join(subfolder).is_dir())
 }
 
 /// Lists the files that git tracks or does not ignore. Returns `None` outside a repository.
@@ -366,13 +349,7 @@ fn list_git_files(folder: &Path) -> Option<Vec<PathBuf>> {
     let output = Command::new("git")
         .arg("-C")
         .arg(folder)
-        .args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ])
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .output()
         .ok()?;
     let names = String::from_utf8(output.stdout).ok()?;
@@ -422,10 +399,7 @@ mod tests {
     }
 
     fn gather_folder(folder: &Path) -> anyhow::Result<FileBundle> {
-        FileBundle::gather(&[BundleSource::Folder {
-            from: folder.into(),
-            to: "files/0".into(),
-        }])
+        FileBundle::gather(&[BundleSource::Folder { from: folder.into(), to: "files/0".into() }])
     }
 
     const FILES: [(&str, &str); 3] = [("b.js", "b"), ("a/x.js", "x"), ("a/y.js", "x")];
@@ -458,11 +432,7 @@ mod tests {
         let folder = create_folder(&[("a.js", "a"), ("big.log", "z"), (".gitignore", "*.log\n")]);
         let git = |words: &[&str]| {
             let mut git = std::process::Command::new("git");
-            git.arg("-C")
-                .arg(folder.path())
-                .args(words)
-                .output()
-                .unwrap()
+            git.arg("-C").arg(folder.path()).args(words).output().unwrap()
         };
         assert!(git(&["init", "-q"]).status.success());
         let bundle = gather_folder(folder.path()).unwrap();
@@ -475,10 +445,7 @@ mod tests {
         let folder = create_folder(&FILES);
         symlink("b.js", folder.path().join("inner.js")).unwrap();
         let bundle = gather_folder(folder.path()).unwrap();
-        let inner = bundle
-            .entries()
-            .iter()
-            .find(|e| e.path == "files/0/inner.js");
+        let inner = bundle.entries().iter().find(|e| e.path == "files/0/inner.js");
         assert_eq!(inner.unwrap().bytes, 1);
     }
 
@@ -517,37 +484,16 @@ mod tests {
             sha256: "0".repeat(64),
             bytes: 0,
         };
-        for path in [
-            "/etc/passwd",
-            "../x",
-            "a/../../x",
-            "",
-            ".",
-            "a/./b",
-            "a//b",
-            "a/",
-            "a\nb",
-            "a\0b",
-        ] {
+        for path in
+            ["/etc/passwd", "../x", "a/../../x", "", ".", "a/./b", "a//b", "a/", "a\nb", "a\0b"]
+        {
             assert!(validate_entries(&[entry(path)]).is_err(), "{path:?}");
         }
-        assert!(
-            validate_entries(&[entry("a"), entry("a/b")]).is_err(),
-            "a file in a file"
-        );
+        assert!(validate_entries(&[entry("a"), entry("a/b")]).is_err(), "a file in a file");
         assert!(validate_entries(&[entry("a"), entry("a-b"), entry("a/b")]).is_err());
-        assert!(
-            validate_entries(&[entry("a"), entry("a")]).is_err(),
-            "twice"
-        );
-        assert!(
-            validate_entries(&[entry("b"), entry("a")]).is_err(),
-            "not sorted"
-        );
-        let upper = BundleEntry {
-            sha256: "A".repeat(64),
-            ..entry("a")
-        };
+        assert!(validate_entries(&[entry("a"), entry("a")]).is_err(), "twice");
+        assert!(validate_entries(&[entry("b"), entry("a")]).is_err(), "not sorted");
+        let upper = BundleEntry { sha256: "A".repeat(64), ..entry("a") };
         assert!(validate_entries(&[upper]).is_err());
         assert!(validate_entries(&[entry("a/..b"), entry("ü/b c.js")]).is_ok());
     }
@@ -557,9 +503,6 @@ mod tests {
         let sum =
             super::check_size_limit(vec![(super::MAX_BENCHMARK_BYTES + 1, "data.bin".into())]);
         let refusal = sum.unwrap_err().to_string();
-        assert!(
-            refusal.contains("256 MiB  data.bin") && refusal.contains("hint: "),
-            "{refusal}"
-        );
+        assert!(refusal.contains("256 MiB  data.bin") && refusal.contains("hint: "), "{refusal}");
     }
 }

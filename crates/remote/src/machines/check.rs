@@ -53,11 +53,8 @@ pub fn check_machine(
     let program = program.to_string_lossy();
     let command = [&*program, WORKER_COMMAND, CHECK_SUBCOMMAND];
     let mut connection = engine.start_command(&machine.name, &command)?;
-    let (stdin, stdout, stderr_pipe) = (
-        connection.stdin.take(),
-        connection.stdout.take(),
-        connection.stderr.take(),
-    );
+    let (stdin, stdout, stderr_pipe) =
+        (connection.stdin.take(), connection.stdout.take(), connection.stderr.take());
     let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else {
         bail!("the connection has no stdin or stdout");
     };
@@ -76,11 +73,8 @@ pub fn check_machine(
         let _ = stderr_pipe.read_to_string(&mut stderr);
     }
     let status = connection.wait()?;
-    let last_line = stderr
-        .lines()
-        .map(str::trim)
-        .rfind(|line| !line.is_empty())
-        .unwrap_or_default();
+    let last_line =
+        stderr.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
     match result {
         Err(error) if last_line.is_empty() => {
             Err(error.context(format!("the program exited: {status}")))
@@ -103,11 +97,7 @@ pub fn serve_check(
     check: impl FnOnce() -> MachineReport,
 ) -> Result<()> {
     let request = clock::serve_clock(reader, writer)?;
-    ensure!(
-        request.trim_end() == "check",
-        "unknown request '{}'",
-        request.trim_end()
-    );
+    ensure!(request.trim_end() == "check", "unknown request '{}'", request.trim_end());
     writeln!(writer, "{}", serde_json::to_string(&check())?)?;
     writer.flush()?;
     Ok(())

@@ -64,9 +64,9 @@ pub fn clean_folder(folder: &Path, target: CleanTarget<'_>) -> Result<CleanSumma
     let sessions = list_entries(&folder.join("sessions"));
     let (removed, remaining): (Vec<PathBuf>, Vec<PathBuf>) =
         sessions.into_iter().partition(|session| match target {
-            CleanTarget::Named(name) => session
-                .file_name()
-                .is_some_and(|file_name| file_name == name),
+            CleanTarget::Named(name) => {
+                session.file_name().is_some_and(|file_name| file_name == name)
+            }
             CleanTarget::Older(age) => is_older(session, age),
         });
     for session in &removed {
@@ -74,10 +74,8 @@ pub fn clean_folder(folder: &Path, target: CleanTarget<'_>) -> Result<CleanSumma
         summary.bytes += remove_entry(session)?;
         summary.sessions += 1;
     }
-    let used_bundles: BTreeSet<OsString> = remaining
-        .iter()
-        .filter_map(|session| session_bundle(session))
-        .collect();
+    let used_bundles: BTreeSet<OsString> =
+        remaining.iter().filter_map(|session| session_bundle(session)).collect();
     if remaining.is_empty() && !removed.is_empty() {
         for entry in OWNED_ENTRIES {
             summary.bytes += remove_entry(&folder.join(entry))?;
@@ -109,11 +107,8 @@ fn session_bundle(session: &Path) -> Option<OsString> {
 
 /// Whether nothing was written to the folder for longer than `age`, down to two levels below it.
 fn is_older(folder: &Path, age: Duration) -> bool {
-    let modified_at = |path: &Path| {
-        fs::symlink_metadata(path)
-            .and_then(|metadata| metadata.modified())
-            .ok()
-    };
+    let modified_at =
+        |path: &Path| fs::symlink_metadata(path).and_then(|metadata| metadata.modified()).ok();
     let mut newest = modified_at(folder);
     for entry in list_entries(folder) {
         newest = newest.max(modified_at(&entry));
@@ -134,21 +129,16 @@ fn remove_entry(path: &Path) -> Result<u64> {
         return Ok(0);
     };
     let bytes = disk_usage(path);
-    let removed = if metadata.is_dir() {
-        fs::remove_dir_all(path)
-    } else {
-        fs::remove_file(path)
-    };
+    let removed = if metadata.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     removed.with_context(|| format!("cannot remove '{}'", path.display()))?;
     Ok(bytes)
 }
 
 fn disk_usage(path: &Path) -> u64 {
     match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => list_entries(path)
-            .iter()
-            .map(|entry| disk_usage(entry))
-            .sum(),
+        Ok(metadata) if metadata.is_dir() => {
+            list_entries(path).iter().map(|entry| disk_usage(entry)).sum()
+        }
         Ok(metadata) if metadata.is_file() && metadata.nlink() == 1 => metadata.len(),
         _ => 0,
     }
@@ -163,10 +153,7 @@ mod tests {
     use crate::machines::content_store::lay_out_locally;
 
     fn lay_out(folder: &Path, session: &str, text: &str) -> (PathBuf, PathBuf) {
-        let wanted = BundleSource::Text {
-            text: text.into(),
-            to: "a".into(),
-        };
+        let wanted = BundleSource::Text { text: text.into(), to: "a".into() };
         let bundle = FileBundle::gather(&[wanted]).unwrap();
         lay_out_locally(&bundle, session, folder).unwrap()
     }
@@ -182,19 +169,13 @@ mod tests {
         let (one, shared) = lay_out(&folder, "0-a", "text");
         let (other, _) = lay_out(&folder, "0-b", "text");
         let (_, own) = lay_out(&folder, "0-c", "longer text");
-        assert!(
-            one.join(BUNDLE_LINK).join("a").is_file(),
-            "the session leads to it"
-        );
+        assert!(one.join(BUNDLE_LINK).join("a").is_file(), "the session leads to it");
         let cleaned = clean_folder(&folder, session_target("0-a")).unwrap();
         assert_eq!(cleaned.sessions, 1);
         assert!(!one.exists() && shared.exists() && own.exists());
         clean_folder(&folder, session_target("0-b")).unwrap();
         assert!(!other.exists() && !shared.exists() && own.exists());
-        assert_eq!(
-            clean_folder(&folder, session_target("0-b")).unwrap(),
-            CleanSummary::default()
-        );
+        assert_eq!(clean_folder(&folder, session_target("0-b")).unwrap(), CleanSummary::default());
         fs::write(folder.join("of-somebody"), "").unwrap();
         let last = clean_folder(&folder, session_target("0-c")).unwrap();
         assert!(last.bytes > 11, "{last:?}");
@@ -213,10 +194,7 @@ mod tests {
             let _ = fs::remove_dir(old.join(path));
             let _ = fs::remove_file(old.join(path));
         }
-        fs::File::open(&old)
-            .unwrap()
-            .set_modified(long_ago)
-            .unwrap();
+        fs::File::open(&old).unwrap().set_modified(long_ago).unwrap();
         let cleaned = clean_folder(&folder, CleanTarget::Older(SESSION_MAX_AGE)).unwrap();
         assert_eq!(cleaned.sessions, 1);
         assert!(!old.exists() && young.join(BUNDLE_LINK).join("a").exists());

@@ -47,9 +47,7 @@ impl ClockOffset {
 /// Estimates the offset from several exchanges. Returns `None` if there are none, or if our clock
 /// went backwards in all of them.
 pub fn estimate_offset(exchanges: &[ClockExchange]) -> Option<ClockOffset> {
-    let valid = exchanges
-        .iter()
-        .filter(|exchange| exchange.received_ns >= exchange.sent_ns);
+    let valid = exchanges.iter().filter(|exchange| exchange.received_ns >= exchange.sent_ns);
     let best = valid.min_by_key(|exchange| exchange.received_ns.abs_diff(exchange.sent_ns))?;
     let round_trip_ns = best.received_ns.abs_diff(best.sent_ns);
     let middle_ns = best.sent_ns.saturating_add((round_trip_ns / 2) as i64);
@@ -77,11 +75,7 @@ pub fn query_clock(writer: &mut impl Write, reader: &mut impl BufRead) -> Result
         let parsed = line.trim_end().parse();
         let remote_ns =
             parsed.with_context(|| format!("cannot parse time '{}'", line.trim_end()))?;
-        exchanges.push(ClockExchange {
-            sent_ns,
-            remote_ns,
-            received_ns,
-        });
+        exchanges.push(ClockExchange { sent_ns, remote_ns, received_ns });
     }
     estimate_offset(&exchanges).context("the clock of this machine runs backwards")
 }
@@ -107,9 +101,7 @@ pub fn serve_clock(reader: &mut impl BufRead, writer: &mut impl Write) -> Result
 /// Current time in nanoseconds since the Unix epoch.
 pub fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
-    })
+    since.map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]
@@ -120,9 +112,8 @@ mod tests {
     /// Returns a deterministic pseudorandom number below `bound` (64-bit LCG with Knuth's
     /// constants).
     fn random_below(state: &mut u64, bound: u64) -> u64 {
-        *state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        *state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*state >> 33) % bound
     }
 
@@ -154,14 +145,8 @@ mod tests {
                 .collect();
             let found = estimate_offset(&exchanges).unwrap();
             let wrong_by = found.offset_ns.abs_diff(-skew_ns);
-            assert!(
-                wrong_by <= found.uncertainty_ns,
-                "{round}: {found:?} for {skew_ns}"
-            );
-            let shortest = exchanges
-                .iter()
-                .map(|one| one.received_ns - one.sent_ns)
-                .min();
+            assert!(wrong_by <= found.uncertainty_ns, "{round}: {found:?} for {skew_ns}");
+            let shortest = exchanges.iter().map(|one| one.received_ns - one.sent_ns).min();
             assert_eq!(Some(found.round_trip_ns as i64), shortest);
             let there = found.to_remote_ns(now_ns);
             assert!(there.abs_diff(now_ns + skew_ns) <= found.uncertainty_ns);
@@ -170,18 +155,10 @@ mod tests {
 
     #[test]
     fn exchanges_in_which_our_clock_was_set_back_say_nothing() {
-        let back = ClockExchange {
-            sent_ns: 10,
-            remote_ns: 5,
-            received_ns: 9,
-        };
+        let back = ClockExchange { sent_ns: 10, remote_ns: 5, received_ns: 9 };
         assert_eq!(estimate_offset(&[back]), None);
         assert_eq!(estimate_offset(&[]), None);
-        let usable = ClockExchange {
-            sent_ns: 100,
-            remote_ns: 500,
-            received_ns: 140,
-        };
+        let usable = ClockExchange { sent_ns: 100, remote_ns: 500, received_ns: 140 };
         let found = estimate_offset(&[back, usable]).unwrap();
         assert_eq!((found.offset_ns, found.round_trip_ns), (-380, 40));
     }
@@ -194,10 +171,7 @@ mod tests {
         let other =
             std::thread::spawn(move || serve_clock(&mut BufReader::new(there), &mut back).unwrap());
         let found = query_clock(&mut to, &mut BufReader::new(from)).unwrap();
-        assert!(
-            found.offset_ns.unsigned_abs() <= found.uncertainty_ns,
-            "{found:?}"
-        );
+        assert!(found.offset_ns.unsigned_abs() <= found.uncertainty_ns, "{found:?}");
         to.write_all(b"start 5\n").unwrap();
         assert_eq!(other.join().unwrap(), "start 5\n");
         let refused = query_clock(&mut Vec::new(), &mut &b"soon\n"[..]).unwrap_err();

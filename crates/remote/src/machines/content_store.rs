@@ -45,9 +45,7 @@ impl ContentStore {
             fs::write(&ignore, "*\n")
                 .with_context(|| format!("cannot write '{}'", ignore.display()))?;
         }
-        Ok(ContentStore {
-            folder: folder.to_owned(),
-        })
+        Ok(ContentStore { folder: folder.to_owned() })
     }
 
     /// Returns the folder of a session, and creates it if it is missing.
@@ -79,11 +77,8 @@ impl ContentStore {
             let metadata = fs::metadata(self.object_path(&entry.sha256));
             metadata.map(|metadata| metadata.len()).ok() != Some(entry.bytes)
         };
-        let mut missing: Vec<String> = entries
-            .iter()
-            .filter(is_missing)
-            .map(|entry| entry.sha256.clone())
-            .collect();
+        let mut missing: Vec<String> =
+            entries.iter().filter(is_missing).map(|entry| entry.sha256.clone()).collect();
         missing.sort();
         missing.dedup();
         missing
@@ -149,8 +144,7 @@ impl ContentStore {
         create_private_folder(&temporary)?;
         for entry in entries {
             let error_context = || format!("cannot lay out '{}'", entry.path);
-            self.lay_out_entry(entry, &temporary)
-                .with_context(error_context)?;
+            self.lay_out_entry(entry, &temporary).with_context(error_context)?;
         }
         match fs::rename(&temporary, &target) {
             // Another process has laid out the same bundle in the meantime.
@@ -241,10 +235,7 @@ pub fn send_bundle(
     writer: &mut dyn Write,
     reader: &mut dyn BufRead,
 ) -> anyhow::Result<(PathBuf, PathBuf)> {
-    let offer = BundleOffer {
-        session: session.to_owned(),
-        entries: bundle.entries().to_vec(),
-    };
+    let offer = BundleOffer { session: session.to_owned(), entries: bundle.entries().to_vec() };
     write_message(writer, &offer)?;
     loop {
         match read_message::<ReceiverReply>(reader)? {
@@ -309,18 +300,13 @@ fn receive_objects(
 fn write_message(writer: &mut dyn Write, message: &impl Serialize) -> anyhow::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
-    writer
-        .write_all(&line)
-        .and_then(|()| writer.flush())
-        .context("connection lost")
+    writer.write_all(&line).and_then(|()| writer.flush()).context("connection lost")
 }
 
 fn read_message<T: serde::de::DeserializeOwned>(reader: &mut dyn BufRead) -> anyhow::Result<T> {
     let mut line = Vec::new();
     let mut limited = reader.take(MAX_MESSAGE_BYTES);
-    limited
-        .read_until(b'\n', &mut line)
-        .context("connection lost")?;
+    limited.read_until(b'\n', &mut line).context("connection lost")?;
     ensure!(line.ends_with(b"\n"), "connection lost");
     serde_json::from_slice(&line).context("the remote program sent an unexpected message")
 }
@@ -362,10 +348,9 @@ mod tests {
     use std::path::Path;
 
     fn text_bundle(texts: &[(&str, &str)]) -> FileBundle {
-        let wanted = texts.iter().map(|(to, text)| BundleSource::Text {
-            text: (*text).into(),
-            to: (*to).into(),
-        });
+        let wanted = texts
+            .iter()
+            .map(|(to, text)| BundleSource::Text { text: (*text).into(), to: (*to).into() });
         FileBundle::gather(&wanted.collect::<Vec<_>>()).unwrap()
     }
 
@@ -417,10 +402,7 @@ mod tests {
         assert_eq!(fs::read_to_string(other.join("d")).unwrap(), large);
         assert_ne!(other, place);
         // Sending over a connection and laying out locally give the same result.
-        assert_eq!(
-            lay_out_locally(&second, "0-b", folder.path()).unwrap().1,
-            other
-        );
+        assert_eq!(lay_out_locally(&second, "0-b", folder.path()).unwrap().1, other);
     }
 
     #[test]
@@ -429,12 +411,8 @@ mod tests {
         let (_, place) =
             lay_out_locally(&text_bundle(&[("a", "text")]), "0", folder.path()).unwrap();
         fs::write(place.join("a"), "changed").unwrap();
-        let (_, other) = lay_out_locally(
-            &text_bundle(&[("a", "text"), ("b", "")]),
-            "0",
-            folder.path(),
-        )
-        .unwrap();
+        let (_, other) =
+            lay_out_locally(&text_bundle(&[("a", "text"), ("b", "")]), "0", folder.path()).unwrap();
         assert_eq!(fs::read_to_string(other.join("a")).unwrap(), "text");
     }
 
@@ -444,17 +422,10 @@ mod tests {
         let first = text_bundle(&[("a", "text")]);
         lay_out_locally(&first, "0", folder.path()).unwrap();
         let sha256 = first.entries()[0].sha256.clone();
-        let object = folder
-            .path()
-            .join("objects")
-            .join(&sha256[..2])
-            .join(&sha256[2..]);
+        let object = folder.path().join("objects").join(&sha256[..2]).join(&sha256[2..]);
         fs::write(&object, "tixt").unwrap();
         let second = text_bundle(&[("a", "text"), ("b", "")]);
-        let refusal = send_over_socket(&second, folder.path())
-            .0
-            .unwrap_err()
-            .to_string();
+        let refusal = send_over_socket(&second, folder.path()).0.unwrap_err().to_string();
         assert!(refusal.contains("'a': its object is damaged"), "{refusal}");
         assert!(send_over_socket(&second, folder.path()).0.is_ok());
     }
@@ -502,22 +473,15 @@ mod tests {
         let depot = ContentStore::open(&inner).unwrap();
         let session = depot.session_folder("0-a").unwrap();
         for path in [&inner, &session, &session.join("orders")] {
-            assert_eq!(
-                fs::metadata(path).unwrap().permissions().mode() & 0o777,
-                0o700
-            );
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o700);
         }
     }
 
     #[test]
     fn a_line_that_is_cut_is_an_error_at_both_ends() {
         let folder = tempfile::tempdir().unwrap();
-        let refusal = send_bundle(
-            &text_bundle(&[("a", "text")]),
-            "0",
-            &mut Vec::new(),
-            &mut "".as_bytes(),
-        );
+        let refusal =
+            send_bundle(&text_bundle(&[("a", "text")]), "0", &mut Vec::new(), &mut "".as_bytes());
         assert_eq!(refusal.unwrap_err().to_string(), "connection lost");
         let mut answers = Vec::new();
         receive_bundle(

@@ -53,25 +53,14 @@ pub fn start_worker(folder: &Path, tasks: &[u32]) -> Result<JobId> {
     let mut first_line = String::new();
     BufReader::new(output).read_line(&mut first_line)?;
     let name = first_line.trim();
-    ensure!(
-        parse_worker_name(name).is_some(),
-        "the worker exited without a message"
-    );
+    ensure!(parse_worker_name(name).is_some(), "the worker exited without a message");
     Ok(JobId(name.to_owned()))
 }
 
 /// Returns the name that identifies this process as a worker.
 pub fn own_worker_name() -> String {
-    let ProcessIdentity {
-        pid,
-        started_ticks,
-        boot_id,
-        ..
-    } = ProcessIdentity::current_process();
-    let (ticks, boot) = (
-        started_ticks.unwrap_or_default(),
-        boot_id.unwrap_or_default(),
-    );
+    let ProcessIdentity { pid, started_ticks, boot_id, .. } = ProcessIdentity::current_process();
+    let (ticks, boot) = (started_ticks.unwrap_or_default(), boot_id.unwrap_or_default());
     format!("{pid}.{ticks}.{boot}")
 }
 
@@ -154,9 +143,7 @@ mod tests {
         let job = start_worker(folder.path(), &[3]).unwrap();
         assert!(is_detached_worker(&job) && !has_ended(&job), "{job:?}");
         let pid = job.0.split('.').next().unwrap();
-        let session = std::process::Command::new("ps")
-            .args(["-o", "sid=", "-p", pid])
-            .output();
+        let session = std::process::Command::new("ps").args(["-o", "sid=", "-p", pid]).output();
         if let Ok(session) = session {
             let sid = String::from_utf8(session.stdout).unwrap();
             assert_ne!(sid.trim(), std::process::id().to_string());

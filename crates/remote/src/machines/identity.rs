@@ -36,10 +36,7 @@ impl MachineIdentity {
                 number.len() >= DIGITS && number.bytes().any(|byte| byte != b'0' && byte != b'-');
             is_number.then_some(number)
         };
-        let host = environment
-            .host
-            .clone()
-            .unwrap_or_else(|| "unknown".to_owned());
+        let host = environment.host.clone().unwrap_or_else(|| "unknown".to_owned());
         let machine_number =
             read("etc/machine-id").or_else(|| read("sys/class/dmi/id/product_uuid"));
         let warning = machine_number.is_none().then(|| {
@@ -57,11 +54,7 @@ impl MachineIdentity {
 fn hash_id(number: &str) -> String {
     let salted = [SALT, number].concat();
     let digest = digest::digest(&digest::SHA256, salted.as_bytes());
-    let digits: String = digest
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digits: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     digits[..DIGITS].to_owned()
 }
 
@@ -73,20 +66,9 @@ fn machine_class(environment: &Environment) -> String {
         _ => format!("{cpus} processors"),
     });
     // Round, because the memory reserved by firmware and kernel varies a little between boots.
-    let memory = environment
-        .memory_bytes
-        .map(|bytes| format!("{} GiB", (bytes + GIB / 2) / GIB));
-    let parts = [
-        environment.cpu.clone(),
-        cpus,
-        memory,
-        Some(std::env::consts::ARCH.to_owned()),
-    ];
-    parts
-        .into_iter()
-        .flatten()
-        .collect::<Vec<String>>()
-        .join(", ")
+    let memory = environment.memory_bytes.map(|bytes| format!("{} GiB", (bytes + GIB / 2) / GIB));
+    let parts = [environment.cpu.clone(), cpus, memory, Some(std::env::consts::ARCH.to_owned())];
+    parts.into_iter().flatten().collect::<Vec<String>>().join(", ")
 }
 
 #[cfg(test)]
@@ -122,37 +104,24 @@ mod tests {
         // printf speedwell-machine0123456789abcdef0123456789abcdef | sha256sum
         assert_eq!(one.id, "838c5430ab4b505d");
         assert!(!number.contains(&one.id) && one.warning.is_none());
-        assert_eq!(
-            one.class,
-            format!("EPYC, 2 processors, 23 GiB, {}", std::env::consts::ARCH)
-        );
-        let other = identity(
-            &[("etc/machine-id", "0123456789abcdef0123456789abcdee")],
-            "a",
-        );
+        assert_eq!(one.class, format!("EPYC, 2 processors, 23 GiB, {}", std::env::consts::ARCH));
+        let other = identity(&[("etc/machine-id", "0123456789abcdef0123456789abcdee")], "a");
         assert_ne!(one.id, other.id);
     }
 
     #[test]
     fn without_a_number_the_firmware_or_the_host_says_which_machine_it_is() {
-        let uuid = (
-            "sys/class/dmi/id/product_uuid",
-            "4C4C4544-0042-3510-8052-B4C04F564433\n",
-        );
+        let uuid = ("sys/class/dmi/id/product_uuid", "4C4C4544-0042-3510-8052-B4C04F564433\n");
         let firmware = identity(&[("etc/machine-id", ""), uuid], "a");
         assert_eq!(firmware.warning, identity(&[uuid], "b").warning);
         assert_eq!(firmware.id, identity(&[uuid], "b").id);
         // Some firmware reports only zeros.
-        let zeros = (
-            "sys/class/dmi/id/product_uuid",
-            "00000000-0000-0000-0000-000000000000",
-        );
+        let zeros = ("sys/class/dmi/id/product_uuid", "00000000-0000-0000-0000-000000000000");
         let host = identity(&[zeros], "a");
         assert_eq!(host.id, identity(&[], "a").id);
         assert_ne!(host.id, identity(&[], "b").id);
         assert!(
-            host.warning
-                .is_some_and(|warning| warning.contains("identified by its host name"))
+            host.warning.is_some_and(|warning| warning.contains("identified by its host name"))
         );
     }
 }

@@ -72,12 +72,7 @@ impl LockTicket {
         let ticket_path = path.with_file_name(TICKET_FILE_NAME);
         let ticket_file = open_lock_file(&ticket_path)
             .with_context(|| format!("cannot open the lock '{}'", ticket_path.display()))?;
-        Ok(LockTicket {
-            lock_path: path,
-            ticket_file,
-            is_shared,
-            holds_ticket: false,
-        })
+        Ok(LockTicket { lock_path: path, ticket_file, is_shared, holds_ticket: false })
     }
 
     /// Tries to acquire the machine without blocking. Returns `None` if another waiter comes first
@@ -106,9 +101,7 @@ impl LockTicket {
     pub fn describe_holders(&self) -> String {
         let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
         let inode = fs::metadata(&self.lock_path).map(|metadata| metadata.ino());
-        let holders = inode
-            .map(|inode| lock_holders(&locks, inode))
-            .unwrap_or_default();
+        let holders = inode.map(|inode| lock_holders(&locks, inode)).unwrap_or_default();
         let descriptions: Vec<String> = holders.into_iter().filter_map(describe_process).collect();
         match descriptions.as_slice() {
             [] => "another process".to_owned(),
@@ -137,11 +130,7 @@ fn open_first(paths: &[PathBuf]) -> Result<(File, PathBuf)> {
 
 /// Tries to lock a file without blocking. Returns whether the file was locked.
 fn try_lock(file: &File, is_shared: bool, path: &Path) -> Result<bool> {
-    let result = if is_shared {
-        file.try_lock_shared()
-    } else {
-        file.try_lock()
-    };
+    let result = if is_shared { file.try_lock_shared() } else { file.try_lock() };
     match result {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),
@@ -161,10 +150,7 @@ fn lock_holders(locks: &str, inode: u64) -> Vec<u32> {
             return None;
         };
         let is_lock_file = file.rsplit(':').next()?.parse::<u64>() == Ok(inode);
-        process
-            .parse::<u32>()
-            .ok()
-            .filter(|process| is_lock_file && *process > 0)
+        process.parse::<u32>().ok().filter(|process| is_lock_file && *process > 0)
     };
     locks.lines().filter_map(holder).collect()
 }
@@ -182,10 +168,7 @@ fn describe_process(process: u32) -> Option<String> {
         .into_iter()
         .chain(command.into_iter().chain(subcommand).map(str::to_owned))
         .collect();
-    Some(format!(
-        "process {process} of user {user} ({})",
-        arguments.join(" ")
-    ))
+    Some(format!("process {process} of user {user} ({})", arguments.join(" ")))
 }
 
 /// Opens the lock file, and creates it if it is missing. All users must be able to use a file that
@@ -231,12 +214,8 @@ mod tests {
     fn parts_of_experiments_share_a_machine_with_each_other_and_with_nobody_else() {
         let folder = tempfile::tempdir().unwrap();
         let places = [folder.path().join("lock")];
-        let take = |is_shared| {
-            LockTicket::open_at(&places, is_shared)
-                .unwrap()
-                .try_acquire()
-                .unwrap()
-        };
+        let take =
+            |is_shared| LockTicket::open_at(&places, is_shared).unwrap().try_acquire().unwrap();
         let parts = [take(true), take(true)];
         assert!(parts.iter().all(Option::is_some));
         assert!(take(false).is_none());
@@ -304,9 +283,6 @@ mod tests {
         // A symlink might lead to anyone's file.
         std::os::unix::fs::symlink("/etc/passwd", &place).unwrap();
         let error = LockTicket::open_at(std::slice::from_ref(&place), false).unwrap_err();
-        assert!(
-            format!("{error:#}").contains(&place.display().to_string()),
-            "{error:#}"
-        );
+        assert!(format!("{error:#}").contains(&place.display().to_string()), "{error:#}");
     }
 }

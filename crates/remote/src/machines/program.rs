@@ -28,11 +28,7 @@ const STATIC_NAME: &str = "speedwell-static";
 /// preferred, because shared libraries on other machines may be older than ours.
 pub fn program_to_send(own: &Path) -> PathBuf {
     let static_program = own.with_file_name(STATIC_NAME);
-    if static_program.is_file() {
-        static_program
-    } else {
-        own.to_owned()
-    }
+    if static_program.is_file() { static_program } else { own.to_owned() }
 }
 
 /// Ensures that the machine has `program`, and returns the program's path there. If another program
@@ -53,14 +49,7 @@ pub fn send_program(
     let (remote_path, folder) = (path.to_string_lossy(), machine.folder.to_string_lossy());
     let digest_command = engine.start_command(
         &machine.name,
-        &[
-            "/bin/sh",
-            "-c",
-            DIGEST_SCRIPT,
-            "look",
-            &remote_path,
-            &folder,
-        ],
+        &["/bin/sh", "-c", DIGEST_SCRIPT, "look", &remote_path, &folder],
     )?;
     let remote_digest = send_and_read(digest_command, &mut io::empty())?;
     if remote_digest.split_whitespace().next() == Some(digest.as_str()) {
@@ -94,11 +83,7 @@ pub(crate) fn send_and_read(mut connection: Child, input: &mut impl Read) -> Res
     let output = connection.wait_with_output()?;
     let stderr = String::from_utf8_lossy(&output.stderr);
     let last_line = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
-    ensure!(
-        output.status.success(),
-        "{}",
-        last_line.unwrap_or("the connection ended")
-    );
+    ensure!(output.status.success(), "{}", last_line.unwrap_or("the connection ended"));
     copied?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -115,11 +100,7 @@ fn hash_file(file: &Path) -> Result<String> {
         }
     }
     let digest = context.finish();
-    Ok(digest
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

@@ -15,9 +15,7 @@ const WALK_STEPS: u32 = 400_000;
 
 /// Times both pieces of work on this machine.
 pub fn probe_speed() -> SpeedProbe {
-    let unix_time = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let unix_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let begin = Instant::now();
     black_box(run_integer_chain(black_box(INTEGER_STEPS)));
     let integer_ns = begin.elapsed().as_nanos();
@@ -75,10 +73,7 @@ mod tests {
     #[test]
     fn a_probe_measures_two_times_that_are_not_zero() {
         let probe = probe_speed();
-        assert!(
-            probe.integer_ns > 1_000_000 && probe.memory_ns > 1_000_000,
-            "{probe:?}"
-        );
+        assert!(probe.integer_ns > 1_000_000 && probe.memory_ns > 1_000_000, "{probe:?}");
         // Ten times the steps take longer, so the optimizer has not removed the work.
         let time = |steps: u32| {
             let begun = Instant::now();

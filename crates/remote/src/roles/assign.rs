@@ -31,38 +31,25 @@ pub(super) fn assign_machines(
     }
     let mut order: Vec<usize> = (0..machines.len()).collect();
     order.sort_by_key(|index| {
-        (
-            machines[*index].state != MachineState::Free,
-            &machines[*index].name,
-        )
+        (machines[*index].state != MachineState::Free, &machines[*index].name)
     });
     // A seat is one of the machines that a role needs. A seat that can get a different machine
     // gives up its machine to another seat.
-    let seats: Vec<usize> = (0..roles.len())
-        .flat_map(|role| (0..roles[role].machines).map(move |_| role))
-        .collect();
+    let seats: Vec<usize> =
+        (0..roles.len()).flat_map(|role| (0..roles[role].machines).map(move |_| role)).collect();
     let mut owners: Vec<Option<usize>> = vec![None; machines.len()];
     for seat in 0..seats.len() {
         let suitable_machines = |seat: usize| -> Vec<usize> {
             let candidates = order.iter().copied();
-            candidates
-                .filter(|index| is_suitable(&roles[seats[seat]], &machines[*index]))
-                .collect()
+            candidates.filter(|index| is_suitable(&roles[seats[seat]], &machines[*index])).collect()
         };
-        if !find_seat(
-            seat,
-            &suitable_machines,
-            &mut owners,
-            &mut vec![false; machines.len()],
-        ) {
+        if !find_seat(seat, &suitable_machines, &mut owners, &mut vec![false; machines.len()]) {
             return Err(no_machine_error(&roles[seats[seat]], roles, machines));
         }
     }
     let machines_of_role = |role: usize| {
         let candidates = order.iter().copied();
-        candidates
-            .filter(|index| owners[*index].is_some_and(|seat| seats[seat] == role))
-            .collect()
+        candidates.filter(|index| owners[*index].is_some_and(|seat| seats[seat] == role)).collect()
     };
     Ok((0..roles.len()).map(machines_of_role).collect())
 }
@@ -78,16 +65,12 @@ pub(super) fn lease_components(
 ) -> Vec<LeaseComponent> {
     let suitable: Vec<Vec<usize>> = (roles.iter())
         .map(|role| {
-            (0..machines.len())
-                .filter(|index| is_suitable(role, &machines[*index]))
-                .collect()
+            (0..machines.len()).filter(|index| is_suitable(role, &machines[*index])).collect()
         })
         .collect();
     let never_conflicts = |role_machines: &Vec<usize>, other_machines: &Vec<usize>| {
         role_machines == other_machines
-            || !role_machines
-                .iter()
-                .any(|index| other_machines.contains(index))
+            || !role_machines.iter().any(|index| other_machines.contains(index))
     };
     let name = |index: usize| machines[index].name.clone();
     let component =
@@ -104,16 +87,8 @@ pub(super) fn lease_components(
             let assigned = assignment.iter().map(|index| name(*index));
             LeaseComponent {
                 machines: role.machines,
-                named_nodes: if scheduler_chooses {
-                    Vec::new()
-                } else {
-                    assigned.collect()
-                },
-                excluded_nodes: if scheduler_chooses {
-                    others
-                } else {
-                    Vec::new()
-                },
+                named_nodes: if scheduler_chooses { Vec::new() } else { assigned.collect() },
+                excluded_nodes: if scheduler_chooses { others } else { Vec::new() },
             }
         };
     let role_choices = roles.iter().zip(suitable.iter().zip(assignment));
@@ -183,30 +158,16 @@ mod tests {
     }
 
     fn role(name: &str, on: &str, machines: u32) -> PlacedRole {
-        PlacedRole {
-            name: name.to_owned(),
-            on: on.parse().unwrap(),
-            machines,
-        }
+        PlacedRole { name: name.to_owned(), on: on.parse().unwrap(), machines }
     }
 
     #[test]
     fn a_machine_that_two_parts_could_have_goes_to_the_one_that_needs_it() {
-        let known = [
-            machine("a", &["lab"]),
-            machine("b", &["lab", "fast"]),
-            machine("c", &["lab"]),
-        ];
+        let known =
+            [machine("a", &["lab"]), machine("b", &["lab", "fast"]), machine("c", &["lab"])];
         // The target could use any machine and would take the first, but the load needs 'a'.
-        let roles = [
-            role("target", "lab", 1),
-            role("db", "fast | a", 1),
-            role("load", "a", 1),
-        ];
-        assert_eq!(
-            assign_machines(&roles, &known).unwrap(),
-            [vec![2], vec![1], vec![0]]
-        );
+        let roles = [role("target", "lab", 1), role("db", "fast | a", 1), role("load", "a", 1)];
+        assert_eq!(assign_machines(&roles, &known).unwrap(), [vec![2], vec![1], vec![0]]);
         let roles = [role("target", "lab", 1), role("load", "lab", 2)];
         let found = assign_machines(&roles, &known).unwrap();
         assert_eq!((found[0].len(), found[1].len()), (1, 2));
@@ -217,10 +178,7 @@ mod tests {
         let mut known = [machine("a", &["lab"]), machine("b", &["lab"])];
         let roles = [role("target", "lab", 1), role("load", "lab", 2)];
         let refused = assign_machines(&roles, &known).unwrap_err().to_string();
-        assert!(
-            refused.starts_with("no machine is left for 'load'"),
-            "{refused}"
-        );
+        assert!(refused.starts_with("no machine is left for 'load'"), "{refused}");
         let roles = [role("target", "a", 1), role("load", "b", 1)];
         assert!(assign_machines(&roles, &known).is_ok());
         known[1].state = MachineState::Unfit("it does not respond".to_owned());
@@ -255,10 +213,7 @@ mod tests {
             words.collect::<Vec<String>>()
         };
         // No machine suits both roles.
-        let apart = [
-            role("target", "server & !d", 1),
-            role("load", "load & !d", 2),
-        ];
+        let apart = [role("target", "server & !d", 1), role("load", "load & !d", 2)];
         assert_eq!(asked(&apart), ["1 of  but b,c,d", "2 of  but a,d"]);
         let same = [role("target", "load", 1), role("load", "load", 2)];
         assert_eq!(asked(&same), ["1 of  but a", "2 of  but a"]);

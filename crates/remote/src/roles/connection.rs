@@ -94,10 +94,9 @@ impl RoleConnection {
             return None;
         }
         let failure = match self.next_event() {
-            Ok(WorkerEvent::Done(outcome)) => outcome
-                .performed
-                .failure
-                .map(|failure| self.with_role_name(failure)),
+            Ok(WorkerEvent::Done(outcome)) => {
+                outcome.performed.failure.map(|failure| self.with_role_name(failure))
+            }
             Ok(_) => None,
             Err(failure) => Some(failure),
         };
@@ -138,9 +137,7 @@ impl RoleConnection {
         };
         let attributed = |note: &String| format!("{} on '{}': {note}", self.name, self.machine);
         notes.extend(performed.notes.iter().map(attributed));
-        performed
-            .failure
-            .map_or(Ok(()), |failure| Err(self.with_role_name(failure)))
+        performed.failure.map_or(Ok(()), |failure| Err(self.with_role_name(failure)))
     }
 
     /// Prefixes the reason with the role and its machine.

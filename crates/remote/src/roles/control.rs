@@ -67,10 +67,7 @@ impl PlacedSession {
         let plan: SessionPlan = serde_json::from_str(&text)
             .with_context(|| format!("cannot read the plan of session @{number}"))?;
         let planned = plan.slots().len();
-        let placement = plan
-            .design
-            .experiment
-            .and_then(|experiment| experiment.placement);
+        let placement = plan.design.experiment.and_then(|experiment| experiment.placement);
         let Some(placement) = placement else {
             return Ok(None);
         };
@@ -137,10 +134,8 @@ impl PlacedSession {
         process::install_handlers()?;
         let process = loop {
             let process = self.measuring_process(store)?;
-            let is_running = matches!(
-                process,
-                MeasuringProcess::Here(_) | MeasuringProcess::Elsewhere
-            );
+            let is_running =
+                matches!(process, MeasuringProcess::Here(_) | MeasuringProcess::Elsewhere);
             if !is_running || process::is_interrupt_requested() {
                 break process;
             }
@@ -197,30 +192,21 @@ impl PlacedSession {
         let number = self.number;
         let measuring = self.measuring_process(store)?;
         ensure!(
-            matches!(
-                measuring,
-                MeasuringProcess::Interrupted | MeasuringProcess::Complete
-            ),
+            matches!(measuring, MeasuringProcess::Interrupted | MeasuringProcess::Complete),
             "session @{number} is still being measured\nhint: 'speedwell fleet collect @{number}' waits for its end, \
              'speedwell fleet cancel @{number}' ends it"
         );
         let mut engine = FleetEngine::from_file(&self.file);
         let fleet_machines = engine.list_machines()?;
-        let session_machines = self.placement.machines.iter().filter_map(|placed| {
-            fleet_machines
-                .iter()
-                .find(|machine| machine.name == placed.name)
-        });
+        let session_machines =
+            self.placement.machines.iter().filter_map(|placed| {
+                fleet_machines.iter().find(|machine| machine.name == placed.name)
+            });
         let session = self
             .placement
             .session()
             .context("the location of the session's files on its machines is unknown")?;
-        clean_machines(
-            &mut engine,
-            session_machines.cloned(),
-            Some(session),
-            &self.file,
-        )
+        clean_machines(&mut engine, session_machines.cloned(), Some(session), &self.file)
     }
 }
 

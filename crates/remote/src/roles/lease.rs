@@ -47,10 +47,7 @@ impl MachineLease {
                 connection.and_then(|connection| await_lock(connection, &machine.name, listener));
             connections.push(locked.map_err(|failure| anyhow!(failure.reason))?);
         }
-        Ok(MachineLease {
-            _connections: connections,
-            _lease: lease,
-        })
+        Ok(MachineLease { _connections: connections, _lease: lease })
     }
 }
 
@@ -93,10 +90,7 @@ pub(super) fn acquire_allocation(
 ) -> Result<Option<AllocationLease>> {
     let mut last_reason = String::new();
     engine.acquire_lease(name, components, &mut |reason| {
-        ensure!(
-            !process::is_interrupt_requested(),
-            "interrupted while waiting for machines"
-        );
+        ensure!(!process::is_interrupt_requested(), "interrupted while waiting for machines");
         if reason.is_empty() || reason == last_reason {
             return Ok(());
         }
@@ -122,12 +116,7 @@ pub fn reacquire_machines(
         // A job of the earlier process may still hold the machines. Waiting for them would then
         // never end.
         engine.release_allocation(earlier)?;
-        lease = acquire_allocation(
-            &mut engine,
-            &earlier.name,
-            &same_machines(earlier),
-            listener,
-        )?;
+        lease = acquire_allocation(&mut engine, &earlier.name, &same_machines(earlier), listener)?;
     }
     if let Some(lease) = &lease {
         placement.allocation = Some(lease.allocation.clone());
@@ -143,11 +132,8 @@ fn same_machines(earlier: &MachineAllocation) -> Vec<LeaseComponent> {
     for (name, component) in &earlier.components {
         let index = *component as usize;
         if components.len() <= index {
-            let empty = LeaseComponent {
-                machines: 0,
-                named_nodes: Vec::new(),
-                excluded_nodes: Vec::new(),
-            };
+            let empty =
+                LeaseComponent { machines: 0, named_nodes: Vec::new(), excluded_nodes: Vec::new() };
             components.resize(index + 1, empty);
         }
         components[index].machines += 1;

@@ -52,18 +52,10 @@ pub fn prepare_machines(
     upload::warn_of_left_out(&bundle, listener)?;
     let session = uuid::Uuid::now_v7().to_string();
     let components = assign::lease_components(&role_placement.roles, &fleet_machines, &assignment);
-    let lease = lease::acquire_allocation(
-        &mut engine,
-        &lease::job_name(&session),
-        &components,
-        listener,
-    )?;
+    let lease =
+        lease::acquire_allocation(&mut engine, &lease::job_name(&session), &components, listener)?;
     if let Some(lease) = &lease {
-        let index_of = |name: &str| {
-            fleet_machines
-                .iter()
-                .position(|machine| machine.name == name)
-        };
+        let index_of = |name: &str| fleet_machines.iter().position(|machine| machine.name == name);
         for (component, role_machines) in (0..).zip(&mut assignment) {
             *role_machines = lease.machines(component).filter_map(index_of).collect();
         }
@@ -120,15 +112,11 @@ fn resend_missing(
     };
     let fleet_machines = sender.engine.list_machines()?;
     for placed in missing {
-        let machine = fleet_machines
-            .iter()
-            .find(|machine| machine.name == placed.name);
+        let machine = fleet_machines.iter().find(|machine| machine.name == placed.name);
         let machine =
             machine.with_context(|| format!("machine '{}' has left the fleet", placed.name))?;
         let error_context = || format!("cannot send the files to '{}'", placed.name);
-        *placed = sender
-            .prepare_machine(machine)
-            .with_context(error_context)?;
+        *placed = sender.prepare_machine(machine).with_context(error_context)?;
     }
     Ok(())
 }
@@ -163,10 +151,7 @@ fn build_placement(
 
 fn gather_bundle(root: &Path) -> Result<FileBundle> {
     let sources = [
-        BundleSource::Folder {
-            from: root.to_owned(),
-            to: FILES_PATH.to_owned(),
-        },
+        BundleSource::Folder { from: root.to_owned(), to: FILES_PATH.to_owned() },
         BundleSource::Program {
             from: program::program_to_send(&own_program()),
             to: shard_request::PROGRAM_PATH.to_owned(),
@@ -192,10 +177,7 @@ impl BundleSender<'_> {
         } else {
             upload::send_over_connection(&mut self.engine, bundle, session, machine)?
         };
-        let program = folder
-            .join(shard_request::PROGRAM_PATH)
-            .to_string_lossy()
-            .into_owned();
+        let program = folder.join(shard_request::PROGRAM_PATH).to_string_lossy().into_owned();
         let greeting = probe_machine(&mut self.engine, &machine.name, &program)?;
         let leased_address = (self.lease).and_then(|lease| lease.addresses.get(&machine.name));
         let reached_at = leased_address.copied().or(greeting.reached_at);

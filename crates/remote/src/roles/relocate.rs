@@ -54,10 +54,7 @@ impl FolderMapping<'_> {
         let is_name_character = |c: char| c.is_alphanumeric() || "._-".contains(c);
         let (mut result, mut unprocessed) = (String::new(), text);
         while let Some(position) = unprocessed.find(&*from) {
-            let (before, after) = (
-                &unprocessed[..position],
-                &unprocessed[position + from.len()..],
-            );
+            let (before, after) = (&unprocessed[..position], &unprocessed[position + from.len()..]);
             let follows_name = before.chars().next_back().is_some_and(is_name_character);
             let is_folder = !follows_name && !after.starts_with(is_name_character);
             result.push_str(before);
@@ -74,10 +71,7 @@ mod tests {
 
     #[test]
     fn only_the_folder_itself_and_what_is_in_it_is_moved() {
-        let moved = FolderMapping {
-            from: Path::new("/home/a/web"),
-            to: Path::new("/var/b"),
-        };
+        let moved = FolderMapping { from: Path::new("/home/a/web"), to: Path::new("/var/b") };
         for (here, there) in [
             ("/home/a/web/server.js", "/var/b/server.js"),
             ("--data=/home/a/web", "--data=/var/b"),
@@ -89,14 +83,8 @@ mod tests {
             let found = moved.map_text(here);
             assert_eq!(found, there);
         }
-        assert_eq!(
-            moved.map_path(Path::new("/home/a/web")),
-            Path::new("/var/b")
-        );
-        assert_eq!(
-            moved.map_path(Path::new("/home/a/web/x")),
-            Path::new("/var/b/x")
-        );
+        assert_eq!(moved.map_path(Path::new("/home/a/web")), Path::new("/var/b"));
+        assert_eq!(moved.map_path(Path::new("/home/a/web/x")), Path::new("/var/b/x"));
         assert_eq!(moved.map_path(Path::new("/usr/bin")), Path::new("/usr/bin"));
     }
 }

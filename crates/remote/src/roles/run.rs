@@ -156,14 +156,9 @@ fn start_services(
 ) -> StageResult<()> {
     for service in services {
         let machine = placement.of_service(&service.name);
-        let mapping = FolderMapping {
-            from: &placement.root,
-            to: &machine.root,
-        };
+        let mapping = FolderMapping { from: &placement.root, to: &machine.root };
         let request = WorkerRequest::RunService(Box::new(ServiceRequest {
-            service: mapping
-                .map_service(service.clone())
-                .fill_placeholders(placeholders),
+            service: mapping.map_service(service.clone()).fill_placeholders(placeholders),
             address: machine.address,
             ports,
             folder: machine.folder.clone(),
@@ -228,10 +223,7 @@ impl PlacedRun<'_> {
         report: &mut RunReport,
     ) -> StageResult<()> {
         let machine = self.placement.of_target();
-        let mapping = FolderMapping {
-            from: &self.placement.root,
-            to: &machine.root,
-        };
+        let mapping = FolderMapping { from: &self.placement.root, to: &machine.root };
         let mut placeholders = self.placeholders.clone();
         placeholders.push(("host".to_owned(), machine.address.to_string()));
         let assignment = RunAssignment {
@@ -262,9 +254,8 @@ impl PlacedRun<'_> {
                     let RoleOutcome { performed, load } = *outcome;
                     (report.performed, report.load) = (performed, load);
                     let failure = report.performed.failure.take();
-                    return failure.map_or(Ok(()), |failure| {
-                        Err(self.attribute_failure(&target, failure))
-                    });
+                    return failure
+                        .map_or(Ok(()), |failure| Err(self.attribute_failure(&target, failure)));
                 }
                 _ => return Err(target.with_role_name(unexpected_message())),
             }
@@ -279,10 +270,7 @@ impl PlacedRun<'_> {
             (Some(load_failure), RunStage::Warmup | RunStage::Load)
                 if is_load_failure(load_failure) =>
             {
-                StageFailure {
-                    reason: load_failure.clone(),
-                    ..failure
-                }
+                StageFailure { reason: load_failure.clone(), ..failure }
             }
             (_, RunStage::Served) => StageFailure {
                 reason: format!("load from {}: {}", self.names_of_load(), failure.reason),
@@ -321,9 +309,8 @@ impl PlacedRun<'_> {
             LoadShare::ONLY,
         )?;
         let (stop, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
-        let alarms: Vec<&AtomicBool> = (services.iter().chain([target]))
-            .map(RoleConnection::alarm)
-            .collect();
+        let alarms: Vec<&AtomicBool> =
+            (services.iter().chain([target])).map(RoleConnection::alarm).collect();
         let result = thread::scope(|scope| {
             scope.spawn(|| {
                 while !has_ended.load(Ordering::Relaxed) {

@@ -184,12 +184,8 @@ fn hold_lock(folder: &Path, replies: &Receiver<LoadReply>) -> StageResult<()> {
         thread::sleep(LOCK_POLL_INTERVAL);
     };
     send_event(&WorkerEvent::Locked).map_err(lock_failure)?;
-    let is_wanted = || {
-        !matches!(
-            replies.recv_timeout(LOCK_POLL_INTERVAL),
-            Err(RecvTimeoutError::Disconnected)
-        )
-    };
+    let is_wanted =
+        || !matches!(replies.recv_timeout(LOCK_POLL_INTERVAL), Err(RecvTimeoutError::Disconnected));
     while is_wanted() && !process::is_interrupt_requested() {}
     Ok(())
 }
@@ -201,19 +197,12 @@ fn run_service(
     report: &mut RunReport,
 ) -> StageResult<()> {
     let _lock = share_lock(&request.folder)?;
-    let site = RunSite {
-        address: Some(request.address),
-        ..RunSite::default()
-    };
+    let site = RunSite { address: Some(request.address), ..RunSite::default() };
     let service = RunningService::start(&request.service, &site, request.ports)?;
     let sent = send_event(&WorkerEvent::Ready(service.port()));
     let mut failure = sent.err().map(|error| connection_failure(&error));
-    let is_wanted = || {
-        matches!(
-            replies.recv_timeout(POLL_INTERVAL),
-            Err(RecvTimeoutError::Timeout)
-        )
-    };
+    let is_wanted =
+        || matches!(replies.recv_timeout(POLL_INTERVAL), Err(RecvTimeoutError::Timeout));
     while failure.is_none() && is_wanted() {
         failure = service.find_failure();
     }
@@ -228,10 +217,7 @@ fn run_target_request(
 ) -> StageResult<()> {
     let _lock = share_lock(&request.folder)?;
     let sender = DelegatedLoads(Mutex::new(replies));
-    let site = RunSite {
-        address: Some(request.address),
-        sender: &sender,
-    };
+    let site = RunSite { address: Some(request.address), sender: &sender };
     run_target(&request.assignment, &site, request.seed, report)
 }
 
@@ -297,10 +283,7 @@ impl LoadSender for DelegatedLoads {
         stop: &AtomicBool,
     ) -> Result<LoadRun> {
         let replies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        send_event(&WorkerEvent::Load(Box::new(RequestedLoad {
-            spec: spec.clone(),
-            seed,
-        })))?;
+        send_event(&WorkerEvent::Load(Box::new(RequestedLoad { spec: spec.clone(), seed })))?;
         let mut is_stop_sent = false;
         loop {
             match replies.recv_timeout(POLL_INTERVAL) {

@@ -1,10 +1,7 @@
 //! Tests the engines with real machines: Slurm and sshd on this host, each started and stopped by
 //! the test. Skips what is not installed.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may panic, its helper functions too"
-)]
+#![allow(clippy::unwrap_used, reason = "a test may panic, its helper functions too")]
 
 mod slurm;
 mod ssh;
@@ -28,18 +25,13 @@ fn create_session(folder: &Path, script: &str) -> PathBuf {
     let draft = session.join("draft");
     std::fs::write(&draft, format!("#!/bin/sh\n{script}\n")).unwrap();
     let mut copy = Command::new("install");
-    copy.args(["-m", "700"])
-        .arg(draft)
-        .arg(session.join("bin/speedwell"));
+    copy.args(["-m", "700"]).arg(draft).arg(session.join("bin/speedwell"));
     assert!(copy.status().unwrap().success());
     session
 }
 
 fn task_batch(machine: &str, folder: &Path, tasks: &[u32]) -> TaskBatch {
-    let task = |&number: &u32| ShardTask {
-        number,
-        request: format!("{{\"task\":{number}}}"),
-    };
+    let task = |&number: &u32| ShardTask { number, request: format!("{{\"task\":{number}}}") };
     TaskBatch {
         is_detached: false,
         machine: machine.into(),
@@ -53,10 +45,7 @@ fn task_batch(machine: &str, folder: &Path, tasks: &[u32]) -> TaskBatch {
 fn wait_for(engine: &mut FleetEngine, job: &JobId, wanted: impl Fn(&JobState) -> bool) -> JobState {
     let begun = Instant::now();
     loop {
-        let state = engine
-            .job_states(std::slice::from_ref(job))
-            .unwrap()
-            .remove(0);
+        let state = engine.job_states(std::slice::from_ref(job)).unwrap().remove(0);
         if wanted(&state) {
             return state;
         }
@@ -78,20 +67,13 @@ fn wait_for_text(file: &Path, wanted: &str) {
         if text == wanted {
             return;
         }
-        assert!(
-            begun.elapsed() < OPERATION_TIMEOUT,
-            "{}: {text}",
-            file.display()
-        );
+        assert!(begun.elapsed() < OPERATION_TIMEOUT, "{}: {text}", file.display());
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
 fn names_and_states(machines: &[FleetMachine]) -> Vec<(&str, &MachineState)> {
-    machines
-        .iter()
-        .map(|machine| (machine.name.as_str(), &machine.state))
-        .collect()
+    machines.iter().map(|machine| (machine.name.as_str(), &machine.state)).collect()
 }
 
 #[track_caller]

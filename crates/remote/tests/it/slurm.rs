@@ -19,10 +19,7 @@ fn start_cluster() -> Option<(clusters::SlurmCluster, FleetEngine)> {
 }
 
 fn engine_of(slurm: &clusters::SlurmCluster, partition: &str) -> FleetEngine {
-    let options = SlurmOptions {
-        partition: Some(partition.into()),
-        ..SlurmOptions::default()
-    };
+    let options = SlurmOptions { partition: Some(partition.into()), ..SlurmOptions::default() };
     let engine = SlurmEngine::new(options, slurm.folder(), Vec::new());
     FleetEngine::Slurm(engine.with_conf(slurm.config_path()))
 }
@@ -35,33 +32,14 @@ fn tasks_of_a_job_are_performed_one_after_the_other_on_their_machine() {
     // All machines are this host, so print Slurm's node name. Our environment must not be visible.
     let script = r#"echo "$SLURMD_NODENAME $1 $2 $4 ${CARGO_MANIFEST_DIR-}" >>"$3/done""#;
     let folder = create_session(&slurm.folder(), script);
-    let submitted = engine
-        .submit(&task_batch("n2", &folder, &[7, 9, 2000]))
-        .unwrap();
+    let submitted = engine.submit(&task_batch("n2", &folder, &[7, 9, 2000])).unwrap();
     assert!(submitted.lines.is_none());
-    assert_eq!(
-        submitted.job.0.split(',').count(),
-        2,
-        "an array has no index 1993: {submitted:?}"
-    );
-    assert_eq!(
-        wait_for(&mut engine, &submitted.job, is_over),
-        JobState::Ended(None)
-    );
-    let mut done: Vec<String> = std::fs::read_to_string(folder.join("done"))
-        .unwrap()
-        .lines()
-        .map(str::to_owned)
-        .collect();
+    assert_eq!(submitted.job.0.split(',').count(), 2, "an array has no index 1993: {submitted:?}");
+    assert_eq!(wait_for(&mut engine, &submitted.job, is_over), JobState::Ended(None));
+    let mut done: Vec<String> =
+        std::fs::read_to_string(folder.join("done")).unwrap().lines().map(str::to_owned).collect();
     done.sort_by_key(|line| line.len());
-    assert_eq!(
-        done,
-        [
-            "n2 worker shard 7 ",
-            "n2 worker shard 9 ",
-            "n2 worker shard 2000 "
-        ]
-    );
+    assert_eq!(done, ["n2 worker shard 7 ", "n2 worker shard 9 ", "n2 worker shard 2000 "]);
 }
 
 #[test]
@@ -73,10 +51,7 @@ fn a_job_waits_for_its_machine_is_cancelled_and_says_why_it_failed() {
     let folder = create_session(&slurm.folder(), script);
     let first = engine.submit(&task_batch("n1", &folder, &[1])).unwrap().job;
     wait_for_text(&folder.join("begun"), "begun\n");
-    assert_eq!(
-        engine.job_states(std::slice::from_ref(&first)).unwrap(),
-        [JobState::Running]
-    );
+    assert_eq!(engine.job_states(std::slice::from_ref(&first)).unwrap(), [JobState::Running]);
     let machines = engine.list_machines().unwrap();
     let states = names_and_states(&machines);
     assert_eq!(states[0], ("n1", &MachineState::Busy));
@@ -97,10 +72,7 @@ fn a_job_waits_for_its_machine_is_cancelled_and_says_why_it_failed() {
         "{ended:?}"
     );
     let ended = wait_for(&mut engine, &second, is_over);
-    assert_eq!(
-        ended,
-        JobState::Ended(Some("FAILED (NonZeroExitCode)".into()))
-    );
+    assert_eq!(ended, JobState::Ended(Some("FAILED (NonZeroExitCode)".into())));
     // Canceling an ended job is not an error.
     engine.cancel_jobs(&[first, second]).unwrap();
 }
@@ -110,10 +82,7 @@ fn a_drained_machine_and_an_unknown_partition_are_named_with_slurms_reason() {
     let Some((slurm, mut engine)) = start_cluster() else {
         return;
     };
-    slurm.run_program(
-        "scontrol",
-        &["update", "nodename=n3", "state=drain", "reason=new fans"],
-    );
+    slurm.run_program("scontrol", &["update", "nodename=n3", "state=drain", "reason=new fans"]);
     let machines = engine.list_machines().unwrap();
     assert_eq!(
         names_and_states(&machines),
@@ -126,42 +95,23 @@ fn a_drained_machine_and_an_unknown_partition_are_named_with_slurms_reason() {
     assert!(machines.iter().all(|machine| machine.labels == ["lab"]));
     let folder = create_session(&slurm.folder(), "true");
     let mut other = engine_of(&slurm, "other");
-    let refused = other
-        .submit(&task_batch("n1", &folder, &[1]))
-        .unwrap_err()
-        .to_string();
+    let refused = other.submit(&task_batch("n1", &folder, &[1])).unwrap_err().to_string();
     assert!(
         refused == "sbatch: Batch job submission failed: Invalid partition name specified",
         "{refused}"
     );
-    let refused = engine
-        .submit(&task_batch("n7", &folder, &[1]))
-        .unwrap_err()
-        .to_string();
-    assert_eq!(
-        refused,
-        "sbatch: Batch job submission failed: Invalid node name specified"
-    );
+    let refused = engine.submit(&task_batch("n7", &folder, &[1])).unwrap_err().to_string();
+    assert_eq!(refused, "sbatch: Batch job submission failed: Invalid node name specified");
     // A connection goes to the named machine, and its words are not interpreted.
     let mut line = engine
         .start_command(
             "n2",
-            &[
-                "sh",
-                "-c",
-                "echo $SLURMD_NODENAME \"$@\"; cat",
-                "sh",
-                "$(id) 'a b'",
-            ],
+            &["sh", "-c", "echo $SLURMD_NODENAME \"$@\"; cat", "sh", "$(id) 'a b'"],
         )
         .unwrap();
     line.stdin.take().unwrap().write_all(b"ready").unwrap();
     let mut said = String::new();
-    line.stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut said)
-        .unwrap();
+    line.stdout.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!(said, "n2 $(id) 'a b'\nready");
     assert!(line.wait().unwrap().success());
 }
@@ -210,10 +160,7 @@ fn one_job_has_the_machines_of_all_parts_as_long_as_its_lease() {
     let allocation = lease.allocation.clone();
     drop(lease);
     wait_until(|| jobs_named(&slurm, "speedwell-a").is_empty());
-    assert!(
-        !engine.release_allocation(&allocation).unwrap(),
-        "it is over"
-    );
+    assert!(!engine.release_allocation(&allocation).unwrap(), "it is over");
 }
 
 #[test]

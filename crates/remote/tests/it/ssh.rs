@@ -38,29 +38,15 @@ fn a_worker_reads_its_orders_and_writes_its_lines_through_ssh() {
     let folder = create_session(&sshd.folder(), script);
     let mut submitted = engine.submit(&task_batch("m2", &folder, &[7, 9])).unwrap();
     let mut lines = String::new();
-    submitted
-        .lines
-        .take()
-        .unwrap()
-        .read_to_string(&mut lines)
-        .unwrap();
+    submitted.lines.take().unwrap().read_to_string(&mut lines).unwrap();
     assert_eq!(lines, "{\"task\":7} {\"task\":9} -\n");
     let ended = wait_for(&mut engine, &submitted.job, is_over);
-    assert_eq!(
-        ended,
-        JobState::Ended(Some("the worker exited: exit status: 4: gone".into()))
-    );
+    assert_eq!(ended, JobState::Ended(Some("the worker exited: exit status: 4: gone".into())));
     // Words are passed literally, even if a shell would interpret them.
-    let mut line = engine
-        .start_command("m1", &["tr", "a-z", "A-Z$('"])
-        .unwrap();
+    let mut line = engine.start_command("m1", &["tr", "a-z", "A-Z$('"]).unwrap();
     line.stdin.take().unwrap().write_all(b"ready").unwrap();
     let mut said = String::new();
-    line.stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut said)
-        .unwrap();
+    line.stdout.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!(said, "READY");
     assert!(line.wait().unwrap().success());
 }
@@ -75,9 +61,7 @@ fn a_worker_ends_with_its_lease_and_a_cut_line_says_so() {
     let job = engine.submit(&task_batch("m1", &folder, &[1])).unwrap().job;
     let begun =
         || std::fs::read_to_string(folder.join("worker")).is_ok_and(|text| text.ends_with('\n'));
-    wait_for(&mut engine, &job, |state| {
-        *state == JobState::Running && begun()
-    });
+    wait_for(&mut engine, &job, |state| *state == JobState::Running && begun());
     engine.cancel_jobs(std::slice::from_ref(&job)).unwrap();
     wait_for_text(&folder.join("ended"), "ended\n");
     assert!(is_over(&engine.job_states(&[job]).unwrap()[0]));
@@ -85,9 +69,7 @@ fn a_worker_ends_with_its_lease_and_a_cut_line_says_so() {
     std::fs::remove_file(folder.join("ended")).unwrap();
     std::fs::remove_file(folder.join("worker")).unwrap();
     let job = engine.submit(&task_batch("m3", &folder, &[1])).unwrap().job;
-    wait_for(&mut engine, &job, |state| {
-        *state == JobState::Running && begun()
-    });
+    wait_for(&mut engine, &job, |state| *state == JobState::Running && begun());
     drop(engine);
     wait_for_text(&folder.join("ended"), "ended\n");
 }
@@ -101,23 +83,15 @@ fn machines_are_free_busy_or_say_why_they_cannot_be_had() {
     let states = |engine: &mut FleetEngine| {
         let machines = engine.list_machines().unwrap();
         let states = names_and_states(&machines);
-        states
-            .iter()
-            .map(|(_, state)| (*state).clone())
-            .collect::<Vec<_>>()
+        states.iter().map(|(_, state)| (*state).clone()).collect::<Vec<_>>()
     };
     let all = states(&mut engine);
-    assert_eq!(
-        all[..3],
-        [MachineState::Free, MachineState::Free, MachineState::Free]
-    );
+    assert_eq!(all[..3], [MachineState::Free, MachineState::Free, MachineState::Free]);
     // Either nothing listens on port 22 of that address, or its host key is unknown.
     assert!(matches!(&all[3], MachineState::Unfit(_)), "{all:?}");
     let mut holder = Command::new("flock");
     holder.arg(&lock).args(["sh", "-c", "echo held; cat"]);
-    let holder = holder
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped());
+    let holder = holder.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
     let mut holder = holder.spawn().unwrap();
     let mut held = [0; 5];
     holder.stdout.take().unwrap().read_exact(&mut held).unwrap();
@@ -146,36 +120,21 @@ fn a_program_is_sent_once_and_again_only_when_it_differs() {
     assert_eq!(std::fs::read(&place).unwrap(), std::fs::read(&own).unwrap());
     let written = || place.metadata().unwrap().modified().unwrap();
     let first = written();
-    assert_eq!(
-        program::send_program(&mut engine, &machine, &own).unwrap(),
-        place
-    );
+    assert_eq!(program::send_program(&mut engine, &machine, &own).unwrap(), place);
     assert_eq!(written(), first, "it was there");
     // A damaged program is sent again; a different program gets a different name.
     std::fs::write(&place, "exit").unwrap();
-    assert_eq!(
-        program::send_program(&mut engine, &machine, &own).unwrap(),
-        place
-    );
+    assert_eq!(program::send_program(&mut engine, &machine, &own).unwrap(), place);
     assert_eq!(std::fs::read(&place).unwrap(), std::fs::read(&own).unwrap());
     let other = create_session(&folder, "echo two").join("bin/speedwell");
-    assert_ne!(
-        program::send_program(&mut engine, &machine, &other).unwrap(),
-        place
-    );
+    assert_ne!(program::send_program(&mut engine, &machine, &other).unwrap(), place);
     // A program configured in the fleet file is not sent.
-    let named = FleetMachine {
-        binary: Some("/opt/speedwell".into()),
-        ..machine.clone()
-    };
+    let named = FleetMachine { binary: Some("/opt/speedwell".into()), ..machine.clone() };
     assert_eq!(
         program::send_program(&mut engine, &named, &own).unwrap(),
         Path::new("/opt/speedwell")
     );
     // A program that does not run there reports why.
     let error = check::check_machine(&mut engine, &machine, &place).unwrap_err();
-    assert!(
-        format!("{error:#}").contains("cannot parse time 'one'"),
-        "{error:#}"
-    );
+    assert!(format!("{error:#}").contains("cannot parse time 'one'"), "{error:#}");
 }

@@ -47,18 +47,9 @@ pub fn report_changes(
         document.push_heading(2, "Suspected: worth measuring again");
         document.push(changes_block(&suspected, output));
     }
-    let is_selected = |series: &SeriesTrend| {
-        series
-            .trend
-            .changes
-            .iter()
-            .any(|change| is_shown(series, change))
-    };
-    let gallery = TrendGallery {
-        history,
-        axis: TrendXAxis::Revision,
-        output,
-    };
+    let is_selected =
+        |series: &SeriesTrend| series.trend.changes.iter().any(|change| is_shown(series, change));
+    let gallery = TrendGallery { history, axis: TrendXAxis::Revision, output };
     document.extend(gallery.trend_blocks(&is_selected, is_shown));
     document.extend(history.notes.iter().cloned().map(ReportBlock::Note));
     output.add_detail(&mut document, |_, document| {
@@ -117,11 +108,7 @@ impl OpenChanges {
     /// Summarizes a history: the number of open changes or, if there are none, the smallest change
     /// that the search would have found.
     pub fn sentence(&self, history: &ProjectHistory) -> String {
-        let searched = history
-            .series
-            .iter()
-            .filter(|series| series.trend.is_searched())
-            .count();
+        let searched = history.series.iter().filter(|series| series.trend.is_searched()).count();
         if history.series.is_empty() {
             return "no series has a point on this branch".into();
         }
@@ -157,9 +144,8 @@ fn history_lines<'a>(
     is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
 ) -> Vec<SeriesChange<'a>> {
     let series = history.series.iter();
-    let mut lines: Vec<SeriesChange<'_>> = series
-        .flat_map(|series| series_changes(series, history))
-        .collect();
+    let mut lines: Vec<SeriesChange<'_>> =
+        series.flat_map(|series| series_changes(series, history)).collect();
     lines.retain(|line| is_shown(line.series, line.change));
     lines.sort_by_key(|line| line.series.trend.revision_position(&line.change.after));
     lines
@@ -187,17 +173,10 @@ fn shown_changes(lines: &[SeriesChange<'_>]) -> Vec<ShownChange> {
 
 fn change_columns() -> ColumnSet<ShownChange> {
     let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::figure("number", "no."),
-        |line: &ShownChange| {
-            let shown = if line.number > 0 {
-                line.number.to_string()
-            } else {
-                String::new()
-            };
-            ReportCell::value(line.number).with_text(shown)
-        },
-    );
+    columns.add_column(ReportColumn::figure("number", "no."), |line: &ShownChange| {
+        let shown = if line.number > 0 { line.number.to_string() } else { String::new() };
+        ReportCell::value(line.number).with_text(shown)
+    });
     columns.add_column(ReportColumn::words("verdict", "verdict").facet(), |line| {
         ReportCell::words(line.verdict.to_string())
             .with_text(format!("{} {}", verdict_symbol(line.verdict), line.verdict))
@@ -208,35 +187,28 @@ fn change_columns() -> ColumnSet<ShownChange> {
     });
     columns.add_figure("change_low", |line| Some(line.change.low));
     columns.add_figure("change_high", |line| Some(line.change.high));
-    columns.add_column(
-        ReportColumn::new("case", "case", ColumnKind::Label),
-        |line| ReportCell::words(&line.case),
-    );
-    columns.add_column(
-        ReportColumn::words("metric", "metric").expendable(1),
-        |line| ReportCell::words(&line.metric),
-    );
+    columns.add_column(ReportColumn::new("case", "case", ColumnKind::Label), |line| {
+        ReportCell::words(&line.case)
+    });
+    columns.add_column(ReportColumn::words("metric", "metric").expendable(1), |line| {
+        ReportCell::words(&line.metric)
+    });
     columns.add_value("before", |line| line.between[0].clone());
     columns.add_value("after", |line| line.between[1].clone());
-    columns.add_text(
-        ReportColumn::words("between", "between").for_people(),
-        ShownChange::between,
-    );
+    columns.add_text(ReportColumn::words("between", "between").for_people(), ShownChange::between);
     add_state(&mut columns);
-    columns.add_column(
-        ReportColumn::words("causes", "also changed").expendable(2),
-        |line| ReportCell::words(&line.causes),
-    );
+    columns.add_column(ReportColumn::words("causes", "also changed").expendable(2), |line| {
+        ReportCell::words(&line.causes)
+    });
     columns
 }
 
 /// Adds columns on how well a change is established, and on people's annotations.
 fn add_state(columns: &mut ColumnSet<ShownChange>) {
     columns.add_known("revisions", |line| line.revisions.map(Value::from));
-    columns.add_column(
-        ReportColumn::words("subject", "subject").expendable(3),
-        |line| ReportCell::words(&line.subject),
-    );
+    columns.add_column(ReportColumn::words("subject", "subject").expendable(3), |line| {
+        ReportCell::words(&line.subject)
+    });
     columns.add_known("evidence", |line| json_number(line.evidence));
     columns.add_column(ReportColumn::words("state", "state"), |line| {
         ReportCell::words(line.state.to_string()).with_text(line.state_text())
@@ -266,9 +238,7 @@ fn detectable_change(history: &ProjectHistory) -> Option<String> {
     } else {
         format!("{smallest} to {largest}, depending on the series,")
     };
-    Some(format!(
-        "; a change of {size} would show after about 20 points"
-    ))
+    Some(format!("; a change of {size} would show after about 20 points"))
 }
 
 /// Explains `~` in front of a size.
@@ -277,13 +247,10 @@ const APPROXIMATE_NOTE: &str = "'~': approximate, because a change found by a se
 
 fn changes_notes(history: &ProjectHistory) -> Vec<String> {
     let mut notes = Vec::new();
-    let missing = history
-        .series
-        .iter()
-        .filter_map(|series| match series.trend.search {
-            TrendSearch::TooShort(missing) => Some(missing),
-            _ => None,
-        });
+    let missing = history.series.iter().filter_map(|series| match series.trend.search {
+        TrendSearch::TooShort(missing) => Some(missing),
+        _ => None,
+    });
     let missing: Vec<usize> = missing.collect();
     if let Some(fewest) = missing.iter().min() {
         notes.push(format!(
@@ -295,10 +262,7 @@ fn changes_notes(history: &ProjectHistory) -> Vec<String> {
     }
     for series in &history.series {
         if let TrendSearch::Impossible(reason) = series.trend.search {
-            notes.push(format!(
-                "'{}' cannot be searched: {reason}.",
-                series.key.case
-            ));
+            notes.push(format!("'{}' cannot be searched: {reason}.", series.key.case));
         }
         if let Some(index) = series.trend.machine_swap {
             let revision = &series.trend.points[index].revision.id;
@@ -316,11 +280,7 @@ fn changes_notes(history: &ProjectHistory) -> Vec<String> {
         notes.push(format!(
             "{} {} left out, because the measured revision is not on this branch.",
             format_count(history.unplaced_points, "point", "points"),
-            if history.unplaced_points == 1 {
-                "is"
-            } else {
-                "are"
-            }
+            if history.unplaced_points == 1 { "is" } else { "are" }
         ));
     }
     if history.threshold > 0.0 {

@@ -91,22 +91,13 @@ impl SeriesChange<'_> {
         };
         CaseAnswer {
             about: String::new(),
-            text: format!(
-                "{} {}",
-                verdict_symbol(self.verdict),
-                self.shown_change().sentence()
-            ),
+            text: format!("{} {}", verdict_symbol(self.verdict), self.shown_change().sentence()),
             emphasis,
         }
     }
 
     pub fn shown_change(&self) -> ShownChange {
-        let SeriesChange {
-            series,
-            change,
-            causes,
-            verdict,
-        } = self;
+        let SeriesChange { series, change, causes, verdict } = self;
         let relative_change = |ratio: f64| ratio - 1.0;
         let subject = series
             .trend
@@ -151,11 +142,7 @@ impl ShownChange {
             ChangeState::Confirmed => "",
             _ => "~",
         };
-        let format = if with_interval {
-            format_change_interval
-        } else {
-            format_change
-        };
+        let format = if with_interval { format_change_interval } else { format_change };
         format!("{approximation_mark}{}", format(&self.change))
     }
 
@@ -206,10 +193,6 @@ impl ShownChange {
 
 /// Describes a difference, as in `kernel '6.1' became '6.2'`.
 pub(crate) fn cause_text(difference: &FactDifference) -> String {
-    let FactDifference {
-        name,
-        before,
-        after,
-    } = difference;
+    let FactDifference { name, before, after } = difference;
     format!("{name} '{before}' became '{after}'")
 }

@@ -37,11 +37,7 @@ pub(crate) const MAX_DRAWN_RUNS: usize = 200_000;
 
 /// Counts the runs in the summaries of `findings`.
 pub(crate) fn count_runs(findings: &AnalysisFindings) -> usize {
-    findings
-        .summaries
-        .iter()
-        .map(|summary| summary.runs.len())
-        .sum()
+    findings.summaries.iter().map(|summary| summary.runs.len()).sum()
 }
 
 /// A kind of chart.
@@ -162,28 +158,17 @@ pub fn draw_study(
 pub fn draw_forests(comparisons: &[CandidateComparison]) -> Vec<ReportChart> {
     let has_change =
         |comparison: &&CandidateComparison| comparison.rows.iter().any(|row| row.change.is_some());
-    comparisons
-        .iter()
-        .filter(has_change)
-        .map(draw_forest)
-        .collect()
+    comparisons.iter().filter(has_change).map(draw_forest).collect()
 }
 
 fn draw_forest(comparison: &CandidateComparison) -> ReportChart {
-    let cases: Vec<_> = comparison
-        .rows
-        .iter()
-        .map(|row| Arc::clone(&row.case))
-        .collect();
+    let cases: Vec<_> = comparison.rows.iter().map(|row| Arc::clone(&row.case)).collect();
     let (shared, names) = label_cases(&cases);
-    let rows = names
-        .into_iter()
-        .filter_map(|(index, label)| forest_row(&comparison.rows[index], label));
+    let rows =
+        names.into_iter().filter_map(|(index, label)| forest_row(&comparison.rows[index], label));
     let metric = &comparison.metric;
-    let title = format!(
-        "{}: {} against {}",
-        metric.name, comparison.candidate, comparison.baseline
-    );
+    let title =
+        format!("{}: {} against {}", metric.name, comparison.candidate, comparison.baseline);
     let confidence = format_setting(comparison.confidence);
     ReportChart {
         picture: plot::AnyChart::Forest(plot::ForestChart {

@@ -43,10 +43,7 @@ pub fn metric_panels(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec
             metrics.push(&summary.metric);
         }
     }
-    metrics
-        .into_iter()
-        .map(|metric| metric_panel(metric, summaries, unit))
-        .collect()
+    metrics.into_iter().map(|metric| metric_panel(metric, summaries, unit)).collect()
 }
 
 fn metric_panel<'a>(
@@ -69,21 +66,12 @@ fn metric_panel<'a>(
     }
     let medians = cases.iter().flatten().map(|s| s.center.value);
     let scale = FigureScale::typical_scale(&metric.unit, medians, unit);
-    let first_cases: Vec<_> = cases
-        .iter()
-        .map(|variants| Arc::clone(&variants[0].case))
-        .collect();
+    let first_cases: Vec<_> = cases.iter().map(|variants| Arc::clone(&variants[0].case)).collect();
     let (shared, labels) = label_cases(&first_cases);
-    let categories = labels.into_iter().map(|(index, label)| CaseCategory {
-        label,
-        variants: std::mem::take(&mut cases[index]),
-    });
-    MetricPanel {
-        metric,
-        scale,
-        shared,
-        categories: categories.collect(),
-    }
+    let categories = labels
+        .into_iter()
+        .map(|(index, label)| CaseCategory { label, variants: std::mem::take(&mut cases[index]) });
+    MetricPanel { metric, scale, shared, categories: categories.collect() }
 }
 
 /// The values of both sides of each comparison, by metric, case and variant. Charts show these
@@ -103,11 +91,7 @@ impl ComparedSides {
                     (metric, row.case.id(), variant.to_owned())
                 };
                 let [baseline, candidate] = [row.baseline.location, row.candidate.location];
-                let exact_value = |value| IntervalEstimate {
-                    value,
-                    low: value,
-                    high: value,
-                };
+                let exact_value = |value| IntervalEstimate { value, low: value, high: value };
                 let with_change = |change: IntervalEstimate| IntervalEstimate {
                     value: candidate,
                     low: baseline * (1.0 + change.low),
@@ -131,11 +115,7 @@ impl ComparedSides {
     /// interval of the change. A baseline has no interval, because the change is relative to the
     /// baseline.
     pub fn side_estimate(&self, summary: &CaseSummary) -> Option<IntervalEstimate> {
-        let key = (
-            summary.metric.name.clone(),
-            summary.case.id(),
-            summary.variant.to_string(),
-        );
+        let key = (summary.metric.name.clone(), summary.case.id(), summary.variant.to_string());
         self.0.get(&key).copied()
     }
 }
@@ -150,11 +130,7 @@ pub fn label_cases(cases: &[Arc<Case>]) -> (String, Vec<(usize, String)>) {
             LabelLine::Group(name) => heading = name.full,
             LabelLine::Case { index, name } => {
                 let short = name.full.split_whitespace().collect::<Vec<_>>().join(" ");
-                let full = if heading.is_empty() {
-                    short
-                } else {
-                    format!("{heading}\n{short}")
-                };
+                let full = if heading.is_empty() { short } else { format!("{heading}\n{short}") };
                 named.push((index, full));
             }
         }
@@ -175,11 +151,7 @@ impl MetricPanel<'_> {
 
     /// Returns the values of a summary's runs in display units.
     pub fn shown_values(&self, summary: &CaseSummary) -> Vec<f64> {
-        summary
-            .runs
-            .iter()
-            .map(|run| self.scale.to_shown(run.value))
-            .collect()
+        summary.runs.iter().map(|run| self.scale.to_shown(run.value)).collect()
     }
 }
 
@@ -212,9 +184,5 @@ pub fn point_series(
     name: impl Into<String>,
     points: impl IntoIterator<Item = plot::ChartPoint>,
 ) -> plot::PointSeries {
-    plot::PointSeries {
-        name: name.into(),
-        points: points.into_iter().collect(),
-        colour: None,
-    }
+    plot::PointSeries { name: name.into(), points: points.into_iter().collect(), colour: None }
 }

@@ -21,20 +21,14 @@ pub fn draw_boxes(findings: &AnalysisFindings, unit: Option<UnitChoice>) -> Vec<
         Some(baseline) if panel.categories.len() > 1 => relative_boxes(panel, baseline, &compared),
         _ => absolute_boxes(panel, &compared),
     };
-    metric_panels(&findings.summaries, unit)
-        .iter()
-        .map(draw)
-        .collect()
+    metric_panels(&findings.summaries, unit).iter().map(draw).collect()
 }
 
 fn absolute_boxes(panel: &MetricPanel<'_>, compared: &ComparedSides) -> ReportChart {
     let shown = |stored: f64| panel.scale.to_shown(stored);
     let category = |category: &CaseCategory<'_>| box_category(category, compared, shown);
     let categories: Vec<_> = panel.categories.iter().map(category).collect();
-    let values = categories
-        .iter()
-        .flat_map(|c| &c.boxes)
-        .flat_map(|b| b.values.iter().copied());
+    let values = categories.iter().flat_map(|c| &c.boxes).flat_map(|b| b.values.iter().copied());
     box_chart(panel, panel.value_axis(values), categories)
 }
 
@@ -44,14 +38,9 @@ fn relative_boxes(
     compared: &ComparedSides,
 ) -> ReportChart {
     let category = |category: &CaseCategory<'_>| {
-        let reference = category
-            .variants
-            .iter()
-            .find(|summary| *summary.variant == *baseline)?;
+        let reference = category.variants.iter().find(|summary| *summary.variant == *baseline)?;
         let center = || reference.center.value;
-        let reference = compared
-            .side_estimate(reference)
-            .map_or_else(center, |side| side.value);
+        let reference = compared.side_estimate(reference).map_or_else(center, |side| side.value);
         let distance = |stored: f64| (stored / reference - 1.0) * 100.0;
         Some(box_category(category, compared, distance))
     };
@@ -72,9 +61,7 @@ fn box_category(
     let series = |summary: &&CaseSummary| plot::BoxSeries {
         name: summary.variant.to_string(),
         values: summary.runs.iter().map(|run| convert(run.value)).collect(),
-        center: compared
-            .side_estimate(summary)
-            .map(|side| convert(side.value)),
+        center: compared.side_estimate(summary).map(|side| convert(side.value)),
     };
     plot::BoxCategory {
         label: category.label.clone(),
@@ -105,10 +92,7 @@ fn box_chart(
 pub fn draw_bars(findings: &AnalysisFindings, unit: Option<UnitChoice>) -> Vec<ReportChart> {
     let compared = ComparedSides::new(&findings.comparisons);
     let draw = |panel: &MetricPanel<'_>| bar_chart(panel, &compared);
-    metric_panels(&findings.summaries, unit)
-        .iter()
-        .map(draw)
-        .collect()
+    metric_panels(&findings.summaries, unit).iter().map(draw).collect()
 }
 
 fn bar_chart(panel: &MetricPanel<'_>, compared: &ComparedSides) -> ReportChart {
@@ -167,10 +151,7 @@ pub fn draw_histograms(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> V
             },
         })
     };
-    metric_panels(summaries, unit)
-        .iter()
-        .flat_map(draw)
-        .collect()
+    metric_panels(summaries, unit).iter().flat_map(draw).collect()
 }
 
 /// Draws values in the order of execution, which shows drift. Panels and sheets are arranged as in
@@ -183,10 +164,7 @@ pub fn draw_in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec
         let series = |name: &str, summary: Option<&&CaseSummary>| {
             point_series(
                 name,
-                summary
-                    .into_iter()
-                    .flat_map(|summary| summary.runs.iter())
-                    .map(point),
+                summary.into_iter().flat_map(|summary| summary.runs.iter()).map(point),
             )
         };
         draw_sheets(ChartSheets {
@@ -199,10 +177,7 @@ pub fn draw_in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec
             },
         })
     };
-    metric_panels(summaries, unit)
-        .iter()
-        .flat_map(draw)
-        .collect()
+    metric_panels(summaries, unit).iter().flat_map(draw).collect()
 }
 
 /// Maximum number of panels on a sheet. More panels are hard to survey and do not fit on a screen.
@@ -244,30 +219,18 @@ impl<M: Fn(&CaseCategory<'_>) -> plot::GridMarks> ChartSheets<'_, M> {
         if let [only] = cases {
             let subtitle = Some(case_id(only));
             return match (self.marks)(only) {
-                plot::GridMarks::Points(series) => plot::AnyChart::Scatter(plot::ScatterChart {
-                    title,
-                    subtitle,
-                    x,
-                    y,
-                    series,
-                }),
+                plot::GridMarks::Points(series) => {
+                    plot::AnyChart::Scatter(plot::ScatterChart { title, subtitle, x, y, series })
+                }
                 plot::GridMarks::Values(series) => {
-                    plot::AnyChart::Histogram(plot::HistogramChart {
-                        title,
-                        subtitle,
-                        x,
-                        series,
-                    })
+                    plot::AnyChart::Histogram(plot::HistogramChart { title, subtitle, x, series })
                 }
                 marks @ plot::GridMarks::Sequence(_) => plot::AnyChart::Grid(plot::GridChart {
                     title,
                     subtitle,
                     x,
                     y,
-                    panels: vec![plot::GridPanel {
-                        title: only.label.clone(),
-                        marks,
-                    }],
+                    panels: vec![plot::GridPanel { title: only.label.clone(), marks }],
                 }),
             };
         }
@@ -290,14 +253,10 @@ impl<M: Fn(&CaseCategory<'_>) -> plot::GridMarks> ChartSheets<'_, M> {
 fn common_axis(panel: &MetricPanel<'_>) -> plot::ChartAxis {
     let values = |category: &CaseCategory<'_>| {
         let summaries = category.variants.iter();
-        summaries
-            .flat_map(|summary| panel.shown_values(summary))
-            .collect::<Vec<_>>()
+        summaries.flat_map(|summary| panel.shown_values(summary)).collect::<Vec<_>>()
     };
-    let mut axes = panel
-        .categories
-        .iter()
-        .map(|category| panel.value_axis(values(category).into_iter()));
+    let mut axes =
+        panel.categories.iter().map(|category| panel.value_axis(values(category).into_iter()));
     let logarithmic = axes.find(|axis| axis.scale != plot::AxisScale::Linear);
     logarithmic.unwrap_or_else(|| panel.value_axis(std::iter::empty()))
 }
@@ -319,11 +278,7 @@ fn series_by_variant<S>(
 }
 
 fn case_id(category: &CaseCategory<'_>) -> String {
-    category
-        .variants
-        .first()
-        .map(|summary| summary.case.id())
-        .unwrap_or_default()
+    category.variants.first().map(|summary| summary.case.id()).unwrap_or_default()
 }
 
 /// The runs of one variant.
@@ -348,11 +303,8 @@ pub fn draw_every_run(
 ) -> ReportChart {
     let centers: Vec<f64> = lanes.iter().map(|lane| lane.center).collect();
     let scale = FigureScale::fit_scale(&metric.unit, &centers, unit);
-    let (positions, breaks) = if is_apart {
-        sequential_positions(lanes)
-    } else {
-        common_positions(lanes)
-    };
+    let (positions, breaks) =
+        if is_apart { sequential_positions(lanes) } else { common_positions(lanes) };
     let series = |(lane, positions): (&VariantLane<'_>, Vec<usize>)| {
         point_series(
             lane.variant,
@@ -377,10 +329,7 @@ pub fn draw_every_run(
             y: metric_axis(metric, &scale, values),
             series,
             breaks,
-            centers: centers
-                .into_iter()
-                .map(|center| Some(scale.to_shown(center)))
-                .collect(),
+            centers: centers.into_iter().map(|center| Some(scale.to_shown(center))).collect(),
         }),
     )
 }
@@ -403,11 +352,7 @@ fn common_positions(lanes: &[VariantLane<'_>]) -> LanePositions {
     let new_block = |(index, neighbors): (usize, &[(u32, u32, usize, usize)])| {
         (neighbors[0].1 != neighbors[1].1).then_some(index as f64 + 1.5)
     };
-    let breaks = ordered
-        .windows(2)
-        .enumerate()
-        .filter_map(new_block)
-        .collect();
+    let breaks = ordered.windows(2).enumerate().filter_map(new_block).collect();
     (positions, breaks)
 }
 
@@ -430,21 +375,13 @@ mod tests {
     use super::*;
 
     fn runs(slots: &[(u32, u32)]) -> Vec<RunValue> {
-        let run = |&(slot, block): &(u32, u32)| RunValue {
-            slot,
-            block,
-            value: f64::from(slot),
-        };
+        let run = |&(slot, block): &(u32, u32)| RunValue { slot, block, value: f64::from(slot) };
         slots.iter().map(run).collect()
     }
 
     fn chart(old: &[(u32, u32)], new: &[(u32, u32)], apart: bool) -> plot::RunsChart {
         let (old, new) = (runs(old), runs(new));
-        let lane = |variant, runs| VariantLane {
-            variant,
-            runs,
-            center: 1.0,
-        };
+        let lane = |variant, runs| VariantLane { variant, runs, center: 1.0 };
         let lanes = [lane("old", &old[..]), lane("new", &new[..])];
         match draw_every_run(&Metric::throughput(), &lanes, apart, None).picture {
             plot::AnyChart::Runs(chart) => chart,
@@ -459,11 +396,7 @@ mod tests {
 
     #[test]
     fn runs_of_one_session_stand_in_the_order_in_which_they_were_executed() {
-        let chart = chart(
-            &[(0, 0), (3, 0), (11, 1)],
-            &[(1, 0), (2, 0), (10, 1)],
-            false,
-        );
+        let chart = chart(&[(0, 0), (3, 0), (11, 1)], &[(1, 0), (2, 0), (10, 1)], false);
         assert_eq!(places(&chart), [[1.0, 4.0, 6.0], [2.0, 3.0, 5.0]]);
         assert_eq!(chart.breaks, [4.5]);
     }

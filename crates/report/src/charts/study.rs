@@ -59,12 +59,7 @@ pub fn draw_bar(study: &ParameterStudy, unit: Option<UnitChoice>) -> ReportChart
     };
     let category = |x_value: &&ParameterValue| plot::BarCategory {
         label: format!("{}={x_value}", study.x_axis),
-        bars: study
-            .points
-            .iter()
-            .filter(|point| point.x == **x_value)
-            .map(bar)
-            .collect(),
+        bars: study.points.iter().filter(|point| point.x == **x_value).map(bar).collect(),
     };
     build_chart(&drawing, |title, subtitle| {
         plot::AnyChart::Bar(plot::BarChart {
@@ -82,16 +77,10 @@ fn build_chart(
 ) -> ReportChart {
     let study = drawing.study;
     let title = format!("{} by {}", study.metric.name, study.x_axis);
-    let mut parts: Vec<String> = study
-        .by
-        .iter()
-        .map(|parameter| format!("one line per {parameter}"))
-        .collect();
-    let averaged: Vec<_> = study
-        .aggregated
-        .iter()
-        .map(|parameter| parameter.name.as_str())
-        .collect();
+    let mut parts: Vec<String> =
+        study.by.iter().map(|parameter| format!("one line per {parameter}")).collect();
+    let averaged: Vec<_> =
+        study.aggregated.iter().map(|parameter| parameter.name.as_str()).collect();
     if !averaged.is_empty() {
         parts.push(format!("mean over {}", averaged.join(", ")));
     }
@@ -118,9 +107,7 @@ impl<'a> StudyDrawing<'a> {
 
     /// Whether all x values are numbers. Otherwise, all x values are treated as names.
     fn is_numeric(&self) -> bool {
-        self.x_values
-            .iter()
-            .all(|x_value| x_value.as_number().is_some())
+        self.x_values.iter().all(|x_value| x_value.as_number().is_some())
     }
 
     fn x_axis(&self, log: bool) -> plot::ChartAxis {
@@ -133,21 +120,13 @@ impl<'a> StudyDrawing<'a> {
     }
 
     fn y_axis(&self) -> plot::ChartAxis {
-        let values = self
-            .study
-            .points
-            .iter()
-            .map(|point| self.scale.to_shown(point.mean.value));
+        let values = self.study.points.iter().map(|point| self.scale.to_shown(point.mean.value));
         metric_axis(&self.study.metric, &self.scale, values)
     }
 
     /// Returns the position of a point on the bottom axis.
     fn x_position(&self, point: &StudyPoint) -> f64 {
-        let position = || {
-            self.x_values
-                .iter()
-                .position(|x_value| **x_value == point.x)
-        };
+        let position = || self.x_values.iter().position(|x_value| **x_value == point.x);
         let x = if self.is_numeric() {
             point.x.as_number()
         } else {

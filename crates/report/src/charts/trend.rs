@@ -88,10 +88,7 @@ impl<'a> TrendDrawing<'a> {
     fn build_chart(&self, title: String) -> plot::TrendChart {
         let trend = &self.series.trend;
         let metric = &self.series.key.metric;
-        let values = trend
-            .points
-            .iter()
-            .map(|point| self.scale.to_shown(point.point.value));
+        let values = trend.points.iter().map(|point| self.scale.to_shown(point.point.value));
         let branch = match self.history.branch_name() {
             "" => String::new(),
             name => format!(" on {name}"),
@@ -109,12 +106,7 @@ impl<'a> TrendDrawing<'a> {
             x_label,
             y: panel::metric_axis(metric, &self.scale, values),
             unit: self.scale.symbol.to_string(),
-            machines: self
-                .machines
-                .iter()
-                .map(machine)
-                .map(str::to_owned)
-                .collect(),
+            machines: self.machines.iter().map(machine).map(str::to_owned).collect(),
             points: self.draw_marks(),
             levels: trend
                 .levels
@@ -122,10 +114,7 @@ impl<'a> TrendDrawing<'a> {
                 .filter(|level| level.is_claimed)
                 .flat_map(|level| self.draw_levels(level))
                 .collect(),
-            changes: changes
-                .iter()
-                .filter_map(|line| self.draw_change(line))
-                .collect(),
+            changes: changes.iter().filter_map(|line| self.draw_change(line)).collect(),
             notes: self.draw_notes(),
             continuation: self.draw_continuation(),
             detail: plot::TrendDetail::Full,
@@ -154,16 +143,11 @@ impl<'a> TrendDrawing<'a> {
         let points = &self.series.trend.points;
         let per_mark = self.points_per_mark();
         if per_mark <= 1 {
-            return points
-                .iter()
-                .filter_map(|point| self.draw_point(point))
-                .collect();
+            return points.iter().filter_map(|point| self.draw_point(point)).collect();
         }
         let machine_marks = |machine: &u32| {
-            let machine_points: Vec<&TrendPoint> = points
-                .iter()
-                .filter(|point| point.machine == *machine)
-                .collect();
+            let machine_points: Vec<&TrendPoint> =
+                points.iter().filter(|point| point.machine == *machine).collect();
             let marks = machine_points
                 .chunks(per_mark)
                 .filter_map(|neighbors| self.merge_points(neighbors));
@@ -188,10 +172,7 @@ impl<'a> TrendDrawing<'a> {
                 high: Some(shown(highest)),
                 ..mark.at
             },
-            runs: neighbors
-                .iter()
-                .map(|point| point.point.runs as usize)
-                .sum(),
+            runs: neighbors.iter().map(|point| point.point.runs as usize).sum(),
             ..mark
         })
     }
@@ -228,11 +209,7 @@ impl<'a> TrendDrawing<'a> {
             })
         });
         let points: Vec<_> = points.collect();
-        (!points.is_empty()).then_some(plot::PointSeries {
-            name,
-            points,
-            colour: None,
-        })
+        (!points.is_empty()).then_some(plot::PointSeries { name, points, colour: None })
     }
 
     fn machine_index(&self, number: u32) -> Option<usize> {
@@ -317,9 +294,7 @@ impl<'a> TrendDrawing<'a> {
         }
         for failure in &self.series.failures {
             let x = self.coordinates.get(&failure.position);
-            let session = failure
-                .session
-                .map(|session| format!(" in session @{session}"));
+            let session = failure.session.map(|session| format!(" in session @{session}"));
             notes.extend(x.map(|x| plot::TrendNote {
                 x: *x,
                 kind: plot::TrendNoteKind::Failure,
@@ -337,11 +312,7 @@ impl<'a> TrendDrawing<'a> {
             let causes: Vec<String> = differences.iter().map(cause_text).collect();
             let description = causes.join("; ");
             let is_repeated = descriptions.contains(&description);
-            let label = if is_repeated {
-                String::new()
-            } else {
-                short_cause(differences)
-            };
+            let label = if is_repeated { String::new() } else { short_cause(differences) };
             descriptions.push(description.clone());
             notes.extend(self.place_before(index).map(|x| plot::TrendNote {
                 x,
@@ -366,9 +337,7 @@ impl<'a> TrendDrawing<'a> {
         let position = self.series.trend.points[index].position;
         let coordinate = *self.coordinates.get(&position)?;
         let earlier = self.coordinates.range(..position).next_back();
-        Some(earlier.map_or(coordinate, |(_, earlier)| {
-            f64::midpoint(*earlier, coordinate)
-        }))
+        Some(earlier.map_or(coordinate, |(_, earlier)| f64::midpoint(*earlier, coordinate)))
     }
 }
 
@@ -390,9 +359,7 @@ fn chart_positions(series: &SeriesTrend, history: &ProjectHistory) -> BTreeMap<u
     let time = |point: &TrendPoint| point.revision.committed_unix_ms.or(Some(point.at_unix_ms));
     let mut positions: BTreeMap<u32, Option<i64>> = BTreeMap::new();
     for point in points.chain(&series.continuation) {
-        positions
-            .entry(point.position)
-            .or_insert_with(|| time(point));
+        positions.entry(point.position).or_insert_with(|| time(point));
     }
     let ends = positions
         .first_key_value()
@@ -402,9 +369,7 @@ fn chart_positions(series: &SeriesTrend, history: &ProjectHistory) -> BTreeMap<u
         let position = landmark.position;
         if landmark.session.is_some() || ends.as_ref().is_some_and(|ends| ends.contains(&position))
         {
-            positions
-                .entry(position)
-                .or_insert(landmark.committed_unix_ms);
+            positions.entry(position).or_insert(landmark.committed_unix_ms);
         }
     }
     positions
@@ -427,11 +392,7 @@ fn axis_coordinates(
         };
         (*position, coordinate)
     };
-    positions
-        .iter()
-        .map(placed)
-        .filter(|(_, coordinate)| coordinate.is_finite())
-        .collect()
+    positions.iter().map(placed).filter(|(_, coordinate)| coordinate.is_finite()).collect()
 }
 
 /// Summarizes the differences between two environments. A single difference is shown with both
@@ -442,11 +403,7 @@ fn short_cause(differences: &[FactDifference]) -> String {
         [only] => {
             let split = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
             let [before, after] = [&only.before, &only.after].map(|text| split(text));
-            let shared = before
-                .iter()
-                .zip(&after)
-                .take_while(|(one, other)| one == other)
-                .count();
+            let shared = before.iter().zip(&after).take_while(|(one, other)| one == other).count();
             let [before, after] = [&before, &after].map(|words| words[shared..].join(" "));
             format!("{} {before} → {after}", only.name)
         }
@@ -481,17 +438,9 @@ mod tests {
 
     #[test]
     fn on_a_time_axis_a_revision_is_never_before_the_one_that_it_follows() {
-        let stops = [
-            (0, Some(100)),
-            (1, Some(300)),
-            (4, Some(200)),
-            (6, Some(500)),
-        ];
-        let stand = |axis| {
-            axis_coordinates(&BTreeMap::from(stops), axis)
-                .into_values()
-                .collect::<Vec<_>>()
-        };
+        let stops = [(0, Some(100)), (1, Some(300)), (4, Some(200)), (6, Some(500))];
+        let stand =
+            |axis| axis_coordinates(&BTreeMap::from(stops), axis).into_values().collect::<Vec<_>>();
         assert_eq!(stand(TrendXAxis::Time), [100.0, 300.0, 300.0, 500.0]);
         assert_eq!(stand(TrendXAxis::Revision), [0.0, 1.0, 4.0, 6.0]);
     }

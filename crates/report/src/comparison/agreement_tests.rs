@@ -67,15 +67,12 @@ fn simulate_session(machine: SimulatedMachine, blocks: u32, seed: u64) -> Sessio
 /// Parses a printed figure; `∞` is infinite.
 fn parse_figure(text: &str) -> f64 {
     let text = text.trim().replace([',', '+'], "").replace('∞', "inf");
-    text.parse()
-        .unwrap_or_else(|_| panic!("'{text}' cannot be parsed"))
+    text.parse().unwrap_or_else(|_| panic!("'{text}' cannot be parsed"))
 }
 
 /// One unit of the last printed place.
 fn last_place_unit(text: &str) -> f64 {
-    let decimals = text
-        .split_once('.')
-        .map_or(0, |(_, rest)| rest.trim().len());
+    let decimals = text.split_once('.').map_or(0, |(_, rest)| rest.trim().len());
     10f64.powi(-(decimals as i32))
 }
 
@@ -86,11 +83,7 @@ fn find_contradiction(line: &VerdictLine<'_>) -> Option<String> {
     let (change, interval) = (format_change(&estimate), format_interval(&estimate));
     let said = format!("{old} -> {new}: {change} {interval}");
     let percent = change.trim_end_matches(" %");
-    let ends: Vec<f64> = interval
-        .trim_matches(['[', ']'])
-        .split(", ")
-        .map(parse_figure)
-        .collect();
+    let ends: Vec<f64> = interval.trim_matches(['[', ']']).split(", ").map(parse_figure).collect();
     let printed = parse_figure(percent);
     let computed = (parse_figure(&new) / parse_figure(&old) - 1.0) * 100.0;
     let half = 0.5 * (ends[1] - ends[0]);
@@ -129,11 +122,7 @@ fn no_printed_row_contradicts_itself() {
             let places = comparison.rows.iter().map(|row| (comparison, row));
             for line in prepare_lines(places.collect(), None, &mut TableFootnotes::default()) {
                 rows += 1;
-                assert_eq!(
-                    find_contradiction(&line),
-                    None,
-                    "{machine:?}, {blocks} blocks"
-                );
+                assert_eq!(find_contradiction(&line), None, "{machine:?}, {blocks} blocks");
                 let [old, new] = [line.row.baseline.median, line.row.candidate.median];
                 let change = line.row.change.map_or(0.0, |change| change.value);
                 opposite_medians += usize::from((new - old) * change < 0.0);

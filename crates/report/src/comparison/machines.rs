@@ -35,11 +35,7 @@ pub fn withdrawal_remark(row: &CaseComparison) -> Option<String> {
 /// Formats the range of the changes, as in `-4.1 % on lab-3 … +1.2 % on lab-7`.
 fn range_text(by_machine: &AcrossMachines) -> Option<String> {
     let [low, high] = by_machine.extreme_machines()?.map(|machine| {
-        let value = machine
-            .change
-            .as_ref()
-            .map(format_change)
-            .unwrap_or_default();
+        let value = machine.change.as_ref().map(format_change).unwrap_or_default();
         format!("{value} on {}", machine.name)
     });
     Some(format!("{low} … {high}"))
@@ -52,19 +48,15 @@ pub fn add_columns<'a>(
     rows: &[&CaseComparison],
     verbosity: Verbosity,
 ) {
-    let by_machine: Vec<&AcrossMachines> = rows
-        .iter()
-        .filter_map(|row| row.machines.as_ref())
-        .collect();
+    let by_machine: Vec<&AcrossMachines> =
+        rows.iter().filter_map(|row| row.machines.as_ref()).collect();
     if by_machine.is_empty() {
         return;
     }
     if by_machine.iter().all(|effects| effects.machines.len() < 2) {
         columns.add_column(ReportColumn::words("machine", "machine"), |line| {
             ReportCell::words(
-                line_machines(line)
-                    .map(|machine| machine.name.clone())
-                    .collect::<String>(),
+                line_machines(line).map(|machine| machine.name.clone()).collect::<String>(),
             )
         });
     } else {
@@ -79,20 +71,13 @@ pub fn add_columns<'a>(
     }
     columns.add_figure("p_equal", |line| line.row.machines.as_ref()?.p_equal);
     columns.add_value("machines", |line| {
-        line.row
-            .machines
-            .as_ref()
-            .map(machines_data)
-            .unwrap_or_default()
+        line.row.machines.as_ref().map(machines_data).unwrap_or_default()
     });
 }
 
 /// Returns the effects in a row of the table, one per machine.
 fn line_machines<'l>(line: &'l VerdictLine<'_>) -> impl Iterator<Item = &'l MachineEffect> {
-    line.row
-        .machines
-        .iter()
-        .flat_map(|by_machine| &by_machine.machines)
+    line.row.machines.iter().flat_map(|by_machine| &by_machine.machines)
 }
 
 fn add_machine_columns<'a>(
@@ -100,10 +85,7 @@ fn add_machine_columns<'a>(
     by_machine: &[&AcrossMachines],
 ) {
     let mut names: Vec<String> = Vec::new();
-    for machine in by_machine
-        .iter()
-        .flat_map(|by_machine| &by_machine.machines)
-    {
+    for machine in by_machine.iter().flat_map(|by_machine| &by_machine.machines) {
         if !names.contains(&machine.name) {
             names.push(machine.name.clone());
         }
@@ -113,11 +95,8 @@ fn add_machine_columns<'a>(
         columns.add_column(column.expendable(7), move |line| {
             let effect = line_machines(line).find(|machine| machine.name == name);
             let change = effect.and_then(|machine| machine.change);
-            ReportCell::figure(change.map(|change| change.value)).with_text(
-                change
-                    .map(|change| format_change(&change))
-                    .unwrap_or_default(),
-            )
+            ReportCell::figure(change.map(|change| change.value))
+                .with_text(change.map(|change| format_change(&change)).unwrap_or_default())
         });
     }
 }
@@ -155,26 +134,14 @@ fn machines_data(by_machine: &AcrossMachines) -> Value {
 /// Returns notes on what to expect of other machines. For a single case, they state the expected
 /// change. For several cases, they say where to find it.
 pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
-    let rows = || {
-        comparison
-            .rows
-            .iter()
-            .filter_map(|row| row.machines.as_ref())
-    };
-    let several: Vec<&AcrossMachines> = rows()
-        .filter(|by_machine| by_machine.machines.len() > 1)
-        .collect();
+    let rows = || comparison.rows.iter().filter_map(|row| row.machines.as_ref());
+    let several: Vec<&AcrossMachines> =
+        rows().filter(|by_machine| by_machine.machines.len() > 1).collect();
     if several.is_empty() {
         return Vec::new();
     }
-    if several
-        .iter()
-        .all(|by_machine| by_machine.populations.is_empty())
-    {
-        let machines = several
-            .iter()
-            .map(|by_machine| by_machine.machines.len())
-            .max();
+    if several.iter().all(|by_machine| by_machine.populations.is_empty()) {
+        let machines = several.iter().map(|by_machine| by_machine.machines.len()).max();
         return vec![format!(
             "The verdicts hold on these {} only; to predict changes on other machines, measure on \
              at least 3 machines of a class.",
@@ -214,10 +181,7 @@ pub fn machines_forest(
     comparison: &CandidateComparison,
     row: &CaseComparison,
 ) -> Option<ReportChart> {
-    let by_machine = row
-        .machines
-        .as_ref()
-        .filter(|by_machine| by_machine.machines.len() > 1)?;
+    let by_machine = row.machines.as_ref().filter(|by_machine| by_machine.machines.len() > 1)?;
     let better = comparison.metric.better;
     let line = |label: String, estimate: IntervalEstimate| plot::ForestRow {
         label,
@@ -231,15 +195,9 @@ pub fn machines_forest(
         .collect();
     rows.extend(forest_row(row, "on these machines".to_owned()));
     rows.extend(by_machine.populations.iter().map(|population| {
-        line(
-            format!("on others like them ({})", population.class),
-            population.change,
-        )
+        line(format!("on others like them ({})", population.class), population.change)
     }));
-    let title = format!(
-        "{}: {} by machine",
-        comparison.metric.name, comparison.candidate
-    );
+    let title = format!("{}: {} by machine", comparison.metric.name, comparison.candidate);
     Some(ReportChart {
         picture: plot::AnyChart::Forest(plot::ForestChart {
             title: title.clone(),
@@ -280,21 +238,13 @@ mod tests {
     use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
     use speedwell_fixtures::FakeSession;
 
-    const FOUR: [(&str, &str); 4] = [
-        ("m1", "zen4"),
-        ("m2", "zen4"),
-        ("m3", "zen4"),
-        ("m4", "zen4"),
-    ];
+    const FOUR: [(&str, &str); 4] =
+        [("m1", "zen4"), ("m2", "zen4"), ("m3", "zen4"), ("m4", "zen4")];
 
     /// Returns findings from four machines with four blocks each; `factors` scale the new variant.
     fn simulated_findings(factors: [f64; 4]) -> AnalysisFindings {
         let value = move |variant: &str, number: u32| {
-            let factor = if variant == "new" {
-                factors[(number / 8) as usize]
-            } else {
-                1.0
-            };
+            let factor = if variant == "new" { factors[(number / 8) as usize] } else { 1.0 };
             1000.0 * factor * (1.0 + f64::from(number * 7919 % 13) / 1000.0)
         };
         let story = FakeSession::with_fixed_blocks(&["old", "new"], 16)
@@ -307,10 +257,7 @@ mod tests {
     }
 
     fn text(findings: &AnalysisFindings, verbosity: Verbosity) -> String {
-        let output = OutputOptions {
-            verbosity,
-            ..OutputOptions::default()
-        };
+        let output = OutputOptions { verbosity, ..OutputOptions::default() };
         let document = crate::comparison::report_comparison(findings, &output);
         let mut text = Vec::new();
         TextFormat::default().render(&document, &mut text).unwrap();
@@ -339,14 +286,7 @@ mod tests {
         let labels: Vec<&str> = forest.rows.iter().map(|row| row.label.as_str()).collect();
         assert_eq!(
             labels,
-            [
-                "m1",
-                "m2",
-                "m3",
-                "m4",
-                "on these machines",
-                "on others like them (zen4)"
-            ]
+            ["m1", "m2", "m3", "m4", "on these machines", "on others like them (zen4)"]
         );
         assert_eq!(forest.rows[0].mark, plot::VerdictMark::Worse);
         assert_eq!(forest.rows[3].mark, plot::VerdictMark::Better);
@@ -370,10 +310,7 @@ mod tests {
         let one = story.distribute_over_machines(&FOUR[2..3]).build();
         let findings = speedwell_analysis::analyze_session(&one, &AnalysisSettings::default());
         let shown = text(&findings, Verbosity::Normal);
-        assert!(
-            shown.contains("m3") && !shown.contains("over machines"),
-            "{shown}"
-        );
+        assert!(shown.contains("m3") && !shown.contains("over machines"), "{shown}");
         let effect = machines_forest(&findings.comparisons[0], &findings.comparisons[0].rows[0]);
         assert!(effect.is_none());
     }

@@ -78,11 +78,7 @@ fn add_section(
     output.add_detail(document, |_, document| {
         document.extend(highlight_blocks(section.first_comparison()));
     });
-    if section
-        .comparisons
-        .iter()
-        .any(|comparison| !comparison.rows.is_empty())
-    {
+    if section.comparisons.iter().any(|comparison| !comparison.rows.is_empty()) {
         document.push(ReportBlock::Table(section_table(section, output)));
         let shared = rows::shared_remarks(&section.named_rows().cases);
         document.extend(shared.into_iter().map(ReportBlock::Note));
@@ -92,11 +88,7 @@ fn add_section(
             .flat_map(|comparison| machines::population_notes(comparison));
         document.extend(distinct(machine_notes).into_iter().map(ReportBlock::Note));
     }
-    document.extend(unmatched_blocks(
-        &section.comparisons,
-        failures,
-        output.verbosity,
-    ));
+    document.extend(unmatched_blocks(&section.comparisons, failures, output.verbosity));
 }
 
 fn section_table(section: &ComparisonSection<'_>, output: &OutputOptions) -> ReportTable {
@@ -105,20 +97,10 @@ fn section_table(section: &ComparisonSection<'_>, output: &OutputOptions) -> Rep
     let mut lines = rows::prepare_lines(named.cases, output.unit, &mut footnotes);
     let unit = take_common_text(&mut lines, |line| &mut line.unit);
     let runs = take_common_text(&mut lines, |line| &mut line.runs);
-    let headers = [
-        section.names_header(),
-        section.baseline_header(),
-        section.candidate_header(),
-    ];
-    let mut columns = rows::verdict_columns(
-        headers,
-        section.first_comparison().confidence,
-        output.verbosity,
-    );
-    let mut section_rows = section
-        .comparisons
-        .iter()
-        .flat_map(|comparison| &comparison.rows);
+    let headers = [section.names_header(), section.baseline_header(), section.candidate_header()];
+    let mut columns =
+        rows::verdict_columns(headers, section.first_comparison().confidence, output.verbosity);
+    let mut section_rows = section.comparisons.iter().flat_map(|comparison| &comparison.rows);
     if section_rows.any(|row| row.baseline.exposure.known_share().is_some()) {
         rows::add_disturbance(&mut columns);
     }
@@ -141,16 +123,9 @@ fn section_table(section: &ComparisonSection<'_>, output: &OutputOptions) -> Rep
             }
         }
     }
-    let caption = [
-        Some(named.shared),
-        text::comparison_caption(&section.comparisons, unit, runs),
-    ];
+    let caption = [Some(named.shared), text::comparison_caption(&section.comparisons, unit, runs)];
     ReportTable {
-        caption: caption
-            .into_iter()
-            .flatten()
-            .filter(|line| !line.is_empty())
-            .collect(),
+        caption: caption.into_iter().flatten().filter(|line| !line.is_empty()).collect(),
         footnotes: footnotes.into_texts(),
         band: threshold_band(section.first_comparison()),
         ..columns.table_of_rows(CHANGES_TABLE, rows)
@@ -193,9 +168,7 @@ pub struct NamedRows<'a> {
 pub fn group_sections(comparisons: &[CandidateComparison]) -> Vec<ComparisonSection<'_>> {
     let mut sections: Vec<ComparisonSection<'_>> = Vec::new();
     for comparison in comparisons {
-        let joined = sections
-            .last_mut()
-            .is_some_and(|section| section.try_join(comparison));
+        let joined = sections.last_mut().is_some_and(|section| section.try_join(comparison));
         if !joined {
             sections.push(ComparisonSection {
                 rows: SectionRows::Cases,
@@ -250,10 +223,7 @@ impl<'a> ComparisonSection<'a> {
         };
         let several_sides = all.iter().any(|other| other.candidate != first.candidate);
         let several_metrics = all.iter().any(|other| other.metric != first.metric);
-        match (
-            several_sides,
-            several_metrics && self.rows != SectionRows::Metrics,
-        ) {
+        match (several_sides, several_metrics && self.rows != SectionRows::Metrics) {
             (true, true) => format!("{}: {sides}", first.metric.name),
             (false, true) => first.metric.name.clone(),
             _ => sides,
@@ -303,16 +273,10 @@ impl<'a> ComparisonSection<'a> {
         let compared_cases: Vec<CaseInComparison<'a>> =
             self.comparisons.iter().flat_map(rows).collect();
         if self.rows == SectionRows::Cases {
-            let cases: Vec<_> = compared_cases
-                .iter()
-                .map(|(_, row)| Arc::clone(&row.case))
-                .collect();
+            let cases: Vec<_> =
+                compared_cases.iter().map(|(_, row)| Arc::clone(&row.case)).collect();
             let labels = CaseLabels::new(&cases);
-            return NamedRows {
-                shared: labels.shared,
-                lines: labels.lines,
-                cases: compared_cases,
-            };
+            return NamedRows { shared: labels.shared, lines: labels.lines, cases: compared_cases };
         }
         let line = |(index, (comparison, _)): (usize, &CaseInComparison<'a>)| {
             let name = match self.rows {
@@ -328,11 +292,7 @@ impl<'a> ComparisonSection<'a> {
             LabelLine::Case { index, name }
         };
         let lines = compared_cases.iter().enumerate().map(line).collect();
-        NamedRows {
-            shared: compared_cases[0].1.case.id(),
-            lines,
-            cases: compared_cases,
-        }
+        NamedRows { shared: compared_cases[0].1.case.id(), lines, cases: compared_cases }
     }
 }
 
@@ -372,10 +332,7 @@ pub fn highlight_blocks(comparison: &CandidateComparison) -> Vec<ReportBlock> {
     if items.is_empty() {
         return Vec::new();
     }
-    vec![
-        ReportBlock::Paragraph("Largest changes:".to_owned()),
-        ReportBlock::List(items),
-    ]
+    vec![ReportBlock::Paragraph("Largest changes:".to_owned()), ReportBlock::List(items)]
 }
 
 fn largest_changes(comparison: &CandidateComparison, verdict: Verdict) -> Vec<&CaseComparison> {
@@ -387,16 +344,8 @@ fn largest_changes(comparison: &CandidateComparison, verdict: Verdict) -> Vec<&C
 }
 
 fn highlight_text(row: &CaseComparison, verdict: Verdict) -> String {
-    let change = row
-        .change
-        .as_ref()
-        .map(format_change_interval)
-        .unwrap_or_default();
-    format!(
-        "{} {verdict} {change} {}",
-        verdict_symbol(verdict),
-        row.case.id()
-    )
+    let change = row.change.as_ref().map(format_change_interval).unwrap_or_default();
+    format!("{} {verdict} {change} {}", verdict_symbol(verdict), row.case.id())
 }
 
 /// Maximum number of unmatched cases that are named by default.
@@ -423,21 +372,17 @@ pub fn unmatched_blocks(
     }
     for (variant, ids) in sides {
         let cases = format_count(ids.len(), "case", "cases");
-        blocks.push(ReportBlock::Paragraph(format!(
-            "Not compared, only in {variant} ({cases}):"
-        )));
+        blocks.push(ReportBlock::Paragraph(format!("Not compared, only in {variant} ({cases}):")));
         let named = if verbosity == Verbosity::Verbose {
             ids.len()
         } else {
             MAX_NAMED_UNMATCHED.min(ids.len())
         };
         let mut items: Vec<String> = (ids[..named].iter())
-            .map(
-                |id| match failed_partner(id, variant, comparisons, failures) {
-                    Some(failed) => format!("{id}: {failed}"),
-                    None => id.clone(),
-                },
-            )
+            .map(|id| match failed_partner(id, variant, comparisons, failures) {
+                Some(failed) => format!("{id}: {failed}"),
+                None => id.clone(),
+            })
             .collect();
         if named < ids.len() {
             items.push(format!("and {} more", ids.len() - named));

@@ -52,18 +52,13 @@ impl VerdictLine<'_> {
     pub fn row_remark(&self) -> Option<String> {
         let mean = self.row.mean_change.filter(|_| self.row.is_shape_changed)?;
         let mean = format_change_interval(&mean);
-        Some(format!(
-            "mean {mean} (sensitive to outliers): the shape or the tail changed"
-        ))
+        Some(format!("mean {mean} (sensitive to outliers): the shape or the tail changed"))
     }
 
     /// Returns the figures of the baseline and the candidate as printed in the table.
     pub fn side_figures(&self) -> [String; 2] {
         let sides = [&self.row.baseline, &self.row.candidate];
-        [0, 1].map(|side| {
-            self.scale
-                .format_bare(sides[side].location, self.last_places[side])
-        })
+        [0, 1].map(|side| self.scale.format_bare(sides[side].location, self.last_places[side]))
     }
 
     /// Returns the verdict with its symbol and footnote marks.
@@ -77,9 +72,7 @@ impl VerdictLine<'_> {
         } else {
             format!("{} {verdict}", verdict_symbol(verdict))
         };
-        format!("{verdict_words} {}", self.marks)
-            .trim_end()
-            .to_owned()
+        format!("{verdict_words} {}", self.marks).trim_end().to_owned()
     }
 
     /// Whether there is a change in a metric whose better direction is unknown.
@@ -195,15 +188,10 @@ fn log_half_width(change: &IntervalEstimate) -> Option<f64> {
 /// Returns one scale for all rows if their figures share a metric and are of similar size.
 fn common_scale(cases: &[CaseInComparison<'_>], choice: Option<UnitChoice>) -> Option<FigureScale> {
     let metric = &cases.first()?.0.metric;
-    if cases
-        .iter()
-        .any(|(comparison, _)| comparison.metric != *metric)
-    {
+    if cases.iter().any(|(comparison, _)| comparison.metric != *metric) {
         return None;
     }
-    let sides = cases
-        .iter()
-        .flat_map(|(_, row)| [row.baseline.location, row.candidate.location]);
+    let sides = cases.iter().flat_map(|(_, row)| [row.baseline.location, row.candidate.location]);
     let scale = FigureScale::common_scale(&metric.unit, sides, choice)?;
     let all_figures = cases.iter().flat_map(|(_, row)| figures(row));
     Some(scale.keeping_counts(&metric.unit, all_figures, choice))
@@ -232,22 +220,15 @@ pub fn shared_remarks(cases: &[CaseInComparison<'_>]) -> Vec<String> {
         return Vec::new();
     };
     let is_shared = |text: &Cow<'_, str>| {
-        others
-            .iter()
-            .all(|(_, row)| row_notes(row).any(|other| other == *text))
+        others.iter().all(|(_, row)| row_notes(row).any(|other| other == *text))
     };
-    row_notes(first)
-        .filter(is_shared)
-        .map(|text| capitalize_sentence(&text))
-        .collect()
+    row_notes(first).filter(is_shared).map(|text| capitalize_sentence(&text)).collect()
 }
 
 /// Capitalizes a note's first letter and ends the note with a period.
 fn capitalize_sentence(note: &str) -> String {
     let mut characters = note.chars();
-    let first = characters
-        .next()
-        .map(|first| first.to_uppercase().to_string());
+    let first = characters.next().map(|first| first.to_uppercase().to_string());
     let remainder = characters.as_str();
     let end = if note.ends_with('.') { "" } else { "." };
     format!("{}{remainder}{end}", first.unwrap_or_default())
@@ -302,34 +283,24 @@ fn add_sides(columns: &mut ColumnSet<VerdictLine<'_>>, baseline: &str, candidate
     columns.add_column(column("candidate_shown", candidate), |line| {
         ReportCell::figure(Some(line.row.candidate.location)).with_text(&line.side_figures()[1])
     });
-    columns.add_text(ReportColumn::words("unit_shown", "unit"), |line| {
-        line.unit.clone()
-    });
+    columns.add_text(ReportColumn::words("unit_shown", "unit"), |line| line.unit.clone());
 }
 
 /// Adds the change and its verdict.
 fn add_answer(columns: &mut ColumnSet<VerdictLine<'_>>, confidence: f64) {
-    columns.add_column(
-        ReportColumn::figure("change_shown", "change").for_people(),
-        |line| {
-            ReportCell::figure(line.row.change.map(|c| c.value))
-                .with_text(line.change_text())
-                .with_emphasis(verdict_emphasis(line.row.verdict))
-        },
-    );
-    let interval = format!("{} interval", format_setting(confidence));
-    columns.add_column(
-        ReportColumn::figure("interval_shown", interval).for_people(),
-        |line| {
-            let change = line.row.change;
-            ReportCell::figure(change.map(|c| c.low))
-                .with_text(change.map(|c| format_interval(&c)).unwrap_or_default())
-        },
-    );
-    let drawn = ReportColumn::new("change_drawn", "change in %", ColumnKind::Drawn).for_people();
-    columns.add_column(drawn, |line| {
-        ReportCell::drawing(forest_row(line.row, String::new()))
+    columns.add_column(ReportColumn::figure("change_shown", "change").for_people(), |line| {
+        ReportCell::figure(line.row.change.map(|c| c.value))
+            .with_text(line.change_text())
+            .with_emphasis(verdict_emphasis(line.row.verdict))
     });
+    let interval = format!("{} interval", format_setting(confidence));
+    columns.add_column(ReportColumn::figure("interval_shown", interval).for_people(), |line| {
+        let change = line.row.change;
+        ReportCell::figure(change.map(|c| c.low))
+            .with_text(change.map(|c| format_interval(&c)).unwrap_or_default())
+    });
+    let drawn = ReportColumn::new("change_drawn", "change in %", ColumnKind::Drawn).for_people();
+    columns.add_column(drawn, |line| ReportCell::drawing(forest_row(line.row, String::new())));
     columns.add_column(ReportColumn::words("verdict", "verdict").facet(), |line| {
         let wording = match &line.row.withheld {
             Some(withheld) => withheld.to_string(),
@@ -353,67 +324,29 @@ fn add_evidence(columns: &mut ColumnSet<VerdictLine<'_>>) {
     columns.add_column(runs.expendable(4), |line| {
         ReportCell::figure(Some(line.row.baseline.runs.len() as f64)).with_text(&line.runs)
     });
-    columns.add_column(
-        ReportColumn::figure("more_runs", "more runs").expendable(3),
-        |line| ReportCell::shown_figure(line.row.more_runs.map(f64::from), |n| format!("~{n}")),
-    );
-    columns.add_column(
-        ReportColumn::figure("detectable", "detectable").expendable(6),
-        |line| ReportCell::shown_figure(line.row.detectable, format_share),
-    );
+    columns.add_column(ReportColumn::figure("more_runs", "more runs").expendable(3), |line| {
+        ReportCell::shown_figure(line.row.more_runs.map(f64::from), |n| format!("~{n}"))
+    });
+    columns.add_column(ReportColumn::figure("detectable", "detectable").expendable(6), |line| {
+        ReportCell::shown_figure(line.row.detectable, format_share)
+    });
 }
 
 /// The figures that the kernel reports. For each, the keys of the columns with the medians of both
 /// sides.
 const KERNEL_COLUMNS: [(&str, &str, Recorded); 12] = [
     ("baseline_steal", "candidate_steal", Recorded::Steal),
-    (
-        "baseline_pressure",
-        "candidate_pressure",
-        Recorded::Pressure,
-    ),
+    ("baseline_pressure", "candidate_pressure", Recorded::Pressure),
     ("baseline_wait", "candidate_wait", Recorded::Wait),
-    (
-        "baseline_involuntary",
-        "candidate_involuntary",
-        Recorded::Involuntary,
-    ),
-    (
-        "baseline_voluntary",
-        "candidate_voluntary",
-        Recorded::Voluntary,
-    ),
-    (
-        "baseline_migrations",
-        "candidate_migrations",
-        Recorded::Migrations,
-    ),
-    (
-        "baseline_minor_faults",
-        "candidate_minor_faults",
-        Recorded::MinorFaults,
-    ),
-    (
-        "baseline_major_faults",
-        "candidate_major_faults",
-        Recorded::MajorFaults,
-    ),
-    (
-        "baseline_frequency",
-        "candidate_frequency",
-        Recorded::Frequency,
-    ),
-    (
-        "baseline_throttled",
-        "candidate_throttled",
-        Recorded::Throttled,
-    ),
+    ("baseline_involuntary", "candidate_involuntary", Recorded::Involuntary),
+    ("baseline_voluntary", "candidate_voluntary", Recorded::Voluntary),
+    ("baseline_migrations", "candidate_migrations", Recorded::Migrations),
+    ("baseline_minor_faults", "candidate_minor_faults", Recorded::MinorFaults),
+    ("baseline_major_faults", "candidate_major_faults", Recorded::MajorFaults),
+    ("baseline_frequency", "candidate_frequency", Recorded::Frequency),
+    ("baseline_throttled", "candidate_throttled", Recorded::Throttled),
     ("baseline_load", "candidate_load", Recorded::Load),
-    (
-        "baseline_temperature",
-        "candidate_temperature",
-        Recorded::Temperature,
-    ),
+    ("baseline_temperature", "candidate_temperature", Recorded::Temperature),
 ];
 
 /// Adds columns on disturbed runs. People see which fraction of each side's runs was disturbed, if
@@ -431,37 +364,27 @@ pub fn add_disturbance(columns: &mut ColumnSet<VerdictLine<'_>>) {
             String::new()
         })
     });
-    columns.add_figure("baseline_disturbed", |line| {
-        line.row.baseline.exposure.known_share()
-    });
-    columns.add_figure("candidate_disturbed", |line| {
-        line.row.candidate.exposure.known_share()
-    });
+    columns.add_figure("baseline_disturbed", |line| line.row.baseline.exposure.known_share());
+    columns.add_figure("candidate_disturbed", |line| line.row.candidate.exposure.known_share());
     for (baseline, candidate, figure) in KERNEL_COLUMNS {
-        columns.add_figure(baseline, move |line| {
-            line.row.baseline.exposure.median_figure(figure)
-        });
-        columns.add_figure(candidate, move |line| {
-            line.row.candidate.exposure.median_figure(figure)
-        });
+        columns.add_figure(baseline, move |line| line.row.baseline.exposure.median_figure(figure));
+        columns
+            .add_figure(candidate, move |line| line.row.candidate.exposure.median_figure(figure));
     }
 }
 
 /// Adds the spread of the runs on both sides, for verbose output.
 fn add_spread(columns: &mut ColumnSet<VerdictLine<'_>>, baseline: &str, candidate: &str) {
     let column = |key, header| ReportColumn::figure(key, header).for_people();
-    columns.add_column(
-        column("baseline_cv", format!("CV {baseline}")).expendable(7),
-        |line| ReportCell::shown_figure(line.row.baseline.variation, format_share),
-    );
-    columns.add_column(
-        column("candidate_cv", format!("CV {candidate}")).expendable(7),
-        |line| ReportCell::shown_figure(line.row.candidate.variation, format_share),
-    );
-    columns.add_column(
-        column("cliffs", "Cliff's delta".to_owned()).expendable(8),
-        |line| ReportCell::shown_figure(line.row.cliffs_delta, |delta| format_signed(delta, 2)),
-    );
+    columns.add_column(column("baseline_cv", format!("CV {baseline}")).expendable(7), |line| {
+        ReportCell::shown_figure(line.row.baseline.variation, format_share)
+    });
+    columns.add_column(column("candidate_cv", format!("CV {candidate}")).expendable(7), |line| {
+        ReportCell::shown_figure(line.row.candidate.variation, format_share)
+    });
+    columns.add_column(column("cliffs", "Cliff's delta".to_owned()).expendable(8), |line| {
+        ReportCell::shown_figure(line.row.cliffs_delta, |delta| format_signed(delta, 2))
+    });
 }
 
 /// The key of a machine-readable column, and the function that returns the column's figure.
@@ -478,10 +401,7 @@ const FIGURE_COLUMNS: [ComparisonFigure; 18] = [
     ("baseline_variation", |row| row.baseline.variation),
     ("candidate_variation", |row| row.candidate.variation),
     ("baseline_runs", |row| Some(row.baseline.runs.len() as f64)),
-    (
-        "candidate_runs",
-        |row| Some(row.candidate.runs.len() as f64),
-    ),
+    ("candidate_runs", |row| Some(row.candidate.runs.len() as f64)),
     ("change", |row| Some(row.change?.value)),
     ("change_low", |row| Some(row.change?.low)),
     ("change_high", |row| Some(row.change?.high)),
@@ -500,18 +420,10 @@ fn add_figures(columns: &mut ColumnSet<VerdictLine<'_>>) {
     columns.add_value("indicative", |line| line.row.is_indicative);
     columns.add_value("shape_changed", |line| line.row.is_shape_changed);
     columns.add_value("notes", |line| line.row.notes.join(" "));
-    columns.add_runs("baseline_values", |line| {
-        RunList::Values(line.row.baseline.runs.clone())
-    });
-    columns.add_runs("candidate_values", |line| {
-        RunList::Values(line.row.candidate.runs.clone())
-    });
-    columns.add_runs("baseline_slots", |line| {
-        RunList::Slots(line.row.baseline.runs.clone())
-    });
-    columns.add_runs("candidate_slots", |line| {
-        RunList::Slots(line.row.candidate.runs.clone())
-    });
+    columns.add_runs("baseline_values", |line| RunList::Values(line.row.baseline.runs.clone()));
+    columns.add_runs("candidate_values", |line| RunList::Values(line.row.candidate.runs.clone()));
+    columns.add_runs("baseline_slots", |line| RunList::Slots(line.row.baseline.runs.clone()));
+    columns.add_runs("candidate_slots", |line| RunList::Slots(line.row.candidate.runs.clone()));
 }
 
 #[cfg(test)]
@@ -531,11 +443,8 @@ mod tests {
         .remove(0);
         let findings = speedwell_analysis::analyze_session(&session, &AnalysisSettings::default());
         let found = &findings.comparisons[0];
-        let lines = prepare_lines(
-            vec![(found, &found.rows[0])],
-            None,
-            &mut TableFootnotes::default(),
-        );
+        let lines =
+            prepare_lines(vec![(found, &found.rows[0])], None, &mut TableFootnotes::default());
         assert_eq!(lines[0].side_figures(), ["1,270", "16.0"]);
     }
 }

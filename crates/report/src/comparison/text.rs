@@ -36,11 +36,7 @@ pub fn comparison_headline(
         ),
         ([], None) => format!("{baseline} and {candidate} have no case in common."),
         ([only], _) => single_case_headline(comparison, changed, only),
-        _ => format!(
-            "{}{}",
-            many_cases_headline(comparison),
-            typical_change(comparison)
-        ),
+        _ => format!("{}{}", many_cases_headline(comparison), typical_change(comparison)),
     }
 }
 
@@ -91,11 +87,7 @@ fn single_case_headline(
         let runs = format_count(n as usize, "more run", "more runs");
         format!("; about {runs} a side would decide")
     });
-    format!(
-        "{sentence}{}{}.",
-        change.unwrap_or_default(),
-        more_runs_clause.unwrap_or_default()
-    )
+    format!("{sentence}{}{}.", change.unwrap_or_default(), more_runs_clause.unwrap_or_default())
 }
 
 /// Formats the change with its interval, or both sides of a change from zero: `0 -> 1`.
@@ -106,20 +98,14 @@ pub fn size(row: &CaseComparison, metric: &Metric) -> Option<String> {
         let sides = [&row.baseline, &row.candidate];
         row.is_from_zero().then(|| sides.map(side).join(" -> "))
     };
-    row.change
-        .map(|change| format_change_interval(&change))
-        .or_else(from_zero)
+    row.change.map(|change| format_change_interval(&change)).or_else(from_zero)
 }
 
 fn many_cases_headline(comparison: &CandidateComparison) -> String {
     let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
     let (good, bad) = quality_words(&comparison.metric);
     let omitted = omitted_clause(comparison);
-    let total = comparison
-        .rows
-        .iter()
-        .filter(|row| row.withheld.is_none())
-        .count();
+    let total = comparison.rows.iter().filter(|row| row.withheld.is_none()).count();
     if total == 0 {
         return format!("{baseline} and {candidate} are not compared{omitted}.");
     }
@@ -168,11 +154,7 @@ fn many_cases_headline(comparison: &CandidateComparison) -> String {
 /// Says how many cases have no answer, and why.
 fn omitted_clause(comparison: &CandidateComparison) -> String {
     let mut reasons: Vec<(String, usize)> = Vec::new();
-    for withheld in comparison
-        .rows
-        .iter()
-        .filter_map(|row| row.withheld.as_ref())
-    {
+    for withheld in comparison.rows.iter().filter_map(|row| row.withheld.as_ref()) {
         let reason = withheld.to_string();
         match reasons.iter_mut().find(|(other, _)| *other == reason) {
             Some((_, cases)) => *cases += 1,
@@ -221,14 +203,8 @@ pub fn comparison_caption(
 ) -> Option<String> {
     let mut parts = Vec::new();
     let metric = &section[0].metric;
-    if section
-        .iter()
-        .all(|comparison| comparison.metric == *metric)
-    {
-        parts.push(name_in_unit(
-            &metric.name,
-            unit.as_deref().unwrap_or_default(),
-        ));
+    if section.iter().all(|comparison| comparison.metric == *metric) {
+        parts.push(name_in_unit(&metric.name, unit.as_deref().unwrap_or_default()));
         parts.push(better_direction(metric.better).to_owned());
     }
     parts.extend(runs.map(|runs| match runs.as_str() {
@@ -244,10 +220,7 @@ pub fn comparison_caption(
 /// measurement details.
 pub fn comparison_notes(comparisons: &[CandidateComparison], verbosity: Verbosity) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
-    for comparison in comparisons
-        .iter()
-        .filter(|comparison| !comparison.rows.is_empty())
-    {
+    for comparison in comparisons.iter().filter(|comparison| !comparison.rows.is_empty()) {
         notes.push(method_note(comparison));
         notes.extend(hypothesis_note(comparison));
         if verbosity == Verbosity::Verbose || comparison.correction == TestingCorrection::None {
@@ -348,20 +321,10 @@ fn format_range<T: PartialOrd + Copy>(
     figures: &[T],
     format_one: impl Fn(T) -> String,
 ) -> Option<String> {
-    let smallest = figures
-        .iter()
-        .copied()
-        .reduce(|a, b| if b < a { b } else { a })?;
-    let largest = figures
-        .iter()
-        .copied()
-        .reduce(|a, b| if b > a { b } else { a })?;
+    let smallest = figures.iter().copied().reduce(|a, b| if b < a { b } else { a })?;
+    let largest = figures.iter().copied().reduce(|a, b| if b > a { b } else { a })?;
     let (smallest, largest) = (format_one(smallest), format_one(largest));
-    Some(if smallest == largest {
-        smallest
-    } else {
-        format!("{smallest} to {largest}")
-    })
+    Some(if smallest == largest { smallest } else { format!("{smallest} to {largest}") })
 }
 
 /// Says how large a change may be hidden in cases without a finding, and how many runs unclear
@@ -369,9 +332,8 @@ fn format_range<T: PartialOrd + Copy>(
 /// effect.
 fn undetected_note(comparisons: &[CandidateComparison]) -> Option<String> {
     let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
-    let open: Vec<&CaseComparison> = rows
-        .filter(|row| matches!(row.verdict, Verdict::Same | Verdict::Unclear))
-        .collect();
+    let open: Vec<&CaseComparison> =
+        rows.filter(|row| matches!(row.verdict, Verdict::Same | Verdict::Unclear)).collect();
     let sizes: Vec<f64> = open.iter().filter_map(|row| row.detectable).collect();
     let found = format_range(&sizes, format_share).map(|range| {
         format!("where no change is found, these runs would have shown one of {range}")

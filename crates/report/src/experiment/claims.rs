@@ -45,50 +45,31 @@ fn claim_rows(claim: &ClaimFound) -> Vec<ReportRow> {
     let (word, shown, emphasis) = answer_words(claim.holds);
     let cells = vec![
         ReportCell::words(&claim.sentence),
-        ReportCell::words(word)
-            .with_text(shown)
-            .with_emphasis(emphasis),
+        ReportCell::words(word).with_text(shown).with_emphasis(emphasis),
         ReportCell::value(&*claim.text),
         ReportCell::value(parts_data(claim)),
     ];
-    let remarks = claim
-        .parts
-        .iter()
-        .map(comparison_remark)
-        .map(ReportRow::Remark);
-    [ReportRow::Cells(cells)]
-        .into_iter()
-        .chain(remarks)
-        .collect()
+    let remarks = claim.parts.iter().map(comparison_remark).map(ReportRow::Remark);
+    [ReportRow::Cells(cells)].into_iter().chain(remarks).collect()
 }
 
 /// Describes one comparison of a claim, with its figures.
 fn comparison_remark(part: &ClaimComparison) -> String {
-    let case_prefix = part
-        .about
-        .as_ref()
-        .map(|case| format!("{case}: "))
-        .unwrap_or_default();
+    let case_prefix = part.about.as_ref().map(|case| format!("{case}: ")).unwrap_or_default();
     let (_, shown, _) = answer_words(part.holds);
-    let sides = part
-        .sides
-        .map_or("not measured".to_owned(), |(left, right)| {
-            let figure = |value: f64| match &part.unit {
-                Some(unit) => format_quantity(value, unit, Uncertainty::Unknown),
-                None => format_figure(value),
-            };
-            format!("{} against {}", figure(left), figure(right))
-        });
+    let sides = part.sides.map_or("not measured".to_owned(), |(left, right)| {
+        let figure = |value: f64| match &part.unit {
+            Some(unit) => format_quantity(value, unit, Uncertainty::Unknown),
+            None => format_figure(value),
+        };
+        format!("{} against {}", figure(left), figure(right))
+    });
     let ratio = part.ratio.map(|ratio| {
         let ends = [ratio.value, ratio.low, ratio.high]
             .map(|end| format_number(end, decimal_place(end, Uncertainty::Unknown)));
         format!(", {} times [{}, {}]", ends[0], ends[1], ends[2])
     });
-    format!(
-        "{case_prefix}{}: {sides}{} {shown}",
-        part.text,
-        ratio.unwrap_or_default()
-    )
+    format!("{case_prefix}{}: {sides}{} {shown}", part.text, ratio.unwrap_or_default())
 }
 
 fn format_figure(value: f64) -> String {
@@ -123,11 +104,7 @@ pub fn report_gates(found: &ExperimentFindings) -> Document {
         .iter()
         .filter(|gate| gate.is_broken)
         .map(|gate| {
-            let change = gate
-                .change
-                .as_ref()
-                .map(format_change_interval)
-                .unwrap_or_default();
+            let change = gate.change.as_ref().map(format_change_interval).unwrap_or_default();
             format!(
                 "'{}' breaks the gate '{}' in {}: {change}",
                 gate.candidate, gate.text, gate.case

@@ -35,18 +35,12 @@ struct GridCell<'a> {
 
 /// Builds a table per case. There is none unless all variants declare the same two factors.
 pub fn factor_tables(group: &GroupFindings, experiment: &Experiment) -> Vec<ReportTable> {
-    factor_grids(group, experiment)
-        .iter()
-        .map(grid_table)
-        .collect()
+    factor_grids(group, experiment).iter().map(grid_table).collect()
 }
 
 /// Draws a chart per case. Its grouped bars show whether the two factors interact.
 pub fn factor_charts(group: &GroupFindings, experiment: &Experiment) -> Vec<ReportChart> {
-    factor_grids(group, experiment)
-        .iter()
-        .map(grid_chart)
-        .collect()
+    factor_grids(group, experiment).iter().map(grid_chart).collect()
 }
 
 fn factor_grids<'a>(group: &'a GroupFindings, experiment: &'a Experiment) -> Vec<FactorGrid<'a>> {
@@ -71,18 +65,13 @@ fn factor_names(experiment: &Experiment) -> Option<(String, String)> {
     let [across, down] = &first[..] else {
         return None;
     };
-    let have_same_factors = experiment
-        .variants
-        .iter()
-        .all(|variant| names(&variant.factors) == first);
+    let have_same_factors =
+        experiment.variants.iter().all(|variant| names(&variant.factors) == first);
     have_same_factors.then(|| (across.clone(), down.clone()))
 }
 
 fn factor_values(experiment: &Experiment, factor: &str) -> Vec<String> {
-    let factors = experiment
-        .variants
-        .iter()
-        .flat_map(|variant| &variant.factors);
+    let factors = experiment.variants.iter().flat_map(|variant| &variant.factors);
     let values = factors.filter(|(name, _)| name == factor);
     distinct(values.map(|(_, value)| value.clone()))
 }
@@ -91,16 +80,11 @@ fn factor_values(experiment: &Experiment, factor: &str) -> Vec<String> {
 fn find_variant<'a>(experiment: &'a Experiment, wanted: &[(&str, &str)]) -> Option<&'a str> {
     let has = |factors: &[(String, String)]| {
         let is_in = |(name, value): &(&str, &str)| {
-            factors
-                .iter()
-                .any(|(other, level)| other == name && level == value)
+            factors.iter().any(|(other, level)| other == name && level == value)
         };
         wanted.iter().all(is_in)
     };
-    let found = experiment
-        .variants
-        .iter()
-        .find(|variant| has(&variant.factors));
+    let found = experiment.variants.iter().find(|variant| has(&variant.factors));
     found.map(|variant| variant.name.as_str())
 }
 
@@ -112,18 +96,13 @@ fn case_grid<'a>(
     down: &str,
 ) -> FactorGrid<'a> {
     let summaries = &metric.findings.summaries;
-    let of_case: Vec<_> = summaries
-        .iter()
-        .filter(|summary| summary.case.id() == case)
-        .collect();
+    let of_case: Vec<_> = summaries.iter().filter(|summary| summary.case.id() == case).collect();
     let values: Vec<f64> = of_case.iter().map(|summary| summary.center.value).collect();
     let columns = factor_values(experiment, across);
     let compared = ComparedSides::new(&metric.findings.comparisons);
     let cell = |row: &str, column: &str| {
         let variant = find_variant(experiment, &[(across, column), (down, row)])?;
-        let summary = of_case
-            .iter()
-            .find(|summary| *summary.variant == *variant)?;
+        let summary = of_case.iter().find(|summary| *summary.variant == *variant)?;
         Some(GridCell {
             variant,
             center: compared.side_estimate(summary).unwrap_or(summary.center),
@@ -134,10 +113,7 @@ fn case_grid<'a>(
         (name, cells)
     };
     FactorGrid {
-        rows: factor_values(experiment, down)
-            .into_iter()
-            .map(row)
-            .collect(),
+        rows: factor_values(experiment, down).into_iter().map(row).collect(),
         scale: FigureScale::fit_scale(&metric.metric.unit, &values, None),
         metric: &metric.metric,
         across: across.to_owned(),
@@ -159,10 +135,7 @@ fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
         cells.extend(grid_cells.iter().map(|cell| match cell {
             Some(GridCell { variant, center }) => {
                 let digits = scale.rounding_place(center.value, Uncertainty::Unknown);
-                ReportCell::text(format!(
-                    "{} ({variant})",
-                    scale.format_bare(center.value, digits)
-                ))
+                ReportCell::text(format!("{} ({variant})", scale.format_bare(center.value, digits)))
             }
             None => ReportCell::text(""),
         }));
@@ -173,18 +146,11 @@ fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
         ReportColumn::machine("values"),
     ];
     columns.extend(grid.columns.iter().map(|column| {
-        ReportColumn::new(
-            "shown",
-            format!("{}: {column}", grid.across),
-            ColumnKind::Figure,
-        )
-        .for_people()
+        ReportColumn::new("shown", format!("{}: {column}", grid.across), ColumnKind::Figure)
+            .for_people()
     }));
     ReportTable {
-        caption: vec![
-            grid.case.clone(),
-            name_in_unit(&grid.metric.name, &scale.symbol),
-        ],
+        caption: vec![grid.case.clone(), name_in_unit(&grid.metric.name, &scale.symbol)],
         columns,
         rows: rows.collect(),
         ..ReportTable::new("factors")
@@ -223,11 +189,7 @@ fn grid_chart(grid: &FactorGrid<'_>) -> ReportChart {
 /// Lists every case and variant that failed, with the reason. Returns `None` if nothing failed.
 pub fn cells_table(found: &ExperimentFindings) -> Option<ReportTable> {
     let mut cells: Vec<(&StepFailure, usize)> = Vec::new();
-    for failure in found
-        .failures
-        .iter()
-        .filter(|failure| !failure.cause.is_skip())
-    {
+    for failure in found.failures.iter().filter(|failure| !failure.cause.is_skip()) {
         let is_same = |(other, _): &&mut (&StepFailure, usize)| {
             other.case == failure.case
                 && other.variant == failure.variant
@@ -246,10 +208,7 @@ pub fn cells_table(found: &ExperimentFindings) -> Option<ReportTable> {
             ReportColumn::new("runs", "failed", ColumnKind::Figure),
             ReportColumn::new("cause", "why", ColumnKind::Words),
         ],
-        rows: cells
-            .iter()
-            .flat_map(|(failure, times)| failure_rows(failure, *times))
-            .collect(),
+        rows: cells.iter().flat_map(|(failure, times)| failure_rows(failure, *times)).collect(),
         ..ReportTable::new("cells")
     })
 }
@@ -265,28 +224,17 @@ fn failure_rows(failure: &StepFailure, times: usize) -> Vec<ReportRow> {
         },
         ReportCell::words(failure.cause.to_string()).with_emphasis(TextEmphasis::Bad),
     ];
-    let last = failure
-        .stderr_tail
-        .lines()
-        .last()
-        .filter(|line| !line.trim().is_empty());
+    let last = failure.stderr_tail.lines().last().filter(|line| !line.trim().is_empty());
     let remark =
         last.map(|line| ReportRow::Remark(format!("last line of stderr: {}", line.trim())));
-    [ReportRow::Cells(cells)]
-        .into_iter()
-        .chain(remark)
-        .collect()
+    [ReportRow::Cells(cells)].into_iter().chain(remark).collect()
 }
 
 /// Draws a forest chart per metric, with a row for every case of every pair of variants. The shaded
 /// band shows how much the control changed when compared with itself. Without a control, it shows
 /// which changes count as the same.
 pub fn metric_forests(group: &GroupFindings) -> Vec<ReportChart> {
-    group
-        .metrics
-        .iter()
-        .filter_map(|metric| metric_forest(group, metric))
-        .collect()
+    group.metrics.iter().filter_map(|metric| metric_forest(group, metric)).collect()
 }
 
 /// The forest chart of the group's main metric.

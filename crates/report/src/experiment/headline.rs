@@ -18,10 +18,7 @@ const MIN_CHANGE_AS_FACTOR: f64 = 1.0;
 /// Returns one sentence per comparison of a group, then the result of the control.
 pub fn answer_blocks(found: &ExperimentFindings, experiment: &Experiment) -> Vec<ReportBlock> {
     let mut blocks = Vec::new();
-    let mut names = VariantNames {
-        experiment,
-        named: Vec::new(),
-    };
+    let mut names = VariantNames { experiment, named: Vec::new() };
     for group in &found.groups {
         let Some(first) = group.metrics.first() else {
             continue;
@@ -102,11 +99,8 @@ fn verdict_summary(comparison: &CandidateComparison) -> String {
 /// Says what instruction counts show about cases that the metric leaves unclear. On a busy machine,
 /// counts are often decisive when times are not.
 fn instructions_note(group: &GroupFindings, comparison: &CandidateComparison) -> Option<String> {
-    let instructions = group
-        .metrics
-        .iter()
-        .skip(1)
-        .find(|found| found.metric.name.starts_with("instructions"))?;
+    let instructions =
+        group.metrics.iter().skip(1).find(|found| found.metric.name.starts_with("instructions"))?;
     let counts = instructions.findings.comparisons.iter().find(|counts| {
         (&counts.baseline, &counts.candidate) == (&comparison.baseline, &comparison.candidate)
     })?;
@@ -132,12 +126,7 @@ fn verdict_clauses(
     total: usize,
 ) -> Vec<String> {
     let (good, bad) = quality_words(&comparison.metric);
-    let order = [
-        Verdict::Worse,
-        Verdict::Better,
-        Verdict::Same,
-        Verdict::Unclear,
-    ];
+    let order = [Verdict::Worse, Verdict::Better, Verdict::Same, Verdict::Unclear];
     let parts = order.into_iter().filter_map(|verdict| {
         let matching = rows.iter().filter(|row| row.verdict == verdict);
         let rows: Vec<&CaseComparison> = matching.copied().collect();
@@ -155,10 +144,9 @@ fn verdict_clauses(
         Some(match verdict {
             Verdict::Worse => format!("{bad}{in_cases}{}", size_text(&rows)),
             Verdict::Better => format!("{good}{in_cases}{}", size_text(&rows)),
-            Verdict::Same => format!(
-                "the same within {}{in_cases}",
-                format_setting(comparison.delta)
-            ),
+            Verdict::Same => {
+                format!("the same within {}{in_cases}", format_setting(comparison.delta))
+            }
             Verdict::Unclear => format!("unclear{in_cases}{}", possible_changes(&rows)),
         })
     });
@@ -217,10 +205,7 @@ pub fn is_control(comparison: &CandidateComparison) -> bool {
 
 /// Returns a variant's name, with its label if it has one.
 pub fn variant_label(experiment: &Experiment, name: &str) -> String {
-    let variant = experiment
-        .variants
-        .iter()
-        .find(|variant| variant.name == name);
+    let variant = experiment.variants.iter().find(|variant| variant.name == name);
     match variant.and_then(|variant| variant.label.as_ref()) {
         Some(label) => format!("{name} ({label})"),
         None => name.to_owned(),
@@ -230,11 +215,7 @@ pub fn variant_label(experiment: &Experiment, name: &str) -> String {
 /// Returns a note on how large differences get without a cause, according to the control.
 fn noise_floor_note(group: &GroupFindings, metric: &MetricFindings) -> Option<String> {
     let floor = metric.floor?;
-    let control = metric
-        .findings
-        .comparisons
-        .iter()
-        .find(|comparison| is_control(comparison))?;
+    let control = metric.findings.comparisons.iter().find(|comparison| is_control(comparison))?;
     Some(format!(
         "{}: '{}' measured against itself changed by {} ({}). This experiment cannot detect \
          smaller differences.",

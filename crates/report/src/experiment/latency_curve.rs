@@ -48,20 +48,13 @@ pub fn draw_served(
     experiment: &Experiment,
 ) -> Vec<ReportChart> {
     let all_variants = [experiment.variants.iter().map(|v| v.name.clone()).collect()];
-    let stages = if stages.is_empty() {
-        &all_variants
-    } else {
-        stages
-    };
+    let stages = if stages.is_empty() { &all_variants } else { stages };
     let pictures = served_pictures(group, series, experiment);
     let parts = pictures.iter().flat_map(|picture| {
         let picture_of_stage = |stage: &Vec<String>| {
             picture.filter_curves(|curve| stage.contains(&curve.variant.to_string()))
         };
-        stages
-            .iter()
-            .filter_map(picture_of_stage)
-            .collect::<Vec<_>>()
+        stages.iter().filter_map(picture_of_stage).collect::<Vec<_>>()
     });
     parts.map(|part| part.draw_up_to_end()).collect()
 }
@@ -87,10 +80,7 @@ fn served_pictures<'a>(
         let pictures = cases.into_iter().map(|(case, curves)| ServedPicture {
             subject: case.id(),
             short_name: |curve| curve.variant.to_string(),
-            colours: curves
-                .iter()
-                .map(|curve| variant_color(experiment, curve))
-                .collect(),
+            colours: curves.iter().map(|curve| variant_color(experiment, curve)).collect(),
             curves: curves
                 .into_iter()
                 .map(|curve| (variant_label(experiment, &curve.variant), curve))
@@ -102,10 +92,7 @@ fn served_pictures<'a>(
     for curve in cases.into_iter().flat_map(|(_, curves)| curves) {
         let line = (curve.case.id(), curve);
         let subject = variant_label(experiment, &curve.variant);
-        match pictures
-            .iter_mut()
-            .find(|picture| picture.subject == subject)
-        {
+        match pictures.iter_mut().find(|picture| picture.subject == subject) {
             Some(picture) => picture.curves.push(line),
             None => pictures.push(ServedPicture {
                 subject,
@@ -144,10 +131,7 @@ impl<'a> ServedPicture<'a> {
         let longest = self.curves.iter().filter_map(|(_, curve)| {
             let ms = curve.median_at(100)? / NS_PER_MS;
             let name = (self.short_name)(curve);
-            Some(format!(
-                "{name} {}",
-                format_number(ms, decimal_place(ms, Uncertainty::Unknown))
-            ))
+            Some(format!("{name} {}", format_number(ms, decimal_place(ms, Uncertainty::Unknown))))
         });
         let longest: Vec<String> = longest.collect();
         let subtitle = format!(
@@ -165,18 +149,12 @@ impl<'a> ServedPicture<'a> {
     /// Returns the percentage at which the chart ends.
     fn end_percentage(&self) -> u32 {
         let highest = |percent: u32| {
-            let times = self
-                .curves
-                .iter()
-                .filter_map(|(_, curve)| curve.median_at(percent));
+            let times = self.curves.iter().filter_map(|(_, curve)| curve.median_at(percent));
             times.fold(0.0, f64::max)
         };
         let [highest_end, .., lowest_end] = END_PERCENTAGES;
         let fits = |percent: &u32| highest(*percent) <= MAX_TIME_RATIO * highest(lowest_end);
-        END_PERCENTAGES
-            .into_iter()
-            .find(fits)
-            .unwrap_or(highest_end)
+        END_PERCENTAGES.into_iter().find(fits).unwrap_or(highest_end)
     }
 
     fn draw_slowest(&self) -> ReportChart {
@@ -226,10 +204,7 @@ fn curve_points(
     percents: &RangeInclusive<u32>,
     with_runs: bool,
 ) -> Vec<plot::ChartPoint> {
-    let points = curve
-        .points
-        .iter()
-        .filter(|(percent, _)| percents.contains(percent));
+    let points = curve.points.iter().filter(|(percent, _)| percents.contains(percent));
     let point = |(percent, times): &(u32, [f64; 3])| {
         let x = f64::from(*percent);
         let [median, low, high] = times.map(|ns| ns / NS_PER_MS);
@@ -245,9 +220,7 @@ fn curve_points(
 /// Builds a table per case.
 pub fn served_tables(group: &GroupFindings, experiment: &Experiment) -> Vec<ReportTable> {
     let cases = curves_by_case(group, experiment);
-    let tables = cases
-        .iter()
-        .map(|(case, curves)| case_table(&case.id(), curves, experiment));
+    let tables = cases.iter().map(|(case, curves)| case_table(&case.id(), curves, experiment));
     tables.collect()
 }
 
@@ -272,10 +245,7 @@ pub fn curves_by_case<'a>(
 /// Returns the position of a variant in the file. The control follows the variant that it repeats.
 fn variant_order(experiment: &Experiment, name: &str) -> (usize, bool) {
     let origin = repeated_variant(name);
-    let position = experiment
-        .variants
-        .iter()
-        .position(|variant| variant.name == origin);
+    let position = experiment.variants.iter().position(|variant| variant.name == origin);
     (position.unwrap_or(usize::MAX), is_repetition(name))
 }
 
@@ -283,10 +253,8 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> 
     let medians = |curve: &&LatencyCurve| PERCENTS.map(|percent| curve.median_at(percent));
     let times: Vec<f64> = curves.iter().flat_map(medians).flatten().collect();
     let scale = FigureScale::fit_scale("ns", &times, None);
-    let mut columns = vec![
-        ReportColumn::machine("case"),
-        ReportColumn::new("percent", "%", ColumnKind::Figure),
-    ];
+    let mut columns =
+        vec![ReportColumn::machine("case"), ReportColumn::new("percent", "%", ColumnKind::Figure)];
     columns.push(ReportColumn::machine("values"));
     columns.extend(
         curves.iter().map(|curve| {
@@ -303,10 +271,7 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> 
                 }))
             };
             let values = curves.iter().filter_map(|curve| {
-                Some((
-                    curve.variant.to_string(),
-                    json_number(curve.median_at(*percent)?)?,
-                ))
+                Some((curve.variant.to_string(), json_number(curve.median_at(*percent)?)?))
             });
             let values: serde_json::Map<String, serde_json::Value> = values.collect();
             let mut cells = vec![
@@ -342,22 +307,14 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> 
 fn in_flight_caption(curves: &[&LatencyCurve]) -> String {
     let parts: Vec<String> = curves
         .iter()
-        .filter_map(|curve| {
-            Some(format!(
-                "{} {:.1}",
-                curve.variant, curve.effective_concurrency?
-            ))
-        })
+        .filter_map(|curve| Some(format!("{} {:.1}", curve.variant, curve.effective_concurrency?)))
         .collect();
     let requested_note = curves
         .iter()
         .find_map(|curve| curve.requested_concurrency)
         .map(|requested| format!(" of {requested}"))
         .unwrap_or_default();
-    format!(
-        "requests in flight on average{requested_note}: {}",
-        parts.join(", ")
-    )
+    format!("requests in flight on average{requested_note}: {}", parts.join(", "))
 }
 
 #[cfg(test)]
@@ -444,11 +401,7 @@ requests = 10
         let experiment = experiment();
         let by_case = draw_served(&group(), ChartSeries::Variants, &[], &experiment);
         assert_eq!(by_case.len(), 2);
-        assert!(
-            by_case
-                .iter()
-                .all(|chart| names(chart) == ["old", "new (with a cache)"])
-        );
+        assert!(by_case.iter().all(|chart| names(chart) == ["old", "new (with a cache)"]));
         let old = &line_chart(&by_case[0]).series[0];
         assert_eq!(old.colour, "#c0392b".parse().ok());
         let by_variant = draw_served(&group(), ChartSeries::Cases, &[], &experiment);
@@ -460,19 +413,13 @@ requests = 10
             about,
             "new (with a cache); shown up to 98 %; slowest request in ms: web page=home 100, web page=cart 300"
         );
-        assert_eq!(
-            draw_tail(&group(), ChartSeries::Cases, &experiment).len(),
-            2
-        );
+        assert_eq!(draw_tail(&group(), ChartSeries::Cases, &experiment).len(), 2);
     }
 
     #[test]
     fn a_stage_shows_its_variants_with_their_colours() {
         let experiment = experiment();
-        let stages = [
-            vec!["new".to_owned()],
-            vec!["old".to_owned(), "new".to_owned()],
-        ];
+        let stages = [vec!["new".to_owned()], vec!["old".to_owned(), "new".to_owned()]];
         let charts = draw_served(&group(), ChartSeries::Variants, &stages, &experiment);
         assert_eq!(charts.len(), 4, "two stages of two cases");
         assert_eq!(names(&charts[0]), ["new (with a cache)"]);
@@ -492,10 +439,7 @@ requests = 10
             let charts = draw_served(&group, ChartSeries::Variants, &[], &experiment());
             line_chart(&charts[0]).series[0].points.len() - 1
         };
-        assert_eq!(
-            [99..=100, 98..=100, 97..=100, 91..=100].map(ends_at),
-            [98, 97, 95, 90]
-        );
+        assert_eq!([99..=100, 98..=100, 97..=100, 91..=100].map(ends_at), [98, 97, 95, 90]);
     }
 
     #[test]
@@ -504,10 +448,7 @@ requests = 10
         let charts = draw_served(&group(), ChartSeries::Variants, &[], &experiment);
         let points = &line_chart(&charts[0]).series[1].points;
         assert_eq!(points.len(), 99, "clipped");
-        assert_eq!(
-            points[50],
-            plot::ChartPoint::with_interval(50.0, 50.0, 25.0, 100.0)
-        );
+        assert_eq!(points[50], plot::ChartPoint::with_interval(50.0, 50.0, 25.0, 100.0));
         assert_eq!(points[51], plot::ChartPoint::new(51.0, 51.0));
     }
 }

@@ -23,14 +23,8 @@ use speedwell_analysis::experiment::{ExperimentFindings, GroupFindings, MetricFi
 use speedwell_config::experiment::{ChartSeries, Experiment, ReportOutput as Wanted};
 
 /// The tables and charts of a report if the file selects none.
-const DEFAULT_OUTPUTS: [&str; 6] = [
-    "by-metric",
-    "latency-percentiles",
-    "factors",
-    "served",
-    "bar",
-    "forest",
-];
+const DEFAULT_OUTPUTS: [&str; 6] =
+    ["by-metric", "latency-percentiles", "factors", "served", "bar", "forest"];
 
 /// Builds the report of an experiment.
 pub fn report_experiment(
@@ -80,9 +74,8 @@ fn leading_first(
 ) -> (Vec<ReportChart>, Vec<ReportChart>) {
     let main_charts = found.groups.iter().filter_map(factors::main_forest);
     let titles: Vec<String> = main_charts.map(|chart| chart.title).collect();
-    let (mut leading, mut others): (Vec<ReportChart>, Vec<ReportChart>) = charts
-        .into_iter()
-        .partition(|chart| titles.contains(&chart.title));
+    let (mut leading, mut others): (Vec<ReportChart>, Vec<ReportChart>) =
+        charts.into_iter().partition(|chart| titles.contains(&chart.title));
     if leading.is_empty() && !others.is_empty() {
         leading.push(others.remove(0));
     }
@@ -96,12 +89,8 @@ fn merge_groups(groups: &[GroupFindings]) -> AnalysisFindings {
 fn merge_metrics<'a>(metrics: impl IntoIterator<Item = &'a MetricFindings>) -> AnalysisFindings {
     let mut merged = AnalysisFindings::default();
     for metric in metrics {
-        merged
-            .summaries
-            .extend(metric.findings.summaries.iter().cloned());
-        merged
-            .comparisons
-            .extend(metric.findings.comparisons.iter().cloned());
+        merged.summaries.extend(metric.findings.summaries.iter().cloned());
+        merged.comparisons.extend(metric.findings.comparisons.iter().cloned());
     }
     merged
 }
@@ -115,11 +104,7 @@ fn requested_outputs(experiment: &Experiment) -> Vec<&str> {
             Wanted::Report(_) => None,
         })
         .collect();
-    if names.is_empty() {
-        DEFAULT_OUTPUTS.to_vec()
-    } else {
-        names
-    }
+    if names.is_empty() { DEFAULT_OUTPUTS.to_vec() } else { names }
 }
 
 /// Whether to draw flame graphs. They are drawn if the file lists them or lists no charts, or if
@@ -216,11 +201,7 @@ fn other_metrics_title(group: &GroupFindings, several: bool) -> String {
         names.push("percentiles and factors");
     }
     let listed = names.join(", ");
-    if several {
-        format!("More of {}: {listed}", group.name)
-    } else {
-        format!("More: {listed}")
-    }
+    if several { format!("More of {}: {listed}", group.name) } else { format!("More: {listed}") }
 }
 
 /// Reports some metrics of a group. Headings are lowered by `deeper` levels.
@@ -235,8 +216,7 @@ fn report_metrics(metrics: &[MetricFindings], deeper: u8, output: &OutputOptions
         report_comparison(&merged, output)
     };
     // Leave out headlines, because the answers are at the top of the report.
-    part.blocks
-        .retain(|block| !matches!(block, ReportBlock::Headline(_)));
+    part.blocks.retain(|block| !matches!(block, ReportBlock::Headline(_)));
     for block in &mut part.blocks {
         if let ReportBlock::Heading { level, .. } = block {
             *level += deeper;
@@ -262,11 +242,7 @@ fn distribution_tables(
 ) -> impl Iterator<Item = ReportTable> {
     let requested = requested_outputs(experiment);
     let tables_if_requested = |name: &str, tables: &dyn Fn() -> Vec<ReportTable>| {
-        if requested.contains(&name) {
-            tables()
-        } else {
-            Vec::new()
-        }
+        if requested.contains(&name) { tables() } else { Vec::new() }
     };
     let percentiles = tables_if_requested("latency-percentiles", &|| {
         latency_curve::served_tables(group, experiment)
@@ -285,11 +261,8 @@ fn requested_charts(
     if output.chart == Some(ChartKind::Flame) {
         return Vec::new();
     }
-    let listed: Vec<&Wanted> = experiment
-        .outputs
-        .iter()
-        .filter(|output| matches!(output, Wanted::Chart { .. }))
-        .collect();
+    let listed: Vec<&Wanted> =
+        experiment.outputs.iter().filter(|output| matches!(output, Wanted::Chart { .. })).collect();
     let defaults: Vec<Wanted> = DEFAULT_OUTPUTS
         .iter()
         .filter(|_| listed.is_empty())
@@ -302,11 +275,9 @@ fn requested_charts(
     let outputs = listed.into_iter().chain(&defaults);
     outputs
         .flat_map(|requested| match requested {
-            Wanted::Chart {
-                name,
-                series,
-                stages,
-            } => charts_named(name, *series, stages, found, experiment, output),
+            Wanted::Chart { name, series, stages } => {
+                charts_named(name, *series, stages, found, experiment, output)
+            }
             _ => Vec::new(),
         })
         .collect()
@@ -325,9 +296,9 @@ fn charts_named(
         "served" => groups
             .flat_map(|group| latency_curve::draw_served(group, series, stages, experiment))
             .collect(),
-        "ecdf-tail" => groups
-            .flat_map(|group| latency_curve::draw_tail(group, series, experiment))
-            .collect(),
+        "ecdf-tail" => {
+            groups.flat_map(|group| latency_curve::draw_tail(group, series, experiment)).collect()
+        }
         "bar" => groups
             .flat_map(|group| {
                 let findings = merge_groups(std::slice::from_ref(group));
@@ -335,9 +306,7 @@ fn charts_named(
             })
             .collect(),
         "forest" => groups.flat_map(factors::metric_forests).collect(),
-        "factors" => groups
-            .flat_map(|group| factors::factor_charts(group, experiment))
-            .collect(),
+        "factors" => groups.flat_map(|group| factors::factor_charts(group, experiment)).collect(),
         _ => Vec::new(),
     }
 }

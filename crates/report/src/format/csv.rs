@@ -29,9 +29,7 @@ impl RenderDocument for Csv {
         };
         let tables: Vec<&ReportTable> = tables.filter(|table| table.name == main).collect();
         let shown = flat_columns(&tables);
-        let header = shown
-            .iter()
-            .map(|&column| quote_field(tables[0].columns[column].key));
+        let header = shown.iter().map(|&column| quote_field(tables[0].columns[column].key));
         writeln!(out, "{}", header.collect::<Vec<_>>().join(","))?;
         for cells in tables.iter().flat_map(|table| table.cell_rows()) {
             let fields = shown.iter().map(|&column| format_field(&cells[column]));
@@ -50,11 +48,7 @@ fn flat_columns(tables: &[&ReportTable]) -> Vec<usize> {
             is_nested || cells[column].runs().is_some()
         })
     };
-    tables[0]
-        .for_machines()
-        .into_iter()
-        .filter(|&column| !has_nested(column))
-        .collect()
+    tables[0].for_machines().into_iter().filter(|&column| !has_nested(column)).collect()
 }
 
 fn format_field(cell: &ReportCell) -> String {
@@ -112,11 +106,7 @@ mod tests {
             ReportCell::figure(figure),
             list,
         ]);
-        ReportBlock::Table(ReportTable {
-            columns,
-            rows: vec![row],
-            ..ReportTable::new(name)
-        })
+        ReportBlock::Table(ReportTable { columns, rows: vec![row], ..ReportTable::new(name) })
     }
 
     #[test]

@@ -166,9 +166,7 @@ type SentencePicker = fn(&ReportBlock) -> Option<&String>;
 fn pick_sentences(document: &Document, pick: SentencePicker) -> Vec<ListItem<'_>> {
     let blocks = document.all_blocks().into_iter();
     let texts = blocks.filter_map(pick).map(String::as_str);
-    texts
-        .map(|text| ListItem::Value(Cow::Owned(text.into())))
-        .collect()
+    texts.map(|text| ListItem::Value(Cow::Owned(text.into()))).collect()
 }
 
 #[cfg(test)]
@@ -216,9 +214,7 @@ mod tests {
             })
         );
         assert!(
-            String::from_utf8(written)
-                .unwrap()
-                .contains("\n    {\"case\":\"a\",\"p\":0.25},\n")
+            String::from_utf8(written).unwrap().contains("\n    {\"case\":\"a\",\"p\":0.25},\n")
         );
     }
 }

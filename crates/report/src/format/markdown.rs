@@ -91,11 +91,7 @@ impl MarkdownPage<'_> {
             }
             ReportBlock::Verbatim { label, text } => self.write_quoted(label, text, "text"),
             ReportBlock::Command { label, line } => self.write_quoted(label, line, "sh"),
-            ReportBlock::Aside {
-                summary: title,
-                blocks,
-                ..
-            }
+            ReportBlock::Aside { summary: title, blocks, .. }
             | ReportBlock::Appendix { title, blocks, .. } => self.write_details(title, blocks),
             ReportBlock::Shortened { .. } => {}
         }
@@ -108,26 +104,18 @@ impl MarkdownPage<'_> {
 
     fn write_quoted(&mut self, label: &str, text: &str, language: &str) {
         let block = fence_code(text, language);
-        self.out
-            .push_str(&format!("{}:\n\n{block}", escape_markdown(label)));
+        self.out.push_str(&format!("{}:\n\n{block}", escape_markdown(label)));
     }
 
     fn write_facts(&mut self, facts: &[Fact]) {
         self.write_line("|  |  |\n| :--- | :--- |");
         for (name, value) in facts {
-            self.write_line(&format!(
-                "| {} | {} |",
-                escape_markdown(name),
-                escape_markdown(value)
-            ));
+            self.write_line(&format!("| {} | {} |", escape_markdown(name), escape_markdown(value)));
         }
     }
 
     fn write_details(&mut self, title: &str, blocks: &[ReportBlock]) {
-        self.write_line(&format!(
-            "<details><summary>{}</summary>",
-            escape_markdown(title)
-        ));
+        self.write_line(&format!("<details><summary>{}</summary>", escape_markdown(title)));
         self.write_blocks(&blocks.iter().collect::<Vec<_>>());
         self.write_line("\n</details>");
     }
@@ -228,12 +216,8 @@ fn write_rows(
 ) -> usize {
     let before = out.len();
     let columns = || shown.iter().map(|&index| &table.columns[index]);
-    out.push_str(&join_cells(
-        columns().map(|column| escape_markdown(&column.header)),
-    ));
-    out.push_str(&join_cells(
-        columns().map(|column| alignment_rule(column.kind).to_owned()),
-    ));
+    out.push_str(&join_cells(columns().map(|column| escape_markdown(&column.header))));
+    out.push_str(&join_cells(columns().map(|column| alignment_rule(column.kind).to_owned())));
     let mut number = 0;
     // A group's heading precedes the first shown row of the group. A remark is written only if the
     // row above it is shown.
@@ -265,11 +249,7 @@ fn write_rows(
 }
 
 fn row_line(table: &ReportTable, shown: &[usize], cells: &[ReportCell]) -> String {
-    join_cells(
-        shown
-            .iter()
-            .map(|&at| format_cell(&cells[at], table.columns[at].kind)),
-    )
+    join_cells(shown.iter().map(|&at| format_cell(&cells[at], table.columns[at].kind)))
 }
 
 fn alignment_rule(kind: ColumnKind) -> &'static str {
@@ -305,16 +285,9 @@ fn format_cell(cell: &ReportCell, kind: ColumnKind) -> String {
 /// become one. A bar is escaped even inside code, because Markdown splits a table row into cells
 /// before it looks for code.
 pub fn format_code(text: &str) -> String {
-    let text = escape_controls(text)
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .replace('|', "\\|");
-    if text.contains('`') {
-        format!("`` {text} ``")
-    } else {
-        format!("`{text}`")
-    }
+    let text =
+        escape_controls(text).split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+    if text.contains('`') { format!("`` {text} ``") } else { format!("`{text}`") }
 }
 
 /// An invisible comment between `@` or `#` and a name. It keeps GitHub from seeing a reference to a
@@ -367,10 +340,7 @@ pub fn fence_code(text: &str, language: &str) -> String {
         longest = longest.max(run);
     }
     let fence = "`".repeat(longest.max(2) + 1);
-    format!(
-        "{fence}{language}\n{}\n{fence}\n",
-        escape_controls(text.trim_end())
-    )
+    format!("{fence}{language}\n{}\n{fence}\n", escape_controls(text.trim_end()))
 }
 
 #[cfg(test)]
@@ -379,10 +349,7 @@ mod tests {
 
     fn rendered(blocks: Vec<ReportBlock>) -> String {
         let mut out = Vec::new();
-        let document = Document {
-            blocks,
-            ..Document::new("t")
-        };
+        let document = Document { blocks, ..Document::new("t") };
         Markdown::default().render(&document, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
@@ -395,10 +362,7 @@ mod tests {
             open: true,
             blocks: inside,
         }]);
-        assert_eq!(
-            text,
-            "<details><summary>1 run failed</summary>\n\nboom\n\n</details>\n"
-        );
+        assert_eq!(text, "<details><summary>1 run failed</summary>\n\nboom\n\n</details>\n");
     }
 
     #[test]
@@ -455,20 +419,10 @@ mod table_tests {
             ReportColumn::new("x", "a|b", ColumnKind::Figure),
         ];
         let rows = vec![
-            ReportRow::Cells(vec![
-                ReportCell::words("q=\"a|b\""),
-                ReportCell::words("<0.001"),
-            ]),
-            ReportRow::Cells(vec![
-                ReportCell::words("q=`x`  n=1"),
-                ReportCell::words("2"),
-            ]),
+            ReportRow::Cells(vec![ReportCell::words("q=\"a|b\""), ReportCell::words("<0.001")]),
+            ReportRow::Cells(vec![ReportCell::words("q=`x`  n=1"), ReportCell::words("2")]),
         ];
-        let table = ReportTable {
-            columns,
-            rows,
-            ..ReportTable::new("t")
-        };
+        let table = ReportTable { columns, rows, ..ReportTable::new("t") };
         assert_eq!(
             rendered(&table, usize::MAX),
             "| case | a\\|b |\n| :--- | ---: |\n\
@@ -496,20 +450,13 @@ mod table_tests {
             ]));
             lines.push(ReportRow::Remark(format!("about {at}")));
         }
-        ReportTable {
-            columns,
-            rows: lines,
-            ..ReportTable::new("t")
-        }
+        ReportTable { columns, rows: lines, ..ReportTable::new("t") }
     }
 
     #[test]
     fn a_long_table_is_folded_away() {
         let text = rendered(&long(21), usize::MAX);
-        assert!(
-            text.starts_with("<details><summary>All 21 rows</summary>\n\n| case |"),
-            "{text}"
-        );
+        assert!(text.starts_with("<details><summary>All 21 rows</summary>\n\n| case |"), "{text}");
         assert!(text.ends_with("\n</details>\n"), "{text}");
         assert!(!rendered(&long(20), usize::MAX).contains("details"));
     }
@@ -519,10 +466,7 @@ mod table_tests {
         let text = rendered(&long(1_000), 60);
         assert!(text.contains("2 rows of 1000"), "{text}");
         assert!(text.contains("| `case 999` | worse |"), "{text}");
-        assert!(
-            text.contains("about 999") && !text.contains("about 500"),
-            "{text}"
-        );
+        assert!(text.contains("about 999") && !text.contains("about 500"), "{text}");
         assert!(text.contains("do not fit into a comment"), "{text}");
     }
 

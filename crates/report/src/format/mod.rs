@@ -76,11 +76,7 @@ impl FromStr for ReportFormat {
     type Err = UnknownFormat;
 
     fn from_str(text: &str) -> Result<ReportFormat, UnknownFormat> {
-        let known_names = ReportFormat::NAMES
-            .iter()
-            .find(|(_, names)| names.contains(&text));
-        known_names
-            .map(|(format, _)| *format)
-            .ok_or_else(|| UnknownFormat(text.to_owned()))
+        let known_names = ReportFormat::NAMES.iter().find(|(_, names)| names.contains(&text));
+        known_names.map(|(format, _)| *format).ok_or_else(|| UnknownFormat(text.to_owned()))
     }
 }

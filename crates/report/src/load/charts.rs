@@ -37,10 +37,8 @@ fn line_chart(
     (x, y): (plot::ChartAxis, plot::ChartAxis),
     series: Vec<plot::PointSeries>,
 ) -> Option<ReportChart> {
-    let series: Vec<plot::PointSeries> = series
-        .into_iter()
-        .filter(|series| !series.points.is_empty())
-        .collect();
+    let series: Vec<plot::PointSeries> =
+        series.into_iter().filter(|series| !series.points.is_empty()).collect();
     let is_drawn = !series.is_empty();
     is_drawn.then(|| {
         let picture = plot::AnyChart::Line(plot::LineChart {
@@ -69,11 +67,7 @@ struct TimelineStretch {
 /// end of the load cut it short.
 fn timeline_stretches(load: &LoadFindings<'_>) -> Vec<TimelineStretch> {
     let measured = &load.run.measured;
-    let LoadTimeline {
-        interval_ns,
-        warmup,
-        ticks,
-    } = &measured.timeline;
+    let LoadTimeline { interval_ns, warmup, ticks } = &measured.timeline;
     if *interval_ns == 0 {
         return Vec::new();
     }
@@ -91,11 +85,7 @@ fn timeline_stretches(load: &LoadFindings<'_>) -> Vec<TimelineStretch> {
                 is_warmup,
                 tick: merge_ticks(ticks),
             };
-            ticks
-                .chunks(ticks_per_point)
-                .enumerate()
-                .map(stretch)
-                .collect()
+            ticks.chunks(ticks_per_point).enumerate().map(stretch).collect()
         };
     let mut stretches = to_stretches(before, true, -(before.len() as f64));
     stretches.extend(to_stretches(after, false, 0.0));
@@ -135,9 +125,7 @@ fn merge_ticks(ticks: &[TimelineTick]) -> TimelineTick {
 
 /// Says how many intervals each point covers. Empty if no intervals were merged.
 fn merged_subtitle(loads: &[LoadFindings<'_>]) -> String {
-    let ticks = loads
-        .iter()
-        .map(|load| load.run.measured.timeline.ticks.len());
+    let ticks = loads.iter().map(|load| load.run.measured.timeline.ticks.len());
     match ticks.max().unwrap_or(0).div_ceil(MAX_POINTS) {
         0 | 1 => String::new(),
         several => {
@@ -169,9 +157,7 @@ fn throughput_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
                 |interval: &TimelineStretch| interval.tick.errors as f64 / interval.seconds;
             vec![
                 stretch_series("successful requests", &stretches, ok_measured),
-                stretch_series("failed", &stretches, |stretch| {
-                    has_errors.then(|| failed(stretch))
-                }),
+                stretch_series("failed", &stretches, |stretch| has_errors.then(|| failed(stretch))),
                 stretch_series("successful requests, warm-up", &stretches, |stretch| {
                     stretch.is_warmup.then(|| ok_per_s(stretch))
                 }),
@@ -182,10 +168,7 @@ fn throughput_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
             .map(|load| stretch_series(load_name(load), &timeline_stretches(load), ok_measured))
             .collect(),
     };
-    let axes = (
-        seconds_axis(loads),
-        plot::ChartAxis::linear("requests per second"),
-    );
+    let axes = (seconds_axis(loads), plot::ChartAxis::linear("requests per second"));
     line_chart("Throughput over time", merged_subtitle(loads), axes, series)
 }
 
@@ -201,15 +184,9 @@ fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
         [load] if loads.len() == 1 => {
             let stretches = timeline_stretches(load);
             vec![
-                stretch_series("p50", &stretches, |stretch| {
-                    milliseconds(stretch.tick.p50_ns)
-                }),
-                stretch_series("p99", &stretches, |stretch| {
-                    milliseconds(stretch.tick.p99_ns)
-                }),
-                stretch_series("max", &stretches, |stretch| {
-                    milliseconds(stretch.tick.max_ns)
-                }),
+                stretch_series("p50", &stretches, |stretch| milliseconds(stretch.tick.p50_ns)),
+                stretch_series("p99", &stretches, |stretch| milliseconds(stretch.tick.p99_ns)),
+                stretch_series("max", &stretches, |stretch| milliseconds(stretch.tick.max_ns)),
             ]
         }
         _ => shown_loads
@@ -222,16 +199,9 @@ fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
             })
             .collect(),
     };
-    let axes = (
-        seconds_axis(loads),
-        plot::ChartAxis::log10("service time of successful requests, ms"),
-    );
-    line_chart(
-        "Service time over time",
-        merged_subtitle(loads),
-        axes,
-        series,
-    )
+    let axes =
+        (seconds_axis(loads), plot::ChartAxis::log10("service time of successful requests, ms"));
+    line_chart("Service time over time", merged_subtitle(loads), axes, series)
 }
 
 fn percentiles_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
@@ -281,22 +251,14 @@ fn histogram_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
         let middle = |from: u64, to: u64| (from as f64 + to as f64) / 2.0 / NS_PER_MS;
         plot::HistogramSeries {
             name: load_name(load),
-            values: bins
-                .iter()
-                .map(|bin| middle(bin.from_ns, bin.to_ns))
-                .collect(),
+            values: bins.iter().map(|bin| middle(bin.from_ns, bin.to_ns)).collect(),
             counts: bins.iter().map(|bin| bin.count).collect(),
         }
     };
-    let series: Vec<_> = loads
-        .iter()
-        .map(series)
-        .filter(|series| !series.values.is_empty())
-        .collect();
+    let series: Vec<_> =
+        loads.iter().map(series).filter(|series| !series.values.is_empty()).collect();
     let quantity = loads.first()?.principal_quantity().0;
-    let is_same = loads
-        .iter()
-        .all(|load| load.principal_quantity().0 == quantity);
+    let is_same = loads.iter().all(|load| load.principal_quantity().0 == quantity);
     if series.is_empty() || !is_same {
         return None;
     }

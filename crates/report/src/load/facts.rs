@@ -11,15 +11,9 @@ use speedwell_model::load::run::{LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeF
 /// Lists the facts of one load.
 pub fn load_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
     let run = load.run;
-    let mut facts = vec![
-        new_fact("load", load_line(&run.requested)),
-        new_fact("requests", sent_text(run)),
-    ];
-    facts.extend(
-        run.probe
-            .as_ref()
-            .map(|probe| new_fact("server", probe_text(probe))),
-    );
+    let mut facts =
+        vec![new_fact("load", load_line(&run.requested)), new_fact("requests", sent_text(run))];
+    facts.extend(run.probe.as_ref().map(|probe| new_fact("server", probe_text(probe))));
     facts.extend(process_fact(run));
     facts.push(new_fact("outcomes", balance_text(load)));
     facts.push(new_fact("connections", connections_text(load)));
@@ -52,12 +46,7 @@ fn format_length(ns: u64) -> String {
 
 fn load_line(requested: &LoadFacts) -> String {
     let pace = match &requested.pace {
-        PaceFacts::Closed {
-            concurrency,
-            think_ns,
-            thinks_at_random,
-            ..
-        } => {
+        PaceFacts::Closed { concurrency, think_ns, thinks_at_random, .. } => {
             let clients = format_count(*concurrency as usize, "client", "clients");
             let pause = match (think_ns, thinks_at_random) {
                 (0, _) => String::new(),
@@ -66,9 +55,7 @@ fn load_line(requested: &LoadFacts) -> String {
             };
             format!("{clients} that wait for their responses{pause}")
         }
-        PaceFacts::Open {
-            stages, is_poisson, ..
-        } => {
+        PaceFacts::Open { stages, is_poisson, .. } => {
             let stages: Vec<String> = stages.iter().map(stage_text).collect();
             let spacing = if *is_poisson { "at random" } else { "evenly" };
             format!("{}, spaced {spacing}", stages.join(", then "))
@@ -76,17 +63,12 @@ fn load_line(requested: &LoadFacts) -> String {
     };
     let ends = [
         requested.requests.map(format_requests),
-        requested
-            .time_ns
-            .map(|ns| format!("for {}", format_length(ns))),
+        requested.time_ns.map(|ns| format!("for {}", format_length(ns))),
     ];
     let ends: Vec<String> = ends.into_iter().flatten().collect();
     let drain = match requested.drain_ns {
         0 => String::new(),
-        ns => format!(
-            "; waits for responses up to {} after the end",
-            format_length(ns)
-        ),
+        ns => format!("; waits for responses up to {} after the end", format_length(ns)),
     };
     if ends.is_empty() {
         format!("{pace}{drain}")
@@ -96,22 +78,12 @@ fn load_line(requested: &LoadFacts) -> String {
 }
 
 fn stage_text(stage: &StageFacts) -> String {
-    let StageFacts {
-        from_per_s,
-        to_per_s,
-        duration_ns,
-    } = stage;
-    let length = duration_ns
-        .map(|ns| format!(" for {}", format_length(ns)))
-        .unwrap_or_default();
+    let StageFacts { from_per_s, to_per_s, duration_ns } = stage;
+    let length = duration_ns.map(|ns| format!(" for {}", format_length(ns))).unwrap_or_default();
     if from_per_s == to_per_s {
         format!("{}{length}", format_rate(*from_per_s))
     } else {
-        format!(
-            "{} to {}{length}",
-            format_rate(*from_per_s),
-            format_rate(*to_per_s)
-        )
+        format!("{} to {}{length}", format_rate(*from_per_s), format_rate(*to_per_s))
     }
 }
 
@@ -145,18 +117,10 @@ fn probe_text(probe: &ProbeFacts) -> String {
     let name = probe.server.as_deref().unwrap_or("unnamed");
     let tls = probe.tls.as_ref().map_or(String::new(), |tls| {
         let group = tls.group.as_ref().map(|group| format!(", {group}"));
-        format!(
-            ", {} {}{}",
-            tls.version,
-            tls.cipher,
-            group.unwrap_or_default()
-        )
+        format!(", {} {}{}", tls.version, tls.cipher, group.unwrap_or_default())
     });
     let bytes = format_count(probe.body_bytes as usize, "byte", "bytes");
-    format!(
-        "{name} at {}{tls}; first response {} with {bytes}",
-        probe.address, probe.status
-    )
+    format!("{name} at {}{tls}; first response {} with {bytes}", probe.address, probe.status)
 }
 
 fn process_fact(run: &LoadRun) -> Option<Fact> {
@@ -182,23 +146,11 @@ fn process_fact(run: &LoadRun) -> Option<Fact> {
 pub fn balance_text(load: &LoadFindings<'_>) -> String {
     let counts = &load.run.measured.totals.outcomes;
     let parts = counts.rows().filter(|row| row.count > 0);
-    let parts: Vec<String> = parts
-        .map(|row| format!("{} {}", format_number(row.count as f64, 0), row.name))
-        .collect();
-    let sum = if parts.is_empty() {
-        "0".to_owned()
-    } else {
-        parts.join(" + ")
-    };
-    let state = if load.balance.is_ok() {
-        "balanced"
-    } else {
-        "NOT BALANCED"
-    };
-    format!(
-        "{} attempted = {sum}: {state}",
-        format_number(counts.attempts() as f64, 0)
-    )
+    let parts: Vec<String> =
+        parts.map(|row| format!("{} {}", format_number(row.count as f64, 0), row.name)).collect();
+    let sum = if parts.is_empty() { "0".to_owned() } else { parts.join(" + ") };
+    let state = if load.balance.is_ok() { "balanced" } else { "NOT BALANCED" };
+    format!("{} attempted = {sum}: {state}", format_number(counts.attempts() as f64, 0))
 }
 
 fn connections_text(load: &LoadFindings<'_>) -> String {
@@ -211,20 +163,13 @@ fn connections_text(load: &LoadFindings<'_>) -> String {
         if fewest == most {
             format!("; {} on each", format_requests(most))
         } else {
-            format!(
-                "; {} to {} on each",
-                format_number(fewest as f64, 0),
-                format_requests(most)
-            )
+            format!("; {} to {} on each", format_number(fewest as f64, 0), format_requests(most))
         }
     });
     let warmup = &load.run.measured.warmup.outcomes.connections;
     let in_warmup = match warmup.opened {
         0 => String::new(),
-        in_warmup => format!(
-            " after {} in the warm-up",
-            format_number(in_warmup as f64, 0)
-        ),
+        in_warmup => format!(" after {} in the warm-up", format_number(in_warmup as f64, 0)),
     };
     format!(
         "{} opened{in_warmup}{failed}, at most {} at once; {} on a reused one{}",
@@ -270,10 +215,7 @@ fn generator_text(load: &LoadFindings<'_>) -> String {
         .map(|ns| format!("; {} of processor time per request", format_ns(ns, false)));
     let late = match generator.late_by_ns {
         0 => String::new(),
-        ns => format!(
-            "; response timestamps may be late by up to {}",
-            format_ns(ns as f64, false)
-        ),
+        ns => format!("; response timestamps may be late by up to {}", format_ns(ns as f64, false)),
     };
     format!(
         "{}, busy for {}{}{}{late}",

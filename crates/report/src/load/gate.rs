@@ -79,10 +79,9 @@ fn condition_columns<'a>() -> ColumnSet<ConditionLine<'a>> {
         ReportColumn::new("fails_if", "fails if", ColumnKind::Identifier),
         |row: &ConditionLine<'a>| ReportCell::words(row.judged.condition.text.clone()),
     );
-    columns.add_column(
-        ReportColumn::new("load", "load", ColumnKind::Label),
-        |row| ReportCell::words(row.judged.load),
-    );
+    columns.add_column(ReportColumn::new("load", "load", ColumnKind::Label), |row| {
+        ReportCell::words(row.judged.load)
+    });
     columns.add_known("quantity", |row| Some(row.judged.quantity?.name().into()));
     columns.add_column(ReportColumn::figure("value", "found"), |row| {
         ReportCell::shown_figure(row.judged.value, |value| found_text(row.judged, value))
@@ -96,9 +95,7 @@ fn condition_columns<'a>() -> ColumnSet<ConditionLine<'a>> {
             ConditionAnswer::Failed => ("failed", "✗ failed", TextEmphasis::Bad),
             ConditionAnswer::Unknown(_) => ("unknown", "✗ cannot be judged", TextEmphasis::Caution),
         };
-        ReportCell::value(name)
-            .with_text(format!("{words}{}", row.mark))
-            .with_emphasis(emphasis)
+        ReportCell::value(name).with_text(format!("{words}{}", row.mark)).with_emphasis(emphasis)
     });
     columns
 }

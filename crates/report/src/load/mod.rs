@@ -92,10 +92,7 @@ fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     }
     let sentence = |(_, text, further_loads): (String, String, usize)| match further_loads {
         0 => text,
-        _ => format!(
-            "{text} (And {}.)",
-            format_count(further_loads, "more load", "more loads")
-        ),
+        _ => format!("{text} (And {}.)", format_count(further_loads, "more load", "more loads")),
     };
     warnings.into_iter().map(sentence).collect()
 }
@@ -118,26 +115,17 @@ fn add_details(load: &LoadFindings<'_>, load_count: usize, document: &mut Docume
             document.push_heading(2, load_name(load));
             document.extend(blocks);
         }
-        _ => document.push(ReportBlock::Appendix {
-            title: load_name(load),
-            instead: None,
-            blocks,
-        }),
+        _ => document.push(ReportBlock::Appendix { title: load_name(load), instead: None, blocks }),
     }
 }
 
 fn load_notes(loads: &[LoadFindings<'_>]) -> Vec<ReportBlock> {
-    let is_reported = |quantity: TimedQuantity| {
-        loads
-            .iter()
-            .any(|load| load.principal_quantity().0 == quantity)
-    };
+    let is_reported =
+        |quantity: TimedQuantity| loads.iter().any(|load| load.principal_quantity().0 == quantity);
     let closed = is_reported(TimedQuantity::Service).then_some(CLOSED_NOTE);
     let open = is_reported(TimedQuantity::Response).then_some(OPEN_NOTE);
     let notes = closed.into_iter().chain(open);
-    notes
-        .map(|note| ReportBlock::Note(note.to_owned()))
-        .collect()
+    notes.map(|note| ReportBlock::Note(note.to_owned())).collect()
 }
 
 /// Returns the request and the measurements of a load, without loss: `speedwell report FILE.json`

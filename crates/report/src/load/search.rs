@@ -27,12 +27,7 @@ pub fn report_search(
     output: &OutputOptions,
 ) -> Document {
     let mut document = Document::new("load");
-    document.extend(
-        levels
-            .iter()
-            .flat_map(levels_warnings)
-            .map(ReportBlock::Warning),
-    );
+    document.extend(levels.iter().flat_map(levels_warnings).map(ReportBlock::Warning));
     for series in levels {
         document.push(ReportBlock::Headline(levels_headline(series)));
         document.push(ReportBlock::Table(levels_table(series)));
@@ -86,11 +81,8 @@ fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
             format_share(failed as f64 / total.max(1) as f64)
         ));
     }
-    let bound: Vec<&LevelVisits> = levels
-        .passes
-        .iter()
-        .filter(|pass| pass.is_generator_bound)
-        .collect();
+    let bound: Vec<&LevelVisits> =
+        levels.passes.iter().filter(|pass| pass.is_generator_bound).collect();
     if let Some(first) = bound.first() {
         warnings.push(format!(
             "{}: from {} requests in flight on, the generator, not the server, was the limit (one of \
@@ -122,24 +114,16 @@ fn levels_note(levels: &ConcurrencySeries) -> String {
 type LevelRow<'a> = (&'a LevelVisits, Option<&'a LevelState>);
 
 fn levels_table(levels: &ConcurrencySeries) -> ReportTable {
-    let standings = levels
-        .scaling
-        .as_ref()
-        .map(|scaling| &scaling.answer.standings[..]);
+    let standings = levels.scaling.as_ref().map(|scaling| &scaling.answer.standings[..]);
     let row = |pass: &LevelVisits| {
         let is_same_level = |state: &&LevelState| state.concurrency == pass.concurrency;
         let standing = standings.unwrap_or_default().iter().find(is_same_level);
         (pass.clone(), standing.copied())
     };
     let rows: Vec<(LevelVisits, Option<LevelState>)> = levels.passes.iter().map(row).collect();
-    let rows: Vec<LevelRow<'_>> = rows
-        .iter()
-        .map(|(pass, standing)| (pass, standing.as_ref()))
-        .collect();
-    let knee = levels
-        .scaling
-        .as_ref()
-        .map(|scaling| *scaling.answer.at_knee());
+    let rows: Vec<LevelRow<'_>> =
+        rows.iter().map(|(pass, standing)| (pass, standing.as_ref())).collect();
+    let knee = levels.scaling.as_ref().map(|scaling| *scaling.answer.at_knee());
     level_columns(&levels.label, knee.map(|knee| knee.concurrency)).build_table("levels", &rows)
 }
 
@@ -152,35 +136,27 @@ fn level_columns<'a>(label: &str, knee: Option<u32>) -> ColumnSet<LevelRow<'a>> 
     let label = label.to_owned();
     let mut columns = ColumnSet::new();
     columns.add_value("load", move |_: &LevelRow<'a>| label.clone());
-    columns.add_column(
-        ReportColumn::figure("concurrency", "concurrency"),
-        |(pass, _)| ReportCell::count(pass.concurrency),
-    );
-    columns.add_column(
-        ReportColumn::figure("visits", "visits").expendable(4),
-        |(pass, _)| ReportCell::count(pass.visits as u64),
-    );
-    columns.add_column(
-        ReportColumn::figure("throughput", "throughput"),
-        |(pass, standing)| {
-            let formatted = standing.map(scaling::format_throughput_error);
-            ReportCell::figure(Some(pass.throughput_per_s))
-                .with_text(formatted.unwrap_or_else(|| format_rate(pass.throughput_per_s)))
-        },
-    );
-    columns.add_column(
-        ReportColumn::figure("change", "vs. best so far"),
-        |(_, standing)| scaling::change_cell(*standing),
-    );
-    columns.add_column(
-        ReportColumn::words("verdict", ""),
-        move |(pass, standing)| scaling::standing_cell(*standing, knee == Some(pass.concurrency)),
-    );
+    columns.add_column(ReportColumn::figure("concurrency", "concurrency"), |(pass, _)| {
+        ReportCell::count(pass.concurrency)
+    });
+    columns.add_column(ReportColumn::figure("visits", "visits").expendable(4), |(pass, _)| {
+        ReportCell::count(pass.visits as u64)
+    });
+    columns.add_column(ReportColumn::figure("throughput", "throughput"), |(pass, standing)| {
+        let formatted = standing.map(scaling::format_throughput_error);
+        ReportCell::figure(Some(pass.throughput_per_s))
+            .with_text(formatted.unwrap_or_else(|| format_rate(pass.throughput_per_s)))
+    });
+    columns.add_column(ReportColumn::figure("change", "vs. best so far"), |(_, standing)| {
+        scaling::change_cell(*standing)
+    });
+    columns.add_column(ReportColumn::words("verdict", ""), move |(pass, standing)| {
+        scaling::standing_cell(*standing, knee == Some(pass.concurrency))
+    });
     let format_time = |ns| format_quantity(ns, "ns", Uncertainty::Unknown);
-    columns.add_column(
-        ReportColumn::figure("p50_ns", "p50").expendable(2),
-        move |(pass, _)| ReportCell::shown_figure(pass.p50_ns, format_time),
-    );
+    columns.add_column(ReportColumn::figure("p50_ns", "p50").expendable(2), move |(pass, _)| {
+        ReportCell::shown_figure(pass.p50_ns, format_time)
+    });
     columns.add_column(ReportColumn::figure("p99_ns", "p99"), move |(pass, _)| {
         ReportCell::shown_figure(pass.p99_ns, format_time)
     });
@@ -238,9 +214,10 @@ pub fn add_rates(rates: &RateSeries, document: &mut Document) {
 fn rates_headline(rates: &RateSeries) -> String {
     let label = &rates.label;
     if let Some(refused_at) = rates.refused_at {
-        let kept_note = rates.answer.kept.map_or(String::new(), |kept| {
-            format!("; it keeps at least {}", format_rate(kept))
-        });
+        let kept_note = rates
+            .answer
+            .kept
+            .map_or(String::new(), |kept| format!("; it keeps at least {}", format_rate(kept)));
         return format!(
             "{label}: the highest rate is unknown: in every try of {}, the generator, not the \
              server, was late{kept_note}. More --threads help if there are processors for them; \
@@ -268,10 +245,9 @@ fn rates_headline(rates: &RateSeries) -> String {
             format_rate(missed),
             last_reason(missed)
         ),
-        (Some(kept), None) => format!(
-            "{label}: keeps {}, the highest rate tried.",
-            format_rate(kept)
-        ),
+        (Some(kept), None) => {
+            format!("{label}: keeps {}, the highest rate tried.", format_rate(kept))
+        }
         (None, Some(missed)) => format!(
             "{label}: keeps no rate; misses even {} ({}).",
             format_rate(missed),
@@ -313,30 +289,25 @@ fn rate_columns(label: &str) -> ColumnSet<RateAttempt> {
     columns.add_column(ReportColumn::figure("sent_share", "sent"), |attempt| {
         ReportCell::shown_figure(Some(attempt.sent), format_share)
     });
-    columns.add_column(
-        ReportColumn::figure("answered_share", "answered"),
-        |attempt| ReportCell::shown_figure(Some(attempt.answered), format_share),
-    );
+    columns.add_column(ReportColumn::figure("answered_share", "answered"), |attempt| {
+        ReportCell::shown_figure(Some(attempt.answered), format_share)
+    });
     columns.add_column(ReportColumn::figure("p50_ns", "p50"), move |attempt| {
         time_cell(attempt.p50_ns)
     });
     columns.add_column(ReportColumn::figure("p99_ns", "p99"), move |attempt| {
         time_cell(attempt.p99_ns)
     });
-    columns.add_column(
-        ReportColumn::words("outcome", ""),
-        |attempt| match &attempt.missed {
-            None => ReportCell::words("kept"),
-            Some(missed) => ReportCell::words(missed_reason(missed)),
-        },
-    );
+    columns.add_column(ReportColumn::words("outcome", ""), |attempt| match &attempt.missed {
+        None => ReportCell::words("kept"),
+        Some(missed) => ReportCell::words(missed_reason(missed)),
+    });
     columns
 }
 
 fn rates_chart(rates: &RateSeries) -> Option<ReportChart> {
-    let series = percentile_lines(&rates.tries, |attempt| {
-        (attempt.rate, [attempt.p50_ns, attempt.p99_ns])
-    })?;
+    let series =
+        percentile_lines(&rates.tries, |attempt| (attempt.rate, [attempt.p50_ns, attempt.p99_ns]))?;
     let title = "Response time over rate";
     let picture = plot::AnyChart::Scatter(plot::ScatterChart {
         title: title.into(),
@@ -356,10 +327,7 @@ pub fn levels_charts(levels: &ConcurrencySeries) -> Vec<ReportChart> {
         .scaling
         .as_ref()
         .map(|scaling| throughput_chart(&levels.label, scaling, "successful requests per second"));
-    [throughput, percentiles_chart(levels)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [throughput, percentiles_chart(levels)].into_iter().flatten().collect()
 }
 
 fn percentiles_chart(levels: &ConcurrencySeries) -> Option<ReportChart> {

@@ -49,9 +49,7 @@ pub fn sort_keys() -> Vec<&'static str> {
 /// different quantities.
 fn quantity_caption(loads: &[LoadFindings<'_>]) -> Option<String> {
     let quantity = loads.first()?.principal_quantity().0;
-    let is_same = loads
-        .iter()
-        .all(|load| load.principal_quantity().0 == quantity);
+    let is_same = loads.iter().all(|load| load.principal_quantity().0 == quantity);
     is_same.then(|| format!("{}:", quantity_meaning(quantity)))
 }
 
@@ -65,10 +63,10 @@ fn quantity_meaning(quantity: TimedQuantity) -> &'static str {
 fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {
     let is_mixed = quantity_caption(loads).is_none();
     let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::new("load", "load", ColumnKind::Label),
-        |load: &LoadRef<'a>| ReportCell::words(load_name(load)),
-    );
+    columns
+        .add_column(ReportColumn::new("load", "load", ColumnKind::Label), |load: &LoadRef<'a>| {
+            ReportCell::words(load_name(load))
+        });
     columns.add_column(ReportColumn::figure("throughput", "throughput"), |load| {
         ReportCell::shown_figure(load.throughput_per_s, format_rate)
     });
@@ -91,17 +89,14 @@ fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {
             _ => format!("{errors} ({})", format_share(share)),
         })
     });
-    columns.add_column(
-        ReportColumn::figure("effective_concurrency", "in flight"),
-        |load| {
-            ReportCell::shown_figure(load.concurrency.effective, |effective| {
-                match load.concurrency.requested {
-                    Some(requested) => format!("{effective:.1} of {requested}"),
-                    None => format!("{effective:.1}"),
-                }
-            })
-        },
-    );
+    columns.add_column(ReportColumn::figure("effective_concurrency", "in flight"), |load| {
+        ReportCell::shown_figure(load.concurrency.effective, |effective| {
+            match load.concurrency.requested {
+                Some(requested) => format!("{effective:.1} of {requested}"),
+                None => format!("{effective:.1}"),
+            }
+        })
+    });
     for (key, value) in SUMMARY_VALUES {
         columns.add_known(key, move |load| value(load));
     }
@@ -131,46 +126,29 @@ type SummaryValue = (&'static str, fn(&LoadFindings<'_>) -> Option<Value>);
 const SUMMARY_VALUES: [SummaryValue; 19] = [
     ("url", |load| Some(load.run.url.as_str().into())),
     ("round", |load| Some(load.run.round.into())),
-    ("protocol", |load| {
-        Some(load.run.requested.protocol.as_str().into())
-    }),
+    ("protocol", |load| Some(load.run.requested.protocol.as_str().into())),
     ("model", |load| {
         let is_closed = matches!(load.run.requested.pace, PaceFacts::Closed { .. });
         Some(if is_closed { "closed" } else { "open" }.into())
     }),
-    ("concurrency", |load| {
-        load.run.requested.concurrency().map(Value::from)
-    }),
-    ("elapsed_ns", |load| {
-        Some(load.run.measured.elapsed_ns.into())
-    }),
-    ("attempted", |load| {
-        Some(outcome_counts(load).attempts().into())
-    }),
+    ("concurrency", |load| load.run.requested.concurrency().map(Value::from)),
+    ("elapsed_ns", |load| Some(load.run.measured.elapsed_ns.into())),
+    ("attempted", |load| Some(outcome_counts(load).attempts().into())),
     ("ok", |load| Some(outcome_counts(load).succeeded().into())),
     ("mean_ns", |load| {
         let (quantity, group) = load.principal_quantity();
         let spread = load.spread_of(quantity, group)?;
-        spread
-            .refusal
-            .is_none()
-            .then(|| json_number(spread.mean_ns))?
+        spread.refusal.is_none().then(|| json_number(spread.mean_ns))?
     }),
     ("p50_low_ns", |load| low_quantile(load, 500_000)),
     ("p99_low_ns", |load| low_quantile(load, 990_000)),
     ("achieved_share", |load| json_number(load.open?.achieved)),
-    ("lateness_p99_ns", |load| {
-        Some(load.open?.own_lag_p99_ns.into())
-    }),
+    ("lateness_p99_ns", |load| Some(load.open?.own_lag_p99_ns.into())),
     ("received_per_s", |load| json_number(load.bytes_per_s?.0)),
     ("sent_per_s", |load| json_number(load.bytes_per_s?.1)),
-    ("connections_opened", |load| {
-        Some(outcome_counts(load).connections.opened.into())
-    }),
+    ("connections_opened", |load| Some(outcome_counts(load).connections.opened.into())),
     ("generator_busy", |load| json_number(load.generator.busiest)),
-    ("cpu_ns_per_request", |load| {
-        json_number(load.generator.cpu_ns_per_request?)
-    }),
+    ("cpu_ns_per_request", |load| json_number(load.generator.cpu_ns_per_request?)),
     ("is_balanced", |load| Some(load.balance.is_ok().into())),
 ];
 
@@ -188,9 +166,8 @@ fn low_quantile(load: &LoadFindings<'_>, ppm: u32) -> Option<Value> {
 /// the same status, because people then learn nothing new.
 pub fn outcome_blocks(load: &LoadFindings<'_>) -> Vec<ReportBlock> {
     let counts = &load.run.measured.totals.outcomes;
-    let tables = [outcome_table(load, counts), status_table(load, counts)]
-        .map(ReportBlock::Table)
-        .into();
+    let tables =
+        [outcome_table(load, counts), status_table(load, counts)].map(ReportBlock::Table).into();
     let is_plain =
         counts.succeeded() == counts.attempts() && counts.codes().nonzero_counts().count() == 1;
     if is_plain {
@@ -218,32 +195,20 @@ fn outcome_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable
         ReportColumn::new("share", "share", ColumnKind::Figure),
         ReportColumn::new("meaning", "meaning", ColumnKind::Words).expendable(1),
     ];
-    ReportTable {
-        columns,
-        rows,
-        ..ReportTable::new("outcomes")
-    }
+    ReportTable { columns, rows, ..ReportTable::new("outcomes") }
 }
 
 fn status_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable {
     let (codes, interim) = (counts.codes(), counts.interim_codes());
     let row =
         |code: u16, kind, count| count_row(load, &code.to_string(), kind, count, codes.total());
-    let mut rows: Vec<ReportRow> = codes
-        .nonzero_counts()
-        .map(|(code, count)| row(code, "response", count))
-        .collect();
+    let mut rows: Vec<ReportRow> =
+        codes.nonzero_counts().map(|(code, count)| row(code, "response", count)).collect();
     let interim_counts = interim.nonzero_counts();
     rows.extend(interim_counts.map(|(code, count)| row(code, "before the response", count)));
     if codes.count_outside() > 0 {
         let (count, total) = (codes.count_outside(), codes.total());
-        rows.push(count_row(
-            load,
-            "other",
-            "not of three digits",
-            count,
-            total,
-        ));
+        rows.push(count_row(load, "other", "not of three digits", count, total));
     }
     let columns = vec![
         ReportColumn::machine("load"),
@@ -252,11 +217,7 @@ fn status_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable 
         ReportColumn::new("share", "share", ColumnKind::Figure),
         ReportColumn::new("kind", "kind", ColumnKind::Words),
     ];
-    ReportTable {
-        columns,
-        rows,
-        ..ReportTable::new("statuses")
-    }
+    ReportTable { columns, rows, ..ReportTable::new("statuses") }
 }
 
 fn count_row(
@@ -289,36 +250,11 @@ fn outcome_meaning(name: &str) -> &'static str {
 /// The columns of times: quantity, group, machine-readable key, heading. A column without a heading
 /// is for programs only.
 const TIME_COLUMNS: [(TimedQuantity, RequestGroup, &str, &str); 7] = [
-    (
-        TimedQuantity::Response,
-        RequestGroup::All,
-        "response_all_ns",
-        "response",
-    ),
-    (
-        TimedQuantity::Response,
-        RequestGroup::Ok,
-        "response_ok_ns",
-        "response, ok",
-    ),
-    (
-        TimedQuantity::Service,
-        RequestGroup::Ok,
-        "service_ok_ns",
-        "service",
-    ),
-    (
-        TimedQuantity::Service,
-        RequestGroup::All,
-        "service_all_ns",
-        "service, all",
-    ),
-    (
-        TimedQuantity::FirstByte,
-        RequestGroup::Ok,
-        "first_byte_ns",
-        "",
-    ),
+    (TimedQuantity::Response, RequestGroup::All, "response_all_ns", "response"),
+    (TimedQuantity::Response, RequestGroup::Ok, "response_ok_ns", "response, ok"),
+    (TimedQuantity::Service, RequestGroup::Ok, "service_ok_ns", "service"),
+    (TimedQuantity::Service, RequestGroup::All, "service_all_ns", "service, all"),
+    (TimedQuantity::FirstByte, RequestGroup::Ok, "first_byte_ns", ""),
     (TimedQuantity::Lag, RequestGroup::All, "lag_ns", "lag"),
     (TimedQuantity::Connect, RequestGroup::All, "connect_ns", ""),
 ];
@@ -353,18 +289,12 @@ pub fn percentiles_table(load: &LoadFindings<'_>) -> Option<ReportTable> {
 }
 
 fn percentile_columns() -> Vec<ReportColumn> {
-    let mut columns = vec![
-        ReportColumn::machine("load"),
-        ReportColumn::new("percent", "%", ColumnKind::Figure),
-    ];
-    columns.extend(
-        TIME_COLUMNS
-            .iter()
-            .map(|(_, _, key, header)| match *header {
-                "" => ReportColumn::machine(key),
-                header => ReportColumn::new(key, header, ColumnKind::Figure),
-            }),
-    );
+    let mut columns =
+        vec![ReportColumn::machine("load"), ReportColumn::new("percent", "%", ColumnKind::Figure)];
+    columns.extend(TIME_COLUMNS.iter().map(|(_, _, key, header)| match *header {
+        "" => ReportColumn::machine(key),
+        header => ReportColumn::new(key, header, ColumnKind::Figure),
+    }));
     columns.push(ReportColumn::machine("response_all_low_ns"));
     columns.push(ReportColumn::machine("lower_bounds"));
     columns.push(ReportColumn::machine("refused"));
@@ -389,10 +319,8 @@ fn percentile_row(
     let percent = f64::from(ppm) / 1e4;
     let mut cells = vec![
         ReportCell::words(load_name(load)),
-        ReportCell::figure(Some(percent)).with_text(format_number(
-            percent,
-            decimal_place(percent, Uncertainty::Exact),
-        )),
+        ReportCell::figure(Some(percent))
+            .with_text(format_number(percent, decimal_place(percent, Uncertainty::Exact))),
     ];
     let (mut lower_bounds, mut refused) = (Vec::new(), Vec::new());
     for ((_, _, key, _), served) in TIME_COLUMNS.iter().zip(columns) {
@@ -404,8 +332,7 @@ fn percentile_row(
             }
             Some(ReportedTime::Refused(refusal)) => {
                 refused.push(Value::from(*key));
-                cell.text
-                    .push_str(&footnotes.footnote_mark(refusal_reason(refusal)));
+                cell.text.push_str(&footnotes.footnote_mark(refusal_reason(refusal)));
             }
             _ => {}
         }
@@ -426,9 +353,7 @@ pub fn times_table(load: &LoadFindings<'_>) -> ReportTable {
     let name = load_name(load);
     let mut rows: Vec<&QuantitySpread> = load.spreads.iter().collect();
     rows.sort_by_key(|spread| {
-        TimedQuantity::ALL
-            .iter()
-            .position(|quantity| *quantity == spread.quantity)
+        TimedQuantity::ALL.iter().position(|quantity| *quantity == spread.quantity)
     });
     ReportTable {
         caption: vec!["times of connections and requests:".to_owned()],
@@ -439,10 +364,9 @@ pub fn times_table(load: &LoadFindings<'_>) -> ReportTable {
 fn spread_columns<'a>(name: String) -> ColumnSet<&'a QuantitySpread> {
     let mut columns = ColumnSet::new();
     columns.add_value("load", move |_: &&'a QuantitySpread| name.clone());
-    columns.add_column(
-        ReportColumn::new("quantity", "", ColumnKind::Label),
-        |spread| ReportCell::value(spread.quantity.name()).with_text(spread_note(spread)),
-    );
+    columns.add_column(ReportColumn::new("quantity", "", ColumnKind::Label), |spread| {
+        ReportCell::value(spread.quantity.name()).with_text(spread_note(spread))
+    });
     columns.add_value("group", |spread| spread.group.name());
     columns.add_column(ReportColumn::figure("count", "number"), |spread| {
         ReportCell::value(spread.count).with_text(format_number(spread.count as f64, 0))
@@ -491,9 +415,5 @@ fn spread_note(spread: &QuantitySpread) -> String {
         TimedQuantity::Response => spread.group == RequestGroup::All,
         _ => spread.group == RequestGroup::Ok,
     };
-    if is_main {
-        name.to_owned()
-    } else {
-        format!("{name}, {}", spread.group.name())
-    }
+    if is_main { name.to_owned() } else { format!("{name}, {}", spread.group.name()) }
 }

@@ -28,19 +28,13 @@ pub fn format_rate(per_s: f64) -> String {
 
 fn headline_of_one(load: &LoadFindings<'_>) -> String {
     let counts = &load.run.measured.totals.outcomes;
-    let rate = load
-        .throughput_per_s
-        .map_or("no rate".to_owned(), format_rate);
+    let rate = load.throughput_per_s.map_or("no rate".to_owned(), format_rate);
     let pace = match (load.concurrency.requested, load.open) {
-        (_, Some(verdict)) => format!(
-            " ({} of the due requests sent)",
-            format_share(verdict.achieved)
-        ),
+        (_, Some(verdict)) => {
+            format!(" ({} of the due requests sent)", format_share(verdict.achieved))
+        }
         (Some(clients), None) => {
-            format!(
-                " with {} requests in flight",
-                format_number(f64::from(clients), 0)
-            )
+            format!(" with {} requests in flight", format_number(f64::from(clients), 0))
         }
         (None, None) => String::new(),
     };
@@ -79,11 +73,7 @@ fn latency_part(load: &LoadFindings<'_>) -> String {
                 ReportedTime::Refused(_) => "is refused".to_owned(),
                 time => format_reported_time(time),
             };
-            format!(
-                "; {name} p50 {}, p99 {}",
-                format_time(median),
-                format_time(tail)
-            )
+            format!("; {name} p50 {}, p99 {}", format_time(median), format_time(tail))
         }
         _ => String::new(),
     }
@@ -102,19 +92,15 @@ fn connections_part(load: &LoadFindings<'_>) -> &'static str {
 }
 
 fn headline_of_several(loads: &[LoadFindings<'_>]) -> String {
-    let rates = loads
-        .iter()
-        .filter_map(|load| Some((load.throughput_per_s?, load.run.label.as_str())));
+    let rates =
+        loads.iter().filter_map(|load| Some((load.throughput_per_s?, load.run.label.as_str())));
     let mut rates: Vec<(f64, &str)> = rates.collect();
     rates.sort_by(|one, other| one.0.total_cmp(&other.0));
     let errors = |load: &LoadFindings<'_>| load.run.measured.totals.outcomes.all_errors();
     let failed: u64 = loads.iter().map(errors).sum();
     let failed = match failed {
         0 => "no request failed".to_owned(),
-        failed => format!(
-            "{} failed",
-            format_count(failed as usize, "request", "requests")
-        ),
+        failed => format!("{} failed", format_count(failed as usize, "request", "requests")),
     };
     match (rates.first(), rates.last()) {
         (Some((low, slowest)), Some((high, fastest))) => format!(
@@ -179,16 +165,10 @@ pub fn remark_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
         }
         LoadRemark::GeneratorLimited(verdict) => generator_limited_sentence(verdict),
         LoadRemark::RateMissed(verdict) => rate_missed(verdict),
-        LoadRemark::ConcurrencyShort {
-            requested,
-            effective,
-            connecting,
-        } => concurrency_short(*requested, *effective, *connecting),
-        LoadRemark::GeneratorBound {
-            bottlenecks,
-            threads,
-            busiest,
-        } => format!(
+        LoadRemark::ConcurrencyShort { requested, effective, connecting } => {
+            concurrency_short(*requested, *effective, *connecting)
+        }
+        LoadRemark::GeneratorBound { bottlenecks, threads, busiest } => format!(
             "{bottlenecks} of {} of the generator had no time to spare ({} busy): the measured \
              throughput may be the generator's limit, not the server's. Give the generator more threads, \
              or processors of its own.",
@@ -201,10 +181,7 @@ pub fn remark_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
             format_count(*most as usize, "connection", "connections")
         ),
         LoadRemark::Unsteady(halves) => unsteady_sentence(halves),
-        LoadRemark::Disturbed {
-            switches_per_s,
-            share: met,
-        } => format!(
+        LoadRemark::Disturbed { switches_per_s, share: met } => format!(
             "Other programs took the processor from the generator {} times a second, which \
              affected up to {} of the requests: the longest times may be due to this. Quiet the \
              machine, or use --pin or --rt.",
@@ -223,12 +200,7 @@ fn machines_sentence(remark: &LoadRemark) -> Option<String> {
             format_requests(*parts),
             format_number(*whole as f64, 0)
         ),
-        LoadRemark::MachineLost {
-            machine,
-            why,
-            attempted,
-            at_ns,
-        } => format!(
+        LoadRemark::MachineLost { machine, why, attempted, at_ns } => format!(
             "{machine} was lost ({why}): it had attempted {} within {}; no figure includes them. \
              The others were stopped, so the figures are for a smaller load than requested.",
             format_requests(*attempted),
@@ -248,10 +220,7 @@ fn machines_sentence(remark: &LoadRemark) -> Option<String> {
                     format_ns(*limit_ns as f64, false)
                 ),
                 MachineLimit::Link(share) => {
-                    format!(
-                        "its network device ran at {} of its speed",
-                        format_share(*share)
-                    )
+                    format!("its network device ran at {} of its speed", format_share(*share))
                 }
             };
             format!(
@@ -286,16 +255,10 @@ fn failed_sentence(count: u64, total: u64, class: ErrorClass) -> String {
 
 fn requests_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
     match remark {
-        LoadRemark::Failed {
-            count,
-            total,
-            class,
-        } => failed_sentence(*count, *total, *class),
-        LoadRemark::Unfinished {
-            unsent,
-            in_flight,
-            cancelled,
-        } => unfinished_sentence(*unsent, *in_flight, *cancelled),
+        LoadRemark::Failed { count, total, class } => failed_sentence(*count, *total, *class),
+        LoadRemark::Unfinished { unsent, in_flight, cancelled } => {
+            unfinished_sentence(*unsent, *in_flight, *cancelled)
+        }
         LoadRemark::Accepted { count } => format!(
             "{} with a status other than 2xx {} as successful, as requested.",
             format_responses(*count),
@@ -436,30 +399,21 @@ fn unfinished_sentence(unsent: u64, in_flight: u64, cancelled: u64) -> String {
 
 fn unsteady_sentence(halves: &LoadHalves) -> String {
     let change = if halves.first > 0.0 {
-        format!(
-            " by {}",
-            format_share((halves.second / halves.first - 1.0).abs())
-        )
+        format!(" by {}", format_share((halves.second / halves.first - 1.0).abs()))
     } else {
         String::new()
     };
     let (subject, first, second) = match halves.course {
-        DriftMetric::Throughput => (
-            "Throughput",
-            format_rate(halves.first),
-            format_rate(halves.second),
-        ),
+        DriftMetric::Throughput => {
+            ("Throughput", format_rate(halves.first), format_rate(halves.second))
+        }
         DriftMetric::Median => (
             "The median service time",
             format_ns(halves.first, false),
             format_ns(halves.second, false),
         ),
     };
-    let verb = if halves.second > halves.first {
-        "rose"
-    } else {
-        "fell"
-    };
+    let verb = if halves.second > halves.first { "rose" } else { "fell" };
     format!(
         "{subject} {verb}{change} from the first half ({first}) to the second ({second}): the load \
          was not steady, and one figure for the whole describes neither half. Use a longer \
@@ -481,11 +435,7 @@ mod tests {
 
     #[test]
     fn a_first_half_without_answers_has_no_percentage() {
-        let halves = LoadHalves {
-            course: DriftMetric::Throughput,
-            first: 0.0,
-            second: 93.3,
-        };
+        let halves = LoadHalves { course: DriftMetric::Throughput, first: 0.0, second: 93.3 };
         let told = unsteady_sentence(&halves);
         let begin = "Throughput rose from the first half (0/s) to the second (93.3/s)";
         assert!(told.starts_with(begin), "{told}");

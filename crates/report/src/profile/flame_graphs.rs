@@ -58,12 +58,7 @@ struct FlamePicture<'a> {
 pub fn flame_graphs(sides: [ProfileSide<'_>; 2], found: &CostExplanation) -> Vec<ReportChart> {
     let [old, new] = sides;
     let root = &found.tree;
-    let picture = |shape, is_difference| FlamePicture {
-        sides,
-        shape,
-        is_difference,
-        root,
-    };
+    let picture = |shape, is_difference| FlamePicture { sides, shape, is_difference, root };
     let pair = format!("{} against {}", new.label, old.label);
     vec![
         picture(FlameShape::Baseline, false)
@@ -102,11 +97,8 @@ impl FlamePicture<'_> {
                 tool_limits(self.shape_side().profile.tool)
             )
         };
-        let kinds = if self.is_difference {
-            Vec::new()
-        } else {
-            CODE_KINDS.map(str::to_owned).to_vec()
-        };
+        let kinds =
+            if self.is_difference { Vec::new() } else { CODE_KINDS.map(str::to_owned).to_vec() };
         ReportChart::new(
             title.clone(),
             plot::AnyChart::Flame(FlameChart {
@@ -158,11 +150,7 @@ impl FlamePicture<'_> {
     fn frame_tooltip(&self, node: &CallNode) -> String {
         let cost_line = |side: ProfileSide<'_>, cost: u64, total: u64| {
             let share = format_share(cost as f64 / total.max(1) as f64);
-            format!(
-                "{}: {} ({share})",
-                side.label,
-                format_weight(side.profile, cost)
-            )
+            format!("{}: {} ({share})", side.label, format_weight(side.profile, cost))
         };
         let [old, new] = self.sides;
         let old = cost_line(old, node.baseline, self.root.baseline);
@@ -217,20 +205,10 @@ mod tests {
 
     #[test]
     fn scripts_are_told_from_native_code_by_their_names() {
-        for script in [
-            "JS:fib lib/w.js:1:13",
-            "log node:console:377",
-            "lists:map/2",
-        ] {
+        for script in ["JS:fib lib/w.js:1:13", "log node:console:377", "lists:map/2"] {
             assert_eq!(CODE_KINDS[code_kind(script)], "script", "{script}");
         }
-        for native in [
-            "node::Start",
-            "a::b<c::d>",
-            "(program)",
-            "main",
-            "operator/",
-        ] {
+        for native in ["node::Start", "a::b<c::d>", "(program)", "main", "operator/"] {
             assert_eq!(CODE_KINDS[code_kind(native)], "native code", "{native}");
         }
     }

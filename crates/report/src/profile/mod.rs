@@ -34,15 +34,8 @@ pub fn report_profiles(
     output: &OutputOptions,
 ) -> Document {
     let mut document = Document::new("profiles");
-    document.extend(
-        profile_warnings(sides)
-            .into_iter()
-            .map(ReportBlock::Warning),
-    );
-    document.push(ReportBlock::Headline(profiles_headline(
-        sides,
-        &found.extra,
-    )));
+    document.extend(profile_warnings(sides).into_iter().map(ReportBlock::Warning));
+    document.push(ReportBlock::Headline(profiles_headline(sides, &found.extra)));
     if let Some(entry) = &found.extra.entry
         && let Some(sentence) = callees_text(entry)
     {
@@ -80,11 +73,7 @@ fn profiles_headline([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Str
     };
     let entry_clause = match &extra.entry {
         Some(CostEntry { row, .. }) if row.is_new => {
-            let side = if more_or_less == "more" {
-                old.label
-            } else {
-                new.label
-            };
+            let side = if more_or_less == "more" { old.label } else { new.label };
             let share = format_share(row.share.min(1.0));
             format!(
                 "; {share} of the {extra_cost} is in '{}', which {side} does not have",
@@ -93,10 +82,7 @@ fn profiles_headline([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Str
         }
         Some(CostEntry { row, .. }) => {
             let share = format_share(row.share.min(1.0));
-            format!(
-                "; {share} of the {extra_cost} is in '{}', which both sides have",
-                row.frame
-            )
+            format!("; {share} of the {extra_cost} is in '{}', which both sides have", row.frame)
         }
         None => String::new(),
     };
@@ -112,14 +98,9 @@ fn profiles_headline([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Str
 /// if there are none.
 fn callees_text(entry: &CostEntry) -> Option<String> {
     let callees = entry.below.iter();
-    let callees: Vec<String> = callees
-        .map(|row| format!("{} ({})", row.frame, format_share(row.share)))
-        .collect();
-    if callees.is_empty() {
-        None
-    } else {
-        Some(format!("Below it: {}.", callees.join(", ")))
-    }
+    let callees: Vec<String> =
+        callees.map(|row| format!("{} ({})", row.frame, format_share(row.share))).collect();
+    if callees.is_empty() { None } else { Some(format!("Below it: {}.", callees.join(", "))) }
 }
 
 fn profile_warnings([old, new]: [ProfileSide<'_>; 2]) -> Vec<String> {
@@ -146,11 +127,7 @@ fn profile_warnings([old, new]: [ProfileSide<'_>; 2]) -> Vec<String> {
 }
 
 fn format_times(number: u64) -> String {
-    format_count(
-        usize::try_from(number).unwrap_or(usize::MAX),
-        "time",
-        "times",
-    )
+    format_count(usize::try_from(number).unwrap_or(usize::MAX), "time", "times")
 }
 
 fn profile_notes(sides: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Vec<String> {
@@ -236,14 +213,7 @@ fn add_sections(
         );
         match &case_profile.sides {
             Err(reason) => document.push(ReportBlock::Paragraph(reason.clone())),
-            Ok(sides) => add_section(
-                case_profile,
-                sides,
-                draws,
-                output,
-                &mut seen_notes,
-                document,
-            ),
+            Ok(sides) => add_section(case_profile, sides, draws, output, &mut seen_notes, document),
         }
         data.push(profile_data(case_profile, output));
     }
@@ -257,11 +227,8 @@ fn single_profile(
     output: &OutputOptions,
 ) -> Document {
     let [old, new] = &sides.profiles;
-    let labelled_sides = [
-        (&case_profile.baseline, old),
-        (&case_profile.candidate, new),
-    ]
-    .map(|(label, profile)| ProfileSide { label, profile });
+    let labelled_sides = [(&case_profile.baseline, old), (&case_profile.candidate, new)]
+        .map(|(label, profile)| ProfileSide { label, profile });
     report_profiles(labelled_sides, &sides.explanation, output)
 }
 
@@ -331,18 +298,12 @@ fn profile_data(case_profile: &CaseProfile, output: &OutputOptions) -> Value {
     match &case_profile.sides {
         Err(reason) => {
             object.insert("baseline".into(), json!({ "name": case_profile.baseline }));
-            object.insert(
-                "candidate".into(),
-                json!({ "name": case_profile.candidate }),
-            );
+            object.insert("candidate".into(), json!({ "name": case_profile.candidate }));
             object.insert("missing".into(), reason.clone().into());
         }
         Ok(sides) => {
             let data = single_profile(case_profile, sides, output).data;
-            object.extend(
-                data.into_iter()
-                    .map(|(name, value)| (name.to_owned(), value)),
-            );
+            object.extend(data.into_iter().map(|(name, value)| (name.to_owned(), value)));
         }
     }
     Value::Object(object)
@@ -363,24 +324,12 @@ fn cost_table([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> ReportTabl
         caption: vec![title.to_owned()],
         columns: vec![
             ReportColumn::new("share_of_extra_percent", share, ColumnKind::Figure),
-            ReportColumn::new(
-                "baseline_percent",
-                format!("of {}", old.label),
-                ColumnKind::Figure,
-            ),
-            ReportColumn::new(
-                "candidate_percent",
-                format!("of {}", new.label),
-                ColumnKind::Figure,
-            ),
+            ReportColumn::new("baseline_percent", format!("of {}", old.label), ColumnKind::Figure),
+            ReportColumn::new("candidate_percent", format!("of {}", new.label), ColumnKind::Figure),
             ReportColumn::new("new", "", ColumnKind::Words),
             ReportColumn::new("frame", "function", ColumnKind::Label),
         ],
-        rows: extra
-            .rows
-            .iter()
-            .map(|row| cost_cells(row, extra.direction, entry))
-            .collect(),
+        rows: extra.rows.iter().map(|row| cost_cells(row, extra.direction, entry)).collect(),
         ..ReportTable::new("functions")
     }
 }
@@ -402,10 +351,6 @@ fn cost_cells(row: &CostRow, direction: CostDirection, entry: Option<&str>) -> R
         percent(row.baseline, 2),
         percent(row.candidate, 2),
         new,
-        if is_entry {
-            frame.with_emphasis(TextEmphasis::Strong)
-        } else {
-            frame
-        },
+        if is_entry { frame.with_emphasis(TextEmphasis::Strong) } else { frame },
     ])
 }

@@ -35,14 +35,10 @@ fn build_session(story: FakeSession) -> Session {
             story.add_noisy_case(id, 0.01, factor)
         })
         .build();
-    session
-        .runs
-        .retain(|run| &*run.variant != "old" || run.case.benchmark != "only/new");
+    session.runs.retain(|run| &*run.variant != "old" || run.case.benchmark != "only/new");
     // Every block has all cases, each time in a different order.
     let turn = |case: &Case, block: u32| (case.id().len() as u32 * 7 + block * 5) % 11;
-    session
-        .runs
-        .sort_by_key(|run| (run.block, turn(&run.case, run.block)));
+    session.runs.sort_by_key(|run| (run.block, turn(&run.case, run.block)));
     for (run, slot) in session.runs.iter_mut().zip(0..) {
         run.slot = slot;
         run.notes = vec!["Said of every run.".to_owned()];
@@ -58,10 +54,7 @@ fn build_session(story: FakeSession) -> Session {
 fn render_both(session: &Session, settings: &AnalysisSettings, at_once: usize) -> [String; 2] {
     let mut store = Store::in_memory().unwrap();
     let number = store.insert_session(session).unwrap();
-    let output = OutputOptions {
-        verbosity: Verbosity::Verbose,
-        ..OutputOptions::default()
-    };
+    let output = OutputOptions { verbosity: Verbosity::Verbose, ..OutputOptions::default() };
     let mark = |_: &mut AnalysisFindings| {};
     let stored = store.load_session(number).unwrap();
     let study = StudyChoice::default();
@@ -78,11 +71,7 @@ fn render_both(session: &Session, settings: &AnalysisSettings, at_once: usize) -
 
 fn render_formats(document: &Document) -> String {
     let formats: [&dyn RenderDocument; 4] = [
-        &TextFormat {
-            width: Some(100),
-            color: false,
-            brief: false,
-        },
+        &TextFormat { width: Some(100), color: false, brief: false },
         &Markdown::default(),
         &Csv,
         &Json,
@@ -105,10 +94,7 @@ fn assert_same_report(session: &Session, settings: &AnalysisSettings) -> String 
 
 #[test]
 fn verdicts_of_a_fixed_number_of_runs_are_the_same() {
-    let session = build_session(FakeSession::with_fixed_blocks(
-        &["old", "new", "newest"],
-        10,
-    ));
+    let session = build_session(FakeSession::with_fixed_blocks(&["old", "new", "newest"], 10));
     let text = assert_same_report(&session, &AnalysisSettings::default());
     assert!(text.contains("better") && text.contains("worse"), "{text}");
     assert!(text.contains("Said of every run."), "{text}");
@@ -131,9 +117,7 @@ fn summaries_of_a_single_variant_are_the_same() {
 #[test]
 fn several_metrics_are_the_same() {
     let mut session = build_session(FakeSession::with_fixed_blocks(&["old", "new"], 6));
-    session
-        .metrics
-        .push(Metric::new("memory", "B", MetricDirection::Lower));
+    session.metrics.push(Metric::new("memory", "B", MetricDirection::Lower));
     for run in &mut session.runs {
         run.samples.push(Sample {
             metric: Arc::from("memory"),
@@ -182,16 +166,12 @@ fn a_record_that_was_copied_into_another_case_is_found() {
     }
     let first_of = |benchmark: &str| {
         let mut runs = session.runs.iter();
-        runs.position(|run| run.case.benchmark == benchmark)
-            .unwrap()
+        runs.position(|run| run.case.benchmark == benchmark).unwrap()
     };
     let (from, to) = (first_of("text/find"), first_of("url/join"));
     session.runs[to].samples = session.runs[from].samples.clone();
     let text = assert_same_report(&session, &AnalysisSettings::default());
-    assert!(
-        text.contains("are equal to the last digit in all 3 figures"),
-        "{text}"
-    );
+    assert!(text.contains("are equal to the last digit in all 3 figures"), "{text}");
 }
 
 #[test]
@@ -199,9 +179,7 @@ fn what_holds_cases_against_each_other_is_read_as_a_whole() {
     let mut session = build_session(FakeSession::with_fixed_blocks(&["old", "new"], 2));
     let cases: Vec<Case> = CASES.iter().map(|id| Case::parse(id).unwrap()).collect();
     assert!(analysis::can_be_divided(&session, &cases));
-    session
-        .metrics
-        .push(Metric::new("latency_mean", "ns", MetricDirection::Lower));
+    session.metrics.push(Metric::new("latency_mean", "ns", MetricDirection::Lower));
     assert!(!analysis::can_be_divided(&session, &cases));
     session.metrics.pop();
     session.state = SessionState::Imported;

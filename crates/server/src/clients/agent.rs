@@ -33,9 +33,8 @@ impl fmt::Debug for SecretToken {
 /// because following one would pass the token on.
 pub(super) fn agent_config(authorities: Vec<Certificate<'static>>) -> ConfigBuilder<AgentScope> {
     let certificates = rustls_native_certs::load_native_certs().certs;
-    let roots = certificates
-        .iter()
-        .map(|certificate| Certificate::from_der(certificate).to_owned());
+    let roots =
+        certificates.iter().map(|certificate| Certificate::from_der(certificate).to_owned());
     let roots: Vec<_> = roots.chain(authorities).collect();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = TlsConfig::builder()

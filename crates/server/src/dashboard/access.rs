@@ -160,11 +160,7 @@ impl CallerIdentity {
 
     /// Returns the key that separates the cached pages of different callers.
     pub(crate) fn cache_key(&self) -> String {
-        format!(
-            "{}\n{}",
-            self.token.as_deref().unwrap_or_default(),
-            self.name
-        )
+        format!("{}\n{}", self.token.as_deref().unwrap_or_default(), self.name)
     }
 
     /// Whether the caller has this permission in a project, or on the whole server.
@@ -252,11 +248,7 @@ pub fn identify_caller(
         client.record_login();
     }
     let caller = identified.unwrap_or_default();
-    Ok(CallerIdentity {
-        address: client.address,
-        public: public_access(site)?,
-        ..caller
-    })
+    Ok(CallerIdentity { address: client.address, public: public_access(site)?, ..caller })
 }
 
 /// Returns what everyone may read.
@@ -266,9 +258,7 @@ fn public_access(site: &SiteState) -> Result<PublicAccess, HttpError> {
     }
     let projects = site.list_projects().map_err(store_error)?;
     let public = projects.into_iter().filter(|(_, is_public)| *is_public);
-    Ok(PublicAccess::Projects(
-        public.map(|(project, _)| project.name.clone()).collect(),
-    ))
+    Ok(PublicAccess::Projects(public.map(|(project, _)| project.name.clone()).collect()))
 }
 
 /// Identifies the caller by its login. A token that has since expired or been revoked does not
@@ -278,10 +268,7 @@ fn caller_by_login(
     headers: &HeaderMap,
     client: &ClientInfo,
 ) -> Result<Option<CallerIdentity>, HttpError> {
-    let login = site
-        .access
-        .logins
-        .find_login(headers, client.secure, Instant::now());
+    let login = site.access.logins.find_login(headers, client.secure, Instant::now());
     let Some(id) = login.as_ref().and_then(|caller| caller.token.clone()) else {
         return Ok(login);
     };
@@ -304,10 +291,7 @@ pub(crate) fn caller_by_token(
     client: &ClientInfo,
     token: &AccessToken,
 ) -> Result<CallerIdentity, HttpError> {
-    let allowed = site
-        .access
-        .failures
-        .check_address(client.address, Instant::now());
+    let allowed = site.access.failures.check_address(client.address, Instant::now());
     allowed?;
     let presented = token.digest();
     let found = site
@@ -339,15 +323,8 @@ pub(crate) fn caller_by_token(
 fn expired_token_error(site: &SiteState, client: &ClientInfo, token: &StoredToken) -> HttpError {
     let now = Instant::now();
     // Limit the audit entries: otherwise, each attempt would add one.
-    if site
-        .access
-        .expired_tokens
-        .check_address(client.address, now)
-        .is_ok()
-    {
-        site.access
-            .expired_tokens
-            .record_failure(client.address, now);
+    if site.access.expired_tokens.check_address(client.address, now).is_ok() {
+        site.access.expired_tokens.record_failure(client.address, now);
         record_failed_login(site, client, &token.id);
     }
     invalid_token_error()
@@ -355,10 +332,7 @@ fn expired_token_error(site: &SiteState, client: &ClientInfo, token: &StoredToke
 
 /// Returns the stored token with this id if it is valid.
 fn find_valid_token(site: &SiteState, id: &str) -> Result<Option<StoredToken>, HttpError> {
-    let stored = site
-        .first
-        .with_reader(|store| Ok(store.find_token(id)?))
-        .map_err(store_error)?;
+    let stored = site.first.with_reader(|store| Ok(store.find_token(id)?)).map_err(store_error)?;
     Ok(stored.filter(|token| token.is_valid(unix_ms())))
 }
 
@@ -388,10 +362,7 @@ pub(crate) fn failed_login_error(
 }
 
 fn record_failed_login(site: &SiteState, client: &ClientInfo, subject: &str) {
-    let caller = CallerIdentity {
-        address: client.address,
-        ..CallerIdentity::default()
-    };
+    let caller = CallerIdentity { address: client.address, ..CallerIdentity::default() };
     site.record_action(&caller, None, "login", subject, "refused");
 }
 
@@ -444,14 +415,8 @@ mod tests {
                     is_allowed,
                     "{scopes:?} {need:?}"
                 );
-                assert!(
-                    !bound.is_permitted(need, Some("other")),
-                    "{scopes:?} {need:?}"
-                );
-                assert!(
-                    !bound.is_permitted(need, None),
-                    "the whole server is more than a project"
-                );
+                assert!(!bound.is_permitted(need, Some("other")), "{scopes:?} {need:?}");
+                assert!(!bound.is_permitted(need, None), "the whole server is more than a project");
                 let free = caller(scopes, None);
                 assert_eq!(
                     free.is_permitted(need, Some("other")),
@@ -469,22 +434,14 @@ mod tests {
             ..CallerIdentity::default()
         };
         assert!(nobody.can_read("open") && !nobody.can_read("core"));
-        let refused = nobody
-            .ensure_permitted(RequiredPermission::Push, Some("open"))
-            .unwrap_err();
+        let refused = nobody.ensure_permitted(RequiredPermission::Push, Some("open")).unwrap_err();
         assert_eq!(refused.status, 401);
         let known = caller(&[TokenScope::Read], Some("core"));
         let refused = |project: &str| {
-            known
-                .ensure_permitted(RequiredPermission::Read, Some(project))
-                .unwrap_err()
+            known.ensure_permitted(RequiredPermission::Read, Some(project)).unwrap_err()
         };
         assert_eq!(refused("there").status, 403);
         let message = |project: &str| refused(project).message.replace(project, "P");
-        assert_eq!(
-            message("there"),
-            message("not-there"),
-            "nothing is learnt of a project"
-        );
+        assert_eq!(message("there"), message("not-there"), "nothing is learnt of a project");
     }
 }

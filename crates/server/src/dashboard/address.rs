@@ -33,9 +33,7 @@ impl PageFormat {
         if ending == "jsonl" {
             return Some(PageFormat::JsonLines);
         }
-        let known = PageFormat::DOCUMENTS
-            .iter()
-            .find(|(name, _)| *name == ending);
+        let known = PageFormat::DOCUMENTS.iter().find(|(name, _)| *name == ending);
         known.map(|(_, format)| PageFormat::Document(*format))
     }
 }
@@ -108,10 +106,7 @@ impl PageAddress {
     pub fn parse(path: &str) -> Result<PageAddress, PageError> {
         let relative = path.strip_prefix('/').unwrap_or(path);
         let segments = relative.strip_suffix('/').unwrap_or(relative).split('/');
-        match segments
-            .map(decode_segment)
-            .collect::<Option<Vec<String>>>()
-        {
+        match segments.map(decode_segment).collect::<Option<Vec<String>>>() {
             Some(parts) => Ok(PageAddress { parts }),
             None => Err(PageError::not_found(
                 "cannot decode the address: expected percent-encoded UTF-8",
@@ -123,9 +118,7 @@ impl PageAddress {
     pub fn project(&self) -> Option<&str> {
         let first = self.parts.first()?;
         let name = match self.parts.len() {
-            1 => first
-                .split_once('.')
-                .map_or(first.as_str(), |(name, _)| name),
+            1 => first.split_once('.').map_or(first.as_str(), |(name, _)| name),
             _ => first,
         };
         (!["", "index", "settings"].contains(&name)).then_some(name)
@@ -157,9 +150,7 @@ impl PageAddress {
             }
         }
         if pages.is_empty() {
-            return Err(exact_page
-                .err()
-                .unwrap_or_else(|| PageError::not_found("page not found")));
+            return Err(exact_page.err().unwrap_or_else(|| PageError::not_found("page not found")));
         }
         Ok(pages)
     }
@@ -262,12 +253,7 @@ mod tests {
         };
         assert_eq!(refused("/dmo/").nearest[0].0, "/demo/");
         assert_eq!(refused("/demo/sesions").nearest[0].0, "/demo/sessions");
-        for path in [
-            "/demo//sessions",
-            "/static/..%2f..%2fetc/passwd",
-            "/demo/%00",
-            "/demo/%ff",
-        ] {
+        for path in ["/demo//sessions", "/static/..%2f..%2fetc/passwd", "/demo/%00", "/demo/%ff"] {
             assert_eq!(refused(path).status, 404, "{path}");
         }
     }

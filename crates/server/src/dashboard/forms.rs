@@ -74,22 +74,17 @@ fn triage_change(
         site.record_action(caller, Some(project), "triage", &subject, "refused");
         return Err(error.into());
     }
-    let number = form
-        .get_number("change")?
-        .ok_or_else(|| PageError::bad_request("no change selected"))?;
+    let number =
+        form.get_number("change")?.ok_or_else(|| PageError::bad_request("no change selected"))?;
     let triage_name = form.get("triage").unwrap_or_default();
-    let triage = [
-        ChangeTriage::Open,
-        ChangeTriage::Accepted,
-        ChangeTriage::Wrong,
-        ChangeTriage::Fixed,
-    ]
-    .into_iter()
-    .find(|triage| triage.to_string() == triage_name)
-    .ok_or_else(|| {
-        PageError::bad_request(format!("unknown triage '{triage_name}'"))
-            .with_hint("use open, accepted, wrong or fixed")
-    })?;
+    let triage =
+        [ChangeTriage::Open, ChangeTriage::Accepted, ChangeTriage::Wrong, ChangeTriage::Fixed]
+            .into_iter()
+            .find(|triage| triage.to_string() == triage_name)
+            .ok_or_else(|| {
+                PageError::bad_request(format!("unknown triage '{triage_name}'"))
+                    .with_hint("use open, accepted, wrong or fixed")
+            })?;
     check_note(form.get("note").unwrap_or_default())
         .map_err(|error| PageError::from_error(StatusCode::BAD_REQUEST, &error))?;
     let project = site.find_project(project)?;
@@ -186,10 +181,7 @@ fn login_form(site: &SiteState, query: &PageQuery, error: Option<&PageError>) ->
         "Create a token with 'speedwell serve token add'. A local server prints a one-time key at startup instead."
             .into(),
     ));
-    let target_path = query
-        .get("to")
-        .filter(|path| is_site_path(path))
-        .unwrap_or("/");
+    let target_path = query.get("to").filter(|path| is_site_path(path)).unwrap_or("/");
     let form = PageForm {
         action: format!("/login?to={}", encode_segment(target_path)),
         title: "Token or key".into(),
@@ -207,25 +199,14 @@ fn login_form(site: &SiteState, query: &PageQuery, error: Option<&PageError>) ->
         status: error.map_or(StatusCode::OK, |error| error.status),
         ..PageContent::from_document(document)
     };
-    let layout_context = LayoutContext {
-        site,
-        project: &site.first,
-        caller: &CallerIdentity::default(),
-    };
+    let layout_context =
+        LayoutContext { site, project: &site.first, caller: &CallerIdentity::default() };
     let empty_query = PageQuery::default();
-    let bytes = render_bytes(
-        &layout_context,
-        None,
-        &page,
-        PageFormat::Page,
-        "/login",
-        &empty_query,
-    );
+    let bytes =
+        render_bytes(&layout_context, None, &page, PageFormat::Page, "/login", &empty_query);
     let mut response = build_response(page.status, PageFormat::Page, "", bytes.unwrap_or_default());
     let no_store = HeaderValue::from_static("no-store");
-    response
-        .headers_mut()
-        .insert(header::CACHE_CONTROL, no_store);
+    response.headers_mut().insert(header::CACHE_CONTROL, no_store);
     response
 }
 
@@ -240,12 +221,7 @@ fn log_in(
     match authenticate(site, client, token_or_key) {
         Ok(caller) => {
             let target_path = query.get("to").filter(|path| is_site_path(path));
-            Ok(start_session(
-                site,
-                client,
-                &caller,
-                target_path.unwrap_or("/"),
-            ))
+            Ok(start_session(site, client, &caller, target_path.unwrap_or("/")))
         }
         Err(error) => Ok(login_form(site, query, Some(&error))),
     }
@@ -257,9 +233,7 @@ fn authenticate(
     client: &ClientInfo,
     token_or_key: &str,
 ) -> Result<CallerIdentity, PageError> {
-    site.access
-        .failures
-        .check_address(client.address, Instant::now())?;
+    site.access.failures.check_address(client.address, Instant::now())?;
     if let Some(token) = AccessToken::parse(token_or_key) {
         return Ok(access::caller_by_token(site, client, &token)?);
     }
@@ -281,9 +255,7 @@ fn start_session(
     site.record_action(&located_caller, None, "login", "", "done");
     let mut response = redirect_to(target_path);
     let login_cookie =
-        site.access
-            .logins
-            .start_login(located_caller, client.secure, Instant::now());
+        site.access.logins.start_login(located_caller, client.secure, Instant::now());
     if let Ok(cookie) = login_cookie {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
@@ -318,9 +290,7 @@ pub fn redirect_to_login(uri: &Uri) -> Response<Body> {
 fn is_site_path(path: &str) -> bool {
     path.starts_with('/')
         && !path.starts_with("//")
-        && path
-            .bytes()
-            .all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+        && path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
 }
 
 fn redirect_to(path: &str) -> Response<Body> {
@@ -340,13 +310,7 @@ mod tests {
         for path in ["/", "/core/sessions?branch=a%2Fb"] {
             assert!(is_site_path(path), "{path}");
         }
-        for path in [
-            "//evil.example",
-            "https://evil.example",
-            "/\\evil.example",
-            "/a\r\nb",
-            "",
-        ] {
+        for path in ["//evil.example", "https://evil.example", "/\\evil.example", "/a\r\nb", ""] {
             assert!(!is_site_path(path), "{path}");
         }
     }

@@ -66,9 +66,8 @@ enum PageResponse {
 async fn get_page(site: &Arc<SiteState>, client: ClientInfo, request: Request) -> Response<Body> {
     let (parts, _) = request.into_parts();
     let headers = parts.headers.clone();
-    let is_heavy = ["/compare", "/trend", "/alerts"]
-        .iter()
-        .any(|page| parts.uri.path().contains(page));
+    let is_heavy =
+        ["/compare", "/trend", "/alerts"].iter().any(|page| parts.uri.path().contains(page));
     let result = if is_heavy {
         get_page_queued(site, client, parts).await
     } else {
@@ -200,11 +199,7 @@ fn route_page(
             return Ok(PageResponse::Stream(project, id.clone()));
         }
         ensure_visible(site, caller, &page_kind)?;
-        let layout_context = LayoutContext {
-            site,
-            project: &project,
-            caller,
-        };
+        let layout_context = LayoutContext { site, project: &project, caller };
         match cached_or_render(&layout_context, uri, (&page_kind, format), &query) {
             Err(error) if error.status == StatusCode::NOT_FOUND => not_found = Some(error),
             result => return result.map(PageResponse::Answer),
@@ -221,9 +216,9 @@ pub(crate) fn document_response(
 ) -> Result<Response<Body>, PageError> {
     match route_page(site, caller, uri, &mut PageFormat::default())? {
         PageResponse::Answer(response) => Ok(response),
-        PageResponse::Stream(..) => Err(PageError::not_found(
-            "an event stream is not available as a document",
-        )),
+        PageResponse::Stream(..) => {
+            Err(PageError::not_found("an event stream is not available as a document"))
+        }
     }
 }
 
@@ -237,9 +232,7 @@ fn ensure_visible(
         PageKind::Settings => Ok(caller.ensure_permitted(RequiredPermission::Admin, None)?),
         PageKind::Overview => {
             let projects = site.list_projects()?;
-            let can_read_any = projects
-                .iter()
-                .any(|(project, _)| caller.can_read(&project.name));
+            let can_read_any = projects.iter().any(|(project, _)| caller.can_read(&project.name));
             if can_read_any {
                 return Ok(());
             }
@@ -286,14 +279,7 @@ fn cached_or_render(
     };
     let bytes = match json_lines {
         Some(json_lines) => Bytes::from(json_lines),
-        None => render_bytes(
-            layout_context,
-            Some(page_kind),
-            &page,
-            format,
-            uri.path(),
-            &query,
-        )?,
+        None => render_bytes(layout_context, Some(page_kind), &page, format, uri.path(), &query)?,
     };
     if let (true, Some(version)) = (page.is_cacheable, version) {
         project.cache_page(&address, &bytes, version)?;
@@ -317,19 +303,15 @@ pub(crate) fn render_bytes(
     };
     let mut bytes = Vec::new();
     let renderer = kind.file_renderer(Vec::new());
-    renderer
-        .render(&page.document, &mut bytes)
-        .map_err(in_memory)?;
+    renderer.render(&page.document, &mut bytes).map_err(in_memory)?;
     Ok(Bytes::from(bytes))
 }
 
 /// Returns all samples of the sessions behind a page.
 fn session_lines(store: &speedwell_store::Store, page: &PageContent) -> Result<Vec<u8>, PageError> {
     if page.sessions.is_empty() {
-        return Err(
-            PageError::not_found("this page has no sessions to export as JSON Lines")
-                .with_hint("its numbers are available as .json"),
-        );
+        return Err(PageError::not_found("this page has no sessions to export as JSON Lines")
+            .with_hint("its numbers are available as .json"));
     }
     let mut out = Vec::new();
     for number in &page.sessions {
@@ -344,9 +326,7 @@ fn redirect_response(path: &str, format: PageFormat) -> Response<Body> {
         PageFormat::Page => "",
         PageFormat::JsonLines => ".jsonl",
         PageFormat::Document(kind) => {
-            let document = PageFormat::DOCUMENTS
-                .iter()
-                .find(|(_, format)| *format == kind);
+            let document = PageFormat::DOCUMENTS.iter().find(|(_, format)| *format == kind);
             document.map_or("", |(extension, _)| extension)
         }
     };
@@ -357,9 +337,8 @@ fn redirect_response(path: &str, format: PageFormat) -> Response<Body> {
             format!("{path}.{}?{query}", extension.trim_start_matches('.'))
         }
     };
-    let builder = Response::builder()
-        .status(StatusCode::SEE_OTHER)
-        .header(header::LOCATION, address);
+    let builder =
+        Response::builder().status(StatusCode::SEE_OTHER).header(header::LOCATION, address);
     // Our own addresses contain only printable ASCII, so this cannot fail.
     builder.body(Body::empty()).unwrap_or_default()
 }
@@ -374,10 +353,7 @@ fn error_response(
 ) -> Response<Body> {
     let mut document = error.to_document();
     page::add_nearest(&mut document, &error.nearest);
-    let page = PageContent {
-        status: error.status,
-        ..PageContent::from_document(document)
-    };
+    let page = PageContent { status: error.status, ..PageContent::from_document(document) };
     let format = match format {
         PageFormat::JsonLines => PageFormat::Document(speedwell_report::ReportFormat::Json),
         other => other,
@@ -388,25 +364,14 @@ fn error_response(
         .and_then(PageAddress::project)
         .filter(|name| caller.can_read(name))
         .and_then(|name| site.find_project(name).ok());
-    let layout_context = LayoutContext {
-        site,
-        project: project.as_ref().unwrap_or(&site.first),
-        caller,
-    };
-    let bytes = render_bytes(
-        &layout_context,
-        None,
-        &page,
-        format,
-        uri.path(),
-        &PageQuery::default(),
-    );
+    let layout_context =
+        LayoutContext { site, project: project.as_ref().unwrap_or(&site.first), caller };
+    let bytes =
+        render_bytes(&layout_context, None, &page, format, uri.path(), &PageQuery::default());
     let mut response = build_response(page.status, format, "", bytes.unwrap_or_default());
     if page.status == StatusCode::UNAUTHORIZED {
         let scheme = HeaderValue::from_static("Bearer");
-        response
-            .headers_mut()
-            .insert(header::WWW_AUTHENTICATE, scheme);
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
     }
     if let Some(seconds) = error.retry_after_s() {
         let seconds = HeaderValue::from(seconds);
@@ -417,13 +382,7 @@ fn error_response(
 
 /// Renders an error for an anonymous caller.
 fn anonymous_error_response(site: &SiteState, uri: &Uri, error: &PageError) -> Response<Body> {
-    error_response(
-        site,
-        &CallerIdentity::default(),
-        uri,
-        error,
-        PageFormat::Page,
-    )
+    error_response(site, &CallerIdentity::default(), uri, error, PageFormat::Page)
 }
 
 pub(crate) fn build_response(
@@ -441,21 +400,15 @@ pub(crate) fn build_response(
         PageFormat::Document(_) => "text/plain; charset=utf-8",
         PageFormat::JsonLines => "application/jsonl",
     };
-    let mut builder = Response::builder()
-        .status(status)
-        .header(header::CONTENT_TYPE, mime);
+    let mut builder = Response::builder().status(status).header(header::CONTENT_TYPE, mime);
     // The server's content security policy forbids the inline style and script of a standalone
     // file. The file is therefore downloaded instead of shown.
     if format == PageFormat::Document(Kind::Html) && status == StatusCode::OK {
         let name = path.rsplit('/').next().unwrap_or_default();
-        let characters = name
-            .chars()
-            .filter(|c| c.is_ascii_alphanumeric() || "-.".contains(*c));
+        let characters = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-.".contains(*c));
         let name: String = characters.collect();
-        builder = builder.header(
-            header::CONTENT_DISPOSITION,
-            format!("attachment; filename=\"{name}\""),
-        );
+        builder =
+            builder.header(header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\""));
     }
     builder.body(Body::from(bytes)).unwrap_or_default()
 }

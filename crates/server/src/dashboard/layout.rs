@@ -12,11 +12,7 @@ use speedwell_report::html::{
 
 /// Names and contents of the files that every page needs: style, early script, script.
 pub fn asset_files() -> [(&'static str, &'static str); 3] {
-    [
-        ("page.css", SERVED_STYLE),
-        ("early.js", EARLY_SCRIPT),
-        ("page.js", SERVED_SCRIPT),
-    ]
+    [("page.css", SERVED_STYLE), ("early.js", EARLY_SCRIPT), ("page.js", SERVED_SCRIPT)]
 }
 
 /// Pages in the navigation bar, with their labels.
@@ -46,11 +42,7 @@ pub fn build_layout(
     path: &str,
     query: &PageQuery,
 ) -> ServedFrame {
-    let LayoutContext {
-        site,
-        project,
-        caller,
-    } = context;
+    let LayoutContext { site, project, caller } = context;
     let project = &project.name;
     let shows_project = caller.can_read(project)
         && !matches!(page_kind, Some(PageKind::Settings))
@@ -77,10 +69,7 @@ pub fn build_layout(
         .map(|(extension, _)| PageLink::new(address(extension), format_label(extension)))
         .collect();
     if !page.sessions.is_empty() {
-        formats.push(PageLink::new(
-            address("jsonl"),
-            "JSON Lines with every sample",
-        ));
+        formats.push(PageLink::new(address("jsonl"), "JSON Lines with every sample"));
     }
     ServedFrame {
         navigation,
@@ -88,11 +77,7 @@ pub fn build_layout(
         assets: site.assets.clone(),
         data_link: address("json"),
         formats,
-        search: if shows_project {
-            format!("/{project}/search")
-        } else {
-            String::new()
-        },
+        search: if shows_project { format!("/{project}/search") } else { String::new() },
         account: account_link(site, caller, page_kind),
         changes: page.changes.clone(),
         filters: page.filters.clone(),
@@ -141,10 +126,7 @@ fn account_link(
     page_kind: Option<&PageKind>,
 ) -> Option<LoginState> {
     if caller.is_authenticated() {
-        return Some(LoginState::In {
-            name: caller.name.clone(),
-            action: "/logout".into(),
-        });
+        return Some(LoginState::In { name: caller.name.clone(), action: "/logout".into() });
     }
     let is_offered = site.access.offers_login() && page_kind.is_some();
     is_offered.then(|| LoginState::Out(PageLink::new("/login", "log in")))

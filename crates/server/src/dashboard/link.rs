@@ -61,12 +61,7 @@ pub fn link_by(
     href_for: impl Fn(&Value) -> Option<String>,
 ) {
     document.for_each_table(&mut |candidate| {
-        let position = |key: &str| {
-            candidate
-                .columns
-                .iter()
-                .position(|column| column.key == key)
-        };
+        let position = |key: &str| candidate.columns.iter().position(|column| column.key == key);
         let (Some(shown), Some(by)) = (position(shown), position(by)) else {
             return;
         };
@@ -89,14 +84,7 @@ mod tests {
 
     #[test]
     fn any_text_survives_being_an_address() {
-        for text in [
-            "",
-            "a b/c?d=e&f#g",
-            "\"<>'%41",
-            "Größe\u{202e}語",
-            "..",
-            "@rev:1/2",
-        ] {
+        for text in ["", "a b/c?d=e&f#g", "\"<>'%41", "Größe\u{202e}語", "..", "@rev:1/2"] {
             assert_eq!(decode_segment(&encode_segment(text)).as_deref(), Some(text));
             assert_eq!(decode_segment(&encode_path(text)).as_deref(), Some(text));
             let letters = encode_segment(text);

@@ -48,10 +48,7 @@ pub struct LiveViewers {
 impl LiveViewers {
     /// Creates a state without viewers.
     pub fn new(stopper: &ServerStopper) -> LiveViewers {
-        LiveViewers {
-            hubs: Mutex::default(),
-            stopper: stopper.clone(),
-        }
+        LiveViewers { hubs: Mutex::default(), stopper: stopper.clone() }
     }
 
     /// Returns the number of viewers.
@@ -75,9 +72,7 @@ pub async fn stream_updates(
     let result = {
         let (site, project, page_kind) = (site.clone(), project.clone(), page_kind.clone());
         let light = site.light.clone();
-        light
-            .run(move || render_live_page(&site, &project, &page_kind))
-            .await
+        light.run(move || render_live_page(&site, &project, &page_kind)).await
     };
     let rendering = match result {
         Ok(Ok(rendering)) => rendering,
@@ -121,11 +116,7 @@ fn over_event() -> ServerEvent {
 }
 
 fn live_page_kind(id: &str) -> PageKind {
-    if id == ALL_SESSIONS {
-        PageKind::Live
-    } else {
-        PageKind::SessionLive(id.to_owned())
-    }
+    if id == ALL_SESSIONS { PageKind::Live } else { PageKind::SessionLive(id.to_owned()) }
 }
 
 /// State of a live page.
@@ -163,24 +154,11 @@ fn render_live_page(
         PageKind::SessionLive(id) => format!("/{name}/sessions/{}/live", encode_segment(id)),
         _ => format!("/{name}/live"),
     };
-    let layout_context = LayoutContext {
-        site,
-        project,
-        caller: &caller,
-    };
-    let html = render_bytes(
-        &layout_context,
-        Some(page_kind),
-        &page,
-        PageFormat::Page,
-        &path,
-        &query,
-    )?;
+    let layout_context = LayoutContext { site, project, caller: &caller };
+    let html =
+        render_bytes(&layout_context, Some(page_kind), &page, PageFormat::Page, &path, &query)?;
     let data = json!({ "html": String::from_utf8_lossy(&html) });
-    Ok(LiveRendering::Running(ServerEvent::new(
-        "progress",
-        data.to_string(),
-    )))
+    Ok(LiveRendering::Running(ServerEvent::new("progress", data.to_string())))
 }
 
 /// Sends the page again after changes, but at most once per second, and every five seconds while
@@ -192,9 +170,7 @@ fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &Ev
     let mut version = store_version(store.as_ref());
     let mut last_update = Instant::now();
     while has_viewers(project, id, hub) {
-        let wait_result = store
-            .as_ref()
-            .map(|store| store.wait_for_change(POLL_INTERVAL));
+        let wait_result = store.as_ref().map(|store| store.wait_for_change(POLL_INTERVAL));
         if !matches!(wait_result, Some(Ok(()))) {
             std::thread::sleep(POLL_INTERVAL);
             store = Store::open_to_watch(project.path()).ok();

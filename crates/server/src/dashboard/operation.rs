@@ -20,13 +20,13 @@ pub fn operator_response(
 ) -> Option<Response<Body>> {
     match uri.path() {
         "/health/ready" => Some(check_ready(site)),
-        "/metrics" => Some(
-            match caller.ensure_permitted(RequiredPermission::Read, Some(&site.first.name)) {
+        "/metrics" => {
+            Some(match caller.ensure_permitted(RequiredPermission::Read, Some(&site.first.name)) {
                 Ok(()) => render_metrics(site)
                     .unwrap_or_else(|error| text_response(error.status, error.message)),
                 Err(error) => text_response(error.status, error.message),
-            },
-        ),
+            })
+        }
         _ => None,
     }
 }
@@ -53,22 +53,14 @@ fn render_metrics(site: &SiteState) -> Result<Response<Body>, PageError> {
     let mut out = String::new();
     let mut metric = |name: &str, kind: &str, help: &str, rows: &[(String, f64)]| {
         // Writing to a `String` cannot fail.
-        let _ = writeln!(
-            out,
-            "# HELP speedwell_{name} {help}\n# TYPE speedwell_{name} {kind}"
-        );
+        let _ = writeln!(out, "# HELP speedwell_{name} {help}\n# TYPE speedwell_{name} {kind}");
         for (labels, value) in rows {
             let _ = writeln!(out, "speedwell_{name}{labels} {value}");
         }
     };
     let row = |value: f64| vec![(String::new(), value)];
     let uptime_s = site.started.elapsed().as_secs_f64();
-    metric(
-        "up_seconds",
-        "gauge",
-        "Seconds since the server started.",
-        &row(uptime_s),
-    );
+    metric("up_seconds", "gauge", "Seconds since the server started.", &row(uptime_s));
     let help = "Page responses by status class.";
     metric("answers_total", "counter", help, &response_rows(site));
     let projects = site.list_projects()?;
@@ -82,19 +74,9 @@ fn render_metrics(site: &SiteState) -> Result<Response<Body>, PageError> {
     }
     let help = "Number of the newest session.";
     metric("sessions_newest", "gauge", help, &sessions);
-    metric(
-        "viewers",
-        "gauge",
-        "Clients that follow an event stream.",
-        &viewers,
-    );
+    metric("viewers", "gauge", "Clients that follow an event stream.", &viewers);
     if let Some(bytes) = resident_bytes() {
-        metric(
-            "resident_bytes",
-            "gauge",
-            "Resident memory of the server.",
-            &row(bytes),
-        );
+        metric("resident_bytes", "gauge", "Resident memory of the server.", &row(bytes));
     }
     if let Ok(data) = std::fs::metadata(site.first.path()) {
         let bytes = row(data.len() as f64);

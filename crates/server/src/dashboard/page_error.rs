@@ -21,12 +21,7 @@ pub struct PageError {
 
 impl PageError {
     fn new(status: StatusCode, message: impl Into<String>) -> PageError {
-        PageError {
-            status,
-            message: message.into(),
-            hints: Vec::new(),
-            nearest: Vec::new(),
-        }
+        PageError { status, message: message.into(), hints: Vec::new(), nearest: Vec::new() }
     }
 
     /// Creates the error for something that does not exist.
@@ -52,10 +47,7 @@ impl PageError {
     /// Converts an error, extracting the hints from its messages.
     pub fn from_error(status: StatusCode, error: &anyhow::Error) -> PageError {
         let text = ErrorText::from_error(error);
-        PageError {
-            hints: text.hints,
-            ..PageError::new(status, text.message)
-        }
+        PageError { hints: text.hints, ..PageError::new(status, text.message) }
     }
 
     /// Converts a failure to open a store. A database server was reachable at startup, so a failure

@@ -103,8 +103,7 @@ impl HostedProject {
             return Some(StoreId::Server);
         }
         let data = std::fs::metadata(&self.path).ok()?;
-        data.is_file()
-            .then(|| StoreId::File(data.dev(), data.ino()))
+        data.is_file().then(|| StoreId::File(data.dev(), data.ino()))
     }
 
     fn open_store(&self, open: fn(&Path) -> anyhow::Result<Store>) -> Result<Store, PageError> {
@@ -150,11 +149,7 @@ impl HostedProject {
             cache.watch = None;
             return Ok(None);
         };
-        if cache
-            .watch
-            .as_ref()
-            .is_none_or(|(store_id, _)| *store_id != id)
-        {
+        if cache.watch.as_ref().is_none_or(|(store_id, _)| *store_id != id) {
             cache.clear_cache();
             cache.watch = Some((id, self.open_store(Store::open_to_watch)?));
         }
@@ -176,10 +171,7 @@ impl HostedProject {
     pub fn cached_page(&self, address: &str) -> Result<(Option<Bytes>, Option<i64>), PageError> {
         let mut cache = lock(&self.cache);
         let version = self.current_version(&mut cache)?;
-        let found = cache
-            .pages
-            .iter()
-            .find(|(cached_address, _)| cached_address == address);
+        let found = cache.pages.iter().find(|(cached_address, _)| cached_address == address);
         Ok((found.map(|(_, page)| page.clone()), version))
     }
 
@@ -249,10 +241,7 @@ impl HostedProject {
         {
             let mut cache = lock(&self.cache);
             self.current_version(&mut cache)?;
-            let found = cache
-                .histories
-                .iter()
-                .find(|(cached_query, _)| cached_query == query);
+            let found = cache.histories.iter().find(|(cached_query, _)| cached_query == query);
             if let Some((_, history)) = found {
                 return Ok(history.clone());
             }
@@ -278,9 +267,7 @@ impl HostedProject {
     fn history_lock(&self, query: &TrendQuery) -> Arc<Mutex<()>> {
         let mut running_searches = lock(&self.running_searches);
         running_searches.retain(|(_, computation)| Arc::strong_count(computation) > 1);
-        let running = running_searches
-            .iter()
-            .find(|(running_query, _)| running_query == query);
+        let running = running_searches.iter().find(|(running_query, _)| running_query == query);
         if let Some((_, computation)) = running {
             return computation.clone();
         }

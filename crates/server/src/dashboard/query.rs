@@ -69,19 +69,14 @@ impl PageQuery {
     /// # Errors
     /// Fails if there is an unknown name.
     pub fn check_names(&self, known: &[&str]) -> Result<(), PageError> {
-        let unknown = self
-            .0
-            .iter()
-            .find(|(name, _)| !known.contains(&name.as_str()));
+        let unknown = self.0.iter().find(|(name, _)| !known.contains(&name.as_str()));
         match unknown {
             None => Ok(()),
             Some((name, _)) if known.is_empty() => Err(PageError::bad_request(format!(
                 "unknown parameter '{name}': no parameters are accepted here"
             ))),
-            Some((name, _)) => Err(
-                PageError::bad_request(format!("unknown parameter '{name}'"))
-                    .with_hint(format!("known parameters: {}", known.join(", "))),
-            ),
+            Some((name, _)) => Err(PageError::bad_request(format!("unknown parameter '{name}'"))
+                .with_hint(format!("known parameters: {}", known.join(", ")))),
         }
     }
 
@@ -89,24 +84,12 @@ impl PageQuery {
     pub fn with_value(&self, name: &str, value: Option<&str>) -> String {
         let mut parts: Vec<String> = Vec::new();
         for (key, current) in self.0.iter().filter(|(key, _)| key != name) {
-            parts.push(format!(
-                "{}={}",
-                encode_segment(key),
-                encode_segment(current)
-            ));
+            parts.push(format!("{}={}", encode_segment(key), encode_segment(current)));
         }
         if let Some(value) = value {
-            parts.push(format!(
-                "{}={}",
-                encode_segment(name),
-                encode_segment(value)
-            ));
+            parts.push(format!("{}={}", encode_segment(name), encode_segment(value)));
         }
-        if parts.is_empty() {
-            String::new()
-        } else {
-            format!("?{}", parts.join("&"))
-        }
+        if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
     }
 
     /// Returns the query without a name.
@@ -131,10 +114,7 @@ mod tests {
         assert_eq!(query.get("case"), Some("a/b len=16"));
         assert_eq!(query.get("empty"), None);
         assert_eq!(query.get_all("of").collect::<Vec<_>>(), ["@1", "@2"]);
-        assert_eq!(
-            PageQuery::parse(&query.to_query_string()[1..]).unwrap(),
-            query
-        );
+        assert_eq!(PageQuery::parse(&query.to_query_string()[1..]).unwrap(), query);
         assert_eq!(query.with_value("of", None), "?case=a%2Fb%20len%3D16");
     }
 
@@ -143,12 +123,7 @@ mod tests {
         assert!(PageQuery::parse("a=%ff").is_err());
         assert!(PageQuery::parse("a=%4").is_err());
         assert!(PageQuery::parse(&"a=1&".repeat(65)).is_err());
-        assert!(
-            PageQuery::parse("brnch=x")
-                .unwrap()
-                .check_names(&["branch"])
-                .is_err()
-        );
+        assert!(PageQuery::parse("brnch=x").unwrap().check_names(&["branch"]).is_err());
         assert!(PageQuery::parse("n=one").unwrap().get_number("n").is_err());
     }
 }

@@ -27,10 +27,8 @@ const HEAVY_THREADS: usize = 3;
 /// Maximum number of comparisons and histories computed concurrently for one client.
 const HEAVY_PER_CLIENT: usize = 2;
 /// Timeouts of comparisons and histories.
-pub(crate) const HEAVY_TIMEOUTS: QueueTimeouts = QueueTimeouts {
-    queued: Duration::from_secs(10),
-    running: Duration::from_secs(10),
-};
+pub(crate) const HEAVY_TIMEOUTS: QueueTimeouts =
+    QueueTimeouts { queued: Duration::from_secs(10), running: Duration::from_secs(10) };
 
 /// State shared by all pages of a server.
 #[derive(Debug)]
@@ -94,15 +92,12 @@ impl SiteState {
 
     /// Whether there is only one project.
     pub fn has_one_project(&self) -> bool {
-        self.list_projects()
-            .is_ok_and(|projects| projects.len() == 1)
+        self.list_projects().is_ok_and(|projects| projects.len() == 1)
     }
 
     /// Whether any request for a page has been answered.
     pub fn has_responded(&self) -> bool {
-        self.response_counts
-            .iter()
-            .any(|count| count.load(Ordering::Relaxed) > 0)
+        self.response_counts.iter().any(|count| count.load(Ordering::Relaxed) > 0)
     }
 
     /// Returns a number that grows when an upload begins and when a session is stored. Background
@@ -129,10 +124,7 @@ impl SiteState {
     /// Fails if the store cannot be read.
     pub fn list_projects(&self) -> Result<Vec<(Arc<HostedProject>, bool)>, PageError> {
         let stored = self.first.with_reader(|store| Ok(store.list_projects()?))?;
-        stored
-            .iter()
-            .map(|project| Ok((self.open_project(project)?, project.is_public)))
-            .collect()
+        stored.iter().map(|project| Ok((self.open_project(project)?, project.is_public))).collect()
     }
 
     /// Returns a project by its name in addresses.
@@ -149,9 +141,7 @@ impl SiteState {
         // Check the name first: the first project is stored with an empty name, so an empty `name`
         // would match it.
         let found = match project_name_problem(name) {
-            None => self
-                .first
-                .with_reader(|store| Ok(store.find_project(name)?))?,
+            None => self.first.with_reader(|store| Ok(store.find_project(name)?))?,
             Some(_) => None,
         };
         found.map_or_else(
@@ -165,12 +155,8 @@ impl SiteState {
     /// # Errors
     /// Fails if the store cannot be read.
     pub fn store_paths(&self) -> anyhow::Result<Vec<PathBuf>> {
-        let projects = self
-            .list_projects()
-            .map_err(|error| anyhow::anyhow!(error.message))?;
-        let paths = projects
-            .iter()
-            .map(|(project, _)| project.path().to_owned());
+        let projects = self.list_projects().map_err(|error| anyhow::anyhow!(error.message))?;
+        let paths = projects.iter().map(|(project, _)| project.path().to_owned());
         Ok(paths.collect())
     }
 
@@ -186,16 +172,12 @@ impl SiteState {
         if project.number == 1 {
             return Ok(self.first.clone());
         }
-        let path = self
-            .first
-            .with_reader(|store| Ok(store.project_path(project)?))?;
+        let path = self.first.with_reader(|store| Ok(store.project_path(project)?))?;
         let mut other_projects = lock(&self.other_projects);
-        let project_entry = other_projects
-            .entry(project.name.clone())
-            .or_insert_with(|| {
-                let project = HostedProject::new(&project.name, &path, self.lookups, &self.stopper);
-                Arc::new(project)
-            });
+        let project_entry = other_projects.entry(project.name.clone()).or_insert_with(|| {
+            let project = HostedProject::new(&project.name, &path, self.lookups, &self.stopper);
+            Arc::new(project)
+        });
         Ok(project_entry.clone())
     }
 
@@ -217,10 +199,7 @@ impl SiteState {
             none if none.is_empty() => names.iter().take(5).map(String::as_str).collect(),
             some => some,
         };
-        similar
-            .into_iter()
-            .map(|name| (format!("/{name}/"), name.to_owned()))
-            .collect()
+        similar.into_iter().map(|name| (format!("/{name}/"), name.to_owned())).collect()
     }
 
     /// Runs `work` with the write connection to the store given at startup.
@@ -308,9 +287,8 @@ pub fn project_name(store: &Path) -> String {
         None => {
             let path = std::path::absolute(store).unwrap_or_else(|_| store.to_owned());
             let folder = path.parent();
-            let root = folder
-                .filter(|folder| folder.ends_with(".speedwell"))
-                .and_then(Path::parent);
+            let root =
+                folder.filter(|folder| folder.ends_with(".speedwell")).and_then(Path::parent);
             let os_name = match root {
                 Some(root) => root.file_name(),
                 None => path.file_stem(),
@@ -318,9 +296,7 @@ pub fn project_name(store: &Path) -> String {
             os_name.map_or_else(String::new, |name| name.to_string_lossy().to_lowercase())
         }
     };
-    let characters = name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+    let characters = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
     let shortened: String = characters.take(64).collect();
     let name = shortened.trim_matches('-');
     match (name, project_name_problem(name)) {

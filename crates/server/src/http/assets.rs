@@ -65,11 +65,7 @@ impl AssetTable {
             paths.insert(name, path.clone());
             table.insert(path, file);
         }
-        AssetTable {
-            paths,
-            files: Arc::new(table),
-            folder,
-        }
+        AssetTable { paths, files: Arc::new(table), folder }
     }
 
     /// Returns the path under which a file is served, for links in pages.
@@ -113,10 +109,7 @@ impl AssetTable {
 /// Turns `style.css` into `style.0123456789abcdef.css`.
 fn hashed_name(name: &str, bytes: &[u8]) -> String {
     let hash = digest(&SHA256, bytes);
-    let hex: String = hash.as_ref()[..8]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex: String = hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     match name.rsplit_once('.') {
         Some((stem, extension)) => format!("{stem}.{hex}.{extension}"),
         None => format!("{name}.{hex}"),
@@ -168,10 +161,7 @@ mod tests {
             HeaderMap::from_iter([("accept-encoding".parse().unwrap(), "gzip".parse().unwrap())]);
         let is_gzipped = |name| {
             let uri = assets.asset_path(name).unwrap().parse().unwrap();
-            assets
-                .serve_file(&uri, &gzip)
-                .headers()
-                .contains_key(CONTENT_ENCODING)
+            assets.serve_file(&uri, &gzip).headers().contains_key(CONTENT_ENCODING)
         };
         assert!(!is_gzipped("a.css"));
         assert!(is_gzipped("b.css"));

@@ -69,9 +69,7 @@ impl BlockingPool {
         for _ in 0..threads.max(1) {
             let jobs = Arc::clone(&jobs);
             let thread = std::thread::Builder::new().name(name.to_owned());
-            thread
-                .spawn(move || run_jobs(&jobs))
-                .map_err(Error::Threads)?;
+            thread.spawn(move || run_jobs(&jobs)).map_err(Error::Threads)?;
         }
         Ok(BlockingPool { queue })
     }
@@ -129,10 +127,8 @@ impl BlockingPool {
             match timeout(timeouts.queued, started).await {
                 Ok(Ok(())) => {
                     tokio::time::sleep(timeouts.running).await;
-                    let message = format!(
-                        "the request takes longer than {} s",
-                        timeouts.running.as_secs()
-                    );
+                    let message =
+                        format!("the request takes longer than {} s", timeouts.running.as_secs());
                     let error = HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message);
                     let error =
                         error.with_hint("the computation continues; retry to get its result");
@@ -205,19 +201,14 @@ mod tests {
         assert!(first.as_mut().poll(&mut cx).is_pending());
         assert!(second.as_mut().poll(&mut cx).is_pending());
         let refusal = pool.run(|| 3).await.unwrap_err();
-        assert_eq!(
-            (refusal.status.as_u16(), refusal.retry_after_s),
-            (503, Some(1))
-        );
+        assert_eq!((refusal.status.as_u16(), refusal.retry_after_s), (503, Some(1)));
         release.send(()).unwrap();
         assert_eq!((first.await, second.await), (Ok(1), Ok(2)));
         busy.await.unwrap().unwrap();
     }
 
-    const PATIENCE: QueueTimeouts = QueueTimeouts {
-        queued: Duration::from_secs(10),
-        running: Duration::from_secs(600),
-    };
+    const PATIENCE: QueueTimeouts =
+        QueueTimeouts { queued: Duration::from_secs(10), running: Duration::from_secs(600) };
 
     #[tokio::test]
     async fn work_that_takes_too_long_is_reported_and_goes_on() {
@@ -228,10 +219,7 @@ mod tests {
             held.recv().unwrap();
             done.send(7).unwrap();
         };
-        let none = QueueTimeouts {
-            running: Duration::ZERO,
-            queued: Duration::from_secs(600),
-        };
+        let none = QueueTimeouts { running: Duration::ZERO, queued: Duration::from_secs(600) };
         let refusal = pool.run_within(none, work).await.unwrap_err();
         assert_eq!(refusal.status.as_u16(), 503);
         release.send(()).unwrap();
@@ -259,10 +247,7 @@ mod tests {
         assert!(is_pending(&mut late));
         advance(PATIENCE.queued).await;
         let refusal = late.await.unwrap_err();
-        assert_eq!(
-            (refusal.status.as_u16(), refusal.retry_after_s),
-            (503, Some(5))
-        );
+        assert_eq!((refusal.status.as_u16(), refusal.retry_after_s), (503, Some(5)));
         release.send(()).unwrap();
         busy.await.unwrap();
         pool.run(|| ()).await.unwrap();
@@ -291,10 +276,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_an_answer_and_the_thread_goes_on() {
         let pool = BlockingPool::new("test", 1, 8).unwrap();
-        let refusal = pool
-            .run(|| std::panic::panic_any("on purpose"))
-            .await
-            .unwrap_err();
+        let refusal = pool.run(|| std::panic::panic_any("on purpose")).await.unwrap_err();
         assert_eq!(refusal.status.as_u16(), 500);
         assert_eq!(pool.run(|| 5).await, Ok(5));
     }

@@ -23,12 +23,7 @@ pub(crate) struct BodyErrorSlot(Arc<OnceLock<HttpError>>);
 impl BodyErrorSlot {
     /// Records the first refusal. Returns the error for the reader of the body.
     pub(crate) fn reject_body(&self, refusal: HttpError) -> RejectedBody {
-        RejectedBody(
-            self.0
-                .get_or_init(|| refusal.close_connection())
-                .message
-                .clone(),
-        )
+        RejectedBody(self.0.get_or_init(|| refusal.close_connection()).message.clone())
     }
 
     pub(crate) fn refusal(&self) -> Option<&HttpError> {
@@ -107,8 +102,7 @@ impl<B> LimitedBody<B> {
                 "the request body arrives at less than {} bytes per second",
                 self.bytes_per_s
             );
-            self.error_slot
-                .reject_body(HttpError::new(StatusCode::REQUEST_TIMEOUT, message))
+            self.error_slot.reject_body(HttpError::new(StatusCode::REQUEST_TIMEOUT, message))
         })
     }
 }
@@ -124,9 +118,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for LimitedBody<B> {
         let body = &mut *self;
         match Pin::new(&mut body.body).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
-                let counted = frame
-                    .data_ref()
-                    .map_or(Ok(()), |bytes| body.count_bytes(bytes));
+                let counted = frame.data_ref().map_or(Ok(()), |bytes| body.count_bytes(bytes));
                 Poll::Ready(Some(counted.map(|()| frame)))
             }
             Poll::Ready(Some(Err(_))) => {
@@ -196,10 +188,7 @@ mod tests {
         assert_eq!(fault.refusal(), None);
         let mut body = limited_body(&[10_001], &fault);
         assert!(next_chunk(&mut body).await.unwrap().is_err());
-        assert_eq!(
-            fault.refusal().unwrap().status,
-            StatusCode::PAYLOAD_TOO_LARGE
-        );
+        assert_eq!(fault.refusal().unwrap().status, StatusCode::PAYLOAD_TOO_LARGE);
     }
 
     /// The timing is exact, because the paused clock advances only when all tasks are idle.

@@ -60,9 +60,9 @@ impl ConnectionInfo {
         match proxy {
             None => false,
             Some(TrustedProxy::Unix) => matches!(self.listener, ListenerOrigin::Unix),
-            Some(TrustedProxy::Address(address)) => self
-                .peer
-                .is_some_and(|peer| peer.to_canonical() == address.to_canonical()),
+            Some(TrustedProxy::Address(address)) => {
+                self.peer.is_some_and(|peer| peer.to_canonical() == address.to_canonical())
+            }
         }
     }
 }
@@ -105,10 +105,7 @@ pub(crate) fn identify_client(
         return None;
     }
     Some(ClientInfo {
-        address: forwarded
-            .address
-            .or(info.peer)
-            .map(|address| address.to_canonical()),
+        address: forwarded.address.or(info.peer).map(|address| address.to_canonical()),
         secure: site_origin.secure,
         origin: site_origin.origin(),
         login: Arc::default(),
@@ -143,10 +140,7 @@ fn parse_address(text: &str) -> Option<IpAddr> {
     if let Ok(socket) = text.parse::<SocketAddr>() {
         return Some(socket.ip());
     }
-    text.trim_start_matches('[')
-        .trim_end_matches(']')
-        .parse()
-        .ok()
+    text.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
 /// Returns the value of a field that must occur exactly once.
@@ -182,13 +176,9 @@ mod tests {
             let target = "/".parse().unwrap();
             identify_client(&AllowedHosts::local(), None, &info(), &target, &mut headers)
         };
-        for name in [
-            "127.0.0.1:7600",
-            "127.0.0.2:7600",
-            "localhost:7600",
-            "LOCALHOST:7600",
-            "[::1]:7600",
-        ] {
+        for name in
+            ["127.0.0.1:7600", "127.0.0.2:7600", "localhost:7600", "LOCALHOST:7600", "[::1]:7600"]
+        {
             let origin = named(name).unwrap().origin;
             assert_eq!(origin, format!("http://{}", name.to_lowercase()));
         }

@@ -46,12 +46,7 @@ impl ClientLimiter {
         max_waiting: usize,
         timeouts: QueueTimeouts,
     ) -> ClientLimiter {
-        ClientLimiter {
-            max_concurrent,
-            max_waiting,
-            timeouts,
-            queues: Arc::default(),
-        }
+        ClientLimiter { max_concurrent, max_waiting, timeouts, queues: Arc::default() }
     }
 
     /// Acquires a permit for this client, waiting until one is free.
@@ -62,12 +57,10 @@ impl ClientLimiter {
     pub async fn acquire_permit(&self, client: &str) -> Result<ClientPermit, HttpError> {
         let (permits, place) = {
             let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-            let queue = queues
-                .entry(client.to_owned())
-                .or_insert_with(|| ClientQueue {
-                    permits: Arc::new(Semaphore::new(self.max_concurrent)),
-                    pending: 0,
-                });
+            let queue = queues.entry(client.to_owned()).or_insert_with(|| ClientQueue {
+                permits: Arc::new(Semaphore::new(self.max_concurrent)),
+                pending: 0,
+            });
             if queue.pending >= self.max_concurrent + self.max_waiting {
                 let message = "you have too many concurrent requests of this kind";
                 return Err(
@@ -75,10 +68,7 @@ impl ClientLimiter {
                 );
             }
             queue.pending += 1;
-            let place = QueuePlace {
-                client: client.to_owned(),
-                queues: Arc::clone(&self.queues),
-            };
+            let place = QueuePlace { client: client.to_owned(), queues: Arc::clone(&self.queues) };
             (Arc::clone(&queue.permits), place)
         };
         let permit = timeout(self.timeouts.queued, permits.acquire_owned())
@@ -118,10 +108,8 @@ mod tests {
     use std::time::Duration;
     use tokio::time::advance;
 
-    const TIMEOUTS: QueueTimeouts = QueueTimeouts {
-        queued: Duration::from_secs(10),
-        running: Duration::from_secs(600),
-    };
+    const TIMEOUTS: QueueTimeouts =
+        QueueTimeouts { queued: Duration::from_secs(10), running: Duration::from_secs(600) };
 
     /// Polls a future once. Returns whether it is still pending.
     fn is_pending<F: Future>(future: &mut Pin<Box<F>>) -> bool {
@@ -162,10 +150,7 @@ mod tests {
         assert!(is_pending(&mut second) && is_pending(&mut third));
         advance(Duration::from_secs(1)).await;
         let refusal = second.await.unwrap_err();
-        assert_eq!(
-            (refusal.status.as_u16(), refusal.retry_after_s),
-            (503, Some(5))
-        );
+        assert_eq!((refusal.status.as_u16(), refusal.retry_after_s), (503, Some(5)));
         assert_eq!(
             refusal.message,
             "the request waited longer than 10 s for your earlier requests"

@@ -33,9 +33,7 @@ pub(crate) fn accepts_gzip(request_headers: &HeaderMap) -> bool {
             let mut parts = coding.split(';').map(str::trim);
             let name = parts.next().unwrap_or_default();
             let refused = parts.any(|part| {
-                let quality = part
-                    .strip_prefix("q=")
-                    .and_then(|text| text.parse::<f32>().ok());
+                let quality = part.strip_prefix("q=").and_then(|text| text.parse::<f32>().ok());
                 quality == Some(0.0)
             });
             if name.eq_ignore_ascii_case("gzip") {
@@ -57,16 +55,12 @@ pub(crate) fn compress_response(
         return response;
     }
     let (mut parts, body) = response.into_parts();
-    parts
-        .headers
-        .append(VARY, HeaderValue::from_static("accept-encoding"));
+    parts.headers.append(VARY, HeaderValue::from_static("accept-encoding"));
     if !accepts_gzip || method == Method::HEAD {
         return Response::from_parts(parts, body);
     }
     parts.headers.remove(CONTENT_LENGTH);
-    parts
-        .headers
-        .insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     if let Some(tag) = parts.headers.get(ETAG).and_then(|tag| tag.to_str().ok())
         && !tag.starts_with("W/")
         && let Ok(weak) = HeaderValue::from_str(&format!("W/{tag}"))
@@ -99,10 +93,7 @@ fn is_text(content_type: &HeaderValue) -> bool {
     let value = content_type.to_str().unwrap_or_default();
     let mime = value.split(';').next().unwrap_or_default().trim();
     let is_text = mime.starts_with("text/") && mime != "text/event-stream";
-    is_text
-        || ["json", "+xml", "javascript", "ndjson"]
-            .iter()
-            .any(|suffix| mime.ends_with(suffix))
+    is_text || ["json", "+xml", "javascript", "ndjson"].iter().any(|suffix| mime.ends_with(suffix))
 }
 
 struct GzipBody {
@@ -167,10 +158,7 @@ mod tests {
     use std::io::Read;
 
     fn accepts(value: &str) -> bool {
-        accepts_gzip(&HeaderMap::from_iter([(
-            ACCEPT_ENCODING,
-            value.parse().unwrap(),
-        )]))
+        accepts_gzip(&HeaderMap::from_iter([(ACCEPT_ENCODING, value.parse().unwrap())]))
     }
 
     #[test]
@@ -190,14 +178,10 @@ mod tests {
         let response = compress_response(text.clone().into_response(), &Method::GET, true);
         assert_eq!(response.headers()[CONTENT_ENCODING], "gzip");
         assert_eq!(response.headers()[VARY], "accept-encoding");
-        let packed = axum::body::to_bytes(response.into_body(), usize::MAX)
-            .await
-            .unwrap();
+        let packed = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
         assert!(packed.len() < text.len() / 2);
         let mut read = String::new();
-        flate2::read::GzDecoder::new(&packed[..])
-            .read_to_string(&mut read)
-            .unwrap();
+        flate2::read::GzDecoder::new(&packed[..]).read_to_string(&mut read).unwrap();
         assert!(read == text);
     }
 

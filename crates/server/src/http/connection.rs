@@ -71,13 +71,7 @@ pub(crate) async fn serve_plain<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    serve_requests(
-        LingeringSocket::new(socket, &shared.limits),
-        info,
-        shared,
-        &permit,
-    )
-    .await;
+    serve_requests(LingeringSocket::new(socket, &shared.limits), info, shared, &permit).await;
 }
 
 async fn serve_requests<S>(

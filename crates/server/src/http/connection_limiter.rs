@@ -112,11 +112,7 @@ impl ConnectionLimiter {
         });
         state.silent.insert(number, Arc::clone(&slot));
         drop(state);
-        Some(ConnectionPermit {
-            limiter: Arc::clone(self),
-            slot,
-            number,
-        })
+        Some(ConnectionPermit { limiter: Arc::clone(self), slot, number })
     }
 
     /// Waits until all slots are free.
@@ -128,11 +124,7 @@ impl ConnectionLimiter {
 
 impl AddressCounts {
     fn count_mut(&mut self, is_within: bool) -> &mut usize {
-        if is_within {
-            &mut self.general
-        } else {
-            &mut self.login
-        }
+        if is_within { &mut self.general } else { &mut self.login }
     }
 }
 
@@ -163,9 +155,7 @@ impl LimiterState {
         if lock(&slot.permit).is_none() {
             return;
         }
-        let Some(counts) = slot
-            .address
-            .and_then(|address| self.by_address.get_mut(&address))
+        let Some(counts) = slot.address.and_then(|address| self.by_address.get_mut(&address))
         else {
             return;
         };

@@ -66,10 +66,7 @@ impl<T: Clone> LoginStore<T> {
     /// Fails if the system has no random bytes, or the name is not a valid cookie name.
     pub fn start_login(&self, data: T, secure: bool, now: Instant) -> Result<HeaderValue, Error> {
         let secret = SecretText::random::<32>()?;
-        let mut logins = self
-            .by_digest
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut logins = self.by_digest.lock().unwrap_or_else(PoisonError::into_inner);
         logins.retain(|_, login| login.expires_at > now);
         if logins.len() >= MAX_LOGINS
             && let Some(oldest) = logins.iter().min_by_key(|(_, login)| login.expires_at)
@@ -77,10 +74,7 @@ impl<T: Clone> LoginStore<T> {
             let oldest = *oldest.0;
             logins.remove(&oldest);
         }
-        let login = LoginEntry {
-            data,
-            expires_at: now + self.lifetime,
-        };
+        let login = LoginEntry { data, expires_at: now + self.lifetime };
         logins.insert(*secret.digest().as_bytes(), login);
         self.set_cookie(secret.expose(), secure, self.lifetime.as_secs())
     }
@@ -88,10 +82,7 @@ impl<T: Clone> LoginStore<T> {
     /// Returns the data of the login that the cookie belongs to, unless the login has expired.
     pub fn find_login(&self, headers: &HeaderMap, secure: bool, now: Instant) -> Option<T> {
         let digest = self.cookie_digest(headers, secure)?;
-        let logins = self
-            .by_digest
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let logins = self.by_digest.lock().unwrap_or_else(PoisonError::into_inner);
         let login = logins.get(digest.as_bytes())?;
         (login.expires_at > now).then(|| login.data.clone())
     }
@@ -103,10 +94,7 @@ impl<T: Clone> LoginStore<T> {
     /// Fails if the name is not a valid cookie name.
     pub fn end_login(&self, headers: &HeaderMap, secure: bool) -> Result<HeaderValue, Error> {
         if let Some(digest) = self.cookie_digest(headers, secure) {
-            let mut logins = self
-                .by_digest
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut logins = self.by_digest.lock().unwrap_or_else(PoisonError::into_inner);
             logins.remove(digest.as_bytes());
         }
         self.set_cookie("", secure, 0)
@@ -114,10 +102,7 @@ impl<T: Clone> LoginStore<T> {
 
     /// Ends all logins that match the predicate, for example because their token was revoked.
     pub fn end_matching(&self, should_end: impl Fn(&T) -> bool) {
-        let mut logins = self
-            .by_digest
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut logins = self.by_digest.lock().unwrap_or_else(PoisonError::into_inner);
         logins.retain(|_, login| !should_end(&login.data));
     }
 
@@ -145,19 +130,13 @@ impl<T: Clone> LoginStore<T> {
     /// cookie of this name.
     fn cookie_digest(&self, headers: &HeaderMap, secure: bool) -> Option<SecretDigest> {
         let name = self.cookie_name(secure);
-        let headers_sent = headers
-            .get_all(COOKIE)
-            .iter()
-            .filter_map(|header| header.to_str().ok());
+        let headers_sent = headers.get_all(COOKIE).iter().filter_map(|header| header.to_str().ok());
         let pairs = headers_sent
             .flat_map(|header| header.split(';'))
             .filter_map(|pair| pair.trim().split_once('='));
         let mut matching = pairs.filter(|(pair_name, _)| *pair_name == name);
         let (_, value) = matching.next()?;
-        matching
-            .next()
-            .is_none()
-            .then(|| SecretDigest::of_text(value))
+        matching.next().is_none().then(|| SecretDigest::of_text(value))
     }
 }
 
@@ -175,10 +154,7 @@ impl LoginKey {
     /// Fails if the system has no random bytes.
     #[allow(clippy::new_without_default, reason = "it may fail")]
     pub fn new() -> Result<LoginKey, Error> {
-        Ok(LoginKey {
-            text: SecretText::random::<32>()?,
-            is_unused: Mutex::new(true),
-        })
+        Ok(LoginKey { text: SecretText::random::<32>()?, is_unused: Mutex::new(true) })
     }
 
     /// Returns the key, for printing.
@@ -189,10 +165,7 @@ impl LoginKey {
     /// Redeems the key. Returns false if `presented` is not the key, or the key has been used.
     pub fn redeem(&self, presented: &str) -> bool {
         let is_match = SecretDigest::of_text(presented) == self.text.digest();
-        let mut is_unused = self
-            .is_unused
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut is_unused = self.is_unused.lock().unwrap_or_else(PoisonError::into_inner);
         is_match && std::mem::take(&mut *is_unused)
     }
 }
@@ -223,10 +196,7 @@ mod tests {
             None,
             "a cookie that TLS does not protect"
         );
-        assert_eq!(
-            logins.find_login(&cookie_header(&without), false, now),
-            Some(2)
-        );
+        assert_eq!(logins.find_login(&cookie_header(&without), false, now), Some(2));
     }
 
     #[test]
@@ -234,27 +204,14 @@ mod tests {
         let logins = LoginStore::new("speedwell");
         let now = Instant::now();
         let later = now + Duration::from_secs(12 * 3600);
-        let cookies: Vec<_> = ["a", "b", "c"]
-            .map(|who| logins.start_login(who, true, now).unwrap())
-            .into();
-        assert_eq!(
-            logins.find_login(&cookie_header(&cookies[0]), true, later),
-            None
-        );
+        let cookies: Vec<_> =
+            ["a", "b", "c"].map(|who| logins.start_login(who, true, now).unwrap()).into();
+        assert_eq!(logins.find_login(&cookie_header(&cookies[0]), true, later), None);
         logins.end_login(&cookie_header(&cookies[1]), true).unwrap();
-        assert_eq!(
-            logins.find_login(&cookie_header(&cookies[1]), true, now),
-            None
-        );
+        assert_eq!(logins.find_login(&cookie_header(&cookies[1]), true, now), None);
         logins.end_matching(|who| *who == "c");
-        assert_eq!(
-            logins.find_login(&cookie_header(&cookies[2]), true, now),
-            None
-        );
-        assert_eq!(
-            logins.find_login(&cookie_header(&cookies[0]), true, now),
-            Some("a")
-        );
+        assert_eq!(logins.find_login(&cookie_header(&cookies[2]), true, now), None);
+        assert_eq!(logins.find_login(&cookie_header(&cookies[0]), true, now), Some("a"));
     }
 
     #[test]
@@ -264,18 +221,9 @@ mod tests {
         let cookie = logins.start_login((), false, now).unwrap();
         let pair = cookie.to_str().unwrap().split(';').next().unwrap();
         let with = |text: String| HeaderMap::from_iter([(COOKIE, text.parse().unwrap())]);
-        assert_eq!(
-            logins.find_login(&with(format!("a=b; {pair};c=d")), false, now),
-            Some(())
-        );
-        assert_eq!(
-            logins.find_login(&with(format!("{pair}; speedwell=x")), false, now),
-            None
-        );
-        assert_eq!(
-            logins.find_login(&with("speedwell=x".to_owned()), false, now),
-            None
-        );
+        assert_eq!(logins.find_login(&with(format!("a=b; {pair};c=d")), false, now), Some(()));
+        assert_eq!(logins.find_login(&with(format!("{pair}; speedwell=x")), false, now), None);
+        assert_eq!(logins.find_login(&with("speedwell=x".to_owned()), false, now), None);
     }
 
     #[test]

@@ -37,11 +37,8 @@ pub(crate) fn cross_site_error(
         !is_same_site || !has_own_origin
     };
     is_rejected.then(|| {
-        HttpError::new(
-            StatusCode::FORBIDDEN,
-            "the request was sent by a page of another site",
-        )
-        .with_hint(format!("open {} and retry from there", client.origin))
+        HttpError::new(StatusCode::FORBIDDEN, "the request was sent by a page of another site")
+            .with_hint(format!("open {} and retry from there", client.origin))
     })
 }
 
@@ -104,11 +101,7 @@ mod tests {
         let allowed = |lines: &[(&'static str, &str)]| !is_refused(&Method::POST, lines);
         assert!(allowed(&[]));
         assert!(allowed(&[OURS]));
-        assert!(allowed(&[
-            OURS,
-            ("sec-fetch-site", "same-origin"),
-            ("cookie", "a=b")
-        ]));
+        assert!(allowed(&[OURS, ("sec-fetch-site", "same-origin"), ("cookie", "a=b")]));
         assert!(allowed(&[
             ("origin", "null"),
             ("sec-fetch-site", "same-origin"),
@@ -123,10 +116,7 @@ mod tests {
             &[OURS, ("sec-fetch-site", "same-site")],
             &[("sec-fetch-site", "cross-site")],
             &[("sec-fetch-site", "something new")],
-            &[
-                ("origin", "http://evil.example"),
-                ("sec-fetch-site", "same-origin"),
-            ],
+            &[("origin", "http://evil.example"), ("sec-fetch-site", "same-origin")],
             &[("cookie", "speedwell=stolen")],
         ] {
             for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
@@ -139,11 +129,7 @@ mod tests {
     fn other_sites_may_link_to_pages_but_not_embed_or_fetch_them() {
         let allowed = |lines: &[(&'static str, &str)]| !is_refused(&Method::GET, lines);
         let other = ("sec-fetch-site", "cross-site");
-        let visit = [
-            other,
-            ("sec-fetch-mode", "navigate"),
-            ("sec-fetch-dest", "document"),
-        ];
+        let visit = [other, ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
         assert!(allowed(&[]));
         assert!(allowed(&visit));
         assert!(allowed(&[("cookie", "a=b")]));
@@ -154,11 +140,7 @@ mod tests {
             ("navigate", "iframe"),
             ("navigate", "object"),
         ] {
-            assert!(!allowed(&[
-                other,
-                ("sec-fetch-mode", mode),
-                ("sec-fetch-dest", kind)
-            ]));
+            assert!(!allowed(&[other, ("sec-fetch-mode", mode), ("sec-fetch-dest", kind)]));
         }
         assert!(!allowed(&[("origin", "http://evil.example")]));
     }

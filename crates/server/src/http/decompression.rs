@@ -71,10 +71,8 @@ impl<B> GunzipBody<B> {
         let max_for_ratio =
             (self.input_bytes * self.max_ratio).max(ServerLimits::MIN_BYTES_FOR_RATIO);
         if self.output_bytes > max_for_ratio {
-            let message = format!(
-                "the body grows more than {}-fold when decompressed",
-                self.max_ratio
-            );
+            let message =
+                format!("the body grows more than {}-fold when decompressed", self.max_ratio);
             return Err(self.reject_body(StatusCode::PAYLOAD_TOO_LARGE, &message));
         }
         Ok(output)
@@ -162,10 +160,7 @@ mod tests {
     /// one.
     fn unpack(packed: &[u8], pieces_of: usize) -> (Vec<u8>, usize, Option<HttpError>) {
         let fault = BodyErrorSlot::default();
-        let pieces = packed
-            .chunks(pieces_of)
-            .map(Bytes::copy_from_slice)
-            .collect();
+        let pieces = packed.chunks(pieces_of).map(Bytes::copy_from_slice).collect();
         let mut body =
             GunzipBody::new(ChunkedBody(pieces), &ServerLimits::default(), fault.clone());
         let mut cx = Context::from_waker(std::task::Waker::noop());
@@ -180,9 +175,7 @@ mod tests {
 
     #[test]
     fn whatever_the_pieces_the_text_is_the_same() {
-        let text: Vec<u8> = (0..300_000_u32)
-            .flat_map(|n| (n / 7).to_le_bytes())
-            .collect();
+        let text: Vec<u8> = (0..300_000_u32).flat_map(|n| (n / 7).to_le_bytes()).collect();
         let mut twice = compress(&text);
         twice.extend(compress(b"and a second member"));
         for pieces_of in [1, 7, 511, 512, 513, 100_000] {

@@ -17,21 +17,13 @@ pub const CONTENT_SECURITY: &str = "default-src 'none'; style-src 'self'; script
 const FIXED_HEADERS: [(HeaderName, &str); 4] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (REFERRER_POLICY, "no-referrer"),
-    (
-        HeaderName::from_static("cross-origin-opener-policy"),
-        "same-origin",
-    ),
-    (
-        HeaderName::from_static("cross-origin-resource-policy"),
-        "same-origin",
-    ),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
 /// Headers that a handler may override, for example for downloads and immutable files.
-const DEFAULT_HEADERS: [(HeaderName, &str); 2] = [
-    (CONTENT_SECURITY_POLICY, CONTENT_SECURITY),
-    (CACHE_CONTROL, "private"),
-];
+const DEFAULT_HEADERS: [(HeaderName, &str); 2] =
+    [(CONTENT_SECURITY_POLICY, CONTENT_SECURITY), (CACHE_CONTROL, "private")];
 
 /// Adds the required fields to a response, and removes the forbidden ones.
 pub(crate) fn set_security_headers(headers: &mut HeaderMap) {
@@ -39,15 +31,10 @@ pub(crate) fn set_security_headers(headers: &mut HeaderMap) {
         headers.insert(name, HeaderValue::from_static(value));
     }
     for (name, value) in DEFAULT_HEADERS {
-        headers
-            .entry(name)
-            .or_insert(HeaderValue::from_static(value));
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
     headers.remove(SERVER);
-    for name in [
-        "access-control-allow-origin",
-        "access-control-allow-credentials",
-    ] {
+    for name in ["access-control-allow-origin", "access-control-allow-credentials"] {
         headers.remove(name);
     }
 }

@@ -63,11 +63,7 @@ impl AllowedHosts {
         {
             return Some(public.clone());
         }
-        let site = SiteOrigin {
-            secure,
-            port: port.unwrap_or(default_port(secure)),
-            host,
-        };
+        let site = SiteOrigin { secure, port: port.unwrap_or(default_port(secure)), host };
         let local = match listener {
             ListenerOrigin::Unix => return site.is_loopback().then_some(site),
             ListenerOrigin::Tcp(local) => local,
@@ -99,11 +95,7 @@ impl SiteOrigin {
             return None;
         }
         let (host, port) = split_authority(uri.authority()?.as_str())?;
-        Some(SiteOrigin {
-            secure,
-            host,
-            port: port.unwrap_or(default_port(secure)),
-        })
+        Some(SiteOrigin { secure, host, port: port.unwrap_or(default_port(secure)) })
     }
 
     fn address(&self) -> Option<IpAddr> {
@@ -150,9 +142,7 @@ fn split_authority(authority: &str) -> Option<(String, Option<u16>)> {
         Some(_) => return None,
         None => None,
     };
-    let is_name = host
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    let is_name = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
     let is_ipv6 = host.starts_with('[') && host.ends_with(']');
     if host.is_empty() || !(is_name || is_ipv6) {
         return None;
@@ -199,40 +189,25 @@ mod tests {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(9);
         for _ in 0..50_000 {
             let count = random.next_u32() % 6;
-            let text: String = (0..count)
-                .map(|_| parts[random.next_u32() as usize % parts.len()])
-                .collect();
+            let text: String =
+                (0..count).map(|_| parts[random.next_u32() as usize % parts.len()]).collect();
             if let Some(site) = AllowedHosts::local().match_site(&text, listener(), false) {
                 let known = ["127.0.0.1", "localhost", "[::1]"];
-                assert!(
-                    known.contains(&site.host.as_str()) && site.port == 7600,
-                    "{text}"
-                );
+                assert!(known.contains(&site.host.as_str()) && site.port == 7600, "{text}");
             }
         }
     }
 
     #[test]
     fn a_published_address_is_a_scheme_a_name_and_perhaps_a_port() {
-        let mistakes = [
-            "perf.example",
-            "ftp://perf.example",
-            "https://perf.example/path",
-            "https://",
-        ];
+        let mistakes =
+            ["perf.example", "ftp://perf.example", "https://perf.example/path", "https://"];
         for url in mistakes {
             assert!(AllowedHosts::public(url).is_err(), "{url}");
         }
         let hosts = AllowedHosts::public("https://Perf.Example:8443/").unwrap();
-        let site = |name| {
-            hosts
-                .match_site(name, listener(), false)
-                .map(|site| site.origin())
-        };
-        assert_eq!(
-            site("perf.example:8443").unwrap(),
-            "https://perf.example:8443"
-        );
+        let site = |name| hosts.match_site(name, listener(), false).map(|site| site.origin());
+        assert_eq!(site("perf.example:8443").unwrap(), "https://perf.example:8443");
         assert_eq!(site("perf.example:8444"), None);
     }
 }

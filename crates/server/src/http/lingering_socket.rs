@@ -50,14 +50,9 @@ impl<S> LingeringSocket<S> {
             return written;
         }
         let limit = self.stalled_answer;
-        let timer = self
-            .stall_timer
-            .get_or_insert_with(|| Box::pin(sleep(limit)));
+        let timer = self.stall_timer.get_or_insert_with(|| Box::pin(sleep(limit)));
         ready!(timer.as_mut().poll(cx));
-        Poll::Ready(Err(Error::new(
-            ErrorKind::TimedOut,
-            "the client stopped reading",
-        )))
+        Poll::Ready(Err(Error::new(ErrorKind::TimedOut, "the client stopped reading")))
     }
 }
 
@@ -105,9 +100,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for LingeringSocket<S> {
             ready!(Pin::new(&mut this.socket).poll_shutdown(cx))?;
         }
         let limit = this.linger;
-        let timer = this
-            .linger_timer
-            .get_or_insert_with(|| Box::pin(sleep(limit)));
+        let timer = this.linger_timer.get_or_insert_with(|| Box::pin(sleep(limit)));
         if timer.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Ok(()));
         }

@@ -70,9 +70,7 @@ pub fn exposure_error(address: &ListenAddress, protection: ServerProtection) -> 
             "without TLS (a certificate and its key, or a TLS-terminating proxy) and without a token"
         }
     };
-    Some(format!(
-        "cannot serve on '{address}' {missing}: other machines can reach it"
-    ))
+    Some(format!("cannot serve on '{address}' {missing}: other machines can reach it"))
 }
 
 #[derive(Debug)]
@@ -93,9 +91,9 @@ pub enum BoundAddress {
 impl ListenSocket {
     pub(crate) fn address(&self) -> Result<BoundAddress, Error> {
         match self {
-            ListenSocket::Tcp(listener) => Ok(BoundAddress::Tcp(
-                listener.local_addr().map_err(Error::Socket)?,
-            )),
+            ListenSocket::Tcp(listener) => {
+                Ok(BoundAddress::Tcp(listener.local_addr().map_err(Error::Socket)?))
+            }
             ListenSocket::Unix(_, path) => Ok(BoundAddress::Unix(path.clone())),
         }
     }
@@ -105,9 +103,9 @@ impl ListenSocket {
 pub(crate) fn open_sockets(address: &ListenAddress) -> Result<Vec<ListenSocket>, Error> {
     match address {
         ListenAddress::Loopback { first, last } => bind_loopback(*first, *last),
-        ListenAddress::Address(address) => Ok(vec![
-            bind_tcp(*address).map_err(|error| address_error(*address, error))?,
-        ]),
+        ListenAddress::Address(address) => {
+            Ok(vec![bind_tcp(*address).map_err(|error| address_error(*address, error))?])
+        }
         ListenAddress::Unix(path) => Ok(vec![ListenSocket::Unix(bind_unix(path)?, path.clone())]),
     }
 }
@@ -123,11 +121,8 @@ fn bind_tcp(address: SocketAddr) -> std::io::Result<ListenSocket> {
 }
 
 fn bind_loopback(first: u16, last: u16) -> Result<Vec<ListenSocket>, Error> {
-    let attempts = if first == 0 {
-        PORT_ATTEMPTS
-    } else {
-        usize::from(last.saturating_sub(first)) + 1
-    };
+    let attempts =
+        if first == 0 { PORT_ATTEMPTS } else { usize::from(last.saturating_sub(first)) + 1 };
     for (_, step) in (0..attempts).zip(0..=u16::MAX) {
         let port = if first == 0 { 0 } else { first + step };
         let ipv4 = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
@@ -193,19 +188,12 @@ mod tests {
     #[test]
     fn the_next_free_port_is_taken() {
         let taken = bind_loopback(0, 0).unwrap();
-        let BoundAddress::Tcp(address) = taken[0].address().unwrap() else {
-            unreachable!()
-        };
+        let BoundAddress::Tcp(address) = taken[0].address().unwrap() else { unreachable!() };
         let port = address.port();
-        assert!(matches!(
-            bind_loopback(port, port),
-            Err(Error::PortsInUse(..))
-        ));
+        assert!(matches!(bind_loopback(port, port), Err(Error::PortsInUse(..))));
         // Other processes may use some of the next hundred ports, but hardly all of them.
         let next = bind_loopback(port, port.saturating_add(100)).unwrap();
-        let BoundAddress::Tcp(address) = next[0].address().unwrap() else {
-            unreachable!()
-        };
+        let BoundAddress::Tcp(address) = next[0].address().unwrap() else { unreachable!() };
         assert!(address.port() > port);
     }
 
@@ -214,10 +202,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let first = bind_unix(&path).unwrap();
-        assert_eq!(
-            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-            0o600
-        );
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(bind_unix(&path).is_err(), "somebody listens");
         drop(first);
         bind_unix(&path).unwrap();
@@ -235,23 +220,13 @@ mod tests {
                 ServerProtection { token, tls },
             )
         };
-        for address in [
-            "0.0.0.0:1",
-            "[::]:1",
-            "192.168.1.5:1",
-            "[::ffff:10.0.0.1]:1",
-        ] {
+        for address in ["0.0.0.0:1", "[::]:1", "192.168.1.5:1", "[::ffff:10.0.0.1]:1"] {
             assert!(refused(address, false, false).is_some());
             assert!(refused(address, true, false).is_some());
             assert!(refused(address, false, true).is_some());
             assert_eq!(refused(address, true, true), None);
         }
-        for address in [
-            "127.0.0.1:1",
-            "127.1.2.3:1",
-            "[::1]:1",
-            "[::ffff:127.0.0.1]:1",
-        ] {
+        for address in ["127.0.0.1:1", "127.1.2.3:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
             assert_eq!(refused(address, false, false), None);
         }
     }

@@ -34,10 +34,7 @@ struct LogWriter {
 
 impl fmt::Debug for RequestLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Log")
-            .field("on", &self.writer.is_some())
-            .field("json", &self.json)
-            .finish()
+        f.debug_struct("Log").field("on", &self.writer.is_some()).field("json", &self.json).finish()
     }
 }
 
@@ -69,10 +66,7 @@ impl RequestLog {
                 }
             }
         });
-        RequestLog {
-            writer: Some(Arc::new(LogWriter { lines, dropped })),
-            json: false,
-        }
+        RequestLog { writer: Some(Arc::new(LogWriter { lines, dropped })), json: false }
     }
 
     /// Writes JSON objects instead of text.
@@ -119,8 +113,7 @@ impl LogEntry {
     }
 
     fn address(&self) -> String {
-        self.address
-            .map_or_else(|| "unix".to_owned(), |address| address.to_string())
+        self.address.map_or_else(|| "unix".to_owned(), |address| address.to_string())
     }
 
     fn elapsed_ms(&self) -> f64 {
@@ -128,13 +121,7 @@ impl LogEntry {
     }
 
     fn text_line(&self, bytes: u64, is_complete: bool) -> String {
-        let LogEntry {
-            received_at,
-            method,
-            path,
-            status,
-            ..
-        } = self;
+        let LogEntry { received_at, method, path, status, .. } = self;
         let (status, suffix) = (status.as_u16(), if is_complete { "" } else { ", cut off" });
         let (address, ms) = (self.address(), self.elapsed_ms());
         format!("{received_at:.3} {address} {method} {path} {status} {bytes} B {ms:.1} ms{suffix}")
@@ -209,8 +196,7 @@ impl Drop for LoggedBody {
         // Drop the body first, because a reader of the log line may rely on the response having
         // ended.
         drop(std::mem::take(&mut self.body));
-        self.log
-            .write_entry(&self.entry, self.bytes, self.is_complete);
+        self.log.write_entry(&self.entry, self.bytes, self.is_complete);
     }
 }
 
@@ -288,16 +274,10 @@ mod tests {
         let lost: u64 = lines
             .iter()
             .filter_map(|line| {
-                line.split_once(" requests are missing from this log")?
-                    .0
-                    .parse::<u64>()
-                    .ok()
+                line.split_once(" requests are missing from this log")?.0.parse::<u64>().ok()
             })
             .sum();
-        let written = lines
-            .iter()
-            .filter(|line| line.contains(" GET / 200 1 B "))
-            .count();
+        let written = lines.iter().filter(|line| line.contains(" GET / 200 1 B ")).count();
         assert_eq!(written as u64 + lost, 3000);
     }
 }

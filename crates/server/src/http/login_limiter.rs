@@ -45,10 +45,7 @@ impl Default for FailureLimiter {
 impl FailureLimiter {
     /// Allows each address `per_minute` failures per minute.
     pub fn new(per_minute: usize) -> FailureLimiter {
-        FailureLimiter {
-            per_minute: per_minute.max(1),
-            by_address: Mutex::default(),
-        }
+        FailureLimiter { per_minute: per_minute.max(1), by_address: Mutex::default() }
     }
 
     /// Checks that this address may try to log in. `None` stands for clients on a Unix socket.
@@ -57,16 +54,12 @@ impl FailureLimiter {
     /// Fails with status 429 if the address has reached its limit. The client must then wait until
     /// the oldest counted failure is a minute old.
     pub fn check_address(&self, address: Option<IpAddr>, now: Instant) -> Result<(), HttpError> {
-        let by_address = self
-            .by_address
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let by_address = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(times) = by_address.get(&address_key(address)) else {
             return Ok(());
         };
-        let recent = times
-            .iter()
-            .filter(|time| now.saturating_duration_since(**time) < FAILURE_WINDOW);
+        let recent =
+            times.iter().filter(|time| now.saturating_duration_since(**time) < FAILURE_WINDOW);
         let recent: Vec<&Instant> = recent.collect();
         match recent.first() {
             Some(first) if recent.len() >= self.per_minute => {
@@ -81,15 +74,10 @@ impl FailureLimiter {
 
     /// Records a failure.
     pub fn record_failure(&self, address: Option<IpAddr>, now: Instant) {
-        let mut by_address = self
-            .by_address
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut by_address = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         let key = address_key(address);
         if by_address.len() >= MAX_ADDRESSES && !by_address.contains_key(&key) {
-            let oldest = by_address
-                .iter()
-                .min_by_key(|(_, times)| times.back().copied());
+            let oldest = by_address.iter().min_by_key(|(_, times)| times.back().copied());
             if let Some(oldest) = oldest.map(|(address, _)| *address) {
                 by_address.remove(&oldest);
             }
@@ -137,15 +125,9 @@ mod tests {
         let start = Instant::now();
         failures.record_failure(None, start);
         failures.record_failure(None, start + Duration::from_secs(20));
-        let refusal = failures
-            .check_address(None, start + Duration::from_secs(30))
-            .unwrap_err();
+        let refusal = failures.check_address(None, start + Duration::from_secs(30)).unwrap_err();
         assert_eq!(refusal.retry_after_s, Some(31));
-        assert!(
-            failures
-                .check_address(None, start + Duration::from_secs(61))
-                .is_ok()
-        );
+        assert!(failures.check_address(None, start + Duration::from_secs(61)).is_ok());
     }
 
     #[test]
@@ -153,10 +135,8 @@ mod tests {
         let failures = FailureLimiter::default();
         let start = Instant::now();
         for number in 0..MAX_ADDRESSES as u32 + 500 {
-            failures.record_failure(
-                address(number),
-                start + Duration::from_micros(u64::from(number)),
-            );
+            failures
+                .record_failure(address(number), start + Duration::from_micros(u64::from(number)));
         }
         let by_address = failures.by_address.lock().unwrap();
         assert_eq!(by_address.len(), MAX_ADDRESSES);

@@ -76,10 +76,8 @@ impl RequestPipeline {
             entry.address = client.address;
         }
         let is_bypass = info.bypasses_proxy(self.proxy) && uri.path() != HEALTH_PATH;
-        let request_meta = RequestMeta {
-            headers: parts.headers.clone(),
-            method: parts.method.clone(),
-        };
+        let request_meta =
+            RequestMeta { headers: parts.headers.clone(), method: parts.method.clone() };
         let error_slot = BodyErrorSlot::default();
         let has_body = !body.is_end_stream();
         let checked = if is_bypass {
@@ -90,10 +88,7 @@ impl RequestPipeline {
         let response = match checked {
             Ok(body) => {
                 let response = self.route_request(Request::from_parts(parts, body)).await;
-                match (
-                    error_slot.refusal(),
-                    response.extensions().get::<HttpError>(),
-                ) {
+                match (error_slot.refusal(), response.extensions().get::<HttpError>()) {
                     (Some(refusal), _) => self.render_error(refusal, &request_meta.headers),
                     (None, Some(refusal)) => {
                         let rendered = self.render_error(refusal, &request_meta.headers);
@@ -108,10 +103,7 @@ impl RequestPipeline {
             Err(refusal) => self.render_error(&refusal, &request_meta.headers),
         };
         let has_login = login.is_some_and(|login| login.load(Ordering::Relaxed));
-        (
-            self.finish_response(response, &request_meta, entry),
-            has_login,
-        )
+        (self.finish_response(response, &request_meta, entry), has_login)
     }
 
     /// Rejects a request without credentials. Called for connections beyond the limit for their
@@ -123,10 +115,7 @@ impl RequestPipeline {
     ) -> Response {
         let (parts, _) = request.into_parts();
         let entry = LogEntry::new(&parts.method, &parts.uri, info.peer);
-        let request_meta = RequestMeta {
-            headers: parts.headers,
-            method: parts.method,
-        };
+        let request_meta = RequestMeta { headers: parts.headers, method: parts.method };
         let refusal = HttpError::new(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_CONNECTIONS)
             .with_retry_after(1)
             .close_connection();
@@ -156,11 +145,7 @@ impl RequestPipeline {
         }
         parts.headers.remove(CONTENT_ENCODING);
         parts.headers.remove(CONTENT_LENGTH);
-        Ok(Body::new(GunzipBody::new(
-            limited,
-            &self.limits,
-            error_slot.clone(),
-        )))
+        Ok(Body::new(GunzipBody::new(limited, &self.limits, error_slot.clone())))
     }
 
     async fn route_request(&self, request: Request<Body>) -> Response {
@@ -223,26 +208,16 @@ struct RequestMeta {
 }
 
 fn bypassed_proxy_error() -> HttpError {
-    HttpError::new(
-        StatusCode::FORBIDDEN,
-        "only the TLS-terminating proxy may connect here",
-    )
+    HttpError::new(StatusCode::FORBIDDEN, "only the TLS-terminating proxy may connect here")
 }
 
 fn unknown_host_error(headers: &HeaderMap, uri: &Uri) -> HttpError {
     let host = headers.get("host").and_then(|host| host.to_str().ok());
-    let host = uri
-        .authority()
-        .map(|authority| authority.as_str())
-        .or(host)
-        .unwrap_or_default();
+    let host = uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
     let host: String = host.chars().take(100).collect();
-    HttpError::new(
-        StatusCode::MISDIRECTED_REQUEST,
-        format!("unknown host '{host}'"),
-    )
-    .with_hint("use the address with which the server was started")
-    .close_connection()
+    HttpError::new(StatusCode::MISDIRECTED_REQUEST, format!("unknown host '{host}'"))
+        .with_hint("use the address with which the server was started")
+        .close_connection()
 }
 
 /// Rejects bodies that are too long, and requests with `Transfer-Encoding`. Without
@@ -255,9 +230,7 @@ fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), HttpError> {
             .with_hint("send Content-Length, not Transfer-Encoding")
             .close_connection());
     }
-    let length = headers
-        .get(CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok());
+    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     match length.and_then(|length| length.parse::<u64>().ok()) {
         Some(bytes) if bytes > limit => Err(body_too_large(limit)),
         _ => Ok(()),
@@ -289,12 +262,10 @@ fn health_response(method: &Method) -> Response {
 async fn catch_panic<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     // This is safe, because the future is not used again after a panic.
-    poll_fn(
-        |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(output)) => Poll::Ready(Some(output)),
-            Err(_) => Poll::Ready(None),
-        },
-    )
+    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(output)) => Poll::Ready(Some(output)),
+        Err(_) => Poll::Ready(None),
+    })
     .await
 }

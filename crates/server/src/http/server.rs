@@ -48,10 +48,8 @@ impl HttpServer {
             token: options.has_token,
             tls: options.tls.is_some() || options.proxy.is_some(),
         };
-        if let Some(message) = options
-            .listen
-            .iter()
-            .find_map(|address| exposure_error(address, protection))
+        if let Some(message) =
+            options.listen.iter().find_map(|address| exposure_error(address, protection))
         {
             return Err(Error::Exposed(message));
         }
@@ -59,10 +57,7 @@ impl HttpServer {
         for address in &options.listen {
             listeners.extend(listen::open_sockets(address)?);
         }
-        let addresses = listeners
-            .iter()
-            .map(ListenSocket::address)
-            .collect::<Result<_, _>>()?;
+        let addresses = listeners.iter().map(ListenSocket::address).collect::<Result<_, _>>()?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("serve")
@@ -101,14 +96,7 @@ impl HttpServer {
     /// # Errors
     /// Fails if the sockets cannot be used.
     pub fn run(self) -> Result<(), Error> {
-        let HttpServer {
-            listeners,
-            runtime,
-            shared,
-            tls,
-            stopper,
-            ..
-        } = self;
+        let HttpServer { listeners, runtime, shared, tls, stopper, .. } = self;
         let limits = shared.limits.clone();
         let limiter = Arc::new(ConnectionLimiter::new(&limits));
         let acceptor = tls.map(|identity| TlsAcceptor::from(identity.config));
@@ -138,9 +126,7 @@ impl HttpServer {
 
 impl fmt::Debug for HttpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server")
-            .field("addresses", &self.addresses)
-            .finish_non_exhaustive()
+        f.debug_struct("Server").field("addresses", &self.addresses).finish_non_exhaustive()
     }
 }
 
@@ -228,11 +214,7 @@ async fn accept_unix(
         };
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
-            let info = ConnectionInfo {
-                listener: ListenerOrigin::Unix,
-                peer: None,
-                tls: false,
-            };
+            let info = ConnectionInfo { listener: ListenerOrigin::Unix, peer: None, tls: false };
             connection::serve_plain(socket, info, shared, permit).await;
         });
     }

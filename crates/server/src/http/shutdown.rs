@@ -58,10 +58,7 @@ impl ServerStopper {
     }
 
     fn lock_listeners(&self) -> MutexGuard<'_, Vec<Box<dyn StopListener>>> {
-        self.0
-            .listeners
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the server stops.

@@ -39,13 +39,12 @@ impl TlsIdentity {
     /// # Errors
     /// Fails if a file holds no certificate or key, or if certificate and key do not match.
     pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<TlsIdentity, Error> {
-        let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate)
-            .collect::<Result<_, _>>()
-            .map_err(|error| Error::Tls(format!("the certificate is not PEM: {error}")))?;
+        let chain: Vec<_> =
+            CertificateDer::pem_slice_iter(certificate)
+                .collect::<Result<_, _>>()
+                .map_err(|error| Error::Tls(format!("the certificate is not PEM: {error}")))?;
         if chain.is_empty() {
-            return Err(Error::Tls(
-                "the certificate file contains no certificate".into(),
-            ));
+            return Err(Error::Tls("the certificate file contains no certificate".into()));
         }
         let key = PrivateKeyDer::from_pem_slice(key)
             .map_err(|error| Error::Tls(format!("cannot read a PEM private key: {error}")))?;
@@ -54,8 +53,6 @@ impl TlsIdentity {
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
             .map_err(|error| Error::Tls(error.to_string()))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(TlsIdentity {
-            config: Arc::new(config),
-        })
+        Ok(TlsIdentity { config: Arc::new(config) })
     }
 }

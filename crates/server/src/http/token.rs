@@ -185,9 +185,7 @@ pub fn bearer_token(headers: &HeaderMap) -> PresentedToken {
     };
     let token = value.to_str().ok().and_then(|value| {
         let (scheme, token) = value.split_once(' ')?;
-        scheme
-            .eq_ignore_ascii_case("bearer")
-            .then(|| AccessToken::parse(token.trim()))?
+        scheme.eq_ignore_ascii_case("bearer").then(|| AccessToken::parse(token.trim()))?
     });
     token.map_or(PresentedToken::Malformed, PresentedToken::Token)
 }
@@ -207,9 +205,7 @@ fn token_checksum(text: &str) -> String {
 
 pub(crate) fn random_bytes<const BYTES: usize>() -> Result<[u8; BYTES], Error> {
     let mut bytes = [0; BYTES];
-    SystemRandom::new()
-        .fill(&mut bytes)
-        .map_err(|_| Error::Random)?;
+    SystemRandom::new().fill(&mut bytes).map_err(|_| Error::Random)?;
     Ok(bytes)
 }
 
@@ -238,9 +234,8 @@ mod tests {
     fn a_token_with_any_one_character_changed_is_invalid() {
         let token = AccessToken::new().unwrap().expose().to_owned();
         for at in 0..token.len() {
-            for letter in (0..128_u8)
-                .map(char::from)
-                .filter(|letter| !token[at..].starts_with(*letter))
+            for letter in
+                (0..128_u8).map(char::from).filter(|letter| !token[at..].starts_with(*letter))
             {
                 let mut changed = token.clone();
                 changed.replace_range(at..=at, &letter.to_string());
@@ -263,11 +258,7 @@ mod tests {
         // Each text is as long as a token and contains a multi-byte character. This character takes
         // every position, also at the ends of the token's parts.
         for at in 0..TOKEN_LENGTH - 1 {
-            let text = format!(
-                "{}\u{e9}{}",
-                "x".repeat(at),
-                "x".repeat(TOKEN_LENGTH - 2 - at)
-            );
+            let text = format!("{}\u{e9}{}", "x".repeat(at), "x".repeat(TOKEN_LENGTH - 2 - at));
             assert!(AccessToken::parse(&text).is_none());
         }
     }
@@ -276,10 +267,7 @@ mod tests {
     fn nothing_prints_a_secret() {
         let token = AccessToken::new().unwrap();
         assert_eq!(format!("{token:?}"), "AccessToken(Secret(..))");
-        assert_eq!(
-            format!("{:?}", PresentedToken::Token(token)),
-            "Token(AccessToken(Secret(..)))"
-        );
+        assert_eq!(format!("{:?}", PresentedToken::Token(token)), "Token(AccessToken(Secret(..)))");
     }
 
     #[test]
@@ -296,31 +284,20 @@ mod tests {
         };
         let right = format!("Bearer {}", token.expose());
         assert!(matches!(with(&[&right]), PresentedToken::Token(_)));
-        assert!(matches!(
-            with(&[&right.replace("Bearer", "bearer")]),
-            PresentedToken::Token(_)
-        ));
+        assert!(matches!(with(&[&right.replace("Bearer", "bearer")]), PresentedToken::Token(_)));
         assert!(matches!(with(&[]), PresentedToken::None));
         for wrong in [&["Bearer x"][..], &["Basic eDp5"], &[""], &[&right, &right]] {
-            assert!(
-                matches!(with(wrong), PresentedToken::Malformed),
-                "{wrong:?}"
-            );
+            assert!(matches!(with(wrong), PresentedToken::Malformed), "{wrong:?}");
         }
     }
 
     /// Known value: CRC-32 of "123456789" is cbf43926 (ITU-T V.42).
     #[test]
     fn the_checksum_is_crc_32() {
-        let value = token_checksum("123456789")
-            .bytes()
-            .fold(0_u64, |value, letter| {
-                let digit = CHECKSUM_LETTERS
-                    .iter()
-                    .position(|known| *known == letter)
-                    .unwrap();
-                value * 62 + digit as u64
-            });
+        let value = token_checksum("123456789").bytes().fold(0_u64, |value, letter| {
+            let digit = CHECKSUM_LETTERS.iter().position(|known| *known == letter).unwrap();
+            value * 62 + digit as u64
+        });
         assert_eq!(value, 0xcbf4_3926);
     }
 }

@@ -52,11 +52,7 @@ fn forty_ways_out_of_the_folder_lead_nowhere() {
     let served = TestServer::start_local();
     for path in PATHS {
         let answer = served.send_request(&format!("GET {path}"), &[]);
-        assert!(
-            matches!(answer.status, 404 | 400),
-            "{path}: {}",
-            answer.status
-        );
+        assert!(matches!(answer.status, 404 | 400), "{path}: {}", answer.status);
         assert!(answer.body.is_empty(), "{path}");
     }
     let known = served.style.clone();
@@ -69,16 +65,9 @@ fn forty_ways_out_of_the_folder_lead_nowhere() {
         known.to_uppercase(),
         known.replace("style", "%73tyle"),
     ] {
-        assert_eq!(
-            served.send_request(&format!("GET {path}"), &[]).status,
-            404,
-            "{path}"
-        );
+        assert_eq!(served.send_request(&format!("GET {path}"), &[]).status, 404, "{path}");
     }
-    assert_eq!(
-        served.send_request(&format!("GET {known}"), &[]).body,
-        STYLE
-    );
+    assert_eq!(served.send_request(&format!("GET {known}"), &[]).body, STYLE);
 }
 
 /// Repeats the test above under strace, recording every file it opens.
@@ -90,10 +79,7 @@ fn the_kernel_is_never_asked_for_such_a_file() {
         .args(["-f", "-qq", "-s", "200", "-e", "trace=%file", "-o"])
         .arg(&trace)
         .arg(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "assets::forty_ways_out_of_the_folder_lead_nowhere",
-        ])
+        .args(["--exact", "assets::forty_ways_out_of_the_folder_lead_nowhere"])
         .output();
     let Ok(traced) = traced else {
         eprintln!("skipped: there is no strace");
@@ -109,10 +95,7 @@ fn the_kernel_is_never_asked_for_such_a_file() {
     let calls = std::fs::read_to_string(&trace).unwrap();
     assert!(calls.contains("execve("), "nothing was traced");
     for line in calls.lines() {
-        assert!(
-            !line.contains("passwd") && !line.contains("/static"),
-            "{line}"
-        );
+        assert!(!line.contains("passwd") && !line.contains("/static"), "{line}");
     }
 }
 
@@ -120,25 +103,16 @@ fn the_kernel_is_never_asked_for_such_a_file() {
 fn files_are_kept_for_good_and_come_packed_to_those_who_take_it() {
     let served = TestServer::start_local();
     let plain = served.send_request(&format!("GET {}", served.style), &[]);
-    assert_eq!(
-        plain.headers["cache-control"],
-        "public, max-age=31536000, immutable"
-    );
+    assert_eq!(plain.headers["cache-control"], "public, max-age=31536000, immutable");
     assert_eq!(plain.headers["content-type"], "text/css; charset=utf-8");
     assert_eq!(plain.headers["vary"], "accept-encoding");
     let packed = served.send_request(&format!("GET {}", served.style), &["Accept-Encoding: gzip"]);
     assert_eq!(packed.headers["content-encoding"], "gzip");
     let mut read = Vec::new();
-    std::io::copy(
-        &mut flate2::read::GzDecoder::new(&packed.body[..]),
-        &mut read,
-    )
-    .unwrap();
+    std::io::copy(&mut flate2::read::GzDecoder::new(&packed.body[..]), &mut read).unwrap();
     assert_eq!(read, STYLE);
     assert_eq!(
-        served
-            .send_request(&format!("POST {}", served.style), &["Content-Length: 0"])
-            .status,
+        served.send_request(&format!("POST {}", served.style), &["Content-Length: 0"]).status,
         405
     );
 }

@@ -35,17 +35,10 @@ const GZIP: &str = "Content-Encoding: gzip\r\n";
 fn a_body_within_the_limits_arrives_whole_packed_or_not() {
     let served = TestServer::start_local();
     let body = vec![b'x'; 3 << 20];
-    assert_eq!(
-        post_body(&served, "/read", "", &body)
-            .read_response()
-            .text(),
-        "3145728 bytes"
-    );
+    assert_eq!(post_body(&served, "/read", "", &body).read_response().text(), "3145728 bytes");
     let text: Vec<u8> = (0..500_000_u32).flat_map(u32::to_le_bytes).collect();
     assert_eq!(
-        post_body(&served, "/read", GZIP, &gzip_bytes(&text))
-            .read_response()
-            .text(),
+        post_body(&served, "/read", GZIP, &gzip_bytes(&text)).read_response().text(),
         "2000000 bytes"
     );
 }
@@ -73,24 +66,12 @@ fn ten_gigabytes_of_zeros_in_ten_megabytes_are_refused_after_one() {
 
 #[test]
 fn what_is_unpacked_has_a_limit_of_its_own() {
-    let served = TestServer::start_with_limits(ServerLimits {
-        unpacked_bytes: 100_000,
-        ..test_limits()
-    });
+    let served =
+        TestServer::start_with_limits(ServerLimits { unpacked_bytes: 100_000, ..test_limits() });
     let text: Vec<u8> = (0..25_000_u32).flat_map(u32::to_le_bytes).collect();
-    assert_eq!(
-        post_body(&served, "/read", GZIP, &gzip_bytes(&text))
-            .read_response()
-            .status,
-        200
-    );
+    assert_eq!(post_body(&served, "/read", GZIP, &gzip_bytes(&text)).read_response().status, 200);
     let text = [&text[..], b"."].concat();
-    assert_eq!(
-        post_body(&served, "/read", GZIP, &gzip_bytes(&text))
-            .read_response()
-            .status,
-        413
-    );
+    assert_eq!(post_body(&served, "/read", GZIP, &gzip_bytes(&text)).read_response().status, 413);
 }
 
 #[test]
@@ -107,30 +88,16 @@ fn a_refused_body_is_refused_whatever_the_handler_makes_of_it() {
 #[test]
 fn other_packings_are_not_known() {
     let served = TestServer::start_local();
-    for coding in [
-        "br",
-        "deflate",
-        "gzip, gzip",
-        "gzip\r\nContent-Encoding: gzip",
-        "zstd",
-        "",
-    ] {
+    for coding in ["br", "deflate", "gzip, gzip", "gzip\r\nContent-Encoding: gzip", "zstd", ""] {
         let fields = format!("Content-Encoding: {coding}\r\n");
         assert_eq!(
-            post_body(&served, "/read", &fields, b"x")
-                .read_response()
-                .status,
+            post_body(&served, "/read", &fields, b"x").read_response().status,
             415,
             "{coding}"
         );
     }
     let fields = "Content-Encoding: identity\r\n";
-    assert_eq!(
-        post_body(&served, "/read", fields, b"x")
-            .read_response()
-            .status,
-        200
-    );
+    assert_eq!(post_body(&served, "/read", fields, b"x").read_response().status, 200);
 }
 
 #[test]

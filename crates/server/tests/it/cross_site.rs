@@ -21,10 +21,7 @@ fn no_page_of_another_site_changes_anything() {
         }
     }
     assert_eq!(served.request_count(), 0);
-    for fields in [
-        &[&ours[..], "Sec-Fetch-Site: same-origin", "Cookie: a=b"][..],
-        &[],
-    ] {
+    for fields in [&[&ours[..], "Sec-Fetch-Site: same-origin", "Cookie: a=b"][..], &[]] {
         let fields = [fields, &["Content-Length: 0"]].concat();
         assert_eq!(served.send_request("POST /", &fields).text(), "changed");
     }
@@ -34,15 +31,9 @@ fn no_page_of_another_site_changes_anything() {
 fn pictures_scripts_and_event_streams_are_not_for_other_sites_but_links_are() {
     let served = TestServer::start_local();
     let from_elsewhere = |path: &str, mode: &str, kind: &str| {
-        let (mode, kind) = (
-            format!("Sec-Fetch-Mode: {mode}"),
-            format!("Sec-Fetch-Dest: {kind}"),
-        );
+        let (mode, kind) = (format!("Sec-Fetch-Mode: {mode}"), format!("Sec-Fetch-Dest: {kind}"));
         served
-            .send_request(
-                &format!("GET {path}"),
-                &["Sec-Fetch-Site: cross-site", &mode, &kind],
-            )
+            .send_request(&format!("GET {path}"), &["Sec-Fetch-Site: cross-site", &mode, &kind])
             .status
     };
     assert_eq!(from_elsewhere("/", "no-cors", "image"), 403);
@@ -55,16 +46,8 @@ fn pictures_scripts_and_event_streams_are_not_for_other_sites_but_links_are() {
 #[test]
 fn nobody_else_is_given_leave_to_read() {
     let served = TestServer::start_local();
-    let request_headers = [
-        "Origin: http://evil.example",
-        "Access-Control-Request-Method: POST",
-    ];
+    let request_headers = ["Origin: http://evil.example", "Access-Control-Request-Method: POST"];
     let answer = served.send_request("OPTIONS /", &request_headers);
     assert_eq!(answer.status, 403);
-    assert!(
-        !answer
-            .headers
-            .keys()
-            .any(|name| name.starts_with("access-control"))
-    );
+    assert!(!answer.headers.keys().any(|name| name.starts_with("access-control")));
 }

@@ -7,19 +7,12 @@ use std::process::Command;
 
 /// Returns curl's output, or `None` if curl is not installed.
 fn run_curl(arguments: &[&str]) -> Option<String> {
-    let output = Command::new("curl")
-        .args(["-sS", "--max-time", "60"])
-        .args(arguments)
-        .output();
+    let output = Command::new("curl").args(["-sS", "--max-time", "60"]).args(arguments).output();
     let Ok(output) = output else {
         eprintln!("skipped: there is no curl");
         return None;
     };
-    assert!(
-        output.status.success(),
-        "{arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
@@ -56,23 +49,13 @@ fn curl_uploads_what_is_not_too_large_and_hears_what_is() {
     assert_eq!(output, "3000000 bytes");
     // With and without `Expect`: the second sends everything, and reads the response nevertheless.
     for expect in ["Expect: 100-continue", "Expect:"] {
-        let output = run_curl(&[
-            "-H",
-            expect,
-            status,
-            "--data-binary",
-            &file(20_000_000),
-            &url,
-        ])
-        .unwrap();
+        let output =
+            run_curl(&["-H", expect, status, "--data-binary", &file(20_000_000), &url]).unwrap();
         assert!(output.ends_with("413"), "{output}");
     }
     let chunked = "Transfer-Encoding: chunked";
     let output = run_curl(&["-H", chunked, status, "--data-binary", &file(1000), &url]).unwrap();
-    assert!(
-        output.starts_with("the request body has no stated length"),
-        "{output}"
-    );
+    assert!(output.starts_with("the request body has no stated length"), "{output}");
     assert!(output.ends_with("411"), "{output}");
 }
 
@@ -85,21 +68,11 @@ fn curl_speaks_tls_and_to_a_unix_socket() {
     std::fs::write(file("cert.pem"), cert.pem()).unwrap();
     std::fs::write(file("key.pem"), signing_key.serialize_pem()).unwrap();
     let tls = TlsIdentity::from_files(&file("cert.pem"), &file("key.pem")).unwrap();
-    let secured = TestServer::start(ServerOptions {
-        tls: Some(tls),
-        ..local_options()
-    });
+    let secured = TestServer::start(ServerOptions { tls: Some(tls), ..local_options() });
     let url = format!("https://{}/text", secured.address());
     let authority = file("cert.pem");
-    for version in [
-        ["--tlsv1.2", "--tls-max", "1.2"],
-        ["--tlsv1.3", "--tls-max", "1.3"],
-    ] {
-        let ask = [
-            &version[..],
-            &["--cacert", authority.to_str().unwrap(), &url],
-        ]
-        .concat();
+    for version in [["--tlsv1.2", "--tls-max", "1.2"], ["--tlsv1.3", "--tls-max", "1.3"]] {
+        let ask = [&version[..], &["--cacert", authority.to_str().unwrap(), &url]].concat();
         let Some(text) = run_curl(&ask) else { return };
         assert_eq!(text.len(), 11_000);
     }
@@ -111,10 +84,6 @@ fn curl_speaks_tls_and_to_a_unix_socket() {
         limits: test_limits(),
         ..ServerOptions::default()
     });
-    let ask = [
-        "--unix-socket",
-        socket.to_str().unwrap(),
-        "http://localhost/",
-    ];
+    let ask = ["--unix-socket", socket.to_str().unwrap(), "http://localhost/"];
     assert_eq!(run_curl(&ask).unwrap(), "hello");
 }

@@ -23,21 +23,11 @@ fn a_viewer_sees_how_things_are_and_what_happens_then() {
     let served = TestServer::start_local();
     let mut viewers = [watch_events(&served, ""), watch_events(&served, "")];
     for viewer in &mut viewers {
-        assert!(
-            viewer
-                .read_to("data: first\n\n")
-                .unwrap()
-                .contains("event: now\nid: 0\n")
-        );
+        assert!(viewer.read_to("data: first\n\n").unwrap().contains("event: now\nid: 0\n"));
     }
     served.hub.send_event(ServerEvent::new("case", "faster"));
     for viewer in &mut viewers {
-        assert!(
-            viewer
-                .read_to("data: faster\n\n")
-                .unwrap()
-                .contains("event: case\nid: 1\n")
-        );
+        assert!(viewer.read_to("data: faster\n\n").unwrap().contains("event: case\nid: 1\n"));
     }
 }
 
@@ -45,9 +35,7 @@ fn a_viewer_sees_how_things_are_and_what_happens_then() {
 fn a_viewer_that_comes_back_goes_on_where_it_was() {
     let served = TestServer::start_local();
     for number in 1..=5 {
-        served
-            .hub
-            .send_event(ServerEvent::new("n", number.to_string()));
+        served.hub.send_event(ServerEvent::new("n", number.to_string()));
     }
     let mut viewer = watch_events(&served, "Last-Event-ID: 3\r\n");
     let text = viewer.read_to("data: 5\n\n").unwrap();
@@ -69,10 +57,7 @@ fn a_viewer_that_leaves_is_forgotten() {
 /// Sends more than the socket buffers hold; the server keeps at most 64 events of it.
 #[test]
 fn a_viewer_that_does_not_read_is_cut_off() {
-    let limits = ServerLimits {
-        stalled_answer: Duration::from_millis(100),
-        ..test_limits()
-    };
+    let limits = ServerLimits { stalled_answer: Duration::from_millis(100), ..test_limits() };
     let served = TestServer::start_with_limits(limits);
     let _silent = watch_events(&served, "");
     let event = "x".repeat(100_000);

@@ -79,11 +79,7 @@ impl FakeForge {
                 handle_connection(forge, &server_state, stream);
             }
         });
-        FakeForge {
-            forge,
-            address: format!("http://{address}"),
-            state,
-        }
+        FakeForge { forge, address: format!("http://{address}"), state }
     }
 
     /// Makes the token a CI job's token, which may not query its user.
@@ -158,11 +154,7 @@ impl ForgeState {
     fn add(&mut self, author: &str, body: &str) -> u64 {
         self.next += 1;
         let id = 1000 + self.next;
-        self.comments.push(FakeComment {
-            id,
-            author: author.to_owned(),
-            body: body.to_owned(),
-        });
+        self.comments.push(FakeComment { id, author: author.to_owned(), body: body.to_owned() });
         id
     }
 }
@@ -178,10 +170,7 @@ fn handle_connection(forge: ForgeKind, state: &Mutex<ForgeState>, stream: TcpStr
         ForgeKind::GitLab => ("private-token", "secret"),
         ForgeKind::Gitea => ("authorization", "token secret"),
     };
-    let has_token = request
-        .headers
-        .iter()
-        .any(|(name, value)| (&**name, &**value) == token);
+    let has_token = request.headers.iter().any(|(name, value)| (&**name, &**value) == token);
     state.foreign_tokens += usize::from(!has_token);
     if let Some(target) = &state.redirect {
         let header = format!("location: {target}{}\r\n", request.path);
@@ -194,12 +183,7 @@ fn handle_connection(forge: ForgeKind, state: &Mutex<ForgeState>, stream: TcpStr
         Some(RequestFault::Close) => {}
         Some(RequestFault::Status(status)) => write_response(&stream, status, "", ""),
         Some(RequestFault::Words(status, words)) => {
-            write_response(
-                &stream,
-                status,
-                "",
-                &json!({ "message": words }).to_string(),
-            );
+            write_response(&stream, status, "", &json!({ "message": words }).to_string());
         }
         Some(RequestFault::RetryAfter(status, seconds)) => {
             write_response(&stream, status, &format!("retry-after: {seconds}\r\n"), "");
@@ -239,15 +223,9 @@ fn route_request(
     };
     if request.method == "GET" && path == "/user" {
         return if state.is_job {
-            json_response(
-                403,
-                json!({"message": "Resource not accessible by integration"}),
-            )
+            json_response(403, json!({"message": "Resource not accessible by integration"}))
         } else {
-            json_response(
-                200,
-                json!({ "login": FakeForge::ME, "username": FakeForge::ME }),
-            )
+            json_response(200, json!({ "login": FakeForge::ME, "username": FakeForge::ME }))
         };
     }
     if request.method == "GET" && path == comments {
@@ -290,11 +268,7 @@ fn apply_change(
     [comments, one]: [&str; 2],
 ) -> (u16, String, String) {
     let json_response = |status, value: Value| (status, String::new(), value.to_string());
-    let edit = if forge == ForgeKind::GitLab {
-        "PUT"
-    } else {
-        "PATCH"
-    };
+    let edit = if forge == ForgeKind::GitLab { "PUT" } else { "PATCH" };
     let id: Option<u64> = path.strip_prefix(one).and_then(|id| id.parse().ok());
     let text = request.body["body"].as_str();
     match (&*request.method, id) {
@@ -338,16 +312,11 @@ fn apply_change(
 fn list_comments(forge: ForgeKind, state: &ForgeState, query: &str) -> (u16, String, String) {
     let number = |name: &str| {
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        pairs
-            .find(|(parameter, _)| *parameter == name)
-            .and_then(|(_, value)| value.parse().ok())
+        pairs.find(|(parameter, _)| *parameter == name).and_then(|(_, value)| value.parse().ok())
     };
     let (size, page): (usize, usize) = match forge {
         ForgeKind::Gitea => (usize::MAX, 1),
-        _ => (
-            number("per_page").unwrap_or(30),
-            number("page").unwrap_or(1),
-        ),
+        _ => (number("per_page").unwrap_or(30), number("page").unwrap_or(1)),
     };
     let first = size.saturating_mul(page - 1).min(state.comments.len());
     let last = first.saturating_add(size).min(state.comments.len());

@@ -22,10 +22,7 @@ fn client(fake: &FakeForge) -> ForgeClient {
 fn comment_text(revision: &str, at_unix_ms: u64, body: &str) -> CommentText {
     CommentText {
         marker: "speedwell:name:compare".into(),
-        stamp: ResultStamp {
-            revision: revision.into(),
-            at_unix_ms,
-        },
+        stamp: ResultStamp { revision: revision.into(), at_unix_ms },
         body: body.into(),
     }
 }
@@ -37,11 +34,8 @@ fn unknown_order(_: &str, _: &str) -> Option<std::cmp::Ordering> {
 /// Text of our comments, below the hidden lines.
 fn our_comments(fake: &FakeForge) -> Vec<String> {
     let comments = fake.comments();
-    let ours = comments
-        .iter()
-        .filter(|comment| comment.body.starts_with(MARKER));
-    ours.map(|comment| comment.body.lines().skip(2).collect::<Vec<_>>().join("\n"))
-        .collect()
+    let ours = comments.iter().filter(|comment| comment.body.starts_with(MARKER));
+    ours.map(|comment| comment.body.lines().skip(2).collect::<Vec<_>>().join("\n")).collect()
 }
 
 #[test]
@@ -52,27 +46,16 @@ fn the_comment_is_written_once_and_then_edited_in_place() {
         // A comment with our marker by someone else is not ours.
         fake.add("somebody", &format!("{MARKER}\nmine"));
         let client = client(&fake);
-        let posted = client
-            .post_comment(&comment_text("a", 1, "first"), &unknown_order)
-            .unwrap();
-        let CommentOutcome::Created(id) = posted else {
-            panic!("{forge}: {posted:?}")
-        };
-        let edited = client
-            .post_comment(&comment_text("b", 2, "second"), &unknown_order)
-            .unwrap();
+        let posted = client.post_comment(&comment_text("a", 1, "first"), &unknown_order).unwrap();
+        let CommentOutcome::Created(id) = posted else { panic!("{forge}: {posted:?}") };
+        let edited = client.post_comment(&comment_text("b", 2, "second"), &unknown_order).unwrap();
         assert_eq!(edited, CommentOutcome::Edited(id), "{forge}");
-        let repeated = client
-            .post_comment(&comment_text("b", 2, "second"), &unknown_order)
-            .unwrap();
+        let repeated =
+            client.post_comment(&comment_text("b", 2, "second"), &unknown_order).unwrap();
         assert_eq!(repeated, CommentOutcome::Unchanged(id), "{forge}");
         assert_eq!(our_comments(&fake), ["", "second"], "{forge}");
         assert_eq!(fake.comments().len(), 3, "{forge}");
-        assert_eq!(
-            fake.foreign_tokens(),
-            0,
-            "{forge}: each request has the token"
-        );
+        assert_eq!(fake.foreign_tokens(), 0, "{forge}: each request has the token");
     }
 }
 
@@ -84,16 +67,9 @@ fn our_comment_is_found_on_any_page() {
             fake.add("somebody", &format!("comment {number}"));
         }
         let client = client(&fake);
-        client
-            .post_comment(&comment_text("a", 1, "first"), &unknown_order)
-            .unwrap();
-        let edited = client
-            .post_comment(&comment_text("b", 2, "second"), &unknown_order)
-            .unwrap();
-        assert!(
-            matches!(edited, CommentOutcome::Edited(_)),
-            "{forge}: {edited:?}"
-        );
+        client.post_comment(&comment_text("a", 1, "first"), &unknown_order).unwrap();
+        let edited = client.post_comment(&comment_text("b", 2, "second"), &unknown_order).unwrap();
+        assert!(matches!(edited, CommentOutcome::Edited(_)), "{forge}: {edited:?}");
         assert_eq!(our_comments(&fake), ["second"], "{forge}");
     }
 }
@@ -104,20 +80,14 @@ fn two_jobs_at_once_leave_one_comment() {
         let fake = FakeForge::start(forge);
         // The other job writes between our listing and our writing.
         fake.write_before_the_next(&text_of_other("other", 1));
-        let posted = client(&fake)
-            .post_comment(&comment_text("b", 2, "ours"), &unknown_order)
-            .unwrap();
-        assert!(
-            matches!(posted, CommentOutcome::Edited(_)),
-            "{forge}: {posted:?}"
-        );
+        let posted =
+            client(&fake).post_comment(&comment_text("b", 2, "ours"), &unknown_order).unwrap();
+        assert!(matches!(posted, CommentOutcome::Edited(_)), "{forge}: {posted:?}");
         assert_eq!(our_comments(&fake), ["ours"], "{forge}");
 
         // If several exist, the oldest stays.
         fake.add(FakeForge::ME, &text_of_other("third", 1));
-        client(&fake)
-            .post_comment(&comment_text("c", 3, "newest"), &unknown_order)
-            .unwrap();
+        client(&fake).post_comment(&comment_text("c", 3, "newest"), &unknown_order).unwrap();
         assert_eq!(our_comments(&fake), ["newest"], "{forge}");
     }
 }
@@ -131,26 +101,16 @@ fn an_older_result_never_replaces_a_newer_one() {
     for forge in FORGES {
         let fake = FakeForge::start(forge);
         let client = client(&fake);
-        client
-            .post_comment(&comment_text("b", 5, "newer"), &unknown_order)
-            .unwrap();
-        let older_outcome = client
-            .post_comment(&comment_text("a", 4, "older"), &unknown_order)
-            .unwrap();
-        assert!(
-            matches!(older_outcome, CommentOutcome::Outdated(_)),
-            "{forge}: {older_outcome:?}"
-        );
+        client.post_comment(&comment_text("b", 5, "newer"), &unknown_order).unwrap();
+        let older_outcome =
+            client.post_comment(&comment_text("a", 4, "older"), &unknown_order).unwrap();
+        assert!(matches!(older_outcome, CommentOutcome::Outdated(_)), "{forge}: {older_outcome:?}");
         assert_eq!(our_comments(&fake), ["newer"], "{forge}");
         // Measured later, but of older code.
         let order = |one: &str, other: &str| Some(one.cmp(other));
-        let older_outcome = client
-            .post_comment(&comment_text("a", 9, "older code"), &order)
-            .unwrap();
-        assert!(
-            matches!(older_outcome, CommentOutcome::Outdated(_)),
-            "{forge}: {older_outcome:?}"
-        );
+        let older_outcome =
+            client.post_comment(&comment_text("a", 9, "older code"), &order).unwrap();
+        assert!(matches!(older_outcome, CommentOutcome::Outdated(_)), "{forge}: {older_outcome:?}");
         assert_eq!(our_comments(&fake), ["newer"], "{forge}");
     }
 }
@@ -164,21 +124,13 @@ fn a_job_that_may_not_query_its_user_assumes_the_name_of_the_robot() {
             _ => "gitea-actions",
         };
         fake.add("somebody", &text_of_other("a quotation", 1));
-        let posted = client(&fake)
-            .post_comment(&comment_text("a", 1, "first"), &unknown_order)
-            .unwrap();
-        assert!(
-            matches!(posted, CommentOutcome::Created(_)),
-            "{forge}: {posted:?}"
-        );
+        let posted =
+            client(&fake).post_comment(&comment_text("a", 1, "first"), &unknown_order).unwrap();
+        assert!(matches!(posted, CommentOutcome::Created(_)), "{forge}: {posted:?}");
         assert!(fake.comments().iter().any(|one| one.author == robot));
-        let posted = client(&fake)
-            .post_comment(&comment_text("b", 2, "second"), &unknown_order)
-            .unwrap();
-        assert!(
-            matches!(posted, CommentOutcome::Edited(_)),
-            "{forge}: {posted:?}"
-        );
+        let posted =
+            client(&fake).post_comment(&comment_text("b", 2, "second"), &unknown_order).unwrap();
+        assert!(matches!(posted, CommentOutcome::Edited(_)), "{forge}: {posted:?}");
         assert_eq!(our_comments(&fake), ["a quotation", "second"], "{forge}");
     }
 }
@@ -208,10 +160,7 @@ fn temporary_failures_are_retried() {
             assert_eq!(waited, Duration::from_secs(seconds), "{forge}");
         }
         // GitHub's secondary rate limit.
-        waited(
-            RequestFault::RetryAfter(403, 1),
-            &comment_text("b", 2, "said again"),
-        );
+        waited(RequestFault::RetryAfter(403, 1), &comment_text("b", 2, "said again"));
         assert_eq!(our_comments(&fake), ["said again"], "{forge}");
     }
 }
@@ -226,19 +175,12 @@ fn a_refusal_says_which_right_is_missing_and_not_the_token() {
         for status in [403, 404] {
             let fake = FakeForge::start(forge);
             fake.refuse_writing(status);
-            let error = client(&fake)
-                .post_comment(&comment_text("a", 1, "x"), &unknown_order)
-                .unwrap_err();
+            let error =
+                client(&fake).post_comment(&comment_text("a", 1, "x"), &unknown_order).unwrap_err();
             let message = error.to_string();
             assert!(matches!(error, Error::Refused { .. }), "{message}");
-            assert!(
-                message.contains(right) && message.contains("write a comment"),
-                "{message}"
-            );
-            assert!(
-                message.contains(&format!("(status {status}, 'not for you')")),
-                "{message}"
-            );
+            assert!(message.contains(right) && message.contains("write a comment"), "{message}");
+            assert!(message.contains(&format!("(status {status}, 'not for you')")), "{message}");
             assert!(!message.contains("secret"), "{message}");
         }
         assert!(!format!("{:?}", SecretToken::new("secret")).contains("secret\""));
@@ -251,53 +193,37 @@ fn a_forge_that_stays_away_or_leads_astray_is_an_error() {
     for _ in 0..20 {
         fake.fail_next(RequestFault::Status(502));
     }
-    let error = client(&fake)
-        .post_comment(&comment_text("a", 1, "x"), &unknown_order)
-        .unwrap_err();
-    assert!(
-        error.to_string().ends_with("status 502, after 4 attempts"),
-        "{error}"
-    );
+    let error = client(&fake).post_comment(&comment_text("a", 1, "x"), &unknown_order).unwrap_err();
+    assert!(error.to_string().ends_with("status 502, after 4 attempts"), "{error}");
 
     let redirecting = FakeForge::start(ForgeKind::GitHub);
     let redirect_target = FakeForge::start(ForgeKind::GitHub);
     redirecting.redirect_to(&redirect_target.address);
-    let error = client(&redirecting)
-        .post_comment(&comment_text("a", 1, "x"), &unknown_order)
-        .unwrap_err();
+    let error =
+        client(&redirecting).post_comment(&comment_text("a", 1, "x"), &unknown_order).unwrap_err();
     assert!(error.to_string().contains("is a redirect"), "{error}");
     assert_eq!(redirect_target.requests(), 0, "the token stays");
 
     let unreadable = FakeForge::start(ForgeKind::Gitea);
     unreadable.answer_with("<html>");
-    let error = client(&unreadable)
-        .post_comment(&comment_text("a", 1, "x"), &unknown_order)
-        .unwrap_err();
+    let error =
+        client(&unreadable).post_comment(&comment_text("a", 1, "x"), &unknown_order).unwrap_err();
     assert!(error.to_string().contains("is not JSON"), "{error}");
 }
 
 #[test]
 fn a_status_is_set_in_the_words_of_each_forge() {
     for (forge, states) in [
-        (
-            ForgeKind::GitHub,
-            ["pending", "success", "failure", "error"],
-        ),
-        (
-            ForgeKind::GitLab,
-            ["pending", "success", "failed", "canceled"],
-        ),
+        (ForgeKind::GitHub, ["pending", "success", "failure", "error"]),
+        (ForgeKind::GitLab, ["pending", "success", "failed", "canceled"]),
         (ForgeKind::Gitea, ["pending", "success", "failure", "error"]),
     ] {
         let fake = FakeForge::start(forge);
         let client = client(&fake);
         let revision = "0123456789abcdef0123456789abcdef01234567";
-        for state in [
-            CommitState::Pending,
-            CommitState::Success,
-            CommitState::Failure,
-            CommitState::Error,
-        ] {
+        for state in
+            [CommitState::Pending, CommitState::Success, CommitState::Failure, CommitState::Error]
+        {
             let status = CommitStatus {
                 revision: revision.into(),
                 context: "speedwell/compare".into(),
@@ -309,17 +235,11 @@ fn a_status_is_set_in_the_words_of_each_forge() {
             client.set_status(&status).unwrap();
         }
         let statuses = fake.statuses();
-        let state_names: Vec<&str> = statuses
-            .iter()
-            .map(|status| status["state"].as_str().unwrap())
-            .collect();
+        let state_names: Vec<&str> =
+            statuses.iter().map(|status| status["state"].as_str().unwrap()).collect();
         assert_eq!(state_names, states, "{forge}");
         for status in &statuses {
-            let name = if forge == ForgeKind::GitLab {
-                "name"
-            } else {
-                "context"
-            };
+            let name = if forge == ForgeKind::GitLab { "name" } else { "context" };
             assert_eq!(status[name], "speedwell/compare");
             assert_eq!(status["target_url"], "https://example.org/job/1");
             let description = status["description"].as_str().unwrap();
@@ -333,10 +253,7 @@ fn a_status_is_set_in_the_words_of_each_forge() {
 #[test]
 fn gitlab_refuses_a_status_that_is_set_already_which_is_no_error() {
     let fake = FakeForge::start(ForgeKind::GitLab);
-    fake.fail_next(RequestFault::Words(
-        400,
-        "Cannot transition status via :run from :running",
-    ));
+    fake.fail_next(RequestFault::Words(400, "Cannot transition status via :run from :running"));
     let status = CommitStatus {
         revision: "0123456789abcdef0123456789abcdef01234567".into(),
         context: "c".into(),
@@ -346,15 +263,9 @@ fn gitlab_refuses_a_status_that_is_set_already_which_is_no_error() {
         link: None,
     };
     client(&fake).set_status(&status).unwrap();
-    let short = CommitStatus {
-        revision: "0123".into(),
-        ..status
-    };
+    let short = CommitStatus { revision: "0123".into(), ..status };
     let error = client(&fake).set_status(&short).unwrap_err();
-    assert!(
-        error.to_string().contains("'0123' is not a full commit id"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("'0123' is not a full commit id"), "{error}");
 }
 
 const REVISION: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -382,8 +293,7 @@ fn status(revision: &str, at_unix_ms: Option<u64>, state: CommitState) -> Commit
 fn states(fake: &FakeForge, revision: &str) -> Vec<String> {
     let all = fake.statuses();
     let own = all.iter().filter(|status| status["sha"] == revision);
-    own.map(|status| status["state"].as_str().unwrap().to_owned())
-        .collect()
+    own.map(|status| status["state"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -395,21 +305,12 @@ fn an_older_result_replaces_neither_the_comment_nor_the_status() {
         assert_eq!(red.status.unwrap().unwrap(), StatusOutcome::Set, "{forge}");
         let older_outcome =
             client.post_update(&update(REVISION, 4, CommitState::Success), &unknown_order);
-        assert!(
-            matches!(older_outcome.comment, Some(Ok(CommentOutcome::Outdated(_)))),
-            "{forge}"
-        );
-        assert_eq!(
-            older_outcome.status.unwrap().unwrap(),
-            StatusOutcome::Outdated,
-            "{forge}"
-        );
+        assert!(matches!(older_outcome.comment, Some(Ok(CommentOutcome::Outdated(_)))), "{forge}");
+        assert_eq!(older_outcome.status.unwrap().unwrap(), StatusOutcome::Outdated, "{forge}");
         assert_eq!(our_comments(&fake), ["Failure"], "{forge}");
         assert_eq!(states(&fake, REVISION).len(), 1, "{forge}");
         // Neither does the notice that a result is arriving.
-        let arriving = client
-            .set_status(&status(REVISION, None, CommitState::Pending))
-            .unwrap();
+        let arriving = client.set_status(&status(REVISION, None, CommitState::Pending)).unwrap();
         assert_eq!(arriving, StatusOutcome::Outdated, "{forge}");
         // A result that was measured later does.
         client.post_update(&update(REVISION, 6, CommitState::Success), &unknown_order);
@@ -429,15 +330,8 @@ fn each_commit_keeps_the_status_of_its_own_newest_result() {
         client.post_update(&update(next, 7, CommitState::Success), &unknown_order);
         // The comment is about the next commit, and this one has no status yet.
         let older_outcome = red(5);
-        assert!(
-            matches!(older_outcome.comment, Some(Ok(CommentOutcome::Outdated(_)))),
-            "{forge}"
-        );
-        assert_eq!(
-            older_outcome.status.unwrap().unwrap(),
-            StatusOutcome::Set,
-            "{forge}"
-        );
+        assert!(matches!(older_outcome.comment, Some(Ok(CommentOutcome::Outdated(_)))), "{forge}");
+        assert_eq!(older_outcome.status.unwrap().unwrap(), StatusOutcome::Set, "{forge}");
         client.post_update(&update(REVISION, 4, CommitState::Success), &unknown_order);
         assert_eq!(states(&fake, REVISION).len(), 1, "{forge}");
         assert_eq!(states(&fake, next), ["success"], "{forge}");
@@ -452,15 +346,9 @@ fn a_refused_comment_does_not_keep_the_status_from_being_set() {
             fake.refuse_comments(refusal);
             let outcome = client(&fake)
                 .post_update(&update(REVISION, 5, CommitState::Failure), &unknown_order);
-            assert!(
-                matches!(outcome.status, Some(Ok(StatusOutcome::Set))),
-                "{forge}"
-            );
+            assert!(matches!(outcome.status, Some(Ok(StatusOutcome::Set))), "{forge}");
             let failures = outcome.into_failures();
-            assert!(
-                matches!(failures[..], [Error::Refused { .. }]),
-                "{failures:?}"
-            );
+            assert!(matches!(failures[..], [Error::Refused { .. }]), "{failures:?}");
             assert_eq!(states(&fake, REVISION).len(), 1, "{forge}");
         }
     }
@@ -472,24 +360,15 @@ fn of_two_jobs_that_set_the_status_at_once_the_newer_result_counts() {
         let fake = FakeForge::start(forge);
         let client = client(&fake);
         // The other job writes between our reading and our writing.
-        let name = if forge == ForgeKind::GitLab {
-            "name"
-        } else {
-            "context"
-        };
-        let state = if forge == ForgeKind::GitLab {
-            "failed"
-        } else {
-            "failure"
-        };
+        let name = if forge == ForgeKind::GitLab { "name" } else { "context" };
+        let state = if forge == ForgeKind::GitLab { "failed" } else { "failure" };
         fake.set_before_the_next(serde_json::json!({
             "state": state,
             name: "speedwell/compare",
             "description": "worse (measured 1970-01-01T00:00:00.009Z)",
         }));
-        let older_outcome = client
-            .set_status(&status(REVISION, Some(4), CommitState::Success))
-            .unwrap();
+        let older_outcome =
+            client.set_status(&status(REVISION, Some(4), CommitState::Success)).unwrap();
         assert_eq!(older_outcome, StatusOutcome::Outdated, "{forge}");
         let last = states(&fake, REVISION).pop().unwrap();
         assert!(["failed", "failure"].contains(&&*last), "{forge}: {last}");

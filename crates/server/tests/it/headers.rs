@@ -12,10 +12,7 @@ fn is_protected(answer: &TestResponse) {
         ("referrer-policy", "no-referrer"),
         ("cross-origin-opener-policy", "same-origin"),
         ("cross-origin-resource-policy", "same-origin"),
-        (
-            "content-security-policy",
-            speedwell_server::http::CONTENT_SECURITY,
-        ),
+        ("content-security-policy", speedwell_server::http::CONTENT_SECURITY),
     ] {
         assert_eq!(answer.headers[name], value, "{answer:?}");
     }
@@ -36,10 +33,7 @@ fn every_answer_is_protected_whoever_gives_it() {
         (&format!("GET {}", served.style), 200),
     ] {
         let mut wire = served.connect();
-        wire.send(format!(
-            "{request} HTTP/1.1\r\nHost: {}\r\n\r\n",
-            served.address()
-        ));
+        wire.send(format!("{request} HTTP/1.1\r\nHost: {}\r\n\r\n", served.address()));
         let answer = wire.read_head().unwrap();
         assert_eq!(answer.status, status, "{request}");
         is_protected(&answer);
@@ -68,11 +62,7 @@ fn long_texts_are_packed_for_those_who_take_it() {
     let packed = served.send_request("GET /text", &["Accept-Encoding: br, gzip"]);
     assert_eq!(packed.headers["content-encoding"], "gzip");
     let mut read = Vec::new();
-    std::io::copy(
-        &mut flate2::read::GzDecoder::new(&packed.body[..]),
-        &mut read,
-    )
-    .unwrap();
+    std::io::copy(&mut flate2::read::GzDecoder::new(&packed.body[..]), &mut read).unwrap();
     assert_eq!(read, plain.body);
 }
 
@@ -94,10 +84,8 @@ fn the_log_has_a_line_for_each_request_and_no_secret() {
 
 #[test]
 fn the_log_may_be_json() {
-    let served = TestServer::start(ServerOptions {
-        log: RequestLog::off().as_json(),
-        ..local_options()
-    });
+    let served =
+        TestServer::start(ServerOptions { log: RequestLog::off().as_json(), ..local_options() });
     served.send_request("GET /", &[]);
     let line: serde_json::Value = serde_json::from_str(&served.log_line()).unwrap();
     assert_eq!(line["path"], "/");
@@ -128,15 +116,10 @@ fn a_refusal_of_a_handler_keeps_its_fields_however_it_is_shown() {
 fn an_application_may_show_refusals_its_own_way() {
     let render =
         |refusal: &HttpError, _: &HeaderMap| format!("<p>{}</p>", refusal.message).into_response();
-    let served = TestServer::start(ServerOptions {
-        render: Some(Arc::new(render)),
-        ..local_options()
-    });
+    let served =
+        TestServer::start(ServerOptions { render: Some(Arc::new(render)), ..local_options() });
     let answer = served.send_request("POST /", &["Origin: null"]);
     assert_eq!(answer.status, 403);
-    assert_eq!(
-        answer.text(),
-        "<p>the request was sent by a page of another site</p>"
-    );
+    assert_eq!(answer.text(), "<p>the request was sent by a page of another site</p>");
     is_protected(&answer);
 }

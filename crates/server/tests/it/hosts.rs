@@ -22,14 +22,7 @@ fn no_route_answers_to_another_name() {
         String::new(),
     ];
     let style = format!("GET {}", served.style);
-    for request in [
-        "GET /",
-        "POST /",
-        "GET /events",
-        "GET /health",
-        "GET /nowhere",
-        &style,
-    ] {
+    for request in ["GET /", "POST /", "GET /events", "GET /health", "GET /nowhere", &style] {
         for name in &foreign {
             let answer = served.send_raw_request(request, &[&format!("Host: {name}")]);
             assert_eq!(answer.status, 421, "{request} {name}");
@@ -40,23 +33,11 @@ fn no_route_answers_to_another_name() {
         check_refused(&[&format!("Host: {own_host}"), "Host: evil.example"]);
         check_refused(&["Host: evil.example", &format!("Host: {own_host}")]);
         check_refused(&[&format!("Host: {own_host}"), &format!("Host: {own_host}")]);
-        check_refused(&[
-            "Host: evil.example",
-            &format!("X-Forwarded-Host: {own_host}"),
-        ]);
+        check_refused(&["Host: evil.example", &format!("X-Forwarded-Host: {own_host}")]);
     }
     assert_eq!(served.request_count(), 0);
-    for name in [
-        own_host,
-        format!("localhost:{port}"),
-        format!("[::1]:{port}"),
-    ] {
-        assert_eq!(
-            served
-                .send_raw_request("GET /", &[&format!("Host: {name}")])
-                .status,
-            200
-        );
+    for name in [own_host, format!("localhost:{port}"), format!("[::1]:{port}")] {
+        assert_eq!(served.send_raw_request("GET /", &[&format!("Host: {name}")]).status, 200);
     }
 }
 
@@ -64,11 +45,7 @@ fn no_route_answers_to_another_name() {
 fn a_target_in_absolute_form_counts_as_the_name() {
     let served = TestServer::start_local();
     let host = format!("Host: {}", served.address());
-    let ask = |target: &str| {
-        served
-            .send_raw_request(&format!("GET {target}"), &[&host])
-            .status
-    };
+    let ask = |target: &str| served.send_raw_request(&format!("GET {target}"), &[&host]).status;
     assert_eq!(ask("http://evil.example/"), 421);
     assert_eq!(ask(&format!("http://{}/", served.address())), 200);
 }
@@ -85,10 +62,7 @@ fn a_request_of_http_1_0_without_a_name_is_refused() {
 #[test]
 fn a_published_name_is_served_and_its_pages_may_change_things() {
     let hosts = AllowedHosts::public("https://perf.example").unwrap();
-    let served = TestServer::start(ServerOptions {
-        hosts,
-        ..local_options()
-    });
+    let served = TestServer::start(ServerOptions { hosts, ..local_options() });
     let change = |origin: &str| {
         let fields = ["Host: perf.example", origin, "Content-Length: 0"];
         served.send_raw_request("POST /", &fields).status
@@ -107,15 +81,8 @@ fn only_a_believed_proxy_says_who_its_clients_are() {
     ];
     let ask = |proxy| {
         let hosts = AllowedHosts::public("https://perf.example").unwrap();
-        let served = TestServer::start(ServerOptions {
-            hosts,
-            proxy,
-            ..local_options()
-        });
-        let response_text = served
-            .send_request("GET /client", &fields)
-            .text()
-            .to_owned();
+        let served = TestServer::start(ServerOptions { hosts, proxy, ..local_options() });
+        let response_text = served.send_request("GET /client", &fields).text().to_owned();
         (response_text, served.log_line())
     };
     let (response_text, logged) = ask(Some(TrustedProxy::Address("127.0.0.1".parse().unwrap())));
@@ -123,10 +90,7 @@ fn only_a_believed_proxy_says_who_its_clients_are() {
         response_text.contains("203.0.113.7") && response_text.contains("secure: true"),
         "{response_text}"
     );
-    assert!(
-        response_text.contains("https://perf.example"),
-        "{response_text}"
-    );
+    assert!(response_text.contains("https://perf.example"), "{response_text}");
     assert!(logged.contains(" 203.0.113.7 GET /client 200 "), "{logged}");
     let (response_text, logged) = ask(None);
     assert!(
@@ -135,10 +99,7 @@ fn only_a_believed_proxy_says_who_its_clients_are() {
     );
     assert!(logged.contains(" 127.0.0.1 GET "), "{logged}");
     // Requests that bypass the TLS-terminating proxy are rejected in plain text.
-    for proxy in [
-        TrustedProxy::Unix,
-        TrustedProxy::Address("127.0.0.9".parse().unwrap()),
-    ] {
+    for proxy in [TrustedProxy::Unix, TrustedProxy::Address("127.0.0.9".parse().unwrap())] {
         let (response_text, logged) = ask(Some(proxy));
         assert!(
             response_text.contains("only the TLS-terminating proxy may connect here"),

@@ -8,14 +8,8 @@ use std::time::Duration;
 
 /// Header fields and body of requests that proxies and servers may interpret differently.
 const UNCLEAR: [(&str, &str); 21] = [
-    (
-        "Content-Length: 5\r\nTransfer-Encoding: chunked",
-        "0\r\n\r\n",
-    ),
-    (
-        "Transfer-Encoding: chunked\r\nContent-Length: 5",
-        "0\r\n\r\n",
-    ),
+    ("Content-Length: 5\r\nTransfer-Encoding: chunked", "0\r\n\r\n"),
+    ("Transfer-Encoding: chunked\r\nContent-Length: 5", "0\r\n\r\n"),
     ("Transfer-Encoding: chunked", "0\r\n\r\n"),
     ("Transfer-Encoding: CHUNKED", "0\r\n\r\n"),
     ("Transfer-Encoding: identity", ""),
@@ -24,10 +18,7 @@ const UNCLEAR: [(&str, &str); 21] = [
     ("Transfer-Encoding: xchunked", "0\r\n\r\n"),
     ("Transfer-Encoding:\tchunked", "0\r\n\r\n"),
     ("Transfer-Encoding : chunked", "0\r\n\r\n"),
-    (
-        "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
-        "0\r\n\r\n",
-    ),
+    ("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity", "0\r\n\r\n"),
     ("X: y\r\n Transfer-Encoding: chunked", "0\r\n\r\n"),
     ("Content-Length: 5\r\nContent-Length: 6", "12345"),
     ("Content-Length: 5, 5", "12345"),
@@ -51,11 +42,7 @@ fn nothing_is_smuggled_in_after_an_unclear_end() {
              GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"
         ));
         let answer = wire.read_response();
-        assert!(
-            (400..500).contains(&answer.status),
-            "{fields:?}: {}",
-            answer.status
-        );
+        assert!((400..500).contains(&answer.status), "{fields:?}: {}", answer.status);
         assert_eq!(wire.read_to_end(), "", "{fields:?}: more than one answer");
     }
     assert_eq!(served.request_count(), 0);
@@ -66,9 +53,7 @@ fn a_length_that_is_too_short_ends_the_connection_with_the_next_request() {
     let served = TestServer::start_local();
     let mut wire = served.connect();
     let host = served.address();
-    wire.send(format!(
-        "POST /read HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\n\r\n123456789"
-    ));
+    wire.send(format!("POST /read HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\n\r\n123456789"));
     assert_eq!(wire.read_response().text(), "5 bytes");
     wire.send(" / HTTP/1.1\r\n\r\n");
     let rest = wire.read_to_end();
@@ -96,23 +81,15 @@ fn a_body_that_ends_before_its_length_is_refused() {
 #[test]
 fn what_is_no_request_is_refused_and_the_connection_closed() {
     let head_bytes = 16 << 10;
-    let served = TestServer::start_with_limits(ServerLimits {
-        head_bytes,
-        ..test_limits()
-    });
+    let served = TestServer::start_with_limits(ServerLimits { head_bytes, ..test_limits() });
     let host = served.address();
     let head = |start: &str, field: &str| format!("{start}\r\nHost: {host}\r\n{field}\r\n\r\n");
     let get = |field: &str| head("GET / HTTP/1.1", field);
-    let many: String = (0..200)
-        .map(|number| format!("X-{number}: y\r\n"))
-        .collect();
+    let many: String = (0..200).map(|number| format!("X-{number}: y\r\n")).collect();
     for (name, bytes) in [
         ("a long head", get(&format!("X: {}", "y".repeat(20_000)))),
         ("many fields", get(&many)),
-        (
-            "a long target",
-            head(&format!("GET /{} HTTP/1.1", "y".repeat(70_000)), "X: y"),
-        ),
+        ("a long target", head(&format!("GET /{} HTTP/1.1", "y".repeat(70_000)), "X: y")),
         ("another version", head("GET / HTTP/3.0", "X: y")),
         ("no version", head("GET /", "X: y")),
         ("a byte of zero", get("X: \0")),
@@ -123,20 +100,12 @@ fn what_is_no_request_is_refused_and_the_connection_closed() {
         let mut wire = served.connect();
         wire.send(bytes);
         let answer = wire.read_response();
-        assert!(
-            (400..500).contains(&answer.status),
-            "{name}: {}",
-            answer.status
-        );
+        assert!((400..500).contains(&answer.status), "{name}: {}", answer.status);
         assert_eq!(wire.read_to_end(), "", "{name}");
     }
     let mut wire = served.connect();
     wire.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-    assert_eq!(
-        wire.read_to_end(),
-        "",
-        "HTTP/2 has no answer that both sides would understand"
-    );
+    assert_eq!(wire.read_to_end(), "", "HTTP/2 has no answer that both sides would understand");
     assert_eq!(served.request_count(), 0);
 }
 
@@ -145,15 +114,10 @@ fn what_is_no_request_is_refused_and_the_connection_closed() {
 #[test]
 fn a_refused_upload_is_answered_although_it_is_still_being_sent() {
     let linger = Duration::from_secs(60);
-    let served = TestServer::start_with_limits(ServerLimits {
-        linger,
-        ..test_limits()
-    });
+    let served = TestServer::start_with_limits(ServerLimits { linger, ..test_limits() });
     let mut wire = served.connect();
     let host = served.address();
-    wire.send(format!(
-        "POST /read HTTP/1.1\r\nHost: {host}\r\nContent-Length: 50000000\r\n\r\n"
-    ));
+    wire.send(format!("POST /read HTTP/1.1\r\nHost: {host}\r\nContent-Length: 50000000\r\n\r\n"));
     for _ in 0..50 {
         wire.socket.write_all(&[0; 1_000_000]).unwrap();
     }

@@ -10,9 +10,7 @@ fn loopback_is_ipv4_and_ipv6_where_the_machine_has_it() {
     let served = TestServer::start_local();
     let port = served.address().port();
     for address in &served.addresses {
-        let BoundAddress::Tcp(address) = address else {
-            panic!("{address:?}")
-        };
+        let BoundAddress::Tcp(address) = address else { panic!("{address:?}") };
         assert!(address.ip().is_loopback());
         assert_eq!(address.port(), port);
         let mut wire = TestConnection::new(TcpStream::connect(address).unwrap());
@@ -48,11 +46,7 @@ fn a_unix_socket_serves_its_owner_and_goes_with_the_server() {
 fn nothing_is_served_unprotected_where_others_can_reach_it() {
     let listen = vec![ListenAddress::Address("0.0.0.0:0".parse().unwrap())];
     let bind = |has_token| {
-        let options = ServerOptions {
-            listen: listen.clone(),
-            has_token,
-            ..local_options()
-        };
+        let options = ServerOptions { listen: listen.clone(), has_token, ..local_options() };
         HttpServer::bind(options, axum::Router::new())
     };
     for has_token in [false, true] {

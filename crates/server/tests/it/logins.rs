@@ -29,10 +29,7 @@ fn check_login(
         }
     }
     failures.record_failure(client.address, now);
-    Err(HttpError::new(
-        StatusCode::UNAUTHORIZED,
-        "there is no such token",
-    ))
+    Err(HttpError::new(StatusCode::UNAUTHORIZED, "there is no such token"))
 }
 
 #[test]
@@ -48,9 +45,7 @@ fn ten_guesses_a_minute_and_then_not_even_the_right_one() {
         ..ServerOptions::default()
     };
     let server = HttpServer::bind(options, axum::Router::new().route("/", get(handler))).unwrap();
-    let BoundAddress::Tcp(address) = server.addresses()[0].clone() else {
-        unreachable!()
-    };
+    let BoundAddress::Tcp(address) = server.addresses()[0].clone() else { unreachable!() };
     let stopper = server.stopper();
     let thread = std::thread::spawn(move || server.run().unwrap());
     {
@@ -63,21 +58,11 @@ fn ten_guesses_a_minute_and_then_not_even_the_right_one() {
         };
         assert_eq!(ask(&right).text(), "come in");
         let mut wrong_secret = right.clone();
-        wrong_secret.replace_range(
-            30..31,
-            if right.as_bytes()[30] == b'x' {
-                "y"
-            } else {
-                "x"
-            },
-        );
+        wrong_secret.replace_range(30..31, if right.as_bytes()[30] == b'x' { "y" } else { "x" });
         let mut answers = vec![ask(&wrong_secret), ask("spw_malformed")];
         answers.extend((0..998).map(|_| ask(AccessToken::new().unwrap().expose())));
         let first = answers[0].text().to_owned();
-        let refused: Vec<_> = answers
-            .iter()
-            .take_while(|answer| answer.status == 401)
-            .collect();
+        let refused: Vec<_> = answers.iter().take_while(|answer| answer.status == 401).collect();
         assert!(
             refused.iter().all(|answer| answer.text() == first),
             "one answer for all that is wrong"

@@ -75,12 +75,11 @@ impl TestServer {
         let style = assets.asset_path("style.css").unwrap().to_owned();
         let router = test_router(&seen, &hub).merge(assets.router());
         let counting = Arc::clone(&seen);
-        let router = router.layer(middleware::from_fn(
-            move |request: Request, next: middleware::Next| {
+        let router =
+            router.layer(middleware::from_fn(move |request: Request, next: middleware::Next| {
                 counting.requests.fetch_add(1, Ordering::SeqCst);
                 next.run(request)
-            },
-        ));
+            }));
         let (line, lines) = channel();
         let json = format!("{:?}", options.log).contains("json: true");
         options.log = RequestLog::with_sink(move |text| drop(line.send(text.to_owned())));
@@ -104,10 +103,7 @@ impl TestServer {
     }
 
     pub fn start_with_limits(limits: ServerLimits) -> TestServer {
-        TestServer::start(ServerOptions {
-            limits,
-            ..local_options()
-        })
+        TestServer::start(ServerOptions { limits, ..local_options() })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -139,11 +135,7 @@ impl TestServer {
     }
 
     pub fn log_line(&self) -> String {
-        self.lines
-            .lock()
-            .unwrap()
-            .recv_timeout(TEST_TIMEOUT)
-            .unwrap()
+        self.lines.lock().unwrap().recv_timeout(TEST_TIMEOUT).unwrap()
     }
 
     pub fn request_count(&self) -> usize {
@@ -179,27 +171,17 @@ fn test_router(seen: &Arc<ObservedRequests>, hub: &EventHub) -> Router {
         )
         .route(
             "/known",
-            get(
-                |client: Extension<ClientInfo>, headers: HeaderMap| async move {
-                    let known = headers
-                        .get("authorization")
-                        .is_some_and(|word| word == "right");
-                    if known {
-                        client.record_login();
-                    }
-                    format!("{known}")
-                },
-            ),
+            get(|client: Extension<ClientInfo>, headers: HeaderMap| async move {
+                let known = headers.get("authorization").is_some_and(|word| word == "right");
+                if known {
+                    client.record_login();
+                }
+                format!("{known}")
+            }),
         )
-        .route(
-            "/read",
-            post(|body: Bytes| async move { format!("{} bytes", body.len()) }),
-        )
+        .route("/read", post(|body: Bytes| async move { format!("{} bytes", body.len()) }))
         .route("/ignore", post(|| async { "not read" }))
-        .route(
-            "/pieces",
-            post(move |body: Body| count_pieces(body, reading)),
-        )
+        .route("/pieces", post(move |body: Body| count_pieces(body, reading)))
         .route(
             "/events",
             get(move |headers: HeaderMap| async move {
@@ -215,10 +197,7 @@ async fn panic_handler() -> &'static str {
 async fn refused_handler() -> impl IntoResponse {
     let cookies = [(SET_COOKIE, "a=b"), (SET_COOKIE, "c=d")];
     let refusal = HttpError::new(StatusCode::UNAUTHORIZED, "there is no such token");
-    (
-        AppendHeaders(cookies),
-        refusal.with_hint("make one").with_retry_after(7),
-    )
+    (AppendHeaders(cookies), refusal.with_hint("make one").with_retry_after(7))
 }
 
 /// Counts the bytes that arrive before the body is rejected, and responds as if nothing had
@@ -241,10 +220,7 @@ pub struct TestConnection<S> {
 
 impl<S: Read + Write> TestConnection<S> {
     pub fn new(socket: S) -> TestConnection<S> {
-        TestConnection {
-            socket,
-            ahead: Vec::new(),
-        }
+        TestConnection { socket, ahead: Vec::new() }
     }
 
     /// Sends these bytes. The server may close meanwhile; the response will show it.
@@ -263,10 +239,7 @@ impl<S: Read + Write> TestConnection<S> {
                 true
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                panic!(
-                    "nothing comes; so far {:?}",
-                    String::from_utf8_lossy(&self.ahead)
-                )
+                panic!("nothing comes; so far {:?}", String::from_utf8_lossy(&self.ahead))
             }
             Err(_) => false,
         }
@@ -275,10 +248,7 @@ impl<S: Read + Write> TestConnection<S> {
     /// Reads up to and including this text.
     pub fn read_to(&mut self, end: &str) -> Option<String> {
         loop {
-            let found = self
-                .ahead
-                .windows(end.len())
-                .position(|part| part == end.as_bytes());
+            let found = self.ahead.windows(end.len()).position(|part| part == end.as_bytes());
             if let Some(index) = found {
                 let rest = self.ahead.split_off(index + end.len());
                 let text = std::mem::replace(&mut self.ahead, rest);
@@ -301,31 +271,19 @@ impl<S: Read + Write> TestConnection<S> {
     pub fn read_head(&mut self) -> Option<TestResponse> {
         let text = self.read_to("\r\n\r\n")?;
         let mut lines = text.lines();
-        let status = lines
-            .next()
-            .unwrap()
-            .split(' ')
-            .nth(1)
-            .unwrap()
-            .parse()
-            .unwrap();
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
         let mut headers: HashMap<String, String> = HashMap::new();
         for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
             let seen = headers.entry(name.to_lowercase()).or_default();
             let comma = if seen.is_empty() { "" } else { ", " };
             *seen = format!("{seen}{comma}{value}");
         }
-        Some(TestResponse {
-            status,
-            headers,
-            body: Vec::new(),
-        })
+        Some(TestResponse { status, headers, body: Vec::new() })
     }
 
     /// Reads the next response.
     pub fn read_response(&mut self) -> TestResponse {
-        self.try_read_response()
-            .expect("the connection was closed without an answer")
+        self.try_read_response().expect("the connection was closed without an answer")
     }
 
     pub fn try_read_response(&mut self) -> Option<TestResponse> {

@@ -16,34 +16,23 @@ const SHORT: Duration = Duration::from_millis(100);
 
 #[test]
 fn a_client_that_says_nothing_is_not_waited_for() {
-    let served = TestServer::start_with_limits(ServerLimits {
-        head_timeout: SHORT,
-        ..test_limits()
-    });
+    let served =
+        TestServer::start_with_limits(ServerLimits { head_timeout: SHORT, ..test_limits() });
     assert_eq!(served.connect().read_to_end(), "");
     let mut wire = served.connect();
     wire.send("GET / HTTP/1.1\r\nHos");
     assert_eq!(wire.read_to_end(), "", "half a head");
     let mut wire = served.connect();
-    wire.send(format!(
-        "GET / HTTP/1.1\r\nHost: {}\r\n\r\n",
-        served.address()
-    ));
+    wire.send(format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", served.address()));
     assert_eq!(wire.read_response().text(), "hello");
-    assert_eq!(
-        wire.read_to_end(),
-        "",
-        "a connection without a further request"
-    );
+    assert_eq!(wire.read_to_end(), "", "a connection without a further request");
 }
 
 /// Each byte is progress, but none of them buys more time.
 #[test]
 fn a_head_that_drips_is_not_waited_for() {
-    let served = TestServer::start_with_limits(ServerLimits {
-        head_timeout: SHORT,
-        ..test_limits()
-    });
+    let served =
+        TestServer::start_with_limits(ServerLimits { head_timeout: SHORT, ..test_limits() });
     let mut wire = served.connect();
     wire.send("GET / HTTP/1.1\r\n");
     while wire.socket.write_all(b"X: y\r\n").is_ok() {
@@ -55,10 +44,7 @@ fn a_head_that_drips_is_not_waited_for() {
 
 #[test]
 fn a_body_that_does_not_come_is_refused() {
-    let served = TestServer::start_with_limits(ServerLimits {
-        body_grace: SHORT,
-        ..test_limits()
-    });
+    let served = TestServer::start_with_limits(ServerLimits { body_grace: SHORT, ..test_limits() });
     for path in ["/read", "/pieces"] {
         let mut wire = served.connect();
         let host = served.address();
@@ -67,31 +53,19 @@ fn a_body_that_does_not_come_is_refused() {
         ));
         let answer = wire.read_response();
         assert_eq!(answer.status, 408);
-        assert!(
-            answer.text().contains("1000 bytes per second"),
-            "{}",
-            answer.text()
-        );
+        assert!(answer.text().contains("1000 bytes per second"), "{}", answer.text());
         assert_eq!(wire.read_to_end(), "");
     }
 }
 
 #[test]
 fn an_answer_that_is_not_read_is_given_up() {
-    let served = TestServer::start_with_limits(ServerLimits {
-        stalled_answer: SHORT,
-        ..test_limits()
-    });
+    let served =
+        TestServer::start_with_limits(ServerLimits { stalled_answer: SHORT, ..test_limits() });
     let mut wire = served.connect();
-    wire.send(format!(
-        "GET /endless HTTP/1.1\r\nHost: {}\r\n\r\n",
-        served.address()
-    ));
+    wire.send(format!("GET /endless HTTP/1.1\r\nHost: {}\r\n\r\n", served.address()));
     let line = served.log_line();
-    assert!(
-        line.contains(" GET /endless 200 ") && line.ends_with(", cut off"),
-        "{line}"
-    );
+    assert!(line.contains(" GET /endless 200 ") && line.ends_with(", cut off"), "{line}");
 }
 
 /// The kernel does not help here: it never times out a Unix socket.
@@ -101,36 +75,25 @@ fn an_answer_that_is_not_read_from_a_unix_socket_is_given_up_too() {
     let path = folder.path().join("socket");
     let served = TestServer::start(ServerOptions {
         listen: vec![ListenAddress::Unix(path.clone())],
-        limits: ServerLimits {
-            stalled_answer: SHORT,
-            ..test_limits()
-        },
+        limits: ServerLimits { stalled_answer: SHORT, ..test_limits() },
         ..ServerOptions::default()
     });
     let mut wire = TestConnection::new(UnixStream::connect(&path).unwrap());
     wire.send("GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let line = served.log_line();
-    assert!(
-        line.contains(" unix GET /endless 200 ") && line.ends_with(", cut off"),
-        "{line}"
-    );
+    assert!(line.contains(" unix GET /endless 200 ") && line.ends_with(", cut off"), "{line}");
 }
 
 #[test]
 fn an_address_has_a_limit_of_connections_and_gets_closed_ones_back() {
-    let served = TestServer::start_with_limits(ServerLimits {
-        connections_per_address: 3,
-        ..test_limits()
-    });
+    let served =
+        TestServer::start_with_limits(ServerLimits { connections_per_address: 3, ..test_limits() });
     has_room_for_three(&served);
 }
 
 #[test]
 fn all_addresses_together_have_a_limit_of_connections() {
-    let served = TestServer::start_with_limits(ServerLimits {
-        connections: 3,
-        ..test_limits()
-    });
+    let served = TestServer::start_with_limits(ServerLimits { connections: 3, ..test_limits() });
     has_room_for_three(&served);
 }
 
@@ -146,9 +109,7 @@ fn those_that_log_in_have_places_of_their_own() {
     let ask = |path: &str, field: &str| {
         let mut wire = served.connect();
         let host = served.address();
-        wire.send(format!(
-            "GET {path} HTTP/1.1\r\nHost: {host}\r\n{field}\r\n"
-        ));
+        wire.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{field}\r\n"));
         let status = wire.read_response().status;
         (status, wire)
     };
@@ -186,16 +147,11 @@ fn has_room_for_three(served: &TestServer) {
         let mut wire = served.connect();
         wire.send(&request);
         std::thread::sleep(Duration::from_millis(1));
-        wire.try_read_response()
-            .is_some_and(|answer| answer.status == 200)
+        wire.try_read_response().is_some_and(|answer| answer.status == 200)
     });
     assert!(answered);
     open[0].send(&request);
-    assert_eq!(
-        open[0].read_response().text(),
-        "hello",
-        "those who were there stay"
-    );
+    assert_eq!(open[0].read_response().text(), "hello", "those who were there stay");
 }
 
 /// Connects from an address of the loopback network.
@@ -243,11 +199,7 @@ fn slow_clients_from_many_addresses_make_room_for_others() {
         assert_eq!(other.read_response().text(), "hello", "{number}");
     }
     before.send(&request);
-    assert_eq!(
-        before.read_response().text(),
-        "hello",
-        "who was there is still"
-    );
+    assert_eq!(before.read_response().text(), "hello", "who was there is still");
     // A single address does not gain from it.
     let greedy: Vec<_> = (0..4).map(|_| connect_from(99, &served)).collect();
     let mut further = connect_from(99, &served);
@@ -259,10 +211,7 @@ fn slow_clients_from_many_addresses_make_room_for_others() {
 /// Connections that have sent a request are not closed in favor of new ones.
 #[test]
 fn a_client_that_is_being_answered_keeps_its_connection() {
-    let served = TestServer::start_with_limits(ServerLimits {
-        connections: 2,
-        ..test_limits()
-    });
+    let served = TestServer::start_with_limits(ServerLimits { connections: 2, ..test_limits() });
     let request = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", served.address());
     let mut first = served.connect();
     first.send(request("/"));
@@ -283,11 +232,7 @@ fn a_page_is_answered_while_hundreds_are_slow() {
     let slow: Vec<_> = (0..300)
         .map(|number| {
             let mut wire = served.connect();
-            let start = [
-                "",
-                "GET",
-                "POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1",
-            ];
+            let start = ["", "GET", "POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1"];
             wire.send(start[number % 3]);
             wire
         })

@@ -9,9 +9,7 @@ use std::time::Duration;
 fn what_is_in_flight_is_finished_and_nothing_new_begun() {
     let mut served = TestServer::start_local();
     let (host, mut uploading, mut idle) = (served.address(), served.connect(), served.connect());
-    uploading.send(format!(
-        "POST /read HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\n\r\n123"
-    ));
+    uploading.send(format!("POST /read HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\n\r\n123"));
     let mut watching = served.connect();
     watching.send(format!("GET /events HTTP/1.1\r\nHost: {host}\r\n\r\n"));
     watching.read_to("data: first\n\n").unwrap();
@@ -41,9 +39,7 @@ fn a_request_that_does_not_end_is_cut_off() {
     });
     let mut uploading = served.connect();
     let host = served.address();
-    uploading.send(format!(
-        "POST /read HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\n\r\n123"
-    ));
+    uploading.send(format!("POST /read HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\n\r\n123"));
     while served.request_count() < 1 {
         std::thread::yield_now();
     }

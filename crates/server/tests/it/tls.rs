@@ -20,20 +20,12 @@ fn make_certificate() -> TestCertificate {
         generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(cert.der().clone()).unwrap();
-    TestCertificate {
-        certificate: cert.pem(),
-        key: signing_key.serialize_pem(),
-        roots,
-    }
+    TestCertificate { certificate: cert.pem(), key: signing_key.serialize_pem(), roots }
 }
 
 fn start_tls_server(papers: &TestCertificate, limits: ServerLimits) -> TestServer {
     let tls = TlsIdentity::from_pem(papers.certificate.as_bytes(), papers.key.as_bytes()).unwrap();
-    TestServer::start(ServerOptions {
-        tls: Some(tls),
-        limits,
-        ..local_options()
-    })
+    TestServer::start(ServerOptions { tls: Some(tls), limits, ..local_options() })
 }
 
 fn connect_tls(
@@ -60,20 +52,12 @@ fn requests_travel_by_tls_and_handlers_know_it() {
         wire.send(format!("GET /client HTTP/1.1\r\nHost: {host}\r\n\r\n"));
         let answer = wire.read_response();
         assert!(answer.text().contains("secure: true"), "{}", answer.text());
-        assert!(
-            answer.text().contains(&format!("https://{host}")),
-            "{}",
-            answer.text()
-        );
+        assert!(answer.text().contains(&format!("https://{host}")), "{}", answer.text());
     }
     wire.send(format!(
         "POST / HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nContent-Length: 0\r\n\r\n"
     ));
-    assert_eq!(
-        wire.read_response().status,
-        403,
-        "the same name without TLS is another site"
-    );
+    assert_eq!(wire.read_response().status, 403, "the same name without TLS is another site");
 }
 
 #[test]
@@ -82,9 +66,7 @@ fn a_large_answer_is_whole_and_ends_properly() {
     let served = start_tls_server(&papers, test_limits());
     let mut wire = connect_tls(&served, &papers);
     let host = served.address();
-    wire.send(format!(
-        "GET /text HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
-    ));
+    wire.send(format!("GET /text HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"));
     assert_eq!(wire.read_response().body.len(), 11_000);
     assert_eq!(wire.read_to_end(), "");
 }
@@ -94,10 +76,7 @@ fn a_client_without_tls_is_not_answered() {
     let papers = make_certificate();
     let served = start_tls_server(&papers, test_limits());
     let mut wire = served.connect();
-    wire.send(format!(
-        "GET / HTTP/1.1\r\nHost: {}\r\n\r\n",
-        served.address()
-    ));
+    wire.send(format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", served.address()));
     assert!(!wire.read_to_end().contains("hello"));
     assert_eq!(served.request_count(), 0);
 }
@@ -107,10 +86,7 @@ fn a_handshake_that_does_not_come_is_not_waited_for() {
     let papers = make_certificate();
     let served = start_tls_server(
         &papers,
-        ServerLimits {
-            head_timeout: Duration::from_millis(100),
-            ..test_limits()
-        },
+        ServerLimits { head_timeout: Duration::from_millis(100), ..test_limits() },
     );
     assert_eq!(served.connect().read_to_end(), "");
 }

@@ -63,24 +63,15 @@ fn search_concurrency(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<C
     gate::reject_single_variant(plans.plan.variants.len(), task.fail_on)?;
     warn_if_busy(&mut progress)?;
     let mut store = task.open_store()?;
-    let rules = args
-        .search
-        .search_request(args.sampling.runs)
-        .search_rules(1, SearchArgs::MAX_WORKERS);
-    let (session, end) = search::search_snippets(
-        plans,
-        rules,
-        &task.session_request(),
-        &mut store,
-        &mut progress,
-    )?;
+    let rules =
+        args.search.search_request(args.sampling.runs).search_rules(1, SearchArgs::MAX_WORKERS);
+    let (session, end) =
+        search::search_snippets(plans, rules, &task.session_request(), &mut store, &mut progress)?;
     let status = match end {
         SessionEnd::Failed => CommandStatus::FAILED,
         end => CommandStatus::from_session_end(end),
     };
     let report_status = session_report::report_session(&session, &task);
     let push_status = push::push_pending(&task.owing, &session, &mut store)?;
-    Ok(status
-        .combine_with_gate(report_status?)
-        .combine_with_gate(push_status))
+    Ok(status.combine_with_gate(report_status?).combine_with_gate(push_status))
 }

@@ -28,11 +28,8 @@ use std::time::{Duration, Instant};
 /// Default division of a visit, the single measurement of a level, into samples. Many short visits
 /// tell more than few long visits, because the spread within a visit does not show how much visits
 /// differ.
-const VISIT_SAMPLES: SampleDivision = SampleDivision {
-    count: 3,
-    length: SampleLength::TimeNs(100_000_000),
-    warmup_ns: 100_000_000,
-};
+const VISIT_SAMPLES: SampleDivision =
+    SampleDivision { count: 3, length: SampleLength::TimeNs(100_000_000), warmup_ns: 100_000_000 };
 
 /// Plans a search in which every snippet has its own process.
 ///
@@ -110,9 +107,7 @@ pub fn search_snippets(
         }
     }
     let is_interrupted = is_interrupt_requested();
-    search.recorder.observe(&SessionEvent::Finished {
-        interrupted: is_interrupted,
-    })?;
+    search.recorder.observe(&SessionEvent::Finished { interrupted: is_interrupted })?;
     drop(search);
     let session_end = match (is_interrupted, failed) {
         (true, _) => SessionEnd::Interrupted,
@@ -154,9 +149,8 @@ impl ConcurrencySearch<'_, '_> {
             Ok(started) => started,
             Err(failure) => return self.record_failure(&failure, job, context),
         };
-        let loaded = harness
-            .load_snippet("code", &snippet_code)
-            .map(|answer| answer.find_fault("code"));
+        let loaded =
+            harness.load_snippet("code", &snippet_code).map(|answer| answer.find_fault("code"));
         if let Some(failure) = find_fault(loaded) {
             return self.record_failure(&failure, job, context);
         }
@@ -209,8 +203,7 @@ impl ConcurrencySearch<'_, '_> {
         levels: &mut Vec<ConcurrencyLevel>,
     ) -> anyhow::Result<()> {
         let per_s = measured.per_s.unwrap_or(0.0);
-        self.listener
-            .observe(&SessionEvent::Visited { level, per_s })?;
+        self.listener.observe(&SessionEvent::Visited { level, per_s })?;
         match levels.iter_mut().find(|entry| entry.concurrency == level) {
             Some(entry) => entry.throughputs.push(per_s),
             None => levels.push(ConcurrencyLevel {
@@ -241,8 +234,7 @@ impl ConcurrencySearch<'_, '_> {
             notes: observation.notes,
             load: None,
         }))?;
-        self.recorder
-            .observe(&SessionEvent::SlotsDone(&[self.slot]))?;
+        self.recorder.observe(&SessionEvent::SlotsDone(&[self.slot]))?;
         self.slot += 1;
         Ok(())
     }
@@ -261,9 +253,7 @@ impl ConcurrencySearch<'_, '_> {
 
 fn job_at_level(job: &BenchmarkJob, level: u32) -> BenchmarkJob {
     let mut job = job.clone();
-    let case = job
-        .case
-        .get_or_insert_with(|| Case::new(&job.source.name, Vec::new()));
+    let case = job.case.get_or_insert_with(|| Case::new(&job.source.name, Vec::new()));
     let concurrency = ParameterValue::Number(level.into());
     case.values.push(("concurrency".to_owned(), concurrency));
     job.label = case.id();

@@ -39,16 +39,8 @@ pub fn read(
     let mut named_snippets: Vec<NamedSnippet> = Vec::new();
     for (index, text) in arguments.iter().enumerate() {
         let code = read_text(text)?;
-        ensure!(
-            !code.trim().is_empty(),
-            "snippet number {} is empty",
-            index + 1
-        );
-        let default_name = if code == *text {
-            join_lines(&code)
-        } else {
-            text[1..].to_owned()
-        };
+        ensure!(!code.trim().is_empty(), "snippet number {} is empty", index + 1);
+        let default_name = if code == *text { join_lines(&code) } else { text[1..].to_owned() };
         let name = names.get(index).unwrap_or(&default_name);
         named_snippets.push(NamedSnippet {
             name: unique_name(name, &named_snippets),
@@ -77,9 +69,7 @@ fn compare_in_shell(named: &mut [NamedSnippet], rows: &[Vec<(String, ParameterVa
             && filled.any(|snippet| snippet::sh::needs_shell(&snippet.runner))
     };
     if named.len() * rows.len() > 1 && named.iter().any(needs_shell) {
-        named
-            .iter_mut()
-            .for_each(|named| named.snippet.in_shell = true);
+        named.iter_mut().for_each(|named| named.snippet.in_shell = true);
     }
 }
 
@@ -96,10 +86,9 @@ fn remote_nodes(
 ) -> anyhow::Result<Option<ErlangNodes>> {
     let nodes = match (args.nodes, &args.node) {
         (Some(count), _) => Some(ErlangNodes::Local(count)),
-        (_, Some(name)) => Some(ErlangNodes::Remote {
-            name: name.clone(),
-            cookie: args.node_cookie.clone(),
-        }),
+        (_, Some(name)) => {
+            Some(ErlangNodes::Remote { name: name.clone(), cookie: args.node_cookie.clone() })
+        }
         _ => None,
     };
     let is_distributed = matches!(language, SnippetLanguage::Erlang | SnippetLanguage::Elixir);
@@ -117,9 +106,8 @@ fn hook_per_snippet(
     count: usize,
 ) -> anyhow::Result<Vec<Option<String>>> {
     let hooks = arguments.iter().map(|text| read_text(text).map(Some));
-    let hooks: Vec<Option<String>> = hooks
-        .collect::<anyhow::Result<_>>()
-        .with_context(|| format!("in {option}"))?;
+    let hooks: Vec<Option<String>> =
+        hooks.collect::<anyhow::Result<_>>().with_context(|| format!("in {option}"))?;
     Ok(match &hooks[..] {
         [] => vec![None; count],
         [hook] => vec![hook.clone(); count],
@@ -182,10 +170,7 @@ mod tests {
     use super::*;
 
     fn named_snippet(runner: &str) -> NamedSnippet {
-        NamedSnippet {
-            name: runner.to_owned(),
-            snippet: Snippet::new(SnippetLanguage::Sh, runner),
-        }
+        NamedSnippet { name: runner.to_owned(), snippet: Snippet::new(SnippetLanguage::Sh, runner) }
     }
 
     #[test]
@@ -194,25 +179,15 @@ mod tests {
             let mut others: Vec<NamedSnippet> =
                 runners.iter().map(|runner| named_snippet(runner)).collect();
             compare_in_shell(&mut others, &[Vec::new()]);
-            others
-                .iter()
-                .map(|snippet| snippet.snippet.in_shell)
-                .collect()
+            others.iter().map(|snippet| snippet.snippet.in_shell).collect()
         };
         assert_eq!(in_shell(&["sleep 1", "sleep 1 | cat"]), [true, true]);
         assert_eq!(in_shell(&["sleep 1", "sleep 2"]), [false, false]);
-        assert_eq!(
-            in_shell(&["sleep 1 | cat"]),
-            [false],
-            "it decides for itself"
-        );
+        assert_eq!(in_shell(&["sleep 1 | cat"]), [false], "it decides for itself");
     }
 
     #[test]
     fn a_snippet_of_several_lines_has_a_name_of_one() {
-        assert_eq!(
-            join_lines("\n#include <a.h>\n\n  f(1)\n"),
-            "#include <a.h> f(1)"
-        );
+        assert_eq!(join_lines("\n#include <a.h>\n\n  f(1)\n"), "#include <a.h> f(1)");
     }
 }

@@ -42,10 +42,7 @@ pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<CommandStatu
     let samples = SampleDivision {
         count: args.sampling.samples.unwrap_or(u32::MAX),
         length: SampleLength::TimeNs(interval.as_nanos() as u64),
-        warmup_ns: args
-            .sampling
-            .warmup
-            .map_or(0, |warmup| warmup.as_nanos() as u64),
+        warmup_ns: args.sampling.warmup.map_or(0, |warmup| warmup.as_nanos() as u64),
     };
     let PreparedPlan { plan, .. } =
         plan_snippets(request, &mut args.eval_task().progress_display())?;
@@ -99,9 +96,7 @@ fn watch_snippets(
     interval: Duration,
     format: ReportFormat,
 ) -> anyhow::Result<Result<(), HarnessFailure>> {
-    let names: Vec<String> = (0..snippets.len())
-        .map(|index| format!("code{index}"))
-        .collect();
+    let names: Vec<String> = (0..snippets.len()).map(|index| format!("code{index}")).collect();
     let (mut live, gauges, first) = match open_process(snippets, &names, job, interval) {
         Ok(opened) => opened,
         Err(failure) => return Ok(Err(failure)),
@@ -141,9 +136,7 @@ fn watch_snippets(
         return Ok(Err(HarnessFailure::new(cause)));
     }
     for ((name, ..), job) in snippets.iter().zip(&names) {
-        let conclusion = state
-            .lines
-            .format_conclusion(name, answer.timing(job, samples).as_ref());
+        let conclusion = state.lines.format_conclusion(name, answer.timing(job, samples).as_ref());
         if let Some(conclusion) = conclusion {
             status::print_note(&conclusion);
         }
@@ -167,10 +160,7 @@ fn open_process(
     let (mut live, ready) = LiveHarness::start(spec)?;
     let gauges = ready.first("ready").map(|ready| ready.list("gauges"));
     for (name, (_, snippet, workers)) in names.iter().zip(snippets) {
-        for answer in [
-            live.load_snippet(name, snippet)?,
-            live.set_workers(name, *workers)?,
-        ] {
+        for answer in [live.load_snippet(name, snippet)?, live.set_workers(name, *workers)?] {
             if let Some(cause) = answer.find_fault(name) {
                 return Err(HarnessFailure::new(cause));
             }
@@ -208,9 +198,7 @@ impl WatchState {
     fn apply_event(&mut self, event: &ProtocolMessage, jobs: &[String]) -> anyhow::Result<()> {
         if event.verb == "gauge" {
             self.follow_process(event.parse_number("pid"));
-            let gauge_keys = event
-                .keys()
-                .filter(|key| !matches!(*key, "id" | "t_ns" | "pid"));
+            let gauge_keys = event.keys().filter(|key| !matches!(*key, "id" | "t_ns" | "pid"));
             for key in gauge_keys {
                 let value = event.get(key).unwrap_or_default();
                 self.gauges.insert(key.to_owned(), value);
@@ -224,10 +212,8 @@ impl WatchState {
         else {
             return Ok(());
         };
-        let (from_ns, before) = self
-            .last_counts
-            .insert(job.clone(), (t_ns, count))
-            .unwrap_or((0, 0));
+        let (from_ns, before) =
+            self.last_counts.insert(job.clone(), (t_ns, count)).unwrap_or((0, 0));
         let workers = event.parse_number::<u32>("workers").unwrap_or(1);
         let seconds = t_ns.saturating_sub(from_ns) as f64 / 1e9;
         let is_first = event.parse_number::<u64>("k") == Some(0);
@@ -241,10 +227,7 @@ impl WatchState {
         }
         let rates = std::mem::take(&mut self.rates);
         let line = WatchLine {
-            snippets: jobs
-                .iter()
-                .filter_map(|job| rates.get(job).copied())
-                .collect(),
+            snippets: jobs.iter().filter_map(|job| rates.get(job).copied()).collect(),
             gauges: self.gauges.clone(),
             machine: self
                 .process_watch
@@ -263,9 +246,7 @@ fn warn_failure(failure: &HarnessFailure, job: &BenchmarkJob, variant: &Variant)
     let text = failure.cause.to_string();
     status::print_warning(&format!(
         "{}: {text}",
-        job.snippet
-            .as_ref()
-            .map_or(&variant.name, |snippet| &snippet.runner)
+        job.snippet.as_ref().map_or(&variant.name, |snippet| &snippet.runner)
     ));
     if !failure.stderr_tail.is_empty() {
         let tail = speedwell_report::escape_controls(failure.stderr_tail.trim_end());

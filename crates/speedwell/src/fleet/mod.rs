@@ -86,10 +86,8 @@ pub fn run(args: &FleetArgs) -> Result<CommandStatus> {
 
 fn list_machines(labels: Option<&MachineSelector>, output: &OutputArgs) -> Result<CommandStatus> {
     let mut engine = FleetEngine::from_file(&fleet_file()?);
-    let lines: Vec<FleetLine> = select_machines(&mut engine, labels)?
-        .iter()
-        .map(machine_line)
-        .collect();
+    let lines: Vec<FleetLine> =
+        select_machines(&mut engine, labels)?.iter().map(machine_line).collect();
     output.print_document(&report::list_fleet_machines(&lines))?;
     Ok(CommandStatus::DONE)
 }
@@ -117,14 +115,9 @@ fn check_machines(args: &CheckArgs) -> Result<CommandStatus> {
         lines.push(line);
     }
     warn_about_clones(&mut lines);
-    args.output
-        .print_document(&report::list_fleet_machines(&lines))?;
+    args.output.print_document(&report::list_fleet_machines(&lines))?;
     let is_unfit = lines.iter().any(|line| line.state == "unfit");
-    Ok(if is_unfit {
-        CommandStatus::NEGATIVE
-    } else {
-        CommandStatus::DONE
-    })
+    Ok(if is_unfit { CommandStatus::NEGATIVE } else { CommandStatus::DONE })
 }
 
 /// Returns the machines that match the labels, or all machines if there are no labels.
@@ -181,11 +174,8 @@ fn add_check_results(line: &mut FleetLine, offset: ClockOffset, report: &Machine
     .to_owned();
     let notable = checks().filter(|check| check.is_problem || check.is_warning);
     line.notes.extend(notable.map(|check| {
-        let remedy = if check.remedy.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", check.remedy)
-        };
+        let remedy =
+            if check.remedy.is_empty() { String::new() } else { format!(" ({})", check.remedy) };
         format!("{}: {}{remedy}", check.name, check.found)
     }));
     line.notes.extend(report.identity.warning.clone());
@@ -207,9 +197,7 @@ fn warn_about_clones(lines: &mut [FleetLine]) {
     let id = |line: &FleetLine| line.known.as_ref().map(|facts| facts.id.clone());
     let ids: Vec<Option<String>> = lines.iter().map(id).collect();
     for index in 0..lines.len() {
-        let first = ids
-            .iter()
-            .position(|other| other.is_some() && *other == ids[index]);
+        let first = ids.iter().position(|other| other.is_some() && *other == ids[index]);
         if let Some(first) = first.filter(|first| *first < index) {
             let name = lines[first].name.clone();
             lines[index].notes.push(format!(

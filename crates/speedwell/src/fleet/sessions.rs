@@ -110,8 +110,7 @@ pub fn show_status(args: &StatusArgs) -> Result<CommandStatus> {
         &AnalysisSettings::default(),
         &mut ProgressDisplay::new(&args.output),
     )?;
-    args.output
-        .print_document(&report::list_fleet_shards(&shard_rows(&shards.2)))?;
+    args.output.print_document(&report::list_fleet_shards(&shard_rows(&shards.2)))?;
     Ok(CommandStatus::DONE)
 }
 
@@ -125,17 +124,10 @@ pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
     }
     let task = args.collect_task();
     let request = (args.session.as_str(), DetachedAction::Wait);
-    let (store, number, shards) = attend_session(
-        request,
-        &args.store,
-        &task.settings,
-        &mut task.progress_display(),
-    )?;
+    let (store, number, shards) =
+        attend_session(request, &args.store, &task.settings, &mut task.progress_display())?;
     let is_unfinished = |state| !matches!(state, ShardState::Done | ShardState::Lost);
-    let status = if shards
-        .iter()
-        .any(|status| is_unfinished(status.shard.state))
-    {
+    let status = if shards.iter().any(|status| is_unfinished(status.shard.state)) {
         status::print_note(&format!(
             "the workers of @{number} continue; wait for them with: speedwell fleet collect @{number}"
         ));
@@ -158,8 +150,7 @@ pub fn cancel_session(args: &CancelArgs) -> Result<CommandStatus> {
     let progress = &mut ProgressDisplay::new(&args.output);
     let (_, number, shards) =
         attend_session(request, &args.store, &AnalysisSettings::default(), progress)?;
-    args.output
-        .print_document(&report::list_fleet_shards(&shard_rows(&shards)))?;
+    args.output.print_document(&report::list_fleet_shards(&shard_rows(&shards)))?;
     status::print_note(&format!(
         "completed runs are stored; resume with: speedwell run --resume @{number}"
     ));
@@ -186,8 +177,7 @@ pub fn clean_machines(args: &CleanArgs) -> Result<CommandStatus> {
         .into_iter()
         .map(|(machine, removed)| (machine, removed.sessions, removed.bytes))
         .collect();
-    args.output
-        .print_document(&report::list_fleet_cleaned(&rows))?;
+    args.output.print_document(&report::list_fleet_cleaned(&rows))?;
     Ok(CommandStatus::DONE)
 }
 

@@ -108,28 +108,19 @@ pub fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
         return Ok(CommandStatus::DONE);
     };
     summarize_sessions(&mut store, usize::MAX)?;
-    let cases: BTreeSet<String> = store
-        .list_series()?
-        .into_iter()
-        .map(|series| series.key.case)
-        .collect();
+    let cases: BTreeSet<String> =
+        store.list_series()?.into_iter().map(|series| series.key.case).collect();
     let pairs: Vec<(String, String)> = if args.regex {
         let pattern = Regex::new(&args.old).context("cannot parse OLD as a pattern")?;
-        let renamed = cases
-            .iter()
-            .map(|case| (case.clone(), pattern.replace_all(case, &*new).into_owned()));
+        let renamed =
+            cases.iter().map(|case| (case.clone(), pattern.replace_all(case, &*new).into_owned()));
         renamed.filter(|(old, new)| old != new).collect()
     } else {
         let is_named = |case: &String| {
             let benchmark = case.split(' ').next();
             *case == args.old || benchmark == Some(&args.old)
         };
-        cases
-            .iter()
-            .any(is_named)
-            .then(|| (args.old.clone(), new))
-            .into_iter()
-            .collect()
+        cases.iter().any(is_named).then(|| (args.old.clone(), new)).into_iter().collect()
     };
     if pairs.is_empty() {
         bail!(

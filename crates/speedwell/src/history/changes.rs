@@ -115,18 +115,12 @@ fn confirm_changes(
             numbers.extend(stored_changes.last().map(|change| change.number));
         }
     }
-    let task = confirm::confirm_task(MeasureTask {
-        store: args.store.clone(),
-        ..MeasureTask::default()
-    });
+    let task =
+        confirm::confirm_task(MeasureTask { store: args.store.clone(), ..MeasureTask::default() });
     let mut request = MeasureRequest::default();
     request.variants.build = args.build.build_request();
     let status = confirm::confirm_changes(&numbers, &request, store, &task)?;
-    Ok(if status == CommandStatus::NEGATIVE {
-        CommandStatus::DONE
-    } else {
-        status
-    })
+    Ok(if status == CommandStatus::NEGATIVE { CommandStatus::DONE } else { status })
 }
 
 /// Returns whether any series was searched. Fails if none was searched, except for short series if
@@ -169,9 +163,8 @@ fn gate_obstacles(searched: &[&SeriesTrend], unsearched: &[&SeriesTrend]) -> Vec
         })
         .collect();
     if impossible_count > 0 {
-        obstacles.push(format!(
-            "{impossible_count} series with negative values cannot be searched"
-        ));
+        obstacles
+            .push(format!("{impossible_count} series with negative values cannot be searched"));
     }
     obstacles
 }
@@ -210,10 +203,7 @@ fn evaluate_gate(
     let (searched, unsearched): (Vec<&SeriesTrend>, Vec<&SeriesTrend>) =
         (history.series.iter()).partition(|series| series.trend.is_searched());
     let (change, changes) = if fail_on == FailOn::Unclear {
-        (
-            "unclear change or change for the worse",
-            "unclear changes or changes for the worse",
-        )
+        ("unclear change or change for the worse", "unclear changes or changes for the worse")
     } else {
         ("change for the worse", "changes for the worse")
     };
@@ -230,8 +220,5 @@ fn evaluate_gate(
         obstacles: gate_obstacles(&searched, &unsearched),
         remarks: unsearched_remark.into_iter().collect(),
     };
-    Ok(CommandGate::from_outcome(
-        Some(outcome),
-        CommandStatus::DONE,
-    ))
+    Ok(CommandGate::from_outcome(Some(outcome), CommandStatus::DONE))
 }

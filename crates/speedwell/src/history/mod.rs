@@ -63,10 +63,8 @@ impl HistoryArgs {
     /// Returns the number of sessions on a page, or `None` for all. By default, formats other than
     /// text and Markdown show all sessions, but a request for a later page sets the limit.
     fn page_limit(&self, format: Option<ReportFormat>) -> Option<u32> {
-        let is_for_humans = matches!(
-            format,
-            None | Some(ReportFormat::Text | ReportFormat::Markdown)
-        );
+        let is_for_humans =
+            matches!(format, None | Some(ReportFormat::Text | ReportFormat::Markdown));
         let default_limit = (is_for_humans || self.page > 1).then_some(DEFAULT_LIMIT);
         self.limit.or(default_limit).filter(|limit| *limit > 0)
     }
@@ -91,11 +89,7 @@ fn list_sessions(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
     let store = args.store.open_to_read()?;
     let output = args.output.report_settings();
     let limit = args.page_limit(output.format);
-    let request = ListRequest {
-        branch: args.branch,
-        since: args.since,
-        filters: args.filter,
-    };
+    let request = ListRequest { branch: args.branch, since: args.since, filters: args.filter };
     let filter = session_list::build_filter(&store, &request)?;
     let sessions = match limit {
         Some(limit) => store.session_page(&filter, limit, args.page - 1)?,

@@ -71,10 +71,7 @@ pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<Proje
         .sessions_without_points
         .map_or_else(|| summarize_sessions(store, usize::MAX), Ok)?;
     let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
-    let mut history = ProjectHistory {
-        threshold: request.threshold,
-        ..ProjectHistory::default()
-    };
+    let mut history = ProjectHistory { threshold: request.threshold, ..ProjectHistory::default() };
     history.line = resolve_line(store, &git, request.branch.as_deref(), &mut history.notes)?;
     history.labels = revision_labels(store, &git)?;
     if missing > 0 {
@@ -106,11 +103,7 @@ pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<Proje
     history.unplaced_points = reader.unplaced_points;
     history.notes.extend(reader.truncation_note());
     history.notes.extend(future_sessions(store)?);
-    for point in history
-        .series
-        .iter()
-        .flat_map(|series| &series.trend.points)
-    {
+    for point in history.series.iter().flat_map(|series| &series.trend.points) {
         if let std::collections::btree_map::Entry::Vacant(entry) =
             history.machines.entry(point.machine)
         {
@@ -140,17 +133,13 @@ pub fn check_metrics(store: &mut Store, request: &HistoryRequest) -> Result<()> 
         let case = current_name(&series.key.case, &renames);
         has_case(&case, request)
     });
-    let metric_names: Vec<&str> = selected
-        .map(|series| series.key.metric.name.as_str())
-        .collect();
+    let metric_names: Vec<&str> = selected.map(|series| series.key.metric.name.as_str()).collect();
     if metric_names.is_empty() {
         // The report says that no case matches.
         return Ok(());
     }
-    let settings = AnalysisSettings {
-        metrics: request.metrics.clone(),
-        ..AnalysisSettings::default()
-    };
+    let settings =
+        AnalysisSettings { metrics: request.metrics.clone(), ..AnalysisSettings::default() };
     analysis::check_metrics(&settings, metric_names).context("in --metric")
 }
 
@@ -313,18 +302,9 @@ fn resolve_line(
 fn default_branch(git: &GitRepository) -> Result<Option<String>> {
     let project = ProjectFile::find_file(&std::env::current_dir()?)?;
     let from_project_file = project.and_then(|project| project.history.branch);
-    let from_remote = || {
-        Some(
-            git.target_branch(None)?
-                .rsplit_once("origin/")?
-                .1
-                .to_owned(),
-        )
-    };
+    let from_remote = || Some(git.target_branch(None)?.rsplit_once("origin/")?.1.to_owned());
     let from_checkout = || git.try_git_output(&["symbolic-ref", "--short", "-q", "HEAD"]);
-    Ok(from_project_file
-        .or_else(from_remote)
-        .or_else(from_checkout))
+    Ok(from_project_file.or_else(from_remote).or_else(from_checkout))
 }
 
 /// Returns the newest commit of a branch, local or remote.
@@ -361,9 +341,7 @@ fn update_line(
             return Ok(true);
         }
     }
-    let whole_line = git
-        .first_parent_line(tip, None)
-        .context("git cannot list the commits")?;
+    let whole_line = git.first_parent_line(tip, None).context("git cannot list the commits")?;
     if !is_measured_repository(store, git, &whole_line)? {
         notes.push(format!(
             "This repository has none of the revisions that were measured last, so it is considered \
@@ -396,9 +374,7 @@ fn update_line(
 fn is_measured_repository(store: &Store, git: &GitRepository, line: &[Revision]) -> Result<bool> {
     let measured = store.newest_revisions(RECENT_REVISIONS)?;
     let ids: Vec<&str> = measured.iter().map(|(id, _)| &**id).collect();
-    let trees: HashSet<&str> = (measured.iter())
-        .filter_map(|(_, tree)| tree.as_deref())
-        .collect();
+    let trees: HashSet<&str> = (measured.iter()).filter_map(|(_, tree)| tree.as_deref()).collect();
     let mut line_trees = line.iter().filter_map(|revision| revision.tree.as_deref());
     Ok(measured.is_empty()
         || git.has_any(&ids)
@@ -446,10 +422,8 @@ fn select_series(
     let mut selected: Vec<(SeriesKey, Vec<StoredSeries>)> = Vec::new();
     let mut indices: HashMap<(String, String, String, String, bool), usize> = HashMap::new();
     for series in store.list_series()? {
-        let key = SeriesKey {
-            case: current_name(&series.key.case, &renames),
-            ..series.key.clone()
-        };
+        let key =
+            SeriesKey { case: current_name(&series.key.case, &renames), ..series.key.clone() };
         if !matches_request(&key, &series, request) {
             continue;
         }
@@ -473,9 +447,7 @@ fn select_series(
 fn matches_request(key: &SeriesKey, series: &StoredSeries, request: &HistoryRequest) -> bool {
     let is_metric = match &request.metrics[..] {
         [] => series.is_primary,
-        names => names
-            .iter()
-            .any(|name| *name == key.metric.name || name == "all"),
+        names => names.iter().any(|name| *name == key.metric.name || name == "all"),
     };
     is_metric && request.relative.as_ref() != Some(&key.variant) && has_case(&key.case, request)
 }
@@ -533,9 +505,7 @@ fn divide_by_reference(points: &mut Vec<TrendPoint>, references: &HashMap<i64, f
             return false;
         };
         point.value /= reference;
-        point.interval = point
-            .interval
-            .map(|(low, high)| (low / reference, high / reference));
+        point.interval = point.interval.map(|(low, high)| (low / reference, high / reference));
         true
     });
 }
@@ -634,11 +604,7 @@ impl<'a> HistoryReader<'a> {
             series.environment_changes =
                 self.session_differences(store, &series.trend, successions)?;
             series.failures = self.find_failures(store, &series, members)?;
-            if let Some(target) = self
-                .target
-                .as_mut()
-                .filter(|_| self.request.relative.is_none())
-            {
+            if let Some(target) = self.target.as_mut().filter(|_| self.request.relative.is_none()) {
                 series.continuation = target.continuation(store, members)?;
             }
         }
@@ -664,20 +630,12 @@ impl<'a> HistoryReader<'a> {
         }
         let newest = members.iter().map(|series| series.number).max();
         let Some(number) = newest.filter(|_| is_complete) else {
-            return Ok(search_trend(
-                points,
-                &known_changes,
-                ignores_benchmark_changes,
-            ));
+            return Ok(search_trend(points, &known_changes, ignores_benchmark_changes));
         };
         let old_states = store.load_detector_states(number, &self.line)?;
         let mut states = old_states.clone();
-        let mut trend = resume_trend(
-            points,
-            &known_changes,
-            ignores_benchmark_changes,
-            &mut states,
-        );
+        let mut trend =
+            resume_trend(points, &known_changes, ignores_benchmark_changes, &mut states);
         if states != old_states {
             (self.cache).add_detector_states(number, trend.points.len(), states);
         }
@@ -710,9 +668,7 @@ impl<'a> HistoryReader<'a> {
             let sessions = sides.iter().flat_map(|points| points.iter());
             self.load_facts(store, sessions.map(|point| point.session))?;
             let [before, after] = sides.map(|points| {
-                let facts = points
-                    .iter()
-                    .map(|point| self.session_facts(store, point.session));
+                let facts = points.iter().map(|point| self.session_facts(store, point.session));
                 facts.collect::<Result<Vec<EnvironmentFacts>>>()
             });
             causes.extend(analysis::activity_shifts(&before?, &after?));
@@ -738,9 +694,7 @@ impl<'a> HistoryReader<'a> {
             let SeriesKey { case, variant, .. } = &member.key;
             let case_failures = line_failures.of_case(case, variant).into_iter();
             failures.extend(case_failures.filter(|failure| {
-                failure
-                    .session
-                    .is_none_or(|session| !measured.contains(&session))
+                failure.session.is_none_or(|session| !measured.contains(&session))
             }));
         }
         self.failures = Some(line_failures);
@@ -759,9 +713,7 @@ impl<'a> HistoryReader<'a> {
             }
             self.look_up_revisions(store, &stored.points)?;
             for stored in stored.points {
-                let placed = stored
-                    .revision
-                    .and_then(|number| self.revisions.get(&number));
+                let placed = stored.revision.and_then(|number| self.revisions.get(&number));
                 let Some((position, revision)) = placed.cloned().flatten() else {
                     self.unplaced_points += 1;
                     continue;
@@ -781,10 +733,7 @@ impl<'a> HistoryReader<'a> {
 
     /// Returns a note if not all points were read.
     fn truncation_note(&self) -> Option<String> {
-        let max_points = self
-            .request
-            .max_points
-            .filter(|_| self.truncated_series > 0)?;
+        let max_points = self.request.max_points.filter(|_| self.truncated_series > 0)?;
         let series = match self.truncated_series {
             1 => "one series".to_owned(),
             count => format!("{count} series"),
@@ -798,9 +747,8 @@ impl<'a> HistoryReader<'a> {
     /// Looks up the revisions of points and their positions on the line.
     fn look_up_revisions(&mut self, store: &Store, points: &[StoredPoint]) -> Result<()> {
         let numbers = points.iter().filter_map(|stored| stored.revision);
-        let missing: BTreeSet<i64> = numbers
-            .filter(|number| !self.revisions.contains_key(number))
-            .collect();
+        let missing: BTreeSet<i64> =
+            numbers.filter(|number| !self.revisions.contains_key(number)).collect();
         if missing.is_empty() {
             return Ok(());
         }
@@ -808,10 +756,7 @@ impl<'a> HistoryReader<'a> {
         let placed = store.place_revisions(&self.line, &missing)?;
         self.revisions.extend(placed.into_iter().map(
             |(number, PlacedRevision { revision, position })| {
-                (
-                    number,
-                    position.map(|position| (position, Arc::new(revision))),
-                )
+                (number, position.map(|position| (position, Arc::new(revision))))
             },
         ));
         Ok(())
@@ -825,9 +770,7 @@ impl<'a> HistoryReader<'a> {
         trend: &SearchedTrend,
         successions: Vec<(usize, usize)>,
     ) -> Result<BTreeMap<usize, Vec<analysis::FactDifference>>> {
-        let sessions = successions
-            .iter()
-            .flat_map(|(earlier, later)| [*earlier, *later]);
+        let sessions = successions.iter().flat_map(|(earlier, later)| [*earlier, *later]);
         self.load_facts(store, sessions.map(|index| trend.points[index].session))?;
         let mut by_later_index = BTreeMap::new();
         for (earlier, later) in successions {
@@ -882,10 +825,7 @@ mod tests {
 
     /// Stores a session at this position of the line. Values rise by 5 % at positions 90 and 170.
     fn measure(store: &mut Store, place: u32) -> i64 {
-        let revision = |place: u32| Revision {
-            id: format!("{place:040x}"),
-            ..Revision::default()
-        };
+        let revision = |place: u32| Revision { id: format!("{place:040x}"), ..Revision::default() };
         store.store_line(LINE, place, &[revision(place)]).unwrap();
         let mut session = FakeSession::with_fixed_blocks(&["default"], 1).build();
         session.runs.clear();
@@ -913,27 +853,15 @@ mod tests {
                 benchmark_digest: None,
             },
         };
-        let machine = Machine {
-            id: "lab".into(),
-            name: None,
-            label: None,
-            class: None,
-        };
-        let points = SessionPoints {
-            machine,
-            environment_facts: Vec::new(),
-            points: vec![point],
-        };
+        let machine = Machine { id: "lab".into(), name: None, label: None, class: None };
+        let points = SessionPoints { machine, environment_facts: Vec::new(), points: vec![point] };
         store.store_points(number, &points).unwrap();
         number
     }
 
     /// Searches the series and describes levels and changes, without the numbers of the changes.
     fn look(store: &mut Store) -> String {
-        let request = HistoryRequest {
-            branch: Some(LINE.to_owned()),
-            ..HistoryRequest::default()
-        };
+        let request = HistoryRequest { branch: Some(LINE.to_owned()), ..HistoryRequest::default() };
         let mut history = load_history(store, &request).unwrap();
         let trend = &mut history.series[0].trend;
         for change in &mut trend.changes {
@@ -964,11 +892,7 @@ mod tests {
             let seen = look(&mut store);
             assert_eq!(seen, first_look(&places), "{count} points");
             assert_eq!(look(&mut store), seen);
-            assert_eq!(
-                store.load_detector_states(1, LINE).unwrap().len(),
-                1,
-                "it is kept"
-            );
+            assert_eq!(store.load_detector_states(1, LINE).unwrap().len(), 1, "it is kept");
         }
         store.delete_untracked(numbers[20]).unwrap();
         places.remove(20);

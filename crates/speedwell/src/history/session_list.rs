@@ -35,10 +35,7 @@ pub struct ListRequest {
 /// # Errors
 /// Fails if the revision is unknown or the store cannot be accessed.
 pub fn build_filter(store: &Store, request: &ListRequest) -> Result<SessionFilter> {
-    let mut filter = SessionFilter {
-        branch: request.branch.clone(),
-        ..SessionFilter::default()
-    };
+    let mut filter = SessionFilter { branch: request.branch.clone(), ..SessionFilter::default() };
     if let Some(word) = &request.since {
         match parse_day(word) {
             Some(unix_ms) => filter.since_unix_ms = Some(unix_ms),

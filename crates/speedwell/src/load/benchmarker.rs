@@ -23,11 +23,7 @@ pub fn run(args: &LoadArgs, seed: u64) -> anyhow::Result<CommandStatus> {
     if args.urls.len() != 1 {
         bail!("expected exactly one URL");
     }
-    let spec = LoadSpec {
-        no_verify: true,
-        serve: None,
-        ..args.load_spec(0)
-    };
+    let spec = LoadSpec { no_verify: true, serve: None, ..args.load_spec(0) };
     let load = run_load(&spec, seed, &mut |_| ())?;
     if process::is_interrupt_requested() {
         return Ok(CommandStatus::INTERRUPTED);

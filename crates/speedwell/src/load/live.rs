@@ -54,9 +54,7 @@ impl LiveView {
             return;
         }
         self.totals.add(snapshot);
-        if self
-            .last_drawn_at
-            .is_some_and(|last_drawn_at| last_drawn_at.elapsed() < REDRAW_INTERVAL)
+        if self.last_drawn_at.is_some_and(|last_drawn_at| last_drawn_at.elapsed() < REDRAW_INTERVAL)
         {
             return;
         }
@@ -105,11 +103,8 @@ fn status_text(
 ) -> String {
     let quantity = |value: f64, unit: &str| format_quantity(value, unit, Uncertainty::Unknown);
     let time = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| quantity(ns as f64, "ns"));
-    let phase = if snapshot.is_warmup {
-        "warm-up".to_owned()
-    } else {
-        progress_text(snapshot, stop)
-    };
+    let phase =
+        if snapshot.is_warmup { "warm-up".to_owned() } else { progress_text(snapshot, stop) };
     let elapsed = format_clock(Duration::from_nanos(snapshot.at_ns));
     format!(
         "[{elapsed}|{phase}] {}  p50 {}  p99 {}  {} errors  {}",
@@ -123,12 +118,8 @@ fn status_text(
 
 /// Formats how much of the load is done, by the stop condition that will be met first.
 fn progress_text(snapshot: &LoadSnapshot, stop: &StopCondition) -> String {
-    let by_time = stop
-        .after_ns
-        .map(|end_ns| snapshot.at_ns as f64 / end_ns as f64);
-    let by_count = stop
-        .after_requests
-        .map(|count| snapshot.attempted as f64 / count as f64);
+    let by_time = stop.after_ns.map(|end_ns| snapshot.at_ns as f64 / end_ns as f64);
+    let by_count = stop.after_requests.map(|count| snapshot.attempted as f64 / count as f64);
     match by_time.into_iter().chain(by_count).reduce(f64::max) {
         Some(fraction) => format!("{:>3.0} %", 100.0 * fraction.min(1.0)),
         None => format!("{} requests", snapshot.attempted),
@@ -168,10 +159,7 @@ mod tests {
             },
             ..LoadSnapshot::default()
         };
-        let stop = StopCondition {
-            after_requests: None,
-            after_ns: Some(10_000_000_000),
-        };
+        let stop = StopCondition { after_requests: None, after_ns: Some(10_000_000_000) };
         let mut totals = SnapshotTotals::default();
         totals.add(&snapshot);
         totals.add(&snapshot);

@@ -37,10 +37,7 @@ impl LivePublisher {
         let (sender, receiver) = sync_channel(1);
         let writer = std::thread::spawn(move || write_progress(&path, &receiver));
         LivePublisher {
-            progress: LoadProgress {
-                command,
-                ..LoadProgress::default()
-            },
+            progress: LoadProgress { command, ..LoadProgress::default() },
             sender: Some(sender),
             writer: Some(writer),
             last_sent_at: Instant::now(),

@@ -47,10 +47,7 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<CommandStatus> {
     if args.generator.client != LoadClient::Builtin {
         return load_with_client(args, &request);
     }
-    let dashboard = args
-        .dashboard
-        .then(|| args.store.database.database_path())
-        .transpose()?;
+    let dashboard = args.dashboard.then(|| args.store.database.database_path()).transpose()?;
     serve::with_dashboard(dashboard.as_deref(), || run_and_report(args, &request))
 }
 
@@ -179,21 +176,13 @@ fn check_conditions(args: &LoadArgs) -> anyhow::Result<()> {
 
 /// Runs the load with another tool, stores its results, and shows them.
 fn load_with_client(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<CommandStatus> {
-    let mut reporter = LoadReporter {
-        args,
-        live: None,
-        publisher: None,
-    };
-    let session = load_with_tools(
-        request,
-        &args.store.session_request(&args.origin),
-        &mut |event| reporter.handle_event(event),
-    )?;
+    let mut reporter = LoadReporter { args, live: None, publisher: None };
+    let session =
+        load_with_tools(request, &args.store.session_request(&args.origin), &mut |event| {
+            reporter.handle_event(event)
+        })?;
     // Show the results even if they cannot be stored.
-    let stored = args
-        .store
-        .open_store()
-        .and_then(|mut store| store.insert_session(&session));
+    let stored = args.store.open_store().and_then(|mut store| store.insert_session(&session));
     let settings = ComparisonArgs::default().analysis_settings(&["all".to_owned()], None);
     let findings = analysis::analyze_session(&session, &settings);
     let output = args.output.report_settings();
@@ -217,12 +206,7 @@ impl<'a> LoadReporter<'a> {
     /// Creates a reporter. Without `--no-save`, the reporter also publishes the progress for
     /// browsers.
     fn new(args: &'a LoadArgs) -> LoadReporter<'a> {
-        let path = args
-            .store
-            .database
-            .database_path()
-            .ok()
-            .filter(|_| !args.store.no_save);
+        let path = args.store.database.database_path().ok().filter(|_| !args.store.no_save);
         LoadReporter {
             args,
             live: None,
@@ -279,9 +263,8 @@ fn print_probe(args: &LoadArgs, url: &TargetUrl, facts: &ProbeFacts, protocol: &
     for redirect in &facts.redirected_from {
         status::print_note(&format!("'{redirect}' redirects"));
     }
-    let server = (facts.server.as_ref())
-        .map(|name| format!(", server '{name}'"))
-        .unwrap_or_default();
+    let server =
+        (facts.server.as_ref()).map(|name| format!(", server '{name}'")).unwrap_or_default();
     let tls = (facts.tls.as_ref())
         .map(|tls| format!(", {} {}", tls.version, tls.cipher))
         .unwrap_or_default();
@@ -302,9 +285,7 @@ fn finish_loads(
     }
     let gate = report_loads(args, request, runs, |_, _| true)?;
     let outcomes = runs.iter().map(load_status);
-    Ok(outcomes
-        .fold(CommandStatus::DONE, CommandStatus::worse_of)
-        .combine_with_gate(gate))
+    Ok(outcomes.fold(CommandStatus::DONE, CommandStatus::worse_of).combine_with_gate(gate))
 }
 
 /// Returns the exit status of one load. Warns if no request succeeded.
@@ -316,9 +297,5 @@ fn load_status(run: &LoadRun) -> CommandStatus {
     if has_no_success {
         status::print_warning(&format!("No request to '{}' succeeded.", run.url));
     }
-    if has_no_success || run.is_partial {
-        CommandStatus::FAILED
-    } else {
-        CommandStatus::DONE
-    }
+    if has_no_success || run.is_partial { CommandStatus::FAILED } else { CommandStatus::DONE }
 }

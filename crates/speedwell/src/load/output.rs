@@ -59,11 +59,7 @@ fn write_requests(file: &Path, run: &LoadRun) -> anyhow::Result<()> {
     writeln!(out, "{COLUMNS}")?;
     for row in &run.measured.rows {
         let kind = run.requested.kinds.get(usize::from(row.kind));
-        writeln!(
-            out,
-            "{}",
-            request_row(row, kind.map_or("", |kind| &kind.name))
-        )?;
+        writeln!(out, "{}", request_row(row, kind.map_or("", |kind| &kind.name)))?;
     }
     out.flush()?;
     Ok(())
@@ -105,33 +101,13 @@ fn histogram_log(run: &LoadRun) -> anyhow::Result<String> {
     let latency = &measured.totals.latency;
     let mut rows = Vec::new();
     for (outcome, times) in latency.by_outcome() {
-        rows.push(HistogramLogRow::new(
-            outcome.name(),
-            start,
-            length,
-            &times.service,
-        ));
-        rows.push(HistogramLogRow::new(
-            outcome.name(),
-            start,
-            length,
-            &times.first_byte,
-        ));
+        rows.push(HistogramLogRow::new(outcome.name(), start, length, &times.service));
+        rows.push(HistogramLogRow::new(outcome.name(), start, length, &times.first_byte));
     }
-    rows.push(HistogramLogRow::new(
-        "all",
-        start,
-        length,
-        latency.connect_times(),
-    ));
+    rows.push(HistogramLogRow::new("all", start, length, latency.connect_times()));
     if let LoadLatency::Open(open) = latency {
         for (outcome, times) in open.requests.iter() {
-            rows.push(HistogramLogRow::new(
-                outcome.name(),
-                start,
-                length,
-                &times.response,
-            ));
+            rows.push(HistogramLogRow::new(outcome.name(), start, length, &times.response));
         }
         rows.push(HistogramLogRow::new("all", start, length, &open.lag));
         rows.push(HistogramLogRow::new("all", start, length, &open.own_lag));
@@ -150,10 +126,7 @@ pub fn report_loads(
     write(args, runs)?;
     let session = build_session(request, runs, &args.store.session_request(&args.origin))?;
     // Show the results even if they cannot be stored.
-    let stored = args
-        .store
-        .open_store()
-        .and_then(|mut store| store.insert_session(&session));
+    let stored = args.store.open_store().and_then(|mut store| store.insert_session(&session));
     let findings: Vec<_> = runs.iter().map(analysis::load::analyze_load).collect();
     let settings = ComparisonArgs::default().analysis_settings(&compared_metrics(&session), None);
     let output = args.output.report_settings();
@@ -190,9 +163,8 @@ pub fn compared_metrics(session: &Session) -> Vec<String> {
         ["response_p50", "latency_p50"],
         ["response_p99", "latency_p99"],
     ];
-    let metrics = alternatives
-        .iter()
-        .filter_map(|names| names.iter().copied().find(|name| exists(name)));
+    let metrics =
+        alternatives.iter().filter_map(|names| names.iter().copied().find(|name| exists(name)));
     metrics.map(str::to_owned).collect()
 }
 
@@ -203,15 +175,8 @@ mod tests {
 
     #[test]
     fn later_files_have_numbers() {
-        let numbered = |index| {
-            numbered_path(Path::new("out/a.csv"), index)
-                .display()
-                .to_string()
-        };
-        assert_eq!(
-            (numbered(0), numbered(2)),
-            ("out/a.csv".into(), "out/a-3.csv".into())
-        );
+        let numbered = |index| numbered_path(Path::new("out/a.csv"), index).display().to_string();
+        assert_eq!((numbered(0), numbered(2)), ("out/a.csv".into(), "out/a-3.csv".into()));
     }
 
     #[test]

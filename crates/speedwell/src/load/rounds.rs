@@ -71,13 +71,8 @@ pub fn run_rounds(
 ) -> anyhow::Result<()> {
     for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
         let spec = &request.specs[turn.url];
-        let mut run = run_one_load(
-            spec,
-            generators,
-            stop_condition_with_warmup(spec),
-            request.seed,
-            emit,
-        )?;
+        let mut run =
+            run_one_load(spec, generators, stop_condition_with_warmup(spec), request.seed, emit)?;
         (run.round, run.slot) = (turn.round, turn.slot);
         runs.push(run);
         if process::is_interrupt_requested() {
@@ -134,11 +129,7 @@ pub fn plan_turns(urls: usize, rounds: u32, seed: u64) -> Vec<LoadTurn> {
             _ => shuffle.shuffle_block(urls, 1),
         };
         for url in order {
-            turns.push(LoadTurn {
-                url,
-                round,
-                slot: turns.len() as u32,
-            });
+            turns.push(LoadTurn { url, round, slot: turns.len() as u32 });
         }
     }
     turns

@@ -87,9 +87,7 @@ pub fn finish_search(
     let applies_limits =
         |findings: &[LoadFindings], load: &LoadFindings| limits_apply(mode, findings, load);
     let status = report_loads(args, request, runs, applies_limits)?;
-    let has_no_success = runs
-        .iter()
-        .all(|run| run.measured.totals.outcomes.succeeded() == 0);
+    let has_no_success = runs.iter().all(|run| run.measured.totals.outcomes.succeeded() == 0);
     let is_any_partial = runs.iter().any(|run| run.is_partial);
     let is_generator_limited = *mode == LoadMode::Rate && is_limited_by_generator(args, runs);
     let outcome = if has_no_success || is_any_partial || is_generator_limited {

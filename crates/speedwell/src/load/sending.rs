@@ -49,15 +49,8 @@ pub fn build_session(
     // Drop the warnings, because the report contains them.
     let mut session = load_session::load_session("load", runs, &mut Vec::new())?;
     // Rounds are shuffled, but the first address on the command line is the baseline.
-    let position = |name: &str| {
-        request
-            .specs
-            .iter()
-            .position(|spec| is_load_of(&spec.url, name))
-    };
-    session
-        .variants
-        .sort_by_key(|variant| position(&variant.name));
+    let position = |name: &str| request.specs.iter().position(|spec| is_load_of(&spec.url, name));
+    session.variants.sort_by_key(|variant| position(&variant.name));
     let baseline = session.variants.first().map(|variant| variant.name.clone());
     let rounds = runs.iter().map(|run| run.round + 1).max();
     Ok(Session {
@@ -68,9 +61,7 @@ pub fn build_session(
         design: SessionDesign {
             // Every round has each address once, in random order, so a round is a block.
             order: RunOrder::Blocks,
-            stopping: StoppingDesign::Fixed {
-                runs: rounds.unwrap_or(1),
-            },
+            stopping: StoppingDesign::Fixed { runs: rounds.unwrap_or(1) },
             seed: request.seed,
             conditions: request.conditions.iter().map(|c| c.text.clone()).collect(),
             steady: None,

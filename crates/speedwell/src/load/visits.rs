@@ -24,11 +24,7 @@ const RATE_TIME: Duration = Duration::from_secs(2);
 const DEFAULT_WARMUP: Duration = Duration::from_millis(500);
 
 /// Rules for the search for a rate. Rates are in requests per second; the resolution is relative.
-const RATE_RULES: RateRules = RateRules {
-    first: 100.0,
-    limit: 10e6,
-    resolution: 0.05,
-};
+const RATE_RULES: RateRules = RateRules { first: 100.0, limit: 10e6, resolution: 0.05 };
 
 /// Searches for the best level or rate, or visits every level in a list.
 ///
@@ -40,12 +36,7 @@ pub fn run_visits(
     runs: &mut Vec<LoadRun>,
     emit: &mut dyn FnMut(LoadEvent<'_>),
 ) -> anyhow::Result<()> {
-    let mut search = LoadSearch {
-        request,
-        generators,
-        runs,
-        emit,
-    };
+    let mut search = LoadSearch { request, generators, runs, emit };
     match &request.mode {
         LoadMode::AsSpecified => Ok(()),
         LoadMode::Levels(levels) => search.visit_levels(levels),
@@ -58,11 +49,7 @@ fn visit_spec(spec: &LoadSpec, level: f64, is_rate: bool) -> LoadSpec {
     let default_time = if is_rate { RATE_TIME } else { CONCURRENCY_TIME };
     LoadSpec {
         rate: is_rate.then_some(level),
-        concurrency: if is_rate {
-            spec.concurrency
-        } else {
-            Some(level as u32)
-        },
+        concurrency: if is_rate { spec.concurrency } else { Some(level as u32) },
         time: spec.time.or(Some(default_time)),
         warmup: spec.warmup.or(Some(DEFAULT_WARMUP)),
         ..spec.clone()

@@ -49,21 +49,15 @@ pub fn run(args: NewArgs) -> anyhow::Result<Option<StarterFiles>> {
         return Ok(None);
     };
     let (starter_files, force, takes_first_look) = match &what {
-        StarterKind::Overhead(args) => (
-            overhead::overhead_files(args)?,
-            args.place.force,
-            !args.place.no_look,
-        ),
-        StarterKind::Topology(args) => (
-            servers::topology_files(args),
-            args.place.force,
-            !args.place.no_look,
-        ),
-        StarterKind::Servers(args) => (
-            servers::server_files(args)?,
-            args.place.force,
-            !args.place.no_look,
-        ),
+        StarterKind::Overhead(args) => {
+            (overhead::overhead_files(args)?, args.place.force, !args.place.no_look)
+        }
+        StarterKind::Topology(args) => {
+            (servers::topology_files(args), args.place.force, !args.place.no_look)
+        }
+        StarterKind::Servers(args) => {
+            (servers::server_files(args)?, args.place.force, !args.place.no_look)
+        }
         StarterKind::Suite(args) => (suite::suite_files(args)?, args.force, false),
         StarterKind::Adapter(args) => (suite::adapter_files(args)?, args.force, args.wants_trial()),
     };
@@ -75,9 +69,7 @@ pub fn run(args: NewArgs) -> anyhow::Result<Option<StarterFiles>> {
         return Ok(Some(starter_files));
     }
     let target = starter_files.quoted_target();
-    status::print_note(&format!(
-        "next: speedwell run {target} --test   # does everything work?"
-    ));
+    status::print_note(&format!("next: speedwell run {target} --test   # does everything work?"));
     status::print_note(&format!("then: speedwell run {target}          # measure"));
     Ok(None)
 }

@@ -49,11 +49,8 @@ pub fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
     let folder = args.place.definition_folder("overhead.toml");
     let current_folder = std::env::current_dir()?;
     let is_current_folder = std::path::absolute(current_folder.join(&folder))? == current_folder;
-    let loading = module_loading(
-        &args.require,
-        is_current_folder.then_some("{root}"),
-        &current_folder,
-    )?;
+    let loading =
+        module_loading(&args.require, is_current_folder.then_some("{root}"), &current_folder)?;
     let module = args.require.rsplit('/').next().unwrap_or(&args.require);
     let program = args.command.join(" ");
     let question = format!("How much slower is '{program}' with {module} loaded?");
@@ -61,10 +58,7 @@ pub fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
     let cwd = if is_current_folder {
         String::new()
     } else {
-        format!(
-            "cwd = {}\n",
-            quote_toml(&escape_text(&current_folder.to_string_lossy()))
-        )
+        format!("cwd = {}\n", quote_toml(&escape_text(&current_folder.to_string_lossy())))
     };
     let text = fill_template(
         TEMPLATE,
@@ -82,12 +76,7 @@ pub fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
     let mut files = vec![(file.clone(), text)];
     let additional_files = loading.files.into_iter();
     files.extend(additional_files.map(|(path, text)| (folder.join(path), text)));
-    Ok(StarterFiles {
-        files,
-        target: file,
-        beside: None,
-        shortened: &[],
-    })
+    Ok(StarterFiles { files, target: file, beside: None, shortened: &[] })
 }
 
 /// Decides how to load a module. `root` is the definition file's placeholder for `current_folder`,
@@ -109,20 +98,14 @@ fn module_loading(
     } else {
         format!("{root}/{}", escape_text(relative_module))
     };
-    let extension = Path::new(module)
-        .extension()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let extension =
+        Path::new(module).extension().unwrap_or_default().to_string_lossy().into_owned();
     match extension.as_str() {
         "js" | "cjs" | "mjs" | "so" | "py" if !is_file => {
             bail!("cannot find the module '{module}'")
         }
         "so" => Ok(ModuleLoading {
-            env: format!(
-                "env = {{ LD_PRELOAD = {{ append = {} }} }}",
-                quote_toml(&module_path)
-            ),
+            env: format!("env = {{ LD_PRELOAD = {{ append = {} }} }}", quote_toml(&module_path)),
             files: Vec::new(),
             explanation: "The dynamic loader loads the library before the program starts.",
         }),
@@ -145,10 +128,7 @@ fn load_in_node(module: &str, is_import: bool) -> ModuleLoading {
         format!("{option}={module}")
     };
     ModuleLoading {
-        env: format!(
-            "env = {{ NODE_OPTIONS = {{ append = {} }} }}",
-            quote_toml(&argument)
-        ),
+        env: format!("env = {{ NODE_OPTIONS = {{ append = {} }} }}", quote_toml(&argument)),
         files: Vec::new(),
         explanation: "Node.js loads the module before the program. Existing NODE_OPTIONS are kept.",
     }
@@ -157,10 +137,7 @@ fn load_in_node(module: &str, is_import: bool) -> ModuleLoading {
 /// Loads the module through `sitecustomize`, a module that Python imports at startup
 /// (docs.python.org, "site").
 fn load_in_python(module_path: &str, module: &str) -> ModuleLoading {
-    let stem = Path::new(module)
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy();
+    let stem = Path::new(module).file_stem().unwrap_or_default().to_string_lossy();
     let parent = Path::new(module_path).parent().unwrap_or(Path::new("."));
     let env_line = format!(
         "env = {{ PYTHONPATH = {{ prepend = \"{{root}}/{PRELOAD}\" }}, SPEEDWELL_PRELOAD = {} }}",
@@ -168,10 +145,7 @@ fn load_in_python(module_path: &str, module: &str) -> ModuleLoading {
     );
     ModuleLoading {
         env: env_line,
-        files: vec![(
-            PathBuf::from(PRELOAD).join("sitecustomize.py"),
-            SITECUSTOMIZE.to_owned(),
-        )],
+        files: vec![(PathBuf::from(PRELOAD).join("sitecustomize.py"), SITECUSTOMIZE.to_owned())],
         explanation: "At startup, Python imports sitecustomize.py from the folder 'preload', which \
               imports the module.",
     }

@@ -44,14 +44,8 @@ pub fn server_files(args: &ServersArgs) -> Result<StarterFiles> {
         bail!("a single server cannot be compared\nhint: give --server NAME=COMMAND once more");
     }
     let is_path = args.path.starts_with('/') && !args.path.contains(char::is_whitespace);
-    ensure!(
-        is_path,
-        "invalid path '{}': expected a path such as '/'",
-        args.path
-    );
-    let requirements = servers
-        .iter()
-        .filter_map(|(_, command)| program_requirement(command));
+    ensure!(is_path, "invalid path '{}': expected a path such as '/'", args.path);
+    let requirements = servers.iter().filter_map(|(_, command)| program_requirement(command));
     let mut requirements: Vec<String> = requirements.collect();
     requirements.sort();
     requirements.dedup_by(|first, second| first.split(' ').next() == second.split(' ').next());
@@ -61,10 +55,7 @@ pub fn server_files(args: &ServersArgs) -> Result<StarterFiles> {
     let cwd = if folder == current_dir {
         "# cwd = \".\"\n".to_owned()
     } else {
-        format!(
-            "cwd = {}\n",
-            quote_toml(&escape_text(&current_dir.to_string_lossy()))
-        )
+        format!("cwd = {}\n", quote_toml(&escape_text(&current_dir.to_string_lossy())))
     };
     let variants: Vec<String> = servers.iter().map(variant_table).collect();
     let names: Vec<&str> = servers.iter().map(|(name, _)| name.as_str()).collect();
@@ -72,10 +63,7 @@ pub fn server_files(args: &ServersArgs) -> Result<StarterFiles> {
         TEMPLATE,
         &[
             ("FILE", &shell_words::quote(&file.to_string_lossy())),
-            (
-                "QUESTION",
-                &quote_toml(&format!("Which answers faster: {}?", names.join(", "))),
-            ),
+            ("QUESTION", &quote_toml(&format!("Which answers faster: {}?", names.join(", ")))),
             ("REQUIRES", &requires_table(&requirements)),
             ("VARIANTS", &variants.join("\n")),
             ("CWD", &cwd),
@@ -95,14 +83,9 @@ fn parse_server(text: &str) -> Result<(String, Vec<String>)> {
     let (name, command) = text
         .split_once('=')
         .with_context(|| format!("cannot parse server '{text}': expected NAME=COMMAND"))?;
-    let is_name = !name.is_empty()
-        && name
-            .chars()
-            .all(|c| c.is_alphanumeric() || "._-".contains(c));
-    ensure!(
-        is_name,
-        "invalid server name '{name}'\nhint: use letters, digits, '.', '_', '-'"
-    );
+    let is_name =
+        !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
+    ensure!(is_name, "invalid server name '{name}'\nhint: use letters, digits, '.', '_', '-'");
     let arguments =
         shell_words::split(command).with_context(|| format!("cannot parse command '{command}'"))?;
     ensure!(!arguments.is_empty(), "the server '{name}' has no command");
@@ -113,10 +96,7 @@ fn parse_server(text: &str) -> Result<(String, Vec<String>)> {
 /// literal.
 fn variant_table((name, command): &(String, Vec<String>)) -> String {
     let command = toml_array(command).replace("{{port}}", "{port}");
-    format!(
-        "[[variant]]\nname = {}\ncommand = {command}\n",
-        quote_toml(name)
-    )
+    format!("[[variant]]\nname = {}\ncommand = {command}\n", quote_toml(name))
 }
 
 const TOPOLOGY: &str = include_str!("templates/topology.toml");
@@ -133,10 +113,7 @@ pub struct TopologyArgs {
 pub fn topology_files(args: &TopologyArgs) -> StarterFiles {
     let file = args.place.definition_file("topology.toml");
     let name = shell_words::quote(&file.to_string_lossy()).into_owned();
-    let server = args
-        .place
-        .definition_folder("topology.toml")
-        .join("server.js");
+    let server = args.place.definition_folder("topology.toml").join("server.js");
     StarterFiles {
         files: vec![
             (file.clone(), fill_template(TOPOLOGY, &[("FILE", &name)])),

@@ -20,21 +20,9 @@ pub struct SuiteArgs {
 /// For each language: its programs, and the name and the text of its benchmark file. A language is
 /// available if one of the programs is installed.
 const LANGUAGES: [(&[&str], &str, &str); 3] = [
-    (
-        &["node"],
-        "split.js",
-        include_str!("templates/suite/split.js"),
-    ),
-    (
-        &["python3"],
-        "words.py",
-        include_str!("templates/suite/words.py"),
-    ),
-    (
-        &["c++", "g++", "clang++"],
-        "text.cpp",
-        include_str!("templates/suite/text.cpp"),
-    ),
+    (&["node"], "split.js", include_str!("templates/suite/split.js")),
+    (&["python3"], "words.py", include_str!("templates/suite/words.py")),
+    (&["c++", "g++", "clang++"], "text.cpp", include_str!("templates/suite/text.cpp")),
 ];
 
 /// Builds the files.
@@ -42,21 +30,14 @@ const LANGUAGES: [(&[&str], &str, &str); 3] = [
 /// # Errors
 /// Fails if no language for benchmarks is installed.
 pub fn suite_files(args: &SuiteArgs) -> Result<StarterFiles> {
-    let installed = LANGUAGES
-        .iter()
-        .filter(|(programs, ..)| programs.iter().any(|name| is_installed(name)));
-    let files: Vec<(PathBuf, String)> = installed
-        .map(|(_, file, text)| (args.folder.join(file), (*text).to_owned()))
-        .collect();
+    let installed =
+        LANGUAGES.iter().filter(|(programs, ..)| programs.iter().any(|name| is_installed(name)));
+    let files: Vec<(PathBuf, String)> =
+        installed.map(|(_, file, text)| (args.folder.join(file), (*text).to_owned())).collect();
     if files.is_empty() {
         bail!("found none of node, python3, c++, g++, clang++ in PATH");
     }
-    Ok(StarterFiles {
-        files,
-        target: args.folder.clone(),
-        beside: None,
-        shortened: &[],
-    })
+    Ok(StarterFiles { files, target: args.folder.clone(), beside: None, shortened: &[] })
 }
 
 fn is_installed(program: &str) -> bool {
@@ -109,11 +90,7 @@ pub fn adapter_files(args: &AdapterArgs) -> Result<StarterFiles> {
     let file = args.output.clone().unwrap_or_else(default_file);
     let target = args.target.as_deref().unwrap_or("./bench-tool");
     let file_name = file.to_string_lossy();
-    let values = [
-        ("NAME", args.name.as_str()),
-        ("FILE", &file_name),
-        ("TARGET", target),
-    ];
+    let values = [("NAME", args.name.as_str()), ("FILE", &file_name), ("TARGET", target)];
     let text = fill_template(include_str!("templates/adapter.toml"), &values);
     Ok(StarterFiles {
         files: vec![(file.clone(), text)],

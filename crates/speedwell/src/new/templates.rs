@@ -22,16 +22,11 @@ pub struct PlaceArgs {
 
 impl PlaceArgs {
     pub fn definition_file(&self, default_name: &str) -> PathBuf {
-        self.output
-            .clone()
-            .unwrap_or_else(|| PathBuf::from(default_name))
+        self.output.clone().unwrap_or_else(|| PathBuf::from(default_name))
     }
 
     pub fn definition_folder(&self, default_name: &str) -> PathBuf {
-        self.definition_file(default_name)
-            .parent()
-            .unwrap_or(Path::new(""))
-            .to_owned()
+        self.definition_file(default_name).parent().unwrap_or(Path::new("")).to_owned()
     }
 }
 
@@ -71,10 +66,7 @@ impl StarterFiles {
 pub fn write_files(starter_files: &StarterFiles, force: bool) -> Result<()> {
     let existing = starter_files.files.iter().find(|(path, _)| path.exists());
     if let Some((path, _)) = existing.filter(|_| !force) {
-        bail!(
-            "the file '{}' already exists\nhint: --force overwrites it",
-            path.display()
-        );
+        bail!("the file '{}' already exists\nhint: --force overwrites it", path.display());
     }
     for (path, text) in &starter_files.files {
         let displayed = path.display();
@@ -104,18 +96,14 @@ pub fn quote_toml(text: &str) -> String {
     if text.contains(['"', '\\']) && is_simple {
         format!("'{text}'")
     } else {
-        serde_json::Value::from(text)
-            .to_string()
-            .replace('\u{7f}', "\\u007f")
+        serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
     }
 }
 
 /// Formats strings as a TOML array. Escapes braces, so that they are not placeholders.
 pub fn toml_array(arguments: &[String]) -> String {
-    let quoted: Vec<String> = arguments
-        .iter()
-        .map(|argument| quote_toml(&escape_text(argument)))
-        .collect();
+    let quoted: Vec<String> =
+        arguments.iter().map(|argument| quote_toml(&escape_text(argument))).collect();
     format!("[{}]", quoted.join(", "))
 }
 
@@ -136,16 +124,12 @@ pub fn requires_table(requirements: &[String]) -> String {
 pub fn program_requirement(command: &[String]) -> Option<String> {
     let program = command.first()?;
     let name = program.rsplit('/').next().unwrap_or(program);
-    let programs = [
-        "node", "nodejs", "python", "python3", "deno", "bun", "ruby", "php",
-    ];
+    let programs = ["node", "nodejs", "python", "python3", "deno", "bun", "ruby", "php"];
     if !programs.contains(&name) {
         return None;
     }
     let version_command = toml_array(&[program.clone(), "--version".to_owned()]);
-    Some(format!(
-        "{name} = {{ command = {version_command}, match = '(?P<version>\\d+\\.\\S*)' }}"
-    ))
+    Some(format!("{name} = {{ command = {version_command}, match = '(?P<version>\\d+\\.\\S*)' }}"))
 }
 
 #[cfg(test)]
@@ -154,16 +138,9 @@ mod tests {
 
     #[test]
     fn texts_come_back_from_toml_as_they_were() {
-        for text in [
-            "a b",
-            "a\"b",
-            "it's",
-            "back\\slash",
-            "'\"\\",
-            "new\nline",
-            "ä😀",
-            "\u{7f}\u{1}",
-        ] {
+        for text in
+            ["a b", "a\"b", "it's", "back\\slash", "'\"\\", "new\nline", "ä😀", "\u{7f}\u{1}"]
+        {
             let parsed: toml::Table = format!("x = {}", quote_toml(text)).parse().unwrap();
             assert_eq!(parsed["x"].as_str(), Some(text), "{text:?}");
         }

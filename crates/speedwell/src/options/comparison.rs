@@ -79,39 +79,22 @@ impl ComparisonArgs {
         }
         let name = |value: Option<PossibleValue>| value.map(|value| value.get_name().to_owned());
         let format_percent = |fraction: f64| format!("{}%", (fraction * 1e10).round() / 1e8);
-        let method = self
-            .method
-            .and_then(|method| name(method.to_possible_value()));
+        let method = self.method.and_then(|method| name(method.to_possible_value()));
         let correct = self.correct.and_then(|rule| name(rule.to_possible_value()));
         let mut options = vec![("fail-on", self.fail_on.name().to_owned())];
         options.extend(metrics.iter().map(|metric| ("metric", metric.clone())));
         options.extend(method.map(|method| ("method", method)));
-        options.extend(
-            self.confidence
-                .map(|fraction| ("confidence", format_percent(fraction))),
-        );
+        options.extend(self.confidence.map(|fraction| ("confidence", format_percent(fraction))));
         options.extend(correct.map(|rule| ("correct", rule)));
-        options.extend(
-            self.threshold
-                .map(|fraction| ("threshold", format_percent(fraction))),
-        );
+        options.extend(self.threshold.map(|fraction| ("threshold", format_percent(fraction))));
         for (metric, better) in &self.better {
-            let direction = if *better == MetricDirection::Higher {
-                "higher"
-            } else {
-                "lower"
-            };
+            let direction = if *better == MetricDirection::Higher { "higher" } else { "lower" };
             options.push(("better", format!("{metric}={direction}")));
         }
         let arguments = options.iter();
-        let arguments: String = arguments
-            .map(|(option, value)| format!(" --{option} {}", quote(value)))
-            .collect();
-        let own_benchmarks = if self.with_own_benchmarks {
-            " --with-own-benchmarks"
-        } else {
-            ""
-        };
+        let arguments: String =
+            arguments.map(|(option, value)| format!(" --{option} {}", quote(value))).collect();
+        let own_benchmarks = if self.with_own_benchmarks { " --with-own-benchmarks" } else { "" };
         arguments + own_benchmarks
     }
 

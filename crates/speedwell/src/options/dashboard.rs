@@ -27,12 +27,7 @@ pub struct DashboardArgs {
     #[arg(long)]
     pub open: bool,
     /// Listen on this address: ADDRESS:PORT or unix:PATH
-    #[arg(
-        long,
-        value_name = "WHERE",
-        conflicts_with = "port",
-        help_heading = "Network"
-    )]
+    #[arg(long, value_name = "WHERE", conflicts_with = "port", help_heading = "Network")]
     pub bind: Option<String>,
     /// Server certificate with its chain, in PEM format
     #[arg(long, value_name = "FILE", requires = "key", help_heading = "Network")]

@@ -67,20 +67,10 @@ pub struct EvalArgs {
     /// Only cases whose id matches this pattern (repeatable)
     ///
     /// The id includes the parameter values. With several patterns, one must match.
-    #[arg(
-        short = 'f',
-        long = "filter",
-        value_name = "RE",
-        help_heading = "Selection"
-    )]
+    #[arg(short = 'f', long = "filter", value_name = "RE", help_heading = "Selection")]
     pub filter: Vec<Regex>,
     /// Leave out cases whose id matches this pattern (repeatable)
-    #[arg(
-        short = 'x',
-        long = "exclude",
-        value_name = "RE",
-        help_heading = "Selection"
-    )]
+    #[arg(short = 'x', long = "exclude", value_name = "RE", help_heading = "Selection")]
     pub exclude: Vec<Regex>,
     /// Number of concurrent workers, or 'max' to search for the best
     ///
@@ -168,8 +158,7 @@ impl EvalArgs {
             named.snippet.shows_output = self.show_output;
         }
         let mut plan =
-            self.execution
-                .plan_request(&self.sampling, &self.comparison, &self.metric.names);
+            self.execution.plan_request(&self.sampling, &self.comparison, &self.metric.names);
         plan.layout = self.layout.build_layout()?;
         plan.sampling.min_runs = self.min_runs;
         plan.sampling.max_runs = self.max_runs;
@@ -238,10 +227,8 @@ fn style(text: &str) -> Result<Style, String> {
 /// Fails if there is no such language.
 pub fn language(text: &str) -> Result<SnippetLanguage, String> {
     SnippetLanguage::of_word(&text.to_lowercase()).ok_or_else(|| {
-        let keywords: Vec<&str> = SnippetLanguage::ALL
-            .into_iter()
-            .map(SnippetLanguage::keyword)
-            .collect();
+        let keywords: Vec<&str> =
+            SnippetLanguage::ALL.into_iter().map(SnippetLanguage::keyword).collect();
         let suggestion = match text.to_lowercase().as_str() {
             "js" | "javascript" | "nodejs" => "node",
             "py" | "python3" => "python",
@@ -271,12 +258,7 @@ pub struct SnippetArgs {
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub init: Vec<String>,
     /// Run once in every worker; its value is the worker's state
-    #[arg(
-        long,
-        visible_alias = "init-runner",
-        value_name = "CODE",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, visible_alias = "init-runner", value_name = "CODE", allow_hyphen_values = true)]
     pub init_worker: Vec<String>,
     /// With 'sh': run this before every execution, untimed
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]

@@ -65,19 +65,13 @@ pub struct ExecutionArgs {
 impl ExecutionArgs {
     /// Returns the metrics to report: `names` and, if requested, the estimate of cycles.
     pub fn report_metrics(&self, names: &[String]) -> Vec<String> {
-        let cycles_estimate = self
-            .estimate_cycles
-            .then(|| Metric::CYCLES_ESTIMATE.to_owned());
+        let cycles_estimate = self.estimate_cycles.then(|| Metric::CYCLES_ESTIMATE.to_owned());
         names.iter().cloned().chain(cycles_estimate).collect()
     }
 
     /// Returns the trial mode that `--test` selects.
     pub fn trial_mode(&self) -> TrialMode {
-        if self.test {
-            TrialMode::EveryWord
-        } else {
-            TrialMode::No
-        }
+        if self.test { TrialMode::EveryWord } else { TrialMode::No }
     }
 
     /// Builds the request for the plan of runs. `metrics` are the requested metrics.
@@ -170,9 +164,7 @@ impl SamplingArgs {
     pub fn sampling_request(&self) -> SamplingRequest {
         let to_ns = |time: Duration| time.as_nanos() as u64;
         let time = self.time.map(|time| SampleLength::TimeNs(to_ns(time)));
-        let iterations = self
-            .iterations
-            .map(|count| SampleLength::Iterations(count.into()));
+        let iterations = self.iterations.map(|count| SampleLength::Iterations(count.into()));
         SamplingRequest {
             runs: self.runs,
             min_runs: None,
@@ -242,30 +234,19 @@ mod tests {
     }
 
     fn args(words: &[&str]) -> SamplingRequest {
-        SamplingCli::parse_from([&["x"], words].concat())
-            .sampling
-            .sampling_request()
+        SamplingCli::parse_from([&["x"], words].concat()).sampling.sampling_request()
     }
 
     #[test]
     fn a_run_is_divided_as_requested_or_by_default() {
-        assert_eq!(
-            args(&[]).sampling_options(1).samples,
-            SampleDivision::default()
-        );
+        assert_eq!(args(&[]).sampling_options(1).samples, SampleDivision::default());
         assert!(!args(&["--runs", "3"]).divides_runs());
         let requested = args(&["-n", "9", "-t", "2ms", "-w", "0"]);
-        let expected = SampleDivision {
-            count: 9,
-            length: SampleLength::TimeNs(2_000_000),
-            warmup_ns: 0,
-        };
+        let expected =
+            SampleDivision { count: 9, length: SampleLength::TimeNs(2_000_000), warmup_ns: 0 };
         assert_eq!(requested.sampling_options(2).samples, expected);
         let fixed = args(&["-i", "10k"]);
-        assert_eq!(
-            fixed.sampling_options(1).samples.length,
-            SampleLength::Iterations(10_000)
-        );
+        assert_eq!(fixed.sampling_options(1).samples.length, SampleLength::Iterations(10_000));
         assert!(requested.divides_runs() && fixed.divides_runs());
     }
 }

@@ -45,9 +45,8 @@ impl FleetArgs {
         let Some(labels) = &self.machines else {
             return Ok(None);
         };
-        let selector: MachineSelector = labels
-            .parse()
-            .with_context(|| format!("in --machines '{labels}'"))?;
+        let selector: MachineSelector =
+            labels.parse().with_context(|| format!("in --machines '{labels}'"))?;
         Ok(Some(FleetRequest {
             file: find_fleet_file()?,
             labels: Some(selector),
@@ -95,9 +94,8 @@ impl FleetGeneratorArgs {
         let Some(labels) = &self.generators else {
             return Ok(None);
         };
-        let selector: MachineSelector = labels
-            .parse()
-            .with_context(|| format!("in --generators '{labels}'"))?;
+        let selector: MachineSelector =
+            labels.parse().with_context(|| format!("in --generators '{labels}'"))?;
         Ok(Some(FleetRequest {
             file: find_fleet_file()?,
             labels: Some(selector),
@@ -139,11 +137,8 @@ pub fn find_fleet_file() -> anyhow::Result<FleetFile> {
 /// Returns the user's configuration folder. Ignores relative paths, as the XDG base directory
 /// specification requires.
 fn config_folder() -> Option<PathBuf> {
-    let absolute_path = |name: &str| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
+    let absolute_path =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let config = absolute_path("XDG_CONFIG_HOME")
         .or_else(|| absolute_path("HOME").map(|home| home.join(".config")));
     config.map(|config| config.join("speedwell"))

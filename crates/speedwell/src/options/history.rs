@@ -62,7 +62,5 @@ impl SeriesArgs {
 /// Fails if the project file cannot be read.
 pub fn default_threshold() -> anyhow::Result<f64> {
     let project = ProjectFile::find_file(&std::env::current_dir()?)?;
-    Ok(project
-        .and_then(|project| project.history.threshold)
-        .unwrap_or(0.0))
+    Ok(project.and_then(|project| project.history.threshold).unwrap_or(0.0))
 }

@@ -20,12 +20,7 @@ pub struct LayoutArgs {
     /// 'sections' orders functions and data differently in each build. 'env' varies the size of the environment in each
     /// run, 'stack' the length of the program's path. 'align' aligns functions to 64 bytes [default: none; with
     /// --builds: sections,env,stack].
-    #[arg(
-        long,
-        value_name = "PART[,PART...]",
-        value_delimiter = ',',
-        conflicts_with = "resume"
-    )]
+    #[arg(long, value_name = "PART[,PART...]", value_delimiter = ',', conflicts_with = "resume")]
     pub layout: Vec<LayoutPart>,
 }
 

@@ -90,9 +90,7 @@ impl LoadArgs {
     pub fn load_request(&self, seed: u64) -> anyhow::Result<LoadRequest> {
         Ok(LoadRequest {
             generators: self.fleet.fleet_request()?,
-            specs: (0..self.urls.len())
-                .map(|index| self.load_spec(index))
-                .collect(),
+            specs: (0..self.urls.len()).map(|index| self.load_spec(index)).collect(),
             mode: load_mode(self),
             runs: self.runs,
             conditions: self.fail_on.clone(),
@@ -104,12 +102,7 @@ impl LoadArgs {
     /// concurrency or rate of each load is set later.
     pub fn load_spec(&self, index: usize) -> LoadSpec {
         let servers = &self.serving.serve;
-        let LoadArgs {
-            pace,
-            traffic,
-            expect,
-            ..
-        } = self;
+        let LoadArgs { pace, traffic, expect, .. } = self;
         LoadSpec {
             url: self.urls.get(index).cloned().unwrap_or_default(),
             concurrency: pace.fixed_concurrency(),
@@ -149,12 +142,7 @@ impl LoadArgs {
 
     /// Returns a load with only the settings for connections and the generator.
     fn transport_spec(&self) -> LoadSpec {
-        let LoadArgs {
-            connection,
-            tls,
-            generator,
-            ..
-        } = self;
+        let LoadArgs { connection, tls, generator, .. } = self;
         LoadSpec {
             client: generator.client,
             no_keepalive: connection.no_keepalive,
@@ -435,12 +423,7 @@ pub struct TrafficArgs {
     #[arg(short = 'H', long, value_name = "NAME: VALUE")]
     pub header: Vec<String>,
     /// Request body, sent as a form; '@FILE' reads it from a file
-    #[arg(
-        short = 'd',
-        long,
-        value_name = "TEXT|@FILE",
-        conflicts_with = "body_file"
-    )]
+    #[arg(short = 'd', long, value_name = "TEXT|@FILE", conflicts_with = "body_file")]
     pub data: Option<String>,
     /// Request body from a file, without Content-Type
     #[arg(long, value_name = "FILE")]
@@ -542,11 +525,7 @@ mod tests {
         let closed = ClosedPace::new(10, ThinkTime::None).unwrap();
         assert_eq!(default_load.pace, PacingModel::Closed(closed));
         assert_eq!(
-            (
-                default_load.connections,
-                default_load.streams_per_connection,
-                default_load.threads
-            ),
+            (default_load.connections, default_load.streams_per_connection, default_load.threads),
             (10, 1, 1)
         );
         assert_eq!(default_load.stop.after_ns, Some(10_000_000_000));
@@ -563,10 +542,7 @@ mod tests {
         let load = load("-t 5s -w 2s --timeout 0 --drain 1s");
         // The generator starts counting at the end of the warm-up.
         assert_eq!(load.stop.after_ns, Some(5_000_000_000));
-        assert_eq!(
-            (load.warmup_ns, load.drain_ns),
-            (2_000_000_000, 1_000_000_000)
-        );
+        assert_eq!((load.warmup_ns, load.drain_ns), (2_000_000_000, 1_000_000_000));
         assert_eq!(load.rules.timeouts, RequestTimeouts::default());
         assert_eq!(super::tests::load("-n 1k").stop.after_ns, None);
     }
@@ -583,10 +559,7 @@ mod tests {
         let stages = vec![ramp(0.0, 1000.0, 30), ramp(1000.0, 1000.0, 60)];
         let schedule = RateSchedule::new(stages, ArrivalSpacing::Even).unwrap();
         assert_eq!(ramps_only.pace, PacingModel::Open(schedule));
-        assert_eq!(
-            (ramps_only.connections, ramps_only.max_connections),
-            (10, 1000)
-        );
+        assert_eq!((ramps_only.connections, ramps_only.max_connections), (10, 1000));
         let with_rate = load("--ramp 0-1k:30s --rate 500 --poisson -c 2000");
         assert_eq!(with_rate.stop.after_ns, Some(10_000_000_000));
         let stages = vec![
@@ -595,10 +568,7 @@ mod tests {
         ];
         let schedule = RateSchedule::new(stages, ArrivalSpacing::Poisson { seed: 7 }).unwrap();
         assert_eq!(with_rate.pace, PacingModel::Open(schedule));
-        assert_eq!(
-            (with_rate.connections, with_rate.max_connections),
-            (2000, 2000)
-        );
+        assert_eq!((with_rate.connections, with_rate.max_connections), (2000, 2000));
     }
 
     #[test]
@@ -620,10 +590,7 @@ mod tests {
     fn processes_take_turns_with_the_processors() {
         let arguments = "--threads 2 --clients 2 --pin 0-3";
         let processors_of = |index| part(arguments, LoadShare { index, count: 2 }).processors;
-        assert_eq!(
-            (processors_of(0), processors_of(1)),
-            (vec![0, 1, 2, 3], vec![2, 3, 0, 1])
-        );
+        assert_eq!((processors_of(0), processors_of(1)), (vec![0, 1, 2, 3], vec![2, 3, 0, 1]));
     }
 
     #[test]

@@ -43,9 +43,8 @@ impl OptionGenerator {
 
     /// A number of nanoseconds, or a whole number of some larger unit.
     fn time(&mut self) -> Duration {
-        let unit_ns = *[1, 1_000, 1_000_000, 1_000_000_000, 60_000_000_000]
-            .choose(&mut self.0)
-            .unwrap();
+        let unit_ns =
+            *[1, 1_000, 1_000_000, 1_000_000_000, 60_000_000_000].choose(&mut self.0).unwrap();
         Duration::from_nanos(unit_ns * self.0.random_range(1..2_000))
     }
 
@@ -57,9 +56,7 @@ impl OptionGenerator {
     fn text(&mut self) -> String {
         let characters: Vec<char> = "aZ0-=,:;@%{}\"'\\ \t\n$#/é界\u{1f600}".chars().collect();
         let count = self.0.random_range(0..12);
-        (0..count)
-            .map(|_| characters.choose(&mut self.0).unwrap())
-            .collect()
+        (0..count).map(|_| characters.choose(&mut self.0).unwrap()).collect()
     }
 
     fn path(&mut self) -> PathBuf {
@@ -68,18 +65,11 @@ impl OptionGenerator {
 
     fn ramp(&mut self) -> RateStage {
         let [from, to] = [self.number(), self.number()];
-        RateStage {
-            from,
-            to,
-            duration: self.time(),
-        }
+        RateStage { from, to, duration: self.time() }
     }
 
     fn pause(&mut self) -> ThinkPause {
-        ThinkPause {
-            length: self.time(),
-            is_random: self.flag(),
-        }
+        ThinkPause { length: self.time(), is_random: self.flag() }
     }
 
     /// A load whose options do not exclude each other.
@@ -97,12 +87,8 @@ impl OptionGenerator {
             time: self.maybe(OptionGenerator::time),
             warmup: self.maybe(OptionGenerator::time_or_none),
             drain: self.maybe(OptionGenerator::time_or_none),
-            request: self
-                .maybe(OptionGenerator::text)
-                .filter(|_| !has_request_file),
-            data: self
-                .maybe(OptionGenerator::text)
-                .filter(|_| !has_request_file),
+            request: self.maybe(OptionGenerator::text).filter(|_| !has_request_file),
+            data: self.maybe(OptionGenerator::text).filter(|_| !has_request_file),
             requests: has_request_file.then(|| self.path()),
             location: !has_request_file && is_verified && self.flag(),
             no_verify: !is_verified,
@@ -130,10 +116,7 @@ impl OptionGenerator {
         let (http, steady, has_unix_socket) = (self.0.random_range(0..4), self.flag(), self.flag());
         let is_multiplexed = http >= 2;
         let no_keepalive = self.flag();
-        let (cert, serve) = (
-            self.maybe(OptionGenerator::path),
-            self.maybe(OptionGenerator::text),
-        );
+        let (cert, serve) = (self.maybe(OptionGenerator::path), self.maybe(OptionGenerator::text));
         let insecure = self.flag();
         LoadSpec {
             http10: http == 1,
@@ -141,41 +124,25 @@ impl OptionGenerator {
             http3: http == 3,
             h2_table_size: self.maybe(OptionGenerator::count).filter(|_| http == 2),
             no_keepalive,
-            streams: self
-                .maybe(OptionGenerator::count)
-                .filter(|_| is_multiplexed && !no_keepalive),
-            pipeline: self
-                .maybe(OptionGenerator::count)
-                .filter(|_| http == 0 && !no_keepalive),
+            streams: self.maybe(OptionGenerator::count).filter(|_| is_multiplexed && !no_keepalive),
+            pipeline: self.maybe(OptionGenerator::count).filter(|_| http == 0 && !no_keepalive),
             requests_per_connection: self.maybe(OptionGenerator::count).filter(|_| !no_keepalive),
             connection_lifetime: self.maybe(OptionGenerator::time),
             max_connections: self.maybe(OptionGenerator::count),
             until_steady: self.maybe(OptionGenerator::number).filter(|_| steady),
             clients: self.maybe(OptionGenerator::count).filter(|_| !steady),
             unix_socket: has_unix_socket.then(|| self.path()),
-            connect_to: if has_unix_socket {
-                Vec::new()
-            } else {
-                self.list(OptionGenerator::text)
-            },
-            resolve: if has_unix_socket {
-                Vec::new()
-            } else {
-                self.list(OptionGenerator::text)
-            },
+            connect_to: if has_unix_socket { Vec::new() } else { self.list(OptionGenerator::text) },
+            resolve: if has_unix_socket { Vec::new() } else { self.list(OptionGenerator::text) },
             bind: (!has_unix_socket).then(|| self.0.random::<u128>().to_ne_bytes().into()),
-            proxy: self
-                .maybe(OptionGenerator::text)
-                .filter(|_| !has_unix_socket),
+            proxy: self.maybe(OptionGenerator::text).filter(|_| !has_unix_socket),
             insecure,
             cacert: self.maybe(OptionGenerator::path).filter(|_| !insecure),
             key: self.maybe(OptionGenerator::path).filter(|_| cert.is_some()),
             cert,
             sni: self.maybe(OptionGenerator::text),
             expect_length: self.maybe(|generator| generator.0.random()),
-            serve_timeout: self
-                .maybe(OptionGenerator::time)
-                .filter(|_| serve.is_some()),
+            serve_timeout: self.maybe(OptionGenerator::time).filter(|_| serve.is_some()),
             serve,
             threads: self.maybe(OptionGenerator::count),
             pin: self.maybe(|generator| generator.0.random_range(0..64).to_string()),

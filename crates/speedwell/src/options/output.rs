@@ -125,10 +125,8 @@ impl OutputArgs {
         )?;
         for file in files {
             if !self.quiet {
-                let description = file
-                    .shows
-                    .map(|description| format!(" ({description})"))
-                    .unwrap_or_default();
+                let description =
+                    file.shows.map(|description| format!(" ({description})")).unwrap_or_default();
                 status::print_note(&format!("wrote '{}'{description}", file.path.display()));
             }
         }

@@ -78,7 +78,7 @@ pub fn better(text: &str) -> Result<(String, MetricDirection), String> {
         "lower" => MetricDirection::Lower,
         _ => {
             return Err(
-                "expected METRIC=higher or METRIC=lower, such as 'misses/s=lower'".to_owned(),
+                "expected METRIC=higher or METRIC=lower, such as 'misses/s=lower'".to_owned()
             );
         }
     };
@@ -122,10 +122,7 @@ mod tests {
 
     #[test]
     fn counts_accept_suffixes_and_refuse_fractions() {
-        assert_eq!(
-            (count("30"), count("10k"), count("1e6")),
-            (Ok(30), Ok(10_000), Ok(1_000_000))
-        );
+        assert_eq!((count("30"), count("10k"), count("1e6")), (Ok(30), Ok(10_000), Ok(1_000_000)));
         for invalid in ["0", "-1", "1.5", "abc", "", "1e12"] {
             assert!(count(invalid).is_err(), "{invalid}");
         }

@@ -25,11 +25,7 @@ use speedwell_store::Store;
   speedwell run --resume @latest")]
 pub struct RunArgs {
     /// Files, folders, group names; and NAME=VALUE to set a parameter
-    #[arg(
-        index = 1,
-        value_name = "TARGET|NAME=VALUE",
-        required_unless_present = "resume"
-    )]
+    #[arg(index = 1, value_name = "TARGET|NAME=VALUE", required_unless_present = "resume")]
     pub targets: Vec<String>,
     /// After '--': arguments for every measured program
     ///

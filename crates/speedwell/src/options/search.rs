@@ -113,10 +113,7 @@ mod tests {
         );
         assert!(eval.contains(&limit), "{limit}");
         let load = collapse_spaces(include_str!("../../../../docs/guide/load-search.md"));
-        let limit = format!(
-            "up to `--concurrency-limit` ({})",
-            SaturationRules::default().limit
-        );
+        let limit = format!("up to `--concurrency-limit` ({})", SaturationRules::default().limit);
         assert!(load.contains(&limit), "{limit}");
     }
 

@@ -93,9 +93,9 @@ impl SelectionArgs {
                     .and_then(|lines| selection.add_lines(&lines))
                     .with_context(|| format!("cannot read the values in '{file}'"))
                     .context("in --set")?,
-                None => selection
-                    .sets
-                    .extend(BenchmarkSelection::parse_set(text).context("in --set")?),
+                None => {
+                    selection.sets.extend(BenchmarkSelection::parse_set(text).context("in --set")?)
+                }
             }
         }
         for text in set_arguments {
@@ -123,10 +123,6 @@ pub struct StudyArgs {
 impl StudyArgs {
     /// Converts the options for the report.
     pub fn study_choice(&self) -> StudyChoice {
-        StudyChoice {
-            x_axis: self.x_axis.clone(),
-            by: self.by.clone(),
-            log: self.log,
-        }
+        StudyChoice { x_axis: self.x_axis.clone(), by: self.by.clone(), log: self.log }
     }
 }

@@ -34,14 +34,8 @@ impl DatabaseArgs {
     pub fn database_path(&self) -> anyhow::Result<PathBuf> {
         // Do not use clap's `env`: `--db` conflicts with options such as `--no-save`, but the
         // variable must not.
-        let explicit = self
-            .db
-            .clone()
-            .or_else(|| env_variable("SPEEDWELL_DB").map(PathBuf::from));
-        Ok(Store::locate(
-            explicit.as_deref(),
-            &std::env::current_dir()?,
-        ))
+        let explicit = self.db.clone().or_else(|| env_variable("SPEEDWELL_DB").map(PathBuf::from));
+        Ok(Store::locate(explicit.as_deref(), &std::env::current_dir()?))
     }
 
     /// Formats the option for a command line, with a leading space. The result is empty without
@@ -118,10 +112,7 @@ impl OriginArgs {
     }
 
     pub fn origin_request(&self) -> OriginRequest {
-        OriginRequest {
-            revision: self.revision.clone(),
-            branch: self.branch.clone(),
-        }
+        OriginRequest { revision: self.revision.clone(), branch: self.branch.clone() }
     }
 }
 
@@ -220,8 +211,6 @@ impl StoreArgs {
     /// Returns the latest calibration of this machine, if the store has one.
     pub fn calibration_of_this_machine(&self) -> Option<NoiseCalibration> {
         let store = self.open_existing().ok()??;
-        store
-            .latest_calibration(&environment::capture_environment(&[]))
-            .ok()?
+        store.latest_calibration(&environment::capture_environment(&[])).ok()?
     }
 }

@@ -55,10 +55,7 @@ pub struct BuildArgs {
 
 impl BuildArgs {
     pub fn build_request(&self) -> BuildRequest {
-        BuildRequest {
-            command: self.build.clone(),
-            limit: self.build_timeout,
-        }
+        BuildRequest { command: self.build.clone(), limit: self.build_timeout }
     }
 }
 
@@ -133,14 +130,8 @@ impl TypedRevision {
             Some(after_base) if !after_base.is_empty() => {
                 let (branch, program) = after_base
                     .split_once(':')
-                    .map_or((after_base, None), |(branch, program)| {
-                        (branch, Some(program))
-                    });
-                let end = if branch.is_empty() {
-                    0
-                } else {
-                    1 + branch.len()
-                };
+                    .map_or((after_base, None), |(branch, program)| (branch, Some(program)));
+                let end = if branch.is_empty() { 0 } else { 1 + branch.len() };
                 (&spec[..BASE_REVISION.len() + end], program)
             }
             _ => (revision, program),
@@ -158,12 +149,7 @@ impl TypedRevision {
     }
 
     fn into_request(self, variant: usize, names_variant: bool) -> RevisionRequest {
-        RevisionRequest {
-            variant,
-            revision: self.revision,
-            program: self.program,
-            names_variant,
-        }
+        RevisionRequest { variant, revision: self.revision, program: self.program, names_variant }
     }
 }
 
@@ -177,14 +163,10 @@ fn parse_variant(text: &str) -> anyhow::Result<TypedVariant> {
     if name.is_empty() || name.contains(char::is_whitespace) {
         bail!(message());
     }
-    let mut arguments = shell_words::split(rest)
-        .with_context(message)?
-        .into_iter()
-        .peekable();
+    let mut arguments = shell_words::split(rest).with_context(message)?.into_iter().peekable();
     let mut variant = Variant::plain(name);
-    while let Some((variable, value)) = arguments
-        .peek()
-        .and_then(|argument| parse_env_assignment(argument))
+    while let Some((variable, value)) =
+        arguments.peek().and_then(|argument| parse_env_assignment(argument))
     {
         variant.environment.push((variable, value));
         arguments.next();
@@ -223,11 +205,7 @@ fn parse_env_assignment(argument: &str) -> Option<(String, String)> {
 
 fn with_program(name: &str, program: &Path) -> anyhow::Result<TypedVariant> {
     let mut variant = Variant::plain(name);
-    let revision = program
-        .to_str()
-        .map(TypedRevision::parse_revision)
-        .transpose()?
-        .flatten();
+    let revision = program.to_str().map(TypedRevision::parse_revision).transpose()?.flatten();
     if revision.is_none() {
         variant.program = Some(resolve_program(program)?);
     }
@@ -247,10 +225,7 @@ mod tests {
         let (variant, _) = parse_variant("big=A=1 NODE_OPTIONS='--x --y' sh -c 'a b'").unwrap();
         assert_eq!(variant.name, "big");
         let environment = [("A", "1"), ("NODE_OPTIONS", "--x --y")];
-        assert_eq!(
-            variant.environment,
-            environment.map(|(n, v)| (n.to_owned(), v.to_owned()))
-        );
+        assert_eq!(variant.environment, environment.map(|(n, v)| (n.to_owned(), v.to_owned())));
         assert!(variant.program.unwrap().ends_with("sh"));
         assert_eq!(variant.arguments, ["-c", "a b"]);
     }
@@ -266,15 +241,10 @@ mod tests {
         let message = |text: &str| parse_variant(text).unwrap_err().to_string();
         assert!(message("no-such-program-xyz").contains("expected NAME=[VAR=V...]"));
         assert!(message("a=no-such-program-xyz").contains("no program 'no-such-program-xyz'"));
-        let duplicate = VariantArgs {
-            variant: vec!["a=sh".into(), "a=sh".into()],
-            ..VariantArgs::default()
-        };
+        let duplicate =
+            VariantArgs { variant: vec!["a=sh".into(), "a=sh".into()], ..VariantArgs::default() };
         assert!(
-            variants(&duplicate)
-                .unwrap_err()
-                .to_string()
-                .contains("two variants are named 'a'")
+            variants(&duplicate).unwrap_err().to_string().contains("two variants are named 'a'")
         );
     }
 
@@ -289,18 +259,12 @@ mod tests {
         };
         assert_eq!(read("rev:main"), expected("main", None));
         assert_eq!(read("rev:v1:out/a:b"), expected("v1", Some("out/a:b")));
-        assert_eq!(
-            read("rev:main@{12:30}:x"),
-            expected("main@{12:30}", Some("x"))
-        );
+        assert_eq!(read("rev:main@{12:30}:x"), expected("main@{12:30}", Some("x")));
         assert_eq!(read("rev:HEAD^{/fix: x}"), expected("HEAD^{/fix: x}", None));
         assert_eq!(read("./rev:main"), None);
         assert_eq!(read("rev:@base"), expected("@base", None));
         assert_eq!(read("rev:@base:main"), expected("@base:main", None));
-        assert_eq!(
-            read("rev:@base:main:out/a"),
-            expected("@base:main", Some("out/a"))
-        );
+        assert_eq!(read("rev:@base:main:out/a"), expected("@base:main", Some("out/a")));
         assert_eq!(read("rev:@base::out/a"), expected("@base", Some("out/a")));
         for invalid in [
             "rev:@base:",
@@ -311,9 +275,7 @@ mod tests {
             "rev:main:",
             "rev:a\nb",
         ] {
-            let message = TypedRevision::parse_revision(invalid)
-                .unwrap_err()
-                .to_string();
+            let message = TypedRevision::parse_revision(invalid).unwrap_err().to_string();
             assert!(message.contains("rev:REVISION[:PROGRAM]"), "{message}");
         }
     }

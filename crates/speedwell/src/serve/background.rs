@@ -21,15 +21,9 @@ pub fn spawn_summarizer(site: Arc<SiteState>, stopper: ServerStopper) {
         lower_priority();
         while !stopper.is_stopped() {
             let stores = site.store_paths().unwrap_or_default();
-            let remaining: usize = stores
-                .iter()
-                .map(|path| summarize_store(path).unwrap_or(0))
-                .sum();
-            let pause = if remaining > 0 {
-                Duration::ZERO
-            } else {
-                CHECK_INTERVAL
-            };
+            let remaining: usize =
+                stores.iter().map(|path| summarize_store(path).unwrap_or(0)).sum();
+            let pause = if remaining > 0 { Duration::ZERO } else { CHECK_INTERVAL };
             for _ in 0..pause.as_millis() / 100 {
                 if stopper.is_stopped() {
                     return;

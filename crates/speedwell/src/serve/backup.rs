@@ -52,10 +52,7 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
     let displayed_file = args.file.display();
     // Never overwrite an earlier backup. Write to another name first: a partial backup must not be
     // mistaken for a complete backup.
-    ensure!(
-        !args.file.exists(),
-        "'{displayed_file}' already exists\nhint: name another file"
-    );
+    ensure!(!args.file.exists(), "'{displayed_file}' already exists\nhint: name another file");
     let partial_file = args.file.with_extension("part");
     let file = File::create(&partial_file)
         .with_context(|| format!("cannot write '{}'", partial_file.display()))?;
@@ -78,9 +75,7 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
         .with_context(|| format!("cannot write '{displayed_file}'"))?;
     let project_count = format_count(projects.len(), "project", "projects");
     let session_count = format_count(sessions, "session", "sessions");
-    status::print_note(&format!(
-        "wrote {session_count} of {project_count} to '{displayed_file}'"
-    ));
+    status::print_note(&format!("wrote {session_count} of {project_count} to '{displayed_file}'"));
     Ok(CommandStatus::DONE)
 }
 
@@ -113,10 +108,8 @@ pub fn restore_backup(args: &RestoreArgs) -> anyhow::Result<CommandStatus> {
         message += &format!("; already present: {}", format_sessions(totals.known));
     }
     if totals.deleted > 0 {
-        message += &format!(
-            "; not restored, because deleted here: {}",
-            format_sessions(totals.deleted)
-        );
+        message +=
+            &format!("; not restored, because deleted here: {}", format_sessions(totals.deleted));
     }
     status::print_note(&message);
     if !has_end {
@@ -135,11 +128,7 @@ fn open_seekable(path: &Path, scratch: &ScratchFolder) -> std::io::Result<File> 
         return Ok(file);
     }
     let mut options = File::options();
-    let mut copy = options
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(scratch.path("backup"))?;
+    let mut copy = options.read(true).write(true).create_new(true).open(scratch.path("backup"))?;
     std::io::copy(&mut file, &mut copy)?;
     copy.rewind()?;
     Ok(copy)

@@ -72,12 +72,7 @@ fn post_all(site: &SiteState, public_url: Option<&str>) {
             continue;
         };
         let link = public_url.map(|url| format!("{}/{}", url.trim_end_matches('/'), project.name));
-        let poster = CommentPoster {
-            site,
-            project: &project.name,
-            setting: &setting,
-            link,
-        };
+        let poster = CommentPoster { site, project: &project.name, setting: &setting, link };
         if let Err(error) = poster.post_pending(project.path()) {
             status::print_warning(&format!(
                 "Cannot comment for project '{}': {error:#}.",
@@ -104,8 +99,7 @@ impl CommentPoster<'_> {
                 Err(error) => format!("{error:#}"),
             };
             let pull = format!("{}#{}", self.setting.repository, job.pull);
-            self.site
-                .record_server_action(self.project, "comment", &pull, &result);
+            self.site.record_server_action(self.project, "comment", &pull, &result);
             if result_of_post.is_err() {
                 status::print_warning(&format!("Cannot comment on {pull}: {result}."));
             }
@@ -127,14 +121,10 @@ impl CommentPoster<'_> {
             stamp: answer.stamp.clone(),
             body: answer.body.clone(),
         });
-        let update = PullUpdate {
-            comment,
-            status: Some(self.commit_status(job, answer.as_ref())),
-        };
+        let update = PullUpdate { comment, status: Some(self.commit_status(job, answer.as_ref())) };
         let parents = revision_parents(store, &job.pull)?;
-        let outcome = client.post_update(&update, &|first, second| {
-            order_revisions(&parents, first, second)
-        });
+        let outcome =
+            client.post_update(&update, &|first, second| order_revisions(&parents, first, second));
         let comment_outcome = &outcome.comment;
         let is_new = matches!(
             comment_outcome,
@@ -213,9 +203,7 @@ fn comparison_sources(store: &mut Store, number: i64) -> anyhow::Result<Vec<Comp
         return (LOOKUPS.sources)(store, &[format!("@{number}")]);
     }
     let base = base_session(store, &session)?;
-    let base_origin = store
-        .find_overview(base)?
-        .and_then(|session| session.origin);
+    let base_origin = store.find_overview(base)?.and_then(|session| session.origin);
     let [old, new] = [base_origin.as_ref(), session.origin.as_ref()]
         .map(|origin| origin.map_or("?", CodeOrigin::short));
     let mut sources = (LOOKUPS.sources)(store, &[format!("@{base}"), format!("@{number}")])?;
@@ -230,10 +218,7 @@ fn comparison_sources(store: &mut Store, number: i64) -> anyhow::Result<Vec<Comp
 
 /// Returns the number of a session that measured the base revision on the same machine.
 fn base_session(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
-    let base = session
-        .origin
-        .as_ref()
-        .and_then(|origin| origin.base.clone());
+    let base = session.origin.as_ref().and_then(|origin| origin.base.clone());
     let Some(base) = base else {
         bail!("the session does not record its base revision");
     };
@@ -243,43 +228,29 @@ fn base_session(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
         store.store_points(number, &analysis::session_points(session))?;
     }
     let filter = SessionFilter {
-        machine: Some(
-            store
-                .session_machine(number)?
-                .context("nothing was measured")?,
-        ),
+        machine: Some(store.session_machine(number)?.context("nothing was measured")?),
         revision: Some(base.clone()),
         ..SessionFilter::default()
     };
     let sessions = store.select_sessions(&filter, MAX_SESSIONS)?;
     // Prefer sessions that belong to no pull request, because the sessions of a pull request may
     // have been measured with other options.
-    let candidates = sessions
-        .iter()
-        .filter(|session| session.runs > 0 && session.number != number);
+    let candidates = sessions.iter().filter(|session| session.runs > 0 && session.number != number);
     let newest = candidates
         .clone()
         .find(|session| (session.origin.as_ref()).is_some_and(|origin| origin.pull.is_none()))
         .or_else(|| candidates.clone().next())
         .with_context(|| {
-            format!(
-                "base {} was not measured on the same machine",
-                short_revision(&base)
-            )
+            format!("base {} was not measured on the same machine", short_revision(&base))
         })?;
     Ok(newest.number)
 }
 
 fn revision_parents(store: &Store, pull: &str) -> anyhow::Result<HashMap<String, Vec<String>>> {
-    let filter = SessionFilter {
-        pull: Some(pull.to_owned()),
-        ..SessionFilter::default()
-    };
+    let filter = SessionFilter { pull: Some(pull.to_owned()), ..SessionFilter::default() };
     let sessions = store.select_sessions(&filter, MAX_SESSIONS)?;
     let origins = sessions.into_iter().filter_map(|session| session.origin);
-    Ok(origins
-        .map(|origin| (origin.revision, origin.parents))
-        .collect())
+    Ok(origins.map(|origin| (origin.revision, origin.parents)).collect())
 }
 
 /// Orders two revisions, if sessions show that one is an ancestor of the other.
@@ -316,21 +287,13 @@ fn order_revisions(
 /// session or `serve forge set` causes a retry.
 fn job_after_attempt(job: CommentJob, failure: Option<anyhow::Error>) -> CommentJob {
     let Some(failure) = failure else {
-        return CommentJob {
-            state: CommentState::Posted,
-            reason: None,
-            ..job
-        };
+        return CommentJob { state: CommentState::Posted, reason: None, ..job };
     };
     let forge_error = failure.downcast_ref::<Error>();
     let is_temporary = matches!(forge_error, Some(Error::Unreachable { .. }));
     let delay_ms = MIN_RETRY_DELAY_MS.saturating_mul(1 << job.attempts.min(10));
     CommentJob {
-        state: if is_temporary {
-            CommentState::Waiting
-        } else {
-            CommentState::Refused
-        },
+        state: if is_temporary { CommentState::Waiting } else { CommentState::Refused },
         attempts: job.attempts + 1,
         next_unix_ms: unix_time_ms() + delay_ms.min(MAX_RETRY_DELAY_MS),
         reason: Some(format!("{failure:#}").replace("\nhint: ", "; ")),
@@ -350,11 +313,7 @@ mod tests {
         assert_eq!(order_revisions(&parents, "c", "a"), Some(Ordering::Greater));
         assert_eq!(order_revisions(&parents, "b", "c"), Some(Ordering::Less));
         assert_eq!(order_revisions(&parents, "b", "b"), Some(Ordering::Equal));
-        assert_eq!(
-            order_revisions(&parents, "x", "a"),
-            None,
-            "another line of work"
-        );
+        assert_eq!(order_revisions(&parents, "x", "a"), None, "another line of work");
     }
 
     #[test]
@@ -374,10 +333,7 @@ mod tests {
             reason: "status 502".into(),
         };
         let retried = job_after_attempt(job.clone(), Some(unreachable.into()));
-        assert_eq!(
-            (retried.state, retried.attempts),
-            (CommentState::Waiting, 1)
-        );
+        assert_eq!((retried.state, retried.attempts), (CommentState::Waiting, 1));
         assert!(retried.next_unix_ms > unix_time_ms());
         let refused = job_after_attempt(job.clone(), Some(anyhow::anyhow!("no token")));
         assert_eq!(refused.state, CommentState::Refused);

@@ -32,29 +32,18 @@ impl DashboardThread {
     /// Fails if the store cannot be read, or no port is free.
     pub fn start(path: &Path) -> anyhow::Result<DashboardThread> {
         let args = DashboardArgs {
-            store: DatabaseArgs {
-                db: Some(path.to_owned()),
-            },
+            store: DatabaseArgs { db: Some(path.to_owned()) },
             ..DashboardArgs::default()
         };
         let ready = ReadyServer::from_args(&args)?;
         ready.announce_url(false, "while measuring");
-        let ReadyServer {
-            server,
-            site,
-            stopper,
-            ..
-        } = ready;
+        let ReadyServer { server, site, stopper, .. } = ready;
         let thread = std::thread::spawn(move || {
             if let Err(error) = server.run() {
                 status::print_warning(&format!("The dashboard stopped: {error}."));
             }
         });
-        Ok(DashboardThread {
-            site,
-            stopper,
-            thread: Some(thread),
-        })
+        Ok(DashboardThread { site, stopper, thread: Some(thread) })
     }
 
     /// Keeps serving until the user presses Enter or Ctrl-C, or until a minute has passed without a

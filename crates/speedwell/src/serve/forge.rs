@@ -83,10 +83,7 @@ impl ShowArgs {
         let path = self.store.database_path()?;
         // The first project can also be selected by the name that it has in URLs.
         let first_project = project_name(&path);
-        let name = self
-            .project
-            .as_deref()
-            .filter(|name| *name != first_project);
+        let name = self.project.as_deref().filter(|name| *name != first_project);
         Ok((open_project_store(&path, name)?, Store::open(&path)?))
     }
 }
@@ -105,10 +102,7 @@ pub fn run(args: &ForgeArgs) -> anyhow::Result<CommandStatus> {
 
 fn set_forge(args: &SetArgs) -> anyhow::Result<CommandStatus> {
     parse_pull_request(&args.repository, "1")?;
-    ensure!(
-        !args.check.trim().is_empty(),
-        "the name of the check is empty"
-    );
+    ensure!(!args.check.trim().is_empty(), "the name of the check is empty");
     let file = absolute(&args.token_file)?;
     match read_token(&file) {
         Err(error) if file.exists() => return Err(error),
@@ -169,9 +163,7 @@ fn remove_forge(args: &ShowArgs) -> anyhow::Result<CommandStatus> {
 /// Returns the comparison options as pairs of name and value.
 pub fn options_of(setting: &ForgeSetting) -> Vec<(&str, &str)> {
     let options = setting.options.iter();
-    options
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect()
+    options.map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 
 /// Parses a pull request of a repository.
@@ -203,9 +195,6 @@ pub fn read_token(file: &Path) -> anyhow::Result<SecretToken> {
     );
     let text = fs::read_to_string(file)
         .with_context(|| format!("cannot read the token in '{displayed_file}'"))?;
-    ensure!(
-        !text.trim().is_empty(),
-        "'{displayed_file}' contains no token"
-    );
+    ensure!(!text.trim().is_empty(), "'{displayed_file}' contains no token");
     Ok(SecretToken::new(text))
 }

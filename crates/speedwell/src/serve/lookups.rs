@@ -31,9 +31,7 @@ pub const LOOKUPS: CommandLookups = CommandLookups {
     gate: evaluate_gate,
     planned: read_plan_summary,
     summarize: |path| {
-        with_derived_store(path, |store| {
-            summarize_sessions(store, SESSIONS_PER_REQUEST)
-        })
+        with_derived_store(path, |store| summarize_sessions(store, SESSIONS_PER_REQUEST))
     },
     history: load_trend,
 };
@@ -80,13 +78,7 @@ pub(super) fn compare_sources(
 ) -> anyhow::Result<PullAnswer> {
     let labelled: Vec<LabelledSession<'_>> = sources
         .iter()
-        .map(|source| {
-            (
-                source.label.clone(),
-                &source.session,
-                source.variant.clone(),
-            )
-        })
+        .map(|source| (source.label.clone(), &source.session, source.variant.clone()))
         .collect();
     let sessions: Vec<&Session> = sources.iter().map(|source| &source.session).collect();
     let settings = comparison.analysis_settings(&[], None);
@@ -104,9 +96,7 @@ fn build_settings(options: &[(&str, &str)]) -> anyhow::Result<AnalysisSettings> 
 /// # Errors
 /// Fails if an option is unknown, or its value is invalid.
 pub fn parse_comparison(options: &[(&str, &str)]) -> anyhow::Result<ComparisonArgs> {
-    let arguments = options
-        .iter()
-        .map(|(name, value)| format!("--{name}={value}"));
+    let arguments = options.iter().map(|(name, value)| format!("--{name}={value}"));
     let grammar = clap::Command::new("compare").no_binary_name(true);
     let parsed = ComparisonArgs::augment_args(grammar)
         .try_get_matches_from(arguments)
@@ -126,11 +116,7 @@ fn load_trend(
     let exact_pattern = |case: &String| Regex::new(&format!("^{}$", regex::escape(case)));
     let request = HistoryRequest {
         branch: query.branch.clone(),
-        filters: query
-            .case
-            .iter()
-            .map(exact_pattern)
-            .collect::<Result<_, _>>()?,
+        filters: query.case.iter().map(exact_pattern).collect::<Result<_, _>>()?,
         metrics: query.metrics.clone(),
         threshold: default_threshold()?,
         includes_details: query.includes_details,
@@ -169,11 +155,7 @@ fn read_plan_summary(store: &Store, number: i64) -> anyhow::Result<PlanSummary> 
         return Ok(PlanSummary::default());
     };
     Ok(PlanSummary {
-        slots: if plan.is_search {
-            0
-        } else {
-            plan.slots().len()
-        },
+        slots: if plan.is_search { 0 } else { plan.slots().len() },
         timeout_ms: plan.sampling.timeout_ms,
     })
 }

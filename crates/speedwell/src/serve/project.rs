@@ -66,9 +66,7 @@ pub fn ensure_project(store: &mut Store, path: &Path, name: &str) -> anyhow::Res
     if name != project_name(path) {
         return store.add_project(name);
     }
-    store
-        .find_project("")?
-        .context("the store has no first project")
+    store.find_project("")?.context("the store has no first project")
 }
 
 fn add_project(args: &AddArgs) -> anyhow::Result<CommandStatus> {
@@ -77,11 +75,7 @@ fn add_project(args: &AddArgs) -> anyhow::Result<CommandStatus> {
     let project = ensure_project(&mut store, &path, &args.name)?;
     store.set_project_visibility(&project.name, args.public)?;
     record_action(&mut store, "project add", &args.name)?;
-    let readers = if args.public {
-        "by everyone"
-    } else {
-        "with a token"
-    };
+    let readers = if args.public { "by everyone" } else { "with a token" };
     status::print_note(&format!("project '{}' is readable {readers}", args.name));
     Ok(CommandStatus::DONE)
 }
@@ -101,14 +95,11 @@ fn list_projects(args: &ListArgs) -> anyhow::Result<CommandStatus> {
             name,
             is_public: project.is_public,
             sessions: project_store.count_sessions(&SessionFilter::default())?,
-            bytes: std::fs::metadata(&project_path)
-                .ok()
-                .map(|metadata| metadata.len()),
+            bytes: std::fs::metadata(&project_path).ok().map(|metadata| metadata.len()),
             forge: project_store.forge_setting()?.map(|forge| forge.repository),
         });
     }
-    args.output
-        .print_document(&list_served_projects(&projects))?;
+    args.output.print_document(&list_served_projects(&projects))?;
     Ok(CommandStatus::DONE)
 }
 

@@ -53,9 +53,7 @@ pub struct PruneArgs {
 }
 
 fn days(text: &str) -> Result<Duration, String> {
-    let number = text
-        .strip_suffix('d')
-        .and_then(|days| days.parse::<u32>().ok());
+    let number = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
     match number {
         Some(days) => Ok(Duration::from_secs(u64::from(days) * 86_400)),
         None => parse::duration(text)
@@ -103,14 +101,9 @@ pub fn run(args: &PruneArgs) -> anyhow::Result<CommandStatus> {
     }
     let purged = store.purge_deleted_before(now - UNDELETE_PERIOD.as_millis() as i64)?;
     let dropped = store.discard_uploads_before(now - UPLOAD_EXPIRY.as_millis() as i64)?;
-    status::print_note(&format!(
-        "deleted {}",
-        format_count(expired.len(), "session", "sessions")
-    ));
+    status::print_note(&format!("deleted {}", format_count(expired.len(), "session", "sessions")));
     if purged > 0 {
-        status::print_note(&format!(
-            "{purged} earlier deletions can no longer be undone"
-        ));
+        status::print_note(&format!("{purged} earlier deletions can no longer be undone"));
     }
     if dropped > 0 {
         status::print_note(&format!("dropped {dropped} incomplete uploads"));

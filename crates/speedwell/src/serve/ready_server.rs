@@ -34,11 +34,7 @@ pub fn run(args: &DashboardArgs) -> anyhow::Result<CommandStatus> {
     let ready = ReadyServer::from_args(args)?;
     ready.announce_url(args.open, "until Ctrl-C");
     background::spawn_summarizer(ready.site.clone(), ready.stopper.clone());
-    commenter::spawn_commenter(
-        ready.site.clone(),
-        ready.stopper.clone(),
-        args.public_url.clone(),
-    );
+    commenter::spawn_commenter(ready.site.clone(), ready.stopper.clone(), args.public_url.clone());
     process::install_handlers()?;
     let stopper = ready.stopper.clone();
     std::thread::spawn(move || {
@@ -74,16 +70,12 @@ impl ReadyServer {
         }
         let listen_plan = ListenPlan::from_args(args)?;
         let stopper = ServerStopper::new();
-        let files = AssetTable::new(
-            "/static/",
-            asset_files().map(|(name, text)| (name, text.as_bytes())),
-        );
+        let files =
+            AssetTable::new("/static/", asset_files().map(|(name, text)| (name, text.as_bytes())));
         let rules = listen_plan.access_rules(args);
         let site = SiteState::new(&path, LOOKUPS, asset_addresses(&files)?, rules, &stopper)?;
         let site = Arc::new(site);
-        let router = router(site.clone())
-            .merge(api(site.clone())?)
-            .merge(files.router());
+        let router = router(site.clone()).merge(api(site.clone())?).merge(files.router());
         let options = ServerOptions {
             has_token: listen_plan.is_local || has_token(&path)?,
             stopper: stopper.clone(),
@@ -200,17 +192,9 @@ impl ListenPlan {
             "a server that other machines can reach needs a public URL\n\
              hint: --public-url https://perf.example"
         );
-        let proxy = args
-            .behind_proxy
-            .as_deref()
-            .map(|proxy| parse_proxy(proxy, &listen))
-            .transpose()?;
-        Ok(ListenPlan {
-            listen,
-            proxy,
-            is_local,
-            public: args.public_url.clone(),
-        })
+        let proxy =
+            args.behind_proxy.as_deref().map(|proxy| parse_proxy(proxy, &listen)).transpose()?;
+        Ok(ListenPlan { listen, proxy, is_local, public: args.public_url.clone() })
     }
 
     fn access_rules(&self, args: &DashboardArgs) -> AccessRules {
@@ -240,9 +224,7 @@ impl ListenPlan {
         let mut limits = ServerLimits::default();
         if let Some(connections) = args.connections_per_address.map(usize::from) {
             limits.connections_per_address = connections;
-            limits.connections = limits
-                .connections
-                .max(connections + limits.connections_logged_in);
+            limits.connections = limits.connections.max(connections + limits.connections_logged_in);
         }
         Ok(ServerOptions {
             listen: vec![self.listen.clone()],

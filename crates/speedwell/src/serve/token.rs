@@ -95,9 +95,7 @@ impl From<ScopeName> for TokenScope {
 
 /// Parses a number of days, or any other duration.
 fn lifetime(text: &str) -> Result<Duration, String> {
-    let days = text
-        .strip_suffix('d')
-        .and_then(|days| days.parse::<u32>().ok());
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
     match days {
         Some(days) if days > 0 => Ok(Duration::from_secs(u64::from(days) * 86_400)),
         _ => parse::duration(text)
@@ -118,10 +116,7 @@ pub fn run(args: &TokenArgs) -> anyhow::Result<CommandStatus> {
 }
 
 fn add_token(args: &AddArgs) -> anyhow::Result<CommandStatus> {
-    ensure!(
-        !args.name.trim().is_empty(),
-        "the name of the token is empty"
-    );
+    ensure!(!args.name.trim().is_empty(), "the name of the token is empty");
     let path = args.store.database_path()?;
     let mut store = Store::open(&path)?;
     let mut scopes: Vec<TokenScope> = Vec::new();
@@ -145,9 +140,7 @@ fn add_token(args: &AddArgs) -> anyhow::Result<CommandStatus> {
         branches: restriction(&args.branch),
         machines: restriction(&args.machine),
         created_unix_ms: now,
-        expires_unix_ms: args
-            .expires
-            .map(|duration| now + duration.as_millis() as i64),
+        expires_unix_ms: args.expires.map(|duration| now + duration.as_millis() as i64),
         used_unix_ms: None,
         revoked_unix_ms: None,
     })?;
@@ -159,8 +152,7 @@ fn add_token(args: &AddArgs) -> anyhow::Result<CommandStatus> {
 
 fn list_tokens(args: &ListArgs) -> anyhow::Result<CommandStatus> {
     let store = Store::open_to_read(&args.store.database_path()?)?;
-    args.output
-        .print_document(&report::list_tokens(&store.list_tokens()?, unix_time_ms()))?;
+    args.output.print_document(&report::list_tokens(&store.list_tokens()?, unix_time_ms()))?;
     Ok(CommandStatus::DONE)
 }
 

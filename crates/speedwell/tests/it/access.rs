@@ -84,17 +84,11 @@ fn each_token_opens_its_project_and_no_other(place: &StorePlace) {
                 _ => false,
             };
             // A stream would not end.
-            for page in PAGES
-                .iter()
-                .filter(|page| may != page.ends_with("events") || !may)
-            {
+            for page in PAGES.iter().filter(|page| may != page.ends_with("events") || !may) {
                 let path = format!("/{of}/{page}");
                 let reply = dashboard.with_token(&path, token);
                 assert_eq!(is_let_in(&reply), may, "{name} at {path}: {reply:?}");
-                assert!(
-                    may || !reply.body.contains("g/parse.fake"),
-                    "{name} at {path}"
-                );
+                assert!(may || !reply.body.contains("g/parse.fake"), "{name} at {path}");
             }
             let triaged = dashboard.request(
                 "POST",
@@ -102,16 +96,10 @@ fn each_token_opens_its_project_and_no_other(place: &StorePlace) {
                 &[("Authorization", &format!("Bearer {token}"))],
                 "change=1&triage=wrong",
             );
-            let may_triage = matches!(
-                (*name, of),
-                ("triage core" | "admin core", "core") | ("admin", _)
-            );
+            let may_triage =
+                matches!((*name, of), ("triage core" | "admin core", "core") | ("admin", _));
             // The change does not exist, which only those with permission to triage learn.
-            assert_eq!(
-                triaged.status == 404,
-                may_triage,
-                "{name} triages in {of}: {triaged:?}"
-            );
+            assert_eq!(triaged.status == 404, may_triage, "{name} triages in {of}: {triaged:?}");
         }
         let settings = dashboard.with_token("/settings.json", token).status;
         assert_eq!(settings == 200, *name == "admin", "{name}: {settings}");
@@ -123,12 +111,8 @@ fn each_token_opens_its_project_and_no_other(place: &StorePlace) {
 fn anonymous_visitors_see_what_is_public(dashboard: &TestDashboard) {
     assert_eq!(dashboard.get("/open/").status, 200);
     assert_eq!(dashboard.get("/core/sessions.json").status, 401);
-    let led = dashboard.request(
-        "GET",
-        "/core/sessions?state=complete",
-        &[("Accept", "text/html")],
-        "",
-    );
+    let led =
+        dashboard.request("GET", "/core/sessions?state=complete", &[("Accept", "text/html")], "");
     assert_eq!(
         (led.status, led.field("location").as_deref()),
         (303, Some("/login?to=%2Fcore%2Fsessions%3Fstate%3Dcomplete"))
@@ -139,9 +123,7 @@ fn anonymous_visitors_see_what_is_public(dashboard: &TestDashboard) {
 
 /// Returns the path and query of the form on a page, and the selected number.
 fn triage_form_of(page: &HttpReply) -> (String, String) {
-    let form = page
-        .body
-        .split_once("method=\"post\" aria-label=\"Triage a change\"");
+    let form = page.body.split_once("method=\"post\" aria-label=\"Triage a change\"");
     let (before, after) = form.unwrap_or_else(|| panic!("no form in {page:?}"));
     let action = before.rsplit_once("action=\"").unwrap().1;
     let number = after.split_once("<option value=\"").unwrap().1;
@@ -151,13 +133,8 @@ fn triage_form_of(page: &HttpReply) -> (String, String) {
 
 /// Returns the cookie as a browser would send it back.
 fn cookie(reply: &HttpReply) -> String {
-    let set = reply
-        .field("set-cookie")
-        .unwrap_or_else(|| panic!("no cookie in {reply:?}"));
-    assert!(
-        set.contains("HttpOnly") && set.contains("SameSite=Strict"),
-        "{set}"
-    );
+    let set = reply.field("set-cookie").unwrap_or_else(|| panic!("no cookie in {reply:?}"));
+    assert!(set.contains("HttpOnly") && set.contains("SameSite=Strict"), "{set}");
     set.split(';').next().unwrap().to_owned()
 }
 
@@ -176,25 +153,14 @@ fn the_start_key_works_once_and_triages_a_change(place: &StorePlace) {
     assert_eq!(welcome.status, 303, "{welcome:?}");
     let cookie = cookie(&welcome);
     assert_eq!(dashboard.get(&dashboard.key).status, 401, "it works once");
-    let ours = [
-        ("Cookie", cookie.as_str()),
-        ("Sec-Fetch-Site", "same-origin"),
-    ];
+    let ours = [("Cookie", cookie.as_str()), ("Sec-Fetch-Site", "same-origin")];
     let page = dashboard.get_when_ready_with(&alerts, &ours);
     let (action, number) = triage_form_of(&page);
-    let wrong = dashboard.request(
-        "POST",
-        &action,
-        &ours,
-        &format!("change={number}&triage=no"),
-    );
+    let wrong = dashboard.request("POST", &action, &ours, &format!("change={number}&triage=no"));
     wrong.expect(400, &["open, accepted, wrong or fixed"]);
     let form = format!("change={number}&triage=accepted&note=worth+it");
     let done = dashboard.request("POST", &action, &ours, &form);
-    assert_eq!(
-        (done.status, done.field("location")),
-        (303, Some(alerts.clone()))
-    );
+    assert_eq!((done.status, done.field("location")), (303, Some(alerts.clone())));
     let page = dashboard.get_when_ready_with(&alerts, &ours);
     assert!(!page.body.contains("▼ worse"), "{page:?}");
     // A triaged change stays in the form, so that the triage can be withdrawn.
@@ -203,9 +169,7 @@ fn the_start_key_works_once_and_triages_a_change(place: &StorePlace) {
     let long = format!("change={number}&triage=open&note={}", "x".repeat(60_000));
     let refused = dashboard.request("POST", &action, &ours, &long);
     refused.expect(400, &["the limit is 1000", "60000"]);
-    let said = project
-        .run(&["history", "changes", "--format", "json"])
-        .json();
+    let said = project.run(&["history", "changes", "--format", "json"]).json();
     let change = &said["changes"][0];
     assert_eq!(
         (&change["triage"], &change["note"]),
@@ -221,9 +185,7 @@ fn the_start_key_works_once_and_triages_a_change(place: &StorePlace) {
     };
     both_say("no open change in 1 series");
     both_say("or more would show after about 20 points");
-    let settings = dashboard
-        .get_when_ready_with("/settings.json", &ours)
-        .json();
+    let settings = dashboard.get_when_ready_with("/settings.json", &ours).json();
     let audit = settings["audit"].as_array().unwrap();
     let lines: Vec<String> = audit
         .iter()
@@ -233,12 +195,7 @@ fn the_start_key_works_once_and_triages_a_change(place: &StorePlace) {
         .collect();
     assert_eq!(
         lines,
-        [
-            "start key triage done",
-            " login refused",
-            "start key login done",
-            " triage refused"
-        ]
+        ["start key triage done", " login refused", "start key login done", " triage refused"]
     );
     // A triage is taken back.
     let form = format!("change={number}&triage=open");
@@ -271,11 +228,7 @@ fn guessing_ends_after_ten_tries_and_tells_nothing(place: &StorePlace) {
     }
     assert!((10..200).contains(&words.len()), "{} tries", words.len());
     words.dedup();
-    assert_eq!(
-        words.len(),
-        1,
-        "whatever is wrong, the words are the same: {words:?}"
-    );
+    assert_eq!(words.len(), 1, "whatever is wrong, the words are the same: {words:?}");
     for token in [&mixed, &right] {
         let reply = dashboard.with_token("/core/", token);
         assert_eq!(reply.status, 429, "{reply:?}");
@@ -299,28 +252,10 @@ fn pages_of_other_sites_change_nothing(place: &StorePlace) {
     let own = format!("http://{}", dashboard.address);
     let form = "change=1&triage=wrong";
     for (what, fields) in [
-        (
-            "a form",
-            [
-                ("Origin", "http://evil.example"),
-                ("Sec-Fetch-Site", "cross-site"),
-            ],
-        ),
-        (
-            "an old browser's form",
-            [("Origin", "http://evil.example"), ("Accept", "*/*")],
-        ),
-        (
-            "a sandboxed frame",
-            [("Origin", "null"), ("Sec-Fetch-Site", "cross-site")],
-        ),
-        (
-            "a neighbour's port",
-            [
-                ("Origin", "http://127.0.0.1:1"),
-                ("Sec-Fetch-Site", "same-site"),
-            ],
-        ),
+        ("a form", [("Origin", "http://evil.example"), ("Sec-Fetch-Site", "cross-site")]),
+        ("an old browser's form", [("Origin", "http://evil.example"), ("Accept", "*/*")]),
+        ("a sandboxed frame", [("Origin", "null"), ("Sec-Fetch-Site", "cross-site")]),
+        ("a neighbour's port", [("Origin", "http://127.0.0.1:1"), ("Sec-Fetch-Site", "same-site")]),
         ("no origin", [("Accept", "*/*"), ("Accept-Language", "en")]),
     ] {
         let fields = [&fields[..], &[("Cookie", &cookie)]].concat();
@@ -331,32 +266,19 @@ fn pages_of_other_sites_change_nothing(place: &StorePlace) {
     }
     let ours = [("Cookie", cookie.as_str()), ("Origin", own.as_str())];
     let reply = dashboard.request("POST", &alerts, &ours, form);
-    assert_eq!(
-        reply.status, 404,
-        "our own form is read, and there is no change 1: {reply:?}"
-    );
+    assert_eq!(reply.status, 404, "our own form is read, and there is no change 1: {reply:?}");
     let events = format!("/{name}/sessions/any/events");
     for host in ["evil.example", "127.0.0.1.evil.example", "localhost:1", ""] {
-        for path in [
-            &events,
-            &alerts,
-            "/login",
-            "/health",
-            "/health/ready",
-            "/metrics",
-        ] {
+        for path in [&events, &alerts, "/login", "/health", "/health/ready", "/metrics"] {
             let reply = dashboard.request("GET", path, &[("Host", host)], "");
             assert_eq!(reply.status, 421, "{host} at {path}: {reply:?}");
         }
     }
     dashboard.get("/health/ready").expect(200, &["ready"]);
-    let metrics = dashboard
-        .get("/metrics")
-        .expect(200, &["speedwell_answers_total{status=\"4xx\"}"]);
+    let metrics =
+        dashboard.get("/metrics").expect(200, &["speedwell_answers_total{status=\"4xx\"}"]);
     assert!(
-        metrics.body.contains(&format!(
-            "speedwell_sessions_newest{{project=\"{name}\"}} 1"
-        )),
+        metrics.body.contains(&format!("speedwell_sessions_newest{{project=\"{name}\"}} 1")),
         "{metrics:?}"
     );
 }
@@ -394,10 +316,7 @@ fn people_log_in_with_a_token_and_out_again(place: &StorePlace) {
     let ours = ("Origin", "https://perf.example");
     let form = format!("token={token}");
     let login = proxied("POST", "/login?to=%2Fcore%2F", &[ours], &form);
-    assert_eq!(
-        (login.status, login.field("location").as_deref()),
-        (303, Some("/core/"))
-    );
+    assert_eq!((login.status, login.field("location").as_deref()), (303, Some("/core/")));
     let cookie = cookie(&login);
     assert!(cookie.starts_with("__Host-speedwell="), "{cookie}");
     let cookie = ("Cookie", cookie.as_str());
@@ -411,18 +330,11 @@ fn people_log_in_with_a_token_and_out_again(place: &StorePlace) {
     assert_eq!(status(&[cookie]), 401);
     // The other login ends with its token.
     assert_eq!(status(&[("Cookie", &again)]), 200);
-    project
-        .run(&["serve", "token", "revoke", "t"])
-        .expect_status(0);
+    project.run(&["serve", "token", "revoke", "t"]).expect_status(0);
     assert_eq!(status(&[("Cookie", &again)]), 401);
-    let listed = project
-        .run(&["serve", "token", "list", "--format", "json"])
-        .json();
+    let listed = project.run(&["serve", "token", "list", "--format", "json"]).json();
     assert_eq!(listed["tokens"][0]["state"], "revoked");
-    assert!(
-        !listed.to_string().contains(&token),
-        "the token itself is stored nowhere"
-    );
+    assert!(!listed.to_string().contains(&token), "the token itself is stored nowhere");
 }
 
 /// Threat T12: a token or key is neither logged nor stored, whichever way it arrives.
@@ -452,10 +364,7 @@ fn no_secret_is_in_the_log_or_in_the_store() {
         ("the cookie", cookie.split_once('=').unwrap().1),
     ] {
         assert!(!log.contains(secret), "{what} in {log}");
-        assert!(
-            !known.body.contains(secret),
-            "{what} on the page of settings"
-        );
+        assert!(!known.body.contains(secret), "{what} on the page of settings");
         assert!(!store.contains(secret), "{what} in the store");
     }
 }
@@ -463,18 +372,9 @@ fn no_secret_is_in_the_log_or_in_the_store() {
 #[test]
 fn others_are_not_served_without_tls_and_a_token() {
     let project = TempProject::new();
-    let serve = |options: &[&str]| {
-        project
-            .run(&[&["serve"], options].concat())
-            .expect_status(2)
-    };
+    let serve = |options: &[&str]| project.run(&[&["serve"], options].concat()).expect_status(2);
     serve(&["--bind", "0.0.0.0:0"]).expect_stderr(&["--public-url https://perf.example"]);
-    let public = [
-        "--bind",
-        "0.0.0.0:0",
-        "--public-url",
-        "https://perf.example",
-    ];
+    let public = ["--bind", "0.0.0.0:0", "--public-url", "https://perf.example"];
     serve(&public).expect_stderr(&["without TLS", "without a token"]);
     token(&project, &["--scope", "read"]);
     serve(&public).expect_stderr(&["cannot serve on '0.0.0.0:0' without TLS"]);
@@ -489,45 +389,22 @@ fn a_name_that_others_use_is_served_only_with_what_keeps_them_out() {
     token(&project, &["--scope", "read"]);
     let refused = |options: &[&str], texts: &[&str]| {
         let public = ["serve", "--public-url", "https://perf.example"];
-        project
-            .run(&[&public[..], options].concat())
-            .expect_status(2)
-            .expect_stderr(texts);
+        project.run(&[&public[..], options].concat()).expect_status(2).expect_stderr(texts);
     };
-    let by_proxy = [
-        "'perf.example' is a public name",
-        "hint: --behind-proxy 127.0.0.1",
-    ];
+    let by_proxy = ["'perf.example' is a public name", "hint: --behind-proxy 127.0.0.1"];
     refused(&[], &by_proxy);
     refused(&["--port", "0"], &by_proxy);
     refused(&["--bind", "[::1]:0"], &by_proxy);
     refused(&["--private"], &by_proxy);
-    refused(
-        &["--bind", "unix:here.socket"],
-        &["hint: --behind-proxy unix"],
-    );
+    refused(&["--bind", "unix:here.socket"], &["hint: --behind-proxy unix"]);
     let proxied = |bind: &str, proxy: &str, texts: &[&str]| {
         refused(&["--bind", bind, "--behind-proxy", proxy], texts);
     };
-    for everybody in [
-        "0.0.0.0",
-        "::",
-        "::ffff:0.0.0.0",
-        "255.255.255.255",
-        "224.0.0.1",
-    ] {
-        proxied(
-            "0.0.0.0:0",
-            everybody,
-            &["is not the address of a single machine", "hint: "],
-        );
+    for everybody in ["0.0.0.0", "::", "::ffff:0.0.0.0", "255.255.255.255", "224.0.0.1"] {
+        proxied("0.0.0.0:0", everybody, &["is not the address of a single machine", "hint: "]);
     }
     proxied("0.0.0.0:0", "unix", &["hint: --bind unix:"]);
-    proxied(
-        "unix:here.socket",
-        "10.0.0.7",
-        &["hint: --behind-proxy unix"],
-    );
+    proxied("unix:here.socket", "10.0.0.7", &["hint: --behind-proxy unix"]);
     proxied("127.0.0.1:0", "10.0.0.7", &["hint: --bind ADDRESS:PORT"]);
     assert!(!project.path("here.socket").exists());
 }
@@ -548,16 +425,10 @@ fn past_the_proxy_nobody_is_answered_in_the_clear() {
     for path in ["/", "/login", "/api/v1/projects", "/nowhere"] {
         let reply = dashboard.request("GET", path, &as_proxy, "");
         assert_eq!(reply.status, 403, "{path}: {reply:?}");
-        assert!(
-            reply.body.contains("only the TLS-terminating proxy"),
-            "{reply:?}"
-        );
+        assert!(reply.body.contains("only the TLS-terminating proxy"), "{reply:?}");
     }
     let health = dashboard.request("GET", "/health", &as_proxy, "");
-    assert_eq!(
-        health.status, 200,
-        "it says nothing, and services ask for it"
-    );
+    assert_eq!(health.status, 200, "it says nothing, and services ask for it");
 }
 
 #[test]
@@ -578,10 +449,7 @@ fn a_revoked_token_locks_out_nobody_else() {
     assert_eq!(dashboard.with_token("/api/v1/projects", &new).status, 200);
     let refused = place.open().latest_audit_entries(99).unwrap();
     let refused = refused.iter().filter(|line| line.result == "refused");
-    assert!(
-        refused.count() <= 20,
-        "the audit does not grow with each try"
-    );
+    assert!(refused.count() <= 20, "the audit does not grow with each try");
 }
 
 /// Threat T6, measured: the time of a rejection does not reveal whether a token with that id

@@ -33,9 +33,7 @@ pub fn arbitrary_session(seed: u64) -> Session {
         .map(|name| metric(name))
         .collect();
     let variants: Vec<Variant> = (0..dice.up_to(3)).map(|n| variant(n, &mut dice)).collect();
-    let cases: Vec<Arc<Case>> = (0..dice.up_to(4))
-        .map(|n| Arc::new(case(n, &mut dice)))
-        .collect();
+    let cases: Vec<Arc<Case>> = (0..dice.up_to(4)).map(|n| Arc::new(case(n, &mut dice))).collect();
     let runs = (0..dice.up_to(12) as u32)
         .map(|slot| run(slot, &cases, &variants, &metrics, &mut dice))
         .collect();
@@ -49,9 +47,7 @@ pub fn arbitrary_session(seed: u64) -> Session {
             SessionState::Interrupted,
             SessionState::Imported,
         ]),
-        tags: (0..dice.up_to(3))
-            .map(|n| format!("tag-{seed}-{n}"))
-            .collect(),
+        tags: (0..dice.up_to(3)).map(|n| format!("tag-{seed}-{n}")).collect(),
         command: (0..dice.up_to(4)).map(|_| dice.word()).collect(),
         design: design(&variants, &mut dice),
         variants,
@@ -61,9 +57,7 @@ pub fn arbitrary_session(seed: u64) -> Session {
         runs,
         failures: (0..dice.up_to(4)).map(|_| failure(&mut dice)).collect(),
         machines: Vec::new(),
-        profiles: (0..dice.up_to(4))
-            .map(|place| recording(place, &mut dice))
-            .collect(),
+        profiles: (0..dice.up_to(4)).map(|place| recording(place, &mut dice)).collect(),
         calibration: None,
     }
 }
@@ -77,10 +71,7 @@ fn recording(place: usize, dice: &mut SessionGenerator) -> ProfileRecording {
     profile.notes = (1..dice.up_to(3)).map(|_| dice.word()).collect();
     let missing = ProfileOutcome::Missing(dice.word());
     ProfileRecording {
-        case: Case::new(
-            format!("g/{place}"),
-            vec![("n".into(), ParameterValue::Number(2.0))],
-        ),
+        case: Case::new(format!("g/{place}"), vec![("n".into(), ParameterValue::Number(2.0))]),
         variant: dice.word(),
         profile: dice.one_of(&[ProfileOutcome::Taken(Arc::new(profile)), missing]),
     }
@@ -114,15 +105,7 @@ impl SessionGenerator {
     fn number(&mut self) -> f64 {
         let plain = self.0.random_range(-1e6..1e6);
         let any = Some(f64::from_bits(self.0.random())).filter(|n| n.is_finite());
-        let edges = [
-            0.0,
-            -0.0,
-            0.1,
-            1e300,
-            5e-324,
-            9_007_199_254_740_993.0,
-            1.0 / 3.0,
-        ];
+        let edges = [0.0, -0.0, 0.1, 1e300, 5e-324, 9_007_199_254_740_993.0, 1.0 / 3.0];
         match self.up_to(3) {
             1 => plain,
             2 => any.unwrap_or(plain),
@@ -143,9 +126,7 @@ fn variant(n: usize, dice: &mut SessionGenerator) -> Variant {
         name: format!("variant {n}"),
         program: dice.maybe(|dice| PathBuf::from(format!("/opt/{}", dice.word()))),
         arguments: (0..dice.up_to(3) - 1).map(|_| dice.word()).collect(),
-        environment: (0..dice.up_to(3) - 1)
-            .map(|_| ("NAME".into(), dice.word()))
-            .collect(),
+        environment: (0..dice.up_to(3) - 1).map(|_| ("NAME".into(), dice.word())).collect(),
         snippet: dice.maybe(|dice| Snippet::new(SnippetLanguage::Sh, dice.word())),
         worktree: dice.maybe(|dice| VariantWorktree {
             revision: dice.word(),
@@ -188,10 +169,7 @@ fn run(
     metrics: &[Metric],
     dice: &mut SessionGenerator,
 ) -> Run {
-    let names: Vec<Arc<str>> = metrics
-        .iter()
-        .map(|metric| metric.name.as_str().into())
-        .collect();
+    let names: Vec<Arc<str>> = metrics.iter().map(|metric| metric.name.as_str().into()).collect();
     Run {
         case: dice.one_of(cases),
         variant: dice.one_of(variants).name.into(),
@@ -220,9 +198,7 @@ fn run(
         }),
         rejected_by: dice.maybe(SessionGenerator::word),
         machine: None,
-        samples: (0..dice.up_to(7) - 1)
-            .map(|_| sample(&names, dice))
-            .collect(),
+        samples: (0..dice.up_to(7) - 1).map(|_| sample(&names, dice)).collect(),
         notes: (0..dice.up_to(3) - 1).map(|_| dice.word()).collect(),
         load: (dice.up_to(3) == 1).then(|| r#"{"label":"x","n":[1,2.5]}"#.into()),
     }
@@ -241,11 +217,7 @@ fn design(variants: &[Variant], dice: &mut SessionGenerator) -> SessionDesign {
     let stopping = if dice.coin() {
         StoppingDesign::Fixed { runs: 30 }
     } else {
-        StoppingDesign::Sequential {
-            looks: vec![8, 14, 20],
-            alpha: 0.05,
-            delta: dice.number(),
-        }
+        StoppingDesign::Sequential { looks: vec![8, 14, 20], alpha: 0.05, delta: dice.number() }
     };
     SessionDesign {
         order: dice.one_of(&[
@@ -262,9 +234,7 @@ fn design(variants: &[Variant], dice: &mut SessionGenerator) -> SessionDesign {
         experiment: None,
         definitions: Vec::new(),
         conditions: Vec::new(),
-        reject: dice
-            .maybe(|_| "steal>1%".parse().unwrap())
-            .unwrap_or_default(),
+        reject: dice.maybe(|_| "steal>1%".parse().unwrap()).unwrap_or_default(),
         counting: dice.maybe(|dice| InstructionCounting {
             tool: dice.word(),
             cache_model: dice.coin(),
@@ -314,9 +284,7 @@ fn environment(dice: &mut SessionGenerator) -> Environment {
         governors: (0..dice.up_to(3) - 1).map(|_| dice.word()).collect(),
         aslr: dice.maybe(SessionGenerator::coin),
         load: dice.maybe(|dice| [dice.number(), dice.number(), dice.number()]),
-        facts: (0..dice.up_to(4))
-            .map(|n| (format!("fact {n}"), dice.word()))
-            .collect(),
+        facts: (0..dice.up_to(4)).map(|n| (format!("fact {n}"), dice.word())).collect(),
         programs: (0..dice.up_to(3) - 1).map(|_| program(dice)).collect(),
         speedwell: dice.maybe(SessionGenerator::word),
     }
@@ -345,13 +313,9 @@ fn failure(dice: &mut SessionGenerator) -> StepFailure {
             FailureCause::Exit { code: -1 },
             FailureCause::Signal { signal: 9 },
             FailureCause::Timeout { limit_ms: u64::MAX },
-            FailureCause::Start {
-                reason: reason.clone(),
-            },
+            FailureCause::Start { reason: reason.clone() },
             FailureCause::Silent,
-            FailureCause::Invalid {
-                reason: reason.clone(),
-            },
+            FailureCause::Invalid { reason: reason.clone() },
             FailureCause::Skipped { reason },
         ]),
         stderr_tail: dice.word(),

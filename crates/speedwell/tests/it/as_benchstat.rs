@@ -10,10 +10,7 @@ fn golden() -> PathBuf {
 
 fn benchstat(words: &[String]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_speedwell"));
-    command
-        .args(["as", "benchstat"])
-        .args(words)
-        .current_dir(golden());
+    command.args(["as", "benchstat"]).args(words).current_dir(golden());
     command.output().unwrap()
 }
 
@@ -48,11 +45,7 @@ fn tables_are_those_of_the_original() {
             std::fs::read_to_string(golden().join(format!("{name}.{ending}"))).unwrap_or_default()
         };
         let (here, there) = (text(&output.stdout), recorded("stdout"));
-        assert_eq!(
-            here.lines().count(),
-            there.lines().count(),
-            "{name}:\n{here}{there}"
-        );
+        assert_eq!(here.lines().count(), there.lines().count(), "{name}:\n{here}{there}");
         for (here, there) in here.lines().zip(there.lines()) {
             assert!(are_alike(here, there), "{name}:\n{here}\n{there}");
         }

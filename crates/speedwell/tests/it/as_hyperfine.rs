@@ -11,10 +11,7 @@ fn golden() -> PathBuf {
 
 fn hyperfine(folder: &Path, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_speedwell"));
-    command
-        .args(["as", "hyperfine"])
-        .args(words)
-        .current_dir(folder);
+    command.args(["as", "hyperfine"]).args(words).current_dir(folder);
     command.output().unwrap()
 }
 
@@ -88,11 +85,7 @@ fn commands_have_their_runs_their_environment_and_what_belongs_around_them() {
     assert_eq!(text(&output.stdout), "");
     let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
     let count = |word: &str| log.lines().filter(|line| *line == word).count();
-    assert_eq!(
-        (count("prepare"), count("conclude"), count("3")),
-        (6, 6, 3),
-        "{log}"
-    );
+    assert_eq!((count("prepare"), count("conclude"), count("3")), (6, 6, 3), "{log}");
     for word in ["one-warmup-0", "one-0", "one-1"] {
         assert_eq!(count(word), 1, "{log}");
     }
@@ -127,10 +120,7 @@ fn commands_run_one_after_the_other_only_where_that_is_asked_for_or_needed() {
     let in_turn = "a".repeat(20) + &"b".repeat(20);
     let mixed = order(&[]);
     assert_eq!(mixed.matches('a').count(), 20, "{mixed}");
-    assert!(
-        !mixed.contains("aaaaaaaaa") && !mixed.contains("bbbbbbbbb"),
-        "{mixed}"
-    );
+    assert!(!mixed.contains("aaaaaaaaa") && !mixed.contains("bbbbbbbbb"), "{mixed}");
     assert_eq!(order(&["--strict-compat"]), in_turn);
     assert_eq!(order(&["--setup", "true"]), in_turn);
 }
@@ -151,15 +141,7 @@ fn what_is_measured_is_exported_though_we_are_ended_or_a_command_fails() {
     let measure = |end: &str| {
         let _ = std::fs::remove_file(folder.path().join("starts"));
         let script = format!("sh -c 'echo >> starts; test $(wc -l < starts) != 10 || {end}'");
-        let words = [
-            "-N",
-            "-r",
-            "20",
-            "--export-json",
-            "r.json",
-            "true",
-            script.as_str(),
-        ];
+        let words = ["-N", "-r", "20", "--export-json", "r.json", "true", script.as_str()];
         hyperfine(folder.path(), &words)
     };
     let killed = measure("kill -9 $PPID");
@@ -178,25 +160,12 @@ fn what_is_measured_is_exported_though_we_are_ended_or_a_command_fails() {
 #[test]
 fn a_test_says_how_commands_stand_to_each_other() {
     let folder = tempfile::tempdir().unwrap();
-    let words = [
-        "--debug-mode",
-        "sleep 0.1",
-        "sleep 0.2",
-        "sleep 0.1005",
-        "-r",
-        "10",
-    ];
+    let words = ["--debug-mode", "sleep 0.1", "sleep 0.2", "sleep 0.1005", "-r", "10"];
     let output = hyperfine(folder.path(), &words);
     let stdout = text(&output.stdout);
     // Times without any spread: the ratios are exact, and so are the intervals.
-    assert!(
-        stdout.contains("    2.00 [2.00, 2.00] times faster than sleep 0.2\n"),
-        "{stdout}"
-    );
-    let few = hyperfine(
-        folder.path(),
-        &["--debug-mode", "sleep 1", "sleep 2", "-r", "7"],
-    );
+    assert!(stdout.contains("    2.00 [2.00, 2.00] times faster than sleep 0.2\n"), "{stdout}");
+    let few = hyperfine(folder.path(), &["--debug-mode", "sleep 1", "sleep 2", "-r", "7"]);
     assert!(
         text(&few.stdout)
             .contains("too few runs to compare with sleep 2: each command needs 8 runs"),
@@ -208,26 +177,10 @@ fn a_test_says_how_commands_stand_to_each_other() {
 fn failures_have_the_exit_statuses_of_the_original() {
     let folder = tempfile::tempdir().unwrap();
     for (words, status, part) in [
-        (
-            &["exit 3"][..],
-            1,
-            "exited with status 3 in its run number 1",
-        ),
-        (
-            &["-N", "/no/such/program"],
-            1,
-            "cannot execute '/no/such/program'",
-        ),
-        (
-            &["true", "-p", "exit 4"],
-            1,
-            "of --prepare exited with status 4",
-        ),
-        (
-            &["true", "--export-json", "no/folder/r.json"],
-            1,
-            "cannot write 'no/folder/r.json'",
-        ),
+        (&["exit 3"][..], 1, "exited with status 3 in its run number 1"),
+        (&["-N", "/no/such/program"], 1, "cannot execute '/no/such/program'"),
+        (&["true", "-p", "exit 4"], 1, "of --prepare exited with status 4"),
+        (&["true", "--export-json", "no/folder/r.json"], 1, "cannot write 'no/folder/r.json'"),
         (&["-S", "/no/shell", "true"], 1, "/no/shell"),
         (&["--bogus"], 2, "unknown option '--bogus'"),
         (&["true", "-r", "x"], 1, "'x'"),
@@ -247,10 +200,7 @@ fn what_commands_write_and_read_goes_where_it_is_wanted() {
     assert_eq!(text(&to(&["--output", "inherit"]).stdout), "read\n");
     assert_eq!(text(&to(&["--output", "pipe"]).stdout), "");
     assert_eq!(to(&["--output", "./out"]).status.code(), Some(0));
-    assert_eq!(
-        std::fs::read_to_string(folder.path().join("out")).unwrap(),
-        "read\n"
-    );
+    assert_eq!(std::fs::read_to_string(folder.path().join("out")).unwrap(), "read\n");
 }
 
 #[test]
@@ -259,13 +209,7 @@ fn what_setup_starts_stays_until_the_end_and_what_runs_leave_behind_does_not() {
     // Each run needs the service, and fails if a process of the run before it is still there.
     let command =
         "kill -0 $(cat pid) && ! kill -0 $(cat left) && { sleep 4321.5 & echo $! > left; }";
-    let words = [
-        "-r",
-        "3",
-        "--setup",
-        "echo 0x > left; sleep 4321.625 & echo $! > pid",
-        command,
-    ];
+    let words = ["-r", "3", "--setup", "echo 0x > left; sleep 4321.625 & echo $! > pid", command];
     let output = hyperfine(folder.path(), &words);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let said = text(&output.stderr);
@@ -285,26 +229,10 @@ fn a_file_that_commands_read_is_not_replaced() {
     let would = "would overwrite the input '";
     for (words, why) in [
         (&["sort data", "--export-json", "data"][..], would),
-        (
-            &[
-                "sort {x}",
-                "-L",
-                "x",
-                "other,data",
-                "--export-csv",
-                "./data",
-            ],
-            would,
-        ),
-        (
-            &["cat", "--input", "data", "--export-markdown", "link"],
-            would,
-        ),
+        (&["sort {x}", "-L", "x", "other,data", "--export-csv", "./data"], would),
+        (&["cat", "--input", "data", "--export-markdown", "link"], would),
         (&["cat", "--input", "data", "--output", "./link"], would),
-        (
-            &["true", "--prepare", "cp data copy", "--export-json", "data"],
-            would,
-        ),
+        (&["true", "--prepare", "cp data copy", "--export-json", "data"], would),
         (
             &["true", "--export-json", "data", "--export-csv", "link"],
             "would be written to the same file",
@@ -318,11 +246,7 @@ fn a_file_that_commands_read_is_not_replaced() {
         assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
         let said = text(&output.stderr);
         assert!(said.contains(why), "{words:?}: {said}");
-        assert_eq!(
-            std::fs::read_to_string(path("data")).unwrap(),
-            "3\n1\n",
-            "{words:?}"
-        );
+        assert_eq!(std::fs::read_to_string(path("data")).unwrap(), "3\n1\n", "{words:?}");
     }
     // A file with the results of an earlier call is replaced, even if a command after the runs reads it.
     let cleanup = ["--cleanup", "cat results.json"];

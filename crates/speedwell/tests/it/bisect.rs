@@ -84,17 +84,11 @@ fn the_revision_is_found_though_every_fifth_build_fails_and_the_checkout_stays_a
     };
     std::fs::write(repository.project.path("cost"), "mine").unwrap();
     let state = || {
-        let ask = [
-            ["status", "--porcelain"],
-            ["branch", "--list"],
-            ["rev-parse", "HEAD"],
-        ];
+        let ask = [["status", "--porcelain"], ["branch", "--list"], ["rev-parse", "HEAD"]];
         ask.map(|words| repository.run_git(&words))
     };
     let before = state();
-    let answer = repository
-        .bisect(&repository.whole_range(), &[])
-        .expect_status(0);
+    let answer = repository.bisect(&repository.whole_range(), &[]).expect_status(0);
     let sentence = format!("{} made it slower: +", repository.short_id(23));
     let parent = format!("confirming {0} against", repository.short_id(23));
     let passed = format!("cannot build {}; skipping it", repository.short_id(24));
@@ -103,23 +97,15 @@ fn the_revision_is_found_though_every_fifth_build_fails_and_the_checkout_stays_a
     assert_eq!(state(), before);
     assert!(!repository.project.path("bench").exists());
 
-    let json = repository
-        .run(&["report", "@latest", "--format", "json"])
-        .expect_status(0)
-        .json();
-    assert_eq!(
-        (&json["found"], &json["range"]),
-        (&true.into(), &repository.whole_range().into())
-    );
+    let json = repository.run(&["report", "@latest", "--format", "json"]).expect_status(0).json();
+    assert_eq!((&json["found"], &json["range"]), (&true.into(), &repository.whole_range().into()));
     let change = &json["changes"][0];
     assert_eq!(change["revision"], repository.nth(23), "{json:#}");
     assert_eq!(change["before"], repository.nth(22));
     let share = change["change"].as_f64().unwrap();
     assert!((share - 0.05).abs() < 1e-3, "{share}");
     for format in ["md", "csv", "html"] {
-        let page = repository
-            .run(&["report", "@latest", "--format", format])
-            .expect_status(0);
+        let page = repository.run(&["report", "@latest", "--format", format]).expect_status(0);
         page.expect_stdout(&[repository.short_id(23)]);
     }
 }
@@ -163,9 +149,7 @@ fn a_search_that_is_killed_at_ten_drawn_moments_comes_to_the_same_answer() {
     let sentence = format!("{} made it slower: +", repository.short_id(23));
     answer.expect_status(0).expect_stdout(&[&sentence]);
     let again = repository.run(&["bisect", "--resume", "@latest"]);
-    again
-        .expect_status(2)
-        .expect_stderr(&["is complete: nothing to resume"]);
+    again.expect_status(2).expect_stderr(&["is complete: nothing to resume"]);
 }
 
 #[test]
@@ -175,25 +159,17 @@ fn after_ctrl_c_and_at_the_end_of_the_budget_what_is_left_is_shown_and_can_be_re
     };
     let whole = repository.whole_range();
     let words = [&["bisect", &*whole], &BENCH[..]].concat();
-    let answer = repository
-        .with_signal(&words, "INT", "45")
-        .expect_status(130);
+    let answer = repository.with_signal(&words, "INT", "45").expect_status(130);
     answer
         .expect_stdout(&["not found yet: with 95 % confidence, the change is in one of"])
         .expect_stderr(&["resume with: speedwell bisect --resume @1"]);
-    let refused = repository
-        .run(&["run", "--resume", "@latest"])
-        .expect_status(2);
+    let refused = repository.run(&["run", "--resume", "@latest"]).expect_status(2);
     refused.expect_stderr(&["speedwell bisect --resume @1"]);
     let late = repository.run(&["bisect", "--resume", "@latest", "--budget", "1ms"]);
-    late.expect_status(1)
-        .expect_stderr(&["the time budget is used up (--budget)", "--resume @1"]);
+    late.expect_status(1).expect_stderr(&["the time budget is used up (--budget)", "--resume @1"]);
     let rest = ["bisect", "--resume", "@1", "--budget", "1h"];
     let sentence = format!("{} made it slower", repository.short_id(23));
-    repository
-        .run(&rest)
-        .expect_status(0)
-        .expect_stdout(&[&sentence]);
+    repository.run(&rest).expect_status(0).expect_stdout(&[&sentence]);
 }
 
 #[test]
@@ -212,9 +188,7 @@ fn a_gain_in_two_parts_is_found_in_both() {
     let Some(repository) = LinearRepository::new(&costs, |_| false) else {
         return;
     };
-    let answer = repository
-        .bisect(&repository.whole_range(), &[])
-        .expect_status(0);
+    let answer = repository.bisect(&repository.whole_range(), &[]).expect_status(0);
     let parts = [4, 9].map(|number| format!("{} made it faster: -", repository.short_id(number)));
     answer.expect_stdout(&[&parts[0], &parts[1], "number 4", "number 9"]);
 }
@@ -244,14 +218,10 @@ fn ends_that_are_alike_are_not_searched() {
     let Some(repository) = LinearRepository::new(&costs, |_| false) else {
         return;
     };
-    let answer = repository
-        .bisect(&repository.whole_range(), &[])
-        .expect_status(1);
+    let answer = repository.bisect(&repository.whole_range(), &[]).expect_status(1);
     answer.expect_stdout(&["the ends do not differ by 2 % or more"]);
     let answer = repository.bisect(&repository.whole_range(), &["--threshold", "7%"]);
-    answer
-        .expect_status(1)
-        .expect_stdout(&["do not differ by 7 % or more"]);
+    answer.expect_status(1).expect_stdout(&["do not differ by 7 % or more"]);
 }
 
 #[test]
@@ -262,53 +232,20 @@ fn a_range_that_is_no_line_is_refused_with_both_ends_and_the_way_out() {
     for number in 1..=4 {
         repository.run_git(&["tag", &format!("c{number}"), repository.nth(number)]);
     }
-    repository
-        .check_out("c2")
-        .create_branch("side")
-        .commit_all("aside");
+    repository.check_out("c2").create_branch("side").commit_all("aside");
     repository.check_out("main");
     let refused = |range: &str, expected: &[&str]| {
-        repository
-            .bisect(range, &[])
-            .expect_status(2)
-            .expect_stderr(expected);
+        repository.bisect(range, &[]).expect_status(2).expect_stderr(expected);
     };
-    refused(
-        "c1",
-        &[
-            "cannot parse range 'c1': expected GOOD..BAD",
-            "hint: for example v1.4..HEAD",
-        ],
-    );
+    refused("c1", &["cannot parse range 'c1': expected GOOD..BAD", "hint: for example v1.4..HEAD"]);
     refused("c1...c3", &["expected GOOD..BAD"]);
     refused("c2..c2", &["'c2' and 'c2' are the same revision"]);
-    refused(
-        "c3..c1",
-        &["'c1' is an ancestor of 'c3'", "swap the ends: c1..c3"],
-    );
-    refused(
-        "side..c4",
-        &[
-            "'side' and 'c4' are on different branches",
-            "use the range ",
-        ],
-    );
-    refused(
-        "c1..mian",
-        &["in the range 'c1..mian'", "did you mean 'main'?"],
-    );
+    refused("c3..c1", &["'c1' is an ancestor of 'c3'", "swap the ends: c1..c3"]);
+    refused("side..c4", &["'side' and 'c4' are on different branches", "use the range "]);
+    refused("c1..mian", &["in the range 'c1..mian'", "did you mean 'main'?"]);
     refused("c1..--all", &["in the range", "unknown revision '--all'"]);
     refused("c1..c4", &["cannot build revision 'c4'", "nothing to link"]);
     let several = repository.bisect("c1..c3", &["--runs", "5"]);
-    several
-        .expect_status(2)
-        .expect_stderr(&["determines the number of runs itself"]);
-    assert_eq!(
-        repository
-            .run(&["history", "--format", "csv"])
-            .stdout
-            .lines()
-            .count(),
-        1
-    );
+    several.expect_status(2).expect_stderr(&["determines the number of runs itself"]);
+    assert_eq!(repository.run(&["history", "--format", "csv"]).stdout.lines().count(), 1);
 }

@@ -11,37 +11,16 @@ use std::collections::HashMap;
 
 /// Recorded files of every format, small ones first.
 const GOLDEN: [(&str, &[&str]); 23] = [
-    (
-        "Markdown tables of figures",
-        &["published/module-overhead.md"],
-    ),
-    (
-        "speedwell load JSON",
-        &["load/small.json", "load/recorded.json"],
-    ),
-    (
-        "HdrHistogram log",
-        &["load/small.hlog", "load/recorded.hlog"],
-    ),
+    ("Markdown tables of figures", &["published/module-overhead.md"]),
+    ("speedwell load JSON", &["load/small.json", "load/recorded.json"]),
+    ("HdrHistogram log", &["load/small.hlog", "load/recorded.hlog"]),
     ("pyperf JSON", &["pyperf/timeit.json"]),
     ("pytest-benchmark JSON", &["suites/pytest-benchmark.json"]),
     ("vitest JSON", &["suites/vitest.json"]),
-    (
-        "Catch2 XML",
-        &["suites/catch2.xml", "suites/catch2-failed.xml"],
-    ),
+    ("Catch2 XML", &["suites/catch2.xml", "suites/catch2-failed.xml"]),
     ("Krun JSON", &["krun/times.json"]),
-    (
-        "hyperfine JSON",
-        &["hyperfine/failing.json", "hyperfine/sleep-a.json"],
-    ),
-    (
-        "autocannon JSON",
-        &[
-            "http-tools/autocannon.json",
-            "http-tools/autocannon_err.json",
-        ],
-    ),
+    ("hyperfine JSON", &["hyperfine/failing.json", "hyperfine/sleep-a.json"]),
+    ("autocannon JSON", &["http-tools/autocannon.json", "http-tools/autocannon_err.json"]),
     ("oha JSON", &["http-tools/oha_json.out"]),
     (
         "asv JSON",
@@ -53,10 +32,7 @@ const GOLDEN: [(&str, &[&str]); 23] = [
     ),
     ("github-action-benchmark data.js", &["history/data.js"]),
     ("bencher JSON", &["history/bencher-perf.json"]),
-    (
-        "CSV of points over time",
-        &["history/otava-multi-branch.csv"],
-    ),
+    ("CSV of points over time", &["history/otava-multi-branch.csv"]),
     (
         "Node.js CSV (run.js, compare.js or scatter.js)",
         &[
@@ -87,10 +63,7 @@ const GOLDEN: [(&str, &[&str]); 23] = [
             "http-tools/wrk2_corrected.out",
         ],
     ),
-    (
-        "hey or oha output",
-        &["http-tools/hey_text.out", "http-tools/oha_text.out"],
-    ),
+    ("hey or oha output", &["http-tools/hey_text.out", "http-tools/oha_text.out"]),
     (
         "go test -bench output",
         &[
@@ -101,10 +74,7 @@ const GOLDEN: [(&str, &[&str]); 23] = [
             "go/events.jsonl",
         ],
     ),
-    (
-        "google/benchmark JSON",
-        &["google-benchmark/in_kitchen_a.json"],
-    ),
+    ("google/benchmark JSON", &["google-benchmark/in_kitchen_a.json"]),
 ];
 
 /// Formats that end with a bracket, so that any truncation is noticed.
@@ -159,14 +129,11 @@ fn shorten(name: &str, bytes: Vec<u8>) -> Vec<u8> {
     let mut seen: HashMap<&str, u32> = HashMap::new();
     rows.retain(|row| {
         let name = row["name"].as_str().unwrap();
-        kinds
-            .iter()
-            .find(|kind| name.contains(**kind))
-            .is_some_and(|kind| {
-                let count = seen.entry(kind).or_default();
-                *count += 1;
-                *count <= 1
-            })
+        kinds.iter().find(|kind| name.contains(**kind)).is_some_and(|kind| {
+            let count = seen.entry(kind).or_default();
+            *count += 1;
+            *count <= 1
+        })
     });
     assert_eq!(seen.len(), kinds.len());
     serde_json::to_vec(&json).unwrap()
@@ -185,11 +152,7 @@ fn all_figures(format: &FileFormat, sessions: &[Session]) -> Vec<String> {
     let has_cases = format.name != "go test -bench output";
     let mut all = Vec::new();
     for run in sessions.iter().flat_map(|session| &session.runs) {
-        let case = if has_cases {
-            run.case.id()
-        } else {
-            String::new()
-        };
+        let case = if has_cases { run.case.id() } else { String::new() };
         for sample in &run.samples {
             all.push(format!("{case} {} {}", sample.metric, sample.value));
         }
@@ -206,9 +169,7 @@ fn is_part(part: &[String], whole: &[String]) -> bool {
 #[test]
 fn every_file_is_read_by_its_own_format() {
     for (format, bytes) in files() {
-        let first = FORMATS
-            .iter()
-            .find(|format| (format.recognizes)(&JsonContent::new(&bytes)));
+        let first = FORMATS.iter().find(|format| (format.recognizes)(&JsonContent::new(&bytes)));
         assert_eq!(first.unwrap().name, format.name);
         invariants::check(format, &bytes).unwrap();
     }
@@ -267,10 +228,7 @@ fn assert_helps(message: &str, place: &str) {
         "is missing",
         "it contains no session",
     ];
-    assert!(
-        helpful.iter().any(|words| message.contains(words)),
-        "{place}: {message}"
-    );
+    assert!(helpful.iter().any(|words| message.contains(words)), "{place}: {message}");
 }
 
 #[test]
@@ -280,10 +238,7 @@ fn a_file_without_results_is_named_as_what_it_is() {
         (b" \n\t", "'f' is empty; "),
         (b"{}", "'f' has an unknown format; "),
         (b"[1, 2]", "'f' has an unknown format; "),
-        (
-            b"{\"a\": {\"speedwell\": 1}}",
-            "'f' has an unknown format; ",
-        ),
+        (b"{\"a\": {\"speedwell\": 1}}", "'f' has an unknown format; "),
         (b"\x7fELF\x02\x01\x01\0\0", "'f' is a binary file; "),
         (b"\xff\xfeg\0o\0", "'f' is UTF-16 text; "),
         (
@@ -300,14 +255,7 @@ fn a_file_without_results_is_named_as_what_it_is() {
 #[test]
 fn another_kind_of_file_is_refused_by_every_format() {
     for (format, _) in files() {
-        for bytes in [
-            &b""[..],
-            b"\0\x01\x02\xff",
-            b"{",
-            b"\"",
-            b"[[[[",
-            b"a,b\n1,2\n",
-        ] {
+        for bytes in [&b""[..], b"\0\x01\x02\xff", b"{", b"\"", b"[[[[", b"a,b\n1,2\n"] {
             let message = invariants::check(format, bytes).expect_err(format.name);
             assert!(message.len() > 10, "{}: {message}", format.name);
         }
@@ -365,10 +313,7 @@ fn replace_number(bytes: &mut Vec<u8>, at: usize, word: &[u8]) {
         return;
     };
     let start = at + start;
-    let length = bytes[start..]
-        .iter()
-        .take_while(|byte| is_number(byte))
-        .count();
+    let length = bytes[start..].iter().take_while(|byte| is_number(byte)).count();
     bytes.splice(start..start + length, word.iter().copied());
 }
 

@@ -71,11 +71,7 @@ pub struct ScreenSize {
 
 impl Default for ScreenSize {
     fn default() -> ScreenSize {
-        ScreenSize {
-            width: 1280,
-            dark: false,
-            scripts: true,
-        }
+        ScreenSize { width: 1280, dark: false, scripts: true }
     }
 }
 
@@ -229,10 +225,7 @@ impl BrowserPage {
             "mobile": screen.width < 600});
         page.send("Emulation.setDeviceMetricsOverride", size);
         // Every page behaves as if it had the focus.
-        page.send(
-            "Emulation.setFocusEmulationEnabled",
-            json!({"enabled": true}),
-        );
+        page.send("Emulation.setFocusEmulationEnabled", json!({"enabled": true}));
         page.scripts(screen.scripts);
         page.emulate_media("screen", screen.dark);
         page.navigate_to(address);
@@ -312,10 +305,7 @@ impl BrowserPage {
     pub fn emulate_media(&mut self, media: &str, dark: bool) {
         let scheme = if dark { "dark" } else { "light" };
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
-        self.send(
-            "Emulation.setEmulatedMedia",
-            json!({"media": media, "features": features}),
-        );
+        self.send("Emulation.setEmulatedMedia", json!({"media": media, "features": features}));
     }
 
     /// Evaluates a JavaScript expression, awaiting promises.
@@ -412,9 +402,7 @@ fn decode_base64(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b'=').collect();
     let mut bytes = Vec::new();
     for four in digits.chunks(4) {
-        let bits = four
-            .iter()
-            .fold(0_u32, |bits, digit| bits << 6 | u32::from(value(*digit)));
+        let bits = four.iter().fold(0_u32, |bits, digit| bits << 6 | u32::from(value(*digit)));
         let bits = bits << (6 * (4 - four.len()));
         bytes.extend_from_slice(&bits.to_be_bytes()[1..four.len()]);
     }

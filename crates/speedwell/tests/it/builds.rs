@@ -24,17 +24,10 @@ fn run(project: &TempProject, words: &[&str]) -> CommandResult {
 
 /// Returns the runs of the last session: variant, slot and build.
 fn builds_of(project: &TempProject) -> Vec<(String, u64, Option<u64>)> {
-    let lines = project
-        .run(&["report", "--export", "jsonl"])
-        .expect_status(0)
-        .stdout;
+    let lines = project.run(&["report", "--export", "jsonl"]).expect_status(0).stdout;
     let of_line = |line: &str| {
         let run = serde_json::from_str::<Value>(line).unwrap()["run"].take();
-        Some((
-            run["variant"].as_str()?.to_owned(),
-            run["slot"].as_u64()?,
-            run["build"].as_u64(),
-        ))
+        Some((run["variant"].as_str()?.to_owned(), run["slot"].as_u64()?, run["build"].as_u64()))
     };
     lines.lines().filter_map(of_line).collect()
 }
@@ -42,15 +35,9 @@ fn builds_of(project: &TempProject) -> Vec<(String, u64, Option<u64>)> {
 #[test]
 fn with_as_many_builds_as_runs_every_run_has_one_of_its_own() {
     let project = project();
-    run(
-        &project,
-        &[&TWO[..], &["--builds", "32", "--runs", "8"]].concat(),
-    )
-    .expect_status(0);
+    run(&project, &[&TWO[..], &["--builds", "32", "--runs", "8"]].concat()).expect_status(0);
     for variant in ["old", "new"] {
-        let runs = builds_of(&project)
-            .into_iter()
-            .filter(|run| run.0 == variant);
+        let runs = builds_of(&project).into_iter().filter(|run| run.0 == variant);
         let builds: BTreeSet<Option<u64>> = runs.map(|run| run.2).collect();
         assert_eq!(builds, (0..8).map(Some).collect());
     }
@@ -59,11 +46,7 @@ fn with_as_many_builds_as_runs_every_run_has_one_of_its_own() {
 #[test]
 fn runs_that_share_builds_are_compared_by_build() {
     let project = project();
-    let words = [
-        &TWO[..],
-        &["--builds", "8", "--runs", "16", "--format", "json"],
-    ]
-    .concat();
+    let words = [&TWO[..], &["--builds", "8", "--runs", "16", "--format", "json"]].concat();
     let found = run(&project, &words).expect_status(0).json();
     let row = &found["changes"][0];
     assert_eq!(row["verdict"], "better");
@@ -75,31 +58,21 @@ fn runs_that_share_builds_are_compared_by_build() {
         "Layout: the standard deviation between builds of the same source is 8.4 % [",
         "(slowest/fastest 1.20); between runs of one build, it is 0 %.",
     ];
-    assert!(
-        expected.iter().all(|words| notes.contains(words)),
-        "{notes}"
-    );
+    assert!(expected.iter().all(|words| notes.contains(words)), "{notes}");
     let mut runs_of_build: BTreeMap<(String, Option<u64>), u32> = BTreeMap::new();
     for (variant, _, build) in builds_of(&project) {
         *runs_of_build.entry((variant, build)).or_default() += 1;
     }
     assert_eq!(runs_of_build.len(), 16);
-    assert!(
-        runs_of_build.values().all(|&runs| runs == 2),
-        "{runs_of_build:?}"
-    );
+    assert!(runs_of_build.values().all(|&runs| runs == 2), "{runs_of_build:?}");
 }
 
 #[test]
 fn four_builds_decide_nothing_whatever_the_number_of_runs() {
-    let answer = run(
-        &project(),
-        &[&TWO[..], &["--builds", "4", "--runs", "48"]].concat(),
-    );
-    let answer = answer.expect_status(0).expect_stdout(&[
-        "unclear",
-        "Too few builds: 4 a side can decide nothing; 6 are enough.",
-    ]);
+    let answer = run(&project(), &[&TWO[..], &["--builds", "4", "--runs", "48"]].concat());
+    let answer = answer
+        .expect_status(0)
+        .expect_stdout(&["unclear", "Too few builds: 4 a side can decide nothing; 6 are enough."]);
     answer.expect_stderr(&["4 builds a side show nothing", "--builds 6 is enough"]);
 }
 
@@ -117,18 +90,10 @@ fn without_a_number_of_runs_looks_come_after_whole_builds() {
 
 #[test]
 fn one_variant_shows_how_much_its_builds_differ() {
-    let answer = run(
-        &project(),
-        &["--variant", "old=true", "--builds", "4", "--runs", "8"],
-    );
+    let answer = run(&project(), &["--variant", "old=true", "--builds", "4", "--runs", "8"]);
     let answer = answer.expect_status(0);
     let words: Vec<&str> = answer.stdout.split_whitespace().collect();
-    assert!(
-        words
-            .join(" ")
-            .contains("between builds of the same source is 8.8 %"),
-        "{words:?}"
-    );
+    assert!(words.join(" ").contains("between builds of the same source is 8.8 %"), "{words:?}");
 }
 
 #[test]
@@ -140,17 +105,10 @@ fn doctor_says_in_a_line_whether_layout_matters() {
         .expect_status(0)
         .expect_stdout(&["g/builds.fake k=1: layout matters, so compare builds (--builds 32)."]);
     let words: Vec<&str> = answer.stdout.split_whitespace().collect();
-    assert!(
-        words
-            .join(" ")
-            .contains("builds of the same source is 8.4 %"),
-        "{words:?}"
-    );
+    assert!(words.join(" ").contains("builds of the same source is 8.4 %"), "{words:?}");
     let even = TempProject::new().with("g/builds.fake", "case k=1\n* 100 101 102 103 104\n");
     let answer = even.run(&["doctor", "--builds", "g/builds.fake"]);
-    answer
-        .expect_status(0)
-        .expect_stdout(&["g/builds.fake k=1: layout hardly matters."]);
+    answer.expect_status(0).expect_stdout(&["g/builds.fake k=1: layout hardly matters."]);
     assert_eq!(builds_of(&even).len(), 32);
     project
         .run(&["doctor", "--builds"])
@@ -161,11 +119,7 @@ fn doctor_says_in_a_line_whether_layout_matters() {
 #[test]
 fn a_change_of_one_build_that_a_layout_may_make_is_marked() {
     let project = TempProject::new().with("g/builds.fake", &FAKE.replace("new 110", "new 103"));
-    run(
-        &project,
-        &["--variant", "old=true", "--builds", "4", "--runs", "8"],
-    )
-    .expect_status(0);
+    run(&project, &["--variant", "old=true", "--builds", "4", "--runs", "8"]).expect_status(0);
     let words = [&TWO[..], &["--runs", "16", "--format", "json"]].concat();
     let found = run(&project, &words).expect_status(0).json();
     let row = &found["changes"][0];
@@ -175,12 +129,7 @@ fn a_change_of_one_build_that_a_layout_may_make_is_marked() {
     assert!(row["notes"].as_str().unwrap().contains(expected), "{row}");
     let large = project.with("g/builds.fake", FAKE);
     let found = run(&large, &words).expect_status(0).json();
-    assert!(
-        !found["changes"][0]["notes"]
-            .as_str()
-            .unwrap()
-            .contains("Builds of one")
-    );
+    assert!(!found["changes"][0]["notes"].as_str().unwrap().contains("Builds of one"));
 }
 
 #[test]
@@ -195,15 +144,8 @@ fn a_resumed_session_executes_the_builds_that_were_planned() {
     let cut = cut.with("g/builds.fake", FAKE);
     cut.run(&["run", "--resume", "@latest"]).expect_status(2);
     let failed = |run: &(String, u64, Option<u64>)| builds_of(&cut).contains(run);
-    let missing = builds_of(&whole)
-        .into_iter()
-        .filter(|run| !failed(run))
-        .count();
-    assert_eq!(
-        (missing, builds_of(&cut).len()),
-        (1, 15),
-        "all but the one that failed"
-    );
+    let missing = builds_of(&whole).into_iter().filter(|run| !failed(run)).count();
+    assert_eq!((missing, builds_of(&cut).len()), (1, 15), "all but the one that failed");
 }
 
 #[test]
@@ -214,30 +156,12 @@ fn what_has_no_builds_is_refused_with_what_can_be_varied() {
             &["eval", "node", "1", "--builds", "8"],
             "node is not linked, so there are no builds of 'eval/node'\nhint: --layout env,stack",
         ),
-        (
-            &["eval", "python", "1", "--builds", "8"],
-            "python is not linked",
-        ),
-        (
-            &["eval", "java", "1", "--builds", "8"],
-            "java is not linked",
-        ),
-        (
-            &["eval", "erlang", "1.", "--builds", "8"],
-            "erlang is not linked",
-        ),
-        (
-            &["eval", "go", "1", "--layout", "align"],
-            "Go has no option that aligns functions",
-        ),
-        (
-            &["run", "g/builds.fake", "--builds", "1"],
-            "a single build has a single layout",
-        ),
-        (
-            &["run", "g/builds.fake", "--layout", "sections"],
-            "needs several builds",
-        ),
+        (&["eval", "python", "1", "--builds", "8"], "python is not linked"),
+        (&["eval", "java", "1", "--builds", "8"], "java is not linked"),
+        (&["eval", "erlang", "1.", "--builds", "8"], "erlang is not linked"),
+        (&["eval", "go", "1", "--layout", "align"], "Go has no option that aligns functions"),
+        (&["run", "g/builds.fake", "--builds", "1"], "a single build has a single layout"),
+        (&["run", "g/builds.fake", "--layout", "sections"], "needs several builds"),
         (
             &["run", "g/builds.fake", "--builds", "8", "--layout", "env"],
             "'--layout' leaves 'sections' out",
@@ -268,9 +192,7 @@ fn a_command_finds_another_environment_in_every_run_and_the_same_by_the_same_see
             "-n",
             "1",
         ];
-        project
-            .run(&[&words[..], &["-i", "1", "--seed", "9"]].concat())
-            .expect_status(0);
+        project.run(&[&words[..], &["-i", "1", "--seed", "9"]].concat()).expect_status(0);
         let log = std::fs::read_to_string(project.path("log")).unwrap();
         // A run repeats the command until its time is up.
         let mut lengths: Vec<u32> = log.lines().map(|line| line.parse().unwrap()).collect();
@@ -302,10 +224,7 @@ const QUICK: [&str; 8] = ["-n", "1", "-t", "1ms", "-w", "0", "--seed", "6"];
 /// Runs with a separate cache folder, whose builds are inspected afterwards.
 fn with_compiler(project: &TempProject, words: &[&str]) -> CommandResult {
     let mut command = project.command(words);
-    command.env(
-        "XDG_CACHE_HOME",
-        concat!(env!("CARGO_TARGET_TMPDIR"), "/cache-builds"),
-    );
+    command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache-builds"));
     command.env_remove("CXX").env("CXXFLAGS", "-O1");
     command.output().unwrap().into()
 }
@@ -332,42 +251,22 @@ fn functions_lie_elsewhere_in_every_build_and_builds_are_gone_afterwards() {
     for linker in linkers() {
         let project = TempProject::new().with("g/place.cpp", PROGRAM);
         let variant = format!("v=-fuse-ld={linker}");
-        let words = [
-            "run",
-            "g/place.cpp",
-            "--builds",
-            "6",
-            "--runs",
-            "12",
-            "--variant",
-            &variant,
-        ];
+        let words = ["run", "g/place.cpp", "--builds", "6", "--runs", "12", "--variant", &variant];
         let answer = with_compiler(&project, &[&words[..], &QUICK[..]].concat()).expect_status(0);
-        assert_eq!(
-            answer.stdout.contains("coarse layout: 2"),
-            linker == "bfd",
-            "{answer:?}"
-        );
-        let lines = with_compiler(&project, &["report", "--export", "jsonl"])
-            .expect_status(0)
-            .stdout;
+        assert_eq!(answer.stdout.contains("coarse layout: 2"), linker == "bfd", "{answer:?}");
+        let lines =
+            with_compiler(&project, &["report", "--export", "jsonl"]).expect_status(0).stdout;
         let mut places: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
         for line in lines.lines() {
             let run = serde_json::from_str::<Value>(line).unwrap()["run"].take();
             let samples = run["samples"].as_array().into_iter().flatten();
             for sample in samples.filter(|sample| sample["metric"] == "place") {
                 let place = sample["value"].as_f64().unwrap() as u64;
-                places
-                    .entry(run["build"].as_u64().unwrap())
-                    .or_default()
-                    .insert(place);
+                places.entry(run["build"].as_u64().unwrap()).or_default().insert(place);
             }
         }
         assert_eq!(places.len(), 6, "{linker}: {lines}");
-        assert!(
-            places.values().all(|of_build| of_build.len() == 1),
-            "{linker}: {places:?}"
-        );
+        assert!(places.values().all(|of_build| of_build.len() == 1), "{linker}: {places:?}");
         let distinct: BTreeSet<&BTreeSet<u64>> = places.values().collect();
         assert!(distinct.len() > 2, "{linker}: {places:?}");
     }
@@ -400,27 +299,17 @@ fn a_build_that_crashes_is_linked_again_by_the_line_of_its_failure() {
         "{said}"
     );
     let replay = failure["replay"].as_str().unwrap();
-    let again = Command::new("sh")
-        .args(["-c", replay])
-        .current_dir(project.path("g"))
-        .output()
-        .unwrap();
+    let again =
+        Command::new("sh").args(["-c", replay]).current_dir(project.path("g")).output().unwrap();
     let complaint = String::from_utf8_lossy(&again.stderr);
-    assert!(
-        !again.status.success() && !complaint.contains("ld: "),
-        "{replay}: {again:?}"
-    );
+    assert!(!again.status.success() && !complaint.contains("ld: "), "{replay}: {again:?}");
 }
 
 #[test]
 fn snippets_of_compiled_languages_have_builds() {
     let snippets = [
         (&["cc", "gcc", "clang"][..], "c", "1 + 1"),
-        (
-            &["c++", "g++", "clang++"][..],
-            "cpp",
-            "std::string(3, 'x').size()",
-        ),
+        (&["c++", "g++", "clang++"][..], "cpp", "std::string(3, 'x').size()"),
         (&["rustc"][..], "rust", "(1..10u64).sum::<u64>()"),
         (&["go"][..], "go", "strings.Repeat(\"x\", 3)"),
     ];

@@ -31,10 +31,7 @@ pub fn blank_session(id: &str) -> Session {
 
 /// A run with one sample of `metric`; even slots belong to the old variant.
 pub fn run_of(slot: u32, metric: &str, value: f64) -> Run {
-    let len = (
-        "len".to_owned(),
-        ParameterValue::Number(f64::from(slot % 3)),
-    );
+    let len = ("len".to_owned(), ParameterValue::Number(f64::from(slot % 3)));
     Run {
         case: Arc::new(Case::new("buffers/fill.js", vec![len])),
         variant: if slot.is_multiple_of(2) { "old" } else { "new" }.into(),
@@ -47,12 +44,7 @@ pub fn run_of(slot: u32, metric: &str, value: f64) -> Run {
         kernel_stats: None,
         rejected_by: None,
         machine: None,
-        samples: vec![Sample {
-            metric: metric.into(),
-            value,
-            elapsed_ns: None,
-            iterations: None,
-        }],
+        samples: vec![Sample { metric: metric.into(), value, elapsed_ns: None, iterations: None }],
         notes: Vec::new(),
         load: None,
     }
@@ -66,11 +58,7 @@ pub fn run(slot: u32) -> Run {
 /// A failed step, of a slot or before all slots.
 pub fn failure(slot: Option<u32>) -> StepFailure {
     StepFailure {
-        step: if slot.is_some() {
-            SessionStep::Run
-        } else {
-            SessionStep::Describe
-        },
+        step: if slot.is_some() { SessionStep::Run } else { SessionStep::Describe },
         benchmark: "buffers/broken.js".into(),
         case: None,
         variant: None,

@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 fn line(variant: &str, centre: f64, salt: u64) -> String {
     let mut state = salt;
     let mut next = || {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         centre + ((state >> 33) % 8000) as f64 / 1000.0
     };
     let values: Vec<String> = (0..1200).map(|_| format!("{:.3}", next())).collect();
@@ -21,31 +19,15 @@ fn line(variant: &str, centre: f64, salt: u64) -> String {
 /// One case whose sides have the same noise, and one whose second side is 5 % faster, as on a
 /// machine that favors every other run.
 fn project() -> TempProject {
-    let even = ["a", "b", "old", "new"].map(|name| {
-        line(
-            name,
-            100.0,
-            name.len() as u64 * 77 + u64::from(name.as_bytes()[0]),
-        )
-    });
+    let even = ["a", "b", "old", "new"]
+        .map(|name| line(name, 100.0, name.len() as u64 * 77 + u64::from(name.as_bytes()[0])));
     let odd = [line("a", 100.0, 1), line("b", 105.0, 2)];
     TempProject::new()
         .with("even.fake", &format!("case n=1\n{}", even.concat()))
-        .with(
-            "odd.fake",
-            &format!("case n=1\n{}case n=2\n{}", odd.concat(), odd.concat()),
-        )
+        .with("odd.fake", &format!("case n=1\n{}case n=2\n{}", odd.concat(), odd.concat()))
 }
 
-const OLD_NEW: [&str; 7] = [
-    "run",
-    "even.fake",
-    "--variant",
-    "old=",
-    "--variant",
-    "new=",
-    "-q",
-];
+const OLD_NEW: [&str; 7] = ["run", "even.fake", "--variant", "old=", "--variant", "new=", "-q"];
 
 fn calibration_line(project: &TempProject) -> String {
     // The other checks depend on this machine, so any status is fine.
@@ -64,24 +46,10 @@ fn a_machine_that_gives_the_expected_false_alarms_is_calibrated_and_no_compariso
         "looking something up leaves no trace"
     );
     let answer = project
-        .run(&[
-            "doctor",
-            "--calibrate",
-            "even.fake",
-            "--comparisons",
-            "100",
-            "--seed",
-            "1",
-        ])
+        .run(&["doctor", "--calibrate", "even.fake", "--comparisons", "100", "--seed", "1"])
         .expect_status(0)
-        .expect_stdout(&[
-            "this machine is calibrated: ",
-            "in 100 comparisons of the same thing",
-        ]);
-    assert!(
-        answer.stdout.contains("10 + 10 runs a comparison"),
-        "{answer:#?}"
-    );
+        .expect_stdout(&["this machine is calibrated: ", "in 100 comparisons of the same thing"]);
+    assert!(answer.stdout.contains("10 + 10 runs a comparison"), "{answer:#?}");
     let line = calibration_line(&project);
     assert!(line.starts_with("ok,") && line.contains("(@1, "), "{line}");
     project
@@ -112,68 +80,29 @@ fn a_machine_that_sees_differences_where_there_are_none_is_marked_in_every_compa
     assert_eq!(found["result"], "too many false alarms");
     // Nine runs do not fill whole blocks, and 21 comparisons cannot be split evenly between two
     // cases.
-    assert_eq!(
-        (&found["runs_per_side"], &found["comparisons"]),
-        (&10.into(), &22.into())
-    );
-    assert_eq!(
-        found["expected_high"], 3,
-        "qbinom(.975, 22, .05) in R 4.2.2"
-    );
+    assert_eq!((&found["runs_per_side"], &found["comparisons"]), (&10.into(), &22.into()));
+    assert_eq!(found["expected_high"], 3, "qbinom(.975, 22, .05) in R 4.2.2");
     let line = calibration_line(&project);
-    assert!(
-        line.starts_with("warning,") && line.contains("doctor --calibrate FILE"),
-        "{line}"
-    );
+    assert!(line.starts_with("warning,") && line.contains("doctor --calibrate FILE"), "{line}");
 
     let warning = "is not calibrated: @1 found 2";
-    project
-        .run(&OLD_NEW)
-        .expect_status(0)
-        .expect_stdout(&[warning, "0 to 3 are expected"]);
-    project
-        .run(&["report", "@2"])
-        .expect_status(0)
-        .expect_stdout(&[warning]);
-    project
-        .run(&["compare", "@2[old]", "@2[new]"])
-        .expect_status(0)
-        .expect_stdout(&[warning]);
-    let alone = project
-        .run(&["run", "even.fake", "--variant", "old="])
-        .expect_status(0)
-        .stdout;
-    assert!(
-        !alone.contains("calibrated"),
-        "nothing is compared: {alone}"
-    );
+    project.run(&OLD_NEW).expect_status(0).expect_stdout(&[warning, "0 to 3 are expected"]);
+    project.run(&["report", "@2"]).expect_status(0).expect_stdout(&[warning]);
+    project.run(&["compare", "@2[old]", "@2[new]"]).expect_status(0).expect_stdout(&[warning]);
+    let alone = project.run(&["run", "even.fake", "--variant", "old="]).expect_status(0).stdout;
+    assert!(!alone.contains("calibrated"), "nothing is compared: {alone}");
 }
 
 #[test]
 fn every_format_has_a_line_for_each_case() {
     let project = project();
-    let words = [
-        "doctor",
-        "--calibrate",
-        "odd.fake",
-        "--comparisons",
-        "2",
-        "--no-save",
-    ];
-    let csv = project
-        .run(&[&words[..], &["--format", "csv"]].concat())
-        .expect_status(1)
-        .stdout;
+    let words = ["doctor", "--calibrate", "odd.fake", "--comparisons", "2", "--no-save"];
+    let csv = project.run(&[&words[..], &["--format", "csv"]].concat()).expect_status(1).stdout;
     let mut lines = csv.lines();
     let header = lines.next().unwrap();
-    assert!(
-        header.contains("comparisons,false_alarms,variation,autocorrelation"),
-        "{csv}"
-    );
+    assert!(header.contains("comparisons,false_alarms,variation,autocorrelation"), "{csv}");
     assert_eq!(lines.count(), 2, "{csv}");
-    let json = project
-        .run(&[&words[..], &["--format", "json"]].concat())
-        .json();
+    let json = project.run(&[&words[..], &["--format", "json"]].concat()).json();
     let cases = json["calibrated_cases"].as_array();
     assert_eq!(cases.map(Vec::len), Some(2), "{json:#}");
     project
@@ -187,15 +116,7 @@ fn every_format_has_a_line_for_each_case() {
 /// output; `None` if it finished before the signal.
 fn interrupted_calibration(run_ms: u32) -> Option<(TempProject, CommandResult)> {
     let project = TempProject::new().with("slow.fake", &format!("case n=1\n* sleep:{run_ms}\n"));
-    let words = [
-        "doctor",
-        "--calibrate",
-        "slow.fake",
-        "--comparisons",
-        "30",
-        "-r",
-        "8",
-    ];
+    let words = ["doctor", "--calibrate", "slow.fake", "--comparisons", "30", "-r", "8"];
     let mut command = project.command(&words);
     let child = command
         .stdout(std::process::Stdio::piped())
@@ -240,34 +161,16 @@ fn words_that_make_no_calibration_are_refused() {
     };
     refused(&["doctor", "even.fake"], "--calibrate");
     refused(&["doctor", "-r", "10"], "--calibrate");
-    refused(
-        &["doctor", "--calibrate"],
-        "no target given for the calibration",
-    );
-    refused(
-        &["doctor", "--calibrate", "even.fake", "-r", "7"],
-        "needs at least 8 runs per side",
-    );
+    refused(&["doctor", "--calibrate"], "no target given for the calibration");
+    refused(&["doctor", "--calibrate", "even.fake", "-r", "7"], "needs at least 8 runs per side");
     refused(
         &["doctor", "--calibrate", "even.fake", "--order", "alternate"],
         "uses randomised blocks",
     );
     project
-        .run(&[
-            "run",
-            "even.fake",
-            "--variant",
-            "a=",
-            "--variant",
-            "b=FAST=1",
-            "-r",
-            "8",
-        ])
+        .run(&["run", "even.fake", "--variant", "a=", "--variant", "b=FAST=1", "-r", "8"])
         .expect_status(0);
-    refused(
-        &["doctor", "--calibrate", "--resume", "@1"],
-        "@1 is not a calibration",
-    );
+    refused(&["doctor", "--calibrate", "--resume", "@1"], "@1 is not a calibration");
 }
 
 #[test]
@@ -275,15 +178,7 @@ fn a_machine_is_tuned_between_two_calibrations_and_put_back() {
     let project = project()
         .with("machine/proc/sys/vm/swappiness", "60\n")
         .with("machine/proc/sys/kernel/timer_migration", "1\n");
-    let words = [
-        "doctor",
-        "--calibrate",
-        "even.fake",
-        "--comparisons",
-        "20",
-        "--seed",
-        "1",
-    ];
+    let words = ["doctor", "--calibrate", "even.fake", "--comparisons", "20", "--seed", "1"];
     let tuned = [&words[..], &["--tuned", "--root", "machine"]].concat();
     project.run(&tuned).expect_status(0).expect_stdout(&[
         "after tuning, runs of the same thing differ as much as before, as far as 1 case can show.",
@@ -295,15 +190,10 @@ fn a_machine_is_tuned_between_two_calibrations_and_put_back() {
     assert_eq!(held("machine/proc/sys/vm/swappiness"), "60\n");
     assert_eq!(held("machine/proc/sys/kernel/timer_migration"), "1\n");
     assert!(!project.path("machine/run/speedwell/tune.json").exists());
-    let answer = project
-        .run(&[&tuned[..], &["--format", "json"]].concat())
-        .json();
+    let answer = project.run(&[&tuned[..], &["--format", "json"]].concat()).json();
     let row = &answer["spreads"][0];
     // The fake harness gives the same values twice.
-    assert_eq!(
-        (row["change"].as_f64(), row["noise"].as_str()),
-        (Some(0.0), Some("unclear"))
-    );
+    assert_eq!((row["change"].as_f64(), row["noise"].as_str()), (Some(0.0), Some("unclear")));
     std::fs::remove_dir_all(project.path("machine/proc")).unwrap();
     project
         .run(&tuned)

@@ -148,25 +148,16 @@ impl CiService {
     /// Creates a pull request whose program takes `cost` and is built by `build`; jobs get its
     /// trial merge.
     fn pull_request(&self, cost: &str, build: Option<&str>) {
-        self.repository
-            .check_out("main~3")
-            .run_git(&["checkout", "--quiet", "-B", "topic"]);
-        self.repository
-            .write_file("cost", cost)
-            .write_file("notes", "of the pull request");
+        self.repository.check_out("main~3").run_git(&["checkout", "--quiet", "-B", "topic"]);
+        self.repository.write_file("cost", cost).write_file("notes", "of the pull request");
         if let Some(build) = build {
             self.repository.write_file("build.sh", build);
         }
         self.repository.commit_all("topic");
-        self.repository
-            .check_out("main")
-            .run_git(&["checkout", "--quiet", "-B", "trial"]);
+        self.repository.check_out("main").run_git(&["checkout", "--quiet", "-B", "trial"]);
         self.repository.merge_branch("topic", "trial merge");
-        let names = [
-            "topic:refs/heads/topic",
-            "topic:refs/pull/12/head",
-            "trial:refs/pull/12/merge",
-        ];
+        let names =
+            ["topic:refs/heads/topic", "topic:refs/pull/12/head", "trial:refs/pull/12/merge"];
         self.git(&[&["push", "--quiet", "--force", "origin"], &names[..]].concat());
         self.repository.check_out("main");
     }
@@ -187,13 +178,7 @@ impl CiService {
         git(&["remote", "add", "origin", &self.url()]);
         let own = format!("+{name}:refs/remotes/job");
         if is_whole {
-            git(&[
-                "fetch",
-                "--quiet",
-                "origin",
-                "+refs/heads/*:refs/remotes/origin/*",
-                &own,
-            ]);
+            git(&["fetch", "--quiet", "origin", "+refs/heads/*:refs/remotes/origin/*", &own]);
         } else {
             git(&["fetch", "--quiet", "--depth=1", "origin", &own]);
         }
@@ -214,15 +199,8 @@ impl CiService {
         let lines = script.lines().filter(|line| !line.starts_with(INSTALLS));
         let script: String = lines.flat_map(|line| [line, "\n"]).collect();
         let folder = Path::new(env!("CARGO_BIN_EXE_speedwell")).parent().unwrap();
-        let path = [
-            self.file("tools").display().to_string(),
-            folder.display().to_string(),
-        ];
-        let path = format!(
-            "{}:{}",
-            path.join(":"),
-            std::env::var("PATH").unwrap_or_default()
-        );
+        let path = [self.file("tools").display().to_string(), folder.display().to_string()];
+        let path = format!("{}:{}", path.join(":"), std::env::var("PATH").unwrap_or_default());
         let mut bash = Command::new("bash");
         for (name, _) in std::env::vars_os() {
             let name_of = name.to_string_lossy();
@@ -232,11 +210,8 @@ impl CiService {
             }
         }
         bash.args(["-ec", &format!("exec 2>&1\n{script}")]);
-        bash.current_dir(work)
-            .env("PATH", path)
-            .env("HOME", self.folder("home"));
-        bash.env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("XDG_CACHE_HOME", self.file("cache"));
+        bash.current_dir(work).env("PATH", path).env("HOME", self.folder("home"));
+        bash.env("GIT_CONFIG_GLOBAL", "/dev/null").env("XDG_CACHE_HOME", self.file("cache"));
         bash.env("LOG", "/dev/null").envs(variables);
         let output = bash.output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -253,16 +228,10 @@ impl CiService {
             ("GITHUB_SHA", self.repository.commit_id(revision)),
             ("GITHUB_API_URL", format!("{}/api/v3", self.forge.address)),
             ("GITHUB_REPOSITORY", "owner/name".to_owned()),
-            (
-                "GITHUB_STEP_SUMMARY",
-                self.file("summary").display().to_string(),
-            ),
+            ("GITHUB_STEP_SUMMARY", self.file("summary").display().to_string()),
             ("GITHUB_OUTPUT", self.file("output").display().to_string()),
             ("GITHUB_ACTION_PATH", repository().display().to_string()),
-            (
-                "RUNNER_TEMP",
-                self.folder("temporary").display().to_string(),
-            ),
+            ("RUNNER_TEMP", self.folder("temporary").display().to_string()),
         ];
         variables.extend(match event {
             CiTrigger::Push => vec![
@@ -275,10 +244,7 @@ impl CiService {
                 ("GITHUB_BASE_REF", "main".to_owned()),
             ],
         });
-        variables
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect()
+        variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// Executes the only job of a GitHub workflow.
@@ -295,9 +261,8 @@ impl CiService {
     /// Executes the only job of a GitLab file. Its caches persist until the next one.
     fn pipeline(&self, file: &Value, event: CiTrigger) -> CiOutcome {
         let (_, job) = entries(file).next().expect("a job");
-        let mut variables: BTreeMap<String, String> = entries(&job["variables"])
-            .map(|(name, value)| (name, scalar_text(value)))
-            .collect();
+        let mut variables: BTreeMap<String, String> =
+            entries(&job["variables"]).map(|(name, value)| (name, scalar_text(value))).collect();
         let is_whole = variables.get("GIT_DEPTH").map(String::as_str) == Some("0");
         let work = self.checkout(event, is_whole);
         let (name, revision) = match event {
@@ -312,18 +277,13 @@ impl CiService {
         ] {
             variables.insert(name.to_owned(), value.to_owned());
         }
-        let caches = job["cache"]["paths"]
-            .as_sequence()
-            .cloned()
-            .unwrap_or_default();
+        let caches = job["cache"]["paths"].as_sequence().cloned().unwrap_or_default();
         let caches: Vec<String> = caches.iter().map(scalar_text).collect();
         for path in &caches {
             let _ = fs::copy(self.file(&format!("kept/{path}")), work.join(path));
         }
-        let script: String = steps(&job["script"])
-            .iter()
-            .map(|line| scalar_text(line) + "\n")
-            .collect();
+        let script: String =
+            steps(&job["script"]).iter().map(|line| scalar_text(line) + "\n").collect();
         let script = format!("{PIPEFAIL}{script}");
         let (status, said) = self.execute(&script, &work, &variables);
         if status == 0 || scalar_text(&job["cache"]["when"]) == "always" {
@@ -331,19 +291,10 @@ impl CiService {
                 let _ = fs::copy(work.join(path), self.file(&format!("kept/{path}")));
             }
         }
-        let left = job["artifacts"]["paths"]
-            .as_sequence()
-            .cloned()
-            .unwrap_or_default();
-        let left: Vec<String> = left
-            .iter()
-            .map(|path| read(&work.join(scalar_text(path))))
-            .collect();
-        CiOutcome {
-            status,
-            said,
-            summary: left.concat(),
-        }
+        let left = job["artifacts"]["paths"].as_sequence().cloned().unwrap_or_default();
+        let left: Vec<String> =
+            left.iter().map(|path| read(&work.join(scalar_text(path)))).collect();
+        CiOutcome { status, said, summary: left.concat() }
     }
 }
 
@@ -363,11 +314,7 @@ impl<'a> GitHubJob<'a> {
         for name in ["summary", "output"] {
             fs::write(service.file(name), "").unwrap();
         }
-        let number = if event == CiTrigger::PullRequest {
-            "12"
-        } else {
-            ""
-        };
+        let number = if event == CiTrigger::PullRequest { "12" } else { "" };
         let context = [
             ("github.token", "secret"),
             ("github.event.number", number),
@@ -379,9 +326,7 @@ impl<'a> GitHubJob<'a> {
             event,
             work: PathBuf::new(),
             variables: service.variables_of_github(event),
-            context: context
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into(),
+            context: context.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             status: 0,
             said: String::new(),
         }
@@ -438,16 +383,9 @@ impl<'a> GitHubJob<'a> {
         let before = self.variables.clone();
         self.add_variables(&step["env"]);
         let script = scalar_text(&step["run"]);
-        assert!(
-            !script.contains("${{"),
-            "what others write must not become a script: {script}"
-        );
+        assert!(!script.contains("${{"), "what others write must not become a script: {script}");
         // Without an explicit shell, a pipe has the status of its last command.
-        let strictly = if step["shell"].is_null() {
-            ""
-        } else {
-            PIPEFAIL
-        };
+        let strictly = if step["shell"].is_null() { "" } else { PIPEFAIL };
         let script = format!("{strictly}{script}");
         let (status, said) = self.service.execute(&script, &self.work, &self.variables);
         self.said += &said;
@@ -456,20 +394,16 @@ impl<'a> GitHubJob<'a> {
         }
         self.variables = before;
         let id = scalar_text(&step["id"]);
-        for (name, value) in read(&self.service.file("output"))
-            .lines()
-            .filter_map(|line| line.split_once('='))
+        for (name, value) in
+            read(&self.service.file("output")).lines().filter_map(|line| line.split_once('='))
         {
-            self.context
-                .insert(format!("steps.{id}.outputs.{name}"), value.to_owned());
+            self.context.insert(format!("steps.{id}.outputs.{name}"), value.to_owned());
         }
     }
 
     fn action(&mut self, action: &str, with: &Value) {
-        let kept = self.service.file(&format!(
-            "kept/{}",
-            scalar_text(&with["path"]).replace('/', "-")
-        ));
+        let kept =
+            self.service.file(&format!("kept/{}", scalar_text(&with["path"]).replace('/', "-")));
         let here = self.work.join(scalar_text(&with["path"]));
         match action.split('@').next().unwrap() {
             "actions/checkout" => {
@@ -513,9 +447,7 @@ fn action_file() -> Value {
 /// Makes sessions of all commits of `main` but the last, from the exported one: with 100 µs, or
 /// with 80 until commit 20.
 fn sessions(service: &CiService, exported: &str, was_faster: bool) -> String {
-    let mut lines = exported
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap());
+    let mut lines = exported.lines().map(|line| serde_json::from_str(line).unwrap());
     let header: Json = lines.next().unwrap();
     let runs: Vec<Json> = lines.collect();
     let metric = header["metrics"][0]["name"].clone();
@@ -617,17 +549,9 @@ fn a_branch_of_the_repository_keeps_the_results_of_main() {
         let commit = bare(&["commit-tree", &tree, "-m", "other results"]);
         bare(&["update-ref", "refs/heads/results", &commit]);
     };
-    check_main_recipe(
-        &service,
-        &|| service.workflow(&workflow, CiTrigger::Push),
-        &kept,
-        &keep,
-    );
+    check_main_recipe(&service, &|| service.workflow(&workflow, CiTrigger::Push), &kept, &keep);
     assert!(service.file("origin.git/refused").exists());
-    assert_eq!(
-        bare(&["ls-tree", "--name-only", "results"]),
-        "history.jsonl"
-    );
+    assert_eq!(bare(&["ls-tree", "--name-only", "results"]), "history.jsonl");
 }
 
 #[test]
@@ -678,11 +602,7 @@ fn a_machine_of_ones_own_measures_main() {
     let recipe = || {
         let work = service.checkout(CiTrigger::Push, true);
         let (status, said) = service.execute(script, &work, &BTreeMap::new());
-        CiOutcome {
-            status,
-            said,
-            summary: String::new(),
-        }
+        CiOutcome { status, said, summary: String::new() }
     };
     check_main_recipe(&service, &recipe, &|| service.exported(&db), &|lines| {
         service.import(lines, &db)
@@ -752,13 +672,9 @@ fn a_second_job_comments_for_a_fork_and_executes_nothing_of_it() {
     variables.insert("HEAD".into(), service.repository.commit_id("topic"));
     let work = service.checkout(CiTrigger::Push, true);
     fs::write(work.join("report.md"), "no change\n").unwrap();
-    for (number, status) in [
-        ("12\n", 0),
-        ("", 2),
-        ("12; touch pwned", 2),
-        ("$(touch pwned)", 2),
-        ("12/../13", 2),
-    ] {
+    for (number, status) in
+        [("12\n", 0), ("", 2), ("12; touch pwned", 2), ("$(touch pwned)", 2), ("12/../13", 2)]
+    {
         fs::write(work.join("number"), number).unwrap();
         let (ended, said) = service.execute(&script, &work, &variables);
         assert_eq!(ended, status, "{number:?}: {said}");
@@ -780,9 +696,7 @@ fn a_merge_request_is_compared_on_gitlab_and_a_branch_anywhere() {
         panic!("one pipeline");
     };
     let file = yaml(file);
-    check_pull_recipe(&service, &|| {
-        service.pipeline(&file, CiTrigger::PullRequest)
-    });
+    check_pull_recipe(&service, &|| service.pipeline(&file, CiTrigger::PullRequest));
     let [script] = &blocks("sh", "rev:@base:main")[..] else {
         panic!("one script");
     };
@@ -790,11 +704,7 @@ fn a_merge_request_is_compared_on_gitlab_and_a_branch_anywhere() {
         let work = service.checkout(CiTrigger::PullRequest, true);
         let (status, said) = service.execute(script, &work, &BTreeMap::new());
         let summary = read(&work.join("report.md"));
-        CiOutcome {
-            status,
-            said,
-            summary,
-        }
+        CiOutcome { status, said, summary }
     });
 }
 
@@ -829,9 +739,7 @@ fn the_action_has_what_a_composite_action_needs_and_the_page_has_all_its_inputs(
         let default = scalar_text(&input["default"]);
         let is_needed = scalar_text(&input["required"]) == "true";
         assert!(is_needed || input.get("default").is_some(), "{name}");
-        let row = page
-            .lines()
-            .find(|line| line.starts_with(&format!("| `{name}` |")));
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
         let row = row.unwrap_or_else(|| panic!("{PAGE} lacks the input '{name}'"));
         assert!(default.contains("${{") || row.contains(&default), "{row}");
         assert!(!scalar_text(&input["description"]).is_empty(), "{name}");
@@ -850,15 +758,11 @@ fn the_action_takes_other_commands_and_a_program_that_is_there() {
         ))
     };
     let run = workflow("command: run, arguments: ./bench --runs 2 --no-save");
-    let outcome = service
-        .workflow(&run, CiTrigger::Push)
-        .expect(0, "BM_copy/*");
+    let outcome = service.workflow(&run, CiTrigger::Push).expect(0, "BM_copy/*");
     assert_eq!(outcome.summary, "");
     assert_eq!(service.forge.requests(), 0, "nothing to say");
     let other = workflow("arguments: ./bench, program: /nowhere/speedwell");
-    service
-        .workflow(&other, CiTrigger::Push)
-        .expect(127, "/nowhere/speedwell");
+    service.workflow(&other, CiTrigger::Push).expect(127, "/nowhere/speedwell");
 }
 
 #[test]
@@ -877,10 +781,7 @@ fn the_benchmark_job_of_node_core_prints_the_table() {
     }
     fs::create_dir_all(at("benchmark/answers")).unwrap();
     let library = repository().join("crates/adapters/languages/node/common.js");
-    let library = format!(
-        "module.exports = require({:?});\n",
-        library.display().to_string()
-    );
+    let library = format!("module.exports = require({:?});\n", library.display().to_string());
     fs::write(at("benchmark/common.js"), library).unwrap();
     let benchmark = "const common = require('../common.js');
         const bench = common.createBenchmark(main, { n: [1e3] });
@@ -891,19 +792,12 @@ fn the_benchmark_job_of_node_core_prints_the_table() {
     let own = Path::new(env!("CARGO_BIN_EXE_speedwell")).parent().unwrap();
     let path = format!("{}:{}", own.display(), std::env::var("PATH").unwrap());
     let mut job = Command::new(at("job"));
-    job.args(["answers", "wanted", "2"])
-        .current_dir(folder.path())
-        .env("PATH", path);
+    job.args(["answers", "wanted", "2"]).current_dir(folder.path()).env("PATH", path);
     let told = job.output().unwrap();
-    let (table, errors) = (
-        String::from_utf8_lossy(&told.stdout),
-        String::from_utf8_lossy(&told.stderr),
-    );
+    let (table, errors) =
+        (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
     assert!(told.status.success(), "{errors}");
-    assert!(
-        table.contains("confidence improvement accuracy (*)"),
-        "{table}{errors}"
-    );
+    assert!(table.contains("confidence improvement accuracy (*)"), "{table}{errors}");
     assert!(table.contains("answers/wanted.js n=1000"), "{table}");
     assert!(!table.contains("other.js"), "{table}");
     let rows = fs::read_to_string(at("compare.csv")).unwrap();

@@ -29,11 +29,7 @@ fn what_is_measured_is_kept_though_nobody_reads_the_report_or_the_warnings() {
 #[test]
 fn whoever_stops_reading_a_long_answer_hears_of_no_error() {
     let project = TempProject::new();
-    for words in [
-        &["new", "--schema"][..],
-        &["new", "topology", "--no-look"],
-        &["run", "--help"],
-    ] {
+    for words in [&["new", "--schema"][..], &["new", "topology", "--no-look"], &["run", "--help"]] {
         let (mut told, stderr) = pipe().unwrap();
         let mut command = project.command(words);
         command.stdout(closed_stream()).stderr(stderr);
@@ -41,10 +37,7 @@ fn whoever_stops_reading_a_long_answer_hears_of_no_error() {
         drop(command);
         let mut text = String::new();
         told.read_to_string(&mut text).unwrap();
-        assert!(
-            !text.contains("cannot") && !text.contains("panicked"),
-            "{text}"
-        );
+        assert!(!text.contains("cannot") && !text.contains("panicked"), "{text}");
     }
 }
 

@@ -66,11 +66,7 @@ impl CodeHarness {
             "java" => compiled_by(&["javac"])?,
             _ => compiled_by(&[language])?,
         };
-        Some(CodeHarness {
-            language,
-            way,
-            snippets,
-        })
+        Some(CodeHarness { language, way, snippets })
     }
 
     /// Whether one process can hold several snippets.
@@ -176,10 +172,9 @@ fn compile_program(
             let program = spec.program.to_string_lossy().into_owned();
             Ok([program].into_iter().chain(spec.arguments).collect())
         }
-        Err(CompileFailure {
-            cause: FailureCause::Invalid { reason },
-            ..
-        }) => Err(CodeAnswer::compile_error(&reason)),
+        Err(CompileFailure { cause: FailureCause::Invalid { reason }, .. }) => {
+            Err(CodeAnswer::compile_error(&reason))
+        }
         Err(failed) => panic!("{failed:?}"),
     }
 }
@@ -193,10 +188,7 @@ impl CodeConversation {
     pub fn send_command(&mut self, verb: &str, fields: &[(&str, &str)]) -> String {
         self.commands += 1;
         let id = self.commands.to_string();
-        let fields: String = fields
-            .iter()
-            .map(|(key, value)| format!("\t{key}={value}"))
-            .collect();
+        let fields: String = fields.iter().map(|(key, value)| format!("\t{key}={value}")).collect();
         self.talk.send_lines(&format!("{verb}\tid={id}{fields}\n"));
         id
     }
@@ -300,11 +292,7 @@ impl CodeConversation {
         let interval_ns = (interval_ms * 1_000_000).to_string();
         let samples = samples.to_string();
         let mode = [("jobs", jobs), ("mode", "continuous"), ("cpu", "1")];
-        let length = [
-            ("interval_ns", &*interval_ns),
-            ("samples", &samples),
-            ("warmup_ns", "0"),
-        ];
+        let length = [("interval_ns", &*interval_ns), ("samples", &samples), ("warmup_ns", "0")];
         self.send_and_wait("run", &[mode, length].concat())
     }
 
@@ -373,17 +361,11 @@ impl CodeConversation {
 impl CodeAnswer {
     /// Turns `does not compile: runner:2:5: error: words` into the error of job `a`.
     fn compile_error(reason: &str) -> CodeAnswer {
-        let line = reason
-            .split(':')
-            .find_map(|word| word.trim().parse::<u32>().ok());
+        let line = reason.split(':').find_map(|word| word.trim().parse::<u32>().ok());
         let line = line.map_or(String::new(), |line| format!("\tline={line}"));
-        let fields = format!(
-            "job=a\tstage=compile\tclass=Compiler\tmsg={}{line}",
-            encode_value(reason)
-        );
-        CodeAnswer {
-            events: vec![HarnessEvent::read(&format!("error\t{fields}"))],
-        }
+        let fields =
+            format!("job=a\tstage=compile\tclass=Compiler\tmsg={}{line}", encode_value(reason));
+        CodeAnswer { events: vec![HarnessEvent::read(&format!("error\t{fields}"))] }
     }
 
     pub fn all(&self, verb: &str) -> Vec<&HarnessEvent> {

@@ -6,11 +6,7 @@ use speedwell_adapters::snippet::{CompileFailure, build_process, default_program
 use speedwell_model::{Snippet, SnippetLanguage, Variant};
 
 /// A language with its possible compilers, and snippets: init, init-worker, runner.
-type ValueTable = (
-    SnippetLanguage,
-    &'static [&'static str],
-    &'static [[&'static str; 3]],
-);
+type ValueTable = (SnippetLanguage, &'static [&'static str], &'static [[&'static str; 3]]);
 
 const TABLES: [ValueTable; 5] = [
     (
@@ -31,31 +27,11 @@ const TABLES: [ValueTable; 5] = [
         &[
             ["3.0", "3.0f", "sqrt(state) + shared"],
             ["\"abc\"", "'a'", "shared + state"],
-            [
-                "string(\"abc\")",
-                "vector<int>{1, 2}",
-                "shared.size() + state.size()",
-            ],
-            [
-                "make_unique<int>(7)",
-                "unordered_map<int, string>()",
-                "state[*shared] = \"x\"",
-            ],
-            [
-                "atomic<int> *a = new atomic<int>(1); return a;",
-                "",
-                "shared->fetch_add(1)",
-            ],
-            [
-                "[](int x) { return x + 1; }",
-                "optional<int>()",
-                "shared(state.value_or(1))",
-            ],
-            [
-                "mutex *m = new mutex; m",
-                "",
-                "lock_guard<mutex> guard(*shared);",
-            ],
+            ["string(\"abc\")", "vector<int>{1, 2}", "shared.size() + state.size()"],
+            ["make_unique<int>(7)", "unordered_map<int, string>()", "state[*shared] = \"x\""],
+            ["atomic<int> *a = new atomic<int>(1); return a;", "", "shared->fetch_add(1)"],
+            ["[](int x) { return x + 1; }", "optional<int>()", "shared(state.value_or(1))"],
+            ["mutex *m = new mutex; m", "", "lock_guard<mutex> guard(*shared);"],
         ],
     ),
     (
@@ -63,11 +39,7 @@ const TABLES: [ValueTable; 5] = [
         &["rustc"],
         &[
             ["3.0f64", "3.0f32", "shared.sqrt() + f64::from(*state)"],
-            [
-                "\"abc\".to_owned()",
-                "b'a'",
-                "shared.len() + *state as usize",
-            ],
+            ["\"abc\".to_owned()", "b'a'", "shared.len() + *state as usize"],
             [
                 "Mutex::new(vec![1])",
                 "HashMap::new()",
@@ -88,22 +60,10 @@ const TABLES: [ValueTable; 5] = [
         &[
             ["3.0", "float32(3)", "math.Sqrt(shared) + float64(state)"],
             ["\"abc\"", "'a'", "strings.ContainsRune(shared, state)"],
-            [
-                "&sync.Mutex{}",
-                "map[string]int{}",
-                "shared.Lock(); state[\"x\"]++; shared.Unlock()",
-            ],
+            ["&sync.Mutex{}", "map[string]int{}", "shared.Lock(); state[\"x\"]++; shared.Unlock()"],
             ["func(x int) int { return x + 1 }", "7", "shared(state)"],
-            [
-                "struct{ a, b int }{1, 2}",
-                "[]byte(\"abc\")",
-                "len(state) + shared.a",
-            ],
-            [
-                "",
-                "var buffer bytes.Buffer; return &buffer",
-                "state.Reset(); state.WriteByte(1)",
-            ],
+            ["struct{ a, b int }{1, 2}", "[]byte(\"abc\")", "len(state) + shared.a"],
+            ["", "var buffer bytes.Buffer; return &buffer", "state.Reset(); state.WriteByte(1)"],
         ],
     ),
     (
@@ -119,11 +79,7 @@ const TABLES: [ValueTable; 5] = [
             ],
             ["List.of(1, 2)", "true", "state = !state; shared.size()"],
             ["new int[] {1}", "(byte) 1", "shared[0] + state"],
-            [
-                "",
-                "new StringBuilder()",
-                "state.setLength(0); state.append(1);",
-            ],
+            ["", "new StringBuilder()", "state.setLength(0); state.append(1);"],
         ],
     ),
 ];
@@ -141,11 +97,8 @@ fn values_of_every_kind_go_through_every_language() {
                 init_worker: hook(init_worker),
                 ..Snippet::new(language, *runner)
             };
-            let started = build_process(
-                &snippet,
-                &default_program(language),
-                &Variant::plain("plain"),
-            );
+            let started =
+                build_process(&snippet, &default_program(language), &Variant::plain("plain"));
             if let Err(CompileFailure { cause, output, .. }) = started {
                 panic!("{snippet:?}: {cause:?}\n{output}");
             }

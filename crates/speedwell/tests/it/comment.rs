@@ -10,9 +10,7 @@ fn results() -> String {
     for run in 0..16 {
         for (binary, rate) in [("old", 1000), ("new", 800)] {
             let rate = rate + run * 7 % 11;
-            text.push_str(&format!(
-                "\"{binary}\",\"misc/copy.js\",\"n=1\",{rate},0.1\n"
-            ));
+            text.push_str(&format!("\"{binary}\",\"misc/copy.js\",\"n=1\",{rate},0.1\n"));
         }
     }
     text
@@ -47,14 +45,7 @@ impl PullJob {
             ],
             of_actions => vec![
                 ("GITHUB_ACTIONS", "true".to_owned()),
-                (
-                    "GITHUB_API_URL",
-                    api(if of_actions == ForgeKind::Gitea {
-                        "v1"
-                    } else {
-                        "v3"
-                    }),
-                ),
+                ("GITHUB_API_URL", api(if of_actions == ForgeKind::Gitea { "v1" } else { "v3" })),
                 ("GITHUB_REPOSITORY", "owner/name".to_owned()),
                 ("GITHUB_REF", "refs/pull/12/merge".to_owned()),
                 ("GITHUB_SHA", REVISION.to_owned()),
@@ -63,12 +54,7 @@ impl PullJob {
                 ("GITHUB_TOKEN", "secret".to_owned()),
             ],
         };
-        for name in [
-            "GITHUB_ACTIONS",
-            "GITLAB_CI",
-            "GITEA_ACTIONS",
-            "FORGEJO_ACTIONS",
-        ] {
+        for name in ["GITHUB_ACTIONS", "GITLAB_CI", "GITEA_ACTIONS", "FORGEJO_ACTIONS"] {
             command.env_remove(name);
         }
         if self.forge.forge == ForgeKind::Gitea {
@@ -96,42 +82,28 @@ fn the_answer_is_one_comment_and_a_status_on_every_forge() {
         let job = PullJob::new(forge);
         let words = ["comment", "results.csv", "--status", "--fail-on", "worse"];
         let said = job.run(&words).expect_status(1);
-        said.expect_stderr(&[
-            "wrote comment ",
-            "set the status 'speedwell/compare' of 0123456789",
-        ]);
+        said.expect_stderr(&["wrote comment ", "set the status 'speedwell/compare' of 0123456789"]);
         let comment = job.comment();
         let mut lines = comment.lines();
         assert_eq!(lines.next(), Some("<!-- speedwell:name:compare -->"));
         let stamp = format!("<!-- measured {REVISION} at ");
         assert!(lines.next().unwrap().starts_with(&stamp), "{comment}");
         assert!(comment.contains("worse"), "{comment}");
-        assert!(
-            comment.contains("[the job](<https://forge.example/"),
-            "{comment}"
-        );
+        assert!(comment.contains("[the job](<https://forge.example/"), "{comment}");
 
         let statuses = job.forge.statuses();
-        let refused = if forge == ForgeKind::GitLab {
-            "failed"
-        } else {
-            "failure"
-        };
+        let refused = if forge == ForgeKind::GitLab { "failed" } else { "failure" };
         assert_eq!(statuses[0]["state"], refused, "{statuses:?}");
         let link = statuses[0]["target_url"].as_str().unwrap();
         assert!(link.starts_with("https://forge.example/"), "{link}");
         let description = statuses[0]["description"].as_str().unwrap();
-        assert!(
-            !description.is_empty() && description.len() <= 140,
-            "{description}"
-        );
+        assert!(!description.is_empty() && description.len() <= 140, "{description}");
 
         let again = job.run(&["comment", "results.csv"]).expect_status(0);
         again.expect_stderr(&["comment 1001 on owner/name"]);
         job.comment();
         // Another check has a separate comment.
-        job.run(&["comment", "results.csv", "--check", "other"])
-            .expect_status(0);
+        job.run(&["comment", "results.csv", "--check", "other"]).expect_status(0);
         assert_eq!(job.forge.comments().len(), 2);
     }
 }
@@ -140,22 +112,12 @@ fn the_answer_is_one_comment_and_a_status_on_every_forge() {
 fn what_could_not_be_compared_is_said_as_such() {
     let job = PullJob::new(ForgeKind::GitHub);
     let words = ["comment", "missing.csv", "--status"];
-    job.run(&words)
-        .expect_status(2)
-        .expect_stderr(&["missing.csv"]);
-    assert!(
-        job.comment().contains("**not compared: "),
-        "{}",
-        job.comment()
-    );
+    job.run(&words).expect_status(2).expect_stderr(&["missing.csv"]);
+    assert!(job.comment().contains("**not compared: "), "{}", job.comment());
     assert_eq!(job.forge.statuses()[0]["state"], "error");
     // The same without any session.
     job.run(&["comment"]).expect_status(2);
-    assert!(
-        job.comment().contains("**not compared: "),
-        "{}",
-        job.comment()
-    );
+    assert!(job.comment().contains("**not compared: "), "{}", job.comment());
 }
 
 #[test]
@@ -176,15 +138,12 @@ fn names_in_a_comment_notify_nobody_and_are_no_markup() {
 fn a_text_is_posted_unchanged_and_a_refusal_is_a_warning() {
     let job = PullJob::new(ForgeKind::Gitea);
     std::fs::write(job.project.path("report.md"), "**hello**\n").unwrap();
-    job.run(&["comment", "--text", "report.md"])
-        .expect_status(0);
+    job.run(&["comment", "--text", "report.md"]).expect_status(0);
     assert!(job.comment().contains("**hello**\n"), "{}", job.comment());
 
     job.forge.refuse_writing(403);
     std::fs::write(job.project.path("report.md"), "**changed**\n").unwrap();
-    let refused = job
-        .run(&["comment", "--text", "report.md"])
-        .expect_status(0);
+    let refused = job.run(&["comment", "--text", "report.md"]).expect_status(0);
     let refused = refused.expect_stderr(&["warning: ", "write:issue", "status 403"]);
     assert!(!refused.stderr.contains("secret"), "{}", refused.stderr);
     assert!(job.comment().contains("**hello**"));
@@ -228,31 +187,14 @@ fn without_a_job_the_request_is_named_or_nothing_is_sent() {
         .expect_stderr(&["no pull request given", "--on github:OWNER/NAME#12"]);
     run(&["comment", "results.csv", "--on", "github:owner/name#12"])
         .expect_status(2)
-        .expect_stderr(&[
-            "no token for owner/name#12",
-            "GITHUB_TOKEN or GH_TOKEN",
-            "--token-file",
-        ]);
-    run(&[
-        "comment",
-        "results.csv",
-        "--on",
-        "gitea:http://forge.example/a/b#1",
-    ])
-    .expect_status(2)
-    .expect_stderr(&["is not encrypted"]);
+        .expect_stderr(&["no token for owner/name#12", "GITHUB_TOKEN or GH_TOKEN", "--token-file"]);
+    run(&["comment", "results.csv", "--on", "gitea:http://forge.example/a/b#1"])
+        .expect_status(2)
+        .expect_stderr(&["is not encrypted"]);
 
     let forge = FakeForge::start(ForgeKind::Gitea);
     std::fs::write(project.path("token"), "secret\n").unwrap();
     let on = format!("gitea:{}/owner/name#12", forge.address);
-    run(&[
-        "comment",
-        "results.csv",
-        "--on",
-        &on,
-        "--token-file",
-        "token",
-    ])
-    .expect_status(0);
+    run(&["comment", "results.csv", "--on", &on, "--token-file", "token"]).expect_status(0);
     assert_eq!((forge.comments().len(), forge.foreign_tokens()), (1, 0));
 }

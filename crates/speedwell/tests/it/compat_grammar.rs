@@ -11,22 +11,11 @@ fn without_arguments_the_usage_is_printed_and_the_status_is_1() {
         assert_eq!(outcome.stderr, golden(&format!("usage-{tool}.txt")));
         assert_eq!((outcome.status, outcome.stdout.as_str()), (1, ""));
     }
-    for arguments in [
-        "--old a string_decoder",
-        "--new b string_decoder",
-        "--old a --new b",
-    ] {
+    for arguments in ["--old a string_decoder", "--new b string_decoder", "--old a --new b"] {
         let outcome = call("compare.js", arguments);
-        assert_eq!(
-            outcome.stderr,
-            golden("usage-compare.js.txt"),
-            "{arguments}"
-        );
+        assert_eq!(outcome.stderr, golden("usage-compare.js.txt"), "{arguments}");
     }
-    assert_eq!(
-        call("scatter.js", "a.js b.js").stderr,
-        golden("usage-scatter.js.txt")
-    );
+    assert_eq!(call("scatter.js", "a.js b.js").stderr, golden("usage-scatter.js.txt"));
 }
 
 #[test]
@@ -34,11 +23,7 @@ fn help_works_and_names_what_the_originals_do_not_have() {
     for tool in ["run.js", "compare.js", "scatter.js"] {
         let outcome = call(tool, "--help");
         assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""));
-        assert!(
-            outcome
-                .stdout
-                .starts_with(&golden(&format!("usage-{tool}.txt")))
-        );
+        assert!(outcome.stdout.starts_with(&golden(&format!("usage-{tool}.txt"))));
         assert!(outcome.stdout.contains("--help"));
     }
 }
@@ -46,15 +31,9 @@ fn help_works_and_names_what_the_originals_do_not_have() {
 #[test]
 fn an_option_after_an_item_is_an_item() {
     let outcome = call("run.js", "zz --filter kill");
-    assert_eq!(
-        outcome.stderr,
-        "The \"--filter\" category does not exist.\n"
-    );
+    assert_eq!(outcome.stderr, "The \"--filter\" category does not exist.\n");
     assert_eq!((outcome.status, outcome.stdout.as_str()), (1, ""));
-    assert_eq!(
-        call("run.js", "-filter kill -- zz").scripts(),
-        ["zz/kill.js"]
-    );
+    assert_eq!(call("run.js", "-filter kill -- zz").scripts(), ["zz/kill.js"]);
 }
 
 #[test]
@@ -78,10 +57,7 @@ fn unknown_options_are_errors_instead_of_swallowing_the_group() {
     for tool in ["run.js", "compare.js", "scatter.js"] {
         let outcome = call(tool, "--flter string_decoder");
         let usage = golden(&format!("usage-{tool}.txt"));
-        assert_eq!(
-            outcome.stderr,
-            format!("{tool}: unknown option '--flter'\n{usage}")
-        );
+        assert_eq!(outcome.stderr, format!("{tool}: unknown option '--flter'\n{usage}"));
         assert_eq!(outcome.status, 1);
     }
 }
@@ -102,10 +78,7 @@ fn hidden_files_and_helpers_are_no_scripts_and_directories_are() {
                    string_decoder/string-decoder-create.js string_decoder/string-decoder.js \
                    zz/kill.js";
     assert_eq!(call("run.js", "zz all").scripts().join(" "), scripts);
-    assert_eq!(
-        call("run.js", "zz napi zz").scripts(),
-        ["zz/kill.js", "napi/string", "zz/kill.js"]
-    );
+    assert_eq!(call("run.js", "zz napi zz").scripts(), ["zz/kill.js", "napi/string", "zz/kill.js"]);
 }
 
 #[test]
@@ -132,43 +105,26 @@ fn the_folder_is_found_here_below_or_by_name() {
     std::fs::write(inner.join("common.js"), "").unwrap();
     let scripts = |drop_in: DropIn| drop_in.run().scripts().join(" ");
     let run = |arguments: &str| DropIn::new("run.js", arguments).directory(folder.path());
-    assert_eq!(
-        scripts(run("url")),
-        "url/outer.js",
-        "the working directory has a common.js"
-    );
+    assert_eq!(scripts(run("url")), "url/outer.js", "the working directory has a common.js");
     assert_eq!(scripts(run("--dir benchmark url")), "url/a.js");
     let inner = inner.to_str().unwrap();
-    assert_eq!(
-        scripts(run("url").variable("SPEEDWELL_BENCHMARK_DIR", inner)),
-        "url/a.js"
-    );
+    assert_eq!(scripts(run("url").variable("SPEEDWELL_BENCHMARK_DIR", inner)), "url/a.js");
     std::fs::remove_file(folder.path().join("common.js")).unwrap();
     assert_eq!(scripts(run("url")), "url/a.js", "the folder below has one");
     std::fs::remove_dir_all(inner).unwrap();
     let outcome = run("url").run();
     assert_eq!(outcome.status, 1);
-    assert!(
-        outcome
-            .stderr
-            .contains("hint: name one with '--dir' or SPEEDWELL_BENCHMARK_DIR")
-    );
+    assert!(outcome.stderr.contains("hint: name one with '--dir' or SPEEDWELL_BENCHMARK_DIR"));
 }
 
 #[test]
 fn processors_to_bind_to_are_understood_and_still_handed_on() {
-    let outcome = call(
-        "compare.js",
-        "--old a --new b --set CPUSET=0,2-4 --set n=1 zz",
-    );
+    let outcome = call("compare.js", "--old a --new b --set CPUSET=0,2-4 --set n=1 zz");
     let request = outcome.request.unwrap();
     assert_eq!(request.processors.as_deref(), Some("0,2-4"));
     assert_eq!(request.sets.len(), 2);
     let wrong = call("run.js", "--set CPUSET=all zz");
-    assert_eq!(
-        wrong.stderr,
-        "CPUSET 'all' is not of the form 0, 0-2 or 0,2-4\n"
-    );
+    assert_eq!(wrong.stderr, "CPUSET 'all' is not of the form 0, 0-2 or 0,2-4\n");
 }
 
 #[test]
@@ -176,17 +132,9 @@ fn a_script_outside_the_folder_has_a_name_that_means_something() {
     let elsewhere = tempfile::tempdir().unwrap();
     std::fs::create_dir(elsewhere.path().join("mine")).unwrap();
     std::fs::write(elsewhere.path().join("mine/fast.js"), "").unwrap();
-    let run = |path: &str| {
-        DropIn::new("scatter.js", path)
-            .directory(elsewhere.path())
-            .run()
-    };
+    let run = |path: &str| DropIn::new("scatter.js", path).directory(elsewhere.path()).run();
     let outcome = run("mine/fast.js");
     assert_eq!(outcome.scripts(), ["mine/fast.js"]);
     assert_eq!(outcome.request.unwrap().folder, None);
-    assert!(
-        run("mine/slow.js")
-            .stderr
-            .starts_with("cannot read 'mine/slow.js': ")
-    );
+    assert!(run("mine/slow.js").stderr.starts_with("cannot read 'mine/slow.js': "));
 }

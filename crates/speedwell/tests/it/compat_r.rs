@@ -14,12 +14,7 @@ fn compare(csv: impl Into<Vec<u8>>) -> DropInOutcome {
 
 #[test]
 fn the_compare_table_is_that_of_r() {
-    for name in [
-        "compare-string_decoder",
-        "compare-1run",
-        "compare-1each",
-        "compare-wide",
-    ] {
+    for name in ["compare-string_decoder", "compare-1run", "compare-1each", "compare-wide"] {
         let outcome = compare(golden(&format!("{name}.csv")));
         assert_eq!(outcome.stdout, golden(&format!("{name}.R.txt")), "{name}");
         assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""), "{name}");
@@ -38,11 +33,7 @@ fn names_are_sorted_as_in_r_with_its_locale() {
     assert_eq!(run("C.UTF-8"), golden("compare-names.C.UTF-8.R.txt"));
     // In the C locale the original prints ± as escape sequences; only the order matters.
     let names = |text: &str| -> Vec<String> {
-        text.lines()
-            .skip(1)
-            .take(11)
-            .map(|line| line.chars().take(36).collect())
-            .collect()
+        text.lines().skip(1).take(11).map(|line| line.chars().take(36).collect()).collect()
     };
     assert_eq!(names(&run("C")), names(&golden("compare-names.C.R.txt")));
 }
@@ -95,11 +86,7 @@ fn every_figure_agrees_with_r_to_nine_digits() {
         let name = String::from_utf8(name.to_vec()).unwrap();
         let expected = &expected[&name];
         let row = welch_row(&rates.old, &rates.new);
-        let WelchOutcome::Done {
-            p,
-            accuracy_percent,
-        } = row.test
-        else {
+        let WelchOutcome::Done { p, accuracy_percent } = row.test else {
             panic!("{name}: no test")
         };
         for (figure, value) in [
@@ -119,25 +106,15 @@ fn every_figure_agrees_with_r_to_nine_digits() {
 /// Figures by case and name, from lines of `case TAB name=value TAB ...`.
 fn precise_figures(name: &str) -> HashMap<String, HashMap<String, f64>> {
     let figures = |line: &str| {
-        let pairs = line
-            .split('\t')
-            .skip(1)
-            .filter_map(|cell| cell.split_once('='));
-        pairs
-            .filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?)))
-            .collect()
+        let pairs = line.split('\t').skip(1).filter_map(|cell| cell.split_once('='));
+        pairs.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
     };
     let text = golden(name);
-    text.lines()
-        .map(|line| (line.split('\t').next().unwrap().to_owned(), figures(line)))
-        .collect()
+    text.lines().map(|line| (line.split('\t').next().unwrap().to_owned(), figures(line))).collect()
 }
 
 fn assert_close(value: f64, expected: f64, what: &str) {
-    assert!(
-        (value / expected - 1.0).abs() < 1e-9,
-        "{what}: {value} instead of {expected}"
-    );
+    assert!((value / expected - 1.0).abs() < 1e-9, "{what}: {value} instead of {expected}");
 }
 
 #[test]
@@ -166,12 +143,8 @@ fn concatenated_files_can_be_told_apart_by_name() {
     let outcome = DropIn::new("scatter.R", "--xaxis filename --category encoding")
         .stdin(golden("scatter.csv") + &other)
         .run();
-    let names: Vec<&str> = outcome
-        .stdout
-        .lines()
-        .skip(4)
-        .map(|line| line.trim().split(' ').next().unwrap())
-        .collect();
+    let names: Vec<&str> =
+        outcome.stdout.lines().skip(4).map(|line| line.trim().split(' ').next().unwrap()).collect();
     assert_eq!(names.len(), 4, "{}", outcome.stdout);
     assert_eq!(names[0], "string_decoder/other.js");
     assert!(
@@ -208,14 +181,9 @@ fn the_points_of_a_scatter_agree_with_r_to_nine_digits() {
 fn help_works_and_needs_no_input() {
     for tool in ["compare.R", "scatter.R", "bar.R"] {
         let recorded = golden(&format!("usage-{tool}.txt"));
-        let usage = recorded
-            .replace("Error: ", "")
-            .replace("Execution halted\n", "");
+        let usage = recorded.replace("Error: ", "").replace("Execution halted\n", "");
         let outcome = DropIn::new(tool, "--help").run();
-        assert_eq!(
-            (outcome.status, outcome.stdout, outcome.stderr),
-            (0, usage, String::new())
-        );
+        assert_eq!((outcome.status, outcome.stdout, outcome.stderr), (0, usage, String::new()));
     }
 }
 
@@ -223,34 +191,16 @@ fn help_works_and_needs_no_input() {
 fn wrong_options_are_answered_with_the_usage_and_status_1() {
     for (tool, arguments, reason) in [
         ("compare.R", "--plot", ""),
-        (
-            "bar.R",
-            "--plot --help-me",
-            "bar.R: unknown option '--help-me'\n",
-        ),
+        ("bar.R", "--plot --help-me", "bar.R: unknown option '--help-me'\n"),
         ("scatter.R", "--xaxis n", ""),
         ("scatter.R", "--xaxis n --category e --plot", ""),
-        (
-            "compare.R",
-            "--polt a.svg",
-            "compare.R: unknown option '--polt'\n",
-        ),
+        ("compare.R", "--polt a.svg", "compare.R: unknown option '--polt'\n"),
     ] {
         let recorded = golden(&format!("usage-{tool}.txt"));
-        let usage = recorded
-            .replace("Error: ", "")
-            .replace("Execution halted\n", "");
+        let usage = recorded.replace("Error: ", "").replace("Execution halted\n", "");
         let outcome = DropIn::new(tool, arguments).run();
-        assert_eq!(
-            (outcome.status, outcome.stdout.as_str()),
-            (1, ""),
-            "{tool} {arguments}"
-        );
-        assert_eq!(
-            outcome.stderr,
-            format!("{reason}{usage}"),
-            "{tool} {arguments}"
-        );
+        assert_eq!((outcome.status, outcome.stdout.as_str()), (1, ""), "{tool} {arguments}");
+        assert_eq!(outcome.stderr, format!("{reason}{usage}"), "{tool} {arguments}");
     }
 }
 
@@ -260,10 +210,7 @@ fn an_input_without_results_is_named_instead_of_a_trace() {
     for (csv, message) in [
         ("", "compare.R: the input is empty\n"),
         (header, "compare.R: there are no results below the header\n"),
-        (
-            "a,b\n1,2\n",
-            "compare.R: this is not the output of compare.js: its header is missing\n",
-        ),
+        ("a,b\n1,2\n", "compare.R: this is not the output of compare.js: its header is missing\n"),
     ] {
         let outcome = compare(csv);
         assert_eq!((outcome.status, outcome.stdout.as_str()), (1, ""));
@@ -294,28 +241,15 @@ fn plots_show_what_those_of_r_show() {
         (outcome.stdout, std::fs::read_to_string(path).unwrap())
     };
     let (table, boxes) = plot("compare.R", "", "compare-string_decoder.csv");
-    assert_eq!(
-        table,
-        golden("compare-string_decoder.R.txt"),
-        "the table is printed, too"
-    );
+    assert_eq!(table, golden("compare-string_decoder.R.txt"), "the table is printed, too");
     let (silence, bars) = plot("bar.R", "", "compare-string_decoder.csv");
     assert_eq!(silence, "", "bar.R prints no table");
     for svg in [boxes, bars] {
-        for text in [
-            "string_decoder/string-decoder.js",
-            ">old<",
-            ">new<",
-            "rate of operations",
-        ] {
+        for text in ["string_decoder/string-decoder.js", ">old<", ">new<", "rate of operations"] {
             assert!(svg.contains(text), "{text}");
         }
     }
-    let (_, lines) = plot(
-        "scatter.R",
-        "--xaxis chunkLen --category encoding --log",
-        "scatter.csv",
-    );
+    let (_, lines) = plot("scatter.R", "--xaxis chunkLen --category encoding --log", "scatter.csv");
     for text in [
         "string_decoder/string-decoder.js",
         ">ascii<",
@@ -329,11 +263,6 @@ fn plots_show_what_those_of_r_show() {
 
 #[test]
 fn bar_without_a_plot_prints_nothing() {
-    let outcome = DropIn::new("bar.R", "")
-        .stdin(golden("compare-string_decoder.csv"))
-        .run();
-    assert_eq!(
-        (outcome.status, outcome.stdout, outcome.stderr),
-        (0, String::new(), String::new())
-    );
+    let outcome = DropIn::new("bar.R", "").stdin(golden("compare-string_decoder.csv")).run();
+    assert_eq!((outcome.status, outcome.stdout, outcome.stderr), (0, String::new(), String::new()));
 }

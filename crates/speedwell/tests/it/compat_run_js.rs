@@ -34,22 +34,14 @@ fn run_prints_what_the_original_prints() {
         };
     let outcome = run(
         "--filter create --filter parse string_decoder querystring",
-        &[
-            ("string_decoder/string-decoder-create.js", 8),
-            ("querystring/querystring-parse.js", 10),
-        ],
+        &[("string_decoder/string-decoder-create.js", 8), ("querystring/querystring-parse.js", 10)],
         recorded_simple("run-simple.txt"),
     );
     assert_eq!(outcome.stdout, golden("run-simple.txt"));
     assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""));
     let outcome = run("--format csv string_decoder", &[], recorded("run-csv.csv"));
     assert_eq!(outcome.stdout, golden("run-csv.csv"));
-    for name in [
-        "http-wrk",
-        "http-autocannon",
-        "http-test-double-http",
-        "http2-h2load",
-    ] {
+    for name in ["http-wrk", "http-autocannon", "http-test-double-http", "http2-h2load"] {
         let line = golden(&format!("{name}.txt"));
         let outcome = run("zz", &[], recorded_simple(&format!("{name}.txt")));
         assert!(outcome.stdout.contains(&line), "{name}: {}", outcome.stdout);
@@ -66,11 +58,7 @@ fn settings_work_in_test_mode() {
         .run();
     let request = outcome.request.unwrap();
     assert!(request.test);
-    assert_eq!(
-        request.sets,
-        [("n".to_owned(), "5".to_owned())],
-        "the original drops it"
-    );
+    assert_eq!(request.sets, [("n".to_owned(), "5".to_owned())], "the original drops it");
     assert_eq!(outcome.stdout, golden("run-test-mode.txt"));
 }
 
@@ -78,17 +66,9 @@ fn settings_work_in_test_mode() {
 fn a_failing_child_does_not_end_the_run_and_decides_the_status() {
     let folder = benchmark_folder(&["zz/exit3.js", "zz/kill.js", "zz/noend.js", "zz/ok.js"]);
     let steps = vec![
-        failure(
-            "zz/exit3.js",
-            Some("zz/exit3.js n=1"),
-            FailureCause::Exit { code: 3 },
-        ),
+        failure("zz/exit3.js", Some("zz/exit3.js n=1"), FailureCause::Exit { code: 3 }),
         DropInStep::Result(result(&case("zz/kill.js a=0"), "default", 1, 2000.0, 1)),
-        failure(
-            "zz/kill.js",
-            Some("zz/kill.js a=1"),
-            FailureCause::Signal { signal: 9 },
-        ),
+        failure("zz/kill.js", Some("zz/kill.js a=1"), FailureCause::Signal { signal: 9 }),
         failure("zz/noend.js", Some("zz/noend.js n=1"), FailureCause::Silent),
         DropInStep::Result(result(&case("zz/ok.js n=1"), "default", 4, 5.0, 1)),
     ];
@@ -117,11 +97,7 @@ fn a_script_without_cases_is_a_warning_instead_of_silence() {
         .directory(folder.path())
         .engine(|_, follower| {
             let failed = failure("zz/throwtop.js", None, FailureCause::Exit { code: 1 });
-            play_session(
-                follower,
-                &[("zz/filternone.js", 0), ("zz/throwtop.js", 0)],
-                &[failed],
-            )
+            play_session(follower, &[("zz/filternone.js", 0), ("zz/throwtop.js", 0)], &[failed])
         })
         .run();
     assert_eq!(outcome.stdout, "\nzz/filternone.js\n\nzz/throwtop.js\n");

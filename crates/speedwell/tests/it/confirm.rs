@@ -12,22 +12,12 @@ use speedwell_store::Store;
 fn repository(after: &str, line: &str) -> Option<TestRepository> {
     let repository = TestRepository::with_program("100")?;
     let text = std::fs::read_to_string(repository.project.path("bench.in")).unwrap();
-    let repository = repository
-        .with("cost", after)
-        .with("bench.in", &format!("{text}{line}"));
+    let repository = repository.with("cost", after).with("bench.in", &format!("{text}{line}"));
     Some(repository.committed("second"))
 }
 
 fn confirm(repository: &TestRepository, more: &[&str]) -> CommandResult {
-    let words = [
-        "confirm",
-        "--old",
-        "rev:HEAD~1",
-        "--new",
-        "rev:HEAD",
-        "-f",
-        "BM_copy/8$",
-    ];
+    let words = ["confirm", "--old", "rev:HEAD~1", "--new", "rev:HEAD", "-f", "BM_copy/8$"];
     repository.run(&[&words, &BENCH[..], more].concat())
 }
 
@@ -40,11 +30,7 @@ fn a_change_that_is_there_is_confirmed_at_the_first_look() {
     answer.expect_stdout(&["confirmed: +", "], slower", "14"]);
     let report = repository.run(&["report", "@latest", "--format", "json"]);
     let row = report.expect_status(0).json()["confirmations"][0].clone();
-    assert_eq!(
-        (&row["state"], &row["runs"]),
-        (&"confirmed".into(), &14.into()),
-        "{row:#}"
-    );
+    assert_eq!((&row["state"], &row["runs"]), (&"confirmed".into(), &14.into()), "{row:#}");
     let ends = ["change_low", "change_high"].map(|key| row[key].as_f64().unwrap());
     assert!(ends[0] > 0.09 && ends[1] < 0.11, "{ends:?}");
 }
@@ -61,9 +47,7 @@ fn what_is_not_there_is_refuted_and_one_program_is_not_measured() {
         return;
     };
     let sentence = "refuted: both programs are the same file; check data, machine and environment";
-    confirm(&same, &[])
-        .expect_status(1)
-        .expect_stdout(&[sentence]);
+    confirm(&same, &[]).expect_status(1).expect_stdout(&[sentence]);
     let sessions = same.run(&["history", "--format", "csv"]).stdout;
     assert_eq!(sessions.lines().count(), 1, "{sessions}");
 }
@@ -75,14 +59,8 @@ fn suspect_changes<const N: usize>(repository: &TestRepository, cases: [&str; N]
         repository.check_out(revision);
         let mut build = repository.command(&[]);
         let mut shell = std::process::Command::new("sh");
-        shell
-            .arg("build.sh")
-            .current_dir(repository.project.path(""));
-        shell.envs(
-            build
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        );
+        shell.arg("build.sh").current_dir(repository.project.path(""));
+        shell.envs(build.get_envs().filter_map(|(name, value)| Some((name, value?))));
         assert!(shell.status().unwrap().success());
         build.args(["run", "--runs", "1", "--branch", "main", "--machine", "lab"]);
         build.arg("./bench");
@@ -97,11 +75,7 @@ fn suspect_changes<const N: usize>(repository: &TestRepository, cases: [&str; N]
         after: repository.commit_id("HEAD"),
         is_drift: false,
         evidence: 3.5,
-        ratio: IntervalEstimate {
-            value: 1.1,
-            low: 1.05,
-            high: 1.15,
-        },
+        ratio: IntervalEstimate { value: 1.1, low: 1.05, high: 1.15 },
         state: ChangeState::Suspected,
         confirmed_by: None,
         triage: ChangeTriage::Open,
@@ -127,10 +101,9 @@ fn recorded_change(repository: &TestRepository, number: &str) -> RecordedChange 
 
 #[test]
 fn a_change_of_the_history_is_confirmed_or_refuted_and_the_history_knows_it() {
-    for (after, status, state) in [
-        ("110", 0, ChangeState::Confirmed),
-        ("100", 1, ChangeState::Refuted),
-    ] {
+    for (after, status, state) in
+        [("110", 0, ChangeState::Confirmed), ("100", 1, ChangeState::Refuted)]
+    {
         let Some(repository) = repository(after, "# another text\n") else {
             return;
         };
@@ -162,25 +135,15 @@ fn changes_between_the_same_revisions_share_a_session_which_may_be_interrupted()
     let numbers = suspect_changes(&repository, ["BM_copy/8", "BM_copy/64"]);
     let [first, second] = &numbers;
     let words = ["confirm", first, second, "--build", "sh build.sh"];
-    repository
-        .with_signal(&words, "INT", "20")
-        .expect_status(130);
+    repository.with_signal(&words, "INT", "20").expect_status(130);
     for number in &numbers {
-        assert_eq!(
-            recorded_change(&repository, number).state,
-            ChangeState::Suspected
-        );
+        assert_eq!(recorded_change(&repository, number).state, ChangeState::Suspected);
     }
     let resumed = repository.run(&["confirm", "--resume", "@latest"]);
-    resumed
-        .expect_status(0)
-        .expect_stdout(&["confirmed in 2 of 2 cases"]);
+    resumed.expect_status(0).expect_stdout(&["confirmed in 2 of 2 cases"]);
     for number in &numbers {
         let known = recorded_change(&repository, number);
-        assert_eq!(
-            (known.state, known.confirmed_by),
-            (ChangeState::Confirmed, Some(3))
-        );
+        assert_eq!((known.state, known.confirmed_by), (ChangeState::Confirmed, Some(3)));
     }
 }
 
@@ -202,12 +165,8 @@ fn suspicious_repository(slower: usize, after: &str) -> Option<TestRepository> {
     assert!(built.unwrap().success());
     let words = ["run", "--runs", "1", "-f", "BM_copy/8$", "./bench"];
     repository.run(&words).expect_status(0);
-    let exported = repository
-        .run(&["report", "@1", "--export", "jsonl"])
-        .stdout;
-    let mut lines = exported
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let exported = repository.run(&["report", "@1", "--export", "jsonl"]).stdout;
+    let mut lines = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let (mut header, mut run) = (lines.next().unwrap(), lines.next().unwrap());
     header["runs"] = 1.into();
     let mut all = String::new();
@@ -224,9 +183,7 @@ fn suspicious_repository(slower: usize, after: &str) -> Option<TestRepository> {
     }
     std::fs::write(repository.outside("all.jsonl"), all).unwrap();
     let file = repository.outside("all.jsonl");
-    repository
-        .run(&["import", file.to_str().unwrap(), "-q"])
-        .expect_status(0);
+    repository.run(&["import", file.to_str().unwrap(), "-q"]).expect_status(0);
     Some(repository)
 }
 
@@ -240,9 +197,7 @@ fn a_gate_that_confirms_fails_for_what_is_there_and_for_nothing_else() {
         repository.run(&gate).expect_status(1);
         let confirmed = [&gate[..], &["--confirm", "--build", "sh build.sh"]].concat();
         let answer = repository.run(&confirmed).expect_status(status);
-        answer
-            .expect_stderr(&[&format!(" is {state}")])
-            .expect_stdout(&[state]);
+        answer.expect_stderr(&[&format!(" is {state}")]).expect_stdout(&[state]);
         repository.run(&gate).expect_status(status);
     }
 }
@@ -261,9 +216,7 @@ fn a_newest_point_far_from_all_others_is_measured_again_before_anybody_is_told()
         repository.run(&gate).expect_status(0);
         let confirmed = [&gate[..], &["--confirm", "--build", "sh build.sh"]].concat();
         let answer = repository.run(&confirmed).expect_status(status);
-        answer
-            .expect_stderr(&[&format!("change 1 is {state}")])
-            .expect_stdout(&[state]);
+        answer.expect_stderr(&[&format!("change 1 is {state}")]).expect_stdout(&[state]);
     }
 }
 
@@ -273,21 +226,12 @@ fn what_cannot_be_confirmed_is_refused_with_the_way_out() {
         return;
     };
     let refused = |words: &[&str], expected: &[&str]| {
-        repository
-            .run(words)
-            .expect_status(2)
-            .expect_stderr(expected);
+        repository.run(words).expect_status(2).expect_stderr(expected);
     };
-    refused(
-        &["confirm", "7"],
-        &["change 7 does not exist", "speedwell history changes"],
-    );
+    refused(&["confirm", "7"], &["change 7 does not exist", "speedwell history changes"]);
     refused(
         &["confirm", "./bench"],
-        &[
-            "cannot parse './bench': expected the number of a change",
-            "--old rev:OLD",
-        ],
+        &["cannot parse './bench': expected the number of a change", "--old rev:OLD"],
     );
     let runs = confirm(&repository, &["--runs", "3"]).expect_status(2);
     runs.expect_stderr(&["determines the number of runs itself", "leave out --runs"]);

@@ -12,33 +12,21 @@ const HELLO: &str = "hello\tid=1\tproto=1\tfuture=ignored\n";
 const ONCE: &str = "run\tid=4\tjobs=a\tmode=once\n";
 
 /// Texts that break careless framing.
-const AWKWARD: [&str; 7] = [
-    "tab\there",
-    "line\nfeed",
-    "100 %",
-    "%41",
-    "del\x7f",
-    "é😀, a=b",
-    "c,d",
-];
+const AWKWARD: [&str; 7] =
+    ["tab\there", "line\nfeed", "100 %", "%41", "del\x7f", "é😀, a=b", "c,d"];
 
 /// Whether the harness owns the loop of benchmark files; if not, it measures them once.
 /// `ready` does not tell, because its capabilities may apply to code only.
 fn is_timed(harness: &TestHarness) -> bool {
     let ended = harness.converse(&[harness.describe("answer", "")]);
     let benchmarks = ended.all("benchmark");
-    benchmarks
-        .iter()
-        .any(|benchmark| benchmark.list("modes").contains(&"timed".to_owned()))
+    benchmarks.iter().any(|benchmark| benchmark.list("modes").contains(&"timed".to_owned()))
 }
 
 fn says_what_it_is(harness: &TestHarness) {
     let ended = harness.converse(&["hello\tid=x%251\tproto=1\tfuture=ignored\n".into()]);
     let ready = ended.only("ready");
-    assert_eq!(
-        (ready.text("id").as_str(), ready.text("proto").as_str()),
-        ("x%1", "1")
-    );
+    assert_eq!((ready.text("id").as_str(), ready.text("proto").as_str()), ("x%1", "1"));
     assert!(!ready.text("lang").is_empty() && !ready.text("version").is_empty());
     assert!(ready.number("cpus") >= 1.0 && ready.number("clock_res_ns") > 0.0);
     assert!(ready.list("caps").contains(&"once".to_owned()), "{ready:?}");
@@ -48,10 +36,7 @@ fn says_what_it_is(harness: &TestHarness) {
 fn refuses_another_version_and_ends(harness: &TestHarness) {
     let ended = harness.converse(&["hello\tid=1\tproto=2\n".into(), HELLO.into()]);
     let error = ended.only("error");
-    assert_eq!(
-        (error.text("stage").as_str(), error.text("fatal").as_str()),
-        ("protocol", "1")
-    );
+    assert_eq!((error.text("stage").as_str(), error.text("fatal").as_str()), ("protocol", "1"));
     assert_eq!((ended.verbs().as_str(), ended.code), ("error", Some(0)));
 }
 
@@ -66,23 +51,15 @@ fn goes_on_after_what_it_does_not_understand(harness: &TestHarness) {
     commands.push(HELLO.into());
     let ended = harness.converse(&commands);
     let errors = ended.all("error");
-    let told: Vec<_> = errors
-        .iter()
-        .map(|error| (error.text("id"), error.text("stage")))
-        .collect();
+    let told: Vec<_> = errors.iter().map(|error| (error.text("id"), error.text("stage"))).collect();
     let expected = ["5", "6", "7", "8"].map(|id| (id.to_owned(), "protocol".to_owned()));
     assert_eq!(told, expected);
-    assert_eq!(
-        (ended.events.last().unwrap().verb.as_str(), ended.code),
-        ("ready", Some(0))
-    );
+    assert_eq!((ended.events.last().unwrap().verb.as_str(), ended.code), ("ready", Some(0)));
 }
 
 fn carries_every_text_unchanged(harness: &TestHarness) {
-    let words: Vec<String> = AWKWARD
-        .iter()
-        .map(|text| encode_value(&format!("q={text}")))
-        .collect();
+    let words: Vec<String> =
+        AWKWARD.iter().map(|text| encode_value(&format!("q={text}"))).collect();
     let described =
         harness.converse(&[harness.describe("echo", &format!("\targs={}", words.join(",")))]);
     let cases = described.all("case");
@@ -102,83 +79,52 @@ fn carries_every_text_unchanged(harness: &TestHarness) {
 fn describes_without_measuring(harness: &TestHarness) {
     let ended = harness.converse(&[harness.describe("kinds", "\tfuture=ignored")]);
     let all = ended.all("benchmark");
-    let benchmark = all
-        .iter()
-        .find(|one| one.text("name").contains("zoo/kinds"))
-        .unwrap();
+    let benchmark = all.iter().find(|one| one.text("name").contains("zoo/kinds")).unwrap();
     let kinds = ["n", "share", "flag", "q"].map(|name| benchmark.text(&format!("type.{name}")));
     assert_eq!(kinds, ["int", "float", "bool", "text"]);
     assert_eq!(benchmark.list("param.n"), ["5", "7"]);
     assert_eq!(benchmark.list("param.flag"), ["true", "false"]);
     let cases = ended.all("case");
-    let of_kinds = cases
-        .iter()
-        .filter(|one| one.text("benchmark") == benchmark.text("name"));
+    let of_kinds = cases.iter().filter(|one| one.text("benchmark") == benchmark.text("name"));
     assert_eq!(of_kinds.count(), 4);
     assert_eq!(ended.only("described").number("cases"), cases.len() as f64);
-    assert_eq!(
-        (ended.stdout.as_str(), ended.code),
-        ("", Some(0)),
-        "nothing was measured"
-    );
+    assert_eq!((ended.stdout.as_str(), ended.code), ("", Some(0)), "nothing was measured");
 }
 
 fn takes_the_values_it_is_given(harness: &TestHarness) {
     let ended = harness.converse(&[harness.describe("kinds", "\targs=n=3,n=4,flag=true")]);
     let cases = ended.all("case");
-    let of_kinds = cases
-        .iter()
-        .filter(|one| one.text("benchmark").contains("zoo/kinds"));
-    let given: Vec<bool> = of_kinds
-        .map(|one| one.list("args").contains(&"flag=true".to_owned()))
-        .collect();
+    let of_kinds = cases.iter().filter(|one| one.text("benchmark").contains("zoo/kinds"));
+    let given: Vec<bool> =
+        of_kinds.map(|one| one.list("args").contains(&"flag=true".to_owned())).collect();
     assert_eq!(given, [true, true]);
     let wrong = harness.converse(&[harness.describe("kinds", "\targs=n=many")]);
     assert_eq!(wrong.all("described").len(), 0);
-    assert!(
-        wrong
-            .only("error")
-            .text("msg")
-            .contains("bad argument: n=many")
-    );
+    assert!(wrong.only("error").text("msg").contains("bad argument: n=many"));
 }
 
 fn splits_long_lists(harness: &TestHarness) {
-    let words: Vec<String> = (0..60_000)
-        .map(|n| format!("point={}", 1_000_000 + n))
-        .collect();
+    let words: Vec<String> = (0..60_000).map(|n| format!("point={}", 1_000_000 + n)).collect();
     let ended =
         harness.converse(&[harness.describe("points", &format!("\targs={}", words.join(",")))]);
     let all = ended.all("benchmark");
-    let parts: Vec<_> = all
-        .iter()
-        .filter(|one| one.text("name").contains("zoo/points"))
-        .collect();
+    let parts: Vec<_> = all.iter().filter(|one| one.text("name").contains("zoo/points")).collect();
     assert!(parts.len() > 1);
     let more: Vec<String> = parts.iter().map(|part| part.text("more")).collect();
     assert!(
         more[..more.len() - 1].iter().all(|flag| flag == "1") && more.last().unwrap().is_empty()
     );
-    let joined: Vec<String> = parts
-        .iter()
-        .flat_map(|part| part.list("param.point"))
-        .collect();
+    let joined: Vec<String> = parts.iter().flat_map(|part| part.list("param.point")).collect();
     let expected: Vec<String> = (0..60_000).map(|n| (1_000_000 + n).to_string()).collect();
     assert!(joined == expected, "{} values", joined.len());
 }
 
 fn refuses_cases_that_are_not_whole(harness: &TestHarness) {
-    for (benchmark, values) in [
-        ("kinds", "\tvalue.n=5"),
-        ("answer", "\tvalue.n=many"),
-        ("picky", "\tvalue.n=2"),
-    ] {
+    for (benchmark, values) in
+        [("kinds", "\tvalue.n=5"), ("answer", "\tvalue.n=many"), ("picky", "\tvalue.n=2")]
+    {
         let ended = harness.converse(&[harness.load("a", benchmark, values)]);
-        assert_eq!(
-            (ended.verbs().as_str(), ended.code),
-            ("error", Some(0)),
-            "{benchmark}"
-        );
+        assert_eq!((ended.verbs().as_str(), ended.code), ("error", Some(0)), "{benchmark}");
     }
     let ended =
         harness.converse(&[harness.load("a", "picky", "\tvalue.n=1\tvalue.more=passed_on")]);
@@ -189,18 +135,12 @@ fn measures_one_case_once(harness: &TestHarness) {
     let load = harness.load("a", "answer", "\tvalue.n=1000\tfuture=ignored");
     let ended = harness.converse(&[HELLO.into(), load, ONCE.into()]);
     let (once, end) = (ended.only("once"), ended.only("end"));
-    assert_eq!(
-        (once.text("job").as_str(), once.text("id").as_str()),
-        ("a", "4")
-    );
+    assert_eq!((once.text("job").as_str(), once.text("id").as_str()), ("a", "4"));
     let rate = once.number("iterations") / (once.number("elapsed_ns") / 1e9);
     assert!((once.number("rate") / rate - 1.0).abs() < 1e-9, "{once:?}");
     assert!(end.number("elapsed_ns") >= once.number("elapsed_ns"));
     let metric = ended.only("metric");
-    assert_eq!(
-        ["name", "unit", "better"].map(|key| metric.text(key)),
-        ["weight", "B", "lower"]
-    );
+    assert_eq!(["name", "unit", "better"].map(|key| metric.text(key)), ["weight", "B", "lower"]);
     assert_eq!(metric.number("value"), 64_000.0);
     assert_eq!(ended.only("check").text("text"), "sum 499500");
     assert_eq!(
@@ -214,10 +154,7 @@ fn goes_on_after_a_job_that_fails(harness: &TestHarness) {
     let run = "run\tid=4\tjobs=a,b\tmode=once\n".to_owned();
     let ended = harness.converse(&[load("a", "throws"), load("b", "answer"), run]);
     let error = ended.only("error");
-    assert_eq!(
-        ["job", "stage", "msg"].map(|key| error.text(key)),
-        ["a", "run", "bad\tluck"]
-    );
+    assert_eq!(["job", "stage", "msg"].map(|key| error.text(key)), ["a", "run", "bad\tluck"]);
     assert_eq!(ended.only("once").text("job"), "b");
     assert_eq!(
         (ended.only("end").list("jobs"), ended.code),
@@ -229,10 +166,7 @@ fn tells_a_failed_preparation_apart(harness: &TestHarness) {
     let load = harness.load("a", "unready", "\tvalue.n=1");
     let ended = harness.converse(&[load, ONCE.into()]);
     let error = ended.only("error");
-    assert_eq!(
-        ["stage", "msg"].map(|key| error.text(key)),
-        ["init", "no room"]
-    );
+    assert_eq!(["stage", "msg"].map(|key| error.text(key)), ["init", "no room"]);
     assert_eq!(ended.verbs(), "loaded error end");
 }
 
@@ -266,16 +200,8 @@ fn ends_with_the_commands_in_a_run_without_end(harness: &TestHarness) {
 
 fn stops_with_what_it_has(harness: &TestHarness) {
     let timed = is_timed(harness);
-    let (name, values) = if timed {
-        ("sleeps", "\tvalue.ms=20")
-    } else {
-        ("hangs", "\tvalue.n=1")
-    };
-    let mode = if timed {
-        "timed\tsamples=100000\tloop=1\twarmup_ns=0"
-    } else {
-        "once"
-    };
+    let (name, values) = if timed { ("sleeps", "\tvalue.ms=20") } else { ("hangs", "\tvalue.n=1") };
+    let mode = if timed { "timed\tsamples=100000\tloop=1\twarmup_ns=0" } else { "once" };
     let mut pause_ms = 100;
     retry_busy(1, || {
         // A busy machine may delay the start of the run by more than that.
@@ -289,20 +215,14 @@ fn stops_with_what_it_has(harness: &TestHarness) {
         talk.send_lines("stop\tid=5\tjob=a\nquit\tid=6\n");
         let ended = talk.end();
         assert_eq!(ended.only("stopped").text("id"), "5");
-        assert_eq!(
-            (ended.only("end").text("id").as_str(), ended.code),
-            ("4", Some(0))
-        );
+        assert_eq!((ended.only("end").text("id").as_str(), ended.code), ("4", Some(0)));
         if !timed {
             return Ok(());
         }
         let timed = ended.all("timed");
         let samples = timed.first().map_or(0, |timed| timed.list("ns").len());
         let most = begin.elapsed().as_millis() as usize / 20 + 1;
-        assert!(
-            samples <= most,
-            "{samples} samples of 20 ms, at most {most}"
-        );
+        assert!(samples <= most, "{samples} samples of 20 ms, at most {most}");
         ensure_holds(samples >= 2, || format!("{samples} samples: {ended:#?}"))
     });
 }
@@ -327,19 +247,12 @@ fn sleep_of_20_ms(harness: &TestHarness) -> Result<(), String> {
     let timed = ended.only("timed");
     let times = timed.numbers("ns");
     assert_eq!(
-        (
-            times.len(),
-            timed.list("loop"),
-            timed.text("workers").as_str()
-        ),
+        (times.len(), timed.list("loop"), timed.text("workers").as_str()),
         (6, vec!["3".to_owned()], "1")
     );
     let (cpu_ns, wall_ns): (f64, f64) = (timed.numbers("cpu_ns").iter().sum(), times.iter().sum());
     assert_eq!(timed.list("cpu_ns").len(), times.len());
-    assert!(
-        cpu_ns < wall_ns / 2.0,
-        "{cpu_ns} ns of work in {wall_ns} ns of sleep"
-    );
+    assert!(cpu_ns < wall_ns / 2.0, "{cpu_ns} ns of work in {wall_ns} ns of sleep");
     // The smallest is the least disturbed.
     let least = times.iter().copied().fold(f64::INFINITY, f64::min) / 3e6;
     assert!(least >= 20.0, "{least} ms per iteration of 20 ms");
@@ -351,9 +264,7 @@ fn sleep_of_20_ms(harness: &TestHarness) -> Result<(), String> {
         "{whole} ns in all, {measured} in samples"
     );
     assert_eq!(ended.stdout.trim(), "undone");
-    ensure_holds(least < 25.0, || {
-        format!("{least} ms per iteration of 20 ms")
-    })
+    ensure_holds(least < 25.0, || format!("{least} ms per iteration of 20 ms"))
 }
 
 fn records_a_series_with_its_reference_loop(harness: &TestHarness) {
@@ -389,15 +300,9 @@ fn samples_of_10_ms(harness: &TestHarness) -> Result<(), String> {
     let mut times = ended.only("timed").numbers("ns");
     times.sort_by(f64::total_cmp);
     assert!(ended.only("end").number("elapsed_ns") > 30e6);
-    assert_eq!(
-        ended.only("metric").list("value").len(),
-        5,
-        "one value for each sample"
-    );
+    assert_eq!(ended.only("metric").list("value").len(), 5, "one value for each sample");
     // A busy machine makes it longer.
-    ensure_holds((3e6..60e6).contains(&times[2]), || {
-        format!("samples of 10 ms took {times:?} ns")
-    })
+    ensure_holds((3e6..60e6).contains(&times[2]), || format!("samples of 10 ms took {times:?} ns"))
 }
 
 fn undoes_what_it_prepared_when_the_commands_end(harness: &TestHarness) {

@@ -21,16 +21,7 @@ SPEEDWELL_BENCHMARK(absent) { bench.skip("there is no such device"); }
 "#;
 
 /// Short samples: these tests check messages, not speed.
-const QUICK: [&str; 8] = [
-    "--samples",
-    "2",
-    "--time",
-    "1ms",
-    "--warmup",
-    "0",
-    "--runs",
-    "2",
-];
+const QUICK: [&str; 8] = ["--samples", "2", "--time", "1ms", "--warmup", "0", "--runs", "2"];
 
 /// A project with this file; `None` without a compiler.
 fn project(file: &str, text: &str) -> Option<TempProject> {
@@ -41,10 +32,7 @@ fn project(file: &str, text: &str) -> Option<TempProject> {
 fn run(project: &TempProject, words: &[&str]) -> CommandResult {
     let mut command = project.command(words);
     // Kept between test runs: the harness is compiled once for each flag.
-    command.env(
-        "XDG_CACHE_HOME",
-        concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
-    );
+    command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
     // The fastest compilation: these tests compile a lot.
     command.env_remove("CXX").env("CXXFLAGS", "-O0");
     command.output().unwrap().into()
@@ -56,15 +44,8 @@ fn a_source_file_is_compiled_and_measured() {
         return;
     };
     let list = run(&project, &["run", "--list", "math"]).expect_status(0);
-    list.expect_stdout(&[
-        "math/loops/sum n=100",
-        "math/loops/sum n=1000",
-        "math/loops/absent",
-    ]);
-    let answer = run(
-        &project,
-        &[&["run", "math", "--metric", "all"], &QUICK[..]].concat(),
-    );
+    list.expect_stdout(&["math/loops/sum n=100", "math/loops/sum n=1000", "math/loops/absent"]);
+    let answer = run(&project, &[&["run", "math", "--metric", "all"], &QUICK[..]].concat());
     answer.expect_status(0).expect_stdout(&[
         "math/loops/sum",
         "n=100",
@@ -72,18 +53,9 @@ fn a_source_file_is_compiled_and_measured() {
         "throughput",
         "there is no such device",
     ]);
-    let kept = run(&project, &["report", "--export", "jsonl"])
-        .expect_status(0)
-        .stdout;
-    assert_eq!(
-        kept.matches(r#""metric":"items""#).count(),
-        2 * 2 * 2,
-        "cases x runs x samples"
-    );
-    let only = run(
-        &project,
-        &["run", "--list", "math", "--filter", "loops/absent"],
-    );
+    let kept = run(&project, &["report", "--export", "jsonl"]).expect_status(0).stdout;
+    assert_eq!(kept.matches(r#""metric":"items""#).count(), 2 * 2 * 2, "cases x runs x samples");
+    let only = run(&project, &["run", "--list", "math", "--filter", "loops/absent"]);
     assert!(!only.expect_status(0).stdout.contains("sum"));
 }
 
@@ -92,20 +64,9 @@ fn flags_of_one_source_are_compared_in_one_command() {
     let Some(project) = project("math/loops.cpp", LOOPS) else {
         return;
     };
-    let variants = [
-        "--variant",
-        "O0=-O0",
-        "--variant",
-        "O1=-O1",
-        "--set",
-        "n=1000",
-    ];
-    let words = [
-        &["compare", "math/loops.cpp", "--filter", "sum"],
-        &variants[..],
-        &QUICK[..],
-    ]
-    .concat();
+    let variants = ["--variant", "O0=-O0", "--variant", "O1=-O1", "--set", "n=1000"];
+    let words =
+        [&["compare", "math/loops.cpp", "--filter", "sum"], &variants[..], &QUICK[..]].concat();
     run(&project, &words).expect_status(0).expect_stdout(&[
         "O0",
         "O1",
@@ -140,11 +101,7 @@ fn a_changed_header_is_compiled_in() {
         return;
     };
     for value in ["7", "8"] {
-        std::fs::write(
-            project.path("g/near.hpp"),
-            format!("#define VALUE {value}\n"),
-        )
-        .unwrap();
+        std::fs::write(project.path("g/near.hpp"), format!("#define VALUE {value}\n")).unwrap();
         let list = run(&project, &["run", "--list", "g/b.cpp"]).expect_status(0);
         list.expect_stdout(&["g/b/b n=5", &format!("g/b/b n={value}")]);
     }
@@ -175,9 +132,7 @@ fn a_program_that_was_built_elsewhere_is_measured_and_no_other_is_started() {
         .expect_status(0)
         .expect_stdout(&["zoo/answer\n", "n=1000"]);
     std::os::unix::fs::symlink("/bin/true", project.path("other")).unwrap();
-    run(&project, &["run", "./other"])
-        .expect_status(2)
-        .expect_stderr(&["is not a benchmark file"]);
+    run(&project, &["run", "./other"]).expect_status(2).expect_stderr(&["is not a benchmark file"]);
     let variant = ["--variant", "a=/bin/true", "--variant", "b=/bin/true"];
     run(&project, &[&words[..2], &variant[..], &QUICK[..]].concat())
         .expect_status(2)
@@ -199,9 +154,11 @@ fn two_programs_of_ones_own_build_are_compared_whatever_their_files_are_called()
         assert!(copied.unwrap().success());
     }
     let words = ["compare", "./old", "./new", "--filter", "/answer"];
-    let answer = run(&project, &[&words, &QUICK[..]].concat())
-        .expect_status(0)
-        .expect_stdout(&["whether new is faster than old", "answer", "unclear"]);
+    let answer = run(&project, &[&words, &QUICK[..]].concat()).expect_status(0).expect_stdout(&[
+        "whether new is faster than old",
+        "answer",
+        "unclear",
+    ]);
     assert!(!answer.stdout.contains("old/answer"), "{}", answer.stdout);
 }
 
@@ -215,30 +172,16 @@ fn several_files_of_one_program_may_include_the_header() {
             "#include <speedwell.hpp>\nSPEEDWELL_BENCHMARK({name}) {{ for (auto _ : bench) {{}} }}\n"
         )
     };
-    let project = TempProject::new()
-        .with("a.cpp", &part("first"))
-        .with("b.cpp", &part("second"));
+    let project = TempProject::new().with("a.cpp", &part("first")).with("b.cpp", &part("second"));
     let mut command = std::process::Command::new(compiler);
-    command.args([
-        "-std=c++17",
-        "-O0",
-        "-pthread",
-        "a.cpp",
-        "b.cpp",
-        "-o",
-        "both",
-        "-I",
-    ]);
+    command.args(["-std=c++17", "-O0", "-pthread", "a.cpp", "b.cpp", "-o", "both", "-I"]);
     let status = command
         .arg(repository().join("crates/adapters/languages/cpp"))
         .current_dir(project.path("."))
         .status()
         .unwrap();
     assert!(status.success());
-    let both = std::process::Command::new(project.path("both"))
-        .arg("--list")
-        .output()
-        .unwrap();
+    let both = std::process::Command::new(project.path("both")).arg("--list").output().unwrap();
     assert_eq!(String::from_utf8(both.stdout).unwrap(), "first\nsecond\n");
 }
 
@@ -249,30 +192,15 @@ fn started_by_hand_a_program_prints_a_table_and_a_hint() {
         return;
     };
     let run = |words: &[&str]| {
-        CommandResult::from(
-            std::process::Command::new(&program)
-                .args(words)
-                .output()
-                .unwrap(),
-        )
+        CommandResult::from(std::process::Command::new(&program).args(words).output().unwrap())
     };
-    let answer = run(&[
-        "answer",
-        "n=10",
-        "--samples=2",
-        "--time=0.001",
-        "--warmup=0",
-    ])
-    .expect_status(0);
+    let answer =
+        run(&["answer", "n=10", "--samples=2", "--time=0.001", "--warmup=0"]).expect_status(0);
     answer
         .expect_stdout(&["answer n=10", " ns ", "weight 640 B"])
         .expect_stderr(&["hint: ", "speedwell run"]);
-    run(&["throws"])
-        .expect_status(2)
-        .expect_stdout(&["std::range_error: bad\tluck"]);
-    run(&["answer", "n=x"])
-        .expect_status(2)
-        .expect_stderr(&["bad argument: n=x"]);
+    run(&["throws"]).expect_status(2).expect_stdout(&["std::range_error: bad\tluck"]);
+    run(&["answer", "n=x"]).expect_status(2).expect_stderr(&["bad argument: n=x"]);
 }
 
 #[test]

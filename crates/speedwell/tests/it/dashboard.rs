@@ -39,11 +39,7 @@ impl TestDashboard {
 
     /// Starts a server command.
     pub fn of_command(mut command: Command, options: &[&str]) -> TestDashboard {
-        let mut child = command
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut said = String::new();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         stderr.read_line(&mut said).unwrap();
@@ -65,12 +61,7 @@ impl TestDashboard {
             let _ = stderr.read_to_end(&mut rest);
             String::from_utf8_lossy(&rest).into_owned()
         });
-        TestDashboard {
-            child,
-            reader: Some(reader),
-            address,
-            key: key.unwrap_or_default(),
-        }
+        TestDashboard { child, reader: Some(reader), address, key: key.unwrap_or_default() }
     }
 
     /// Sends a request with additional header fields and a form.
@@ -104,11 +95,8 @@ impl TestDashboard {
     pub fn send(&self, method: &str, path: &str, host: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
-        )
-        .unwrap();
+        write!(stream, "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
+            .unwrap();
         stream
     }
 
@@ -146,10 +134,7 @@ impl TestDashboard {
     pub fn project(&self) -> String {
         let overview: serde_json::Value =
             serde_json::from_str(&self.get("/index.json").body).unwrap();
-        overview["projects"][0]["project"]
-            .as_str()
-            .unwrap()
-            .to_owned()
+        overview["projects"][0]["project"].as_str().unwrap().to_owned()
     }
 
     /// Interrupts it like Ctrl-C, and waits for its status.
@@ -196,11 +181,7 @@ fn read_reply(mut stream: TcpStream) -> HttpReply {
     let text = String::from_utf8(bytes).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").expect("a whole head");
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    HttpReply {
-        status,
-        head: head.to_owned(),
-        body: body.to_owned(),
-    }
+    HttpReply { status, head: head.to_owned(), body: body.to_owned() }
 }
 
 impl Drop for TestDashboard {

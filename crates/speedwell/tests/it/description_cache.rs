@@ -13,9 +13,7 @@ fn project(more: &str) -> TempProject {
          process.on('exit', () => fs.appendFileSync(`${{__dirname}}/asked`, 'x'));\n\
          function main() {{ bench.start(); bench.end(1); }}\n"
     );
-    TempProject::new()
-        .with("g/file.js", &text)
-        .with("g/values.js", "module.exports = [10];")
+    TempProject::new().with("g/file.js", &text).with("g/values.js", "module.exports = [10];")
 }
 
 /// The cases listed, and the number of executions of the file so far.

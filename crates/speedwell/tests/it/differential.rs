@@ -33,32 +33,14 @@ fn stores() -> Option<([Store; 2], [StorePlace; 2])> {
 /// Lists sessions by every filter.
 fn lists(stores: &mut [Store; 2]) {
     let all = SessionFilter::default();
-    let of_branch = |name: &str| SessionFilter {
-        branch: Some(name.to_owned()),
-        ..SessionFilter::default()
-    };
+    let of_branch =
+        |name: &str| SessionFilter { branch: Some(name.to_owned()), ..SessionFilter::default() };
     let began = stores[0].list_sessions(&all).unwrap()[3].started_unix_ms;
-    let later = SessionFilter {
-        since_unix_ms: Some(began),
-        ..SessionFilter::default()
-    };
-    let numbered = SessionFilter {
-        numbers: Some(vec![2, 5, 9]),
-        ..SessionFilter::default()
-    };
-    for filter in [
-        all,
-        of_branch("fix/a b"),
-        of_branch("none"),
-        later,
-        numbered,
-    ] {
-        query_both(stores, "list", |store| {
-            store.list_sessions(&filter).unwrap()
-        });
-        query_both(stores, "count", |store| {
-            store.count_sessions(&filter).unwrap()
-        });
+    let later = SessionFilter { since_unix_ms: Some(began), ..SessionFilter::default() };
+    let numbered = SessionFilter { numbers: Some(vec![2, 5, 9]), ..SessionFilter::default() };
+    for filter in [all, of_branch("fix/a b"), of_branch("none"), later, numbered] {
+        query_both(stores, "list", |store| store.list_sessions(&filter).unwrap());
+        query_both(stores, "count", |store| store.count_sessions(&filter).unwrap());
         for page in 0..4 {
             let read = |store: &mut Store| store.session_page(&filter, 50, page).unwrap();
             query_both(stores, &format!("page {page}"), read);
@@ -67,9 +49,7 @@ fn lists(stores: &mut [Store; 2]) {
     query_both(stores, "sessions with a case", |store| {
         store.numbers_with_case(|id| id.contains('1')).unwrap()
     });
-    query_both(stores, "revisions of sessions", |store| {
-        store.revisions_of_sessions().unwrap()
-    });
+    query_both(stores, "revisions of sessions", |store| store.revisions_of_sessions().unwrap());
 }
 
 #[test]
@@ -81,13 +61,10 @@ fn sessions_lists_and_exports_are_the_same() {
     let sessions = wanted.map_or(SESSIONS, |number| number.parse().unwrap());
     for seed in 0..sessions {
         let session = arbitrary::arbitrary_session(seed);
-        let number = query_both(&mut stores, "number", |store| {
-            store.insert_session(&session).unwrap()
-        });
+        let number =
+            query_both(&mut stores, "number", |store| store.insert_session(&session).unwrap());
         if seed % 7 == 3 {
-            query_both(&mut stores, "deleted", |store| {
-                store.delete_untracked(number).unwrap()
-            });
+            query_both(&mut stores, "deleted", |store| store.delete_untracked(number).unwrap());
             continue;
         }
         let read = |store: &mut Store| store.load_session(number).unwrap();
@@ -102,24 +79,12 @@ fn sessions_lists_and_exports_are_the_same() {
         query_both(&mut stores, "slots", slots);
     }
     lists(&mut stores);
-    query_both(&mut stores, "revisions", |store| {
-        store.measured_revisions().unwrap()
-    });
-    for reference in [
-        "@latest",
-        "@prev",
-        "@4",
-        "@9",
-        "@tag-0-0",
-        "@tug-0-0",
-        "@branch:fix/a b",
-    ] {
+    query_both(&mut stores, "revisions", |store| store.measured_revisions().unwrap());
+    for reference in ["@latest", "@prev", "@4", "@9", "@tag-0-0", "@tug-0-0", "@branch:fix/a b"] {
         let reference = reference.parse().unwrap();
         let told = query_both(&mut stores, &format!("{reference}"), |store| {
             // Only the name of the place differs.
-            let found = store
-                .resolve_reference(&reference)
-                .map_err(|error| error.to_string());
+            let found = store.resolve_reference(&reference).map_err(|error| error.to_string());
             found.map_err(|words| words.split(" holds ").last().unwrap().to_owned())
         });
         // The fourth was deleted.
@@ -193,13 +158,8 @@ fn pages_of(sessions: u32, step: usize) {
         let name = dashboard.project();
         (project, dashboard, name)
     });
-    let case = served[0]
-        .1
-        .get_when_ready(&format!("/{}/trend.json", served[0].2));
-    let case = case.json()["series"][0]["case"]
-        .as_str()
-        .unwrap_or("utf8")
-        .to_owned();
+    let case = served[0].1.get_when_ready(&format!("/{}/trend.json", served[0].2));
+    let case = case.json()["series"][0]["case"].as_str().unwrap_or("utf8").to_owned();
     let case = case.replace(' ', "+");
     let pages = PAGES.into_iter().map(str::to_owned);
     let pages: Vec<String> = pages
@@ -270,12 +230,8 @@ fn own_pages(commit: u32) -> [String; 3] {
 /// The status and text of a page, without the project's name.
 fn page_text(dashboard: &TestDashboard, name: &str, page: &str) -> (u16, String) {
     let reply = dashboard.get_when_ready(&format!("/{name}/{page}"));
-    let names = [
-        format!("/{name}/"),
-        format!("\"{name}\""),
-        format!(">{name}<"),
-        format!("{name}:"),
-    ];
+    let names =
+        [format!("/{name}/"), format!("\"{name}\""), format!(">{name}<"), format!("{name}:")];
     let body = (names.iter()).fold(reply.body, |body, name| body.replace(name, "PROJECT"));
     (reply.status, body)
 }
@@ -316,18 +272,13 @@ type PlacedPoint = (StoredPoint, Option<PlacedRevision>, Machine);
 fn points(store: &mut Store) -> Vec<(String, Vec<PlacedPoint>)> {
     let series = store.list_series().unwrap();
     let points = |number: i64| -> Vec<PlacedPoint> {
-        let points = store
-            .load_points(number)
-            .unwrap()
-            .into_iter()
-            .map(|mut found| {
-                let revision = found.revision.take();
-                let placed =
-                    revision.and_then(|number| store.place_revision("main", number).unwrap());
-                let machine = store.find_machine(found.machine).unwrap();
-                (found.series, found.machine) = (0, 0);
-                (found, placed, machine)
-            });
+        let points = store.load_points(number).unwrap().into_iter().map(|mut found| {
+            let revision = found.revision.take();
+            let placed = revision.and_then(|number| store.place_revision("main", number).unwrap());
+            let machine = store.find_machine(found.machine).unwrap();
+            (found.series, found.machine) = (0, 0);
+            (found, placed, machine)
+        });
         points.collect()
     };
     let series = series.into_iter().map(|series| {
@@ -344,11 +295,7 @@ pub fn change(before: &str, after: &str, evidence: f64) -> RecordedChange {
         after: after.to_owned(),
         is_drift: false,
         evidence,
-        ratio: IntervalEstimate {
-            value: 0.92,
-            low: 0.9,
-            high: 1.0 / 3.0,
-        },
+        ratio: IntervalEstimate { value: 0.92, low: 0.9, high: 1.0 / 3.0 },
         state: ChangeState::Suspected,
         confirmed_by: None,
         triage: ChangeTriage::Open,
@@ -365,13 +312,10 @@ fn points_lines_and_changes_are_the_same() {
     };
     for commit in 0..40 {
         let session = session_of(commit);
-        query_both(&mut stores, "number", |store| {
-            store.insert_session(&session).unwrap()
-        });
+        query_both(&mut stores, "number", |store| store.insert_session(&session).unwrap());
     }
-    let missing = query_both(&mut stores, "missing", |store| {
-        store.find_sessions_without_points().unwrap()
-    });
+    let missing =
+        query_both(&mut stores, "missing", |store| store.find_sessions_without_points().unwrap());
     assert_eq!(missing.len(), 40);
     for number in missing {
         query_both(&mut stores, "points", |store| {
@@ -394,23 +338,15 @@ fn points_lines_and_changes_are_the_same() {
         (store.list_lines().unwrap(), store.line_tip("main").unwrap())
     });
     let found = query_both(&mut stores, "points", points);
-    assert!(
-        found.iter().any(|(_, points)| points.len() > 2),
-        "{found:?}"
-    );
+    assert!(found.iter().any(|(_, points)| points.len() > 2), "{found:?}");
     query_both(&mut stores, "revisions", |store| {
         let of_branch = store.revisions_in_measured_order(Some("main")).unwrap();
         (of_branch, store.revisions_in_measured_order(None).unwrap())
     });
     query_both(&mut stores, "failures", |store| {
-        store
-            .line_failures("main")
-            .unwrap()
-            .of_case("utf8", "variant 0")
+        store.line_failures("main").unwrap().of_case("utf8", "variant 0")
     });
-    let failed = query_both(&mut stores, "backfills", |store| {
-        store.failed_backfills().unwrap()
-    });
+    let failed = query_both(&mut stores, "backfills", |store| store.failed_backfills().unwrap());
     assert_eq!(failed.len(), 8);
     query_both(&mut stores, "measured", |store| {
         let machine = store.find_machine(found_machine(store)).unwrap().id;

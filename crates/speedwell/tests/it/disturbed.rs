@@ -18,15 +18,7 @@ fn project(text: &str) -> TempProject {
 }
 
 fn measure(project: &TempProject, words: &[&str]) -> CommandResult {
-    let mut all = vec![
-        "run",
-        "g/x.fake",
-        "--runs",
-        "8",
-        "--variant",
-        "old=true",
-        "--variant",
-    ];
+    let mut all = vec!["run", "g/x.fake", "--runs", "8", "--variant", "old=true", "--variant"];
     all.push("new=true");
     all.extend(words);
     project.run(&all)
@@ -36,9 +28,7 @@ fn measure(project: &TempProject, words: &[&str]) -> CommandResult {
 fn runs(project: &TempProject) -> Vec<Value> {
     let exported = project.run(&["report", "@latest", "--export", "jsonl"]);
     let lines = exported.expect_status(0).stdout;
-    let lines = lines
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap());
+    let lines = lines.lines().map(|line| serde_json::from_str(line).unwrap());
     let runs = lines.filter_map(|mut line: Value| line.as_object_mut()?.remove("run"));
     runs.filter(|run| run.is_object()).collect()
 }
@@ -46,29 +36,21 @@ fn runs(project: &TempProject) -> Vec<Value> {
 #[test]
 fn a_disturbed_run_is_kept_marked_and_repeated_in_its_block() {
     let project = project(NOW_AND_THEN);
-    let found = measure(&project, &["--reject", RULE, "--format", "json"])
-        .expect_status(0)
-        .json();
+    let found = measure(&project, &["--reject", RULE, "--format", "json"]).expect_status(0).json();
     let change = &found["changes"][0];
     let values = |side: &str| {
         let mut values: Vec<f64> = serde_json::from_value(change[side].clone()).unwrap();
         values.sort_by(f64::total_cmp);
         values
     };
-    assert_eq!(
-        values("baseline_values"),
-        [99.0, 99.0, 100.0, 100.0, 101.0, 101.0, 102.0, 102.0]
-    );
+    assert_eq!(values("baseline_values"), [99.0, 99.0, 100.0, 100.0, 101.0, 101.0, 102.0, 102.0]);
     assert_eq!(
         values("candidate_values"),
         [109.0, 109.0, 110.0, 110.0, 110.0, 110.0, 111.0, 111.0]
     );
     assert_eq!(change["verdict"], "better");
     assert_eq!(
-        (
-            &change["baseline_disturbed"],
-            &change["candidate_disturbed"]
-        ),
+        (&change["baseline_disturbed"], &change["candidate_disturbed"]),
         (&0.125.into(), &0.125.into())
     );
     assert_eq!(found["sources"][0]["design"]["reject"], RULE);
@@ -79,20 +61,10 @@ fn a_disturbed_run_is_kept_marked_and_repeated_in_its_block() {
         .filter(|run| run["rejected_by"] == RULE)
         .map(|run| run["usage"]["involuntary_switches"].as_u64().unwrap())
         .collect();
-    assert_eq!(
-        (runs.len(), marked.len()),
-        (19, 3),
-        "16 runs and three repetitions"
-    );
+    assert_eq!((runs.len(), marked.len()), (19, 3), "16 runs and three repetitions");
     assert!(marked.iter().all(|&switches| switches > 50));
-    let blocks: Vec<u64> = runs
-        .iter()
-        .map(|run| run["block"].as_u64().unwrap())
-        .collect();
-    assert!(
-        blocks.is_sorted(),
-        "repetitions belong to the end of their block: {blocks:?}"
-    );
+    let blocks: Vec<u64> = runs.iter().map(|run| run["block"].as_u64().unwrap()).collect();
+    assert!(blocks.is_sorted(), "repetitions belong to the end of their block: {blocks:?}");
 }
 
 #[test]
@@ -140,10 +112,7 @@ fn rules_that_make_no_sense_are_refused_with_the_reason() {
         (&["--reject", "time>3"][..], "'time', which is a measured"),
         (&["--reject", "wait>5%"], "a fraction of the measured time"),
         (&["--reject", "stael>1%"], "did you mean 'steal'?"),
-        (
-            &["--reject", RULE, "--order", "alternate"],
-            "requires '--order blocks'",
-        ),
+        (&["--reject", RULE, "--order", "alternate"], "requires '--order blocks'"),
     ] {
         let refused = measure(&project, words);
         refused.expect_status(2).expect_stderr(&[reason]);
@@ -153,9 +122,7 @@ fn rules_that_make_no_sense_are_refused_with_the_reason() {
 #[test]
 fn what_the_kernel_says_of_a_process_is_recorded_with_its_run() {
     let project = TempProject::new();
-    let words = [
-        "eval", "sh", "true", "-r", "2", "-n", "1", "-t", "10ms", "--format", "json",
-    ];
+    let words = ["eval", "sh", "true", "-r", "2", "-n", "1", "-t", "10ms", "--format", "json"];
     project.run(&words).expect_status(0);
     let run = &runs(&project)[0];
     for figure in ["voluntary_switches", "minor_faults", "major_faults"] {
@@ -167,15 +134,7 @@ fn what_the_kernel_says_of_a_process_is_recorded_with_its_run() {
 #[test]
 fn a_calibration_says_how_many_runs_each_rule_would_reject() {
     let project = project("case k=1\na 100~80 101~3 102~4 99~51\nb 101~2 100~90 99~7 102~8\n");
-    let words = [
-        "doctor",
-        "--calibrate",
-        "g/x.fake",
-        "--runs",
-        "8",
-        "--comparisons",
-        "2",
-    ];
+    let words = ["doctor", "--calibrate", "g/x.fake", "--runs", "8", "--comparisons", "2"];
     project.run(&words).expect_status(0).expect_stdout(&[
         "Fraction of these runs that --reject would discard:",
         "involuntary>50/s 38 %",

@@ -49,12 +49,7 @@ fn copy(from: &Path, to: &Path) {
 
 fn status_allowed(command: &str) -> Option<i32> {
     let (_, comment) = command.rsplit_once("# ")?;
-    comment
-        .strip_prefix("status ")?
-        .split_whitespace()
-        .next()?
-        .parse()
-        .ok()
+    comment.strip_prefix("status ")?.split_whitespace().next()?.parse().ok()
 }
 
 #[test]
@@ -160,10 +155,7 @@ fn a_newcomer_gets_a_comment_on_a_pull_request() {
         return;
     };
     let project = TempProject::new()
-        .with(
-            "bench/a.fake",
-            "case len=16\n* 100 101 102 103 104 105 106 107\n",
-        )
+        .with("bench/a.fake", "case len=16\n* 100 101 102 103 104 105 106 107\n")
         .with("forge.token", "secret\n");
     let Some(history) = FakeRepo::init(&project.path(".")) else {
         return;
@@ -171,14 +163,10 @@ fn a_newcomer_gets_a_comment_on_a_pull_request() {
     history.commit_all("the first one");
     let forge = FakeForge::start(ForgeKind::Gitea);
     let text = std::fs::read_to_string(repository().join("docs/guide/server.md")).unwrap();
-    let (_, section) = text
-        .split_once("## From an empty machine to a comment\n")
-        .unwrap();
+    let (_, section) = text.split_once("## From an empty machine to a comment\n").unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();
     let blocks = section.split("```sh\n").skip(1);
-    let mut script: String = blocks
-        .map(|block| block.split("```").next().unwrap())
-        .collect();
+    let mut script: String = blocks.map(|block| block.split("```").next().unwrap()).collect();
     let port = free_port().to_string();
     let db = format!("'{}'", place.path().display());
     for (printed, ours) in [
@@ -208,10 +196,7 @@ fn a_newcomer_gets_a_comment_on_a_pull_request() {
     drop(shell.stdin.take());
     shell.wait().unwrap();
     let comment = &forge.comments()[0].body;
-    assert!(
-        comment.starts_with("<!-- speedwell:core:compare -->"),
-        "{comment}"
-    );
+    assert!(comment.starts_with("<!-- speedwell:core:compare -->"), "{comment}");
     assert!(!comment.contains("not compared"), "{comment}");
 }
 
@@ -219,11 +204,7 @@ fn a_newcomer_gets_a_comment_on_a_pull_request() {
 fn code_on_the_pages_is_that_of_the_examples() {
     for (page, language, example) in [
         ("docs/guide/cpp.md", "cpp", "examples/cpp/memory/copy.cpp"),
-        (
-            "docs/guide/python.md",
-            "python",
-            "examples/python/data/lists.py",
-        ),
+        ("docs/guide/python.md", "python", "examples/python/data/lists.py"),
     ] {
         let read = |path: &str| std::fs::read_to_string(repository().join(path)).unwrap();
         let (text, known) = (read(page), read(example));
@@ -232,10 +213,7 @@ fn code_on_the_pages_is_that_of_the_examples() {
         let (_, block) = text.split_once(&begin).unwrap();
         let (block, _) = block.split_once("```").unwrap();
         for line in block.lines() {
-            assert!(
-                known.contains(&line),
-                "{page} shows '{line}', which {example} has not"
-            );
+            assert!(known.contains(&line), "{page} shows '{line}', which {example} has not");
         }
     }
 }
@@ -294,26 +272,13 @@ fn commands_of_the_pages_are_shortened_and_stay_what_they_are() {
 fn follow_page(page: &str, at_least: usize, project: &TempProject) {
     copy(&repository().join("examples"), &project.path("examples"));
     let commands = commands(page);
-    assert!(
-        commands.len() >= at_least,
-        "{page} has hardly any commands: {commands:?}"
-    );
+    assert!(commands.len() >= at_least, "{page} has hardly any commands: {commands:?}");
     let folder = Path::new(env!("CARGO_BIN_EXE_speedwell")).parent().unwrap();
-    let path = format!(
-        "{}:{}",
-        folder.display(),
-        std::env::var("PATH").unwrap_or_default()
-    );
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
     for command in commands.iter().map(|command| shorten_command(command)) {
         let mut shell = Command::new("sh");
-        shell
-            .args(["-c", &command])
-            .current_dir(project.path("."))
-            .env("PATH", &path);
-        shell
-            .env_remove("SPEEDWELL_DB")
-            .env_remove("CXX")
-            .env_remove("CXXFLAGS");
+        shell.args(["-c", &command]).current_dir(project.path(".")).env("PATH", &path);
+        shell.env_remove("SPEEDWELL_DB").env_remove("CXX").env_remove("CXXFLAGS");
         let output = shell.output().unwrap();
         let status = output.status.code();
         let fine = status == Some(0) || (status.is_some() && status == status_allowed(&command));
@@ -332,11 +297,7 @@ fn every_command_and_option_named_in_the_readme_exists() {
     let commands: Vec<&str> = grammar.get_subcommands().map(|c| c.get_name()).collect();
     let options: Vec<&str> = grammar
         .get_subcommands()
-        .flat_map(|command| {
-            command
-                .get_arguments()
-                .filter_map(|option| option.get_long())
-        })
+        .flat_map(|command| command.get_arguments().filter_map(|option| option.get_long()))
         .collect();
     let mut seen = 0;
     for line in text.lines().filter(|line| line.contains("speedwell ")) {
@@ -358,17 +319,12 @@ fn every_command_and_option_named_in_the_readme_exists() {
                 .take_while(|word| *word != "--")
                 .filter_map(|word| word.strip_prefix("--"))
             {
-                let name: String = option
-                    .chars()
-                    .take_while(|c| c.is_ascii_lowercase() || *c == '-')
-                    .collect();
+                let name: String =
+                    option.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
                 let known = options.contains(&name.as_str()) || name == "maglev";
                 assert!(known, "README.md names --{name}, which does not exist");
             }
         }
     }
-    assert!(
-        seen >= 8,
-        "only {seen} commands of README.md were recognised"
-    );
+    assert!(seen >= 8, "only {seen} commands of README.md were recognised");
 }

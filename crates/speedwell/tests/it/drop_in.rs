@@ -12,9 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 pub fn golden(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden/node-core")
-        .join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/node-core").join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -42,11 +40,7 @@ impl DropInOutcome {
     /// The names of the requested scripts.
     pub fn scripts(&self) -> Vec<&str> {
         let request = self.request.as_ref().unwrap();
-        request
-            .scripts
-            .iter()
-            .map(|script| script.name.as_str())
-            .collect()
+        request.scripts.iter().map(|script| script.name.as_str()).collect()
     }
 }
 
@@ -104,10 +98,7 @@ impl DropIn {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let variables = self.variables;
         let variable = |name: &str| {
-            variables
-                .iter()
-                .find(|(known, _)| *known == name)
-                .map(|(_, value)| value.clone())
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
         };
         let (script, request) = (RefCell::new(self.script), RefCell::new(None));
         let mut console = DropInConsole {
@@ -250,22 +241,13 @@ pub fn call(tool: &'static str, arguments: &str) -> DropInOutcome {
 /// The results in a recorded file, as steps of a session.
 pub fn recorded(name: &str) -> Vec<DropInStep> {
     let sessions = speedwell_formats::read(name, golden(name).as_bytes()).unwrap();
-    sessions[0]
-        .runs
-        .iter()
-        .cloned()
-        .map(DropInStep::Result)
-        .collect()
+    sessions[0].runs.iter().cloned().map(DropInStep::Result).collect()
 }
 
 /// A failed step: describing a script, or running one of its cases.
 pub fn failure(benchmark: &str, case: Option<&str>, cause: FailureCause) -> DropInStep {
     DropInStep::Failure(StepFailure {
-        step: if case.is_some() {
-            FailedStep::Run
-        } else {
-            FailedStep::Describe
-        },
+        step: if case.is_some() { FailedStep::Run } else { FailedStep::Describe },
         benchmark: benchmark.into(),
         case: case.map(Into::into),
         variant: None,

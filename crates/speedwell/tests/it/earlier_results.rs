@@ -70,9 +70,7 @@ fn a_store_is_read_without_loss() {
 fn exported_sessions_are_read_without_loss() {
     let project = TempProject::new();
     let file = golden("sessions.jsonl");
-    project
-        .run(&["import", file.to_str().unwrap()])
-        .expect_status(0);
+    project.run(&["import", file.to_str().unwrap()]).expect_status(0);
     assert_eq!(sessions(&project), expected_sessions());
 }
 
@@ -101,22 +99,14 @@ fn an_interrupted_session_is_completed() {
     let store = rusqlite::Connection::open(project.path(".speedwell/results.db")).unwrap();
     let here = project.path("").canonicalize().unwrap();
     let moved = "UPDATE session SET plan = replace(plan, '/srv/bench', ?1)";
-    store
-        .execute(moved, [here.to_str().unwrap().trim_end_matches('/')])
-        .unwrap();
+    store.execute(moved, [here.to_str().unwrap().trim_end_matches('/')]).unwrap();
     drop(store);
     project.run(&["run", "--resume", "@13"]).expect_status(0);
     let answer = project.run(&["report", "@13", "--format", "json"]).json();
     let claims = answer["claims"].as_array().unwrap();
     assert_eq!(claims.len(), 1, "{answer:#}");
     let runs = project.run(&["report", "@13", "--export", "jsonl"]);
-    assert_eq!(
-        lines(&runs.stdout)
-            .iter()
-            .filter(|line| line["run"]["slot"].is_u64())
-            .count(),
-        16
-    );
+    assert_eq!(lines(&runs.stdout).iter().filter(|line| line["run"]["slot"].is_u64()).count(), 16);
 }
 
 /// A process killed during the migration leaves the old tables or the new ones, and nothing
@@ -125,8 +115,7 @@ fn an_interrupted_session_is_completed() {
 fn a_store_is_brought_up_to_date_as_a_whole_or_not_at_all() {
     let version = |project: &TempProject| -> i64 {
         let file = rusqlite::Connection::open(project.path(".speedwell/results.db")).unwrap();
-        file.query_row("PRAGMA user_version", [], |row| row.get(0))
-            .unwrap()
+        file.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
     };
     let old = version(&project());
     let (mut left_old, mut left_new) = (0, 0);
@@ -137,11 +126,8 @@ fn a_store_is_brought_up_to_date_as_a_whole_or_not_at_all() {
     };
     for step in 0..24 {
         let project = project();
-        let mut child = project
-            .command(&["history"])
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child =
+            project.command(&["history"]).stdout(std::process::Stdio::null()).spawn().unwrap();
         // The first write shows that the migration has started; from there on, any moment will do.
         let wal = project.path(".speedwell/results.db-wal");
         while !wal.exists() && child.try_wait().unwrap().is_none() {

@@ -30,11 +30,9 @@ fn what_cannot_be_written_is_refused_before_the_first_run() {
         ("no/such/x.svg", "cannot write 'no/such/x.svg'"),
         ("results", "unknown kind of file"),
     ] {
-        for words in [
-            &["run", "g/one.fake"][..],
-            &["eval", "sh", "true"],
-            &["load", "http://127.0.0.1:1/"],
-        ] {
+        for words in
+            [&["run", "g/one.fake"][..], &["eval", "sh", "true"], &["load", "http://127.0.0.1:1/"]]
+        {
             let words = [words, &["-o", file]].concat();
             project.run(&words).expect_status(2).expect_stderr(&[why]);
         }
@@ -58,29 +56,17 @@ fn a_report_that_cannot_be_made_is_refused_before_the_first_run() {
     };
     check(&["--x-axis", "m"], "no parameter 'm'");
     check(&["--x-axis", "n", "--by", "m"], "no parameter 'm'");
-    check(
-        &["--sort", "size"],
-        "unknown sort column 'size': supported columns are ",
-    );
-    check(
-        &[&["--sort", "-candidat"], &two[..]].concat(),
-        "unknown sort column 'candidat'",
-    );
+    check(&["--sort", "size"], "unknown sort column 'size': supported columns are ");
+    check(&[&["--sort", "-candidat"], &two[..]].concat(), "unknown sort column 'candidat'");
     check(&["--chart", "forest"], "there is nothing to compare");
     check(&["--chart", "flame"], "flame graphs need profiles");
-    check(
-        &["--chart", "line"],
-        "a line chart needs a parameter study (--x-axis NAME)",
-    );
+    check(&["--chart", "line"], "a line chart needs a parameter study (--x-axis NAME)");
     check(
         &["--x-axis", "n", "--chart", "box"],
         "this chart cannot show a parameter study: supported charts are line, scatter and bar",
     );
     check(&["--chart", "pie"], "unknown chart 'pie'");
-    check(
-        &[&["--baseline", "c"], &two[..]].concat(),
-        "no variant is named 'c'",
-    );
+    check(&[&["--baseline", "c"], &two[..]].concat(), "no variant is named 'c'");
     for words in [&["--sort", "size"][..], &["--chart", "flame"]] {
         let words = [&["eval", "sh", "true"], words].concat();
         project.run(&words).expect_status(2);
@@ -97,10 +83,9 @@ fn an_experiment_has_no_chart_that_it_does_not_record() {
                 [group.target]\ncommand = [\"sh\", \"-c\", 'echo took 5 ms']\n\
                 [group.metric.took]\nregex = 'took (\\S+) ms'\nunit = \"ms\"\n";
     let project = TempProject::new().with("x.toml", text);
-    for (chart, why) in [
-        ("flame", "hint: measure with --profile"),
-        ("box", "an experiment defines its own charts"),
-    ] {
+    for (chart, why) in
+        [("flame", "hint: measure with --profile"), ("box", "an experiment defines its own charts")]
+    {
         let answer = project.run(&["run", "x.toml", "--chart", chart]);
         answer.expect_status(2).expect_stderr(&[why]);
     }
@@ -124,28 +109,21 @@ fn what_a_report_can_show_passes_the_check() {
 #[test]
 fn a_metric_that_no_case_reports_is_refused_and_nothing_is_kept() {
     let project = project().with("g/two.fake", ONE_CASE);
-    for gate in [
-        &[][..],
-        &["--fail-on", "worse", "--variant", "a=", "--variant", "b="],
-    ] {
+    for gate in [&[][..], &["--fail-on", "worse", "--variant", "a=", "--variant", "b="]] {
         let words = [&["run", "g", "--metric", "throuput"], gate].concat();
         let answer = project.run(&words).expect_status(2);
         answer.expect_stderr(&["unknown metric 'throuput'", "did you mean 'throughput'?"]);
     }
     let answer = project.run(&["eval", "sh", "true", "--metric", "tim"]);
-    answer
-        .expect_status(2)
-        .expect_stderr(&["did you mean 'time'?"]);
+    answer.expect_status(2).expect_stderr(&["did you mean 'time'?"]);
     expect_nothing_measured(&project);
     project.run(&["run", "g", "--runs", "1"]).expect_status(0);
     project.run(&["run", "g", "--runs", "1"]).expect_status(0);
     for words in [&["report"][..], &["compare", "@1", "@2"]] {
         let answer = project.run(&[words, &["--metric", "latency"]].concat());
         let answer = answer.expect_status(2);
-        answer.expect_stderr(&[
-            "unknown metric 'latency'",
-            "hint: the only metric is 'throughput'",
-        ]);
+        answer
+            .expect_stderr(&["unknown metric 'latency'", "hint: the only metric is 'throughput'"]);
     }
 }
 
@@ -153,9 +131,7 @@ fn a_metric_that_no_case_reports_is_refused_and_nothing_is_kept() {
 fn a_session_without_results_has_no_metrics_to_list() {
     let project = TempProject::new().with("g/bad.fake", "case n=1\n* exit:1\n");
     project.run(&["run", "g", "--runs", "1"]).expect_status(2);
-    let answer = project
-        .run(&["report", "--metric", "nope"])
-        .expect_status(2);
+    let answer = project.run(&["report", "--metric", "nope"]).expect_status(2);
     assert!(!answer.stderr.contains("metrics are ."), "{answer:#?}");
     answer.expect_stderr(&["unknown metric 'nope': there are no results"]);
 }
@@ -170,13 +146,9 @@ fn a_baseline_among_results_must_exist_and_is_put_first() {
     let answer = project.run(&["compare", "@1", "@2", "--baseline", "x"]);
     answer.expect_status(2).expect_stderr(&[why]);
     let answer = project.run(&["compare", "@1", "@2", "--baseline", "@2"]);
-    answer
-        .expect_status(0)
-        .expect_stdout(&["@1 is faster than @2"]);
+    answer.expect_status(0).expect_stdout(&["@1 is faster than @2"]);
     let answer = project.run(&["report", "--baseline", "x"]);
-    answer
-        .expect_status(2)
-        .expect_stderr(&["unknown variant 'x'"]);
+    answer.expect_status(2).expect_stderr(&["unknown variant 'x'"]);
 }
 
 #[test]
@@ -184,23 +156,13 @@ fn a_program_that_cannot_start_is_refused_before_the_runs_of_the_other_side() {
     // This is how pyenv's shims respond for a version that is not installed.
     let shim = "#!/bin/sh\necho 'python: command not found' >&2\nexit 127\n";
     let project = TempProject::new()
-        .with(
-            "g/x.py",
-            "import speedwell\n@speedwell.benchmark\ndef f():\n    pass\n",
-        )
+        .with("g/x.py", "import speedwell\n@speedwell.benchmark\ndef f():\n    pass\n")
         .with_program("shim", shim);
     let words = ["run", "g/x.py", "--variant", "a=", "--variant", "b=./shim"];
     let answer = project.run(&words).expect_status(2);
-    let why = [
-        "'b'",
-        "status 127",
-        "python: command not found",
-        "hint: repeat it with: ",
-    ];
+    let why = ["'b'", "status 127", "python: command not found", "hint: repeat it with: "];
     answer.expect_stderr(&why);
-    let answer = project
-        .run(&["eval", "sh", "true", "./nothing-here"])
-        .expect_status(2);
+    let answer = project.run(&["eval", "sh", "true", "./nothing-here"]).expect_status(2);
     answer.expect_stderr(&["'./nothing-here'"]);
     expect_nothing_measured(&project);
 }
@@ -217,10 +179,7 @@ fn a_missing_toolchain_and_code_that_does_not_compile_are_one_line() {
     ] {
         let answer = project.run(words).expect_status(2);
         assert!(answer.stdout.is_empty(), "{words:?}: {answer:#?}");
-        let lines = answer
-            .stderr
-            .lines()
-            .filter(|line| !line.starts_with("hint: "));
+        let lines = answer.stderr.lines().filter(|line| !line.starts_with("hint: "));
         assert_eq!(lines.count(), reasons, "{words:?}: {answer:#?}");
     }
     expect_nothing_measured(&project);
@@ -260,30 +219,16 @@ fn an_output_never_replaces_what_is_read() {
         .with("new.md", GO)
         .with("results/a.md", GO)
         .with("body.js", "{}")
-        .with(
-            "requests.toml",
-            "[[request]]\npath = \"/\"\nbody-file = \"body.json\"\n",
-        )
+        .with("requests.toml", "[[request]]\npath = \"/\"\nbody-file = \"body.json\"\n")
         .with("body.json", "{}");
     std::os::unix::fs::symlink(project.path("old.md"), project.path("link.md")).unwrap();
     std::fs::hard_link(project.path("old.md"), project.path("hard.md")).unwrap();
     let replaced = ["would overwrite the input"];
-    for output in [
-        "old.md",
-        "./old.md",
-        "results/../old.md",
-        "link.md",
-        "hard.md",
-    ] {
+    for output in ["old.md", "./old.md", "results/../old.md", "link.md", "hard.md"] {
         let words = ["compare", "a=old.md", "b=new.md,new.md", "-o", output];
         expect_kept(&project, "old.md", &words, &replaced);
     }
-    expect_kept(
-        &project,
-        "old.md",
-        &["report", "old.md", "-o", "old.md"],
-        &replaced,
-    );
+    expect_kept(&project, "old.md", &["report", "old.md", "-o", "old.md"], &replaced);
     let words = ["report", "results", "-o", "results/a.md"];
     expect_kept(&project, "results/a.md", &words, &replaced);
     for words in [
@@ -293,14 +238,7 @@ fn an_output_never_replaces_what_is_read() {
         let words = [&["load", "http://127.0.0.1:1/"], words].concat();
         expect_kept(&project, "body.js", &words, &replaced);
     }
-    let words = [
-        "load",
-        "http://127.0.0.1:1/",
-        "--requests",
-        "requests.toml",
-        "-o",
-        "body.json",
-    ];
+    let words = ["load", "http://127.0.0.1:1/", "--requests", "requests.toml", "-o", "body.json"];
     expect_kept(&project, "body.json", &words, &replaced);
     let words = ["eval", "sh", "cat body.json", "-o", "body.json"];
     expect_kept(&project, "body.json", &words, &replaced);
@@ -315,25 +253,10 @@ fn an_output_never_replaces_the_database() {
     let words = ["report", "@1", "--db", "e.json", "-o", "./e.json"];
     expect_kept(&project, "e.json", &words, &replaced);
     let words = ["run", "g/one.fake", "--db", "new.json", "-o", "new.json"];
-    project
-        .run(&words)
-        .expect_status(2)
-        .expect_stderr(&["would replace the database 'new.json'"]);
-    project
-        .run(&["run", "g/one.fake", "--runs", "1"])
-        .expect_status(0);
-    let words = [
-        "load",
-        "http://127.0.0.1:1/",
-        "--hdr",
-        ".speedwell/results.db",
-    ];
-    expect_kept(
-        &project,
-        ".speedwell/results.db",
-        &words,
-        &["would replace the database"],
-    );
+    project.run(&words).expect_status(2).expect_stderr(&["would replace the database 'new.json'"]);
+    project.run(&["run", "g/one.fake", "--runs", "1"]).expect_status(0);
+    let words = ["load", "http://127.0.0.1:1/", "--hdr", ".speedwell/results.db"];
+    expect_kept(&project, ".speedwell/results.db", &words, &["would replace the database"]);
 }
 
 #[test]
@@ -342,39 +265,15 @@ fn two_outputs_are_two_files() {
     std::os::unix::fs::symlink("x.csv", project.path("link.csv")).unwrap();
     let why = ["would be written to the same file"];
     for words in [
-        &[
-            "load",
-            "http://127.0.0.1:1/",
-            "--hdr",
-            "x.csv",
-            "--log-requests",
-            "x.csv",
-        ][..],
-        &[
-            "load",
-            "http://127.0.0.1:1/",
-            "--hdr",
-            "x.csv",
-            "-o",
-            "./x.csv",
-        ],
+        &["load", "http://127.0.0.1:1/", "--hdr", "x.csv", "--log-requests", "x.csv"][..],
+        &["load", "http://127.0.0.1:1/", "--hdr", "x.csv", "-o", "./x.csv"],
         &["run", "g/one.fake", "-o", "x.csv", "-o", "link.csv"],
         &["run", "g/one.fake", "-o", "x.svg", "-o", "x-2.svg"],
     ] {
         project.run(words).expect_status(2).expect_stderr(&why);
     }
     expect_nothing_measured(&project);
-    let words = [
-        "run",
-        "g/one.fake",
-        "--runs",
-        "1",
-        "--no-save",
-        "-o",
-        "r.html",
-        "-o",
-        "r.csv",
-    ];
+    let words = ["run", "g/one.fake", "--runs", "1", "--no-save", "-o", "r.html", "-o", "r.csv"];
     for _ in 0..2 {
         project.run(&words).expect_status(0);
     }
@@ -422,16 +321,7 @@ fn ctrl_c_before_the_first_run_is_an_interruption() {
     for words in [
         &["run", "g/x.cpp"][..],
         &["run", "g/x.cpp", "--list"],
-        &[
-            "run",
-            "g/x.cpp",
-            "--fail-on",
-            "worse",
-            "--variant",
-            "a=",
-            "--variant",
-            "b=./slow",
-        ],
+        &["run", "g/x.cpp", "--fail-on", "worse", "--variant", "a=", "--variant", "b=./slow"],
         &["eval", "c", "1"],
         &["run", "g/x.py"],
     ] {
@@ -444,9 +334,7 @@ fn ctrl_c_before_the_first_run_is_an_interruption() {
             command.env(variable, project.path("slow"));
         }
         let mark = project.path("started");
-        command
-            .env("MARK", &mark)
-            .env("XDG_CACHE_HOME", project.path("cache"));
+        command.env("MARK", &mark).env("XDG_CACHE_HOME", project.path("cache"));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().unwrap();
         let limit = Instant::now() + Duration::from_secs(120);
@@ -456,10 +344,7 @@ fn ctrl_c_before_the_first_run_is_an_interruption() {
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
         let answer = CommandResult::from(child.wait_with_output().unwrap()).expect_status(130);
-        assert!(
-            !answer.stderr.contains("reported nothing"),
-            "{words:?}: {answer:#?}"
-        );
+        assert!(!answer.stderr.contains("reported nothing"), "{words:?}: {answer:#?}");
         answer.expect_stderr(&["interrupted before anything was measured"]);
         expect_nothing_measured(&project);
     }
@@ -519,21 +404,9 @@ fn a_program_built_in_a_worktree_that_changes_while_it_is_measured_has_no_more_r
     let program = std::fs::read_to_string(repository.project.path("bench.in")).unwrap();
     let edited = program.replace("echo \"chatter", "echo '# more' >> \"$0\"\necho \"chatter");
     assert_ne!(edited, program);
-    let repository = repository
-        .with("bench.in", &edited)
-        .committed("edits itself");
+    let repository = repository.with("bench.in", &edited).committed("edits itself");
     let words = [
-        &[
-            "compare",
-            "--old",
-            "rev:HEAD~1",
-            "--new",
-            "rev:HEAD",
-            "--runs",
-            "4",
-            "-f",
-            "copy/8",
-        ],
+        &["compare", "--old", "rev:HEAD~1", "--new", "rev:HEAD", "--runs", "4", "-f", "copy/8"],
         &BENCH[..],
     ];
     let answer = repository.run(&words.concat()).expect_status(2);
@@ -546,13 +419,8 @@ fn a_program_built_in_a_worktree_that_changes_while_it_is_measured_has_no_more_r
         .map(|line| serde_json::from_str(line).unwrap())
         .filter(|line: &serde_json::Value| !line["run"].is_null())
         .collect();
-    let variants: Vec<&str> = runs
-        .iter()
-        .map(|line| line["run"]["variant"].as_str().unwrap())
-        .collect();
-    let of_second = variants
-        .iter()
-        .filter(|name| name.starts_with("HEAD ("))
-        .count();
+    let variants: Vec<&str> =
+        runs.iter().map(|line| line["run"]["variant"].as_str().unwrap()).collect();
+    let of_second = variants.iter().filter(|name| name.starts_with("HEAD (")).count();
     assert_eq!((variants.len(), of_second), (5, 1), "{variants:?}");
 }

@@ -33,10 +33,7 @@ fn this_machine_gets_all_checks() {
         "toolchain node",
         "toolchain perf",
     ] {
-        assert!(
-            found.iter().any(|check| check.name == name),
-            "{name} is missing"
-        );
+        assert!(found.iter().any(|check| check.name == name), "{name} is missing");
     }
     assert_ne!(check_free_disk(Path::new(".")).state, CheckState::Unknown);
 }
@@ -47,10 +44,7 @@ fn the_processors_counted_are_those_that_a_child_would_see() {
         println!("skipped: there is no nproc here");
         return;
     };
-    let seen: u32 = String::from_utf8_lossy(&nproc.stdout)
-        .trim()
-        .parse()
-        .unwrap();
+    let seen: u32 = String::from_utf8_lossy(&nproc.stdout).trim().parse().unwrap();
     let captured = capture_environment(&[]);
     // A CPU quota lowers only our count.
     if captured.facts.contains_key("cpu_quota") {
@@ -68,12 +62,7 @@ fn a_session_can_name_the_build_of_every_program() {
         return;
     }
     let version = program_version(&rustc);
-    assert!(
-        version
-            .text
-            .as_deref()
-            .is_some_and(|text| text.starts_with("rustc 1."))
-    );
+    assert!(version.text.as_deref().is_some_and(|text| text.starts_with("rustc 1.")));
     let environment = capture_environment(&[("old".into(), rustc, version.text.clone())]);
     assert_eq!(environment.programs[0].version, version.text);
     assert!(environment.programs[0].path.is_absolute());

@@ -11,9 +11,8 @@ use std::sync::OnceLock;
 pub fn words(language: &str) -> Option<Vec<String>> {
     let erl = find_tool(&["erl"])?;
     let compiler = find_tool(&["erlc"])?;
-    let mut words: Vec<String> = ["-noshell", "-noinput", "-boot", "no_dot_erlang"]
-        .map(str::to_owned)
-        .to_vec();
+    let mut words: Vec<String> =
+        ["-noshell", "-noinput", "-boot", "no_dot_erlang"].map(str::to_owned).to_vec();
     words.insert(0, erl);
     words.push("-pa".to_owned());
     if language == "elixir" {

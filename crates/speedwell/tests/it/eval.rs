@@ -27,9 +27,7 @@ fn a_command_is_timed_in_processes_of_its_own() {
         // Starting a process takes a while, more on a busy machine. Both figures are medians over
         // the runs, so they agree only if most runs do.
         let same = per_s * time_ms / 1000.0;
-        ensure_holds(median_ms < 60.0 && (same - 1.0).abs() < 0.1, || {
-            code.to_string()
-        })
+        ensure_holds(median_ms < 60.0 && (same - 1.0).abs() < 0.1, || code.to_string())
     });
     project.run(&["report"]).expect_status(0).expect_stdout(&[
         "sleep 0.02: ",
@@ -45,10 +43,7 @@ fn a_command_that_sleeps_takes_less_processor_time_than_time() {
     let project = TempProject::new();
     let words = ["sleep 0.2"];
     let metrics = ["--metric", "cpu_time", "--metric", "time"];
-    let answer = eval(
-        &project,
-        &[&words[..], &metrics, &["--format", "json"]].concat(),
-    );
+    let answer = eval(&project, &[&words[..], &metrics, &["--format", "json"]].concat());
     let json = answer.expect_status(0).json();
     let median = |at: usize| json["summaries"][at]["median"].as_f64().unwrap();
     assert_eq!(json["summaries"][0]["metric"], "cpu_time");
@@ -93,14 +88,12 @@ fn any_code_may_be_the_baseline_by_its_name() {
 #[test]
 fn a_command_that_fails_leaves_the_others_their_figures() {
     let project = TempProject::new();
-    eval(&project, &["sleep 0.005", "exit 3", "sleep 0.006"])
-        .expect_status(2)
-        .expect_stdout(&[
-            "exited with status 3",
-            "speedwell eval sh 'exit 3' --runs 1",
-            "\nsleep 0.005 ",
-            "\nsleep 0.006 ",
-        ]);
+    eval(&project, &["sleep 0.005", "exit 3", "sleep 0.006"]).expect_status(2).expect_stdout(&[
+        "exited with status 3",
+        "speedwell eval sh 'exit 3' --runs 1",
+        "\nsleep 0.005 ",
+        "\nsleep 0.006 ",
+    ]);
 }
 
 #[test]
@@ -148,10 +141,7 @@ fn hooks_are_executed_before_and_after() {
     answer.expect_status(0);
     let told = std::fs::read_to_string(project.path("log")).unwrap();
     let told: Vec<&str> = told.lines().collect();
-    assert_eq!(
-        told,
-        ["init", "worker", "prepare", "run", "prepare", "run", "done"]
-    );
+    assert_eq!(told, ["init", "worker", "prepare", "run", "prepare", "run", "done"]);
 }
 
 #[test]
@@ -188,14 +178,12 @@ fn hooks_that_fail_are_told_by_their_name() {
             .expect_stdout(&[&format!("failed in {stage}: "), "exited with status 4"]);
     }
     // Earlier measurements are kept.
-    eval(&project, &["true", "--done", "exit 5"])
-        .expect_status(2)
-        .expect_stdout(&[
-            "true: ",
-            "an iteration",
-            "failed in done: ",
-            "exited with status 5",
-        ]);
+    eval(&project, &["true", "--done", "exit 5"]).expect_status(2).expect_stdout(&[
+        "true: ",
+        "an iteration",
+        "failed in done: ",
+        "exited with status 5",
+    ]);
 }
 
 #[test]
@@ -210,9 +198,7 @@ fn a_command_that_never_ends_is_ended_with_all_it_started() {
         .expect_status(2)
         .expect_stdout(&["timeout: did not end within"]);
     assert!(begin.elapsed() < Duration::from_secs(120));
-    let left = std::process::Command::new("pgrep")
-        .args(["-f", &format!("sleep {time}")])
-        .output();
+    let left = std::process::Command::new("pgrep").args(["-f", &format!("sleep {time}")]).output();
     let left = left.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     assert_eq!(left.unwrap_or_default(), "");
 }
@@ -220,18 +206,11 @@ fn a_command_that_never_ends_is_ended_with_all_it_started() {
 #[test]
 fn codes_in_one_process_take_turns_or_work_at_the_same_time() {
     let project = TempProject::new();
-    for manner in [
-        ["--shared", "--seed", "1"],
-        ["--order", "parallel", "--verbose"],
-    ] {
+    for manner in [["--shared", "--seed", "1"], ["--order", "parallel", "--verbose"]] {
         let words = [&["sleep 0.005", "sleep 0.02"], &manner[..]].concat();
-        eval(&project, &words)
-            .expect_status(0)
-            .expect_stdout(&["\nsleep 0.02 "]);
+        eval(&project, &words).expect_status(0).expect_stdout(&["\nsleep 0.02 "]);
     }
-    let exported = project
-        .run(&["report", "@latest", "--export", "jsonl"])
-        .expect_status(0);
+    let exported = project.run(&["report", "@latest", "--export", "jsonl"]).expect_status(0);
     assert!(exported.stdout.contains("\"parallel\""), "{exported:#?}");
 }
 
@@ -242,18 +221,8 @@ fn a_search_finds_how_many_workers_a_lock_lets_through() {
     // Of any number of workers, only one at a time holds the lock, for 50 ms. Meanwhile another can
     // start its shell, even on a busy machine.
     let code = format!("flock {} sleep 0.05", lock.display());
-    let words = [
-        "-c",
-        "max",
-        "--concurrency-limit",
-        "4",
-        "-t",
-        "400ms",
-        "-n",
-        "2",
-        "--format",
-        "json",
-    ];
+    let words =
+        ["-c", "max", "--concurrency-limit", "4", "-t", "400ms", "-n", "2", "--format", "json"];
     if find_tool(&["flock"]).is_none() {
         return;
     }
@@ -264,10 +233,7 @@ fn a_search_finds_how_many_workers_a_lock_lets_through() {
         let answer = found["scaling"][0]["concurrency"].as_u64().unwrap();
         ensure_holds(answer <= 2, || found.to_string())
     });
-    project
-        .run(&["report"])
-        .expect_status(0)
-        .expect_stdout(&["throughput ", "workers", "◀ here"]);
+    project.run(&["report"]).expect_status(0).expect_stdout(&["throughput ", "workers", "◀ here"]);
 }
 
 #[test]
@@ -285,30 +251,16 @@ fn several_numbers_of_workers_are_levels_of_one_code() {
 #[test]
 fn watching_is_a_line_for_every_window() {
     let project = TempProject::new();
-    let words = [
-        "eval",
-        "sh",
-        "sleep 0.01",
-        "--watch",
-        "-n",
-        "3",
-        "-t",
-        "100ms",
-    ];
+    let words = ["eval", "sh", "sleep 0.01", "--watch", "-n", "3", "-t", "100ms"];
     let answer = project.run(&words).expect_status(0);
     let lines: Vec<&str> = answer.stdout.lines().collect();
     assert_eq!(lines.len(), 4, "{answer:#?}");
-    assert!(
-        lines[0].contains("rate") && lines[0].contains("rss"),
-        "{answer:#?}"
-    );
+    assert!(lines[0].contains("rate") && lines[0].contains("rss"), "{answer:#?}");
     // On a busy machine no iteration may end within a window.
     retry_busy(1, || {
         let answer = project.run(&[&words[..], &["--format", "json"]].concat());
         let lines = answer.expect_status(0).stdout;
-        let lines = lines
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let odd = lines.into_iter().find(|line| {
             let per_s = line["code0_per_s"].as_f64().unwrap_or(0.0);
             assert!(line["rss_bytes"].as_f64().unwrap() > 1e5, "{line}");
@@ -322,28 +274,16 @@ fn watching_is_a_line_for_every_window() {
 fn two_programs_perform_the_same_code() {
     let project = TempProject::new();
     let words = ["true && true", "--old", "/bin/sh", "--new", "/bin/sh"];
-    eval(&project, &words)
-        .expect_status(0)
-        .expect_stdout(&["old", "new", "runs a side"]);
+    eval(&project, &words).expect_status(0).expect_stdout(&["old", "new", "runs a side"]);
 }
 
 #[test]
 fn codes_come_from_files_and_carry_names() {
     let project = TempProject::new().with("work.sh", "sleep 0.001\n");
     let file = format!("@{}", project.path("work.sh").display());
-    eval(
-        &project,
-        &[
-            &file,
-            "sleep 0.002",
-            "--name",
-            "from file",
-            "--name",
-            "typed",
-        ],
-    )
-    .expect_status(0)
-    .expect_stdout(&["\nfrom file ", "\ntyped "]);
+    eval(&project, &[&file, "sleep 0.002", "--name", "from file", "--name", "typed"])
+        .expect_status(0)
+        .expect_stdout(&["\nfrom file ", "\ntyped "]);
 }
 
 #[test]
@@ -358,29 +298,15 @@ fn wrong_words_are_refused_before_anything_is_measured() {
         &["sh", "a", "b", "--init", "1", "--init", "2", "--init", "3"],
         &["--init", "3 times", "hint:"],
     );
-    refused(
-        &["sh", "a", "b", "--name", "x"],
-        &["--name", "once", "2 snippets"],
-    );
+    refused(&["sh", "a", "b", "--name", "x"], &["--name", "once", "2 snippets"]);
     refused(&["sh", " "], &["snippet number 1 is empty"]);
-    refused(
-        &["python", "1", "--prepare", "2"],
-        &["--prepare needs 'sh'"],
-    );
+    refused(&["python", "1", "--prepare", "2"], &["--prepare needs 'sh'"]);
     refused(&["cpp", "1", "2", "--shared"], &["compiled", "--shared"]);
     refused(&["c", "1", "--shared"], &["compiled", "--shared"]);
-    refused(
-        &["sh", "a", "-c", "max", "-i", "5"],
-        &["--iterations", "hint:"],
-    );
+    refused(&["sh", "a", "-c", "max", "-i", "5"], &["--iterations", "hint:"]);
     refused(&["python", "1", "--path", "/nowhere/at/all"], &["--path"]);
-    refused(
-        &["sh", "true", "--watch", "--old", "sh", "--new", "sh"],
-        &["--watch"],
-    );
-    let nothing = project
-        .run(&["run", "--order", "parallel", "x"])
-        .expect_status(2);
+    refused(&["sh", "true", "--watch", "--old", "sh", "--new", "sh"], &["--watch"]);
+    let nothing = project.run(&["run", "--order", "parallel", "x"]).expect_status(2);
     assert!(nothing.stderr.contains("speedwell eval"), "{nothing:#?}");
 }
 
@@ -403,10 +329,7 @@ fn every_value_of_a_parameter_is_a_case_with_the_value_in_its_place() {
     assert_eq!(lines, ["1-b", "1.5-b", "2-b"]);
     let json = answer.json();
     let codes = json["codes"].as_array().unwrap();
-    let labels: Vec<&str> = codes
-        .iter()
-        .filter_map(|code| code["code"].as_str())
-        .collect();
+    let labels: Vec<&str> = codes.iter().filter_map(|code| code["code"].as_str()).collect();
     assert_eq!(labels.len(), 3, "{labels:?}");
     assert!(labels[1].ends_with(" n=1.5 who=b"), "{labels:?}");
 }
@@ -450,18 +373,14 @@ fn a_session_with_parameters_is_resumed_where_it_was_interrupted() {
         "echo {{n}} >> {log}; [ -e {go} ] || [ $(wc -l < {log}) -lt 5 ] || \
          kill -INT $(sed -n 's/^PPid:.//p' /proc/$PPID/status)"
     );
-    let words = [
-        "eval", "sh", &command, "-L", "n", "1,2,3", "-r", "4", "-n", "1", "-i", "1", "-w", "0",
-    ];
+    let words =
+        ["eval", "sh", &command, "-L", "n", "1,2,3", "-r", "4", "-n", "1", "-i", "1", "-w", "0"];
     project.run(&words).expect_status(130);
     std::fs::write(project.path("go"), "").unwrap();
     let again = ["eval", "--resume", "@latest", "--format", "json"];
     let json = project.run(&again).expect_status(0).json();
     let codes = json["codes"].as_array().unwrap();
-    let runs: Vec<u64> = codes
-        .iter()
-        .filter_map(|code| code["runs"].as_u64())
-        .collect();
+    let runs: Vec<u64> = codes.iter().filter_map(|code| code["runs"].as_u64()).collect();
     assert_eq!(runs, [4, 4, 4]);
     let log = std::fs::read_to_string(project.path("log")).unwrap();
     // Only the interrupted run is executed again.
@@ -494,18 +413,14 @@ fn a_warm_up_is_counted_and_output_is_shown_on_stderr_only() {
 fn processor_time_without_the_shell_is_more_than_nothing_or_no_figure() {
     let project = TempProject::new();
     let long = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
-    let words = [
-        "eval", "sh", ":", long, "-r", "2", "-n", "1", "-i", "1", "--format", "json",
-    ];
+    let words = ["eval", "sh", ":", long, "-r", "2", "-n", "1", "-i", "1", "--format", "json"];
     let json = project.run(&words).expect_status(0).json();
     let codes = json["codes"].as_array().unwrap();
     for code in codes {
         let own = &code["own_cpu_ns"];
         assert!(own.is_null() || own.as_f64().unwrap() > 0.0, "{code}");
     }
-    let own = codes[1]["own_cpu_ns"]
-        .as_f64()
-        .expect("a long loop is told from its shell");
+    let own = codes[1]["own_cpu_ns"].as_f64().expect("a long loop is told from its shell");
     let whole = codes[1]["user_ns"].as_f64().unwrap() + codes[1]["system_ns"].as_f64().unwrap();
     assert!(own < whole, "{codes:?}");
     // A ratio to something that takes no longer than its shell would be unbounded.
@@ -519,27 +434,17 @@ fn processor_time_without_the_shell_is_more_than_nothing_or_no_figure() {
 #[test]
 fn runs_are_bounded_and_bounds_that_decide_nothing_are_refused() {
     let project = TempProject::new();
-    let quick = [
-        "eval", "sh", "true", "-n", "1", "-i", "1", "--format", "json",
-    ];
+    let quick = ["eval", "sh", "true", "-n", "1", "-i", "1", "--format", "json"];
     for (bound, count, runs) in [("--min-runs", "7", 7), ("--max-runs", "3", 3)] {
-        let answer = project
-            .run(&[&quick[..], &[bound, count]].concat())
-            .expect_status(0);
+        let answer = project.run(&[&quick[..], &[bound, count]].concat()).expect_status(0);
         assert_eq!(answer.json()["codes"][0]["runs"], runs, "{bound}");
     }
     let pair = ["eval", "sh", "true", ":"];
     for (words, part) in [
-        (
-            &["--max-runs", "7"][..],
-            "too few: a comparison needs at least",
-        ),
+        (&["--max-runs", "7"][..], "too few: a comparison needs at least"),
         (&["--min-runs", "20", "--max-runs", "10"], "is more than"),
     ] {
-        project
-            .run(&[&pair[..], words].concat())
-            .expect_status(2)
-            .expect_stderr(&[part]);
+        project.run(&[&pair[..], words].concat()).expect_status(2).expect_stderr(&[part]);
     }
 }
 
@@ -549,15 +454,9 @@ fn parameters_that_cannot_be_are_refused() {
     for (words, part) in [
         (&["-P", "n", "3", "1"][..], "is empty"),
         (&["-P", "n", "1", "x"], "expected a decimal number"),
-        (
-            &["-P", "n", "1", "2", "-D", "0"],
-            "expected a number greater than 0",
-        ),
+        (&["-P", "n", "1", "2", "-D", "0"], "expected a number greater than 0"),
         (&["-L", "n", "1", "-L", "n", "2"], "given twice"),
-        (
-            &["-L", "concurrency", "1"],
-            "invalid parameter name 'concurrency'",
-        ),
+        (&["-L", "concurrency", "1"], "invalid parameter name 'concurrency'"),
         (&["-L", "a=b", "1"], "invalid parameter name 'a=b'"),
         (&["-L", "n", "1", "-f", "n=2"], "0 of 1 cases are selected"),
     ] {
@@ -565,8 +464,5 @@ fn parameters_that_cannot_be_are_refused() {
         project.run(&words).expect_status(2).expect_stderr(&[part]);
     }
     let python = ["eval", "python", "1", "--warmup-count", "2"];
-    project
-        .run(&python)
-        .expect_status(2)
-        .expect_stderr(&["'sh'"]);
+    project.run(&python).expect_status(2).expect_stderr(&["'sh'"]);
 }

@@ -111,11 +111,7 @@ fn each_mode(word: &str) {
         return;
     };
     let project = TempProject::new();
-    let eval = |words: &[&str]| {
-        project
-            .run(&[&["eval", word], words].concat())
-            .expect_status(0)
-    };
+    let eval = |words: &[&str]| project.run(&[&["eval", word], words].concat()).expect_status(0);
     let format = ["--format", "json"];
     let figure = |words: &[&str], name: &str| {
         let answer = eval(&[&[language.sleep], words, &format].concat());
@@ -147,27 +143,29 @@ fn bad_input(word: &str) {
     let eval = |words: &[&str]| project.run(&[&["eval", word], words, &QUICK[..]].concat());
     let (wrong, words) = language.wrong;
     // The other snippet still has its figures.
-    eval(&[wrong, language.plain])
-        .expect_status(2)
-        .expect_stdout(&[
-            "does not compile",
+    eval(&[wrong, language.plain]).expect_status(2).expect_stdout(&[
+        "does not compile",
+        words,
+        "Each snippet by itself",
+        language.plain,
+    ]);
+    if let Some((fails, words)) = language.fails {
+        eval(&[language.plain, fails]).expect_status(2).expect_stdout(&[
+            "failed: ",
             words,
             "Each snippet by itself",
-            language.plain,
         ]);
-    if let Some((fails, words)) = language.fails {
-        eval(&[language.plain, fails])
-            .expect_status(2)
-            .expect_stdout(&["failed: ", words, "Each snippet by itself"]);
         eval(&[language.plain, "--init", fails])
             .expect_status(2)
             .expect_stdout(&["failed in init: ", words]);
         eval(&[language.plain, "--init-worker", fails])
             .expect_status(2)
             .expect_stdout(&["failed in init-worker: ", words]);
-        eval(&[language.plain, "--done", fails])
-            .expect_status(2)
-            .expect_stdout(&["failed in done: ", words, "an iteration"]);
+        eval(&[language.plain, "--done", fails]).expect_status(2).expect_stdout(&[
+            "failed in done: ",
+            words,
+            "an iteration",
+        ]);
     }
 }
 
@@ -192,15 +190,10 @@ languages! { erlang elixir node python c cpp go rust java }
 #[test]
 fn a_missing_toolchain_is_named() {
     let project = TempProject::new();
-    for word in [
-        "erlang", "elixir", "node", "python", "c", "cpp", "go", "rust", "java",
-    ] {
+    for word in ["erlang", "elixir", "node", "python", "c", "cpp", "go", "rust", "java"] {
         let mut command = project.command(&["eval", word, "1", "-r", "1"]);
         // An empty folder, so that nothing is found.
-        command
-            .env("PATH", project.path(""))
-            .env_remove("CC")
-            .env_remove("CXX");
+        command.env("PATH", project.path("")).env_remove("CC").env_remove("CXX");
         let output = command.output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{word}: {told}");
@@ -217,22 +210,8 @@ const GROUP: &str = "ok = pg:join(g, self()), ok = pg:leave(g, self()).";
 const EXAMPLES: [&[&str]; 11] = [
     &["rand:uniform()."],
     &["rand:uniform().", "-c", "4"],
-    &[
-        "rand:uniform().",
-        "crypto:strong_rand_bytes(2).",
-        "--samples",
-        "10",
-        "--warmup",
-        "100ms",
-    ],
-    &[
-        STATE,
-        "r() -> rand:uniform().",
-        "--init-runner",
-        "rand:seed(exsss).",
-        "--init-runner",
-        "",
-    ],
+    &["rand:uniform().", "crypto:strong_rand_bytes(2).", "--samples", "10", "--warmup", "100ms"],
+    &[STATE, "r() -> rand:uniform().", "--init-runner", "rand:seed(exsss).", "--init-runner", ""],
     &["application_controller:is_running(kernel).", "--squeeze"],
     &["persistent_term:put(atom, \"string\").", "-c", "max"],
     &[

@@ -30,10 +30,7 @@ impl ErlangNode {
         command.args(own).args(quiet).args(near);
         command.args(["-pa", modules, "-name", &name, "-setcookie", COOKIE]);
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let node = ErlangNode {
-            child: child.ok()?,
-            name,
-        };
+        let node = ErlangNode { child: child.ok()?, name };
         wait_until(|| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
         Some(node)
     }

@@ -27,9 +27,7 @@ fn answer(words: &[&str], sample_ms: u32) -> u64 {
         "--format",
         "json",
     ];
-    let answer = project
-        .run(&[&["eval"], words, &search].concat())
-        .expect_status(0);
+    let answer = project.run(&[&["eval"], words, &search].concat()).expect_status(0);
     let found: Value = answer.json();
     found["scaling"][0]["concurrency"].as_u64().unwrap()
 }
@@ -65,14 +63,7 @@ fn a_table_of_four_tokens_lets_four_through() {
     }
     let compiled = compiled_gate();
     let path = compiled.path().to_string_lossy().into_owned();
-    let words = [
-        "erlang",
-        "gate:with_token().",
-        "--init",
-        "gate:tokens(4).",
-        "--path",
-        &path,
-    ];
+    let words = ["erlang", "gate:with_token().", "--init", "gate:tokens(4).", "--path", &path];
     expect(4, &words);
 }
 
@@ -80,11 +71,8 @@ fn a_table_of_four_tokens_lets_four_through() {
 fn compiled_gate() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let source = repository().join("crates/speedwell/tests/eval/gate.erl");
-    let status = std::process::Command::new("erlc")
-        .arg("-o")
-        .arg(folder.path())
-        .arg(source)
-        .status();
+    let status =
+        std::process::Command::new("erlc").arg("-o").arg(folder.path()).arg(source).status();
     assert!(status.unwrap().success());
     folder
 }
@@ -94,15 +82,7 @@ fn a_cluster_of_three_processes_serves_three_at_once() {
     if find_tool(&["node"]).is_none() {
         return;
     }
-    expect(
-        3,
-        &[
-            "node",
-            "await shared()",
-            "--init",
-            "require('gate_cluster').start(3)",
-        ],
-    );
+    expect(3, &["node", "await shared()", "--init", "require('gate_cluster').start(3)"]);
 }
 
 #[test]

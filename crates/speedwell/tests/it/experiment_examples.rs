@@ -15,9 +15,7 @@ fn read_data(project: &TempProject, name: &str) -> Value {
 
 /// The names under a key of the stored runs.
 fn in_runs(project: &TempProject, key: &str) -> BTreeSet<String> {
-    let lines = project
-        .run(&["report", "--export", "jsonl"])
-        .expect_status(0);
+    let lines = project.run(&["report", "--export", "jsonl"]).expect_status(0);
     let value = |line: &str| {
         let line: Value = serde_json::from_str(line).unwrap();
         line["run"][key].as_str().map(str::to_owned)
@@ -41,10 +39,7 @@ fn check_page_opens(project: &TempProject, name: &str, charts: usize) {
         return;
     };
     let shown = page.evaluate_script("document.querySelectorAll('svg').length");
-    assert!(
-        shown.as_u64().is_some_and(|shown| shown >= charts as u64),
-        "{shown} pictures"
-    );
+    assert!(shown.as_u64().is_some_and(|shown| shown >= charts as u64), "{shown} pictures");
     assert!(page.complaints.is_empty(), "{:?}", page.complaints);
     let own = format!("file://{}", file.display());
     assert_eq!(page.requests, [own]);
@@ -65,22 +60,13 @@ fn topologies_of_a_server_are_measured_and_reported() {
     }
     let answer = answer.expect_status(0);
     let colours = ["red", "green", "blue", "purple", "brown", "cyan"];
-    assert_eq!(
-        in_runs(&project, "variant"),
-        colours.iter().map(|&name| name.to_owned()).collect()
-    );
+    assert_eq!(in_runs(&project, "variant"), colours.iter().map(|&name| name.to_owned()).collect());
     let found = read_data(&project, "http-worker-topologies.json");
     assert_eq!(all_values(&found, "claims", "answer"), ["undecided"; 6]);
     let headlines = found["headlines"].to_string();
-    assert!(
-        headlines.contains("cyan (HTTP workers and N"),
-        "{headlines}"
-    );
+    assert!(headlines.contains("cyan (HTTP workers and N"), "{headlines}");
     // One column per variant, in the order of the file.
-    let head = answer
-        .stdout
-        .lines()
-        .find(|line| line.trim_start().starts_with("%  "));
+    let head = answer.stdout.lines().find(|line| line.trim_start().starts_with("%  "));
     let columns: Vec<&str> = head.unwrap().split_whitespace().skip(1).collect();
     assert_eq!(columns, colours);
     for row in found["percentiles"].as_array().unwrap() {
@@ -124,9 +110,7 @@ fn the_cost_of_a_module_is_measured_and_reported() {
         return;
     }
     // One run per side decides no gate and no claim.
-    answer
-        .expect_status(2)
-        .expect_stdout(&["gate cannot judge: "]);
+    answer.expect_status(2).expect_stdout(&["gate cannot judge: "]);
     let cases: BTreeSet<&str> = [
         "crash-collector-overhead/promises",
         "crash-collector-overhead/http",
@@ -134,19 +118,8 @@ fn the_cost_of_a_module_is_measured_and_reported() {
     ]
     .into();
     let measured = in_runs(&project, "benchmark");
-    assert_eq!(
-        measured.iter().map(String::as_str).collect::<BTreeSet<_>>(),
-        cases
-    );
-    let variants = [
-        "all",
-        "baseline",
-        "baseline-again",
-        "collector",
-        "enable",
-        "hooks",
-        "session",
-    ];
+    assert_eq!(measured.iter().map(String::as_str).collect::<BTreeSet<_>>(), cases);
+    let variants = ["all", "baseline", "baseline-again", "collector", "enable", "hooks", "session"];
     assert_eq!(
         in_runs(&project, "variant"),
         variants.iter().map(|&name| name.to_owned()).collect()
@@ -155,10 +128,7 @@ fn the_cost_of_a_module_is_measured_and_reported() {
     assert_eq!(all_values(&found, "claims", "answer"), ["undecided"; 6]);
     assert_eq!(found["failures"].as_array().map(Vec::len), Some(0));
     let verdicts = all_values(&found, "changes", "verdict");
-    assert!(
-        verdicts.iter().all(|verdict| *verdict == "unclear"),
-        "{verdicts:?}"
-    );
+    assert!(verdicts.iter().all(|verdict| *verdict == "unclear"), "{verdicts:?}");
     assert!(project.path("crash-collector-overhead.md").is_file());
     check_page_opens(&project, "crash-collector-overhead.html", 3);
 }
@@ -222,9 +192,7 @@ fn the_cost_of_a_module_in_instructions_is_an_experiment_of_the_same_tests() {
         let words = ["run", file.to_str().unwrap(), "--list", "--filter=promises"];
         let listed = project.run(&words).expect_status(0).stdout;
         let tests = listed.split("test=").skip(1);
-        tests
-            .map(|rest| rest.split_whitespace().next().unwrap().to_owned())
-            .collect()
+        tests.map(|rest| rest.split_whitespace().next().unwrap().to_owned()).collect()
     };
     let counted = cases("instructions.toml");
     assert_eq!(counted.len(), 6, "{counted:?}");

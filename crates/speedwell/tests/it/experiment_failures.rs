@@ -39,9 +39,8 @@ connections = 2
 #[track_caller]
 fn failure<'a>(found: &'a Value, case: &str, variant: &str) -> &'a Value {
     let failures = found["failures"].as_array().unwrap();
-    let failure = failures
-        .iter()
-        .find(|failure| failure["case"] == case && failure["variant"] == variant);
+    let failure =
+        failures.iter().find(|failure| failure["case"] == case && failure["variant"] == variant);
     failure.unwrap_or_else(|| panic!("{variant} did not fail in {case}: {failures:#?}"))
 }
 
@@ -59,14 +58,8 @@ fn variants_that_fail_do_not_keep_others_from_being_measured() {
         format!("{}: {}", cause["stage"], cause["reason"])
     };
     let crashed = reason("crashing");
-    assert!(
-        crashed.starts_with("\"load\"") && crashed.contains("signal 11"),
-        "{crashed}"
-    );
-    assert_eq!(
-        failure(&found, case, "crashing")["stderr_tail"],
-        "the sky is falling"
-    );
+    assert!(crashed.starts_with("\"load\"") && crashed.contains("signal 11"), "{crashed}");
+    assert_eq!(failure(&found, case, "crashing")["stderr_tail"], "the sky is falling");
     assert!(
         reason("hasty").contains("ended before it was ready: exited with status 3"),
         "{}",

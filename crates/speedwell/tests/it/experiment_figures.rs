@@ -10,9 +10,7 @@ use serde_json::Value;
 #[track_caller]
 fn median(found: &Value, case: &str, metric: &str) -> f64 {
     let rows = found["changes"].as_array().unwrap();
-    let row = rows
-        .iter()
-        .find(|row| row["case"] == case && row["metric"] == metric);
+    let row = rows.iter().find(|row| row["case"] == case && row["metric"] == metric);
     row.and_then(|row| row["baseline_median"].as_f64())
         .unwrap_or_else(|| panic!("no {metric} of {case} in {found:#}"))
 }
@@ -74,21 +72,16 @@ to = "process-end"
 unit = "ms"
 "#;
     let script = "sleep 0.05\necho mark:throw >&2\nsleep 0.05\ntest $1 = clean || exit 3\n";
-    let project = TempProject::new()
-        .with("end.sh", script)
-        .with("end.toml", &format!("{VARIANTS}{file}"));
+    let project =
+        TempProject::new().with("end.sh", script).with("end.toml", &format!("{VARIANTS}{file}"));
     // A delay when a mark arrives makes it late.
     retry_busy(2, || {
         let answer = project.run(&["run", "end.toml", "--runs=1", "--format=json"]);
         let found = data(&answer.expect_status(0));
-        ["end/end how=crash", "end/end how=clean"]
-            .into_iter()
-            .try_for_each(|case| {
-                let delay_ns = median(&found, case, "exit_delay");
-                ensure_holds((45e6..60e9).contains(&delay_ns), || {
-                    format!("{case}: {delay_ns}")
-                })
-            })
+        ["end/end how=crash", "end/end how=clean"].into_iter().try_for_each(|case| {
+            let delay_ns = median(&found, case, "exit_delay");
+            ensure_holds((45e6..60e9).contains(&delay_ns), || format!("{case}: {delay_ns}"))
+        })
     });
     // Another end than the expected one is a failure of its case.
     let project = project.with("end.sh", "echo mark:throw\nexit 3\n");
@@ -128,21 +121,12 @@ regex = 'executed (\S+)'
 unit = "instructions"
 better = "lower"
 "#;
-    let project = TempProject::new()
-        .with("work.sh", script)
-        .with("work.toml", file);
+    let project = TempProject::new().with("work.sh", script).with("work.toml", file);
     let words = ["run", "work.toml", "--seed=1", "--runs=8", "--format=json"];
     let found = data(&project.run(&words).expect_status(0));
-    assert_eq!(
-        all_values(&found, "changes", "verdict"),
-        ["unclear", "worse"],
-        "{found:#}"
-    );
+    assert_eq!(all_values(&found, "changes", "verdict"), ["unclear", "worse"], "{found:#}");
     let headline = found["headlines"][0].as_str().unwrap();
-    assert!(
-        headline.starts_with("time: new against old: unclear"),
-        "{headline}"
-    );
+    assert!(headline.starts_with("time: new against old: unclear"), "{headline}");
     // The answer comes first, and metrics after the first are collapsed.
     let page = project.run(&["report", "--format=html"]).expect_status(0);
     let place = |text: &str| page.stdout.find(text).expect(text);

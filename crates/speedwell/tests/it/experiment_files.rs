@@ -26,46 +26,28 @@ fn starting_group(inside: &str, behind: &str) -> String {
 #[test]
 fn a_mistake_is_told_with_its_line_and_what_was_probably_meant() {
     let unknown = |message: &str, near: &str| {
-        [
-            format!("{message}\n"),
-            format!("hint: did you mean '{near}'?"),
-        ]
+        [format!("{message}\n"), format!("hint: did you mean '{near}'?")]
     };
     let told = |text: String, words: [String; 2]| expect_rejected(&text, &[&words[0], &words[1]]);
     told(
         starting_group("", "timeot = \"1s\"\n"),
-        unknown(
-            "line 12: [group.target] has an unknown key 'timeot'",
-            "timeout",
-        ),
+        unknown("line 12: [group.target] has an unknown key 'timeot'", "timeout"),
     );
     told(
         starting_group("", "").replace("command = [", "comand = ["),
-        unknown(
-            "line 11: [group.target] has an unknown key 'comand'",
-            "command",
-        ),
+        unknown("line 11: [group.target] has an unknown key 'comand'", "command"),
     );
     told(
         starting_group("metrics = [\"wal_time\"]", ""),
-        unknown(
-            "line 9: the group 'go' has no metric 'wal_time'",
-            "wall_time",
-        ),
+        unknown("line 9: the group 'go' has no metric 'wal_time'", "wall_time"),
     );
     let claim = "[[claim]]\nsay = \"x\"\nexpr = \"time(nwe) > time(old)\"\n";
     told(
         starting_group("", claim),
-        unknown(
-            "line 14: unknown variant 'nwe'\n  time(nwe) > time(old)\n       ^",
-            "new",
-        ),
+        unknown("line 14: unknown variant 'nwe'\n  time(nwe) > time(old)\n       ^", "new"),
     );
     let gate = "[compare]\ngate = { og = \"time < +5%\" }\n";
-    told(
-        starting_group("", gate),
-        unknown("line 13: unknown group 'og'", "go"),
-    );
+    told(starting_group("", gate), unknown("line 13: unknown group 'og'", "go"));
 }
 
 #[test]
@@ -73,10 +55,7 @@ fn every_variant_needs_a_command() {
     let group = "[[group]]\nname = \"go\"\nkind = \"command\"\n[group.target]\n";
     expect_rejected(
         &format!("{VARIANTS}command = [\"true\"]\n{group}"),
-        &[
-            "[group.target] has no key 'command'",
-            "in the variant 'old'",
-        ],
+        &["[group.target] has no key 'command'", "in the variant 'old'"],
     );
 }
 
@@ -102,10 +81,7 @@ fn all_that_is_missing_is_named_at_once() {
     let answer = project.run(&["run", "wrong.toml"]);
     assert!(!answer.stderr.contains("there: "), "{answer:#?}");
     // Listing the cases needs none of it.
-    project
-        .run(&["run", "wrong.toml", "--list"])
-        .expect_status(0)
-        .expect_stdout(&["wrong/go"]);
+    project.run(&["run", "wrong.toml", "--list"]).expect_status(0).expect_stdout(&["wrong/go"]);
 }
 
 const GRID: &str = r#"
@@ -145,27 +121,17 @@ fn list_shows_the_cases_and_set_changes_them() {
     let project = TempProject::new().with("grid.toml", GRID);
     assert_eq!(
         list_cases(&project, &["grid.toml"]),
-        [
-            "grid/small kind=a n=1",
-            "grid/small kind=a n=6",
-            "grid/small kind=b n=6",
-            "grid/large"
-        ]
+        ["grid/small kind=a n=1", "grid/small kind=a n=6", "grid/small kind=b n=6", "grid/large"]
     );
     let changed = |words: &[&str]| list_cases(&project, &[&["grid.toml"], words].concat());
-    assert_eq!(
-        changed(&["--set", "size=5", "--filter", "small"])[1],
-        "grid/small kind=a n=10"
-    );
+    assert_eq!(changed(&["--set", "size=5", "--filter", "small"])[1], "grid/small kind=a n=10");
     assert_eq!(
         changed(&["--set", "kind=b", "--set", "n=7,8", "-f", "small"]),
         ["grid/small kind=b n=7", "grid/small kind=b n=8"]
     );
     assert_eq!(changed(&["--filter", "^grid/large$"]), ["grid/large"]);
     let answer = project.run(&["run", "grid.toml", "--set", "sise=5"]);
-    answer
-        .expect_status(2)
-        .expect_stderr(&["'sise'", "did you mean 'size'?"]);
+    answer.expect_status(2).expect_stderr(&["'sise'", "did you mean 'size'?"]);
 }
 
 #[test]
@@ -181,20 +147,11 @@ fn json_of_the_same_tree_has_the_same_cases() {
             { "name": "large", "kind": "command", "target": { "command": ["echo"] } }
         ]
     }"#;
-    let project = TempProject::new()
-        .with("grid.toml", GRID)
-        .with("grid.json", twin);
-    assert_eq!(
-        list_cases(&project, &["grid.json"]),
-        list_cases(&project, &["grid.toml"])
-    );
+    let project = TempProject::new().with("grid.toml", GRID).with("grid.json", twin);
+    assert_eq!(list_cases(&project, &["grid.json"]), list_cases(&project, &["grid.toml"]));
     let answer = project.run(&["run", "grid.json", "--runs=1", "--format=json"]);
     let found = data(&answer.expect_status(0));
-    assert_eq!(
-        found["summaries"].as_array().map(Vec::len),
-        Some(4),
-        "{found:#}"
-    );
+    assert_eq!(found["summaries"].as_array().map(Vec::len), Some(4), "{found:#}");
 }
 
 #[test]
@@ -236,26 +193,13 @@ fn list_says_how_long_the_loads_take() {
     let quiet = project.run(&["run", "web.toml", "--list", "-q"]);
     assert_eq!(quiet.expect_status(0).stderr, "");
     let command = cost_project(&[("old", "1000")], "").run(&["run", "costs.toml", "--list"]);
-    assert_eq!(
-        command.expect_status(0).stderr,
-        "",
-        "nothing is known of a command"
-    );
+    assert_eq!(command.expect_status(0).stderr, "", "nothing is known of a command");
 }
 
 #[test]
 fn values_can_be_set_where_something_is_measured() {
-    let project = cost_project(
-        &[("old", "1000"), ("slow", "{more}")],
-        "[params]\nmore = 1500\n",
-    );
-    let words = [
-        "run",
-        "costs.toml",
-        "--runs=1",
-        "--format=json",
-        "--set=more=2000",
-    ];
+    let project = cost_project(&[("old", "1000"), ("slow", "{more}")], "[params]\nmore = 1500\n");
+    let words = ["run", "costs.toml", "--runs=1", "--format=json", "--set=more=2000"];
     let found = data(&project.run(&words).expect_status(0));
     let median_ns = found["changes"][0]["candidate_median"].as_f64().unwrap();
     assert!((2000e6..2007e6).contains(&median_ns), "{median_ns}");
@@ -289,29 +233,16 @@ function main({ n }) {
   bench.end(n);
 }
 ";
-    let project = TempProject::new()
-        .with("code.toml", file)
-        .with("sum.js", benchmark);
+    let project = TempProject::new().with("code.toml", file).with("sum.js", benchmark);
     let cases = list_cases(&project, &["code.toml"]);
     assert_eq!(cases.len(), 2, "{cases:?}");
     assert!(cases[0].ends_with("sum.js n=20"), "{cases:?}");
     let answer = project.run(&["run", "code.toml", "--runs=1", "--format=json"]);
     let found = data(&answer.expect_status(0));
-    assert_eq!(
-        all_values(&found, "changes", "candidate"),
-        ["marked", "marked"]
-    );
-    assert_eq!(
-        all_values(&found, "changes", "metric"),
-        ["throughput", "throughput"]
-    );
+    assert_eq!(all_values(&found, "changes", "candidate"), ["marked", "marked"]);
+    assert_eq!(all_values(&found, "changes", "metric"), ["throughput", "throughput"]);
     let log = std::fs::read_to_string(project.path("log")).unwrap();
-    for seen in [
-        "20 undefined false",
-        "20 marked true",
-        "30 undefined false",
-        "30 marked true",
-    ] {
+    for seen in ["20 undefined false", "20 marked true", "30 undefined false", "30 marked true"] {
         assert!(log.contains(seen), "no '{seen}' in {log}");
     }
     assert!(!log.contains("marked false"), "{log}");

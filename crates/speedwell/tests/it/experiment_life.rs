@@ -13,11 +13,7 @@ use std::time::{Duration, Instant};
 /// A request for a run that succeeds.
 pub fn run_request(words: &[&str]) -> Value {
     let server = repository().join("crates/speedwell/tests/experiment/server.py");
-    let mut command = vec![
-        "python3".to_owned(),
-        server.display().to_string(),
-        "{port}".to_owned(),
-    ];
+    let mut command = vec!["python3".to_owned(), server.display().to_string(), "{port}".to_owned()];
     command.extend(words.iter().map(|&word| word.to_owned()));
     json!({
         "target": {
@@ -53,9 +49,7 @@ pub fn run_request(words: &[&str]) -> Value {
 
 /// The request with a replaced value.
 fn with_value(mut order: Value, place: &str, value: Value) -> Value {
-    *order
-        .pointer_mut(&format!("/{place}"))
-        .unwrap_or_else(|| panic!("no {place}")) = value;
+    *order.pointer_mut(&format!("/{place}")).unwrap_or_else(|| panic!("no {place}")) = value;
     order
 }
 
@@ -64,9 +58,7 @@ pub fn perform_run(order: &Value) -> Value {
     let program = env!("CARGO_BIN_EXE_speedwell").to_owned();
     let mut talk = HarnessTalk::start(&[program, "worker".to_owned(), "run".to_owned()], &[]);
     let text = encode_value(&order.to_string());
-    talk.send_lines(&format!(
-        "hello\tid=1\nrun\tid=2\tseed=7\tassignment={text}\n"
-    ));
+    talk.send_lines(&format!("hello\tid=1\nrun\tid=2\tseed=7\tassignment={text}\n"));
     let told = talk.wait_for_event("performed");
     let mut done: Value = serde_json::from_str(&told.text("json")).unwrap();
     done["load"] = serde_json::from_str(&told.text("load")).unwrap_or(Value::Null);
@@ -78,12 +70,8 @@ pub fn perform_run(order: &Value) -> Value {
 #[track_caller]
 pub fn failure(order: &Value) -> (String, String) {
     let done = perform_run(order);
-    let text = |key: &str| {
-        done["failure"][key]
-            .as_str()
-            .unwrap_or_else(|| panic!("{done:#}"))
-            .to_owned()
-    };
+    let text =
+        |key: &str| done["failure"][key].as_str().unwrap_or_else(|| panic!("{done:#}")).to_owned();
     (text("stage"), text("reason"))
 }
 
@@ -98,19 +86,13 @@ fn expect_failure(order: &Value, stage: &str, words: &[&str]) {
 
 fn figure(done: &Value, name: &str) -> Option<f64> {
     let figures = done["figures"].as_array()?;
-    let found = figures
-        .iter()
-        .find(|figure| figure["metric"]["name"] == name)?;
+    let found = figures.iter().find(|figure| figure["metric"]["name"] == name)?;
     found["values"][0].as_f64()
 }
 
 #[test]
 fn answers_of_the_status_that_a_group_verifies_are_served() {
-    let order = with_value(
-        run_request(&["status=404"]),
-        "work/ready/status",
-        json!(404),
-    );
+    let order = with_value(run_request(&["status=404"]), "work/ready/status", json!(404));
     let order = with_value(order, "work/verify/statuses", json!([[404, 404]]));
     let done = perform_run(&order);
     assert_eq!(done["failure"], Value::Null, "{done}");
@@ -129,27 +111,19 @@ fn a_run_without_fault_gives_figures_of_load_and_server() {
     assert!(known("throughput") > 10.0 && known("latency_p50") > 1000.0);
     // 4 clients without pause: no more can be in flight on average.
     assert!(known("effective_concurrency") < 4.2, "{done:#}");
-    assert!(
-        known("cpu_per_request") > 10_000.0,
-        "a request costs Python more than 10 us"
-    );
+    assert!(known("cpu_per_request") > 10_000.0, "a request costs Python more than 10 us");
     assert!(known("cpu_cores") < 2.5 && known("max_rss") > 5e6);
     assert!(known("server_ready") > 1e6 && known("server_exit") > 1e3);
     let head_and_body = known("bytes_per_response");
     assert!((60.0..300.0).contains(&head_and_body), "{head_and_body}");
-    assert!(
-        figure(&done, "instructions_per_request").is_none(),
-        "nobody asked for it"
-    );
+    assert!(figure(&done, "instructions_per_request").is_none(), "nobody asked for it");
     let counts = &done["load"]["measured"]["totals"]["outcomes"];
     assert!(counts.is_object(), "the whole load is told");
     // Nor is it much less, unless the load is delayed between a response and the next request.
     retry_busy(2, || {
         let done = perform_run(&run_request(&[]));
         let under_way = figure(&done, "effective_concurrency");
-        ensure_holds(under_way.is_some_and(|count| count > 2.0), || {
-            format!("{under_way:?}")
-        })
+        ensure_holds(under_way.is_some_and(|count| count > 2.0), || format!("{under_way:?}"))
     });
 }
 
@@ -158,20 +132,12 @@ fn a_port_that_somebody_has_is_told_with_its_holder() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let order = with_value(run_request(&[]), "work/port", json!(port));
-    expect_failure(
-        &order,
-        "port",
-        &[&port.to_string(), "already in use by", "process"],
-    );
+    expect_failure(&order, "port", &[&port.to_string(), "already in use by", "process"]);
 }
 
 #[test]
 fn a_program_that_is_not_there_does_not_start() {
-    let order = with_value(
-        run_request(&[]),
-        "target/command",
-        json!(["no-such-program", "x"]),
-    );
+    let order = with_value(run_request(&[]), "target/command", json!(["no-such-program", "x"]));
     expect_failure(&order, "start", &["'no-such-program'", "No such file"]);
 }
 
@@ -185,20 +151,11 @@ fn a_server_that_is_not_ready_is_told_with_the_reason() {
         |words: &[&str]| with_value(run_request(words), "work/ready/within_ms", json!(6_000));
     let three = |words: &[&str]| with_value(hasty(words), "work/children", json!(3));
     let hopeless = [
-        (
-            hasty(&["starts=60"]),
-            ["not ready within 6 s", "nothing listens"],
-        ),
-        (
-            hasty(&["status=503"]),
-            ["not ready within 6 s", "answers 503 instead of 200"],
-        ),
+        (hasty(&["starts=60"]), ["not ready within 6 s", "nothing listens"]),
+        (hasty(&["status=503"]), ["not ready within 6 s", "answers 503 instead of 200"]),
         (
             three(&["children=2"]),
-            [
-                "not ready within 6 s",
-                "the server has 2 children instead of 3",
-            ],
+            ["not ready within 6 s", "the server has 2 children instead of 3"],
         ),
     ];
     std::thread::scope(|scope| {
@@ -206,11 +163,7 @@ fn a_server_that_is_not_ready_is_told_with_the_reason() {
             scope.spawn(|| expect_failure(order, "ready", words));
         }
     });
-    expect_failure(
-        &run_request(&["exits=3"]),
-        "ready",
-        &["ended before it was ready", "status 3"],
-    );
+    expect_failure(&run_request(&["exits=3"]), "ready", &["ended before it was ready", "status 3"]);
     let children = with_value(run_request(&["children=3"]), "work/children", json!(3));
     let done = perform_run(&children);
     assert_eq!(done["failure"], Value::Null, "{done:#}");
@@ -229,11 +182,7 @@ fn a_server_that_starts_slowly_is_waited_for() {
 #[test]
 fn a_stranger_at_the_port_is_not_measured() {
     // The target itself does not listen; another process takes the port once it has started.
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let folder = tempfile::tempdir().unwrap();
     let started = folder.path().join("started");
     let script = format!("touch '{}'; exec sleep 60", started.display());
@@ -247,11 +196,7 @@ fn a_stranger_at_the_port_is_not_measured() {
         }
         TcpListener::bind(("127.0.0.1", port)).unwrap()
     });
-    expect_failure(
-        &order,
-        "ready",
-        &["belongs to", "which the target did not start"],
-    );
+    expect_failure(&order, "ready", &["belongs to", "which the target did not start"]);
     drop(stranger.join().unwrap());
 }
 
@@ -270,22 +215,12 @@ fn a_variant_that_did_not_take_effect_is_an_error() {
         "proof",
         &["the target's stderr", "'mode:on'", "did not take effect"],
     );
-    assert_eq!(
-        perform_run(&ready(&["says=mode:on"]))["failure"],
-        Value::Null
-    );
+    assert_eq!(perform_run(&ready(&["says=mode:on"]))["failure"], Value::Null);
     let exit = proven(json!("stderr"), true);
     expect_failure(&exit(&[]), "proof-at-exit", &["did not take effect"]);
-    assert_eq!(
-        perform_run(&exit(&["parting=mode:on"]))["failure"],
-        Value::Null
-    );
+    assert_eq!(perform_run(&exit(&["parting=mode:on"]))["failure"], Value::Null);
     let asked = proven(json!({ "http": "/mode:on" }), false);
-    assert_eq!(
-        perform_run(&asked(&[]))["failure"],
-        Value::Null,
-        "the answer echoes the path"
-    );
+    assert_eq!(perform_run(&asked(&[]))["failure"], Value::Null, "the answer echoes the path");
     let old = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(old.path(), "mode:on").unwrap();
     std::thread::sleep(Duration::from_millis(100));
@@ -306,21 +241,9 @@ fn an_answer_that_is_wrong_is_seen_before_the_load() {
         "verify",
         &["is not {\"hello\":\"moon\"}"],
     );
-    expect_failure(
-        &other(json!({ "json_length": 2 })),
-        "verify",
-        &["has 1 entries instead of 2"],
-    );
-    expect_failure(
-        &other(json!({ "regex": "^\\d+$" })),
-        "verify",
-        &["does not match"],
-    );
-    expect_failure(
-        &other(json!({ "bytes": 3 })),
-        "verify",
-        &["has 17 bytes instead of 3"],
-    );
+    expect_failure(&other(json!({ "json_length": 2 })), "verify", &["has 1 entries instead of 2"]);
+    expect_failure(&other(json!({ "regex": "^\\d+$" })), "verify", &["does not match"]);
+    expect_failure(&other(json!({ "bytes": 3 })), "verify", &["has 17 bytes instead of 3"]);
 }
 
 #[test]
@@ -329,16 +252,8 @@ fn a_server_that_turns_bad_under_load_gives_no_figure() {
         return;
     }
     // One response makes it ready, one is verified; then come 20 of the warm-up.
-    expect_failure(
-        &run_request(&["turns=100"]),
-        "served",
-        &["requests failed", "status"],
-    );
-    expect_failure(
-        &run_request(&["turns=222"]),
-        "verify-again",
-        &["answered 500"],
-    );
+    expect_failure(&run_request(&["turns=100"]), "served", &["requests failed", "status"]);
+    expect_failure(&run_request(&["turns=222"]), "verify-again", &["answered 500"]);
 }
 
 #[test]
@@ -346,16 +261,8 @@ fn a_server_that_dies_under_load_is_told_with_its_signal() {
     if is_missing("python3") {
         return;
     }
-    expect_failure(
-        &run_request(&["dies=10"]),
-        "warmup",
-        &["during the load", "signal 11"],
-    );
-    expect_failure(
-        &run_request(&["dies=100"]),
-        "load",
-        &["during the load", "signal 11"],
-    );
+    expect_failure(&run_request(&["dies=10"]), "warmup", &["during the load", "signal 11"]);
+    expect_failure(&run_request(&["dies=100"]), "load", &["during the load", "signal 11"]);
     // Its connections close some time before its end can be detected, and the rest of the load ends
     // immediately.
     expect_failure(
@@ -382,20 +289,11 @@ fn a_server_that_does_not_end_is_killed_and_its_figures_are_kept() {
     if is_missing("python3") {
         return;
     }
-    let order = with_value(
-        run_request(&["stubborn=1"]),
-        "work/stop/grace_ms",
-        json!(300),
-    );
+    let order = with_value(run_request(&["stubborn=1"]), "work/stop/grace_ms", json!(300));
     let begin = Instant::now();
     let done = perform_run(&order);
     assert_eq!(done["failure"]["stage"], "stop", "{done:#}");
-    assert!(
-        done["failure"]["reason"]
-            .as_str()
-            .unwrap()
-            .contains("was killed")
-    );
+    assert!(done["failure"]["reason"].as_str().unwrap().contains("was killed"));
     assert!(figure(&done, "throughput").is_some() && figure(&done, "server_exit").is_none());
     assert!(begin.elapsed() < Duration::from_secs(20));
 }
@@ -453,10 +351,7 @@ fn a_command_gives_what_it_prints_and_what_it_cost() {
         ensure_holds((0.28e9..2e9).contains(&delay_ns), || format!("{delay_ns}"))
     });
     for name in ["wall_time", "cpu_time", "max_rss"] {
-        assert!(
-            figure(&done, name).is_some_and(|value| value > 0.0),
-            "{name}"
-        );
+        assert!(figure(&done, name).is_some_and(|value| value > 0.0), "{name}");
     }
 }
 
@@ -464,12 +359,7 @@ fn a_command_gives_what_it_prints_and_what_it_cost() {
 fn a_command_that_fails_is_told_with_its_end_and_last_words() {
     let done = perform_run(&command("echo out of cheese >&2; exit 3"));
     assert_eq!(done["failure"]["stage"], "alive");
-    assert!(
-        done["failure"]["reason"]
-            .as_str()
-            .unwrap()
-            .contains("exited with status 3")
-    );
+    assert!(done["failure"]["reason"].as_str().unwrap().contains("exited with status 3"));
     assert_eq!(done["failure"]["stderr_tail"], "out of cheese");
     expect_failure(&command("kill -SEGV $$"), "alive", &["signal 11"]);
     let figures = json!([{
@@ -477,11 +367,7 @@ fn a_command_that_fails_is_told_with_its_end_and_last_words() {
         "from": { "regex": "Time: ([0-9]+)" }, "factor": 1.0,
     }]);
     let silent = with_value(command("true"), "figures", figures);
-    expect_failure(
-        &silent,
-        "figures",
-        &["'time'", "nothing on the command's stdout matches"],
-    );
+    expect_failure(&silent, "figures", &["'time'", "nothing on the command's stdout matches"]);
     let endless = with_value(command("sleep 60"), "target/limit_ms", json!(300));
     expect_failure(&endless, "alive", &["did not end within 0.3 s"]);
 }

@@ -76,18 +76,13 @@ verify = { body = "stored" }
 
 /// Changes that put all roles on one machine.
 pub const ON_ONE_MACHINE: [(&str, &str); 2] = [
-    (
-        "[place]\ntarget = \"server\"\nload = { on = \"load\", machines = 2 }\n",
-        "",
-    ),
+    ("[place]\ntarget = \"server\"\nload = { on = \"load\", machines = 2 }\n", ""),
     ("on = \"store\"\n", ""),
 ];
 
 /// A project with four names of this machine, and [`PLACED`] with these changes.
 pub fn placed_project(changes: &[(&str, &str)]) -> TempProject {
-    let project = TempProject::new()
-        .with("pids/of", "")
-        .with("web/part.py", PART);
+    let project = TempProject::new().with("pids/of", "").with("web/part.py", PART);
     let mut file = PLACED.to_owned();
     for (from, to) in changes {
         assert!(file.contains(from), "{from}");
@@ -97,21 +92,11 @@ pub fn placed_project(changes: &[(&str, &str)]) -> TempProject {
     let machine = |(name, label): (&str, &str)| {
         format!("[[machine]]\nname = \"{name}\"\nlabels = [\"{label}\"]\n")
     };
-    let names = [
-        ("lab-1", "server"),
-        ("lab-2", "store"),
-        ("lab-3", "load"),
-        ("lab-4", "load"),
-    ];
+    let names = [("lab-1", "server"), ("lab-2", "store"), ("lab-3", "load"), ("lab-4", "load")];
     let machines: String = names.into_iter().map(machine).collect();
     let folder = project.path("fleet");
-    let fleet = format!(
-        "engine = \"local\"\nfolder = \"{}\"\n{machines}",
-        folder.display()
-    );
-    project
-        .with("web/placed.toml", &file)
-        .with("fleet.toml", &fleet)
+    let fleet = format!("engine = \"local\"\nfolder = \"{}\"\n{machines}", folder.display());
+    project.with("web/placed.toml", &file).with("fleet.toml", &fleet)
 }
 
 pub fn measured(project: &TempProject, more: &[&str]) -> CommandResult {
@@ -131,35 +116,20 @@ fn is_alive(pid: u32) -> bool {
 
 /// The session as lines: its header, and its runs.
 fn export_session(project: &TempProject) -> (Json, Vec<Json>) {
-    let answer = project
-        .run(&["report", "--export", "jsonl"])
-        .expect_status(0);
-    let lines = answer
-        .stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap());
+    let answer = project.run(&["report", "--export", "jsonl"]).expect_status(0);
+    let lines = answer.stdout.lines().map(|line| serde_json::from_str(line).unwrap());
     let lines: Vec<Json> = lines.collect();
     let header = lines.iter().find_map(|line| line.get("session"));
-    let runs = lines
-        .iter()
-        .filter_map(|line| line.get("run"))
-        .cloned()
-        .collect();
+    let runs = lines.iter().filter_map(|line| line.get("run")).cloned().collect();
     (header.unwrap_or(&lines[0]).clone(), runs)
 }
 
 pub fn expect_parts(project: &TempProject, names: &[&str], loads: &[&str]) {
     let (header, runs) = export_session(project);
     let machines = header["machines"].as_array().unwrap();
-    let found: Vec<&str> = (machines.iter())
-        .map(|own| own["name"].as_str().unwrap())
-        .collect();
+    let found: Vec<&str> = (machines.iter()).map(|own| own["name"].as_str().unwrap()).collect();
     assert_eq!(found, names, "{header}");
-    assert!(
-        machines
-            .iter()
-            .all(|own| own["id"].as_str().unwrap().len() == 16)
-    );
+    assert!(machines.iter().all(|own| own["id"].as_str().unwrap().len() == 16));
     assert!(!runs.is_empty());
     for run in runs {
         // Its figures come from the target's machine.
@@ -169,9 +139,7 @@ pub fn expect_parts(project: &TempProject, names: &[&str], loads: &[&str]) {
         let figure = |name: &str| {
             let samples = run["samples"].as_array().unwrap();
             let own = samples.iter().find(|sample| sample["metric"] == name);
-            own.unwrap_or_else(|| panic!("{name} of {run}"))["value"]
-                .as_f64()
-                .unwrap()
+            own.unwrap_or_else(|| panic!("{name} of {run}"))["value"].as_f64().unwrap()
         };
         assert!(figure("cpu_per_request") > 0.0 && figure("max_rss") > 1e6);
     }
@@ -187,11 +155,7 @@ fn target_service_and_load_have_machines_of_their_own() {
     answer.expect_stdout(&[
         "The target ran on lab-1, db on lab-2, and the load came from lab-3, lab-4.",
     ]);
-    expect_parts(
-        &project,
-        &["lab-1", "lab-2", "lab-3", "lab-4"],
-        &["lab-3", "lab-4"],
-    );
+    expect_parts(&project, &["lab-1", "lab-2", "lab-3", "lab-4"], &["lab-3", "lab-4"]);
     // Each run has a separate service, and none is left.
     let own = [pids(&project, "db"), pids(&project, "web")];
     assert_eq!(own.each_ref().map(Vec::len), [2, 2]);
@@ -265,15 +229,9 @@ fn a_service_that_fails_is_named_with_its_machine() {
     }
     let db = "service 'db' on 'lab-2': ";
     let words = "\"python3\", \"{root}/part.py\", \"db\"";
+    expect_failure(&[(words, "\"nothing-of-that-name\"")], &["start", db, "nothing-of-that-name"]);
     expect_failure(
-        &[(words, "\"nothing-of-that-name\"")],
-        &["start", db, "nothing-of-that-name"],
-    );
-    expect_failure(
-        &[
-            ("urlopen('http", "exit('http"),
-            ("within = \"60s\"", "within = \"1s\""),
-        ],
+        &[("urlopen('http", "exit('http"), ("within = \"60s\"", "within = \"1s\"")],
         &["ready", db, "not ready within 1 s"],
     );
     let dies = ("\"PIDS\"]\nready", "\"PIDS\", \"dies=9\"]\nready");
@@ -291,24 +249,15 @@ fn a_target_that_fails_is_named_with_its_machine() {
         &[(words, "\"nothing-of-that-name\"")],
         &["start", target, "nothing-of-that-name"],
     );
-    let never = [(
-        "http = \"/\", within = \"60s\"",
-        "http = \"/\", status = 299, within = \"1s\"",
-    )];
+    let never = [("http = \"/\", within = \"60s\"", "http = \"/\", status = 299, within = \"1s\"")];
     expect_failure(&never, &["ready", target, "not ready within 1 s"]);
     expect_failure(
         &[("body = \"stored\"", "body = \"lost\"")],
         &["verify", target, "does not contain 'lost'"],
     );
     let dies = ("{db.port}\"]", "{db.port}\", \"dies=25\"]");
-    expect_failure(
-        &[dies],
-        &["load", target, "the server ended during the load"],
-    );
-    let deaf = (
-        "{db.port}\"]",
-        "{db.port}\", \"deaf\"], stop = { grace = \"200ms\" }",
-    );
+    expect_failure(&[dies], &["load", target, "the server ended during the load"]);
+    let deaf = ("{db.port}\"]", "{db.port}\", \"deaf\"], stop = { grace = \"200ms\" }");
     expect_failure(&[deaf], &["stop", target, "was killed"]);
 }
 
@@ -318,19 +267,9 @@ fn a_load_that_fails_is_named_with_its_machines() {
         return;
     }
     let turns = ("{db.port}\"]", "{db.port}\", \"turns=40\"]");
-    expect_failure(
-        &[turns],
-        &[
-            "served",
-            "load from 'lab-3', 'lab-4': ",
-            "of 40 requests failed",
-        ],
-    );
+    expect_failure(&[turns], &["served", "load from 'lab-3', 'lab-4': ", "of 40 requests failed"]);
     let turns = ("{db.port}\"]", "{db.port}\", \"turns=2\"]");
-    expect_failure(
-        &[turns],
-        &["warmup", "cannot send the load: ", "answered 500"],
-    );
+    expect_failure(&[turns], &["warmup", "cannot send the load: ", "answered 500"]);
 }
 
 #[test]
@@ -340,23 +279,14 @@ fn an_experiment_gets_all_its_machines_or_none() {
         measured(&project, &[]).expect_status(2).expect_stderr(said);
         assert!(!project.path("fleet").exists(), "something was sent");
     };
-    refused(
-        &[("machines = 2", "machines = 3")],
-        &["no machine is left for 'load'", "need 5"],
-    );
+    refused(&[("machines = 2", "machines = 3")], &["no machine is left for 'load'", "need 5"]);
     refused(
         &[("\"store\"", "\"stroe\"")],
-        &[
-            "for 'db'",
-            "unknown machine or label 'stroe'",
-            "did you mean 'store'?",
-        ],
+        &["for 'db'", "unknown machine or label 'stroe'", "did you mean 'store'?"],
     );
     let project = placed_project(&[]);
     std::fs::remove_file(project.path("fleet.toml")).unwrap();
-    measured(&project, &[])
-        .expect_status(2)
-        .expect_stderr(&["found no 'fleet.toml'"]);
+    measured(&project, &[]).expect_status(2).expect_stderr(&["found no 'fleet.toml'"]);
 }
 
 #[test]
@@ -407,20 +337,13 @@ pub fn expect_the_rest_after_a_kill(project: &TempProject) {
     child.wait().unwrap();
     let kept = project.stored_runs();
     assert!((2..4).contains(&kept), "{kept}");
-    project
-        .run(&["run", "--resume", "@latest"])
-        .expect_status(0);
+    project.run(&["run", "--resume", "@latest"]).expect_status(0);
     let (header, measured) = export_session(project);
     assert_eq!(header["state"], "complete");
-    let slots: Vec<u64> = (measured.iter())
-        .map(|run| run["slot"].as_u64().unwrap())
-        .collect();
+    let slots: Vec<u64> = (measured.iter()).map(|run| run["slot"].as_u64().unwrap()).collect();
     assert_eq!(slots, (0..4).collect::<Vec<u64>>());
     let machines: Vec<&Json> = measured.iter().map(|run| &run["machine"]).collect();
-    assert!(
-        machines.windows(2).all(|two| two[0] == two[1]),
-        "{machines:?}"
-    );
+    assert!(machines.windows(2).all(|two| two[0] == two[1]), "{machines:?}");
     expect_end_of(&[pids(project, "db"), pids(project, "web")].concat());
 }
 
@@ -430,10 +353,7 @@ fn a_session_whose_coordinator_was_killed_is_resumed_on_its_machines() {
         return;
     }
     expect_the_rest_after_a_kill(&placed_project(&[]));
-    let scoped = [(
-        "ready = { command",
-        "scope = \"session\"\nready = { command",
-    )];
+    let scoped = [("ready = { command", "scope = \"session\"\nready = { command")];
     expect_the_rest_after_a_kill(&placed_project(&scoped));
     match SshdServer::start() {
         Ok(sshd) => expect_the_rest_after_a_kill(&by_ssh(&sshd, &[])),
@@ -468,10 +388,7 @@ fn nothing_outlives_a_coordinator_that_is_killed() {
     }
     let long = [("requests = 40,", "duration = \"500s\",")];
     expect_an_end_with_the_coordinator(&placed_project(&long));
-    let scope = (
-        "ready = { command",
-        "scope = \"session\"\nready = { command",
-    );
+    let scope = ("ready = { command", "scope = \"session\"\nready = { command");
     expect_an_end_with_the_coordinator(&placed_project(&[long[0], scope]));
     expect_an_end_with_the_coordinator(&placed_project(
         &[&[long[0], scope], &ON_ONE_MACHINE[..]].concat(),

@@ -28,11 +28,7 @@ fn parts(project: &TempProject) -> (Vec<String>, Vec<String>) {
     let shown: Json = serde_json::from_str(&shown.expect_status(0).stdout).unwrap();
     let rows = shown["roles"].as_array().unwrap().clone();
     let text = |row: &Json, key: &str| row[key].as_str().unwrap_or_default().to_owned();
-    let place = |row: &Json| {
-        ["state", "role", "machine"]
-            .map(|key| text(row, key))
-            .join(" ")
-    };
+    let place = |row: &Json| ["state", "role", "machine"].map(|key| text(row, key)).join(" ");
     let said = rows.iter().map(|row| text(row, "engine")).collect();
     (rows.iter().map(place).collect(), said)
 }
@@ -55,9 +51,7 @@ fn expect_an_end_by_cancel(project: &TempProject, machines: &[&str]) -> Vec<Stri
     let child = start_coordinator(project, "--runs=1", || !pids(project, "web").is_empty());
     let rows = |state: &str| -> Vec<String> {
         let parts = ["target", "db", "load", "load"].iter().zip(machines);
-        parts
-            .map(|(part, machine)| format!("{state} {part} {machine}"))
-            .collect()
+        parts.map(|(part, machine)| format!("{state} {part} {machine}")).collect()
     };
     let (shown, said) = parts(project);
     assert_eq!(shown, rows("running"));
@@ -127,11 +121,7 @@ fn what_was_cleaned_up_is_sent_again_and_its_end_is_waited_for() {
     let mut resumed = project.command(&["run", "--resume", "@1"]);
     let mut resumed = resumed.stdout(std::process::Stdio::null()).spawn().unwrap();
     let begin = Instant::now();
-    while !parts(&project)
-        .0
-        .iter()
-        .all(|row| row.starts_with("running "))
-    {
+    while !parts(&project).0.iter().all(|row| row.starts_with("running ")) {
         assert!(begin.elapsed() < PATIENCE, "it does not go on");
         thread::sleep(Duration::from_millis(20));
     }

@@ -130,32 +130,20 @@ fn the_added_function_of_a_command_is_named_and_the_profile_is_kept() {
 
 /// An import elsewhere has the same profiles and the same report.
 fn comes_back_elsewhere(project: &TempProject, said: &Value) {
-    let exported = project
-        .run(&["report", "--export", "jsonl"])
-        .expect_status(0);
+    let exported = project.run(&["report", "--export", "jsonl"]).expect_status(0);
     let sessions = json_lines::read(&exported.stdout).unwrap();
     let taken = |session: &Session| -> Vec<(String, Arc<StackProfile>)> {
-        let one = session
-            .profiles
-            .iter()
-            .map(|recording| match &recording.profile {
-                ProfileOutcome::Taken(profile) => (recording.variant.clone(), profile.clone()),
-                ProfileOutcome::Missing(reason) => panic!("{reason}"),
-            });
+        let one = session.profiles.iter().map(|recording| match &recording.profile {
+            ProfileOutcome::Taken(profile) => (recording.variant.clone(), profile.clone()),
+            ProfileOutcome::Missing(reason) => panic!("{reason}"),
+        });
         one.collect()
     };
     let profiles = taken(&sessions[0]);
     let names: Vec<&str> = profiles.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["plain", "checked"]);
-    assert!(
-        profiles
-            .iter()
-            .all(|(_, profile)| profile.tool == ProfileTool::Perf)
-    );
-    assert!(
-        sessions[0].runs.len() == 4,
-        "recorded runs are no timed runs"
-    );
+    assert!(profiles.iter().all(|(_, profile)| profile.tool == ProfileTool::Perf));
+    assert!(sessions[0].runs.len() == 4, "recorded runs are no timed runs");
 
     let other = TempProject::new().with("session.jsonl", &exported.stdout);
     let words = ["report", "session.jsonl", "--format", "json"];
@@ -189,16 +177,10 @@ when = ["http"]
     let pair = profiled_pair(&answer);
     enters_by_audit(&pair, "perf");
     let report: Value = answer.json();
-    let said = |note: &&Value| {
-        note.as_str()
-            .is_some_and(|note| note.contains("the server received"))
-    };
+    let said =
+        |note: &&Value| note.as_str().is_some_and(|note| note.contains("the server received"));
     let notes = report["notes"].as_array().unwrap();
-    assert_eq!(
-        notes.iter().filter(said).count(),
-        1,
-        "the same number for both: {notes:#?}"
-    );
+    assert_eq!(notes.iter().filter(said).count(), 1, "the same number for both: {notes:#?}");
 }
 
 /// A folder for PATH that contains Node.js but not perf.
@@ -273,23 +255,15 @@ fn cases_that_the_file_does_not_mean_are_not_recorded() {
         return;
     }
     // Two runs never give a verdict other than unclear.
-    let project = project(&format!(
-        "{COMMAND}[profile]\nwhen = \"verdict == worse\"\n"
-    ));
+    let project = project(&format!("{COMMAND}[profile]\nwhen = \"verdict == worse\"\n"));
     let answer = project.run(&["run", "checks.toml"]).expect_status(0);
-    assert!(
-        !answer.stdout.contains("Where the time goes"),
-        "{}",
-        answer.stdout
-    );
+    assert!(!answer.stdout.contains("Where the time goes"), "{}", answer.stdout);
 }
 
 #[test]
 fn benchmark_files_are_refused_before_anything_is_measured() {
     let project = TempProject::new().with("a.fake", "a: 1");
-    let answer = project
-        .run(&["run", "a.fake", "--profile"])
-        .expect_status(2);
+    let answer = project.run(&["run", "a.fake", "--profile"]).expect_status(2);
     answer.expect_stderr(&["--profile needs an experiment"]);
     let history = project.run(&["history"]);
     assert!(!history.stdout.contains("a.fake"), "{history:?}");

@@ -16,10 +16,7 @@ fn three_variants(rest: &str) -> TempProject {
 
 /// The runs of the latest session: slot, block and variant.
 fn runs(project: &TempProject) -> Vec<(u64, u64, String)> {
-    let lines = project
-        .run(&["report", "--export", "jsonl"])
-        .expect_status(0)
-        .stdout;
+    let lines = project.run(&["report", "--export", "jsonl"]).expect_status(0).stdout;
     let run = |line: &str| {
         let run = &serde_json::from_str::<serde_json::Value>(line).unwrap()["run"];
         let variant = run["variant"].as_str()?.to_owned();
@@ -33,9 +30,7 @@ fn what_the_tables_of_an_experiment_share_is_said_once() {
     let project = three_variants(REST);
     let words = ["run", "costs.toml", "--runs=8", "--seed=1"];
     let refused = project.run(&[&words[..], &["--sort=typo"]].concat());
-    refused
-        .expect_status(2)
-        .expect_stderr(&["unknown sort column 'typo'"]);
+    refused.expect_status(2).expect_stderr(&["unknown sort column 'typo'"]);
     let report = project.run(&words).expect_status(0).stdout;
     assert_eq!(report.matches("Method: ").count(), 1, "{report}");
     let one = project.run(&["report", "@latest[slow]"]).expect_status(0);
@@ -45,9 +40,7 @@ fn what_the_tables_of_an_experiment_share_is_said_once() {
 #[test]
 fn a_report_is_made_again_without_measuring_even_if_the_file_is_gone() {
     let project = three_variants(REST);
-    let first = project
-        .run(&["run", "costs.toml", "--runs=8", "--seed=1"])
-        .expect_status(0);
+    let first = project.run(&["run", "costs.toml", "--runs=8", "--seed=1"]).expect_status(0);
     let again = |words: &[&str]| project.run(words).expect_status(0).stdout;
     assert_eq!(again(&["report", "@latest"]), first.stdout);
     let project_file = project.path("costs.toml");
@@ -68,13 +61,7 @@ fn a_report_is_made_again_without_measuring_even_if_the_file_is_gone() {
 #[test]
 fn another_baseline_can_be_chosen_when_measuring_and_when_reporting() {
     let project = three_variants(REST);
-    let words = [
-        "run",
-        "costs.toml",
-        "--runs=8",
-        "--baseline=fast",
-        "--format=json",
-    ];
+    let words = ["run", "costs.toml", "--runs=8", "--baseline=fast", "--format=json"];
     // Compared with the fast one, both others fail the gate.
     let found = data(&project.run(&words).expect_status(1));
     assert_eq!(all_values(&found, "changes", "baseline"), ["fast", "fast"]);
@@ -88,30 +75,17 @@ fn another_baseline_can_be_chosen_when_measuring_and_when_reporting() {
     assert_eq!(all_values(&other, "changes", "baseline"), ["slow", "slow"]);
     assert_eq!(all_values(&other, "changes", "candidate"), ["old", "fast"]);
     let wrong = project.run(&["run", "costs.toml", "--baseline=lsow"]);
-    wrong
-        .expect_status(2)
-        .expect_stderr(&["no variant is named 'lsow'"]);
+    wrong.expect_status(2).expect_stderr(&["no variant is named 'lsow'"]);
 }
 
 #[test]
 fn one_metric_gives_the_ordinary_comparison() {
     let project = three_variants(REST);
-    project
-        .run(&["run", "costs.toml", "--runs=8"])
-        .expect_status(0);
+    project.run(&["run", "costs.toml", "--runs=8"]).expect_status(0);
     let found = data(&project.run(&["report", "--metric=wall_time", "--format=json"]));
-    assert_eq!(
-        all_values(&found, "changes", "metric"),
-        ["wall_time", "wall_time"]
-    );
+    assert_eq!(all_values(&found, "changes", "metric"), ["wall_time", "wall_time"]);
     assert!(found["claims"].is_null(), "{found:#}");
-    let words = [
-        "run",
-        "costs.toml",
-        "--runs=2",
-        "--metric=cost",
-        "--format=json",
-    ];
+    let words = ["run", "costs.toml", "--runs=2", "--metric=cost", "--format=json"];
     let found = data(&project.run(&words).expect_status(0));
     assert_eq!(all_values(&found, "changes", "metric"), ["cost", "cost"]);
     assert_eq!(found["speedwell"]["report"], "comparison");
@@ -130,9 +104,8 @@ fn files_are_written_where_one_is_unless_others_are_named() {
     run(&["-o", "mine.md"]);
     let names = || {
         let entries = std::fs::read_dir(&folder).unwrap();
-        let mut names: Vec<_> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     };
@@ -188,13 +161,9 @@ fn a_resumed_experiment_has_the_time_that_was_typed_once_more() {
     // The first six are quick, so that the seventh starts in time on any machine.
     let script = "echo >> log\n[ $(wc -l < log) -lt 7 ] || sleep 0.2\n";
     let file = format!("{PAIR}target.command = [\"sh\", \"nap.sh\"]\n[plan]\nruns = 100\n");
-    let project = TempProject::new()
-        .with("nap.sh", script)
-        .with("nap.toml", &file);
+    let project = TempProject::new().with("nap.sh", script).with("nap.toml", &file);
     interrupt_in_run_7(&project, &["run", "nap.toml", "--budget=6s"]);
-    project
-        .run(&["run", "--resume", "@latest"])
-        .expect_status(0);
+    project.run(&["run", "--resume", "@latest"]).expect_status(0);
     // All 200 would take nearly 40 seconds.
     let runs = runs(&project).len();
     assert!((8..200).contains(&runs), "{runs} runs");
@@ -203,15 +172,9 @@ fn a_resumed_experiment_has_the_time_that_was_typed_once_more() {
 #[test]
 fn an_interrupted_experiment_can_be_completed() {
     let file = format!("{PAIR}target.command = [\"sh\", \"wait.sh\"]\n");
-    let project = TempProject::new()
-        .with("wait.sh", WAITING)
-        .with("nap.toml", &file);
+    let project = TempProject::new().with("wait.sh", WAITING).with("nap.toml", &file);
     interrupt_in_run_7(&project, &["run", "nap.toml", "--runs=8"]);
-    assert_eq!(
-        runs(&project).len(),
-        6,
-        "the one that was interrupted does not count"
-    );
+    assert_eq!(runs(&project).len(), 6, "the one that was interrupted does not count");
     let project = project.with("go", "");
     let answer = project.run(&["run", "--resume", "@latest", "--format=json"]);
     let found = data(&answer.expect_status(0));
@@ -226,9 +189,7 @@ fn a_budget_ends_measuring_after_whole_blocks() {
         "nap.toml",
         &format!("{PAIR}target.command = [\"sleep\", \"0.2\"]\n[plan]\nruns = 50\n"),
     );
-    project
-        .run(&["run", "nap.toml", "--budget=1s"])
-        .expect_status(0);
+    project.run(&["run", "nap.toml", "--budget=1s"]).expect_status(0);
     let runs = runs(&project);
     // 100 runs would take 20 seconds.
     assert!((4..100).contains(&runs.len()), "{} runs", runs.len());

@@ -58,16 +58,11 @@ status = 200
     let path = std::env::var("PATH").unwrap();
     let tools = project.path("tools");
     let mut command = project.command(&["run", "roles.toml", "--runs=1"]);
-    command
-        .env("PATH", format!("{}:{path}", tools.display()))
-        .env("NODE_OPTIONS", "--ours");
+    command.env("PATH", format!("{}:{path}", tools.display())).env("NODE_OPTIONS", "--ours");
     CommandResult::from(command.output().unwrap()).expect_status(0);
     let read = |name: &str| std::fs::read_to_string(project.path(name)).unwrap();
     let target = read("target-on");
-    assert!(
-        target.contains("NODE_OPTIONS=--ours --marked-option\n"),
-        "{target}"
-    );
+    assert!(target.contains("NODE_OPTIONS=--ours --marked-option\n"), "{target}");
     assert!(read("target-").contains("NODE_OPTIONS=--ours\n"));
     let seen = read("tools/seen");
     assert_eq!(seen.matches("http://127.0.0.1:").count(), 2, "{seen}");
@@ -77,9 +72,7 @@ status = 200
 
 /// Printed seeds of each group, by block.
 fn seeds(project: &TempProject, group: &str) -> BTreeMap<u64, Vec<u64>> {
-    let lines = project
-        .run(&["report", "--export", "jsonl"])
-        .expect_status(0);
+    let lines = project.run(&["report", "--export", "jsonl"]).expect_status(0);
     let mut found: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for line in lines.stdout.lines() {
         let run = &serde_json::from_str::<Value>(line).unwrap()["run"];
@@ -104,19 +97,12 @@ fn all_variants_of_a_block_get_the_same_seed() {
              metric.seed = {{ regex = 'seed (\\d+)', unit = \"points\", better = \"lower\" }}\n"
         )
     };
-    let groups = [
-        group("usual", ""),
-        group("each", "seed = \"per-run\""),
-        group("fixed", "seed = 42"),
-    ];
-    let file = format!(
-        "[[variant]]\nname = \"old\"\n[[variant]]\nname = \"new\"\n{}",
-        groups.concat()
-    );
+    let groups =
+        [group("usual", ""), group("each", "seed = \"per-run\""), group("fixed", "seed = 42")];
+    let file =
+        format!("[[variant]]\nname = \"old\"\n[[variant]]\nname = \"new\"\n{}", groups.concat());
     let project = TempProject::new().with("seeds.toml", &file);
-    project
-        .run(&["run", "seeds.toml", "--runs=4"])
-        .expect_status(0);
+    project.run(&["run", "seeds.toml", "--runs=4"]).expect_status(0);
     let usual = seeds(&project, "usual");
     assert_eq!(usual.len(), 2, "two blocks of two runs a side: {usual:?}");
     let first: Vec<u64> = usual.values().map(|seeds| seeds[0]).collect();

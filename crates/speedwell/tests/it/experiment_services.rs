@@ -46,11 +46,7 @@ fn services_on_machines_of_their_own_are_shared_as_well() {
     if is_missing("python3") {
         return;
     }
-    expect_starts(
-        &placed_project(&[TWICE, scope("block")]),
-        "--runs=2",
-        [2, 8],
-    );
+    expect_starts(&placed_project(&[TWICE, scope("block")]), "--runs=2", [2, 8]);
     let sshd = match SshdServer::start() {
         Ok(sshd) => sshd,
         Err(reason) => return eprintln!("skipped: {reason}"),
@@ -70,22 +66,12 @@ fn a_shared_service_that_fails_is_named_with_its_machine() {
         &["start", db, "nothing-of-that-name"],
     );
     expect_failure(
-        &[
-            scope("block"),
-            ("urlopen('http", "exit('http"),
-            ("within = \"60s\"", "within = \"1s\""),
-        ],
+        &[scope("block"), ("urlopen('http", "exit('http"), ("within = \"60s\"", "within = \"1s\"")],
         &["ready", db, "not ready within 1 s"],
     );
     let dies = ("\"PIDS\"]\nready", "\"PIDS\", \"dies=9\"]\nready");
-    expect_failure(
-        &[dies, scope("block")],
-        &["alive", db, "it ended by itself"],
-    );
-    let deaf = (
-        "\"PIDS\"]\nready",
-        "\"PIDS\", \"deaf\"]\nstop = { grace = \"200ms\" }\nready",
-    );
+    expect_failure(&[dies, scope("block")], &["alive", db, "it ended by itself"]);
+    let deaf = ("\"PIDS\"]\nready", "\"PIDS\", \"deaf\"]\nstop = { grace = \"200ms\" }\nready");
     expect_failure(&[deaf, scope("session")], &["stop", db, "was killed"]);
 }
 
@@ -96,10 +82,7 @@ fn a_service_that_was_lost_is_started_anew_for_the_next_run() {
     }
     // It answers a readiness check and one run: one of four requests, and those of the target's own
     // checks.
-    let dies = (
-        "\"{port}\", \"PIDS\"]\nready",
-        "\"{port}\", \"PIDS\", \"dies=70\"]\nready",
-    );
+    let dies = ("\"{port}\", \"PIDS\"]\nready", "\"{port}\", \"PIDS\", \"dies=70\"]\nready");
     let project = placed_project(&[&ON_ONE_MACHINE[..], &[dies, scope("session")]].concat());
     let answer = measured(&project, &["--runs=4"]);
     answer.expect_stdout(&["service 'db': it ended by itself"]);

@@ -50,13 +50,8 @@ pub fn data(answer: &CommandResult) -> Value {
 /// The values of a key in all items of a list.
 #[track_caller]
 pub fn all_values<'a>(data: &'a Value, list: &str, key: &str) -> Vec<&'a str> {
-    let items = data[list]
-        .as_array()
-        .unwrap_or_else(|| panic!("no list {list} in {data:#}"));
-    items
-        .iter()
-        .map(|item| item[key].as_str().unwrap_or_default())
-        .collect()
+    let items = data[list].as_array().unwrap_or_else(|| panic!("no list {list} in {data:#}"));
+    items.iter().map(|item| item[key].as_str().unwrap_or_default()).collect()
 }
 
 /// Runs `costs.toml` with 8 runs per side, enough for a verdict.
@@ -77,23 +72,12 @@ fn change(data: &Value, candidate: &str) -> f64 {
 
 #[test]
 fn each_variant_gets_the_verdict_that_its_numbers_deserve() {
-    let variants = [
-        ("old", "1000"),
-        ("slow", "1500"),
-        ("fast", "600"),
-        ("alike", "1001"),
-        ("wild", "wild"),
-    ];
+    let variants =
+        [("old", "1000"), ("slow", "1500"), ("fast", "600"), ("alike", "1001"), ("wild", "wild")];
     let smallest = "[compare]\nthreshold = \"3%\"\n";
     let found = measure(&cost_project(&variants, smallest), 0);
-    assert_eq!(
-        all_values(&found, "changes", "candidate"),
-        ["slow", "fast", "alike", "wild"]
-    );
-    assert_eq!(
-        all_values(&found, "changes", "verdict"),
-        ["worse", "better", "same", "unclear"]
-    );
+    assert_eq!(all_values(&found, "changes", "candidate"), ["slow", "fast", "alike", "wild"]);
+    assert_eq!(all_values(&found, "changes", "verdict"), ["worse", "better", "same", "unclear"]);
     assert!((change(&found, "slow") - 0.5).abs() < 0.005, "{found:#}");
     assert!((change(&found, "fast") + 0.4).abs() < 0.005, "{found:#}");
     let first = &found["changes"][0];
@@ -119,18 +103,10 @@ expr = "cost(wild) > cost(old)"
 say = "Old takes less than two seconds"
 expr = "cost(old) < 2s"
 "#;
-    let variants = [
-        ("old", "1000"),
-        ("slow", "1500"),
-        ("fast", "600"),
-        ("wild", "wild"),
-    ];
+    let variants = [("old", "1000"), ("slow", "1500"), ("fast", "600"), ("wild", "wild")];
     let project = cost_project(&variants, claims);
     let found = measure(&project, 0);
-    assert_eq!(
-        all_values(&found, "claims", "answer"),
-        ["holds", "fails", "undecided", "holds"]
-    );
+    assert_eq!(all_values(&found, "claims", "answer"), ["holds", "fails", "undecided", "holds"]);
     assert_eq!(found["claims"][1]["claim"], "Fast costs more");
     let sides = &found["claims"][1]["parts"][0];
     let ratio = sides["ratio"].as_f64().unwrap();
@@ -155,10 +131,7 @@ fn too_few_runs_carry_no_claim() {
 #[test]
 fn a_broken_gate_is_exit_status_1() {
     let gate = "[compare]\ngate = { print = \"cost < +20%\" }\n";
-    let slow = cost_project(
-        &[("old", "1000"), ("slow", "1500"), ("alike", "1001")],
-        gate,
-    );
+    let slow = cost_project(&[("old", "1000"), ("slow", "1500"), ("alike", "1001")], gate);
     let found = measure(&slow, 1);
     let broken = |at: usize| found["gates"][at]["failed"].as_bool();
     assert_eq!((broken(0), broken(1)), (Some(true), Some(false)));
@@ -179,35 +152,18 @@ fn a_broken_gate_is_exit_status_1() {
 fn a_control_tells_what_no_difference_looks_like() {
     let plan = "[plan]\ncontrol = \"old\"\n";
     let found = measure(&cost_project(&[("old", "1000"), ("slow", "1500")], plan), 0);
-    assert_eq!(
-        all_values(&found, "changes", "candidate"),
-        ["slow", "old-again"],
-        "it stands last"
-    );
+    assert_eq!(all_values(&found, "changes", "candidate"), ["slow", "old-again"], "it stands last");
     assert_eq!(change(&found, "old-again"), 0.0, "same seeds, same numbers");
     let notes = found["notes"].to_string();
-    assert!(
-        notes.contains("'old' measured against itself changed by 0.0 %"),
-        "{notes}"
-    );
+    assert!(notes.contains("'old' measured against itself changed by 0.0 %"), "{notes}");
     let headlines = found["headlines"].to_string();
     assert!(!headlines.contains("old-again"), "{headlines}");
 }
 
 #[test]
 fn variants_in_two_respects_give_a_grid_and_pairs_give_one_table() {
-    let factors = [
-        ("main", "main"),
-        ("many", "main"),
-        ("main", "one"),
-        ("many", "one"),
-    ];
-    let names = [
-        ("red", "1000"),
-        ("green", "1500"),
-        ("blue", "600"),
-        ("cyan", "300"),
-    ];
+    let factors = [("main", "main"), ("many", "main"), ("main", "one"), ("many", "one")];
+    let names = [("red", "1000"), ("green", "1500"), ("blue", "600"), ("cyan", "300")];
     let variant = |((name, cost), (http, calc)): (&(&str, &str), &(&str, &str))| {
         format!(
             "[[variant]]\nname = \"{name}\"\nargs = [\"{cost}\"]\n\
@@ -232,9 +188,7 @@ fn variants_in_two_respects_give_a_grid_and_pairs_give_one_table() {
     let shown = shown.expect_stdout(&["(green)", "green against red", "cyan against blue"]);
     assert_eq!(shown.stdout.matches("lower is better").count(), 1);
     assert!(shown.stdout.contains("http: main"), "{}", shown.stdout);
-    let page = project
-        .run(&["report", "--format", "html"])
-        .expect_status(0);
+    let page = project.run(&["report", "--format", "html"]).expect_status(0);
     // Their bars: two groups of two.
     page.expect_stdout(&[">cost by calc and http</", ">calc: one</", ">http: many</"]);
 }
@@ -248,9 +202,7 @@ fn several_unlike_cases_have_a_range_of_changes() {
     let text = format!("{variants}{group}");
     let text = text.replace("args = [\"200\"]", "args = [\"200\", \"{n}\"]");
     let text = text.replace("args = [\"100\"]", "args = [\"100\", \"1\"]");
-    let project = TempProject::new()
-        .with("print.sh", PRINT)
-        .with("costs.toml", &text);
+    let project = TempProject::new().with("print.sh", PRINT).with("costs.toml", &text);
     let found = measure(&project, 0);
     assert_eq!(all_values(&found, "changes", "verdict"), ["worse"; 3]);
     // 2, 4 and 8 times: no typical change of three unlike cases, but their range.
@@ -261,10 +213,7 @@ fn several_unlike_cases_have_a_range_of_changes() {
         assert!((value - expected).abs() < 1e-9, "{comparison}");
     }
     let headlines = found["headlines"].to_string();
-    assert!(
-        headlines.contains("from +100.0 % to +700.0 %"),
-        "{headlines}"
-    );
+    assert!(headlines.contains("from +100.0 % to +700.0 %"), "{headlines}");
 }
 
 #[test]

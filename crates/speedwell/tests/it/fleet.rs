@@ -29,17 +29,8 @@ old 500
 new 510
 ";
 
-const MEASURE: [&str; 9] = [
-    "run",
-    "g",
-    "--runs",
-    "6",
-    "--seed",
-    "7",
-    "--variant",
-    "old=",
-    "--variant=new=",
-];
+const MEASURE: [&str; 9] =
+    ["run", "g", "--runs", "6", "--seed", "7", "--variant", "old=", "--variant=new="];
 
 /// A project with these cases and three machines.
 fn project(cases: &str) -> TempProject {
@@ -59,20 +50,12 @@ fn project(cases: &str) -> TempProject {
 /// The lines of the last session: its header, and all the rest without times and machines.
 fn session(project: &TempProject) -> (Value, Vec<String>) {
     let exported = project.run(&["report", "--export", "jsonl"]);
-    let mut lines = exported
-        .stdout
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut lines =
+        exported.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let header = lines.next().unwrap();
     let without = |mut line: Value| {
         if let Some(run) = line.get_mut("run").and_then(Value::as_object_mut) {
-            for key in [
-                "started_unix_ms",
-                "wall_ns",
-                "kernel_stats",
-                "usage",
-                "machine",
-            ] {
+            for key in ["started_unix_ms", "wall_ns", "kernel_stats", "usage", "machine"] {
                 run.remove(key);
             }
         }
@@ -97,10 +80,8 @@ fn compare_with_one_machine(project: &TempProject, mut together: Command, names:
     assert_eq!(found, expected, "{said}");
     assert_eq!(header["version"], 2);
     let machines = header["machines"].as_array().unwrap();
-    let found: Vec<&str> = machines
-        .iter()
-        .map(|machine| machine["name"].as_str().unwrap())
-        .collect();
+    let found: Vec<&str> =
+        machines.iter().map(|machine| machine["name"].as_str().unwrap()).collect();
     assert_eq!(found, names);
     assert_eq!(header["metrics"][0]["name"], "throughput");
     // The verdicts are the same, too.
@@ -140,13 +121,8 @@ fn machines_at_the_end_of_ssh_give_the_session_that_one_gives() {
     };
     let machines: String = HOST_NAMES.iter().copied().map(machine).collect();
     let config = sshd.ssh_config();
-    let text = format!(
-        "engine = \"ssh\"\nssh_config = \"{}\"\n{machines}",
-        config.display()
-    );
-    let project = TempProject::new()
-        .with("g/b.fake", CASES)
-        .with("fleet.toml", &text);
+    let text = format!("engine = \"ssh\"\nssh_config = \"{}\"\n{machines}", config.display());
+    let project = TempProject::new().with("g/b.fake", CASES).with("fleet.toml", &text);
     let together = project.command(&on_lab());
     compare_with_one_machine(&project, together, HOST_NAMES);
 }
@@ -184,13 +160,7 @@ fn machines_of_slurm_give_the_session_that_one_gives() {
 fn every_case_on_every_machine_has_blocks_of_its_own_there() {
     let project = project("case n=1\n* 100\ncase n=2\n* 200\n");
     project
-        .run(
-            &[
-                &MEASURE[..],
-                &["--machines", "lab", "--machine-count", "2", "--on-each"],
-            ]
-            .concat(),
-        )
+        .run(&[&MEASURE[..], &["--machines", "lab", "--machine-count", "2", "--on-each"]].concat())
         .expect_status(0);
     let exported = project.run(&["report", "--export", "jsonl"]).stdout;
     let runs: Vec<Value> = exported
@@ -202,8 +172,7 @@ fn every_case_on_every_machine_has_blocks_of_its_own_there() {
     assert_eq!(runs.len(), 48);
     let blocks_of = |machine: u64| {
         let own = runs.iter().filter(|run| run["machine"] == machine);
-        own.map(|run| run["block"].as_u64().unwrap())
-            .collect::<BTreeSet<u64>>()
+        own.map(|run| run["block"].as_u64().unwrap()).collect::<BTreeSet<u64>>()
     };
     assert_eq!(blocks_of(0), BTreeSet::from([0, 1, 2]));
     assert_eq!(blocks_of(1), BTreeSet::from([3, 4, 5]));
@@ -214,20 +183,11 @@ fn on_one_machine_a_session_is_like_any_other() {
     let project = project(CASES);
     project.run(&MEASURE);
     let (_, expected) = session(&project);
-    project.run(
-        &[
-            &MEASURE[..],
-            &["--machines", "lab & !lab-1", "--machine-count", "1"],
-        ]
-        .concat(),
-    );
+    project.run(&[&MEASURE[..], &["--machines", "lab & !lab-1", "--machine-count", "1"]].concat());
     let (header, found) = session(&project);
     assert_eq!((header["version"].as_u64(), found), (Some(1), expected));
     assert_eq!(header["machines"][0]["name"], "lab-2");
-    assert_eq!(
-        header["environment"]["cpu"],
-        header["machines"][0]["environment"]["cpu"]
-    );
+    assert_eq!(header["environment"]["cpu"], header["machines"][0]["environment"]["cpu"]);
 }
 
 #[test]
@@ -262,9 +222,7 @@ fn a_machine_whose_disk_is_full_loses_its_cases_to_the_others() {
     let Some(disk) = SmallDisk::new(400) else {
         return;
     };
-    let text: String = (0..8)
-        .map(|n| format!("case n={n}\n* sleep:60\n"))
-        .collect();
+    let text: String = (0..8).map(|n| format!("case n={n}\n* sleep:60\n")).collect();
     let project = project(&text);
     let folder = disk.folder("fleet");
     let file = std::fs::read_to_string(project.path("fleet.toml")).unwrap();
@@ -272,11 +230,7 @@ fn a_machine_whose_disk_is_full_loses_its_cases_to_the_others() {
     let project = project.with("fleet.toml", &file.replace("name = \"lab-2\"", &small));
     let words = [&MEASURE[..], &["--machines", "lab-1 | lab-2"]].concat();
     let mut command = project.command(&words);
-    let child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(120);
     while !has_closed_block(&folder) {
         assert!(Instant::now() < deadline, "nothing was measured there");
@@ -291,9 +245,7 @@ fn a_machine_whose_disk_is_full_loses_its_cases_to_the_others() {
 
 #[test]
 fn a_killed_coordinator_loses_nothing_that_was_measured() {
-    let text: String = (0..12)
-        .map(|n| format!("case n={n}\n* sleep:15\n"))
-        .collect();
+    let text: String = (0..12).map(|n| format!("case n={n}\n* sleep:15\n")).collect();
     let project = project(&text);
     let words = [&MEASURE[..], &["--machines", "lab"]].concat();
     let mut child = project.command(&words).spawn().unwrap();
@@ -305,17 +257,11 @@ fn a_killed_coordinator_loses_nothing_that_was_measured() {
     child.wait().unwrap();
     let kept = project.stored_runs();
     assert!(kept >= 8, "{kept}");
-    project
-        .run(&["run", "--resume", "@latest"])
-        .expect_status(0);
+    project.run(&["run", "--resume", "@latest"]).expect_status(0);
     let (_, runs) = session(&project);
     let slots: Vec<u64> = runs
         .iter()
-        .map(|run| {
-            serde_json::from_str::<Value>(run).unwrap()["run"]["slot"]
-                .as_u64()
-                .unwrap()
-        })
+        .map(|run| serde_json::from_str::<Value>(run).unwrap()["run"]["slot"].as_u64().unwrap())
         .collect();
     assert_eq!(slots, (0..144).collect::<Vec<u64>>());
 }
@@ -329,15 +275,9 @@ fn what_cannot_be_had_is_said_before_anything_is_measured() {
     };
     refused(
         &["--machines", "lob"],
-        &[
-            "unknown machine or label 'lob'",
-            "hint: did you mean 'lab'?",
-        ],
+        &["unknown machine or label 'lob'", "hint: did you mean 'lab'?"],
     );
-    refused(
-        &["--machines", "lab & !lab"],
-        &["no machine matches these labels"],
-    );
+    refused(&["--machines", "lab & !lab"], &["no machine matches these labels"]);
     refused(
         &["--machines", "lab", "--machine-count", "4"],
         &["3 of the 3 matching machines", "4 are needed"],

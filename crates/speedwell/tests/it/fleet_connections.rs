@@ -33,10 +33,7 @@ fn connection_processes(sshd: &SshdServer) -> Vec<String> {
         .chain(own(&["speedwell worker ", &folder]));
     let line = |process: u32| {
         let line = fs::read(format!("/proc/{process}/cmdline")).ok()?;
-        Some(format!(
-            "{process}: {}",
-            String::from_utf8_lossy(&line).replace('\0', " ")
-        ))
+        Some(format!("{process}: {}", String::from_utf8_lossy(&line).replace('\0', " ")))
     };
     found.filter_map(line).collect()
 }
@@ -49,11 +46,7 @@ fn expect_none(sshd: &SshdServer, when: &str) {
         last.borrow().is_empty()
     };
     let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| wait_until(is_none)));
-    assert!(
-        waited.is_ok(),
-        "after a session that {when}: {:#?}",
-        last.borrow()
-    );
+    assert!(waited.is_ok(), "after a session that {when}: {:#?}", last.borrow());
 }
 
 /// Ends three sessions, each in a different way.
@@ -61,22 +54,16 @@ fn end_sessions((sshd, project): (SshdServer, TempProject)) {
     let file = fs::read_to_string(project.path("fleet.toml")).unwrap();
     let again = || {
         let benchmark = fs::read_to_string(project.path("g/slow.fake")).unwrap();
-        TempProject::new()
-            .with("fleet.toml", &file)
-            .with("g/slow.fake", &benchmark)
+        TempProject::new().with("fleet.toml", &file).with("g/slow.fake", &benchmark)
     };
-    let done = start_measuring(&project, None, &["--machines", "lab"])
-        .wait()
-        .unwrap();
+    let done = start_measuring(&project, None, &["--machines", "lab"]).wait().unwrap();
     assert!(done.success());
     expect_none(&sshd, "ended well");
 
     let program = env!("CARGO_BIN_EXE_speedwell");
     assert!(Path::new("/bin/false").exists());
     let broken = again().with("fleet.toml", &file.replace(program, "/bin/false"));
-    let done = start_measuring(&broken, None, &["--machines", "lab"])
-        .wait()
-        .unwrap();
+    let done = start_measuring(&broken, None, &["--machines", "lab"]).wait().unwrap();
     assert!(!done.success());
     expect_none(&sshd, "ended badly");
 

@@ -92,14 +92,9 @@ fn by_ssh(sshd: &SshdServer, cases: &str) -> TestFleet<'static> {
     };
     let machines: String = HOST_NAMES.into_iter().zip(&folders).map(machine).collect();
     let config = sshd.ssh_config();
-    let text = format!(
-        "engine = \"ssh\"\nssh_config = \"{}\"\n{machines}",
-        config.display()
-    );
+    let text = format!("engine = \"ssh\"\nssh_config = \"{}\"\n{machines}", config.display());
     TestFleet {
-        project: TempProject::new()
-            .with("g/b.fake", cases)
-            .with("fleet.toml", &text),
+        project: TempProject::new().with("g/b.fake", cases).with("fleet.toml", &text),
         variables: Vec::new(),
         folders: folders.to_vec(),
     }
@@ -132,9 +127,7 @@ impl Drop for TestFleet<'_> {
 fn workers(folders: &[PathBuf]) -> Vec<Pid> {
     let of_folder = |folder: &PathBuf| processes(&["worker shard", &folder.to_string_lossy()]);
     let found = folders.iter().flat_map(of_folder);
-    found
-        .filter_map(|process| Pid::from_raw(process as i32))
-        .collect()
+    found.filter_map(|process| Pid::from_raw(process as i32)).collect()
 }
 
 fn wait_until_so(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -151,24 +144,15 @@ fn hand_out_and_collect(lab: &TestFleet<'_>) {
     assert_eq!((status, stdout.as_str()), (0, "@1\n"), "{stderr}");
     assert!(stderr.contains("speedwell fleet collect @1"), "{stderr}");
     let shards = lab.shards();
-    let cases: u64 = shards
-        .iter()
-        .map(|own| own["cases"].as_u64().unwrap())
-        .sum();
+    let cases: u64 = shards.iter().map(|own| own["cases"].as_u64().unwrap()).sum();
     assert_eq!(cases, 3, "{shards:?}");
     let (status, stdout, stderr) = lab.run(&["fleet", "collect", "@1", "--format", "json"]);
     assert_eq!(status, 0, "{stderr}");
     assert!(serde_json::from_str::<Value>(&stdout).is_ok(), "{stdout}");
     assert_eq!(lab.runs(), 24);
     let shards = lab.shards();
-    assert!(
-        shards.iter().all(|own| own["state"] == "done"),
-        "{shards:?}"
-    );
-    let blocks: u64 = shards
-        .iter()
-        .map(|own| own["blocks"].as_u64().unwrap())
-        .sum();
+    assert!(shards.iter().all(|own| own["state"] == "done"), "{shards:?}");
+    let blocks: u64 = shards.iter().map(|own| own["blocks"].as_u64().unwrap()).sum();
     assert_eq!(blocks, 6, "three cases, two blocks of two runs a side each");
     // Collecting again changes nothing.
     assert_eq!(lab.run(&["fleet", "collect", "@1"]).0, 0);
@@ -178,11 +162,7 @@ fn hand_out_and_collect(lab: &TestFleet<'_>) {
     let cleaned = lab.run(&["fleet", "clean", "@1", "--format", "csv"]);
     assert_eq!(cleaned.0, 0, "{cleaned:?}");
     wait_until_so("a worker is left", || workers(&lab.folders).is_empty());
-    let left: Vec<&PathBuf> = lab
-        .folders
-        .iter()
-        .filter(|folder| folder.exists())
-        .collect();
+    let left: Vec<&PathBuf> = lab.folders.iter().filter(|folder| folder.exists()).collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -190,21 +170,13 @@ fn hand_out_and_collect(lab: &TestFleet<'_>) {
 fn hand_out_and_cancel(lab: &TestFleet<'_>) {
     let (status, _, stderr) = lab.run(&MEASURE);
     assert_eq!(status, 0, "{stderr}");
-    wait_until_so("nobody begins", || {
-        lab.shards().iter().any(|own| own["state"] == "running")
-    });
+    wait_until_so("nobody begins", || lab.shards().iter().any(|own| own["state"] == "running"));
     let refused = lab.run(&["fleet", "clean", "@1"]);
     assert_eq!(refused.0, 2);
-    assert!(
-        refused.2.contains("is still being measured\nhint: "),
-        "{refused:?}"
-    );
+    assert!(refused.2.contains("is still being measured\nhint: "), "{refused:?}");
     let cancelled = lab.run(&["fleet", "cancel", "@1"]);
     assert_eq!(cancelled.0, 0, "{cancelled:?}");
-    assert!(
-        cancelled.2.contains("speedwell run --resume @1"),
-        "{cancelled:?}"
-    );
+    assert!(cancelled.2.contains("speedwell run --resume @1"), "{cancelled:?}");
     wait_until_so("a worker is left", || workers(&lab.folders).is_empty());
     assert!(lab.shards().iter().all(|own| own["state"] == "waiting"));
     assert_eq!(lab.run(&["fleet", "clean", "@1"]).0, 0);
@@ -265,22 +237,15 @@ fn a_worker_that_was_killed_meanwhile_has_a_successor() {
 #[test]
 fn sessions_of_one_machine_are_not_collected() {
     let lab = local(SHORT);
-    lab.project
-        .run(&["run", "g", "--runs", "2", "--variant", "a="])
-        .expect_status(0);
+    lab.project.run(&["run", "g", "--runs", "2", "--variant", "a="]).expect_status(0);
     for command in ["status", "collect", "cancel", "clean"] {
         let answer = lab.project.run(&["fleet", command, "@1"]);
-        let texts = [
-            "measured on this machine only",
-            "hint: 'speedwell report @1'",
-        ];
+        let texts = ["measured on this machine only", "hint: 'speedwell report @1'"];
         answer.expect_status(2).expect_stderr(&texts);
     }
     let detached = lab.project.run(&["run", "g", "--detach"]);
     detached.expect_status(2).expect_stderr(&["--machines"]);
     let to = "http://127.0.0.1:9/core";
     let pushed = (lab.project).run(&["run", "g", "--machines", "lab", "--detach", "--push", to]);
-    pushed
-        .expect_status(2)
-        .expect_stderr(&["cannot be used with '--push"]);
+    pushed.expect_status(2).expect_stderr(&["cannot be used with '--push"]);
 }

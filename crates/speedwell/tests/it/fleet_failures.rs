@@ -34,33 +34,21 @@ fn project(engine: &str, machines: &[&str], folder: Option<&Path>) -> TempProjec
     for case in 0..CASES {
         benchmark += &format!("case n={case}\nold sleep:30 1 2 3 4\nnew sleep:30 1 2 3 4\n");
     }
-    TempProject::new()
-        .with("fleet.toml", &file)
-        .with("g/slow.fake", &benchmark)
+    TempProject::new().with("fleet.toml", &file).with("g/slow.fake", &benchmark)
 }
 
 /// Three machines by ssh that share nothing with this one.
 pub(super) fn by_ssh() -> Option<(SshdServer, TempProject)> {
-    let sshd = SshdServer::start()
-        .inspect_err(|why| eprintln!("skipped: {why}"))
-        .ok()?;
-    let engine = format!(
-        "engine = \"ssh\"\nssh_config = \"{}\"",
-        sshd.ssh_config().display()
-    );
+    let sshd = SshdServer::start().inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
+    let engine = format!("engine = \"ssh\"\nssh_config = \"{}\"", sshd.ssh_config().display());
     let project = project(&engine, &["m1", "m2", "m3"], Some(&sshd.folder()));
     Some((sshd, project))
 }
 
 /// Three machines of Slurm with a shared folder.
 pub(super) fn by_slurm() -> Option<(SlurmCluster, TempProject)> {
-    let slurm = SlurmCluster::start()
-        .inspect_err(|why| eprintln!("skipped: {why}"))
-        .ok()?;
-    let engine = format!(
-        "engine = \"slurm\"\nfolder = \"{}\"",
-        slurm.folder().display()
-    );
+    let slurm = SlurmCluster::start().inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
+    let engine = format!("engine = \"slurm\"\nfolder = \"{}\"", slurm.folder().display());
     let project = project(&engine, &["n1", "n2", "n3"], None);
     Some((slurm, project))
 }
@@ -72,18 +60,7 @@ pub(super) fn start_measuring(
     words: &[&str],
 ) -> Child {
     let words = [
-        &[
-            "run",
-            "g",
-            "--variant",
-            "old=",
-            "--variant",
-            "new=",
-            "--runs",
-            "8",
-            "--seed",
-            "7",
-        ],
+        &["run", "g", "--variant", "old=", "--variant", "new=", "--runs", "8", "--seed", "7"],
         words,
     ]
     .concat();
@@ -91,11 +68,7 @@ pub(super) fn start_measuring(
     if let Some(slurm) = slurm {
         command.env("SLURM_CONF", slurm.config_path());
     }
-    command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 fn answer(child: Child) -> CommandResult {
@@ -111,17 +84,10 @@ pub(super) fn session(project: &TempProject) -> Session {
 pub(super) fn by_slot(session: &Session) -> BTreeMap<u32, (String, String, u32, String)> {
     let mut slots = BTreeMap::new();
     for run in &session.runs {
-        let value = format!(
-            "{:?}",
-            run.samples
-                .iter()
-                .map(|sample| sample.value)
-                .collect::<Vec<f64>>()
-        );
-        let earlier = slots.insert(
-            run.slot,
-            (run.case.id(), run.variant.to_string(), run.block, value),
-        );
+        let value =
+            format!("{:?}", run.samples.iter().map(|sample| sample.value).collect::<Vec<f64>>());
+        let earlier =
+            slots.insert(run.slot, (run.case.id(), run.variant.to_string(), run.block, value));
         assert_eq!(earlier, None, "slot {} was kept twice", run.slot);
     }
     slots
@@ -133,10 +99,8 @@ fn expect_all(project: &TempProject, answer: CommandResult) {
     let answer = answer.expect_status(0);
     let distant = session(project);
     assert_eq!(distant.state, SessionState::Complete, "{answer:?}");
-    let local = TempProject::new().with(
-        "g/slow.fake",
-        &std::fs::read_to_string(project.path("g/slow.fake")).unwrap(),
-    );
+    let local = TempProject::new()
+        .with("g/slow.fake", &std::fs::read_to_string(project.path("g/slow.fake")).unwrap());
     self::answer(start_measuring(&local, None, &[])).expect_status(0);
     assert_eq!(by_slot(&distant), by_slot(&session(&local)));
     assert_eq!(distant.runs.len() as u32, CASES * 2 * 8);
@@ -148,10 +112,7 @@ pub(super) fn wait_for_blocks(project: &TempProject) {
     loop {
         let runs = project.stored_runs() as u32;
         if runs > 0 {
-            assert!(
-                runs < CASES * 2 * 8,
-                "the session is over before anything was broken"
-            );
+            assert!(runs < CASES * 2 * 8, "the session is over before anything was broken");
             return;
         }
         assert!(begun.elapsed() < PATIENCE, "nothing comes");
@@ -184,9 +145,7 @@ fn kill_a_worker(folder: &Path) {
 }
 
 pub(super) fn kill(process: u32) {
-    let killed = Command::new("kill")
-        .args(["-9", &process.to_string()])
-        .status();
+    let killed = Command::new("kill").args(["-9", &process.to_string()]).status();
     assert!(killed.unwrap().success());
 }
 
@@ -199,16 +158,10 @@ fn machines_by_ssh_give_what_one_machine_gives_and_a_killed_worker_is_replaced()
     wait_for_blocks(&project);
     kill_a_worker(&sshd.folder());
     let answer = answer(child);
-    assert!(
-        answer.stderr.contains("attempt") || answer.stderr.contains("again"),
-        "{answer:?}"
-    );
+    assert!(answer.stderr.contains("attempt") || answer.stderr.contains("again"), "{answer:?}");
     expect_all(&project, answer);
-    let machines: Vec<String> = session(&project)
-        .machines
-        .iter()
-        .map(|machine| machine.name.clone())
-        .collect();
+    let machines: Vec<String> =
+        session(&project).machines.iter().map(|machine| machine.name.clone()).collect();
     assert_eq!(machines, ["m1", "m2", "m3"]);
 }
 
@@ -224,10 +177,7 @@ fn a_killed_coordinator_takes_its_workers_along_and_the_session_is_resumed() {
     let folder = sshd.folder();
     let begun = Instant::now();
     while !processes(&["worker shard", &folder.to_string_lossy()]).is_empty() {
-        assert!(
-            begun.elapsed() < PATIENCE,
-            "a worker outlives its coordinator"
-        );
+        assert!(begun.elapsed() < PATIENCE, "a worker outlives its coordinator");
         std::thread::sleep(Duration::from_millis(20));
     }
     let resumed = project.run(&["run", "--resume", "@latest"]);
@@ -262,33 +212,14 @@ fn what_cannot_be_had_is_refused_before_anything_is_sent() {
     };
     slurm.run_program(
         "scontrol",
-        &[
-            "update",
-            "nodename=n1,n2,n3",
-            "state=drain",
-            "reason=new fans",
-        ],
+        &["update", "nodename=n1,n2,n3", "state=drain", "reason=new fans"],
     );
-    let drained = answer(start_measuring(
-        &project,
-        Some(&slurm),
-        &["--machines", "lab"],
-    ))
-    .expect_status(2);
-    assert!(
-        drained.stderr.contains("n2: drained: new fans"),
-        "{drained:?}"
-    );
-    let unknown = answer(start_measuring(
-        &project,
-        Some(&slurm),
-        &["--machines", "lba"],
-    ))
-    .expect_status(2);
-    assert!(
-        unknown.stderr.contains("did you mean 'lab'?"),
-        "{unknown:?}"
-    );
+    let drained =
+        answer(start_measuring(&project, Some(&slurm), &["--machines", "lab"])).expect_status(2);
+    assert!(drained.stderr.contains("n2: drained: new fans"), "{drained:?}");
+    let unknown =
+        answer(start_measuring(&project, Some(&slurm), &["--machines", "lba"])).expect_status(2);
+    assert!(unknown.stderr.contains("did you mean 'lab'?"), "{unknown:?}");
     assert!(
         !project.path(".speedwell/results.db").exists()
             || Store::open(&project.path(".speedwell/results.db"))

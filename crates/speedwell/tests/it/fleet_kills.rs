@@ -56,10 +56,7 @@ fn kill_one(slurm: &SlurmCluster, victim: KillTarget, coordinator: u32, choice: 
         KillTarget::StepDaemon => (processes(&["slurmstepd"]).into_iter())
             .filter(|process| has_conf(*process, slurm))
             .collect(),
-        KillTarget::NodeDaemon => slurm
-            .daemon_pid(&format!("slurmd-{node}"))
-            .into_iter()
-            .collect(),
+        KillTarget::NodeDaemon => slurm.daemon_pid(&format!("slurmd-{node}")).into_iter().collect(),
         KillTarget::Controller => slurm.daemon_pid("slurmctld").into_iter().collect(),
     };
     let alive = |process: &&u32| Path::new(&format!("/proc/{process}/exe")).exists();
@@ -104,9 +101,7 @@ fn await_all(slurm: &SlurmCluster) {
     loop {
         let mut asked = slurm.cluster_command("sinfo");
         let asked = asked.args(["-h", "-N", "-t", "idle", "-o", "%N"]).output();
-        let idle = String::from_utf8_lossy(&asked.unwrap().stdout)
-            .lines()
-            .count();
+        let idle = String::from_utf8_lossy(&asked.unwrap().stdout).lines().count();
         if idle == NODE_NAMES.len() {
             return;
         }
@@ -183,10 +178,7 @@ fn by_block(session: &Session) -> BTreeMap<(String, String, u32), usize> {
 /// early.
 fn resume_session(project: &TempProject, slurm: &SlurmCluster, killed_after: Duration) -> bool {
     let mut again = project.command(&["run", "--resume", "@latest"]);
-    let again = again
-        .env("SLURM_CONF", slurm.config_path())
-        .output()
-        .unwrap();
+    let again = again.env("SLURM_CONF", slurm.config_path()).output().unwrap();
     let said = String::from_utf8_lossy(&again.stderr).into_owned();
     if said.contains("no session") {
         return false;
@@ -214,10 +206,8 @@ fn kill_at_random_moments(kills: u32, seed: u64) {
 }
 
 fn kill_and_compare(slurm: &SlurmCluster, undisturbed: &TempProject, kills: u32, seed: u64) {
-    let alone = TempProject::new().with(
-        "g/slow.fake",
-        &std::fs::read_to_string(undisturbed.path("g/slow.fake")).unwrap(),
-    );
+    let alone = TempProject::new()
+        .with("g/slow.fake", &std::fs::read_to_string(undisturbed.path("g/slow.fake")).unwrap());
     assert!(start_measuring(&alone, None, &[]).wait().unwrap().success());
     let alone = session(&alone);
     let fleet = std::fs::read_to_string(undisturbed.path("fleet.toml")).unwrap();
@@ -226,9 +216,7 @@ fn kill_and_compare(slurm: &SlurmCluster, undisturbed: &TempProject, kills: u32,
     let mut told: BTreeMap<KillTarget, u32> = BTreeMap::new();
     let mut killed = 0;
     while killed < kills {
-        let project = TempProject::new()
-            .with("fleet.toml", &fleet)
-            .with("g/slow.fake", &benchmark);
+        let project = TempProject::new().with("fleet.toml", &fleet).with("g/slow.fake", &benchmark);
         await_all(slurm);
         let victim = VICTIMS[next(&mut state) as usize % VICTIMS.len()];
         let after = Duration::from_millis(next(&mut state) % LATEST_MS);
@@ -302,10 +290,7 @@ fn what_a_worker_closes_that_outlives_its_job_is_not_measured_again() {
     slurm.run_program("scancel", &[&jobs]);
     let done = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr);
-    assert!(
-        done.status.success() && said.contains("(attempt 1)"),
-        "{said}"
-    );
+    assert!(done.status.success() && said.contains("(attempt 1)"), "{said}");
     let found = session(&project);
     assert_eq!(by_slot(&found).len(), 6 * 2 * 8);
     let closed = closed_blocks(&slurm, &found.id);
@@ -320,10 +305,7 @@ fn a_job_that_nobody_watches_over_gives_its_machine_back() {
     let child = without_step_daemon(&slurm, &project);
     let done = child.wait_with_output().unwrap();
     assert!(done.status.success(), "{done:?}");
-    assert_eq!(
-        slurm.run_program("squeue", &["-h", "-t", "PD,R", "-o", "%i"]),
-        ""
-    );
+    assert_eq!(slurm.run_program("squeue", &["-h", "-t", "PD,R", "-o", "%i"]), "");
 }
 
 #[test]

@@ -85,10 +85,7 @@ fn project(head: &str, name: &str, folder: &Path) -> TempProject {
 fn by_ssh() -> Option<(SshdServer, TempProject)> {
     let sshd = SshdServer::start().inspect_err(|why| eprintln!("skipped: {why}"));
     let sshd = sshd.ok()?;
-    let head = format!(
-        "engine = \"ssh\"\nssh_config = \"{}\"\n",
-        sshd.ssh_config().display()
-    );
+    let head = format!("engine = \"ssh\"\nssh_config = \"{}\"\n", sshd.ssh_config().display());
     let project = project(&head, "m1", &sshd.folder());
     Some((sshd, project))
 }
@@ -126,9 +123,7 @@ fn processes(paths: &[PathBuf]) -> Vec<(PathBuf, u64)> {
         ["cmdline", "environ"].iter().any(|file| {
             let bytes = std::fs::read(process.join(file)).unwrap_or_default();
             let text = String::from_utf8_lossy(&bytes);
-            paths
-                .iter()
-                .any(|path| text.contains(&*path.to_string_lossy()))
+            paths.iter().any(|path| text.contains(&*path.to_string_lossy()))
         })
     };
     let is_measured =
@@ -147,9 +142,7 @@ fn is_beside(process: &Path, coordinator: u32) -> bool {
         return true;
     };
     let is_own = process.ends_with(coordinator.to_string())
-        || fields
-            .get(1)
-            .is_some_and(|parent| *parent == coordinator.to_string());
+        || fields.get(1).is_some_and(|parent| *parent == coordinator.to_string());
     !is_own && name != "slurmctld"
 }
 
@@ -209,10 +202,7 @@ fn shares(project: &TempProject, name: &str, paths: &[PathBuf]) -> [f64; 2] {
         let taken_s = taken(own) as f64 * TICK_S;
         let is_beside = is_beside(&own.0, child.id());
         let where_it_is = if is_beside { "beside" } else { "elsewhere" };
-        println!(
-            "  {taken_s:.2} s {where_it_is}: {}",
-            line.replace('\0', " ")
-        );
+        println!("  {taken_s:.2} s {where_it_is}: {}", line.replace('\0', " "));
         let share = taken_s / elapsed.as_secs_f64();
         shares[0] += share;
         shares[1] += if is_beside { share } else { 0.0 };
@@ -230,10 +220,7 @@ fn expect_quiet(engine: &str, project: &TempProject, name: &str, paths: &[PathBu
         100.0 * all,
         100.0 * beside
     );
-    assert!(
-        all <= MAX_SHARE && beside <= MAX_SHARE_ON_MACHINE,
-        "{all} {beside}"
-    );
+    assert!(all <= MAX_SHARE && beside <= MAX_SHARE_ON_MACHINE, "{all} {beside}");
 }
 
 #[test]
@@ -252,27 +239,13 @@ fn what_is_not_measured_takes_a_hundredth_of_a_processor_at_most_by_slurm() {
         return;
     };
     if let Some((slurm, project)) = by_slurm() {
-        expect_quiet(
-            "Slurm",
-            &project,
-            "n1",
-            &[slurm.folder(), slurm.config_path()],
-        );
+        expect_quiet("Slurm", &project, "n1", &[slurm.folder(), slurm.config_path()]);
     }
 }
 
 /// Iterations per second in a session of the busy benchmark, from 120 samples of a millisecond.
 fn busy_rates(project: &TempProject, more: &[&str]) -> Vec<f64> {
-    let words = [
-        "run",
-        "i",
-        "--runs",
-        "2",
-        "--samples",
-        "60",
-        "--warmup",
-        "0",
-    ];
+    let words = ["run", "i", "--runs", "2", "--samples", "60", "--warmup", "0"];
     let words = [&words[..], &["--time", "1ms"], more].concat();
     project.run(&words).expect_status(0);
     let exported = project.run(&["report", "--export", "jsonl"]).stdout;
@@ -280,9 +253,7 @@ fn busy_rates(project: &TempProject, more: &[&str]) -> Vec<f64> {
     let runs = lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let samples = runs.flat_map(|run| run["run"]["samples"].as_array().unwrap().clone());
     let rates = samples.filter(|sample| sample["metric"] == "throughput");
-    rates
-        .map(|sample| sample["value"].as_f64().unwrap())
-        .collect()
+    rates.map(|sample| sample["value"].as_f64().unwrap()).collect()
 }
 
 /// Asserts that the fastest millisecond on a machine of a fleet is as fast as the fastest without
@@ -292,15 +263,10 @@ fn expect_as_quick(engine: &str, project: &TempProject, name: &str) {
     let mut quickest = [0.0_f64; 2];
     for pair in 1..=MAX_PAIRS {
         for (quickest, more) in quickest.iter_mut().zip([&[][..], &["--machines", name]]) {
-            *quickest = busy_rates(project, more)
-                .into_iter()
-                .fold(*quickest, f64::max);
+            *quickest = busy_rates(project, more).into_iter().fold(*quickest, f64::max);
         }
         let slower = quickest[0] / quickest[1] - 1.0;
-        println!(
-            "{engine}, {pair} sessions each: {:+.2} % slower",
-            100.0 * slower
-        );
+        println!("{engine}, {pair} sessions each: {:+.2} % slower", 100.0 * slower);
         if pair >= MIN_PAIRS && slower.abs() <= MAX_SLOWDOWN {
             return;
         }
@@ -388,14 +354,8 @@ fn the_first_run_comes_soon_and_each_costs_little() {
     if let Some((slurm, project)) = by_slurm() {
         taken_s(&project, 4, &["--machines", "n1"]);
         let begun = slurm.run_program("squeue", &["-h", "-t", "all", "-o", "%S"]);
-        let date = std::process::Command::new("date")
-            .args(["+%s", "-d", &begun])
-            .output();
-        let begun: f64 = String::from_utf8(date.unwrap().stdout)
-            .unwrap()
-            .trim()
-            .parse()
-            .unwrap();
+        let date = std::process::Command::new("date").args(["+%s", "-d", &begun]).output();
+        let begun: f64 = String::from_utf8(date.unwrap().stdout).unwrap().trim().parse().unwrap();
         // Slurm reports whole seconds, so this is an upper bound.
         let after = first_run_s(&project) - begun;
         println!("the first run began {after:.1} s at most after Slurm began the job");

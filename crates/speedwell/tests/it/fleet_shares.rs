@@ -5,9 +5,8 @@ use super::fleet_stale_attempts::of_machines;
 use super::project::TempProject;
 use std::time::{Duration, Instant};
 
-const MACHINES: [&str; 10] = [
-    "lab-0", "lab-1", "lab-2", "lab-3", "lab-4", "lab-5", "lab-6", "lab-7", "lab-8", "lab-9",
-];
+const MACHINES: [&str; 10] =
+    ["lab-0", "lab-1", "lab-2", "lab-3", "lab-4", "lab-5", "lab-6", "lab-7", "lab-8", "lab-9"];
 const CASES: usize = 1000;
 /// How long a run waits.
 const RUN: Duration = Duration::from_millis(40);
@@ -25,14 +24,7 @@ fn benchmark() -> String {
 fn time_of(project: &TempProject, machines: &str) -> Duration {
     let runs = RUNS.to_string();
     let words = ["run", "g", "--variant=old=", "--variant=new=", "--seed=7"];
-    let more = [
-        "--runs",
-        &runs,
-        "--machines",
-        "lab",
-        "--machine-count",
-        machines,
-    ];
+    let more = ["--runs", &runs, "--machines", "lab", "--machine-count", machines];
     let begin = Instant::now();
     project.run(&[&words[..], &more].concat()).expect_status(0);
     begin.elapsed()

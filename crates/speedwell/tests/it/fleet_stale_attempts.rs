@@ -18,16 +18,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-const MEASURE: [&str; 8] = [
-    "run",
-    "g",
-    "--variant=old=",
-    "--variant=new=",
-    "--runs",
-    "16",
-    "--seed",
-    "7",
-];
+const MEASURE: [&str; 8] =
+    ["run", "g", "--variant=old=", "--variant=new=", "--runs", "16", "--seed", "7"];
 /// Gives a process a private folder for locks.
 const OWN_LOCKS: &str = "mount -t tmpfs tmpfs /run/lock";
 /// Cases of eight blocks, with slow runs that differ.
@@ -53,9 +45,8 @@ pub(super) fn of_machines(benchmark: &str, names: &[&str]) -> Option<TempProject
     let carrier = format!(
         "#!/bin/sh\nunshare --mount sh -c '{OWN_LOCKS} && exec \"$0\" \"$@\"' '{program}' \"$@\" &\nwait $!\n"
     );
-    let project = TempProject::new()
-        .with("g/slow.fake", benchmark)
-        .with_program("carrier", &carrier);
+    let project =
+        TempProject::new().with("g/slow.fake", benchmark).with_program("carrier", &carrier);
     let (folder, carrier) = (project.path("fleet"), project.path("carrier"));
     let mut file = format!("engine = \"local\"\nfolder = \"{}\"\n", folder.display());
     for name in names {
@@ -87,11 +78,7 @@ impl CommandOutput {
     }
 
     fn has(&self, text: &str) -> bool {
-        self.lines
-            .lock()
-            .unwrap()
-            .iter()
-            .any(|line| line.contains(text))
+        self.lines.lock().unwrap().iter().any(|line| line.contains(text))
     }
 
     /// All of it, once the command has exited.
@@ -201,10 +188,7 @@ fn a_worker_that_was_taken_for_dead_is_refused() {
         "Rejected block {} of case {} from lab-1: attempt 0 had been replaced by another one.",
         block.1, block.0
     );
-    assert!(
-        said.contains(&refused) && said.contains("(attempt 1)"),
-        "{said}"
-    );
+    assert!(said.contains(&refused) && said.contains("(attempt 1)"), "{said}");
     assert_eq!(said.matches("Rejected block").count(), 1, "{said}");
     let found = session(&project);
     let alone = TempProject::new().with("g/slow.fake", BENCHMARK);

@@ -44,13 +44,9 @@ const WORSE: [&str; 2] = ["--fail-on", "worse"];
 #[test]
 fn one_variant_is_refused_before_anything_is_measured() {
     let project = TempProject::new().with("g/a.fake", TWO_CASES);
-    let refused = project
-        .run(&["run", "g", "--fail-on", "worse"])
-        .expect_status(2);
+    let refused = project.run(&["run", "g", "--fail-on", "worse"]).expect_status(2);
     refused.expect_stderr(&["could never fail", "there is only one variant", "hint: "]);
-    let refused = project
-        .run(&["eval", "sh", ":", "--fail-on", "worse"])
-        .expect_status(2);
+    let refused = project.run(&["eval", "sh", ":", "--fail-on", "worse"]).expect_status(2);
     refused.expect_stderr(&["could never fail"]);
     assert_eq!(project.stored_runs(), 0);
 }
@@ -59,9 +55,7 @@ fn one_variant_is_refused_before_anything_is_measured() {
 fn runs_that_cannot_decide_are_refused_before_anything_is_measured() {
     let project = TempProject::new().with("g/a.fake", TWO_CASES);
     let refused = project.run(&words(&[&["run", "g", "--runs", "2"], &OLD_NEW, &WORSE]));
-    refused
-        .expect_status(2)
-        .expect_stderr(&["could never fail", "hint: --runs"]);
+    refused.expect_status(2).expect_stderr(&["could never fail", "hint: --runs"]);
     assert_eq!(project.stored_runs(), 0);
 }
 
@@ -78,10 +72,7 @@ fn a_stored_session_that_is_worse_fails_the_gate_of_its_report() {
 
 #[test]
 fn one_allocation_instead_of_none_fails_the_gate() {
-    let (old, new) = (
-        go_output(12, "0 B/op 0 allocs/op"),
-        go_output(12, "8 B/op 1 allocs/op"),
-    );
+    let (old, new) = (go_output(12, "0 B/op 0 allocs/op"), go_output(12, "8 B/op 1 allocs/op"));
     let by_allocs = words(&[&["--metric", "allocs_per_op"], &WORSE]);
     let found = compare(&old, &new, &by_allocs).expect_status(1);
     found.expect_stdout(&["0 -> 1", "worse", "gate failed: 1 worse"]);
@@ -107,29 +98,19 @@ fn twelve_runs_against_seven_are_judged_and_one_against_one_is_not() {
 #[test]
 fn exact_sizes_that_differ_keep_all_their_digits() {
     let by_size = ["--metric", "bytes_per_op", "--fail-on", "worse"];
-    let found = compare(
-        &go_output(6, "9304 B/op"),
-        &go_output(6, "9312 B/op"),
-        &by_size,
-    );
+    let found = compare(&go_output(6, "9304 B/op"), &go_output(6, "9312 B/op"), &by_size);
     found.expect_stdout(&["bytes_per_op in B", "9,304", "9,312"]);
 }
 
 #[test]
 fn a_unit_without_direction_has_no_verdict_until_one_is_said() {
-    let (old, new) = (
-        go_output(12, "5 misses/s 7 rows/second"),
-        go_output(12, "9 misses/s 3 rows/second"),
-    );
+    let (old, new) =
+        (go_output(12, "5 misses/s 7 rows/second"), go_output(12, "9 misses/s 3 rows/second"));
     let misses = words(&[&["--metric", "misses/s"], &WORSE]);
     let open = compare(&old, &new, &misses).expect_status(2);
     let open = open.expect_stdout(&["≠ differs", "gate cannot judge"]);
     let told = open.stdout + &open.stderr;
-    assert_eq!(
-        told.matches("whether more or less of 'misses/s'").count(),
-        1,
-        "{told}"
-    );
+    assert_eq!(told.matches("whether more or less of 'misses/s'").count(), 1, "{told}");
     let said = words(&[&misses, &["--better", "misses/s=lower"]]);
     compare(&old, &new, &said).expect_status(1);
     let said = words(&[&misses, &["--better", "misses/s=higher"]]);
@@ -146,11 +127,8 @@ fn what_a_side_lacks_is_said() {
     let all = words(&[&["--metric", "all"], &WORSE]);
     let lacks = compare(&old, &new, &all).expect_status(2);
     lacks.expect_stdout(&["gate cannot judge: ", "has no metric 'bytes_per_op'"]);
-    let unknown = compare(
-        &old,
-        &old.replace("100 ns", "101 ns"),
-        &words(&[&["--metric", "tiem"], &WORSE]),
-    );
+    let unknown =
+        compare(&old, &old.replace("100 ns", "101 ns"), &words(&[&["--metric", "tiem"], &WORSE]));
     unknown.expect_status(2);
     let more = format!("{old}{}", go_output(12, "5 B/op").replace("Join", "Split"));
     let without = compare(&more, &old.replace("100 ns", "101 ns"), &WORSE).expect_status(0);
@@ -182,14 +160,7 @@ fn a_side_that_failed_is_called_so() {
 #[test]
 fn a_load_refuses_a_percentile_that_its_requests_cannot_show() {
     let project = TempProject::new();
-    let words = [
-        "load",
-        "http://127.0.0.1:9/",
-        "-n",
-        "5",
-        "--fail-on",
-        "p99.99>1s",
-    ];
+    let words = ["load", "http://127.0.0.1:9/", "-n", "5", "--fail-on", "p99.99>1s"];
     let refused = project.run(&words).expect_status(2);
     refused.expect_stderr(&[
         "cannot be evaluated: 5 requests are too few",
@@ -200,8 +171,6 @@ fn a_load_refuses_a_percentile_that_its_requests_cannot_show() {
 #[test]
 fn a_confirmation_has_no_other_gate() {
     let project = TempProject::new();
-    let refused = project
-        .run(&["confirm", "1", "--fail-on", "worse"])
-        .expect_status(2);
+    let refused = project.run(&["confirm", "1", "--fail-on", "worse"]).expect_status(2);
     refused.expect_stderr(&["a confirmation is a gate itself"]);
 }

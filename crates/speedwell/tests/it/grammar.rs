@@ -17,16 +17,8 @@ fn options() -> Vec<(String, clap::Arg)> {
 /// Options with the same meaning for a load as elsewhere, but other help texts: a load has one
 /// sample, as long as the load; its cases are URLs, what runs beside the server is the generator,
 /// and addresses are those it connects from.
-const OF_A_LOAD: [&str; 8] = [
-    "concurrency",
-    "runs",
-    "time",
-    "timeout",
-    "warmup",
-    "fail-on",
-    "pin",
-    "bind",
-];
+const OF_A_LOAD: [&str; 8] =
+    ["concurrency", "runs", "time", "timeout", "warmup", "fail-on", "pin", "bind"];
 
 /// Options with the same meaning for a search for iterations as elsewhere, but other defaults: it
 /// needs long samples, and computes a variation from the runs.
@@ -56,15 +48,9 @@ fn a_letter_means_the_same_everywhere() {
             continue;
         }
         let known = meanings.entry(letter).or_insert_with(|| long.to_owned());
-        assert_eq!(
-            known, long,
-            "-{letter} of '{command}' means something else elsewhere"
-        );
+        assert_eq!(known, long, "-{letter} of '{command}' means something else elsewhere");
     }
-    assert!(
-        meanings.len() >= 6,
-        "the check saw hardly any letters: {meanings:?}"
-    );
+    assert!(meanings.len() >= 6, "the check saw hardly any letters: {meanings:?}");
 }
 
 #[test]
@@ -75,10 +61,7 @@ fn an_option_says_the_same_everywhere() {
         let Some(long) = option.get_long().filter(|long| *long != "help") else {
             continue;
         };
-        let help = option
-            .get_help()
-            .map(ToString::to_string)
-            .unwrap_or_default();
+        let help = option.get_help().map(ToString::to_string).unwrap_or_default();
         assert!(!help.is_empty(), "--{long} of '{command}' has no help");
         let own = match command.as_str() {
             // The budget covers many sessions, of revisions that are not checked out.
@@ -110,10 +93,7 @@ fn an_option_says_the_same_everywhere() {
             continue;
         }
         let known = helps.entry(long.to_owned()).or_insert_with(|| help.clone());
-        assert_eq!(
-            *known, help,
-            "--{long} of '{command}' says something else elsewhere"
-        );
+        assert_eq!(*known, help, "--{long} of '{command}' says something else elsewhere");
     }
 }
 
@@ -157,9 +137,7 @@ fn commands(command: &clap::Command, words: &[String]) -> Vec<(Vec<String>, clap
 
 /// The options of a command that are not hidden.
 fn visible_options(command: &clap::Command) -> impl Iterator<Item = &clap::Arg> {
-    command
-        .get_arguments()
-        .filter(|option| !option.is_hide_set())
+    command.get_arguments().filter(|option| !option.is_hide_set())
 }
 
 #[test]

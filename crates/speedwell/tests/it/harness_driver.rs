@@ -69,11 +69,7 @@ impl TestHarness {
             ),
             _ => (vec![compiled(&folder.join("zoo.cpp"))?], Ok("zoo.cpp")),
         };
-        Some(TestHarness {
-            command,
-            folder,
-            zoo,
-        })
+        Some(TestHarness { command, folder, zoo })
     }
 
     pub fn start(&self) -> HarnessTalk {
@@ -146,11 +142,7 @@ impl HarnessTalk {
                 }
             }
         });
-        HarnessTalk {
-            child,
-            commands: Some(File::from(commands)),
-            events: heard,
-        }
+        HarnessTalk { child, commands: Some(File::from(commands)), events: heard }
     }
 
     /// The next event; `None` if the harness has closed its pipe.
@@ -210,12 +202,7 @@ impl HarnessTalk {
         let mut stdout = String::new();
         let mut pipe = self.child.stdout.take().unwrap();
         pipe.read_to_string(&mut stdout).unwrap();
-        HarnessEnd {
-            events,
-            code: status.code(),
-            signal: status.signal(),
-            stdout,
-        }
+        HarnessEnd { events, code: status.code(), signal: status.signal(), stdout }
     }
 }
 
@@ -230,19 +217,12 @@ impl Drop for HarnessTalk {
 impl HarnessEnd {
     /// The verbs, separated by spaces.
     pub fn verbs(&self) -> String {
-        let verbs: Vec<&str> = self
-            .events
-            .iter()
-            .map(|event| event.verb.as_str())
-            .collect();
+        let verbs: Vec<&str> = self.events.iter().map(|event| event.verb.as_str()).collect();
         verbs.join(" ")
     }
 
     pub fn all(&self, verb: &str) -> Vec<&HarnessEvent> {
-        self.events
-            .iter()
-            .filter(|event| event.verb == verb)
-            .collect()
+        self.events.iter().filter(|event| event.verb == verb).collect()
     }
 
     #[track_caller]
@@ -258,8 +238,7 @@ impl HarnessEvent {
         let mut words = line.split('\t');
         let verb = words.next().unwrap_or_default().to_owned();
         let pair = |word: &str| {
-            word.split_once('=')
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            word.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()))
         };
         let fields = words
             .map(|word| pair(word).unwrap_or_else(|| panic!("'{word}' is no field")))
@@ -282,8 +261,7 @@ impl HarnessEvent {
     #[track_caller]
     pub fn number(&self, key: &str) -> f64 {
         let text = self.text(key);
-        text.parse()
-            .unwrap_or_else(|_| panic!("{key}='{text}' in {self:?}"))
+        text.parse().unwrap_or_else(|_| panic!("{key}='{text}' in {self:?}"))
     }
 
     pub fn numbers(&self, key: &str) -> Vec<f64> {
@@ -358,9 +336,7 @@ pub fn javascript(runtime: &str) -> Option<Vec<String>> {
 pub fn find_tool(names: &[&str]) -> Option<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    let found = names
-        .iter()
-        .find(|name| folders.iter().any(|folder| folder.join(name).is_file()));
+    let found = names.iter().find(|name| folders.iter().any(|folder| folder.join(name).is_file()));
     if found.is_none() {
         eprintln!("skipped: there is no '{}' in PATH", names.join("' or '"));
     }
@@ -401,11 +377,7 @@ pub fn compiled(file: &Path) -> Option<String> {
         ]);
         command.arg(header).arg(file).arg("-o").arg(&unfinished);
         let output = command.output().unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         std::fs::rename(&unfinished, &program).unwrap();
         program
     });

@@ -92,9 +92,7 @@ pub fn measured_repository(edit: impl Fn(u32, &mut Value) -> bool) -> Option<Tes
 pub fn import(repository: &TestRepository, text: &str) {
     let file = repository.outside("all.jsonl");
     std::fs::write(&file, text).unwrap();
-    repository
-        .run(&["import", file.to_str().unwrap(), "-q"])
-        .expect_status(0);
+    repository.run(&["import", file.to_str().unwrap(), "-q"]).expect_status(0);
 }
 
 pub fn every(_: u32, _: &mut Value) -> bool {
@@ -128,14 +126,8 @@ fn a_change_is_found_at_its_commit_whatever_the_dates_say_and_the_gate_holds_unt
     assert_eq!(found.len(), 1, "{found:?}");
     let slower = repository.commit_id(&format!("HEAD~{}", COMMITS - SLOWER));
     assert_eq!(found[0]["after"], slower.as_str());
-    assert_eq!(
-        found[0]["before"],
-        repository.commit_id(&format!("{slower}~")).as_str()
-    );
-    assert_eq!(
-        (&found[0]["state"], &found[0]["verdict"]),
-        (&"found".into(), &"worse".into())
-    );
+    assert_eq!(found[0]["before"], repository.commit_id(&format!("{slower}~")).as_str());
+    assert_eq!((&found[0]["state"], &found[0]["verdict"]), (&"found".into(), &"worse".into()));
     let change = found[0]["change"].as_f64().unwrap();
     assert!((change + 0.08).abs() < 0.005, "{change}");
 
@@ -144,18 +136,9 @@ fn a_change_is_found_at_its_commit_whatever_the_dates_say_and_the_gate_holds_unt
     let since = |revision: &str| repository.run(&[&gate[..], &["--since", revision]].concat());
     since(&slower).expect_status(0);
     since(&format!("{slower}~")).expect_status(1);
+    repository.run(&[&gate[..], &["--threshold", "10%"]].concat()).expect_status(0);
     repository
-        .run(&[&gate[..], &["--threshold", "10%"]].concat())
-        .expect_status(0);
-    repository
-        .run(&[
-            "history",
-            "triage",
-            "1",
-            "accepted",
-            "--note",
-            "fixes a leak",
-        ])
+        .run(&["history", "triage", "1", "accepted", "--note", "fixes a leak"])
         .expect_status(0);
     repository.run(&gate).expect_status(0);
     let listed = repository.run(&["history", "changes"]);
@@ -193,9 +176,7 @@ fn the_line_is_remembered_where_there_is_no_repository_and_adopts_what_was_rewri
     assert_eq!(adopted.len(), 1);
     assert_eq!(adopted[0]["after"], found[0]["after"]);
     let unknown = repository.run(&list_sessions(&["--branch", "nowhere"]));
-    unknown
-        .expect_status(2)
-        .expect_stderr(&["no branch 'nowhere' here", "'main', 'rewritten'"]);
+    unknown.expect_status(2).expect_stderr(&["no branch 'nowhere' here", "'main', 'rewritten'"]);
 }
 
 #[test]
@@ -255,11 +236,7 @@ fn a_shallow_clone_goes_on_where_the_remembered_line_ends() {
 #[test]
 fn another_machine_is_no_change_and_hides_none() {
     let of_two = |commit: u32, header: &mut Value| {
-        let name = if commit.is_multiple_of(3) {
-            "old"
-        } else {
-            "new"
-        };
+        let name = if commit.is_multiple_of(3) { "old" } else { "new" };
         header["environment"]["machine"] = name.into();
         true
     };
@@ -334,32 +311,21 @@ fn another_program_gets_a_table_without_gaps() {
     let export = || repository.run(&["history", "trend", "--export", "otava"]);
     let table = export().expect_status(0).stdout;
     let rows: Vec<&str> = table.lines().collect();
-    assert_eq!(
-        rows[0],
-        "time,commit,machine,\"g/parse.fake n=1, throughput\""
-    );
+    assert_eq!(rows[0], "time,commit,machine,\"g/parse.fake n=1, throughput\"");
     assert_eq!(rows.len() as u32, 1 + COMMITS);
     let mut first = figures(1);
     first.sort_by(f64::total_cmp);
     let id = repository.commit_id("main~39");
-    assert_eq!(
-        rows[1],
-        format!("2033-05-18T03:16:40Z,{id},lab,{}", first[1])
-    );
+    assert_eq!(rows[1], format!("2033-05-18T03:16:40Z,{id},lab,{}", first[1]));
 
     repository.write_file("g/parse.fake", "case n=1\n* 1 2 3\ncase n=2\n* 4 5 6\n");
     repository.commit_all("two cases");
-    repository
-        .run(&["run", "g", "--runs", "3"])
-        .expect_status(0);
+    repository.run(&["run", "g", "--runs", "3"]).expect_status(0);
     export()
         .expect_status(0)
         .expect_stderr(&["40 sessions lack a point in some series and were left out"]);
     let one = repository.run(&["history", "trend", "n=1", "--export", "otava"]);
-    assert_eq!(
-        one.expect_status(0).stdout.lines().count() as u32,
-        2 + COMMITS
-    );
+    assert_eq!(one.expect_status(0).stdout.lines().count() as u32, 2 + COMMITS);
 }
 
 #[test]
@@ -371,9 +337,7 @@ fn the_pages_of_github_action_benchmark_get_an_entry_for_each_session() {
     let text = repository.run(&words).expect_status(0).stdout;
     let data = text.strip_prefix("window.BENCHMARK_DATA = ").unwrap();
     let data: Value = serde_json::from_str(data).unwrap();
-    let entries = data["entries"]["Benchmark, higher is better"]
-        .as_array()
-        .unwrap();
+    let entries = data["entries"]["Benchmark, higher is better"].as_array().unwrap();
     assert_eq!(entries.len() as u32, COMMITS);
     let (first, tip) = (&entries[0], repository.commit_id("main"));
     assert_eq!(first["commit"]["message"], "commit 1");
@@ -412,9 +376,7 @@ fn the_chart_shows_failures_releases_without_a_point_and_the_branch_that_was_lef
 
     repository.write_file("g/parse.fake", "case n=1\n* exit:3\n");
     let broken = repository.commit_all("broken");
-    repository
-        .run(&["run", "g", "--runs", "3"])
-        .expect_status(2);
+    repository.run(&["run", "g", "--runs", "3"]).expect_status(2);
     let failed = page(&[]);
     // Each chart is drawn twice, for wide screens and for narrow ones.
     assert_eq!(failed.matches("class=\"failure\"").count(), 2);
@@ -423,14 +385,9 @@ fn the_chart_shows_failures_releases_without_a_point_and_the_branch_that_was_lef
     repository.run_git(&["checkout", "-q", "-b", "topic", "main~10"]);
     repository.write_file("g/parse.fake", "case n=1\n* 1000\n");
     repository.commit_all("own way");
-    repository
-        .run(&["run", "g", "--runs", "3"])
-        .expect_status(0);
-    std::fs::write(
-        repository.project.path("speedwell.toml"),
-        "[history]\nbranch = \"main\"\n",
-    )
-    .unwrap();
+    repository.run(&["run", "g", "--runs", "3"]).expect_status(0);
+    std::fs::write(repository.project.path("speedwell.toml"), "[history]\nbranch = \"main\"\n")
+        .unwrap();
     let topic = page(&["--branch", "topic"]);
     assert_eq!(topic.matches("class=\"continuation\"").count(), 2);
     assert!(topic.contains("<title>main</title>"));
@@ -448,10 +405,7 @@ fn a_threshold_above_the_root_of_the_project_is_not_ours() {
         command.current_dir(project.path("inner"));
         command.output().unwrap()
     };
-    assert_eq!(
-        inside(&["run", "g", "-r", "2", "-q"]).status.code(),
-        Some(0)
-    );
+    assert_eq!(inside(&["run", "g", "-r", "2", "-q"]).status.code(), Some(0));
     let trend = inside(&["history", "trend"]);
     let said = String::from_utf8_lossy(&trend.stderr);
     assert_eq!(trend.status.code(), Some(0), "{said}");
@@ -485,10 +439,7 @@ fn points(repository: &TestRepository) -> (Vec<String>, usize) {
     let points = shown["points"].as_array().unwrap().iter();
     let points = points.filter(|point| point["series"] == of_first);
     let subjects = points.map(|point| point["subject"].as_str().unwrap().to_owned());
-    (
-        subjects.collect(),
-        shown["trends"].as_array().unwrap().len(),
-    )
+    (subjects.collect(), shown["trends"].as_array().unwrap().len())
 }
 
 #[test]
@@ -510,10 +461,7 @@ fn old_revisions_get_points_from_coarse_to_fine_and_none_is_measured_twice() {
         .expect_stderr(&["no compiler in", "cannot measure", "; skipping it"]);
     assert_eq!(points(&repository), (subjects(&[1, 7, 9]), 2));
     let ids = [0, 8, 4, 2].map(|back| repository.commit_id(&format!("main~{back}")));
-    assert_eq!(
-        repository.log(),
-        [&ids[0], &ids[1], &ids[3]].map(String::clone)
-    );
+    assert_eq!(repository.log(), [&ids[0], &ids[1], &ids[3]].map(String::clone));
 
     let again = || backfill(&repository, &["main~8..main", "--points", "5"]);
     let answer = again().expect_status(0);
@@ -522,18 +470,10 @@ fn old_revisions_get_points_from_coarse_to_fine_and_none_is_measured_twice() {
     again().expect_status(0).expect_stdout(&["0 measured now"]);
     assert_eq!(repository.log().len(), 5);
     let all = backfill(&repository, &["main~8..main", "--points", "9"]);
-    all.expect_status(1)
-        .expect_stderr(&["the history has data for 8 of the 9 revisions"]);
+    all.expect_status(1).expect_stderr(&["the history has data for 8 of the 9 revisions"]);
 
-    let listed = repository
-        .run(&["history", "--format", "json"])
-        .expect_status(0)
-        .json();
-    let failed = listed["sessions"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|own| own["failures"] == 1);
+    let listed = repository.run(&["history", "--format", "json"]).expect_status(0).json();
+    let failed = listed["sessions"].as_array().unwrap().iter().filter(|own| own["failures"] == 1);
     assert_eq!(failed.count(), 1);
 }
 
@@ -544,25 +484,12 @@ fn after_ctrl_c_in_a_build_the_same_command_continues() {
     };
     // The build of the third measured revision waits while the file exists.
     let build = "sh build.sh; while [ -e $FLAG ] && [ $(wc -l < $LOG) = 3 ]; do sleep 0.05; done";
-    let words = [
-        "backfill",
-        "main~8..main",
-        "--points",
-        "3",
-        "--runs",
-        "2",
-        "--build",
-        build,
-        "./bench",
-    ];
+    let words =
+        ["backfill", "main~8..main", "--points", "3", "--runs", "2", "--build", build, "./bench"];
     let flag = repository.outside("flag");
     std::fs::write(&flag, "").unwrap();
     let mut command = repository.command(&words);
-    let child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(120);
     while repository.log().len() < 3 {
         assert!(Instant::now() < deadline, "no third build was begun");
@@ -570,11 +497,9 @@ fn after_ctrl_c_in_a_build_the_same_command_continues() {
     }
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let answer = CommandResult::from(child.wait_with_output().unwrap()).expect_status(130);
-    answer
-        .expect_stdout(&["2 of 9 revisions have data, 2 measured now"])
-        .expect_stderr(&[
-            "interrupted: completed runs are stored; run the same command to continue",
-        ]);
+    answer.expect_stdout(&["2 of 9 revisions have data, 2 measured now"]).expect_stderr(&[
+        "interrupted: completed runs are stored; run the same command to continue",
+    ]);
     std::fs::remove_file(flag).unwrap();
     let answer = repository.run(&words).expect_status(0);
     answer.expect_stdout(&["3 of 9 revisions have data, 1 measured now"]);
@@ -592,18 +517,10 @@ fn a_revision_measured_by_a_plain_run_needs_no_other_point() {
     let run = repository.run(&["run", "./bench", "--runs", "2"]);
     run.expect_status(0);
     let answer = backfill(&repository, &["main~8..main", "--points", "2"]);
-    answer
-        .expect_status(0)
-        .expect_stdout(&["2 of 9 revisions have data, 1 measured now"]);
-    assert_eq!(
-        points(&repository),
-        (vec!["first".to_owned(), "commit 9".to_owned()], 2)
-    );
+    answer.expect_status(0).expect_stdout(&["2 of 9 revisions have data, 1 measured now"]);
+    assert_eq!(points(&repository), (vec!["first".to_owned(), "commit 9".to_owned()], 2));
     // Another machine has no points yet.
-    let other = backfill(
-        &repository,
-        &["main~8..main", "--points", "2", "--machine", "other"],
-    );
+    let other = backfill(&repository, &["main~8..main", "--points", "2", "--machine", "other"]);
     other.expect_status(0).expect_stdout(&["2 measured now"]);
 }
 
@@ -616,10 +533,7 @@ fn an_invalid_range_is_refused_before_anything_is_built() {
     repository.commit_all("beside");
     for (range, reason) in [
         ("main", "expected A..B"),
-        (
-            "side..main",
-            "'side' is not a first-parent ancestor of 'main'",
-        ),
+        ("side..main", "'side' is not a first-parent ancestor of 'main'"),
         ("main..main~2", "'main' is not a first-parent ancestor"),
         ("nowhere..main", "unknown revision 'nowhere'"),
     ] {
@@ -627,10 +541,7 @@ fn an_invalid_range_is_refused_before_anything_is_built() {
         answer.expect_status(2).expect_stderr(&[reason]);
     }
     assert_eq!(repository.log(), [""; 0]);
-    let late = backfill(
-        &repository,
-        &["main~2..main", "--points", "3", "--budget", "1ns"],
-    );
+    let late = backfill(&repository, &["main~2..main", "--points", "3", "--budget", "1ns"]);
     late.expect_status(1)
         .expect_stderr(&["the time budget is used up; run the same command to continue"]);
 }
@@ -641,12 +552,9 @@ fn too_few_points_are_never_green() {
         return;
     };
     let listed = repository.run(&["history", "changes"]);
-    listed
-        .expect_status(0)
-        .expect_stdout(&["no series is long enough", "needs another 8 points"]);
+    listed.expect_status(0).expect_stdout(&["no series is long enough", "needs another 8 points"]);
     let gate = repository.run(&["history", "changes", "--fail-on", "worse"]);
-    gate.expect_status(2)
-        .expect_stderr(&["nothing could be compared"]);
+    gate.expect_status(2).expect_stderr(&["nothing could be compared"]);
 }
 
 #[test]
@@ -695,26 +603,14 @@ fn a_change_from_zero_is_found_shown_with_both_levels_and_fails_the_gate() {
     repository
         .run(&[&gate[..], &["--threshold", "50%"]].concat())
         .expect_status(1)
-        .expect_stdout(&[
-            "0 -> 1",
-            "worse",
-            "gate failed: 1 change for the worse of 1 series",
-        ]);
+        .expect_stdout(&["0 -> 1", "worse", "gate failed: 1 change for the worse of 1 series"]);
     let found = changes(repository.run(&list_sessions(&[])));
     let slower = repository.commit_id(&format!("HEAD~{}", COMMITS - SLOWER));
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0]["after"], slower.as_str());
-    assert_eq!(
-        (&found[0]["change"], &found[0]["state"]),
-        (&Value::Null, &"found".into())
-    );
-    repository
-        .run(&["history", "trend"])
-        .expect_status(0)
-        .expect_stdout(&["0 -> 1"]);
+    assert_eq!((&found[0]["change"], &found[0]["state"]), (&Value::Null, &"found".into()));
+    repository.run(&["history", "trend"]).expect_status(0).expect_stdout(&["0 -> 1"]);
     let number = found[0]["number"].to_string();
-    repository
-        .run(&["history", "triage", &number, "accepted"])
-        .expect_status(0);
+    repository.run(&["history", "triage", &number, "accepted"]).expect_status(0);
     repository.run(&gate).expect_status(0);
 }

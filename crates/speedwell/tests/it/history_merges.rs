@@ -36,13 +36,8 @@ fn with_branches() -> Option<TestRepository> {
     go_to(13, 15);
     repository.merge_branch("topic", "commit 16, a merge");
     go_to(17, 17);
-    repository
-        .create_branch("fix")
-        .write_file("fix", "1")
-        .commit_all("half a fix");
-    repository
-        .write_file("fix", "2")
-        .commit_all("the whole fix");
+    repository.create_branch("fix").write_file("fix", "1").commit_all("half a fix");
+    repository.write_file("fix", "2").commit_all("the whole fix");
     repository.check_out("main");
     repository.squash_branch("fix", "commit 18, squashed");
     go_to(19, COMMITS);
@@ -54,13 +49,8 @@ fn a_merge_and_a_squashed_branch_have_one_position_each_and_their_inner_commits_
     let Some(repository) = with_branches() else {
         return;
     };
-    let line = repository.run_git(&[
-        "log",
-        "--first-parent",
-        "--reverse",
-        "--format=%H %T",
-        "main",
-    ]);
+    let line =
+        repository.run_git(&["log", "--first-parent", "--reverse", "--format=%H %T", "main"]);
     assert_eq!(line.lines().count() as u32, COMMITS);
     let mut text = String::new();
     for (commit, line) in (1..).zip(line.lines()) {
@@ -81,10 +71,7 @@ fn a_merge_and_a_squashed_branch_have_one_position_each_and_their_inner_commits_
     let trend = repository.run(&["history", "trend", "--format", "json"]);
     let shown = trend.expect_status(0).json();
     let points = shown["points"].as_array().unwrap();
-    let places: Vec<u64> = points
-        .iter()
-        .map(|point| point["position"].as_u64().unwrap())
-        .collect();
+    let places: Vec<u64> = points.iter().map(|point| point["position"].as_u64().unwrap()).collect();
     // The tip of the squashed branch has the files of the 18th commit, so it counts there.
     let mut expected: Vec<u64> = (0..u64::from(COMMITS)).collect();
     expected.insert(18, 17);

@@ -26,11 +26,7 @@ fn a_remark_stands_at_its_revision() {
     repository.run(&words).expect_status(0);
     let labels = column(&repository, &[], "labels");
     let expected = |place: usize| {
-        if place == 34 {
-            "\"new allocator\""
-        } else {
-            "\"\""
-        }
+        if place == 34 { "\"new allocator\"" } else { "\"\"" }
     };
     let expected: Vec<&str> = (0..COMMITS as usize).map(expected).collect();
     assert_eq!(labels, expected);
@@ -47,16 +43,11 @@ fn a_pattern_renames_every_case_that_it_matches() {
         let words = ["history", "rename", "--regex", old, "g/read.fake size=$1"];
         repository.run(&words)
     };
-    rename("^h/.* n=(.*)$")
-        .expect_status(2)
-        .expect_stderr(&["is named '^h/.* n=(.*)$'"]);
+    rename("^h/.* n=(.*)$").expect_status(2).expect_stderr(&["is named '^h/.* n=(.*)$'"]);
     rename("^g/.* n=(.*)$")
         .expect_status(0)
         .expect_stderr(&["'g/parse.fake n=1' is now 'g/read.fake size=1'"]);
-    assert_eq!(
-        column(&repository, &["read"], "value").len() as u32,
-        COMMITS
-    );
+    assert_eq!(column(&repository, &["read"], "value").len() as u32, COMMITS);
     let found = changes(repository.run(&list_sessions(&["read"])));
     assert_eq!(found[0]["case"], "g/read.fake size=1");
     let listed = repository.run(&["history", "-f", "read.fake size=1", "--format", "csv"]);
@@ -112,18 +103,12 @@ fn a_changed_benchmark_begins_a_series_of_its_own_unless_it_is_the_same_work() {
     let Some(repository) = measured_repository(rewritten) else {
         return;
     };
-    assert_eq!(
-        changes(repository.run(&list_sessions(&[]))),
-        [] as [Value; 0]
-    );
+    assert_eq!(changes(repository.run(&list_sessions(&[]))), [] as [Value; 0]);
     let trend = repository.run(&["history", "trend"]).expect_status(0);
     let slower = repository.commit_id(&format!("main~{}", COMMITS - SLOWER));
     let note = format!("The benchmark itself changed at {}", &slower[..10]);
     trend.expect_stdout(&[&note, "(--same-work"]);
-    assert_eq!(
-        changes(repository.run(&list_sessions(&["--same-work"]))).len(),
-        1
-    );
+    assert_eq!(changes(repository.run(&list_sessions(&["--same-work"]))).len(), 1);
 }
 
 #[test]
@@ -179,9 +164,7 @@ fn otava_reads_the_table_that_is_made_for_it_and_finds_the_same_change() {
     let words = ["analyze", "parse", "--output", "json"];
     let mut command = Command::new(otava);
     // The dates of the commits are in the future.
-    command
-        .args(words)
-        .args(["--since", "2030-01-01", "--until", "2040-01-01"]);
+    command.args(words).args(["--since", "2030-01-01", "--until", "2040-01-01"]);
     command.env("OTAVA_CONFIG", &config);
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);

@@ -24,26 +24,13 @@ fn figure(case: u32, session: u32, machine: usize) -> f64 {
 }
 
 fn revision(session: u32) -> String {
-    format!(
-        "{:08x}{}",
-        0x1b2c_3d4e_u32.wrapping_mul(2 * session + 1),
-        "0".repeat(32)
-    )
+    format!("{:08x}{}", 0x1b2c_3d4e_u32.wrapping_mul(2 * session + 1), "0".repeat(32))
 }
 
 /// A project with 120 imported sessions, modeled on a measured one.
 fn project() -> TempProject {
     let project = TempProject::new().with("g/parse.fake", CASES);
-    let one = [
-        "run",
-        "g",
-        "-r",
-        "1",
-        "--revision",
-        "first",
-        "--db",
-        "one.db",
-    ];
+    let one = ["run", "g", "-r", "1", "--revision", "first", "--db", "one.db"];
     project.run(&one).expect_status(0);
     let exported = project.run(&["report", "--db", "one.db", "--export", "jsonl"]);
     let lines: Vec<Value> = (exported.expect_status(0).stdout.lines())
@@ -51,11 +38,7 @@ fn project() -> TempProject {
         .collect();
     let mut text = String::new();
     for session in 0..SESSIONS {
-        let machine = if session < 12 {
-            0
-        } else {
-            session as usize % 3
-        };
+        let machine = if session < 12 { 0 } else { session as usize % 3 };
         let mut head = lines[0].clone();
         head["id"] = json!(format!("01a2097a-0000-4000-8000-{session:012}"));
         head["started_unix_ms"] = json!(1_600_000_000_000_i64 + i64::from(session) * 86_400_000);
@@ -69,11 +52,7 @@ fn project() -> TempProject {
         }
         head["environment"]["machine"] =
             json!(["lab-3", "lab-4", "a machine with a long name"][machine]);
-        head["environment"]["kernel"] = json!(if session < 59 {
-            "Linux 6.1"
-        } else {
-            "Linux 6.8"
-        });
+        head["environment"]["kernel"] = json!(if session < 59 { "Linux 6.1" } else { "Linux 6.8" });
         writeln!(text, "{head}").unwrap();
         for line in &lines[1..] {
             let mut line = line.clone();
@@ -91,9 +70,7 @@ fn pages() -> (TempProject, [PathBuf; 2]) {
     let project = project();
     let pages = ["trend", "changes"].map(|command| {
         let file = format!("{command}.html");
-        project
-            .run(&["history", command, "-o", &file])
-            .expect_status(0);
+        project.run(&["history", command, "-o", &file]).expect_status(0);
         project.path(&file)
     });
     (project, pages)
@@ -107,9 +84,7 @@ fn texts(page: &mut BrowserPage, selector: &str, of: &str) -> Vec<String> {
         "[...document.querySelectorAll('{selector}')].filter({SEEN}).map(e => {of})"
     ));
     let found = found.as_array().unwrap().iter();
-    found
-        .map(|text| text.as_str().unwrap().to_owned())
-        .collect()
+    found.map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
 /// The changes reached by pressing Tab through the whole page, in order.
@@ -140,27 +115,16 @@ fn reached_changes(page: &mut BrowserPage) -> Vec<String> {
 fn a_key_reaches_every_change_on_every_screen() {
     let (_project, files) = pages();
     for (file, width) in files.iter().flat_map(|file| [(file, 1280), (file, 360)]) {
-        let screen = ScreenSize {
-            width,
-            ..ScreenSize::default()
-        };
+        let screen = ScreenSize { width, ..ScreenSize::default() };
         let Some(mut page) = BrowserPage::open(file, screen) else {
             return;
         };
         assert_eq!(page.complaints, [] as [&str; 0]);
         let drawn = texts(&mut page, ".change", "e.getAttribute('aria-label')");
         assert_eq!(drawn.len(), 3, "{width}: {drawn:?}");
-        assert_eq!(
-            reached_changes(&mut page),
-            drawn,
-            "{} at {width}",
-            file.display()
-        );
+        assert_eq!(reached_changes(&mut page), drawn, "{} at {width}", file.display());
         for label in &drawn {
-            assert!(
-                label.contains("found") && label.contains(" between "),
-                "{label}"
-            );
+            assert!(label.contains("found") && label.contains(" between "), "{label}");
         }
     }
 }
@@ -169,11 +133,7 @@ fn a_key_reaches_every_change_on_every_screen() {
 fn without_a_script_all_words_are_there() {
     let (_project, files) = pages();
     for (file, width) in files.iter().flat_map(|file| [(file, 1280), (file, 360)]) {
-        let screen = ScreenSize {
-            width,
-            scripts: false,
-            ..ScreenSize::default()
-        };
+        let screen = ScreenSize { width, scripts: false, ..ScreenSize::default() };
         let Some(mut page) = BrowserPage::open(file, screen) else {
             return;
         };
@@ -189,16 +149,10 @@ fn without_a_script_all_words_are_there() {
             assert!(written.contains(words), "'{words}' at {width}: {written}");
         }
         let listed = texts(&mut page, ".sparks tr", "e.textContent");
-        assert!(
-            listed[0].contains("▼") && listed[0].contains("worse"),
-            "{listed:?}"
-        );
+        assert!(listed[0].contains("▼") && listed[0].contains("worse"), "{listed:?}");
         let said = texts(&mut page, ".sparks .answer", "e.textContent");
         assert_eq!(said.len(), 3, "{said:?}");
-        assert!(
-            said.iter()
-                .any(|words| words.contains("kernel 'Linux 6.1' became 'Linux 6.8'"))
-        );
+        assert!(said.iter().any(|words| words.contains("kernel 'Linux 6.1' became 'Linux 6.8'")));
     }
 }
 
@@ -206,28 +160,17 @@ fn without_a_script_all_words_are_there() {
 fn a_trend_fits_its_screen_and_its_letters_can_be_read() {
     let (_project, files) = pages();
     for (file, width) in files.iter().flat_map(|file| [(file, 1280), (file, 360)]) {
-        let Some(mut page) = BrowserPage::open(
-            file,
-            ScreenSize {
-                width,
-                ..ScreenSize::default()
-            },
-        ) else {
+        let Some(mut page) = BrowserPage::open(file, ScreenSize { width, ..ScreenSize::default() })
+        else {
             return;
         };
         let page_width = page.evaluate_script("document.documentElement.scrollWidth");
-        assert!(
-            page_width.as_f64().unwrap() <= f64::from(width),
-            "{page_width} of {width}"
-        );
+        assert!(page_width.as_f64().unwrap() <= f64::from(width), "{page_width} of {width}");
         let least = page.evaluate_script(&format!(
             "Math.min(...[...document.querySelectorAll('.case text')].filter({SEEN})\
              .map(t => t.getBoundingClientRect().height))"
         ));
-        assert!(
-            least.as_f64().unwrap() > 9.0,
-            "letters are {least} pixels high at {width}"
-        );
+        assert!(least.as_f64().unwrap() > 9.0, "letters are {least} pixels high at {width}");
         let beyond = page.evaluate_script(&format!(
             "[...document.querySelectorAll('.case svg, .spark')].filter({SEEN})\
              .filter(e => e.getBoundingClientRect().right > innerWidth).length"
@@ -248,10 +191,7 @@ fn the_list_begins_with_what_is_worse_and_leads_to_each_chart() {
         return;
     };
     let names = texts(&mut page, ".sparks th", "e.textContent");
-    let numbers: Vec<&str> = names
-        .iter()
-        .map(|name| &name["g/parse.fake ".len()..][..3])
-        .collect();
+    let numbers: Vec<&str> = names.iter().map(|name| &name["g/parse.fake ".len()..][..3]).collect();
     assert_eq!(numbers, ["n=1", "n=2", "n=3"], "{names:?}");
     assert_eq!(texts(&mut page, ".case .id", "e.textContent"), names);
     let dead = "[...document.querySelectorAll('.sparks a')].filter(a => !document.querySelector(a.hash)).length";
@@ -268,13 +208,9 @@ fn the_list_begins_with_what_is_worse_and_leads_to_each_chart() {
 #[test]
 fn a_point_says_what_it_is_and_names_are_no_markup() {
     let (_project, [file, _]) = pages();
-    let Some(mut page) = BrowserPage::open(
-        &file,
-        ScreenSize {
-            scripts: false,
-            ..ScreenSize::default()
-        },
-    ) else {
+    let Some(mut page) =
+        BrowserPage::open(&file, ScreenSize { scripts: false, ..ScreenSize::default() })
+    else {
         return;
     };
     let of_case = "[...document.querySelectorAll('#case-0 .wide .point')]";
@@ -295,35 +231,23 @@ fn a_point_says_what_it_is_and_names_are_no_markup() {
         title.contains("change 17 of </title><b>the parser") && title.contains("@18"),
         "{title}"
     );
-    assert_eq!(
-        page.evaluate_script("document.querySelectorAll('.case b').length"),
-        0
-    );
+    assert_eq!(page.evaluate_script("document.querySelectorAll('.case b').length"), 0);
 }
 
 #[test]
 fn trends_are_written_as_pictures_and_nothing_else_is() {
     let project = project();
-    let words = [
-        "history", "trend", "n=1", "--chart", "trend", "-o", "a.svg", "-o", "a.png",
-    ];
+    let words = ["history", "trend", "n=1", "--chart", "trend", "-o", "a.svg", "-o", "a.png"];
     project.run(&words).expect_status(0);
     let svg = std::fs::read_to_string(project.path("a.svg")).unwrap();
     assert_eq!(svg.matches("class=\"change\"").count(), 1);
     assert!(svg.contains(">1: worse ~"), "the words are in the picture");
-    assert!(
-        std::fs::read(project.path("a.png"))
-            .unwrap()
-            .starts_with(b"\x89PNG")
-    );
+    assert!(std::fs::read(project.path("a.png")).unwrap().starts_with(b"\x89PNG"));
 
     let page = project.run(&["history", "changes", "--format", "html"]);
-    page.expect_status(0)
-        .expect_stdout(&["class=\"sparks\"", "class=\"change\""]);
+    page.expect_status(0).expect_stdout(&["class=\"sparks\"", "class=\"change\""]);
 
-    let by_time = [
-        "history", "trend", "n=1", "--x-axis", "time", "-o", "time.svg",
-    ];
+    let by_time = ["history", "trend", "n=1", "--x-axis", "time", "-o", "time.svg"];
     project.run(&by_time).expect_status(0);
     let svg = std::fs::read_to_string(project.path("time.svg")).unwrap();
     assert!(svg.contains(">2020-10"), "dates stand below");

@@ -35,9 +35,8 @@ function main() { bench.http({ path: '/' }, () => {}); }
 /// Measures with `wrk`, requested by name, since our own generator is the default.
 fn measure(wrk: Option<&str>) -> Option<(TempProject, CommandResult)> {
     let node = node()?;
-    let mut project = TempProject::new()
-        .with("bench/common.js", LIBRARY)
-        .with("bench/http/load.js", SCRIPT);
+    let mut project =
+        TempProject::new().with("bench/common.js", LIBRARY).with("bench/http/load.js", SCRIPT);
     let tools = project.path("tools");
     std::fs::create_dir(&tools).unwrap();
     std::os::unix::fs::symlink(&node, tools.join("node")).unwrap();
@@ -66,14 +65,9 @@ fn latency_is_kept_although_the_library_throws_it_away() {
     let Some((project, answer)) = measure(Some(GOOD)) else {
         return;
     };
-    answer
-        .expect_status(0)
-        .expect_stdout(&["throughput", "latency_p99"]);
+    answer.expect_status(0).expect_stdout(&["throughput", "latency_p99"]);
     let data = project.run(&["report", "--export", "jsonl"]).stdout;
-    assert!(
-        data.contains(r#""metric":"latency_mean","value":1500000.0"#),
-        "{data}"
-    );
+    assert!(data.contains(r#""metric":"latency_mean","value":1500000.0"#), "{data}");
 }
 
 #[test]
@@ -82,9 +76,7 @@ fn load_with_failed_requests_is_a_failure_not_a_rate() {
     let Some((_, answer)) = measure(Some(&bad)) else {
         return;
     };
-    answer
-        .expect_status(2)
-        .expect_stdout(&["3 requests failed"]);
+    answer.expect_status(2).expect_stdout(&["3 requests failed"]);
 }
 
 #[test]
@@ -92,9 +84,7 @@ fn a_missing_tool_is_said_clearly() {
     let Some((_, answer)) = measure(None) else {
         return;
     };
-    answer
-        .expect_status(2)
-        .expect_stdout(&["the HTTP load tool 'wrk' is not installed"]);
+    answer.expect_status(2).expect_stdout(&["the HTTP load tool 'wrk' is not installed"]);
 }
 
 /// A library in the style of Node core's, with the arguments that it passes to its tools. Server
@@ -144,10 +134,7 @@ fn measure_with_ours(status: &str) -> Option<(TempProject, CommandResult)> {
     node()?;
     let project = TempProject::new()
         .with("bench/common.js", SERVING_LIBRARY)
-        .with(
-            "bench/http/load.js",
-            &SERVING_SCRIPT.replace("STATUS", status),
-        );
+        .with("bench/http/load.js", &SERVING_SCRIPT.replace("STATUS", status));
     let answer = project.run(&["run", "bench/http", "--runs", "1", "--metric", "all"]);
     Some((project, answer))
 }
@@ -165,10 +152,7 @@ fn an_unmodified_library_is_given_our_generator_and_the_results_say_so() {
         "http_errors",
     ]);
     let data = project.run(&["report", "--export", "jsonl"]).stdout;
-    assert!(
-        !data.contains("wrk"),
-        "nothing was measured with wrk: {data}"
-    );
+    assert!(!data.contains("wrk"), "nothing was measured with wrk: {data}");
 }
 
 #[test]
@@ -208,8 +192,5 @@ fn the_package_uses_our_generator_unless_told_otherwise() {
     ]);
     let mut other = words.to_vec();
     other.extend(["--set", "benchmarker=test-double-http"]);
-    project
-        .run(&other)
-        .expect_status(0)
-        .expect_stdout(&["benchmarker=test-double-http"]);
+    project.run(&other).expect_status(0).expect_stdout(&["benchmarker=test-double-http"]);
 }

@@ -7,9 +7,7 @@ use speedwell_model::{Metric, RunOrder, Session};
 use std::path::PathBuf;
 
 fn golden(path: &str) -> PathBuf {
-    repository()
-        .join("crates/speedwell/tests/golden")
-        .join(path)
+    repository().join("crates/speedwell/tests/golden").join(path)
 }
 
 /// A project with the recorded files under short names.
@@ -34,10 +32,7 @@ fn values(session: &Session, metric: &str) -> Vec<(String, Vec<f64>)> {
 
 #[track_caller]
 fn assert_near(found: f64, expected: f64) {
-    assert!(
-        (found / expected - 1.0).abs() < 1e-12,
-        "{found} is not {expected}"
-    );
+    assert!((found / expected - 1.0).abs() < 1e-12, "{found} is not {expected}");
 }
 
 #[test]
@@ -82,9 +77,7 @@ fn an_import_without_a_figure_has_status_2() {
     let import = |file: &str| project.run(&["import", file]).expect_status(2);
     import("failed.json").expect_stderr(&["'failed.json': no result has a value: 1 failed"]);
     import("hey.txt").expect_stderr(&["no result has a value: 1 failed"]);
-    project
-        .run(&["report", "@2"])
-        .expect_stdout(&["no request was answered (20 errors)"]);
+    project.run(&["report", "@2"]).expect_stdout(&["no request was answered (20 errors)"]);
     import("other.json").expect_stderr(&["'other.json' has an unknown format"]);
 }
 
@@ -92,10 +85,7 @@ fn an_import_without_a_figure_has_status_2() {
 fn recorded_loads_of_older_tools_and_of_servers_that_fail_have_the_right_figures() {
     let old = read("http-tools/autocannon_2019.json");
     let value = |metric: &str| old.runs[0].value_of(metric);
-    assert_eq!(
-        old.runs[0].case.id(),
-        "http://127.0.0.1:18277/ concurrency=5"
-    );
+    assert_eq!(old.runs[0].case.id(), "http://127.0.0.1:18277/ concurrency=5");
     assert_eq!(value("throughput"), Some(1476.0));
     assert_eq!(value("latency_p99"), Some(27e6));
     assert_eq!(value("latency_p99_9"), Some(96e6));
@@ -119,18 +109,9 @@ fn names_and_messages_of_files_steer_neither_terminals_nor_tables() {
         let failed = r#"{"name":"g","run_type":"iteration","error_occurred":true,"error_message":"x\\u001b]0;y\\u0007"}"#;
         format!(r#"{{"benchmarks":[{},{failed}]}}"#, rows.join(","))
     };
-    let project = TempProject::new()
-        .with("a.json", &file(10))
-        .with("b.json", &file(20));
+    let project = TempProject::new().with("a.json", &file(10)).with("b.json", &file(20));
     for words in [
-        &[
-            "as",
-            "compare.py",
-            "--no-color",
-            "benchmarks",
-            "a.json",
-            "b.json",
-        ][..],
+        &["as", "compare.py", "--no-color", "benchmarks", "a.json", "b.json"][..],
         &["compare", "a.json", "b.json", "--format", "csv"],
         &["compare", "a.json", "b.json", "--format", "md"],
         &["compare", "a.json", "b.json", "--format", "html"],
@@ -139,10 +120,7 @@ fn names_and_messages_of_files_steer_neither_terminals_nor_tables() {
         let answer = project.run(words);
         for text in [&answer.stdout, &answer.stderr] {
             let steers = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
-            assert!(
-                !text.contains(steers) && !text.contains('\u{202e}'),
-                "{words:?}: {text}"
-            );
+            assert!(!text.contains(steers) && !text.contains('\u{202e}'), "{words:?}: {text}");
         }
         let is_broken = answer.stdout.lines().any(|line| line.starts_with("d "));
         assert!(!is_broken, "{words:?}: {}", answer.stdout);
@@ -169,19 +147,13 @@ fn everything_that_google_benchmark_can_write_finds_its_place() {
     assert_near(fit.1, 2.321_796_580_281_653_6e-2);
     let session = read("google-benchmark/in_kitchen_a.json");
     let milliseconds = values(&session, "cpu_time");
-    let manual = milliseconds
-        .iter()
-        .find(|(case, _)| case.starts_with("BM_manual"));
+    let manual = milliseconds.iter().find(|(case, _)| case.starts_with("BM_manual"));
     assert_near(manual.unwrap().1[0], 258.200_000_000_097_24);
     let environment = &session.environment;
     assert_eq!(environment.host.as_deref(), Some("host"));
     assert_eq!((environment.cpus, environment.aslr), (Some(2), Some(true)));
     assert_eq!(environment.load, Some([15.8052, 12.7817, 8.61426]));
-    let facts: Vec<_> = environment
-        .facts
-        .iter()
-        .map(|(k, v)| format!("{k}={v}"))
-        .collect();
+    let facts: Vec<_> = environment.facts.iter().map(|(k, v)| format!("{k}={v}")).collect();
     assert_eq!(
         facts,
         [
@@ -211,30 +183,21 @@ fn two_files_of_google_benchmark_are_compared_and_so_are_two_parts_of_one() {
         ("a.json", "google-benchmark/in_copy_a.json"),
         ("b.json", "google-benchmark/in_copy_b.json"),
     ]);
-    project
-        .run(&["compare", "a.json", "b.json"])
-        .expect_status(0)
-        .expect_stdout(&[
-            "9 runs a side",
-            "all 10 cases",
-            "BM_copy/8192",
-            "Only a hint",
-        ]);
+    project.run(&["compare", "a.json", "b.json"]).expect_status(0).expect_stdout(&[
+        "9 runs a side",
+        "all 10 cases",
+        "BM_copy/8192",
+        "Only a hint",
+    ]);
     project
         .run(&["compare", "a.json::BM_memcpy", "a.json::BM_copy"])
         .expect_status(0)
-        .expect_stdout(&[
-            "[BM_memcpy|BM_copy]/*",
-            "slower than a.json::BM_memcpy in 4 of 5 cases",
-        ]);
+        .expect_stdout(&["[BM_memcpy|BM_copy]/*", "slower than a.json::BM_memcpy in 4 of 5 cases"]);
 }
 
 #[test]
 fn an_imported_file_is_reported_like_any_session() {
-    let project = project(&[
-        ("p.json", "pyperf/a.json"),
-        ("h.json", "hyperfine/sleep-a.json"),
-    ]);
+    let project = project(&[("p.json", "pyperf/a.json"), ("h.json", "hyperfine/sleep-a.json")]);
     project
         .run(&["import", "p.json", "h.json"])
         .expect_status(0)
@@ -248,44 +211,19 @@ fn an_imported_file_is_reported_like_any_session() {
 fn each_process_of_pyperf_is_a_run_without_its_warmups() {
     let session = read("pyperf/a.json");
     let expected = [
-        (
-            "sorted",
-            [
-                1110.1196289997617,
-                1063.7518921274846,
-                807.9827270579542,
-                827.1132202475328,
-            ],
-        ),
-        (
-            "sum",
-            [
-                5279.011230818753,
-                5065.362304712551,
-                7151.271972816176,
-                7381.86523374651,
-            ],
-        ),
+        ("sorted", [1110.1196289997617, 1063.7518921274846, 807.9827270579542, 827.1132202475328]),
+        ("sum", [5279.011230818753, 5065.362304712551, 7151.271972816176, 7381.86523374651]),
     ];
     for ((case, values), (name, medians)) in values(&session, "time").iter().zip(expected) {
         assert_eq!(case, name);
         assert_eq!(values.len(), 4);
-        values
-            .iter()
-            .zip(medians)
-            .for_each(|(&found, expected)| assert_near(found, expected));
+        values.iter().zip(medians).for_each(|(&found, expected)| assert_near(found, expected));
     }
     assert_eq!(session.runs[0].samples[0].iterations, Some(16384.0));
     assert_eq!(session.runs[0].value_of("max_rss"), Some(19_431_424.0));
     let environment = &session.environment;
-    assert_eq!(
-        environment.cpu.as_deref(),
-        Some("Intel(R) Xeon(R) Processor")
-    );
-    assert_eq!(
-        environment.programs[0].version.as_deref(),
-        Some("3.11.7 (64-bit)")
-    );
+    assert_eq!(environment.cpu.as_deref(), Some("Intel(R) Xeon(R) Processor"));
+    assert_eq!(environment.programs[0].version.as_deref(), Some("3.11.7 (64-bit)"));
     let timeit = read("pyperf/timeit.json");
     assert_eq!(values(&timeit, "time")[0].0, "timeit");
 }
@@ -308,13 +246,10 @@ fn a_parameter_of_hyperfine_is_one_here() {
     // The mean over all runs is a single figure, stored once.
     assert_eq!(values(&session, "user_time")[0].1.len(), 1);
     assert_near(values(&session, "user_time")[0].1[0], 1_109_800.0);
-    project(&[
-        ("a.json", "hyperfine/sleep-a.json"),
-        ("b.json", "hyperfine/sleep-b.json"),
-    ])
-    .run(&["compare", "a.json", "b.json"])
-    .expect_status(0)
-    .expect_stdout(&["n=0.01", "only in b.json", "sleep {n} n=0.03"]);
+    project(&[("a.json", "hyperfine/sleep-a.json"), ("b.json", "hyperfine/sleep-b.json")])
+        .run(&["compare", "a.json", "b.json"])
+        .expect_status(0)
+        .expect_stdout(&["n=0.01", "only in b.json", "sleep {n} n=0.03"]);
 }
 
 #[test]

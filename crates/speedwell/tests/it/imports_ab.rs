@@ -37,10 +37,8 @@ const PUBLISHED: [(&str, f64, f64, u32); 6] = [
 #[test]
 fn text_around_reports_belongs_to_none_of_them() {
     let report = text("ab_pasted_22.txt");
-    let page = format!(
-        "Skip to content\nCreated: 19 March\n{}\nSign up: it is free",
-        report.trim_end()
-    );
+    let page =
+        format!("Skip to content\nCreated: 19 March\n{}\nSign up: it is free", report.trim_end());
     let (alone, mut expected) = read(&report);
     let (around, mut warnings) = read(&page);
     assert_eq!(around.runs, alone.runs);
@@ -50,12 +48,7 @@ fn text_around_reports_belongs_to_none_of_them() {
     assert_eq!(warnings, expected);
     // A truncated report is still reported.
     let whole = report.find("100%").unwrap();
-    assert!(
-        read(&report[..whole])
-            .1
-            .iter()
-            .any(|one| one.contains("cut short"))
-    );
+    assert!(read(&report[..whole]).1.iter().any(|one| one.contains("cut short")));
 }
 
 fn pasted_report(seconds: f64, rate: f64, mean_ms: u32) -> String {
@@ -80,17 +73,12 @@ fn connections_that_were_idle_are_noticed_also_where_lengths_vary() {
     for (name, seconds, rate, mean_ms) in PUBLISHED {
         let (session, warnings) = read(&pasted_report(seconds, rate, mean_ms));
         assert!(
-            warnings
-                .iter()
-                .all(|warning| warning.contains("whole multiples of 1 ms")),
+            warnings.iter().all(|warning| warning.contains("whole multiples of 1 ms")),
             "said once, and not here: {warnings:?}"
         );
         let warnings = finding_texts(&session);
         let lengths = "6667 of 8000 requests failed only because of their body length";
-        assert!(
-            warnings.iter().any(|warning| warning.contains(lengths)),
-            "{name}: {warnings:?}"
-        );
+        assert!(warnings.iter().any(|warning| warning.contains(lengths)), "{name}: {warnings:?}");
         let idle = warnings.iter().find(|warning| warning.contains("Only "));
         let expected = match name {
             "green" => Some("Only 186.1 of 250"),
@@ -111,17 +99,11 @@ fn figures_that_cannot_belong_together_are_noticed() {
     // Twice as many requests in flight as there were connections.
     let (_, warnings) = read(&pasted_report(8.0, 1000.0, 500));
     let words = "499.5 requests in flight on 250 connections";
-    assert!(
-        warnings.iter().any(|warning| warning.contains(words)),
-        "{warnings:?}"
-    );
+    assert!(warnings.iter().any(|warning| warning.contains(words)), "{warnings:?}");
     let few =
         text("ab_slow.out").replace("Concurrency Level:      10", "Concurrency Level:      250");
     let (session, _) = read(&few);
-    assert_eq!(
-        finding_texts(&session),
-        ["100 requests cannot keep 250 in flight."]
-    );
+    assert_eq!(finding_texts(&session), ["100 requests cannot keep 250 in flight."]);
 }
 
 #[test]
@@ -159,8 +141,5 @@ fn failures_that_html_does_not_name_are_not_taken_for_length_failures() {
             &format!("{row}<tr ><th colspan=2 bgcolor=white>Keep-Alive"),
         );
     let (session, _) = read(&page);
-    assert_eq!(
-        finding_texts(&session),
-        ["6 of 60 requests failed (6 errors)."]
-    );
+    assert_eq!(finding_texts(&session), ["6 of 60 requests failed (6 errors)."]);
 }

@@ -58,10 +58,7 @@ fn import_twice(project: &TempProject, words: &[&str], count: usize) -> CommandR
     let first = project.run(&words).expect_status(0);
     assert_eq!(sessions(project).len(), count);
     let known = format!("already in the store: {count} sessions");
-    project
-        .run(&words)
-        .expect_status(0)
-        .expect_stderr(&[&known]);
+    project.run(&words).expect_status(0).expect_stderr(&[&known]);
     assert_eq!(sessions(project).len(), count);
     first
 }
@@ -79,9 +76,7 @@ fn a_folder_of_asv_is_a_session_for_each_commit_and_environment() {
         "22b920c6-py2.7-Cython-numpy1.8.json': the results of 1 benchmark were left out: they belong to another version",
     ]);
     let sessions = sessions(&project);
-    let revisions = sessions
-        .iter()
-        .map(|session| &session.origin.as_ref().unwrap().revision);
+    let revisions = sessions.iter().map(|session| &session.origin.as_ref().unwrap().revision);
     let distinct: std::collections::HashSet<_> = revisions.collect();
     assert_eq!(distinct.len(), 37);
     let committed = |session: &Session| session.origin.as_ref().unwrap().committed_unix_ms;
@@ -105,10 +100,7 @@ fn a_folder_of_asv_is_a_session_for_each_commit_and_environment() {
     assert_eq!(environment.facts["requirement_numpy"], "1.8");
     assert_eq!(environment.facts["environment"], "py2.7-numpy1.8");
     assert_eq!(session.design.work["time_with_version_match"], "1");
-    let big = session
-        .runs
-        .iter()
-        .find(|run| run.case.id() == "time_ci_big");
+    let big = session.runs.iter().find(|run| run.case.id() == "time_ci_big");
     let note = "asv reports quartiles 0.5 and 2.5 and a 99 % interval from 0.5 to 2.5.";
     assert_eq!(big.unwrap().notes, [note]);
 }
@@ -116,16 +108,11 @@ fn a_folder_of_asv_is_a_session_for_each_commit_and_environment() {
 #[test]
 fn files_of_asv_mean_the_same_in_both_of_their_forms() {
     let beside = asv::AsvMetadata::default();
-    let beside = beside
-        .with_benchmarks(text("asv/benchmarks.json").as_bytes())
-        .unwrap();
+    let beside = beside.with_benchmarks(text("asv/benchmarks.json").as_bytes()).unwrap();
     let figures = |path: &str| {
         let text = text(path);
-        let input = InputFile {
-            label: path,
-            bytes: text.as_bytes(),
-            better: &MetricDirections::default(),
-        };
+        let input =
+            InputFile { label: path, bytes: text.as_bytes(), better: &MetricDirections::default() };
         let session = asv::read_file(&input, &beside, &mut Vec::new()).unwrap();
         let runs = session.runs.iter();
         let mut all: Vec<String> = runs
@@ -151,15 +138,9 @@ fn what_asv_recorded_keeps_its_samples_parameters_and_failures() {
         .with("asv-2/lab/machine.json", &text("asv-2/lab/machine.json"))
         .with("asv-2/benchmarks.json", &text("asv-2/benchmarks.json"));
     // The folder of one machine is a results folder as well.
-    project
-        .run(&["import", "asv-2/lab"])
-        .expect_status(0)
-        .expect_stderr(&["@1: 7 runs"]);
+    project.run(&["import", "asv-2/lab"]).expect_status(0).expect_stderr(&["@1: 7 runs"]);
     let session = sessions(&project).remove(0);
-    let found = session
-        .runs
-        .iter()
-        .map(|run| (run.case.id(), run.samples.len()));
+    let found = session.runs.iter().map(|run| (run.case.id(), run.samples.len()));
     let found: Vec<(String, usize)> = found.collect();
     let join = |values: &str, samples| (format!("words.Join.time_join {values}"), samples);
     assert_eq!(
@@ -172,27 +153,14 @@ fn what_asv_recorded_keeps_its_samples_parameters_and_failures() {
     );
     // The median of the samples is the result that asv wrote.
     let value = session.runs[0].value_of("time").unwrap();
-    assert!(
-        (value / 1_216.496_457_345_783_7 - 1.0).abs() < 1e-12,
-        "{value}"
-    );
+    assert!((value / 1_216.496_457_345_783_7 - 1.0).abs() < 1e-12, "{value}");
     assert_eq!(session.runs[0].samples[0].iterations, Some(1.0));
     assert_eq!(session.runs[6].value_of("memory"), Some(8056.0));
-    let causes = session
-        .failures
-        .iter()
-        .map(|failure| failure.cause.is_skip());
+    let causes = session.failures.iter().map(|failure| failure.cause.is_skip());
     assert_eq!(causes.collect::<Vec<_>>(), [true, true, false]);
-    assert!(
-        session.failures[2]
-            .replay
-            .starts_with("asv run --bench '^words.time_fails\\b'")
-    );
+    assert!(session.failures[2].replay.starts_with("asv run --bench '^words.time_fails\\b'"));
     assert_eq!(session.started_unix_ms, 1_795_454_484_879);
-    assert_eq!(
-        session.environment.programs[0].path,
-        Path::new("/opt/venv/bin/python3")
-    );
+    assert_eq!(session.environment.programs[0].path, Path::new("/opt/venv/bin/python3"));
 }
 
 /// A result file of asv, with the time of one benchmark.
@@ -218,9 +186,7 @@ fn an_environment_that_is_dropped_looks_like_no_change() {
     });
     let project =
         TempProject::new().with("r/lab/machine.json", r#"{"machine": "lab", "version": 1}"#);
-    let project = files
-        .flatten()
-        .fold(project, |project, (name, text)| project.with(&name, &text));
+    let project = files.flatten().fold(project, |project, (name, text)| project.with(&name, &text));
     let imported = project.run(&["import", "r"]).expect_status(0);
     imported.expect_stderr(&["'r': 72 sessions (@1 to @72), 1 case, 72 points"]);
     let changes = project.run(&["history", "changes"]).expect_status(0);
@@ -232,15 +198,8 @@ fn an_environment_that_is_dropped_looks_like_no_change() {
 fn a_single_file_of_asv_needs_nothing_beside_it() {
     let path = "asv-2/lab/34763eb7-existing-py_opt_venv_bin_python3.json";
     let session = read(path, text(path).as_bytes()).unwrap().remove(0);
-    assert_eq!(
-        session.runs[0].case.id(),
-        "words.Join.time_join param1=100 param2=,"
-    );
-    let names: Vec<&str> = session
-        .metrics
-        .iter()
-        .map(|metric| metric.name.as_str())
-        .collect();
+    assert_eq!(session.runs[0].case.id(), "words.Join.time_join param1=100 param2=,");
+    let names: Vec<&str> = session.metrics.iter().map(|metric| metric.name.as_str()).collect();
     assert_eq!(names, ["time", "value", "memory"]);
 }
 
@@ -272,19 +231,13 @@ fn the_data_of_github_action_benchmark_are_sessions_with_subjects() {
     ]);
     let sessions = sessions(&project);
     let points = values_over_time(&sessions, "Rust/join", "time");
-    assert_eq!(
-        points,
-        [("1111111111".into(), 1200.0), ("2222222222".into(), 1320.0)]
-    );
+    assert_eq!(points, [("1111111111".into(), 1200.0), ("2222222222".into(), 1320.0)]);
     let origin = sessions[1].origin.as_ref().unwrap();
     assert_eq!(origin.subject.as_deref(), Some("two"));
     // 2026-11-02T10:00:00Z
     assert_eq!(origin.committed_unix_ms, Some(1_793_613_600_000));
     assert_eq!(sessions[1].started_unix_ms, 1_763_990_000_000);
-    assert_eq!(
-        sessions[0].runs[0].notes,
-        ["The file states 1200 ns/iter (± 30)."]
-    );
+    assert_eq!(sessions[0].runs[0].notes, ["The file states 1200 ns/iter (± 30)."]);
     // Without the assignment, as stored by `external-data-json-path`.
     let bare = text("data.js").replace("window.BENCHMARK_DATA = ", "");
     let project = project.with("cache.json", &bare);
@@ -303,50 +256,27 @@ fn an_answer_of_bencher_needs_a_direction() {
     import_twice(&project, &words, 6).expect_stderr(&["3 cases, 18 points", "without a commit: 6"]);
     let sessions = sessions(&project);
     assert_eq!(sessions[0].environment.machine.as_deref(), Some("base"));
-    assert_eq!(
-        sessions[0].origin.as_ref().unwrap().branch.as_deref(),
-        Some("master")
-    );
+    assert_eq!(sessions[0].origin.as_ref().unwrap().branch.as_deref(), Some("master"));
     let points = values_over_time(&sessions, "bencher::mock_0", "latency");
     assert_eq!(points[5], ("version 5".into(), 1.550_049_911_137_37));
     // Three iterations of the first report are three runs.
-    let runs = sessions[0]
-        .runs
-        .iter()
-        .filter(|run| run.case.id() == "bencher::mock_0");
+    let runs = sessions[0].runs.iter().filter(|run| run.case.id() == "bencher::mock_0");
     let values: Vec<_> = runs.map(|run| run.value_of("latency").unwrap()).collect();
-    assert_eq!(
-        values,
-        [
-            7.070_632_155_490_754,
-            0.389_898_491_924_03,
-            8.618_085_683_005_877
-        ]
-    );
+    assert_eq!(values, [7.070_632_155_490_754, 0.389_898_491_924_03, 8.618_085_683_005_877]);
     let note = "bencher reports 'latency' between 6.363568939941679 and 7.77769537103983.";
     assert_eq!(sessions[0].runs[0].notes, [note]);
     let other = [&["import"], &words[..2], &["better=more"]].concat();
-    project
-        .run(&other)
-        .expect_status(0)
-        .expect_stderr(&["differs in sessions that are already"]);
+    project.run(&other).expect_status(0).expect_stderr(&["differs in sessions that are already"]);
 }
 
 #[test]
 fn a_table_of_otava_has_branches_and_directions_by_metric() {
     let project = project("otava-multi-branch.csv");
-    let words = [
-        "otava-multi-branch.csv",
-        "--set",
-        "better=less",
-        "--set",
-        "better.metric1=more",
-    ];
+    let words = ["otava-multi-branch.csv", "--set", "better=less", "--set", "better.metric1=more"];
     import_twice(&project, &words, 8).expect_stderr(&["1 case, 16 points"]);
     let sessions = sessions(&project);
-    let branches = sessions
-        .iter()
-        .map(|session| session.origin.as_ref().unwrap().branch.as_deref());
+    let branches =
+        sessions.iter().map(|session| session.origin.as_ref().unwrap().branch.as_deref());
     let main = branches.filter(|branch| *branch == Some("main")).count();
     assert_eq!(main, 4);
     let points = values_over_time(&sessions, "otava-multi-branch", "metric2");
@@ -369,14 +299,9 @@ fn any_folder_of_files_is_imported_as_they_are() {
     let project = project("data.js").with("all/data.js", &text("data.js"));
     let table = "time;commit;machine;ops\n2026-01-31;c1;lab-3;5\n";
     let project = project.with("all/ops.csv", table);
-    let imported = project
-        .run(&["import", "all", "--set", "better=more"])
-        .expect_status(0);
+    let imported = project.run(&["import", "all", "--set", "better=more"]).expect_status(0);
     imported.expect_stderr(&["'all': 3 sessions"]);
-    assert_eq!(
-        sessions(&project)[2].environment.machine.as_deref(),
-        Some("lab-3")
-    );
+    assert_eq!(sessions(&project)[2].environment.machine.as_deref(), Some("lab-3"));
     let project = project.with("all/notes.txt", "hello\n");
     let refused = project.run(&["import", "all"]).expect_status(2);
     refused.expect_stderr(&["all/notes.txt' has an unknown format"]);
@@ -385,9 +310,7 @@ fn any_folder_of_files_is_imported_as_they_are() {
 #[test]
 fn one_revision_is_not_taken_for_many() {
     let project = project("data.js");
-    let refused = project
-        .run(&["import", "data.js", "--revision", "v1"])
-        .expect_status(2);
+    let refused = project.run(&["import", "data.js", "--revision", "v1"]).expect_status(2);
     refused.expect_stderr(&[
         "'data.js' contains 2 sessions with their own revisions, which --revision would merge",
         "hint: leave out --revision",
@@ -416,47 +339,23 @@ fn broken_files() -> Vec<(String, &'static str)> {
     let no_time = r#"{"report":"r","version":{"number":1},"start_time":"now"}"#;
     vec![
         (asv_results("5"), "it contains no results"),
-        (
-            asv_results(r#"{"time_a": "fast"}"#),
-            "'results.time_a' is \"fast\", not a number",
-        ),
-        (
-            asv_results(no_combination),
-            "'results.time_a' has 2 results for 1 combinations",
-        ),
-        (
-            asv_results("{}").replace("\"params\":{},", ""),
-            "the key 'params' is missing",
-        ),
+        (asv_results(r#"{"time_a": "fast"}"#), "'results.time_a' is \"fast\", not a number"),
+        (asv_results(no_combination), "'results.time_a' has 2 results for 1 combinations"),
+        (asv_results("{}").replace("\"params\":{},", ""), "the key 'params' is missing"),
         (
             bencher_answer(r#"{"report":"r"}"#),
             "the key 'version' is missing in 'results[0].metrics[0]'",
         ),
-        (
-            bencher_answer(no_time),
-            "'results[0].metrics[0].start_time' is 'now', not a time like",
-        ),
+        (bencher_answer(no_time), "'results[0].metrics[0].start_time' is 'now', not a time like"),
         (bencher_answer(""), "it contains no results"),
-        (
-            text("bencher-perf.json")[..5000].to_owned(),
-            "is the file cut short?",
-        ),
-        (
-            "window.BENCHMARK_DATA = \n\n[1]".to_owned(),
-            "line 3 column",
-        ),
+        (text("bencher-perf.json")[..5000].to_owned(), "is the file cut short?"),
+        ("window.BENCHMARK_DATA = \n\n[1]".to_owned(), "line 3 column"),
         (
             "window.BENCHMARK_DATA = {\"entries\": {\"S\": 5}}".to_owned(),
             "'entries.S' is 5, not an array",
         ),
-        (
-            "time,commit,m\nsoon,d,6\n".to_owned(),
-            "line 2: cannot parse time 'soon'",
-        ),
-        (
-            "time,commit,m\n2026-01-31,c\n".to_owned(),
-            "line 2 has 2 cells, but the header has 3",
-        ),
+        ("time,commit,m\nsoon,d,6\n".to_owned(), "line 2: cannot parse time 'soon'"),
+        ("time,commit,m\n2026-01-31,c\n".to_owned(), "line 2 has 2 cells, but the header has 3"),
     ]
 }
 
@@ -465,16 +364,11 @@ fn a_broken_file_is_refused_with_the_place_of_its_mistake() {
     for (file, mistake) in broken_files() {
         let project = TempProject::new().with("f", &file);
         let words = ["import", "f", "--set", "better=less"];
-        project
-            .run(&words)
-            .expect_status(2)
-            .expect_stderr(&["cannot read 'f' as ", mistake]);
+        project.run(&words).expect_status(2).expect_stderr(&["cannot read 'f' as ", mistake]);
         assert!(!project.path(".speedwell/results.db").exists(), "{file}");
     }
     let project = TempProject::new().with("f", "time,commit,m\n2026-01-31,c,5\n");
-    let wrong = project
-        .run(&["import", "f", "--set", "better=up"])
-        .expect_status(2);
+    let wrong = project.run(&["import", "f", "--set", "better=up"]).expect_status(2);
     wrong.expect_stderr(&[
         "in --set 'better=up': unknown direction 'up'",
         "hint: use --set better=less",
@@ -499,16 +393,10 @@ fn damaged_folders_of_asv_are_refused() {
 
 #[test]
 fn directions_hold_for_files_that_are_only_reported_too() {
-    let better = MetricDirections {
-        all: Some(MetricDirection::Higher),
-        ..MetricDirections::default()
-    };
+    let better =
+        MetricDirections { all: Some(MetricDirection::Higher), ..MetricDirections::default() };
     let text = text("otava-multi-branch.csv");
-    let input = InputFile {
-        label: "-",
-        bytes: text.as_bytes(),
-        better: &better,
-    };
+    let input = InputFile { label: "-", bytes: text.as_bytes(), better: &better };
     let sessions = read_input(&input, &mut Vec::new()).unwrap();
     assert_eq!(sessions[0].runs[0].case.id(), "points");
     assert_eq!(sessions[0].metrics[1].better, MetricDirection::Higher);

@@ -34,17 +34,12 @@ fn median_of(session: &Session, case: &str, metric: &str) -> f64 {
 
 #[track_caller]
 fn assert_near(found: f64, expected: f64) {
-    assert!(
-        (found / expected - 1.0).abs() < 1e-9,
-        "{found} is not {expected}"
-    );
+    assert!((found / expected - 1.0).abs() < 1e-9, "{found} is not {expected}");
 }
 
 /// The value of the only run for a metric.
 fn value(session: &Session, metric: &str) -> f64 {
-    session.runs[0]
-        .value_of(metric)
-        .unwrap_or_else(|| panic!("no {metric}"))
+    session.runs[0].value_of(metric).unwrap_or_else(|| panic!("no {metric}"))
 }
 
 /// All findings about the figures, as text.
@@ -55,10 +50,7 @@ fn finding_texts(session: &Session) -> Vec<String> {
 
 #[test]
 fn medians_of_go_benchmarks_are_those_of_benchstat() {
-    let (old, new) = (
-        read("go/benchstat-old.txt").0,
-        read("go/benchstat-new.txt").0,
-    );
+    let (old, new) = (read("go/benchstat-old.txt").0, read("go/benchstat-new.txt").0);
     // benchstat's unit, our metric, and our units per one of benchstat's.
     let units = [
         ("sec/op", "time", 1e9),
@@ -72,18 +64,13 @@ fn medians_of_go_benchmarks_are_those_of_benchstat() {
     for line in table.lines() {
         let cells: Vec<&str> = line.split(',').collect();
         if let ["", name, ..] = cells[..] {
-            unit = *units
-                .iter()
-                .find(|(theirs, ..)| *theirs == name)
-                .unwrap_or(&unit);
+            unit = *units.iter().find(|(theirs, ..)| *theirs == name).unwrap_or(&unit);
         }
         let Some(format) = cells[0].strip_prefix("Encode/format=") else {
             continue;
         };
-        let case = format!(
-            "example.com/x/Encode format={} gomaxprocs=8",
-            format.trim_end_matches("-8")
-        );
+        let case =
+            format!("example.com/x/Encode format={} gomaxprocs=8", format.trim_end_matches("-8"));
         for (session, cell) in [(&old, cells[1]), (&new, cells[3])] {
             let expected: f64 = cell.parse().unwrap();
             assert_near(median_of(session, &case, unit.1), expected * unit.2);
@@ -91,42 +78,24 @@ fn medians_of_go_benchmarks_are_those_of_benchstat() {
         }
     }
     assert_eq!(compared, 16);
-    assert_eq!(
-        old.metric("bytes_per_second").unwrap().better,
-        MetricDirection::Higher
-    );
+    assert_eq!(old.metric("bytes_per_second").unwrap().better, MetricDirection::Higher);
 }
 
 #[test]
 fn lines_of_one_benchmark_are_runs_that_depend_on_each_other() {
     let (session, warnings) = read("go/join.txt");
     assert_eq!(session.runs.len(), 30);
-    assert_eq!(
-        session.runs[0].case.id(),
-        "example.com/words/Join gomaxprocs=2 n=8 sep=comma"
-    );
+    assert_eq!(session.runs[0].case.id(), "example.com/words/Join gomaxprocs=2 n=8 sep=comma");
     assert_eq!(session.runs[0].samples[0].iterations, Some(202_161.0));
-    assert_near(
-        session.runs[0].value_of("bytes_per_second").unwrap(),
-        423.13e6,
-    );
+    assert_near(session.runs[0].value_of("bytes_per_second").unwrap(), 423.13e6);
     assert!(session.runs[0].notes[0].contains("not independent"));
-    assert_eq!(
-        session.metric("fills/s").unwrap().better,
-        MetricDirection::Unknown
-    );
-    assert_eq!(
-        session.metric("bytes/op").unwrap().better,
-        MetricDirection::Lower
-    );
+    assert_eq!(session.metric("fills/s").unwrap().better, MetricDirection::Unknown);
+    assert_eq!(session.metric("bytes/op").unwrap().better, MetricDirection::Lower);
     assert_eq!(
         warnings.iter().map(|w| &w[..30]).collect::<Vec<_>>(),
         [&"'f': repetitions of one process"[..30]]
     );
-    assert_eq!(
-        session.environment.cpu.as_deref(),
-        Some("Intel(R) Xeon(R) Processor")
-    );
+    assert_eq!(session.environment.cpu.as_deref(), Some("Intel(R) Xeon(R) Processor"));
     assert_eq!(session.environment.facts["goarch"], "amd64");
 }
 
@@ -134,20 +103,11 @@ fn lines_of_one_benchmark_are_runs_that_depend_on_each_other() {
 fn a_go_benchmark_that_prints_fails_or_panics_is_understood() {
     let (session, warnings) = read("go/trouble.txt");
     // The benchmark prints between its name and its result.
-    assert_near(
-        median_of(&session, "example.com/words/Chatty gomaxprocs=1", "time"),
-        97.215,
-    );
+    assert_near(median_of(&session, "example.com/words/Chatty gomaxprocs=1", "time"), 97.215);
     assert_eq!(session.runs.len(), 28);
     let failure = &session.failures[0];
-    assert_eq!(
-        failure.cause.to_string(),
-        "failed: broken_test.go:8: it broke"
-    );
-    assert_eq!(
-        failure.replay,
-        "go test -run '^$' -bench '^BenchmarkBroken$' example.com/words"
-    );
+    assert_eq!(failure.cause.to_string(), "failed: broken_test.go:8: it broke");
+    assert_eq!(failure.replay, "go test -run '^$' -bench '^BenchmarkBroken$' example.com/words");
     let all = warnings.join("\n");
     for words in [
         "12 lines without a result were left out; the first is 'measuring something'",
@@ -164,17 +124,7 @@ fn events_of_go_say_what_its_text_says() {
     let ids: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
     let join = |sep: &str| format!("example.com/words/Join gomaxprocs=2 n=8 sep={sep}");
     let fine = "example.com/words/panic/Fine gomaxprocs=2".to_owned();
-    assert_eq!(
-        ids,
-        [
-            join("comma"),
-            join("comma"),
-            join("none"),
-            join("none"),
-            fine.clone(),
-            fine
-        ]
-    );
+    assert_eq!(ids, [join("comma"), join("comma"), join("none"), join("none"), fine.clone(), fine]);
     assert!(session.failures.is_empty(), "{:?}", session.failures);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
 }
@@ -214,31 +164,17 @@ fn every_figure_of_ab_finds_its_place() {
     assert_eq!(warnings, [""; 0]);
     let text = text("ab/ab_slow.out");
     let printed = |line: &str| -> f64 {
-        let line = text
-            .lines()
-            .find_map(|known| known.strip_prefix(line))
-            .unwrap();
+        let line = text.lines().find_map(|known| known.strip_prefix(line)).unwrap();
         line.split_whitespace().next().unwrap().parse().unwrap()
     };
-    assert_eq!(
-        session.runs[0].case.id(),
-        "http://127.0.0.1:18195/slow concurrency=10"
-    );
+    assert_eq!(session.runs[0].case.id(), "http://127.0.0.1:18195/slow concurrency=10");
     assert_eq!(session.metrics[0].name, "throughput");
-    assert_near(
-        value(&session, "throughput"),
-        printed("Requests per second:"),
-    );
+    assert_near(value(&session, "throughput"), printed("Requests per second:"));
     assert_near(value(&session, "time"), printed("Time per request:") * 1e6);
-    assert_near(
-        value(&session, "bytes_per_second"),
-        printed("Transfer rate:") * 1024.0,
-    );
-    for (metric, line) in [
-        ("latency_p50", "  50%"),
-        ("latency_p99", "  99%"),
-        ("latency_max", " 100%"),
-    ] {
+    assert_near(value(&session, "bytes_per_second"), printed("Transfer rate:") * 1024.0);
+    for (metric, line) in
+        [("latency_p50", "  50%"), ("latency_p99", "  99%"), ("latency_max", " 100%")]
+    {
         assert_near(value(&session, metric), printed(line) * 1e6);
     }
     let row: Vec<f64> = text
@@ -262,22 +198,10 @@ fn every_figure_of_ab_finds_its_place() {
 fn requests_of_ab_that_failed_are_warned_of() {
     for (file, words) in [
         ("ab/ab_reset.out", "40 of 40 requests failed (40 errors)."),
-        (
-            "ab/ab_non2xx.out",
-            "20 of 40 requests failed (20 responses other than 2xx)",
-        ),
-        (
-            "ab/ab_length_fail.out",
-            "32 of 40 requests failed only because of their body length",
-        ),
-        (
-            "ab/ab_pasted_22.txt",
-            "32 of 40 requests failed only because of their body length",
-        ),
-        (
-            "ab/ab_refused_r.out",
-            "15 of 10 requests failed (15 errors)",
-        ),
+        ("ab/ab_non2xx.out", "20 of 40 requests failed (20 responses other than 2xx)"),
+        ("ab/ab_length_fail.out", "32 of 40 requests failed only because of their body length"),
+        ("ab/ab_pasted_22.txt", "32 of 40 requests failed only because of their body length"),
+        ("ab/ab_refused_r.out", "15 of 10 requests failed (15 errors)"),
     ] {
         let (session, warnings) = read(file);
         let told = finding_texts(&session);
@@ -305,34 +229,20 @@ fn a_pasted_report_without_its_columns_says_the_same() {
         .join("\n");
     let (pasted, warnings) = read_text(&pasted);
     assert_eq!(warnings, [""; 0]);
-    assert_eq!(
-        pasted.runs[0].samples,
-        read("ab/ab_slow.out").0.runs[0].samples
-    );
+    assert_eq!(pasted.runs[0].samples, read("ab/ab_slow.out").0.runs[0].samples);
 }
 
 #[test]
 fn a_path_with_a_percent_sign_is_no_percentile() {
     let report = text("ab/ab_slow.out").replace("/slow", "/a%20b");
     let (session, _) = read_text(&report);
-    assert_eq!(
-        session.runs[0].case.benchmark,
-        "http://127.0.0.1:18195/a%20b"
-    );
+    assert_eq!(session.runs[0].case.benchmark, "http://127.0.0.1:18195/a%20b");
 }
 
 #[test]
 fn several_reports_of_ab_in_one_file_are_several_runs() {
-    let both = [
-        "ab/ab_slow.out",
-        "ab/ab_refused.out",
-        "ab/ab_slow.out",
-        "ab/ab_tls.out",
-    ];
-    let both: String = both
-        .iter()
-        .map(|file| text(file).trim().to_owned() + "\n")
-        .collect();
+    let both = ["ab/ab_slow.out", "ab/ab_refused.out", "ab/ab_slow.out", "ab/ab_tls.out"];
+    let both: String = both.iter().map(|file| text(file).trim().to_owned() + "\n").collect();
     let (session, warnings) = read_text(&both);
     let ids: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
     assert_eq!(
@@ -343,10 +253,7 @@ fn several_reports_of_ab_in_one_file_are_several_runs() {
             "https://127.0.0.1:18196/ok concurrency=2",
         ]
     );
-    assert!(
-        warnings[0].contains("the report that begins at line "),
-        "{warnings:?}"
-    );
+    assert!(warnings[0].contains("the report that begins at line "), "{warnings:?}");
     assert!(warnings[0].contains("has no results"), "{warnings:?}");
 }
 
@@ -372,30 +279,19 @@ fn tables_of_ab_agree_with_its_report_of_the_same_test() {
 fn autocannon_is_taken_at_its_word_except_where_it_errs() {
     let (session, warnings) = read("http-tools/autocannon.json");
     assert_eq!(warnings, [""; 0]);
-    assert_eq!(
-        session.runs[0].case.id(),
-        "http://127.0.0.1:18195/slow concurrency=10"
-    );
+    assert_eq!(session.runs[0].case.id(), "http://127.0.0.1:18195/slow concurrency=10");
     assert_near(value(&session, "throughput"), 275.0 / 1.02);
     assert_near(value(&session, "latency_p97_5"), 58e6);
     let piped = text("http-tools/autocannon.json").replace("\"pipelining\":1", "\"pipelining\":10");
     let (piped, _) = read_text(&piped);
-    assert!(
-        piped.runs[0]
-            .case
-            .id()
-            .ends_with(" concurrency=10 pipelining=10")
-    );
+    assert!(piped.runs[0].case.id().ends_with(" concurrency=10 pipelining=10"));
     assert!(
         finding_texts(&piped)[0].contains(" of 100 requests were in flight"),
         "{:?}",
         finding_texts(&piped)
     );
     let (errors, warnings) = read("http-tools/autocannon_err.json");
-    assert!(
-        warnings[0].contains("latency_p50, latency_p75"),
-        "{warnings:?}"
-    );
+    assert!(warnings[0].contains("latency_p50, latency_p75"), "{warnings:?}");
     assert!(
         finding_texts(&errors)[0].contains("5857 of 11713 requests failed"),
         "{:?}",
@@ -403,24 +299,15 @@ fn autocannon_is_taken_at_its_word_except_where_it_errs() {
     );
     assert_eq!(errors.runs[0].value_of("latency_p50"), None);
     let (_, warnings) = read("http-tools/autocannon_rate.json");
-    assert!(
-        warnings[0].contains("has 122201 latencies for 18618 responses"),
-        "{warnings:?}"
-    );
-    assert!(
-        warnings[1].contains("1999 of 20617 requests"),
-        "{warnings:?}"
-    );
+    assert!(warnings[0].contains("has 122201 latencies for 18618 responses"), "{warnings:?}");
+    assert!(warnings[1].contains("1999 of 20617 requests"), "{warnings:?}");
 }
 
 #[test]
 fn other_http_tools_are_read_from_their_text() {
     let (wrk, warnings) = read("http-tools/wrk_latency.out");
     assert_eq!(warnings, [""; 0]);
-    assert_eq!(
-        wrk.runs[0].case.id(),
-        "http://127.0.0.1:18195/slow concurrency=10"
-    );
+    assert_eq!(wrk.runs[0].case.id(), "http://127.0.0.1:18195/slow concurrency=10");
     assert_near(value(&wrk, "throughput"), 280.37);
     assert_near(value(&wrk, "latency_p99"), 49.58e6);
     assert_near(value(&wrk, "bytes_per_second"), 22.73 * 1024.0);

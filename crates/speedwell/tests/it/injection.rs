@@ -117,11 +117,7 @@ struct TextHole {
 
 impl TextHole {
     fn get(before: String) -> TextHole {
-        TextHole {
-            method: "GET",
-            before,
-            after: String::new(),
-        }
+        TextHole { method: "GET", before, after: String::new() }
     }
 }
 
@@ -155,11 +151,8 @@ fn page_holes(dashboard: &TestDashboard) -> Vec<TextHole> {
         holes.extend(names(dashboard, &page).into_iter().map(query));
     }
     // Values that matter only together with others.
-    for beside in [
-        "compare?base=@1&with=",
-        "trend?branch=main&case=",
-        "sessions?branch=main&tag=",
-    ] {
+    for beside in ["compare?base=@1&with=", "trend?branch=main&case=", "sessions?branch=main&tag="]
+    {
         holes.push(TextHole::get(format!("/{name}/{beside}")));
     }
     holes.extend(PLACES.map(|place| TextHole::get(format!("/{name}/{place}"))));
@@ -170,10 +163,7 @@ fn page_holes(dashboard: &TestDashboard) -> Vec<TextHole> {
 
 /// A placeholder for each name in a path and each value of the API.
 fn holes_of_the_api(dashboard: &TestDashboard, project: &str) -> Vec<TextHole> {
-    let described = dashboard
-        .get("/api/v1/openapi.json")
-        .expect(200, &[])
-        .json();
+    let described = dashboard.get("/api/v1/openapi.json").expect(200, &[]).json();
     let base = described["servers"][0]["url"].as_str().unwrap_or("/api/v1");
     let mut holes = Vec::new();
     for (path, methods) in described["paths"].as_object().unwrap() {
@@ -186,16 +176,9 @@ fn holes_of_the_api(dashboard: &TestDashboard, project: &str) -> Vec<TextHole> {
                 continue;
             };
             for (before, after) in path_holes(&path) {
-                holes.push(TextHole {
-                    method,
-                    before,
-                    after,
-                });
+                holes.push(TextHole { method, before, after });
             }
-            let parameters = operation["parameters"]
-                .as_array()
-                .cloned()
-                .unwrap_or_default();
+            let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
             let of_query = parameters.iter().filter(|one| one["in"] == "query");
             holes.extend(of_query.map(|one: &Value| TextHole {
                 method,
@@ -209,8 +192,7 @@ fn holes_of_the_api(dashboard: &TestDashboard, project: &str) -> Vec<TextHole> {
 
 /// A path with every name filled in.
 fn fill_names(path: &str) -> String {
-    path.replace("{id}", "01a2097a-0000-4000-8000-000000000000")
-        .replace(['{', '}'], "")
+    path.replace("{id}", "01a2097a-0000-4000-8000-000000000000").replace(['{', '}'], "")
 }
 
 fn path_holes(path: &str) -> Vec<(String, String)> {
@@ -250,10 +232,7 @@ fn send_payloads(place: &StorePlace, is_asked: impl Fn(usize, usize) -> bool) {
         .iter()
         .enumerate()
         .flat_map(|(at, hole)| {
-            PAYLOADS
-                .iter()
-                .enumerate()
-                .map(move |(number, text)| (at, hole, number, text))
+            PAYLOADS.iter().enumerate().map(move |(number, text)| (at, hole, number, text))
         })
         .filter(|(at, _, number, _)| is_asked(*at, *number))
         .map(|(_, hole, _, text)| (hole, *text))
@@ -265,16 +244,9 @@ fn send_payloads(place: &StorePlace, is_asked: impl Fn(usize, usize) -> bool) {
                 while let Some((hole, text)) = asked.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let path = format!("{}{}{}", hole.before, encode(text), hole.after);
                     // Reading needs no token.
-                    let fields = if hole.method == "GET" {
-                        &[][..]
-                    } else {
-                        &[("Authorization", &*bearer)]
-                    };
-                    check(
-                        &dashboard.request(hole.method, &path, fields, ""),
-                        &path,
-                        text,
-                    );
+                    let fields =
+                        if hole.method == "GET" { &[][..] } else { &[("Authorization", &*bearer)] };
+                    check(&dashboard.request(hole.method, &path, fields, ""), &path, text);
                 }
             });
         }
@@ -294,17 +266,9 @@ fn admin(project: &TempProject) -> String {
 fn check(reply: &HttpReply, path: &str, text: &str) {
     let is_expected = [200, 303, 400, 401, 403, 404, 405, 409, 411, 429].contains(&reply.status);
     assert!(is_expected, "{path} ({text:?}): {reply:?}");
-    for complaint in [
-        "syntax error",
-        "unrecognized token",
-        "no such column",
-        "SQLSTATE",
-        "near \"",
-    ] {
-        assert!(
-            !reply.body.contains(complaint),
-            "{path} ({text:?}): {reply:?}"
-        );
+    for complaint in ["syntax error", "unrecognized token", "no such column", "SQLSTATE", "near \""]
+    {
+        assert!(!reply.body.contains(complaint), "{path} ({text:?}): {reply:?}");
     }
 }
 

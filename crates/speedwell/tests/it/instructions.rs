@@ -40,32 +40,14 @@ fn two_equal_runs_a_side_are_an_exact_answer() {
     if !has("valgrind") || !has("cc") {
         return;
     }
-    let words = [
-        "eval",
-        "c",
-        WORK[0],
-        WORK[1],
-        "--metric",
-        "instructions",
-        "--format",
-        "json",
-    ];
+    let words = ["eval", "c", WORK[0], WORK[1], "--metric", "instructions", "--format", "json"];
     let more = ["-i", "100", "--estimate-cycles", "--fail-on", "worse"];
-    let found = TempProject::new()
-        .run(&[&words[..], &more].concat())
-        .expect_status(1)
-        .json();
+    let found = TempProject::new().run(&[&words[..], &more].concat()).expect_status(1).json();
     let [exact, estimate] = [0, 1].map(|at| &found["changes"][at]);
-    assert_eq!(
-        (&exact["metric"], &exact["verdict"]),
-        (&"instructions".into(), &"worse".into())
-    );
+    assert_eq!((&exact["metric"], &exact["verdict"]), (&"instructions".into(), &"worse".into()));
     let [old, new] = ["baseline_values", "candidate_values"].map(|side| numbers(&exact[side]));
     assert_eq!((old.len(), new.len()), (2, 2));
-    assert!(
-        old[0] == old[1] && new[0] == new[1] && old[0] > 1000.0,
-        "{old:?} {new:?}"
-    );
+    assert!(old[0] == old[1] && new[0] == new[1] && old[0] > 1000.0, "{old:?} {new:?}");
     let change = exact["change"].as_f64().unwrap();
     assert!((0.018..0.021).contains(&change), "{change}");
     assert_eq!(exact["p"], Value::Null);
@@ -75,9 +57,7 @@ fn two_equal_runs_a_side_are_an_exact_answer() {
         numbers(&estimate["baseline_values"])[0] > old[0],
         "each instruction takes a cycle at least"
     );
-    let tool = found["sources"][0]["design"]["counting"]["tool"]
-        .as_str()
-        .unwrap();
+    let tool = found["sources"][0]["design"]["counting"]["tool"].as_str().unwrap();
     assert!(tool.starts_with("valgrind-"), "{tool}");
 }
 
@@ -87,16 +67,7 @@ fn what_a_file_pauses_is_not_counted() {
         return;
     }
     let project = TempProject::new().with("sum.cpp", FILE);
-    let words = [
-        "run",
-        "sum.cpp",
-        "--metric",
-        "instructions",
-        "-i",
-        "10",
-        "--format",
-        "json",
-    ];
+    let words = ["run", "sum.cpp", "--metric", "instructions", "-i", "10", "--format", "json"];
     let found = project.run(&words).expect_status(0).json();
     let medians = [0, 1].map(|at| found["summaries"][at]["median"].as_f64().unwrap());
     // At least four instructions per iteration; the paused loop has ten times as many iterations.
@@ -111,19 +82,9 @@ fn times_are_taken_beside_the_count_where_they_are_asked_for() {
         return;
     }
     let words = ["eval", "c", WORK[0], WORK[1], "-i", "100"];
-    let metrics = [
-        "--metric",
-        "instructions",
-        "--metric",
-        "time",
-        "--format",
-        "json",
-    ];
+    let metrics = ["--metric", "instructions", "--metric", "time", "--format", "json"];
     let project = TempProject::new();
-    let found = project
-        .run(&[&words[..], &metrics[..]].concat())
-        .expect_status(0)
-        .json();
+    let found = project.run(&[&words[..], &metrics[..]].concat()).expect_status(0).json();
     let changes = found["changes"].as_array().unwrap();
     let names: Vec<&Value> = changes.iter().map(|change| &change["metric"]).collect();
     assert_eq!(names, ["instructions", "time"]);
@@ -148,28 +109,21 @@ fn what_cannot_be_counted_is_refused_with_the_reason() {
         (&["eval", "sh", "true"], "a shell starts other processes"),
         (&["eval", "c", "1", "-c", "2"], "one thread at a time"),
         (&["eval", "c", "1", "--clock", "cpu"], "apply only to times"),
-        (
-            &["eval", "c", "1", "--reject", "steal>1%"],
-            "--reject applies only to times",
-        ),
+        (&["eval", "c", "1", "--reject", "steal>1%"], "--reject applies only to times"),
         (&["run", "g/x.fake"], "its numbers are made up"),
     ] {
         let refused = project.run(&[words, &["--metric", "instructions"]].concat());
         refused.expect_status(2).expect_stderr(&[reason]);
     }
     let lost = project.run(&["eval", "c", "1", "--estimate-cycles"]);
-    lost.expect_status(2)
-        .expect_stderr(&["hint: add --metric instructions"]);
+    lost.expect_status(2).expect_stderr(&["hint: add --metric instructions"]);
 }
 
 #[test]
 fn a_machine_without_valgrind_says_how_to_get_it() {
     let project = TempProject::new();
     let mut command = project.command(&["eval", "c", "1", "--metric", "instructions"]);
-    let answer = command
-        .env("PATH", project.path("nothing"))
-        .output()
-        .unwrap();
+    let answer = command.env("PATH", project.path("nothing")).output().unwrap();
     let said = String::from_utf8(answer.stderr).unwrap();
     assert_eq!(answer.status.code(), Some(2));
     assert!(

@@ -12,15 +12,9 @@ pub fn check(format: &FileFormat, bytes: &[u8]) -> Result<(Vec<Session>, Vec<Str
     let _ = (format.recognizes)(&JsonContent::new(bytes));
     let mut warnings = Vec::new();
     // Some files do not declare directions, and are read only if the user does.
-    let better = MetricDirections {
-        all: Some(MetricDirection::Lower),
-        ..MetricDirections::default()
-    };
-    let input = InputFile {
-        label: "f",
-        bytes,
-        better: &better,
-    };
+    let better =
+        MetricDirections { all: Some(MetricDirection::Lower), ..MetricDirections::default() };
+    let input = InputFile { label: "f", bytes, better: &better };
     match (format.read)(&input, &mut warnings) {
         Ok(sessions) => {
             assert!(!sessions.is_empty(), "neither sessions nor an error");
@@ -46,18 +40,10 @@ pub fn check(format: &FileFormat, bytes: &[u8]) -> Result<(Vec<Session>, Vec<Str
 }
 
 fn check_session(session: &Session) {
-    assert!(
-        session.runs.len() + session.failures.len() > 0,
-        "no results and no error"
-    );
+    assert!(session.runs.len() + session.failures.len() > 0, "no results and no error");
     for run in &session.runs {
         for sample in &run.samples {
-            assert!(
-                sample.value.is_finite(),
-                "{} is {}",
-                sample.metric,
-                sample.value
-            );
+            assert!(sample.value.is_finite(), "{} is {}", sample.metric, sample.value);
             assert!(
                 session.metric(&sample.metric).is_some(),
                 "'{}' is not announced",
@@ -74,10 +60,7 @@ fn check_round_trip(session: &Session) {
         .unwrap_or_else(|error| panic!("cannot read what was written: {error:#}"));
     assert_eq!(again.len(), 1);
     // Compare the lines, because NaN is not equal to itself.
-    assert!(
-        write_lines(&again[0]) == lines,
-        "writing and reading changed it"
-    );
+    assert!(write_lines(&again[0]) == lines, "writing and reading changed it");
 }
 
 fn write_lines(session: &Session) -> Vec<u8> {

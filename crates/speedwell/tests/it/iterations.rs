@@ -22,10 +22,7 @@ fn project() -> TempProject {
     let cases = [("a", 4_000), ("b", 40_000)];
     TempProject::new()
         .with("g/steady.fake", &file(&cases, |n| 0.8 / n as f64))
-        .with(
-            "g/restless.fake",
-            &file(&cases, |n| (40.0 / n as f64).min(0.9)),
-        )
+        .with("g/restless.fake", &file(&cases, |n| (40.0 / n as f64).min(0.9)))
         .with("g/hopeless.fake", &file(&cases, |_| 0.2))
         .with("g/plain.fake", "case kind=a\n* 1 2\n")
 }
@@ -66,10 +63,7 @@ fn the_first_number_that_is_long_and_steady_enough_is_found_for_every_file() {
         ],
         "{answer:#?}"
     );
-    assert!(
-        !project.path(".speedwell/results.db").exists(),
-        "nothing is stored"
-    );
+    assert!(!project.path(".speedwell/results.db").exists(), "nothing is stored");
 }
 
 #[test]
@@ -89,10 +83,7 @@ fn what_is_written_is_what_the_next_run_reads() {
         "g/steady.fake n=320\ng/restless.fake n=1280\n# not steady: g/hopeless.fake n=320\n"
     );
     let table = std::fs::read_to_string(project.path("n.csv")).unwrap();
-    assert!(
-        table.contains("g/restless.fake,n,1280,steady,0.031"),
-        "{table}"
-    );
+    assert!(table.contains("g/restless.fake,n,1280,steady,0.031"), "{table}");
     let listed = project
         .run(&[
             "run",
@@ -107,10 +98,7 @@ fn what_is_written_is_what_the_next_run_reads() {
         .expect_status(0);
     assert_eq!(
         rows(&listed.stdout),
-        [
-            "g/steady.fake kind=a n=320 6",
-            "g/restless.fake kind=a n=1280 6"
-        ]
+        ["g/steady.fake kind=a n=320 6", "g/restless.fake kind=a n=1280 6"]
     );
 }
 
@@ -126,16 +114,9 @@ fn a_single_file_needs_no_file_of_numbers() {
 fn limits_end_the_search_and_are_said() {
     let project = project();
     let answer = iterations(&project, &["g/steady.fake", "--most", "100"]).expect_status(1);
-    assert_eq!(
-        rows(&answer.stdout),
-        ["g/steady.fake too short"],
-        "{answer:#?}"
-    );
+    assert_eq!(rows(&answer.stdout), ["g/steady.fake too short"], "{answer:#?}");
     let answer = iterations(&project, &["g/hopeless.fake", "--tries", "2"]).expect_status(1);
-    assert_eq!(
-        rows(&answer.stdout),
-        ["g/hopeless.fake 320 not steady 20 % 20 % 1.28 ms"]
-    );
+    assert_eq!(rows(&answer.stdout), ["g/hopeless.fake 320 not steady 20 % 20 % 1.28 ms"]);
     assert_eq!(answer.stderr.matches("measuring").count(), 2, "{answer:#?}");
 }
 
@@ -146,15 +127,7 @@ fn every_variant_must_be_steady() {
     let project = TempProject::new().with("g/two.fake", steady);
     let answer = iterations(
         &project,
-        &[
-            "g/two.fake",
-            "--variant",
-            "old=",
-            "--variant",
-            "new=",
-            "--format",
-            "csv",
-        ],
+        &["g/two.fake", "--variant", "old=", "--variant", "new=", "--format", "csv"],
     )
     .expect_status(0)
     .expect_stdout(&["g/two.fake,n,20,steady,"]);
@@ -164,16 +137,12 @@ fn every_variant_must_be_steady() {
 #[test]
 fn files_without_the_parameter_are_named() {
     let project = project();
-    iterations(&project, &["g/plain.fake"])
-        .expect_status(2)
-        .expect_stderr(&[
-            "'g/plain.fake' has no parameter 'n', only kind\nhint: --parameter names",
-        ]);
-    iterations(&project, &["g/plain.fake", "g/steady.fake"])
-        .expect_status(0)
-        .expect_stderr(&[
-            "warning: 'g/plain.fake' has no parameter 'n', only kind; it is left out.",
-        ]);
+    iterations(&project, &["g/plain.fake"]).expect_status(2).expect_stderr(&[
+        "'g/plain.fake' has no parameter 'n', only kind\nhint: --parameter names",
+    ]);
+    iterations(&project, &["g/plain.fake", "g/steady.fake"]).expect_status(0).expect_stderr(&[
+        "warning: 'g/plain.fake' has no parameter 'n', only kind; it is left out.",
+    ]);
     iterations(&project, &["g/steady.fake", "n=5"])
         .expect_status(2)
         .expect_stderr(&["'n' is the parameter to find"]);
@@ -199,7 +168,5 @@ fn a_file_of_values_that_cannot_be_read_or_understood_is_refused() {
         "'bad.set'",
         "cannot parse line 2, 'g/steady.fake 20'",
     ]);
-    run("@none.set")
-        .expect_status(2)
-        .expect_stderr(&["'none.set'", "No such file"]);
+    run("@none.set").expect_status(2).expect_stderr(&["'none.set'", "No such file"]);
 }

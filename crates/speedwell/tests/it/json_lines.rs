@@ -25,11 +25,7 @@ fn any_session_comes_back_equal() {
             1 + session.runs.len() + session.failures.len() + session.profiles.len(),
             "one line each, whatever the texts hold"
         );
-        assert_eq!(
-            json_lines::read(&text).unwrap(),
-            [session],
-            "seed {seed}\n{text}"
-        );
+        assert_eq!(json_lines::read(&text).unwrap(), [session], "seed {seed}\n{text}");
     }
 }
 
@@ -37,13 +33,9 @@ fn any_session_comes_back_equal() {
 fn a_database_rebuilt_from_joined_files_is_equal() {
     let mut original = Store::in_memory().unwrap();
     for seed in 0..40 {
-        original
-            .insert_session(&arbitrary::arbitrary_session(seed))
-            .unwrap();
+        original.insert_session(&arbitrary::arbitrary_session(seed)).unwrap();
     }
-    let all: Vec<Session> = (1..=40)
-        .map(|number| original.load_session(number).unwrap())
-        .collect();
+    let all: Vec<Session> = (1..=40).map(|number| original.load_session(number).unwrap()).collect();
 
     let mut rebuilt = Store::in_memory().unwrap();
     for session in json_lines::read(&write_lines(&all)).unwrap() {
@@ -54,10 +46,7 @@ fn a_database_rebuilt_from_joined_files_is_equal() {
         original.list_sessions(&SessionFilter::default()).unwrap()
     );
     for session in all {
-        assert_eq!(
-            rebuilt.load_session(session.number.unwrap()).unwrap(),
-            session
-        );
+        assert_eq!(rebuilt.load_session(session.number.unwrap()).unwrap(), session);
     }
 }
 
@@ -77,51 +66,28 @@ fn numbers_that_are_not_finite_come_back() {
     let infinite = vec![("n".to_owned(), ParameterValue::Number(f64::INFINITY))];
     session.runs[0].case = Arc::new(Case::new("g/b", infinite));
 
-    let back = json_lines::read(&write_lines(&[session.clone()]))
-        .unwrap()
-        .remove(0);
+    let back = json_lines::read(&write_lines(&[session.clone()])).unwrap().remove(0);
     // NaN does not equal itself, but its printed form does.
-    assert_eq!(
-        format!("{:?}", back.runs[0].samples),
-        format!("{:?}", session.runs[0].samples)
-    );
+    assert_eq!(format!("{:?}", back.runs[0].samples), format!("{:?}", session.runs[0].samples));
     assert_eq!(back.runs[0].case.id(), session.runs[0].case.id());
 }
 
 #[test]
 fn a_header_that_could_not_be_read_again_is_not_written() {
     let mut session = arbitrary::arbitrary_session(1);
-    session.design.stopping = StoppingDesign::Sequential {
-        looks: vec![8],
-        alpha: f64::NAN,
-        delta: 0.02,
-    };
+    session.design.stopping =
+        StoppingDesign::Sequential { looks: vec![8], alpha: f64::NAN, delta: 0.02 };
     let mut out = Vec::new();
     assert!(json_lines::write(&session, &mut out).is_err());
     assert!(out.is_empty());
-    assert!(
-        Store::in_memory()
-            .unwrap()
-            .insert_session(&session)
-            .is_err(),
-        "nor kept"
-    );
+    assert!(Store::in_memory().unwrap().insert_session(&session).is_err(), "nor kept");
 }
 
 #[test]
 fn all_runs_of_a_case_share_it() {
     let session = arbitrary::arbitrary_session(2);
-    let back = json_lines::read(&write_lines(&[session]))
-        .unwrap()
-        .remove(0);
-    for pair in back
-        .runs
-        .iter()
-        .flat_map(|a| back.runs.iter().map(move |b| (a, b)))
-    {
-        assert_eq!(
-            pair.0.case == pair.1.case,
-            Arc::ptr_eq(&pair.0.case, &pair.1.case)
-        );
+    let back = json_lines::read(&write_lines(&[session])).unwrap().remove(0);
+    for pair in back.runs.iter().flat_map(|a| back.runs.iter().map(move |b| (a, b))) {
+        assert_eq!(pair.0.case == pair.1.case, Arc::ptr_eq(&pair.0.case, &pair.1.case));
     }
 }

@@ -28,31 +28,21 @@ fn a_program_that_records_until_it_is_killed() {
     let path = std::env::var_os(RECORD_INTO).expect("only started by the next test");
     let mut store = Store::open(Path::new(&path)).unwrap();
     let known = store.resolve_reference(&SessionReference::Latest).ok();
-    let done = known
-        .map(|number| store.finished_slots(number).unwrap())
-        .unwrap_or_default();
+    let done = known.map(|number| store.finished_slots(number).unwrap()).unwrap_or_default();
     let mut recorder = match known {
         Some(number) => store.resume_recording(number).unwrap(),
-        None => store
-            .begin_recording(&blank_session("killed"), "{}")
-            .unwrap(),
+        None => store.begin_recording(&blank_session("killed"), "{}").unwrap(),
     };
     let mut out = std::io::stdout();
     for slot in (0..PLANNED).filter(|slot| !done.contains(slot)) {
-        recorder
-            .observe(&SessionEvent::RunFinished(&run(slot)))
-            .unwrap();
-        recorder
-            .observe(&SessionEvent::RunFinished(&run(slot)))
-            .unwrap();
+        recorder.observe(&SessionEvent::RunFinished(&run(slot))).unwrap();
+        recorder.observe(&SessionEvent::RunFinished(&run(slot))).unwrap();
         recorder.observe(&SessionEvent::SlotsDone(&[slot])).unwrap();
         let line = format!("{:<1$}\n", format!("done {slot}"), ANNOUNCEMENT - 1);
         out.write_all(line.as_bytes()).unwrap();
         out.flush().unwrap();
     }
-    recorder
-        .observe(&SessionEvent::Finished { interrupted: false })
-        .unwrap();
+    recorder.observe(&SessionEvent::Finished { interrupted: false }).unwrap();
 }
 
 fn recording_into(path: &Path) -> Child {
@@ -96,10 +86,7 @@ fn a_killed_session_keeps_every_slot_it_announced(place: &StorePlace) {
         let whole: Vec<u32> = finished.iter().flat_map(|&slot| [slot, slot]).collect();
         assert_eq!(kept, whole, "whole slots, each once");
         if patience == 1 {
-            assert!(
-                finished.len() < PLANNED as usize,
-                "it was killed long before its end"
-            );
+            assert!(finished.len() < PLANNED as usize, "it was killed long before its end");
         }
     }
     let session = Store::open(&path).unwrap().load_session(1).unwrap();

@@ -29,9 +29,7 @@ fn what_a_client_has_is_not_sent_again_until_it_changes(place: &StorePlace) {
     let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     // The first request creates the points, and with them the machine.
-    dashboard
-        .get(&format!("/{name}/trend.json"))
-        .expect(200, &[]);
+    dashboard.get(&format!("/{name}/trend.json")).expect(200, &[]);
     let paths = [
         format!("/{name}/sessions"),
         format!("/{name}/sessions.json"),
@@ -44,9 +42,7 @@ fn what_a_client_has_is_not_sent_again_until_it_changes(place: &StorePlace) {
         let tag = reply.field("etag");
         tag.unwrap_or_else(|| panic!("no tag: {reply:?}"))
     };
-    let tags = paths
-        .each_ref()
-        .map(|path| tag_of(&dashboard.get(path).expect(200, &[])));
+    let tags = paths.each_ref().map(|path| tag_of(&dashboard.get(path).expect(200, &[])));
     for (path, tag) in paths.iter().zip(&tags) {
         let again = conditional_request(&dashboard, "GET", path, tag);
         assert_eq!((again.status, &*again.body), (304, ""), "{path}");

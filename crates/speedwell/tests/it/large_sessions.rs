@@ -14,21 +14,13 @@ use speedwell_store::{LARGE_SESSION, Store};
 /// small.
 fn session() -> Session {
     let mut session = FakeSession::with_fixed_blocks(&["old", "new"], 4)
-        .add_case(
-            "a n=1",
-            |variant, _| if variant == "old" { 100.0 } else { 110.0 },
-        )
+        .add_case("a n=1", |variant, _| if variant == "old" { 100.0 } else { 110.0 })
         .add_case("a n=2", |_, run| 200.0 + f64::from(run))
         .add_case("b/rare", |_, run| 300.0 + f64::from(run))
         .build();
-    let often: Vec<_> = (session.runs.iter())
-        .filter(|run| run.case.benchmark == "a")
-        .cloned()
-        .collect();
-    let more = often
-        .iter()
-        .cycle()
-        .take(LARGE_SESSION + 1 - session.runs.len());
+    let often: Vec<_> =
+        (session.runs.iter()).filter(|run| run.case.benchmark == "a").cloned().collect();
+    let more = often.iter().cycle().take(LARGE_SESSION + 1 - session.runs.len());
     session.runs.extend(more.cloned());
     for (run, slot) in session.runs.iter_mut().zip(0..) {
         (run.slot, run.block) = (slot, slot / 4);
@@ -47,9 +39,7 @@ fn a_large_session_is_reported_and_exported_in_parts_and_compared_by_chosen_case
     let rare = (session.runs.iter()).filter(|run| run.case.benchmark == "b/rare");
     let rare = rare.count();
 
-    let exported = project
-        .run(&["report", "--export", "jsonl"])
-        .expect_status(0);
+    let exported = project.run(&["report", "--export", "jsonl"]).expect_status(0);
     let lines: Vec<&str> = exported.stdout.lines().collect();
     let header: Value = serde_json::from_str(lines[0]).unwrap();
     assert_eq!(header["runs"], session.runs.len());
@@ -60,35 +50,19 @@ fn a_large_session_is_reported_and_exported_in_parts_and_compared_by_chosen_case
     }
     let part = project.run(&["report", "--export", "jsonl", "-f", "rare"]);
     assert_eq!(part.stdout.lines().count(), 1 + rare);
-    let rows = project
-        .run(&["report", "--export", "node-csv"])
-        .expect_status(0);
+    let rows = project.run(&["report", "--export", "node-csv"]).expect_status(0);
     assert_eq!(rows.stdout.lines().count(), 1 + session.runs.len());
 
-    project
-        .run(&["report"])
-        .expect_status(0)
-        .expect_stdout(&["b/rare", "n=2"]);
-    for words in [
-        &["report", "--x-axis", "n"][..],
-        &["compare", "@1"],
-        &["compare", "@1[old]", "@1[new]"],
-    ] {
-        let said = [
-            "200001 runs of session @1",
-            "hint: select cases with @1::REGEX",
-        ];
+    project.run(&["report"]).expect_status(0).expect_stdout(&["b/rare", "n=2"]);
+    for words in
+        [&["report", "--x-axis", "n"][..], &["compare", "@1"], &["compare", "@1[old]", "@1[new]"]]
+    {
+        let said = ["200001 runs of session @1", "hint: select cases with @1::REGEX"];
         project.run(words).expect_status(2).expect_stderr(&said);
     }
-    project
-        .run(&["compare", "@1::rare"])
-        .expect_status(0)
-        .expect_stdout(&["b/rare"]);
+    project.run(&["compare", "@1::rare"]).expect_status(0).expect_stdout(&["b/rare"]);
     for words in [&["report", "@1::nothing"][..], &["compare", "@1::nothing"]] {
-        project
-            .run(words)
-            .expect_status(2)
-            .expect_stderr(&["no case matches 'nothing'"]);
+        project.run(words).expect_status(2).expect_stderr(&["no case matches 'nothing'"]);
     }
     project
         .run(&["report", "-f", "nothing"])

@@ -27,10 +27,7 @@ fn as_many_requests_are_sent_as_asked_for_and_each_has_an_outcome() {
     let answer = load(&project, &server.url("/"), &words).expect_status(0);
     assert_eq!(server.count(), 137);
     let counts = &load_json(&answer)["totals"]["outcomes"];
-    assert_eq!(
-        (&counts["attempted"], &counts["ok"]),
-        (&137.into(), &137.into())
-    );
+    assert_eq!((&counts["attempted"], &counts["ok"]), (&137.into(), &137.into()));
 }
 
 #[test]
@@ -82,12 +79,7 @@ fn the_request_on_the_wire_is_the_one_that_was_described() {
 #[test]
 fn only_a_few_fields_are_sent_by_default() {
     let (project, server) = (TempProject::new(), WebServer::start());
-    load(
-        &project,
-        &server.url("/"),
-        &["-n", "1", "-c", "1", "--no-verify"],
-    )
-    .expect_status(0);
+    load(&project, &server.url("/"), &["-n", "1", "-c", "1", "--no-verify"]).expect_status(0);
     let expected = format!(
         "GET / HTTP/1.1\r\nHost: {}\r\nUser-Agent: speedwell/{}\r\nAccept: */*\r\n\r\n",
         server.address,
@@ -141,15 +133,8 @@ fn connections_can_be_sent_elsewhere_and_through_a_proxy() {
     let proxy = server.url("");
     let words = ["-n", "1", "-c", "1", "--no-verify", "--proxy", &proxy];
     load(&project, "http://app.test:81/x", &words).expect_status(0);
-    let heads: Vec<String> = server
-        .requests()
-        .into_iter()
-        .map(|seen| seen.head)
-        .collect();
-    assert!(
-        heads[0].starts_with("GET /x HTTP/1.1\r\nHost: app.test:81\r\n"),
-        "{heads:?}"
-    );
+    let heads: Vec<String> = server.requests().into_iter().map(|seen| seen.head).collect();
+    assert!(heads[0].starts_with("GET /x HTTP/1.1\r\nHost: app.test:81\r\n"), "{heads:?}");
     let absolute = "GET http://app.test:81/x HTTP/1.1\r\nHost: app.test:81\r\n";
     assert!(heads[1].starts_with(absolute), "{heads:?}");
 }
@@ -164,37 +149,19 @@ fn a_mix_of_requests_takes_its_texts_from_rows() {
              [[request]]\nname = 'write'\npath = '/users'\nbody = '{\"name\": \"{{name}}\"}'\n",
         )
         .with("rows.csv", "id,name\n1,anna\n2,bo\n");
-    let words = [
-        "-n",
-        "8",
-        "-c",
-        "1",
-        "--no-verify",
-        "--requests",
-        "mix.toml",
-        "--data-rows",
-        "rows.csv",
-    ];
+    let words =
+        ["-n", "8", "-c", "1", "--no-verify", "--requests", "mix.toml", "--data-rows", "rows.csv"];
     load(&project, &server.url("/"), &words).expect_status(0);
     let count = |start: &str| {
         let requests = server.requests();
-        requests
-            .iter()
-            .filter(|seen| seen.head.starts_with(start))
-            .count()
+        requests.iter().filter(|seen| seen.head.starts_with(start)).count()
     };
     assert_eq!((count("GET /users/"), count("POST /users ")), (6, 2));
     assert!(count("GET /users/1 ") > 0 && count("GET /users/2 ") > 0);
     let requests = server.requests();
-    let bodies: Vec<_> = requests
-        .iter()
-        .filter(|seen| !seen.body.is_empty())
-        .collect();
+    let bodies: Vec<_> = requests.iter().filter(|seen| !seen.body.is_empty()).collect();
     let is_filled = |body: &str| body == "{\"name\": \"anna\"}" || body == "{\"name\": \"bo\"}";
-    assert!(
-        bodies.iter().all(|seen| is_filled(&seen.body)),
-        "{bodies:?}"
-    );
+    assert!(bodies.iter().all(|seen| is_filled(&seen.body)), "{bodies:?}");
 }
 
 #[test]
@@ -202,28 +169,17 @@ fn a_server_that_fails_the_probe_is_not_loaded() {
     let (project, server) = (TempProject::new(), WebServer::start());
     load(&project, &server.url("/missing"), &["-n", "10"])
         .expect_status(2)
-        .expect_stderr(&[
-            "answered 404, which is not a success status",
-            "--expect-status 404",
-        ]);
+        .expect_stderr(&["answered 404, which is not a success status", "--expect-status 404"]);
     assert_eq!(server.count(), 1);
-    load(
-        &project,
-        &server.url("/"),
-        &["-n", "10", "--expect-body", "goodbye"],
-    )
-    .expect_status(2)
-    .expect_stderr(&["answered 200 with an unexpected body of 12 bytes"]);
+    load(&project, &server.url("/"), &["-n", "10", "--expect-body", "goodbye"])
+        .expect_status(2)
+        .expect_stderr(&["answered 200 with an unexpected body of 12 bytes"]);
     let words = ["-n", "10", "--expect-status", "404"];
     load(&project, &server.url("/missing"), &words).expect_status(0);
     let port = crate::web_server::free_port();
-    load(
-        &project,
-        &format!("http://127.0.0.1:{port}/"),
-        &["-n", "10"],
-    )
-    .expect_status(2)
-    .expect_stderr(&["the server refused the connection", "--serve CMD starts it"]);
+    load(&project, &format!("http://127.0.0.1:{port}/"), &["-n", "10"])
+        .expect_status(2)
+        .expect_stderr(&["the server refused the connection", "--serve CMD starts it"]);
 }
 
 #[test]
@@ -245,10 +201,7 @@ fn redirects_are_followed_once_and_before_the_load() {
     let requests = server.requests();
     let to = |path: &str| {
         let start = format!("GET {path} ");
-        requests
-            .iter()
-            .filter(|seen| seen.head.starts_with(&start))
-            .count()
+        requests.iter().filter(|seen| seen.head.starts_with(&start)).count()
     };
     assert_eq!((to("/moved"), to("/there")), (2, 11));
 }
@@ -257,25 +210,11 @@ fn redirects_are_followed_once_and_before_the_load() {
 fn every_address_is_loaded_in_every_round() {
     let (project, server) = (TempProject::new(), WebServer::start());
     let (a, b) = (server.url("/a"), server.url("/b"));
-    let words = [
-        b.as_str(),
-        "-n",
-        "5",
-        "-c",
-        "1",
-        "--no-verify",
-        "-r",
-        "3",
-        "--seed",
-        "1",
-    ];
+    let words = [b.as_str(), "-n", "5", "-c", "1", "--no-verify", "-r", "3", "--seed", "1"];
     let answer = load(&project, &a, &words).expect_status(0);
     let document: Json = answer.json();
     let loads = document["loads"].as_array().unwrap();
-    let rounds: Vec<_> = loads
-        .iter()
-        .map(|load| load["round"].as_u64().unwrap())
-        .collect();
+    let rounds: Vec<_> = loads.iter().map(|load| load["round"].as_u64().unwrap()).collect();
     assert_eq!(rounds, [0, 0, 1, 1, 2, 2]);
     assert_eq!(server.count(), 30);
 }
@@ -295,25 +234,11 @@ fn history_calls_a_load_by_its_address() {
 #[test]
 fn a_row_for_every_request_and_the_histograms_are_written() {
     let (project, server) = (TempProject::new(), WebServer::start());
-    let words = [
-        "-n",
-        "25",
-        "--rate",
-        "1000",
-        "--log-requests",
-        "r.csv",
-        "--hdr",
-        "h.hlog",
-    ];
+    let words = ["-n", "25", "--rate", "1000", "--log-requests", "r.csv", "--hdr", "h.hlog"];
     load(&project, &server.url("/"), &words).expect_status(0);
     let rows = std::fs::read_to_string(project.path("r.csv")).unwrap();
     assert_eq!(rows.lines().count(), 26);
-    assert_eq!(
-        rows.lines()
-            .filter(|row| row.contains(",ok,200,12,"))
-            .count(),
-        25
-    );
+    assert_eq!(rows.lines().filter(|row| row.contains(",ok,200,12,")).count(), 25);
     let log = std::fs::read_to_string(project.path("h.hlog")).unwrap();
     for tag in ["service/ok", "response/ok", "lag/all", "connect/all"] {
         assert!(log.contains(&format!("Tag={tag},")), "no {tag} in {log}");
@@ -323,13 +248,7 @@ fn a_row_for_every_request_and_the_histograms_are_written() {
 #[test]
 fn a_gate_fails_when_its_condition_is_met() {
     let (project, server) = (TempProject::new(), WebServer::start());
-    let gate = |condition| {
-        load(
-            &project,
-            &server.url("/"),
-            &["-n", "50", "--fail-on", condition],
-        )
-    };
+    let gate = |condition| load(&project, &server.url("/"), &["-n", "50", "--fail-on", condition]);
     gate("errors>1%").expect_status(0);
     gate("p50>1ns").expect_status(1);
     gate("p50 is bad").expect_status(2);
@@ -339,16 +258,10 @@ fn a_gate_fails_when_its_condition_is_met() {
 fn options_that_contradict_each_other_are_refused_with_a_hint() {
     let project = TempProject::new();
     let refused: [(&[&str], &str); 20] = [
-        (
-            &["-c", "50", "-n", "10"],
-            "hint: use -c 10, or a greater -n",
-        ),
+        (&["-c", "50", "-n", "10"], "hint: use -c 10, or a greater -n"),
         (&["--poisson"], "hint: add --rate N"),
         (&["--max-connections", "9"], "hint: add --rate N"),
-        (
-            &["--rate", "5", "--think", "1s"],
-            "requests do not wait for responses",
-        ),
+        (&["--rate", "5", "--think", "1s"], "requests do not wait for responses"),
         (&["--insecure"], "hint: use https://"),
         (&["--streams", "4"], "--http2"),
         (&["--pipeline", "4", "--http2"], "cannot be used with"),
@@ -357,20 +270,11 @@ fn options_that_contradict_each_other_are_refused_with_a_hint() {
         (&["--rate", "fast"], "cannot parse rate 'fast'"),
         (&["--ramp", "5"], "cannot parse stage '5'"),
         (&["--requests", "1000"], "the number of requests is -n"),
-        (
-            &["--serve", "a", "--serve", "b"],
-            "once for all, or once for each",
-        ),
+        (&["--serve", "a", "--serve", "b"], "once for all, or once for each"),
         (&["-u", "anna"], "NAME:PASSWORD"),
         (&["--sort", "typo"], "unknown sort column 'typo'"),
-        (
-            &["-c", "max", "--sort", "sent_share"],
-            "unknown sort column 'sent_share'",
-        ),
-        (
-            &["--rate", "max", "--sort", "verdict"],
-            "unknown sort column 'verdict'",
-        ),
+        (&["-c", "max", "--sort", "sent_share"], "unknown sort column 'sent_share'"),
+        (&["--rate", "max", "--sort", "verdict"], "unknown sort column 'verdict'"),
         (&["-o", "missing/x.html"], "cannot write 'missing/x.html'"),
         (&["--chart", "typo"], "unknown chart 'typo'"),
         (&["--unit", "typo"], "'typo'"),
@@ -380,9 +284,7 @@ fn options_that_contradict_each_other_are_refused_with_a_hint() {
         assert_eq!(answer.status, 2, "{words:?}: {answer:#?}");
         assert!(answer.stderr.contains(part), "{words:?}: {answer:#?}");
     }
-    load(&project, "ftp://h/", &[])
-        .expect_status(2)
-        .expect_stderr(&["expected http or https"]);
+    load(&project, "ftp://h/", &[]).expect_status(2).expect_stderr(&["expected http or https"]);
     let refused = ["--proxy", "http://127.0.0.1:3128"];
     load(&project, "https://127.0.0.1/", &refused)
         .expect_status(2)

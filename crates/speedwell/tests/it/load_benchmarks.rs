@@ -91,10 +91,7 @@ fn what_is_expected_is_checked_before_another_tool_sends_the_load() {
     let both = ab.replace("status = 200", "status = [200, 404]");
     let (_, answer) = run(&both, &[]).unwrap();
     let refused = told(answer.expect_status(2));
-    assert!(
-        refused.contains("ab cannot count 200, 404 as success"),
-        "{refused}"
-    );
+    assert!(refused.contains("ab cannot count 200, 404 as success"), "{refused}");
 }
 
 #[test]
@@ -105,23 +102,10 @@ fn a_slower_server_is_worse() {
     let Some(project) = project(&definition) else {
         return;
     };
-    let words = [
-        "compare",
-        "servers.toml",
-        "--runs",
-        "8",
-        "--fail-on",
-        "worse",
-    ];
-    project
-        .run(&words)
-        .expect_status(1)
-        .expect_stdout(&["servers/hello", "worse"]);
+    let words = ["compare", "servers.toml", "--runs", "8", "--fail-on", "worse"];
+    project.run(&words).expect_status(1).expect_stdout(&["servers/hello", "worse"]);
     let words = ["report", "--metric", "latency_p99"];
-    project
-        .run(&words)
-        .expect_status(0)
-        .expect_stdout(&["worse"]);
+    project.run(&words).expect_status(0).expect_stdout(&["worse"]);
 }
 
 #[test]
@@ -142,25 +126,13 @@ fn the_user_chooses_values_and_a_trial_is_one_request() {
     let Some((project, answer)) = run(DEFINITION, &["--set", "concurrency=2", "--list"]) else {
         return;
     };
-    answer
-        .expect_status(0)
-        .expect_stdout(&["servers/hello concurrency=2"]);
+    answer.expect_status(0).expect_stdout(&["servers/hello concurrency=2"]);
     let tried = project.run(&["run", "servers.toml", "--test"]);
     tried.expect_status(0);
     let wrong = project.run(&["run", "servers.toml", "--set", "concurency=2"]);
-    wrong
-        .expect_status(2)
-        .expect_stderr(&["did you mean 'concurrency'?"]);
-    let half = project.run(&[
-        "run",
-        "servers.toml",
-        "--set",
-        "concurrency=2.5",
-        "--runs",
-        "1",
-    ]);
-    half.expect_status(2)
-        .expect_stderr(&["a whole number of at least 1, not 2.5"]);
+    wrong.expect_status(2).expect_stderr(&["did you mean 'concurrency'?"]);
+    let half = project.run(&["run", "servers.toml", "--set", "concurrency=2.5", "--runs", "1"]);
+    half.expect_status(2).expect_stderr(&["a whole number of at least 1, not 2.5"]);
 }
 
 #[test]
@@ -169,9 +141,7 @@ fn an_answer_that_is_not_what_is_expected_is_a_failure_with_a_line_to_repeat_it(
     let Some((_, answer)) = run(&wrong, &[]) else {
         return;
     };
-    answer
-        .expect_status(2)
-        .expect_stdout(&["servers/hello", "goodbye", "load http://127.0.0.1:"]);
+    answer.expect_status(2).expect_stdout(&["servers/hello", "goodbye", "load http://127.0.0.1:"]);
 }
 
 #[test]
@@ -207,14 +177,11 @@ fn a_server_at_another_address_is_not_waited_for_for_ever() {
 fn a_key_that_is_not_known_is_refused_before_anything_is_started() {
     let wrong = DEFINITION.replace("concurrency", "concurency");
     let project = TempProject::new().with("servers.toml", &wrong);
-    project
-        .run(&["run", "servers.toml"])
-        .expect_status(2)
-        .expect_stderr(&[
-            "'servers.toml",
-            "'concurency'",
-            "did you mean 'concurrency'?",
-        ]);
+    project.run(&["run", "servers.toml"]).expect_status(2).expect_stderr(&[
+        "'servers.toml",
+        "'concurency'",
+        "did you mean 'concurrency'?",
+    ]);
 }
 
 #[test]
@@ -240,28 +207,16 @@ fn a_definition_that_is_edited_while_it_is_measured_stays_what_it_was() {
     let edit =
         "sed -i -e s/requests...60/requests=7/ -e s/benchmark.hello/benchmark.bye/ servers.toml";
     let definition = DEFINITION
-        .replace(
-            "{program} server.js",
-            &format!("{edit} && exec {{program}} server.js"),
-        )
+        .replace("{program} server.js", &format!("{edit} && exec {{program}} server.js"))
         .replace("[1, 4]", "1");
     let Some((project, answer)) = run(&definition, &[]) else {
         return;
     };
     answer.expect_status(0);
     let now = std::fs::read_to_string(project.path("servers.toml")).unwrap();
-    assert!(
-        now.contains("requests=7") && now.contains("[benchmark.bye]"),
-        "{now}"
-    );
+    assert!(now.contains("requests=7") && now.contains("[benchmark.bye]"), "{now}");
     let data = project.run(&["report", "--export", "jsonl"]).stdout;
     assert_eq!(data.matches(r#""iterations":60"#).count() % 2, 0, "{data}");
-    assert!(
-        data.contains(r#""iterations":60"#) && !data.contains(r#""iterations":7,"#),
-        "{data}"
-    );
-    assert!(
-        data.contains("requests = 60"),
-        "the text is kept with the session: {data}"
-    );
+    assert!(data.contains(r#""iterations":60"#) && !data.contains(r#""iterations":7,"#), "{data}");
+    assert!(data.contains("requests = 60"), "the text is kept with the session: {data}");
 }

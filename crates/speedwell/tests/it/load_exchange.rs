@@ -24,10 +24,7 @@ fn value(session: &Session, run: usize, metric: &str) -> Option<f64> {
 }
 
 fn json(loads: &[LoadRun]) -> Vec<u8> {
-    let found: Vec<_> = loads
-        .iter()
-        .map(speedwell_analysis::load::analyze_load)
-        .collect();
+    let found: Vec<_> = loads.iter().map(speedwell_analysis::load::analyze_load).collect();
     let mut bytes = Vec::new();
     let document = report_loads(&found, &OutputOptions::default());
     Json.render(&document, &mut bytes).unwrap();
@@ -48,11 +45,8 @@ fn a_load_is_the_case_that_other_tools_report_of_the_same_address() {
     // 200 ns to 2 ms in steps of 200 ns.
     assert_eq!(value(&session, 0, "latency_mean"), Some(1_000_100.0));
     assert_eq!(value(&session, 0, "latency_max"), Some(2e6));
-    for (metric, ns) in [
-        ("latency_p50", 1e6),
-        ("latency_p99", 1.98e6),
-        ("latency_p99_9", 1.998e6),
-    ] {
+    for (metric, ns) in [("latency_p50", 1e6), ("latency_p99", 1.98e6), ("latency_p99_9", 1.998e6)]
+    {
         let found = value(&session, 0, metric).unwrap();
         assert!((ns..ns * 1.001).contains(&found), "{metric}: {found}");
     }
@@ -86,14 +80,8 @@ fn what_is_refused_in_a_report_is_no_metric() {
     let (session, warnings) = session(&[made.run]);
     let times = session.metrics.iter().filter(|metric| metric.unit == "ns");
     let times: Vec<&str> = times.map(|metric| metric.name.as_str()).collect();
-    assert!(
-        times.iter().all(|name| name.starts_with("lag_")),
-        "{times:?}"
-    );
-    assert!(
-        warnings[0].contains("the generator itself was late"),
-        "{warnings:?}"
-    );
+    assert!(times.iter().all(|name| name.starts_with("lag_")), "{times:?}");
+    assert!(warnings[0].contains("the generator itself was late"), "{warnings:?}");
 }
 
 #[test]
@@ -133,24 +121,15 @@ fn several_addresses_are_cases_once_and_variants_when_repeated() {
     let ids: Vec<String> = once.runs.iter().map(|run| run.case.id()).collect();
     assert_eq!(
         ids,
-        [
-            "http://127.0.0.1:8080/hello concurrency=4",
-            "http://127.0.0.1:8081/hello concurrency=4"
-        ]
+        ["http://127.0.0.1:8080/hello concurrency=4", "http://127.0.0.1:8081/hello concurrency=4"]
     );
 
     let (repeated, _) = session(&rounds(3));
     let names: Vec<&str> = repeated.variants.iter().map(|v| v.name.as_str()).collect();
-    assert_eq!(
-        names,
-        ["http://127.0.0.1:8080/hello", "http://127.0.0.1:8081/hello"]
-    );
+    assert_eq!(names, ["http://127.0.0.1:8080/hello", "http://127.0.0.1:8081/hello"]);
     assert_eq!(repeated.design.baseline, names[0]);
-    let places: Vec<(u32, u32, &str)> = repeated
-        .runs
-        .iter()
-        .map(|run| (run.slot, run.block, &*run.variant))
-        .collect();
+    let places: Vec<(u32, u32, &str)> =
+        repeated.runs.iter().map(|run| (run.slot, run.block, &*run.variant)).collect();
     assert_eq!(places[1], (1, 0, names[1]));
     assert_eq!(places[2], (2, 1, names[1]));
     let same = |run: &speedwell_model::Run| run.case.id() == "/hello concurrency=4";
@@ -165,19 +144,11 @@ fn the_json_of_a_report_is_read_back_without_loss() {
     assert_eq!(load_session::read_loads(&bytes).unwrap(), loads);
     let sessions = speedwell_formats::read("x.json", &bytes).unwrap();
     assert_eq!(sessions[0].state, SessionState::Imported);
-    assert_eq!(
-        speedwell_model::load::run::stored_loads(&sessions[0]).unwrap(),
-        loads
-    );
+    assert_eq!(speedwell_model::load::run::stored_loads(&sessions[0]).unwrap(), loads);
     // On one line, as other programs write JSON, it is not a JSON line of ours.
     let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     let line = serde_json::to_vec(&value).unwrap();
-    assert_eq!(
-        speedwell_formats::read("x.json", &line).unwrap()[0]
-            .runs
-            .len(),
-        2
-    );
+    assert_eq!(speedwell_formats::read("x.json", &line).unwrap()[0].runs.len(), 2);
 }
 
 #[test]
@@ -185,17 +156,11 @@ fn json_of_a_report_cut_short_or_without_its_loads_is_refused_with_a_hint() {
     let bytes = json(&[clean_load().run]);
     let cut = speedwell_formats::read("x.json", &bytes[..bytes.len() - 40]).unwrap_err();
     let words = format!("{cut:#}");
-    assert!(
-        words.contains("cannot read 'x.json' as speedwell load JSON"),
-        "{words}"
-    );
+    assert!(words.contains("cannot read 'x.json' as speedwell load JSON"), "{words}");
     let mut value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     value["loads"] = serde_json::json!([]);
     let empty = speedwell_formats::read("x.json", value.to_string().as_bytes()).unwrap_err();
-    assert!(
-        format!("{empty:#}").contains("it contains no loads"),
-        "{empty:#}"
-    );
+    assert!(format!("{empty:#}").contains("it contains no loads"), "{empty:#}");
 }
 
 #[test]
@@ -206,10 +171,7 @@ fn the_store_and_json_lines_keep_all_that_is_known_of_a_load() {
     let number = store.insert_session(&session).unwrap();
     let stored = store.load_session(number).unwrap();
     assert_eq!(stored.runs, session.runs);
-    assert_eq!(
-        speedwell_model::load::run::stored_loads(&stored).unwrap(),
-        loads
-    );
+    assert_eq!(speedwell_model::load::run::stored_loads(&stored).unwrap(), loads);
 
     let mut lines = Vec::new();
     speedwell_formats::json_lines::write(&stored, &mut lines).unwrap();
@@ -220,28 +182,23 @@ fn the_store_and_json_lines_keep_all_that_is_known_of_a_load() {
 #[test]
 fn rows_of_single_requests_are_not_copied_into_sessions() {
     let mut run = clean_load().run;
-    run.measured
-        .rows
-        .push(speedwell_model::load::measurement::RequestRecord {
-            index: 0,
-            kind: 0,
-            intended_ns: None,
-            begun_ns: 0,
-            sent_ns: None,
-            first_byte_ns: None,
-            end_ns: 1,
-            outcome: RequestOutcome::Ok,
-            status: 200,
-            body_bytes: 0,
-            wire_bytes: 0,
-            is_reused: false,
-        });
+    run.measured.rows.push(speedwell_model::load::measurement::RequestRecord {
+        index: 0,
+        kind: 0,
+        intended_ns: None,
+        begun_ns: 0,
+        sent_ns: None,
+        first_byte_ns: None,
+        end_ns: 1,
+        outcome: RequestOutcome::Ok,
+        status: 200,
+        body_bytes: 0,
+        wire_bytes: 0,
+        is_reused: false,
+    });
     let (session, _) = session(&[run]);
     assert!(
-        speedwell_model::load::run::stored_loads(&session).unwrap()[0]
-            .measured
-            .rows
-            .is_empty()
+        speedwell_model::load::run::stored_loads(&session).unwrap()[0].measured.rows.is_empty()
     );
 }
 
@@ -261,10 +218,7 @@ fn parts_of_one_load_add_up() {
     let mut other = clean_load().run;
     other.url.push_str("/else");
     let error = load_session::merge_load_parts(vec![clean_load().run, other]).unwrap_err();
-    assert!(
-        error.to_string().contains("not parts of the same load"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("not parts of the same load"), "{error}");
     let error = load_session::merge_load_parts(vec![clean_load().run, MadeLoad::open(1.0).run])
         .unwrap_err();
     assert!(error.to_string().contains("on a schedule"), "{error}");
@@ -272,17 +226,10 @@ fn parts_of_one_load_add_up() {
 
 /// The log that `--hdr` writes for a load.
 fn log(load: &LoadRun) -> String {
-    let LoadLatency::Open(latency) = &load.measured.totals.latency else {
-        panic!("an open load")
-    };
+    let LoadLatency::Open(latency) = &load.measured.totals.latency else { panic!("an open load") };
     let mut rows = Vec::new();
     for (outcome, times) in latency.requests.iter() {
-        rows.push(HistogramLogRow::new(
-            outcome.name(),
-            0,
-            S,
-            &times.sent.service,
-        ));
+        rows.push(HistogramLogRow::new(outcome.name(), 0, S, &times.sent.service));
         rows.push(HistogramLogRow::new(outcome.name(), 0, S, &times.response));
     }
     rows.push(HistogramLogRow::new("all", 0, S, &latency.lag));
@@ -299,42 +246,15 @@ fn a_log_of_histograms_is_a_table_of_percentiles() {
     assert_eq!(warnings, Vec::<String>::new());
     let ids: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
     assert_eq!(ids[0], "load");
-    assert!(
-        ids.contains(&"load outcome=timeout.total".to_owned()),
-        "{ids:?}"
-    );
-    let LoadLatency::Open(latency) = &load.measured.totals.latency else {
-        panic!()
-    };
+    assert!(ids.contains(&"load outcome=timeout.total".to_owned()), "{ids:?}");
+    let LoadLatency::Open(latency) = &load.measured.totals.latency else { panic!() };
     let near = |metric: &str, expected: u64| {
         let found = value(session, 0, metric).unwrap();
         let expected = expected as f64;
-        assert!(
-            (found - expected).abs() <= expected / 1000.0,
-            "{metric}: {found} for {expected}"
-        );
+        assert!((found - expected).abs() <= expected / 1000.0, "{metric}: {found} for {expected}");
     };
-    near(
-        "latency_p99",
-        latency
-            .requests
-            .ok()
-            .sent
-            .service
-            .quantile(990_000)
-            .unwrap()
-            .ns,
-    );
-    near(
-        "response_p99_9",
-        latency
-            .requests
-            .merge_all()
-            .response
-            .quantile(999_000)
-            .unwrap()
-            .ns,
-    );
+    near("latency_p99", latency.requests.ok().sent.service.quantile(990_000).unwrap().ns);
+    near("response_p99_9", latency.requests.merge_all().response.quantile(999_000).unwrap().ns);
     near("lag_p50", latency.lag.quantile(500_000).unwrap().ns);
     // A thousand successful responses in a second.
     assert_eq!(value(session, 0, "requests_per_second"), Some(1000.0));
@@ -344,9 +264,7 @@ fn a_log_of_histograms_is_a_table_of_percentiles() {
 fn lines_of_other_programs_are_cases_by_their_tags_and_added_up() {
     let mut text = String::new();
     for line in log(&troubled_load().run).lines() {
-        let line = line
-            .replace("Tag=service/ok", "Tag=read")
-            .replace("Tag=lag/all", "Tag=write");
+        let line = line.replace("Tag=service/ok", "Tag=read").replace("Tag=lag/all", "Tag=write");
         let is_kept =
             line.starts_with(['#', '"']) || line.contains("=read,") || line.contains("=write,");
         if is_kept {
@@ -362,10 +280,7 @@ fn lines_of_other_programs_are_cases_by_their_tags_and_added_up() {
         .unwrap()[0];
     assert_eq!(warnings, ["'x.hlog': its times are taken as nanoseconds"]);
     let cases: Vec<Case> = session.runs.iter().map(|run| (*run.case).clone()).collect();
-    assert_eq!(
-        cases,
-        [Case::new("read", vec![]), Case::new("write", vec![])]
-    );
+    assert_eq!(cases, [Case::new("read", vec![]), Case::new("write", vec![])]);
     assert_eq!(session.runs[0].samples[0].iterations, Some(2000.0));
 }
 
@@ -375,13 +290,7 @@ fn a_report_shows_a_file_of_loads_as_they_were_shown_first() {
     std::fs::write(project.path("x.json"), json(&[clean_load().run])).unwrap();
     let shown = project.run(&["report", "x.json"]);
     assert_eq!(shown.status, 0, "{}", shown.stderr);
-    assert!(
-        shown
-            .stdout
-            .contains("10,000 attempted = 10,000 ok: balanced"),
-        "{}",
-        shown.stdout
-    );
+    assert!(shown.stdout.contains("10,000 attempted = 10,000 ok: balanced"), "{}", shown.stdout);
     let imported = project.run(&["import", "x.json"]);
     assert_eq!(imported.status, 0, "{}", imported.stderr);
     assert_eq!(project.run(&["report", "@latest"]).stdout, shown.stdout);

@@ -28,10 +28,8 @@ fn three() -> TempProject {
 
 /// A project with load machines of these names.
 fn of_these(names: &[&str]) -> TempProject {
-    let machines: Vec<(&str, &Path)> = names
-        .iter()
-        .map(|&name| (name, Path::new(PROGRAM)))
-        .collect();
+    let machines: Vec<(&str, &Path)> =
+        names.iter().map(|&name| (name, Path::new(PROGRAM))).collect();
     TempProject::new().with("fleet.toml", &fleet(&machines))
 }
 
@@ -50,32 +48,21 @@ fn of_parts(load: &Json, key: &str) -> Vec<i64> {
     let parts = load["parts"].as_array().unwrap();
     parts
         .iter()
-        .map(|part| {
-            part[key]
-                .as_i64()
-                .unwrap_or_else(|| panic!("{key} of {part}"))
-        })
+        .map(|part| part[key].as_i64().unwrap_or_else(|| panic!("{key} of {part}")))
         .collect()
 }
 
 /// Asserts a load of 301 requests by 13 clients, each sent and counted once.
 fn expect_exact(load: &Json, server: &WebServer, names: &[&str]) {
     let counts = &load["measured"]["totals"]["outcomes"];
-    assert_eq!(
-        (&counts["attempted"], &counts["ok"]),
-        (&301.into(), &301.into()),
-        "{load}"
-    );
+    assert_eq!((&counts["attempted"], &counts["ok"]), (&301.into(), &301.into()), "{load}");
     // One probe precedes the load, from here and from every machine.
     assert_eq!(server.count(), 301 + 1 + names.len());
     assert_eq!(of_parts(load, "attempted").iter().sum::<i64>(), 301);
     assert_eq!(of_parts(load, "errors").iter().sum::<i64>(), 0);
     assert_eq!(load["measured"]["max_connections"], 13);
     let parts = load["parts"].as_array().unwrap();
-    let found: Vec<&str> = parts
-        .iter()
-        .map(|part| part["machine"].as_str().unwrap())
-        .collect();
+    let found: Vec<&str> = parts.iter().map(|part| part["machine"].as_str().unwrap()).collect();
     assert_eq!(found, names);
     assert!(of_parts(load, "connect_ns").iter().all(|ns| *ns > 0));
     assert!(of_parts(load, "began_ns").contains(&0), "{load}");
@@ -97,9 +84,7 @@ fn three_machines_send_exactly_what_one_would() {
     assert_eq!(own["measured"]["threads"].as_array().unwrap().len(), 6);
 }
 
-const EIGHT: [&str; 8] = [
-    "lab-1", "lab-2", "lab-3", "lab-4", "lab-5", "lab-6", "lab-7", "lab-8",
-];
+const EIGHT: [&str; 8] = ["lab-1", "lab-2", "lab-3", "lab-4", "lab-5", "lab-6", "lab-7", "lab-8"];
 
 #[test]
 fn eight_machines_send_exactly_what_one_would() {
@@ -109,10 +94,7 @@ fn eight_machines_send_exactly_what_one_would() {
     let own = load(&answer.expect_status(0));
     expect_exact(&own, &server, &EIGHT);
     // Request i is sent by machine i mod 8.
-    assert_eq!(
-        of_parts(&own, "attempted"),
-        [38, 38, 38, 38, 38, 37, 37, 37]
-    );
+    assert_eq!(of_parts(&own, "attempted"), [38, 38, 38, 38, 38, 37, 37, 37]);
 }
 
 /// On an idle machine:
@@ -141,15 +123,7 @@ fn a_rate_is_divided_by_requests_and_the_report_names_the_machines() {
     let more = "--generators load --generator-count 2 --rate 100 -n 41";
     let own = load(&project.run(&words(&url, more)).expect_status(0));
     assert_eq!(of_parts(&own, "attempted"), [21, 20]);
-    let listed = [
-        "load",
-        &url,
-        "--no-save",
-        "--generators",
-        "lab-3",
-        "-n",
-        "20",
-    ];
+    let listed = ["load", &url, "--no-save", "--generators", "lab-3", "-n", "20"];
     let answer = project.run(&listed).expect_status(0);
     answer.expect_stdout(&["machines", "lab-3 20 requests, connects in"]);
 }
@@ -198,11 +172,7 @@ fn a_machine_that_dies_in_mid_load_stops_the_others_and_is_named_first() {
         &["-t", "600s", "-c", "4", "--fail-on", "errors>50%"],
     ];
     let mut command = project.command(&words.concat());
-    let child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until(|| server.count() >= 2000);
     let workers = children(child.id(), "worker load");
     assert_eq!(workers.len(), 2);
@@ -219,16 +189,12 @@ fn children(parent: u32, words: &str) -> Vec<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).unwrap();
     let of_task = |task: std::fs::DirEntry| {
         let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        let numbers = text
-            .split_whitespace()
-            .map(|pid| pid.parse::<u32>().unwrap());
+        let numbers = text.split_whitespace().map(|pid| pid.parse::<u32>().unwrap());
         numbers.collect::<Vec<u32>>()
     };
     let is_meant = |pid: &u32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line)
-            .replace('\0', " ")
-            .contains(words)
+        String::from_utf8_lossy(&line).replace('\0', " ").contains(words)
     };
     let mut found: Vec<u32> = tasks.flatten().flat_map(of_task).filter(is_meant).collect();
     found.sort_unstable();
@@ -236,9 +202,7 @@ fn children(parent: u32, words: &str) -> Vec<u32> {
 }
 
 fn kill(pid: u32) {
-    let status = Command::new("kill")
-        .args(["-KILL", &pid.to_string()])
-        .status();
+    let status = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
     assert!(status.unwrap().success());
 }
 
@@ -251,18 +215,12 @@ fn a_machine_that_cannot_send_is_named_before_anything_is_sent() {
     let project = project.with("fleet.toml", &fleet(&machines));
     let server = WebServer::start();
     let url = server.url("/");
-    let answer = project
-        .run(&words(&url, "--generators load -n 20"))
-        .expect_status(2);
+    let answer = project.run(&words(&url, "--generators load -n 20")).expect_status(2);
     answer.expect_stderr(&["'lab-2' cannot send the load: no libc"]);
     assert!(server.count() <= 2, "{}", server.count());
-    let answer = project
-        .run(&words(&url, "--generators laod -n 20"))
-        .expect_status(2);
+    let answer = project.run(&words(&url, "--generators laod -n 20")).expect_status(2);
     answer.expect_stderr(&["did you mean 'load'?"]);
-    let answer = project
-        .run(&words(&url, "--generators load -d @body"))
-        .expect_status(2);
+    let answer = project.run(&words(&url, "--generators load -d @body")).expect_status(2);
     answer.expect_stderr(&["--data @FILE refers to this machine"]);
 }
 
@@ -305,11 +263,7 @@ fn a_clock_that_is_ahead_begins_with_the_others() {
     let project = project.with("fleet.toml", &fleet(&machines));
     let server = WebServer::start();
     let url = server.url("/");
-    let own = load(
-        &project
-            .run(&words(&url, "--generators load -n 301 -c 13"))
-            .expect_status(0),
-    );
+    let own = load(&project.run(&words(&url, "--generators load -n 301 -c 13")).expect_status(0));
     expect_exact(&own, &server, &["lab-1", "lab-2"]);
     let offset = of_parts(&own, "offset_ns")[1];
     let known = of_parts(&own, "uncertainty_ns")[1];
@@ -343,9 +297,7 @@ impl TestNetworks {
         ip(&format!("link set {bridge} up"))?;
         for (at, name) in names.iter().enumerate() {
             ip(&format!("netns add {name}"))?;
-            ip(&format!(
-                "link add v{name} type veth peer name e0 netns {name}"
-            ))?;
+            ip(&format!("link add v{name} type veth peer name e0 netns {name}"))?;
             ip(&format!("link set v{name} master {bridge}"))?;
             ip(&format!("link set v{name} up"))?;
             ip(&format!("-n {name} addr add {net}.{}/24 dev e0", at + 2))?;
@@ -357,11 +309,7 @@ impl TestNetworks {
 
 impl Drop for TestNetworks {
     fn drop(&mut self) {
-        let _ = self
-            .names
-            .iter()
-            .map(|name| ip(&format!("netns del {name}")))
-            .count();
+        let _ = self.names.iter().map(|name| ip(&format!("netns del {name}"))).count();
         let _ = ip(&format!("link del {}", self.bridge));
     }
 }
@@ -376,10 +324,7 @@ fn run_program(program: &str, words: &str) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    Err(format!(
-        "{program} {words}: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    ))
+    Err(format!("{program} {words}: {}", String::from_utf8_lossy(&output.stderr).trim()))
 }
 
 #[test]
@@ -389,10 +334,7 @@ fn machines_in_networks_of_their_own_show_how_far_they_are() {
         Err(reason) => return eprintln!("skipped: {reason}"),
     };
     let [near, far] = &networks.names;
-    let delays = run_program(
-        "tc",
-        &format!("-n {far} qdisc add dev e0 root netem delay 20ms"),
-    );
+    let delays = run_program("tc", &format!("-n {far} qdisc add dev e0 root netem delay 20ms"));
     let mut project = TempProject::new();
     for name in [near, far] {
         let script = format!("#!/bin/sh\nexec ip netns exec {name} '{PROGRAM}' \"$@\"\n");
@@ -402,18 +344,11 @@ fn machines_in_networks_of_their_own_show_how_far_they_are() {
     let project = project.with("fleet.toml", &fleet(&[("near", &one), ("off", &other)]));
     let server = WebServer::at(format!("{}.1", networks.net).parse().unwrap());
     let url = server.url("/");
-    let own = load(
-        &project
-            .run(&words(&url, "--generators load -n 301 -c 13"))
-            .expect_status(0),
-    );
+    let own = load(&project.run(&words(&url, "--generators load -n 301 -c 13")).expect_status(0));
     expect_exact(&own, &server, &["near", "off"]);
     let connect = of_parts(&own, "connect_ns");
     if let Err(reason) = delays {
         return eprintln!("skipped: {reason}");
     }
-    assert!(
-        connect[1] >= 20_000_000 && connect[0] < connect[1],
-        "{connect:?}"
-    );
+    assert!(connect[1] >= 20_000_000 && connect[0] < connect[1], "{connect:?}");
 }

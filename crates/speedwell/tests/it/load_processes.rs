@@ -16,24 +16,15 @@ fn load_json(answer: &CommandResult) -> Json {
 /// Starts a long load and waits until it is running.
 fn start_load(project: &TempProject, server: &WebServer, words: &[&str]) -> Child {
     let url = server.url("/");
-    let words = [
-        &["load", &url, "-t", "600s", "--no-save", "--format", "json"],
-        words,
-    ]
-    .concat();
+    let words = [&["load", &url, "-t", "600s", "--no-save", "--format", "json"], words].concat();
     let mut command = project.command(&words);
-    let child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     wait_until(|| server.count() >= 200);
     child.unwrap()
 }
 
 fn signal(signal: &str, pid: u32) {
-    let status = std::process::Command::new("kill")
-        .args([signal, &pid.to_string()])
-        .status();
+    let status = std::process::Command::new("kill").args([signal, &pid.to_string()]).status();
     assert!(status.unwrap().success());
 }
 
@@ -41,27 +32,13 @@ fn signal(signal: &str, pid: u32) {
 fn several_processes_send_their_parts_and_are_added_up() {
     let (project, server) = (TempProject::new(), WebServer::start());
     let url = server.url("/");
-    let words = [
-        "load",
-        &url,
-        "-n",
-        "301",
-        "-c",
-        "7",
-        "--clients",
-        "3",
-        "--no-save",
-        "--format",
-        "json",
-    ];
+    let words =
+        ["load", &url, "-n", "301", "-c", "7", "--clients", "3", "--no-save", "--format", "json"];
     let answer = project.run(&words).expect_status(0);
     assert_eq!(server.count(), 302);
     let measured = load_json(&answer);
     let counts = &measured["totals"]["outcomes"];
-    assert_eq!(
-        (&counts["attempted"], &counts["ok"]),
-        (&301.into(), &301.into())
-    );
+    assert_eq!((&counts["attempted"], &counts["ok"]), (&301.into(), &301.into()));
     assert_eq!(measured["threads"].as_array().unwrap().len(), 3);
 }
 
@@ -73,9 +50,7 @@ fn every_process_sends_the_credentials_of_the_address() {
         // The password is 'p@w'; the parent must pass it to its children unchanged.
         let url = format!("http://anna:p%40w@{}{path}", server.address);
         let words: Vec<&str> = words.split(' ').collect();
-        project
-            .run(&[&["load", &url][..], &words].concat())
-            .expect_status(0);
+        project.run(&[&["load", &url][..], &words].concat()).expect_status(0);
     }
     let requests = server.requests();
     assert_eq!(requests.len(), (1 + 20) + (2 + 20));
@@ -94,11 +69,7 @@ fn what_was_measured_until_ctrl_c_is_told() {
         let measured = load_json(&answer);
         assert_eq!(measured["is_interrupted"], true);
         let ok = measured["totals"]["outcomes"]["ok"].as_u64().unwrap();
-        assert!(
-            ok > 0 && ok <= server.count() as u64,
-            "{ok} of {}",
-            server.count()
-        );
+        assert!(ok > 0 && ok <= server.count() as u64, "{ok} of {}", server.count());
     }
 }
 
@@ -121,10 +92,7 @@ fn a_process_that_dies_takes_only_its_own_part_with_it() {
     let load = &document["loads"][0];
     assert_eq!(load["is_partial"], true);
     let warnings = load["warnings"].to_string();
-    assert!(
-        warnings.contains("of 2 was killed by signal 9 (SIGKILL)"),
-        "{warnings}"
-    );
+    assert!(warnings.contains("of 2 was killed by signal 9 (SIGKILL)"), "{warnings}");
     assert_eq!(load["measured"]["threads"].as_array().unwrap().len(), 1);
 }
 
@@ -165,20 +133,11 @@ fn other_tools_send_the_same_load_and_their_figures_are_read() {
 fn what_a_tool_cannot_do_is_refused_by_name() {
     let project = TempProject::new();
     let refused: [(&[&str], &str); 5] = [
-        (
-            &["wrk", "-n", "5"],
-            "wrk does not support --count: it stops after a given time",
-        ),
+        (&["wrk", "-n", "5"], "wrk does not support --count: it stops after a given time"),
         (&["h2load", "--rate", "5"], "h2load does not support --rate"),
-        (
-            &["ab", "--threads", "2", "--rate", "5"],
-            "ab does not support --rate, --threads",
-        ),
+        (&["ab", "--threads", "2", "--rate", "5"], "ab does not support --rate, --threads"),
         (&["ab", "--hdr", "x"], "ab does not support --hdr"),
-        (
-            &["wrk", "-t", "1.5s"],
-            "wrk supports only whole seconds for --time",
-        ),
+        (&["wrk", "-t", "1.5s"], "wrk supports only whole seconds for --time"),
     ];
     for (words, part) in refused {
         let words = [&["load", "http://127.0.0.1:9/", "--client"], words].concat();
@@ -206,7 +165,5 @@ fn parts_that_were_started_by_hand_are_one_load() {
     let words = ["load", &elsewhere, "-n", "5", "-o", "c.json", "--no-save"];
     project.run(&words).expect_status(0);
     let refused = project.run(&["report", "a.json", "c.json", "--merge"]);
-    refused
-        .expect_status(2)
-        .expect_stderr(&["not parts of the same load"]);
+    refused.expect_status(2).expect_stderr(&["not parts of the same load"]);
 }

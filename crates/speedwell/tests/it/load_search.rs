@@ -209,20 +209,14 @@ fn options_that_contradict_a_search_are_refused() {
         ("-c 1,2 --ramp 0-10:1s", "send requests on a schedule"),
         ("-c max -n 100", "--count has no effect"),
         ("-c 4 --patience 3", "hint: add -c max"),
-        (
-            "--rate max -c 1,2",
-            "cannot be combined with several levels",
-        ),
+        ("--rate max -c 1,2", "cannot be combined with several levels"),
         ("--rate max -r 3", "--runs has no effect"),
         ("--rate max --ramp 5:1s", "cannot be combined with --ramp"),
         ("-c max --client ab", "builtin client"),
         ("-c 2,2", "is given twice"),
         ("-c most", "or 'max'"),
         ("--squeeze -c 3", "cannot be used with"),
-        (
-            "-c max --threads 4 --concurrency-limit 2",
-            "need at least 4",
-        ),
+        ("-c max --threads 4 --concurrency-limit 2", "need at least 4"),
     ];
     for (words, why) in refused {
         let words = format!("load http://127.0.0.1:9/ {words}");
@@ -241,9 +235,7 @@ fn a_load_at_a_rate_and_a_search_cannot_be_compared() {
         let answer = project.run(&words.split_whitespace().collect::<Vec<_>>());
         assert_eq!(answer.status, 0, "{answer:#?}");
     }
-    let answer = project
-        .run(&["compare", "@prev", "@latest"])
-        .expect_status(2);
+    let answer = project.run(&["compare", "@prev", "@latest"]).expect_status(2);
     let told = "cannot compare different kinds of load: '@prev' is a load at the rate 200/s, '@latest' is a search or list of";
     assert!(answer.stderr.contains(told), "{answer:#?}");
 }

@@ -73,10 +73,7 @@ fn a_server_that_never_comes_is_told_with_its_last_words() {
     let port = free_port();
     load(&project, port, "/", &["--serve", "echo oops >&2; exit 4"])
         .expect_status(2)
-        .expect_stderr(&[
-            "exited with status 4 before it accepted connections",
-            "oops",
-        ]);
+        .expect_stderr(&["exited with status 4 before it accepted connections", "oops"]);
     load(&project, port, "/", &["--serve", "true"])
         .expect_status(2)
         .expect_stderr(&["must stay in the foreground"]);

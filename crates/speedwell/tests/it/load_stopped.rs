@@ -28,10 +28,7 @@ fn stopped_for_two_seconds(words: &[&str], begun: usize) -> CommandResult {
 /// before the timeout: they wait in the sockets of the stopped process.
 #[test]
 fn answers_that_came_while_it_was_stopped_are_not_taken_for_late_ones() {
-    for words in [
-        &["-n", "200", "-c", "20"][..],
-        &["-n", "200", "--rate", "100", "-c", "100"],
-    ] {
+    for words in [&["-n", "200", "-c", "20"][..], &["-n", "200", "--rate", "100", "-c", "100"]] {
         retry_busy(1, || {
             let answer = stopped_for_two_seconds(words, 50);
             let told: Vec<&str> = answer.stdout.split_whitespace().collect();

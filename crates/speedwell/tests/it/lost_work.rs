@@ -49,13 +49,7 @@ fn lost_work(folder: &Path, reviewed: &str) -> Result<Vec<String>, String> {
     let commits: Vec<[&str; 3]> = log
         .split('\u{1}')
         .skip(1)
-        .filter_map(|commit| {
-            commit
-                .splitn(3, '\u{2}')
-                .collect::<Vec<_>>()
-                .try_into()
-                .ok()
-        })
+        .filter_map(|commit| commit.splitn(3, '\u{2}').collect::<Vec<_>>().try_into().ok())
         .collect();
     let first_checked = commits
         .iter()
@@ -147,28 +141,14 @@ fn a_commit_from_a_stale_tree_is_found() {
         }
         repository.commit_all(subject);
     };
-    let stale = [
-        ("help.rs", "long"),
-        ("gate.rs", "open"),
-        ("chart.rs", "plain"),
-    ];
+    let stale = [("help.rs", "long"), ("gate.rs", "open"), ("chart.rs", "plain")];
     commit(&stale, "first");
-    commit(
-        &[("help.rs", "short"), ("gate.rs", "shut")],
-        "finished work",
-    );
+    commit(&[("help.rs", "short"), ("gate.rs", "shut")], "finished work");
     commit(&[("chart.rs", "colored")], "another subject");
     let found = || lost_work(repository.folder(), "none").unwrap();
     assert!(found().is_empty());
 
-    commit(
-        &[
-            ("help.rs", "long"),
-            ("gate.rs", "open"),
-            ("chart.rs", "zoomed"),
-        ],
-        "zoom charts",
-    );
+    commit(&[("help.rs", "long"), ("gate.rs", "open"), ("chart.rs", "zoomed")], "zoom charts");
     let findings = found();
     assert_eq!(findings.len(), 1, "{findings:?}");
     let undone = findings[0].split_once("zoom charts' undoes '").unwrap().1;
@@ -180,11 +160,7 @@ fn a_revert_that_says_so_and_a_deleted_file_alone_are_no_findings() {
     let Some(repository) = TestRepository::new() else {
         return;
     };
-    for (text, subject) in [
-        ("1", "first"),
-        ("2", "second"),
-        ("1", "Revert second: too slow"),
-    ] {
+    for (text, subject) in [("1", "first"), ("2", "second"), ("1", "Revert second: too slow")] {
         repository.write_file("a", text);
         repository.write_file("b", text);
         repository.commit_all(subject);

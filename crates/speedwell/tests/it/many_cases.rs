@@ -36,9 +36,7 @@ fn fake(cases: usize, variants: &[&str], factor: impl Fn(&str, usize) -> f64) ->
 }
 
 fn run(text: &str, variants: &[&str], words: &[&str]) -> CommandResult {
-    let mut all: Vec<String> = ["run", "g/many.fake", "--seed", "4"]
-        .map(String::from)
-        .to_vec();
+    let mut all: Vec<String> = ["run", "g/many.fake", "--seed", "4"].map(String::from).to_vec();
     for variant in variants {
         all.extend(["--variant".to_owned(), format!("{variant}=true")]);
     }
@@ -86,11 +84,8 @@ fn one_slower_case_among_two_hundred_is_found() {
     let text = fake(200, &TWO, slower);
     for words in [&["--fail-on", "worse"][..], &["--correct", "bh"]] {
         let answer = run(&text, &TWO, &[words, &["--format", "csv"]].concat());
-        let found: Vec<&str> = answer
-            .stdout
-            .lines()
-            .filter(|line| line.contains(",worse,"))
-            .collect();
+        let found: Vec<&str> =
+            answer.stdout.lines().filter(|line| line.contains(",worse,")).collect();
         assert!(found.len() == 1 && found[0].contains("k=77"), "{answer:#?}");
     }
 }
@@ -109,11 +104,7 @@ fn a_gate_on_many_candidates_fails() {
 fn a_gate_on_many_unchanged_cases_passes() {
     let text = fake(100, &TWO, |_, _| 1.0);
     let answer = run(&text, &TWO, &["--fail-on", "worse", "--format", "csv"]);
-    assert_eq!(
-        (answer.status, count(&answer, "worse")),
-        (0, 0),
-        "{answer:#?}"
-    );
+    assert_eq!((answer.status, count(&answer, "worse")), (0, 0), "{answer:#?}");
     assert!(count(&answer, "same") > 90, "{answer:#?}");
 }
 
@@ -144,9 +135,7 @@ fn column<'a>(answer: &'a CommandResult, name: &str) -> Vec<&'a str> {
     let head = lines.next().unwrap_or_default();
     let at = head.split(',').position(|cell| cell == name);
     let at = at.unwrap_or_else(|| panic!("no column '{name}' in {head}"));
-    lines
-        .map(|line| line.split(',').nth(at).unwrap_or_default())
-        .collect()
+    lines.map(|line| line.split(',').nth(at).unwrap_or_default()).collect()
 }
 
 /// Compares `cases` cases under `variants` (the first is the baseline), with options that select
@@ -178,16 +167,8 @@ fn cases_metrics_and_candidates_count_as_one_family_when_measuring_may_end() {
     ] {
         let answer = family(cases, variants, words);
         let what = format!("{cases} {variants:?} {words:?} {answer:#?}");
-        assert_eq!(
-            column(&answer, "verdict"),
-            vec!["worse"; comparisons],
-            "{what}"
-        );
-        assert_eq!(
-            column(&answer, "decided_at"),
-            vec![runs; comparisons],
-            "{what}"
-        );
+        assert_eq!(column(&answer, "verdict"), vec!["worse"; comparisons], "{what}");
+        assert_eq!(column(&answer, "decided_at"), vec![runs; comparisons], "{what}");
         for (p, q) in column(&answer, "p").into_iter().zip(column(&answer, "q")) {
             let [p, q] = [p, q].map(|cell| cell.parse::<f64>().unwrap());
             // The p-value of two looks is at least that of either, and at most their number times
@@ -197,10 +178,7 @@ fn cases_metrics_and_candidates_count_as_one_family_when_measuring_may_end() {
                 _ => (2.0 / 6f64.powi(7), 0.001),
             };
             assert!((least..most).contains(&p), "{p} {what}");
-            assert!(
-                (q / p / comparisons as f64 - 1.0).abs() < 1e-3,
-                "{q} {what}"
-            );
+            assert!((q / p / comparisons as f64 - 1.0).abs() < 1e-3, "{q} {what}");
         }
     }
 }
@@ -224,9 +202,7 @@ fn what_an_early_look_has_found_counts_when_others_are_found_later() {
         };
         let _ = writeln!(text, "case k={case}");
         text += &line("old", &|run| value(run, case) + case as f64 / 7.0);
-        text += &line("new", &|run| {
-            (value(run, case + 11) + 1.5) * factor(case, run)
-        });
+        text += &line("new", &|run| (value(run, case + 11) + 1.5) * factor(case, run));
     }
     let words = ["--correct", "bh", "--format", "csv"];
     let answer = run(&text, &TWO, &words).expect_status(0);
@@ -234,14 +210,8 @@ fn what_an_early_look_has_found_counts_when_others_are_found_later() {
     assert_eq!(column(&answer, "verdict"), verdicts, "{answer:#?}");
     let number = |name| column(&answer, name)[0].parse::<f64>().unwrap();
     let (p, q) = (number("p"), number("q"));
-    assert!(
-        (0.0246..0.0248).contains(&p) && (q / p - 2.0).abs() < 1e-9,
-        "{p} {q}"
-    );
-    assert!(
-        number("change_low") > 0.0 && number("decided_at") > 14.0,
-        "{answer:#?}"
-    );
+    assert!((0.0246..0.0248).contains(&p) && (q / p - 2.0).abs() < 1e-9, "{p} {q}");
+    assert!(number("change_low") > 0.0 && number("decided_at") > 14.0, "{answer:#?}");
 }
 
 /// Eight runs in blocks of two: p is at least 2 / 6^4, and 33 times that is .0509.
@@ -271,14 +241,7 @@ fn a_number_of_runs_that_cannot_give_a_verdict_is_said_before_the_first() {
             Some("cannot show fewer than 2 changes among 33 comparisons"),
         ),
         (
-            &[
-                "--runs",
-                "9",
-                "--metric",
-                "throughput",
-                "--metric",
-                "memory",
-            ],
+            &["--runs", "9", "--metric", "throughput", "--metric", "memory"],
             Some(
                 "among 66 comparisons: the smallest possible p value, 0.00077, times 66 \
                  is above 5 %. --runs 10 is enough.",
@@ -301,10 +264,7 @@ fn a_number_of_runs_that_cannot_give_a_verdict_is_said_before_the_first() {
         let answer = run(&text, &TWO, &words).expect_status(0);
         match said {
             Some(said) => assert!(answer.stderr.contains(said), "{words:?} {answer:#?}"),
-            None => assert!(
-                !answer.stderr.contains("is enough"),
-                "{words:?} {answer:#?}"
-            ),
+            None => assert!(!answer.stderr.contains("is enough"), "{words:?} {answer:#?}"),
         }
     }
 }

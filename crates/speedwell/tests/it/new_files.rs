@@ -16,28 +16,19 @@ fn parse_file(file: &Path, set: &[(String, String)]) -> anyhow::Result<Experimen
 
 fn read(file: &Path) -> Experiment {
     let form = experiment::definition_form(file);
-    assert_eq!(
-        form,
-        Some(experiment::DefinitionForm::Experiment),
-        "{}",
-        file.display()
-    );
+    assert_eq!(form, Some(experiment::DefinitionForm::Experiment), "{}", file.display());
     parse_file(file, &[]).unwrap_or_else(|error| panic!("{error:#}"))
 }
 
 fn run_of(experiment: &Experiment, variant: &str) -> RunAssignment {
     let group = &experiment.groups[0];
-    experiment
-        .assignment(group, &group.cases[0], variant, 7)
-        .unwrap()
+    experiment.assignment(group, &group.cases[0], variant, 7).unwrap()
 }
 
 /// Runs the target's command of an assignment, with its environment changes.
 fn run_assignment(run: &RunAssignment) -> String {
     let mut command = Command::new(&run.target.command[0]);
-    command
-        .args(&run.target.command[1..])
-        .current_dir(&run.target.directory);
+    command.args(&run.target.command[1..]).current_dir(&run.target.directory);
     for change in &run.target.environment {
         match change {
             EnvVarChange::Set(name, value)
@@ -89,25 +80,12 @@ fn the_overhead_of_a_module_of_python_needs_no_change_of_the_program() {
     if is_missing("python3") {
         return;
     }
-    let project = TempProject::new().with("mod.py", "print('loaded')").with(
-        "app.py",
-        "import sys; print(any('preload' == p for p in sys.path))",
-    );
-    let words = [
-        "new",
-        "overhead",
-        "--no-look",
-        "--require",
-        "mod.py",
-        "--",
-        "python3",
-        "app.py",
-    ];
+    let project = TempProject::new()
+        .with("mod.py", "print('loaded')")
+        .with("app.py", "import sys; print(any('preload' == p for p in sys.path))");
+    let words = ["new", "overhead", "--no-look", "--require", "mod.py", "--", "python3", "app.py"];
     let answer = project.run(&words).expect_status(0);
-    assert_eq!(
-        written_files(&answer),
-        ["overhead.toml", "preload/sitecustomize.py"]
-    );
+    assert_eq!(written_files(&answer), ["overhead.toml", "preload/sitecustomize.py"]);
     let found = read(&project.path("overhead.toml"));
     assert_eq!(run_assignment(&run_of(&found, "without")), "False\n");
     assert_eq!(run_assignment(&run_of(&found, "with")), "loaded\nFalse\n");
@@ -115,10 +93,7 @@ fn the_overhead_of_a_module_of_python_needs_no_change_of_the_program() {
 
 #[test]
 fn a_definition_elsewhere_still_works_where_it_was_written() {
-    let project = TempProject::new()
-        .with("libm.so", "")
-        .with("app", "")
-        .with("other/x", "");
+    let project = TempProject::new().with("libm.so", "").with("app", "").with("other/x", "");
     let words = [
         "new",
         "overhead",
@@ -134,86 +109,41 @@ fn a_definition_elsewhere_still_works_where_it_was_written() {
     let run = run_of(&read(&project.path("other/o.toml")), "with");
     let here = project.path("").canonicalize().unwrap();
     assert_eq!(run.target.directory.canonicalize().unwrap(), here);
-    let EnvVarChange::Append(name, library) = &run.target.environment[0] else {
-        panic!("{run:?}")
-    };
+    let EnvVarChange::Append(name, library) = &run.target.environment[0] else { panic!("{run:?}") };
     assert_eq!(name, "LD_PRELOAD");
-    assert_eq!(
-        Path::new(library).canonicalize().unwrap(),
-        here.join("libm.so")
-    );
+    assert_eq!(Path::new(library).canonicalize().unwrap(), here.join("libm.so"));
 }
 
 #[test]
 fn what_cannot_be_loaded_or_is_there_already_is_refused() {
-    let project = TempProject::new()
-        .with("mod.rb", "")
-        .with("topology.toml", "mine");
+    let project = TempProject::new().with("mod.rb", "").with("topology.toml", "mine");
     let loaded = |module: &str| {
-        project.run(&[
-            "new",
-            "overhead",
-            "--no-look",
-            "--require",
-            module,
-            "--",
-            "x",
-        ])
+        project.run(&["new", "overhead", "--no-look", "--require", module, "--", "x"])
     };
-    loaded("./lost.js")
-        .expect_status(2)
-        .expect_stderr(&["cannot find the module './lost.js'"]);
-    loaded("./mod.rb")
-        .expect_status(2)
-        .expect_stderr(&["cannot load the module './mod.rb'"]);
-    let refused = project
-        .run(&["new", "topology", "--no-look"])
-        .expect_status(2);
+    loaded("./lost.js").expect_status(2).expect_stderr(&["cannot find the module './lost.js'"]);
+    loaded("./mod.rb").expect_status(2).expect_stderr(&["cannot load the module './mod.rb'"]);
+    let refused = project.run(&["new", "topology", "--no-look"]).expect_status(2);
     refused.expect_stderr(&["'topology.toml' already exists", "hint: --force"]);
     assert!(!project.path("server.js").exists());
-    assert_eq!(
-        std::fs::read_to_string(project.path("topology.toml")).unwrap(),
-        "mine"
-    );
-    project
-        .run(&["new", "topology", "--force", "--no-look"])
-        .expect_status(0);
+    assert_eq!(std::fs::read_to_string(project.path("topology.toml")).unwrap(), "mine");
+    project.run(&["new", "topology", "--force", "--no-look"]).expect_status(0);
     read(&project.path("topology.toml"));
-    let one = project
-        .run(&["new", "servers", "--no-look", "--server", "a=b"])
-        .expect_status(2);
+    let one = project.run(&["new", "servers", "--no-look", "--server", "a=b"]).expect_status(2);
     one.expect_stderr(&["a single server cannot be compared"]);
 }
 
 #[test]
 fn servers_are_variants_that_are_told_their_port() {
     let project = TempProject::new();
-    let words = [
-        "--server",
-        "a=node a.js --port={port}",
-        "--server",
-        "b=./b '{x} y'",
-    ];
-    let all = [
-        &["new", "servers", "--no-look", "--path", "/it's"][..],
-        &words,
-    ]
-    .concat();
+    let words = ["--server", "a=node a.js --port={port}", "--server", "b=./b '{x} y'"];
+    let all = [&["new", "servers", "--no-look", "--path", "/it's"][..], &words].concat();
     project.run(&all).expect_status(0);
     let found = read(&project.path("servers.toml"));
-    assert_eq!(
-        run_of(&found, "a").target.command,
-        ["node", "a.js", "--port={port}"]
-    );
+    assert_eq!(run_of(&found, "a").target.command, ["node", "a.js", "--port={port}"]);
     let b = run_of(&found, "b");
     assert_eq!(b.target.command, ["./b", "{x} y"]);
-    assert_eq!(
-        b.target.environment,
-        [EnvVarChange::Set("PORT".into(), "{port}".into())]
-    );
-    let TargetWork::Server(service) = b.work else {
-        panic!("no server")
-    };
+    assert_eq!(b.target.environment, [EnvVarChange::Set("PORT".into(), "{port}".into())]);
+    let TargetWork::Server(service) = b.work else { panic!("no server") };
     assert_eq!(service.load.spec.url, "http://127.0.0.1:{port}/it's");
 }
 
@@ -222,14 +152,9 @@ fn the_schema_of_definition_files_is_printed_for_editors() {
     let project = TempProject::new();
     let printed = project.run(&["new", "--schema"]).expect_status(0);
     let schema: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
-    assert_eq!(
-        schema["properties"]["group"]["description"],
-        "What is measured, in order."
-    );
+    assert_eq!(schema["properties"]["group"]["description"], "What is measured, in order.");
     project.run(&["new"]).expect_status(2);
-    project
-        .run(&["new", "--schema", "topology"])
-        .expect_status(2);
+    project.run(&["new", "--schema", "topology"]).expect_status(2);
 }
 
 /// A server that is stopped with the test.
@@ -245,9 +170,7 @@ impl Drop for StartedServer {
 
 fn request_root(port: u16) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    stream
-        .set_read_timeout(Some(Duration::from_secs(60)))
-        .ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n").ok()?;
     let mut text = String::new();
     stream.read_to_string(&mut text).ok()?;
@@ -258,11 +181,7 @@ fn collect_answers(run: &RunAssignment) -> Vec<String> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
-    let words = run
-        .target
-        .command
-        .iter()
-        .map(|word| word.replace("{port}", &port.to_string()));
+    let words = run.target.command.iter().map(|word| word.replace("{port}", &port.to_string()));
     let words: Vec<String> = words.collect();
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).current_dir(&run.target.directory);
@@ -285,9 +204,7 @@ fn all_six_topologies_answer_with_the_same_numbers() {
         return;
     }
     let project = TempProject::new();
-    let answer = project
-        .run(&["new", "topology", "--no-look"])
-        .expect_status(0);
+    let answer = project.run(&["new", "topology", "--no-look"]).expect_status(0);
     assert_eq!(written_files(&answer), ["topology.toml", "server.js"]);
     let set = [("workers".to_owned(), "2".to_owned())];
     let found = parse_file(&project.path("topology.toml"), &set).unwrap();
@@ -303,12 +220,7 @@ fn all_six_topologies_answer_with_the_same_numbers() {
     while known.len() < 30 {
         known.push(known[known.len() - 1] + known[known.len() - 2]);
     }
-    assert!(
-        all[0]
-            .iter()
-            .all(|answer| known.contains(&answer.parse().unwrap())),
-        "{all:?}"
-    );
+    assert!(all[0].iter().all(|answer| known.contains(&answer.parse().unwrap())), "{all:?}");
     assert!(all[0].iter().any(|answer| *answer != all[0][0]), "{all:?}");
 }
 
@@ -343,8 +255,5 @@ fn the_example_of_the_page_is_read_and_means_what_the_page_says() {
     );
     let project = project.with("wrong/cache.toml", &wrong);
     let told = parse_file(&project.path("wrong/cache.toml"), &[]).unwrap_err();
-    assert!(
-        format!("{told:#}").contains("hint: did you mean 'large'?"),
-        "{told:#}"
-    );
+    assert!(format!("{told:#}").contains("hint: did you mean 'large'?"), "{told:#}");
 }

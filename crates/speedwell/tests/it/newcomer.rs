@@ -38,10 +38,8 @@ fn the_obvious_wrong_word_is_answered_with_the_right_one() {
         "speedwell run b/copy.js b/other.js",
     ]);
     say(&["compare", "ls", "cat"]).expect_stderr(&["speedwell eval sh ls cat"]);
-    say(&["compare", "./tool", "ls"]).expect_stderr(&[
-        "contains no benchmarks of google/benchmark",
-        "speedwell eval sh ./tool",
-    ]);
+    say(&["compare", "./tool", "ls"])
+        .expect_stderr(&["contains no benchmarks of google/benchmark", "speedwell eval sh ./tool"]);
     say(&["compare", "b", "b"]).expect_stderr(&["'b' is a benchmark, not a result", "run b b"]);
     say(&["compare", "befor.json", "before.json"]).expect_stderr(&["did you mean 'before.json'?"]);
     say(&["as", "compare"]).expect_stderr(&["compare.js"]);
@@ -68,9 +66,7 @@ fn values_are_a_list_wherever_they_stand() {
     let project =
         TempProject::new().with("g/n.fake", "case n=1\n* 1\ncase n=2\n* 1\ncase n=3\n* 1\n");
     for words in [&["n=1,3"][..], &["--set", "n=1,3"], &["-s", "n=1", "n=3"]] {
-        let listed = project
-            .run(&[&["run", "g", "--list"], words].concat())
-            .expect_status(0);
+        let listed = project.run(&[&["run", "g", "--list"], words].concat()).expect_status(0);
         assert!(
             listed.stdout.contains("2 cases") && !listed.stdout.contains("n=2"),
             "{words:?}: {listed:#?}"
@@ -82,9 +78,7 @@ fn values_are_a_list_wherever_they_stand() {
 fn the_last_of_an_option_with_one_value_wins() {
     let project = project();
     project
-        .run(&[
-            "run", "g", "--list", "--runs", "6", "--runs", "40", "-q", "-q",
-        ])
+        .run(&["run", "g", "--list", "--runs", "6", "--runs", "40", "-q", "-q"])
         .expect_status(0)
         .expect_stdout(&["40 runs"]);
 }
@@ -94,12 +88,7 @@ fn a_variable_that_names_the_store_does_not_contradict_no_save() {
     let project = project();
     let run = |words: &[&str]| {
         let mut command = project.command(words);
-        CommandResult::from(
-            command
-                .env("SPEEDWELL_DB", project.path("own.db"))
-                .output()
-                .unwrap(),
-        )
+        CommandResult::from(command.env("SPEEDWELL_DB", project.path("own.db")).output().unwrap())
     };
     run(&["run", "g", "--runs", "1", "--no-save"]).expect_status(0);
     assert!(!project.path("own.db").exists());
@@ -115,14 +104,8 @@ fn a_home_that_cannot_be_written_is_told_with_both_remedies() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("one.fake"), ONE_CASE).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_speedwell"));
-    command
-        .current_dir(&folder)
-        .args(["run", "one.fake"])
-        .stdin(Stdio::null());
-    command
-        .env_remove("XDG_DATA_HOME")
-        .env_remove("SPEEDWELL_DB")
-        .env("HOME", "/proc/nowhere");
+    command.current_dir(&folder).args(["run", "one.fake"]).stdin(Stdio::null());
+    command.env_remove("XDG_DATA_HOME").env_remove("SPEEDWELL_DB").env("HOME", "/proc/nowhere");
     CommandResult::from(command.output().unwrap())
         .expect_status(2)
         .expect_stderr(&["--db FILE", "--no-save"]);
@@ -131,18 +114,12 @@ fn a_home_that_cannot_be_written_is_told_with_both_remedies() {
 #[test]
 fn completions_load_in_bash() {
     let project = project();
-    let script = project
-        .run(&["completions", "bash"])
-        .expect_status(0)
-        .stdout;
+    let script = project.run(&["completions", "bash"]).expect_status(0).stdout;
     std::fs::write(project.path("c.bash"), script).unwrap();
     let shell = "bash -n c.bash && . ./c.bash && complete -p speedwell && \
                  COMP_WORDS=(speedwell rep) COMP_CWORD=1 && _speedwell speedwell rep speedwell && echo ${COMPREPLY[@]}";
     let mut bash = Command::new("bash");
-    let answer = bash
-        .args(["--norc", "-c", shell])
-        .current_dir(project.path(""))
-        .output();
+    let answer = bash.args(["--norc", "-c", shell]).current_dir(project.path("")).output();
     let Ok(answer) = answer else {
         eprintln!("skipped: there is no 'bash'");
         return;
@@ -151,10 +128,7 @@ fn completions_load_in_bash() {
         .expect_status(0)
         .expect_stdout(&["-F _speedwell", "speedwell\nreport\n"]);
     for shell in ["zsh", "fish"] {
-        project
-            .run(&["completions", shell])
-            .expect_status(0)
-            .expect_stdout(&["calibrate"]);
+        project.run(&["completions", shell]).expect_status(0).expect_stdout(&["calibrate"]);
     }
     let answer = project.run(&["completions", "bash"]);
     assert!(!answer.stdout.contains("harness-sh") && !answer.stdout.contains("--worker"));
@@ -181,9 +155,8 @@ fn the_terminal_shows_what_is_compiled() {
     // It exits by itself if nothing is shown.
     let slow =
         "#!/bin/sh\nfor i in $(seq 1500); do [ -e \"$DONE\" ] && break; sleep 0.02; done\nexit 1\n";
-    let project = TempProject::new()
-        .with("x.cpp", "#include <speedwell.hpp>\n")
-        .with_program("slow", slow);
+    let project =
+        TempProject::new().with("x.cpp", "#include <speedwell.hpp>\n").with_program("slow", slow);
     let line = format!("'{}' run x.cpp --list", env!("CARGO_BIN_EXE_speedwell"));
     let mut terminal = Command::new("script");
     terminal
@@ -231,25 +204,12 @@ fn the_list_says_how_long_the_runs_measure_where_that_is_known() {
         .run(&["run", "servers.toml", "--list", "--runs", "128"])
         .expect_status(0)
         .expect_stdout(&["1 case, 128 runs, about 12 min of measuring\n"]);
-    project
-        .run(&["run", "g", "--list"])
-        .expect_stdout(&["1 case, 6 runs\n"]);
+    project.run(&["run", "g", "--list"]).expect_stdout(&["1 case, 6 runs\n"]);
 }
 
 #[test]
 fn a_written_picture_is_named_with_what_it_shows() {
-    let words = [
-        "run",
-        "g",
-        "--variant",
-        "a=",
-        "--variant",
-        "b=",
-        "-o",
-        "x.svg",
-        "-o",
-        "x.csv",
-    ];
+    let words = ["run", "g", "--variant", "a=", "--variant", "b=", "-o", "x.svg", "-o", "x.csv"];
     project().run(&words).expect_status(0).expect_stderr(&[
         "wrote 'x.svg' (",
         "wrote 'x-2.svg' (",
@@ -296,13 +256,10 @@ fn a_load_is_not_resumed_and_the_reason_is_given() {
     let (project, server) = (project(), WebServer::start());
     let url = server.url("/");
     project.run(&["load", &url, "-n", "5"]).expect_status(0);
-    project
-        .run(&["run", "--resume", "@latest"])
-        .expect_status(2)
-        .expect_stderr(&[
-            "session @1 cannot be resumed: it was not measured in separate runs",
-            &format!("load {url} -n 5"),
-        ]);
+    project.run(&["run", "--resume", "@latest"]).expect_status(2).expect_stderr(&[
+        "session @1 cannot be resumed: it was not measured in separate runs",
+        &format!("load {url} -n 5"),
+    ]);
 }
 
 #[test]
@@ -319,17 +276,9 @@ fn an_empty_variable_counts_as_unset() {
 #[test]
 fn scripts_say_in_one_line_that_the_program_is_not_built() {
     let folder = tempfile::tempdir().unwrap();
-    for script in [
-        "bench-load",
-        "bench-erlang",
-        "check-squeeze",
-        "check-paired",
-        "noise-live",
-    ] {
+    for script in ["bench-load", "bench-erlang", "check-squeeze", "check-paired", "noise-live"] {
         let mut command = Command::new(repository().join("scripts").join(script));
-        command
-            .env("CARGO_TARGET_DIR", folder.path())
-            .env_remove("SPEEDWELL");
+        command.env("CARGO_TARGET_DIR", folder.path()).env_remove("SPEEDWELL");
         let Ok(answer) = command.output() else {
             eprintln!("skipped: '{script}' cannot be started here");
             continue;

@@ -14,9 +14,7 @@ fn script(body: &str) -> String {
 fn measure(body: &str) -> Option<(TempProject, CommandResult)> {
     node()?;
     let good = script("bench.start(); for (let i = 0; i < 1e5; i++); bench.end(n);");
-    let project = TempProject::new()
-        .with("g/bad.js", &script(body))
-        .with("g/good.js", &good);
+    let project = TempProject::new().with("g/bad.js", &script(body)).with("g/good.js", &good);
     let answer = project.run(&["run", "g", "--runs", "1", "--timeout", "90s"]);
     Some((project, answer))
 }
@@ -34,9 +32,7 @@ fn a_segmentation_fault_is_told_as_such() {
     let Some((_, answer)) = measure("process.kill(process.pid, 'SIGSEGV');") else {
         return;
     };
-    answer
-        .expect_status(2)
-        .expect_stdout(&["signal 11 (SIGSEGV)", "g/good.js", "to repeat it"]);
+    answer.expect_status(2).expect_stdout(&["signal 11 (SIGSEGV)", "g/good.js", "to repeat it"]);
 }
 
 #[test]
@@ -46,14 +42,8 @@ fn a_flood_on_stderr_is_cut_to_its_end() {
     let Some((_, answer)) = measure(body) else {
         return;
     };
-    let answer = answer
-        .expect_status(2)
-        .expect_stdout(&["after the flood", "g/good.js"]);
-    assert!(
-        answer.stdout.len() < 20_000,
-        "{} bytes of report",
-        answer.stdout.len()
-    );
+    let answer = answer.expect_status(2).expect_stdout(&["after the flood", "g/good.js"]);
+    assert!(answer.stdout.len() < 20_000, "{} bytes of report", answer.stdout.len());
 }
 
 #[test]
@@ -78,20 +68,8 @@ fn different_answers_of_two_variants_are_an_error() {
     let body = "bench.start(); for (let i = 0; i < 1e5; i++); bench.end(n);\n\
                 bench.check(process.env.ANSWER);";
     let project = TempProject::new().with("g/wrong.js", &script(body));
-    let words = [
-        "run",
-        "g",
-        "--runs",
-        "2",
-        "--variant",
-        "a=ANSWER=42",
-        "--variant",
-        "b=ANSWER=43",
-    ];
-    project
-        .run(&words)
-        .expect_status(2)
-        .expect_stdout(&["computed '4"]);
+    let words = ["run", "g", "--runs", "2", "--variant", "a=ANSWER=42", "--variant", "b=ANSWER=43"];
+    project.run(&words).expect_status(2).expect_stdout(&["computed '4"]);
 }
 
 #[test]

@@ -38,20 +38,11 @@ fn recorded_files_are_written_back_to_the_byte() {
 fn a_case_is_the_same_whichever_driver_wrote_it() {
     let ids = |name: &str| -> Vec<String> {
         let session = read(name, &golden(name));
-        session
-            .runs
-            .iter()
-            .take(5)
-            .map(|run| run.case.id())
-            .collect()
+        session.runs.iter().take(5).map(|run| run.case.id()).collect()
     };
     let from_run = ids("quoting-run.csv");
     assert_eq!(from_run[0], r#"zz/scalar.js n=5 q="a\"b" s="x y""#);
-    assert_eq!(
-        from_run,
-        ids("quoting-compare.csv"),
-        "JSON and inspect differ in their text only"
-    );
+    assert_eq!(from_run, ids("quoting-compare.csv"), "JSON and inspect differ in their text only");
     assert_eq!(from_run, ids("quoting-scatter.csv"));
 }
 
@@ -60,20 +51,10 @@ fn rows_made_from_recorded_messages_equal_those_of_the_drivers() {
     let messages = golden("ipc-messages-quoting.jsonl");
     let reports = messages.lines().skip(1).map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).unwrap();
-        let values = message["conf"]
-            .as_object()
-            .unwrap()
-            .iter()
-            .map(|(name, value)| {
-                (
-                    name.clone(),
-                    serde_json::from_value::<ParameterValue>(value.clone()).unwrap(),
-                )
-            });
-        (
-            message["name"].as_str().unwrap().to_owned(),
-            values.collect::<Vec<_>>(),
-        )
+        let values = message["conf"].as_object().unwrap().iter().map(|(name, value)| {
+            (name.clone(), serde_json::from_value::<ParameterValue>(value.clone()).unwrap())
+        });
+        (message["name"].as_str().unwrap().to_owned(), values.collect::<Vec<_>>())
     });
     let (run, compare) = (golden("quoting-run.csv"), golden("quoting-compare.csv"));
     for (at, (name, values)) in reports.enumerate() {
@@ -90,28 +71,15 @@ fn rows_made_from_recorded_messages_equal_those_of_the_drivers() {
 fn rate_of_line(line: &str) -> MeasuredRate {
     let mut columns = line.rsplit(',').map(str::trim);
     let elapsed_ns = javascript::parse_nanoseconds(columns.next().unwrap().as_bytes());
-    MeasuredRate {
-        rate: columns.next().unwrap().parse().unwrap(),
-        elapsed_ns,
-    }
+    MeasuredRate { rate: columns.next().unwrap().parse().unwrap(), elapsed_ns }
 }
 
 #[test]
 fn a_comparison_becomes_a_session_with_two_variants() {
     let session = read("compare.csv", &golden("compare-string_decoder.csv"));
-    assert_eq!(
-        (session.state, session.design.order),
-        (SessionState::Imported, RunOrder::Imported)
-    );
-    let variants: Vec<&str> = session
-        .variants
-        .iter()
-        .map(|variant| &*variant.name)
-        .collect();
-    assert_eq!(
-        (variants.as_slice(), &*session.design.baseline),
-        (&["old", "new"][..], "old")
-    );
+    assert_eq!((session.state, session.design.order), (SessionState::Imported, RunOrder::Imported));
+    let variants: Vec<&str> = session.variants.iter().map(|variant| &*variant.name).collect();
+    assert_eq!((variants.as_slice(), &*session.design.baseline), (&["old", "new"][..], "old"));
     assert_eq!((session.runs.len(), session.failures.len()), (120, 0));
     let series = session.series(&session.metrics[0]);
     assert_eq!(series.len(), 20);
@@ -120,11 +88,7 @@ fn a_comparison_becomes_a_session_with_two_variants() {
     assert_eq!(first.samples[0].value, 334093.9315779637);
     assert_eq!(first.samples[0].elapsed_ns, Some(59_863_404));
     let names: Vec<&str> = first.case.values.iter().map(|(name, _)| &**name).collect();
-    assert_eq!(
-        names,
-        ["n", "chunkLen", "inLen", "encoding"],
-        "as reported, last declared first"
-    );
+    assert_eq!(names, ["n", "chunkLen", "inLen", "encoding"], "as reported, last declared first");
 }
 
 #[test]
@@ -139,11 +103,7 @@ fn old_is_the_baseline_wherever_it_stands() {
 
 #[test]
 fn line_ends_of_windows_make_no_difference() {
-    for name in [
-        "quoting-run.csv",
-        "compare-string_decoder.csv",
-        "scatter.csv",
-    ] {
+    for name in ["quoting-run.csv", "compare-string_decoder.csv", "scatter.csv"] {
         let text = golden(name);
         let (unix, windows) = (read(name, &text), read(name, &text.replace('\n', "\r\n")));
         assert_eq!(unix.runs, windows.runs, "{name}");
@@ -163,16 +123,10 @@ fn chatter_of_scripts_does_not_become_data_but_a_warning() {
     let mut warnings = Vec::new();
     let sessions =
         speedwell_formats::read_with_warnings("run.csv", text.as_bytes(), &mut warnings).unwrap();
-    assert_eq!(
-        sessions[0].runs,
-        read("run.csv", &golden("run-csv.csv")).runs
-    );
+    assert_eq!(sessions[0].runs, read("run.csv", &golden("run-csv.csv")).runs);
     let warning = "'run.csv': 6 lines without a result were left out; the first is 'noise \"x\"'";
     assert_eq!(warnings, [warning]);
-    assert_eq!(
-        sessions[0].environment.facts["import"], warning,
-        "the session remembers it"
-    );
+    assert_eq!(sessions[0].environment.facts["import"], warning, "the session remembers it");
 }
 
 #[test]
@@ -183,10 +137,7 @@ fn files_may_be_concatenated() {
         speedwell_formats::read_with_warnings("two", text.repeat(2).as_bytes(), &mut warnings)
             .unwrap();
     assert_eq!((twice[0].runs.len(), warnings.len()), (4, 0));
-    assert_eq!(
-        twice[0].runs[3].block, 1,
-        "the second run of its case and variant"
-    );
+    assert_eq!(twice[0].runs[3].block, 1, "the second run of its case and variant");
 }
 
 #[test]
@@ -199,14 +150,9 @@ fn a_row_without_a_rate_is_a_failure_and_not_a_zero() {
     assert_eq!((session.runs.len(), session.failures.len()), (1, 1));
     assert_eq!(
         session.failures[0].cause,
-        FailureCause::Invalid {
-            reason: "the rate is NaN".into()
-        }
+        FailureCause::Invalid { reason: "the rate is NaN".into() }
     );
-    assert_eq!(
-        warnings,
-        ["'c': 1 result has no rate and counts as a failure"]
-    );
+    assert_eq!(warnings, ["'c': 1 result has no rate and counts as a failure"]);
 }
 
 #[test]
@@ -228,10 +174,7 @@ fn every_recorded_configuration_reads_back() {
         "old",
         "string_decoder/string-decoder.js",
         &values,
-        MeasuredRate {
-            rate: 334093.9315779637,
-            elapsed_ns: Some(59_863_404),
-        },
+        MeasuredRate { rate: 334093.9315779637, elapsed_ns: Some(59_863_404) },
     );
     assert_eq!(Some(row.trim_end()), text.lines().nth(1));
 }

@@ -27,11 +27,7 @@ fn names_with_spaces_and_other_characters_are_measured() {
         .with("my bench/a=1,b %41 c.js", COUNTS)
         .with("my bench/li sts.py", python);
     expect_measured(&project, "my bench/co py.js", "my bench/co py.js");
-    expect_measured(
-        &project,
-        "my bench/a=1,b %41 c.js",
-        "my bench/a=1,b %41 c.js",
-    );
+    expect_measured(&project, "my bench/a=1,b %41 c.js", "my bench/a=1,b %41 c.js");
     let listed = project.run(&["run", "my bench", "--list"]).expect_status(0);
     assert_eq!(listed.stdout.matches("my bench/").count(), 3, "{listed:#?}");
     expect_measured(&project, "my bench/li sts.py", "my bench/li sts/add");
@@ -41,9 +37,7 @@ fn names_with_spaces_and_other_characters_are_measured() {
 fn names_with_spaces_work_with_made_up_numbers() {
     let project = TempProject::new().with("my bench/a =b.fake", "case n=1\n* 10\ncase n=2\n* 20\n");
     let answer = project.run(&["run", "my bench", "--runs", "1"]);
-    let answer = answer
-        .expect_status(0)
-        .expect_stdout(&["my bench/a =b.fake"]);
+    let answer = answer.expect_status(0).expect_stdout(&["my bench/a =b.fake"]);
     assert!(!answer.stdout.contains("failed"), "{answer:#?}");
 }
 
@@ -86,9 +80,7 @@ fn a_trial_does_not_fail_where_only_its_small_values_do() {
         let answer = answer.expect_status(0);
         answer.expect_stdout(&["1 of 1 benchmark files work: 2 cases"]);
     }
-    let broken = try_file("method === 'notEqual'", false)
-        .unwrap()
-        .expect_status(2);
+    let broken = try_file("method === 'notEqual'", false).unwrap().expect_status(2);
     broken.expect_stdout(&["1 failed", "they are equal", "len=100"]);
 }
 
@@ -99,22 +91,14 @@ fn a_syntax_error_shows_its_line_and_can_be_repeated() {
                const bench = createBenchmark(main, { n: [1] });\n\
                function main({ n }) {\n  bench.start(\n  bench.end(n);\n}\n";
     let project = TempProject::new().with("g/bad.js", bad);
-    let answer = project
-        .run(&["run", "g/bad.js", "--runs", "1"])
-        .expect_status(2);
+    let answer = project.run(&["run", "g/bad.js", "--runs", "1"]).expect_status(2);
     let answer = answer.expect_stderr(&["SyntaxError: missing )", "bad.js:5", "bench.end(n);"]);
     let line = answer.stderr.split("repeat it with: ").nth(1).unwrap();
     let line = line.lines().next().unwrap();
     assert!(!line.contains("PATH=") && line.contains("bad.js"), "{line}");
-    let repeated = std::process::Command::new("sh")
-        .args(["-c", line])
-        .output()
-        .unwrap();
+    let repeated = std::process::Command::new("sh").args(["-c", line]).output().unwrap();
     let said = String::from_utf8_lossy(&repeated.stderr).into_owned();
-    assert!(
-        said.contains("bad.js:5") && said.contains("SyntaxError"),
-        "{line}\n{said}"
-    );
+    assert!(said.contains("bad.js:5") && said.contains("SyntaxError"), "{line}\n{said}");
 }
 
 #[test]
@@ -124,23 +108,15 @@ fn type_script_is_measured_or_refused_by_what_node_can_do() {
                 const bench = createBenchmark(main, { n: [1000] });\n\
                 function main({ n }: { n: number }): void {\n\
                   bench.start(); for (let i = 0; i < n; i++); bench.end(n);\n}\n";
-    let project = TempProject::new().with("g/count.ts", text).with(
-        "g/count.d.ts",
-        "export declare function createBenchmark(): void;\n",
-    );
+    let project = TempProject::new()
+        .with("g/count.ts", text)
+        .with("g/count.d.ts", "export declare function createBenchmark(): void;\n");
     let question = ["-p", "Boolean(process.features.typescript)"];
-    let answer = std::process::Command::new(node)
-        .args(question)
-        .output()
-        .unwrap();
+    let answer = std::process::Command::new(node).args(question).output().unwrap();
     let answer_of_ours = project.run(&["run", "g", "--runs", "1"]);
     if answer.stdout.starts_with(b"true") {
-        answer_of_ours
-            .expect_status(0)
-            .expect_stdout(&["g/count.ts"]);
+        answer_of_ours.expect_status(0).expect_stdout(&["g/count.ts"]);
     } else {
-        answer_of_ours
-            .expect_status(2)
-            .expect_stderr(&["does not run TypeScript; 22.18"]);
+        answer_of_ours.expect_status(2).expect_stderr(&["does not run TypeScript; 22.18"]);
     }
 }

@@ -6,9 +6,8 @@ use super::project::{CommandResult, TempProject, node, repository};
 /// Runs one of the fixtures, driven like Node core scripts.
 fn fixture(name: &str, more: &[&str]) -> Option<(TempProject, CommandResult)> {
     node()?;
-    let file = repository().join(format!(
-        "crates/adapters/languages/node/test/fixtures/zz/{name}.js"
-    ));
+    let file =
+        repository().join(format!("crates/adapters/languages/node/test/fixtures/zz/{name}.js"));
     let project = TempProject::new();
     let answer = project.run(&[&["run", file.to_str().unwrap(), "--runs", "1"], more].concat());
     Some((project, answer))
@@ -44,15 +43,9 @@ fn silence_is_a_failure() {
 #[test]
 fn wrong_use_of_start_and_end_is_told_in_the_words_of_the_original() {
     fails_with("endnostart", &["called end without start"]);
-    fails_with(
-        "starttwice",
-        &["Called start more than once in a single benchmark"],
-    );
+    fails_with("starttwice", &["Called start more than once in a single benchmark"]);
     fails_with("zero", &["called end() with operation count <= 0"]);
-    fails_with(
-        "noops",
-        &["called end() without specifying operation count"],
-    );
+    fails_with("noops", &["called end() without specifying operation count"]);
 }
 
 #[test]
@@ -60,9 +53,7 @@ fn a_sample_before_a_failure_is_kept_and_marked() {
     let Some((project, answer)) = fixture("endtwice", &[]) else {
         return;
     };
-    answer
-        .expect_status(2)
-        .expect_stdout(&["called end multiple times"]);
+    answer.expect_status(2).expect_stdout(&["called end multiple times"]);
     let kept = project.run(&["report", "--export", "jsonl"]);
     kept.expect_stdout(&["exited with status 1 after reporting this value"]);
 }
@@ -71,10 +62,7 @@ fn a_sample_before_a_failure_is_kept_and_marked() {
 fn files_that_cannot_be_described_say_why() {
     is_refused_with("typecfg", &["configuration \"n\" had type object"]);
     is_refused_with("mixed", &["configuration \"n\" has mixed types"]);
-    is_refused_with(
-        "filternb",
-        &["Combination filter must always return a boolean"],
-    );
+    is_refused_with("filternb", &["Combination filter must always return a boolean"]);
     is_refused_with("throwtop", &["Error: top"]);
 }
 
@@ -97,10 +85,7 @@ fn awkward_values_keep_their_identity() {
         return;
     };
     answer.expect_status(0);
-    let csv = project
-        .run(&["report", "--export", "node-csv"])
-        .expect_status(0)
-        .stdout;
+    let csv = project.run(&["report", "--export", "node-csv"]).expect_status(0).stdout;
     // One variant gives the file format of run.js, whose values are JSON texts.
     for configuration in [
         r#""q=""a\""b"" s=""x y"" n=5""#,
@@ -120,10 +105,7 @@ fn the_processor_time_of_a_script_is_that_of_its_process() {
     };
     let json = answer.expect_status(0).json();
     let summary = &json["summaries"][0];
-    assert_eq!(
-        (&summary["metric"], &summary["unit"]),
-        (&"cpu_time".into(), &"ns".into())
-    );
+    assert_eq!((&summary["metric"], &summary["unit"]), (&"cpu_time".into(), &"ns".into()));
     // No Node.js process starts within a millisecond.
     assert!(summary["median"].as_f64().unwrap() > 1e6, "{json}");
 }

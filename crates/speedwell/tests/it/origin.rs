@@ -35,10 +35,7 @@ fn sessions_are_found_by_revision_branch_and_merge_base() {
     measure(&repository, &[]);
 
     assert_eq!(resolve_reference(&repository, "@rev:HEAD~2"), "@1");
-    assert_eq!(
-        resolve_reference(&repository, &format!("@rev:{}", &one[..7])),
-        "@1"
-    );
+    assert_eq!(resolve_reference(&repository, &format!("@rev:{}", &one[..7])), "@1");
     assert_eq!(resolve_reference(&repository, "@branch:main"), "@1");
     assert_eq!(
         resolve_reference(&repository, "@branch:fix/slow"),
@@ -93,25 +90,20 @@ fn an_unknown_reference_is_refused_with_what_to_do() {
         report(reference).expect_status(2).expect_stderr(&[reason]);
     }
     repository.run_git(&["branch", "-m", "main", "elsewhere"]);
-    report("@base")
-        .expect_status(2)
-        .expect_stderr(&["hint: name it, for example @base:main"]);
+    report("@base").expect_status(2).expect_stderr(&["hint: name it, for example @base:main"]);
     repository.run_git(&["branch", "-m", "elsewhere", "main"]);
     repository.run_git(&["checkout", "-q", "--orphan", "island"]);
     repository.commit_all("of its own");
-    report("@base:main").expect_status(2).expect_stderr(&[
-        "have no common commit in this clone",
-        "git fetch --unshallow",
-    ]);
+    report("@base:main")
+        .expect_status(2)
+        .expect_stderr(&["have no common commit in this clone", "git fetch --unshallow"]);
     let Some(fresh) = self::repository() else {
         return;
     };
     fresh.commit_all("one");
     measure(&fresh, &["--revision", "from the supplier"]);
     let answer = fresh.run(&["report", "@base:main"]);
-    answer
-        .expect_status(2)
-        .expect_stderr(&["no measured revision at or before the merge base"]);
+    answer.expect_status(2).expect_stderr(&["no measured revision at or before the merge base"]);
 }
 
 #[test]
@@ -129,17 +121,13 @@ fn the_list_shows_revisions_and_can_be_of_one_branch() {
     let all = history(&[]);
     assert!(all.contains(&one) && all.contains("v1.4"), "{all}");
     let release = history(&["--branch", "release"]);
-    assert!(
-        !release.contains(&one) && release.contains("v1.4"),
-        "{release}"
-    );
+    assert!(!release.contains(&one) && release.contains("v1.4"), "{release}");
     assert_eq!(history(&["--since", "2999-12-31"]).lines().count(), 1);
     assert_eq!(history(&["--since", "2026-01-31"]), all);
     assert_eq!(history(&["-f", "quick.* n=[12]"]), all);
     assert_eq!(history(&["-f", "slow", "-f", "n=2"]).lines().count(), 1);
     let none = repository.run(&["history", "-f", "slow"]);
-    none.expect_status(0)
-        .expect_stdout(&["no stored session matches"]);
+    none.expect_status(0).expect_stdout(&["no stored session matches"]);
     // An import keeps it.
     let lines = repository.run(&["report", "@1", "--export", "jsonl"]);
     std::fs::write(repository.project.path("one.jsonl"), lines.stdout).unwrap();
@@ -157,9 +145,7 @@ fn the_list_can_begin_after_a_revision_on_every_path_from_it() {
     repository.commit_all("one");
     repository.commit_all("two");
     repository.run_git(&["tag", "v1"]);
-    repository
-        .create_branch("fix")
-        .commit_all("three, on a branch");
+    repository.create_branch("fix").commit_all("three, on a branch");
     measure(&repository, &[]);
     repository.check_out("main").commit_all("three");
     measure(&repository, &[]);
@@ -170,9 +156,7 @@ fn the_list_can_begin_after_a_revision_on_every_path_from_it() {
         let words = [&["history", "--format", "json", "--since"][..], words].concat();
         let json = repository.run(&words).expect_status(0).json();
         let numbers = json["sessions"].as_array().unwrap().iter();
-        numbers
-            .map(|session| session["number"].as_u64().unwrap())
-            .collect::<Vec<_>>()
+        numbers.map(|session| session["number"].as_u64().unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(numbers(&["v1"]), [1, 2]);
     assert_eq!(numbers(&["@4"]), [1, 2]);

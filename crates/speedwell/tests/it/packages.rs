@@ -48,10 +48,7 @@ fn install_npm_packages(folder: &Path, platform: &str) {
     );
     let package = folder.join("node_modules/@speedwell-bench").join(platform);
     std::fs::create_dir_all(package.join("bin")).unwrap();
-    let declared = repository()
-        .join("packages/npm")
-        .join(platform)
-        .join("package.json");
+    let declared = repository().join("packages/npm").join(platform).join("package.json");
     std::fs::copy(declared, package.join("package.json")).unwrap();
     let program = package.join("bin/speedwell");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_speedwell"), program).unwrap();
@@ -131,10 +128,7 @@ fn a_python_file_works_by_hand_once_the_package_is_installed() {
             .current_dir(project.path("."))
             .env("PYTHONPATH", "site"),
     );
-    assert_eq!(
-        String::from_utf8_lossy(&listed.stdout),
-        "build size=10\nbuild size=20\n"
-    );
+    assert_eq!(String::from_utf8_lossy(&listed.stdout), "build size=10\nbuild size=20\n");
     for typed in ["py.typed", "__init__.pyi"] {
         assert!(project.path("site/speedwell").join(typed).is_file());
     }
@@ -152,20 +146,14 @@ fn every_package_has_the_version_of_the_program() {
             "crates/adapters/languages/node/package.json",
             format!(r#""@speedwell-bench/{platform}": "{VERSION}""#),
         );
-        pinned(
-            &format!("packages/npm/{platform}/package.json"),
-            json.clone(),
-        );
+        pinned(&format!("packages/npm/{platform}/package.json"), json.clone());
     }
     pinned("crates/adapters/languages/node/package.json", json);
     for folder in ["crates/adapters/languages", "packages"] {
         let file = format!("{folder}/python/pyproject.toml");
         pinned(&file, format!(r#"version = "{VERSION}""#));
     }
-    pinned(
-        "packages/python/pyproject.toml",
-        format!(r#""speedwell-benchmark=={VERSION}""#),
-    );
+    pinned("packages/python/pyproject.toml", format!(r#""speedwell-benchmark=={VERSION}""#));
 }
 
 /// The files of a crate as published.
@@ -190,10 +178,7 @@ fn the_crates_that_are_published_carry_every_harness_and_no_tests() {
         "languages/cpp/speedwell.hpp",
         "languages/erlang/src/erlperf.erl",
     ] {
-        assert!(
-            listed.lines().any(|line| line == needed),
-            "no {needed} in {listed}"
-        );
+        assert!(listed.lines().any(|line| line == needed), "no {needed} in {listed}");
     }
     let listed = published_files("speedwell");
     assert!(listed.lines().any(|line| line == "src/main.rs"), "{listed}");

@@ -23,19 +23,12 @@ fn a_change_shows_in_the_ratios_of_pairs_whatever_their_level() {
     assert_eq!(comparison["method"], "signed-rank");
     assert_eq!(comparison["metric"]["name"], "cpu_time");
     let change = &found["changes"][0];
-    assert_eq!(
-        (&change["verdict"], &change["decided_at"]),
-        (&"worse".into(), &10.into())
-    );
+    assert_eq!((&change["verdict"], &change["decided_at"]), (&"worse".into(), &10.into()));
     // Besides the ten pairs of the first look, sides also ran alone on the processor; those runs
     // are not compared.
     assert_eq!(change["baseline_runs"], 10);
     assert!(
-        change["baseline_slots"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|slot| slot.as_u64() > Some(19))
+        change["baseline_slots"].as_array().unwrap().iter().any(|slot| slot.as_u64() > Some(19))
     );
     assert_eq!(found["sources"][0]["design"]["order"], "paired");
 }
@@ -43,10 +36,9 @@ fn a_change_shows_in_the_ratios_of_pairs_whatever_their_level() {
 #[test]
 fn wall_clock_time_of_a_shared_processor_is_not_reported() {
     let words = [&TWO[..], &["--metric", "throughput"]].concat();
-    run(FAKE, &words).expect_status(2).expect_stderr(&[
-        "unknown metric 'throughput'",
-        "hint: the only metric is 'cpu_time'",
-    ]);
+    run(FAKE, &words)
+        .expect_status(2)
+        .expect_stderr(&["unknown metric 'throughput'", "hint: the only metric is 'cpu_time'"]);
 }
 
 #[test]
@@ -57,9 +49,7 @@ fn a_program_that_reports_no_processor_time_is_refused() {
 
 #[test]
 fn a_side_that_fails_is_a_failure_and_no_lack_of_processor_time() {
-    let words = [
-        "eval", "sh", "exit 3", ":", "--order", "paired", "--runs", "1",
-    ];
+    let words = ["eval", "sh", "exit 3", ":", "--order", "paired", "--runs", "1"];
     let answer = TempProject::new().run(&words);
     assert_ne!(answer.status, 0);
     answer.expect_stdout(&["exited with status 3"]);
@@ -74,22 +64,10 @@ fn what_cannot_be_paired_is_refused_with_the_reason() {
     let refusals: [(&[&str], &str); 3] = [
         (&["-c", "2"], "has several workers"),
         (&["--shared"], "the snippets share one process"),
-        (
-            &[],
-            "'eval/sh' spent too much time sleeping or waiting for I/O",
-        ),
+        (&[], "'eval/sh' spent too much time sleeping or waiting for I/O"),
     ];
     for (words, reason) in refusals {
-        let eval = [
-            "eval",
-            "sh",
-            "sleep 0.3",
-            "sleep 0.4",
-            "-n",
-            "1",
-            "--order",
-            "paired",
-        ];
+        let eval = ["eval", "sh", "sleep 0.3", "sleep 0.4", "-n", "1", "--order", "paired"];
         let refused = TempProject::new().run(&[&eval[..], words].concat());
         refused.expect_status(2).expect_stderr(&[reason, "hint: "]);
     }
@@ -146,9 +124,8 @@ fn both_sides_live_at_once_on_one_processor() {
     let project = TempProject::new().with("meet.sh", MEET);
     // With this seed the fourth round is measured alone.
     let (old, new) = ("sh meet.sh old new 0 4", "sh meet.sh new old 0 4");
-    let pairs = [
-        "--order", "paired", "-n", "1", "-i", "1", "-w", "0", "--runs", "8", "--seed", "1",
-    ];
+    let pairs =
+        ["--order", "paired", "-n", "1", "-i", "1", "-w", "0", "--runs", "8", "--seed", "1"];
     let answer = project.run(&[&["eval", "sh", old, new][..], &pairs].concat());
     answer.expect_status(0);
     let log = std::fs::read_to_string(project.path("log")).unwrap();
@@ -159,11 +136,8 @@ fn both_sides_live_at_once_on_one_processor() {
     assert_eq!((met, alone), (16, 2), "{log}");
     for pair in 1..=9 {
         let number = pair.to_string();
-        let processors: Vec<&str> = of_pairs
-            .clone()
-            .filter(|line| line[0] == number)
-            .map(|line| line[2])
-            .collect();
+        let processors: Vec<&str> =
+            of_pairs.clone().filter(|line| line[0] == number).map(|line| line[2]).collect();
         assert_eq!(processors.len(), 2, "{log}");
         assert_eq!(processors[0], processors[1], "{log}");
         assert!(processors[0].parse::<u32>().is_ok(), "one processor: {log}");
@@ -218,8 +192,6 @@ fn a_killed_session_is_completed_by_whole_pairs() {
         slots
     };
     assert_eq!(slots(), (0..10).collect::<Vec<u64>>(), "five whole pairs");
-    project
-        .run(&["eval", "--resume", "@latest"])
-        .expect_status(0);
+    project.run(&["eval", "--resume", "@latest"]).expect_status(0);
     assert_eq!(slots(), (0..18).collect::<Vec<u64>>());
 }

@@ -19,15 +19,9 @@ fn is_paired(answer: CommandResult) {
     let found = answer.expect_status(0).json();
     let metric = &found["comparisons"][0]["metric"]["name"];
     let method = &found["comparisons"][0]["method"];
-    assert_eq!(
-        (metric, method),
-        (&"cpu_time".into(), &"signed-rank".into())
-    );
+    assert_eq!((metric, method), (&"cpu_time".into(), &"signed-rank".into()));
     let change = &found["changes"][0];
-    assert_eq!(
-        (&change["baseline_runs"], &change["candidate_runs"]),
-        (&2.into(), &2.into())
-    );
+    assert_eq!((&change["baseline_runs"], &change["candidate_runs"]), (&2.into(), &2.into()));
     let [one, other] = ["baseline_median", "candidate_median"].map(|key| {
         let median = change[key].as_f64();
         median.unwrap_or_else(|| panic!("{change}"))
@@ -41,21 +35,14 @@ fn snippets(language: &str, tools: &[&str], text: &str) {
         return;
     }
     let [one, other] = ["1000", "30000"].map(|count| text.replace("COUNT", count));
-    let words = [
-        &["eval", language, &one, &other][..],
-        &PAIRS[..],
-        &SHORT[..],
-    ]
-    .concat();
+    let words = [&["eval", language, &one, &other][..], &PAIRS[..], &SHORT[..]].concat();
     is_paired(TempProject::new().run(&words));
 }
 
 /// A file under `wrapper`, a program that executes it with the amount of work in a variable.
 fn files(project: TempProject, program: &str, file: &str, more: &[&str]) {
     let wrapper = |work: u32| format!("#!/bin/sh\nWORK={work} exec {program} \"$@\"\n");
-    let project = project
-        .with_program("one", &wrapper(1))
-        .with_program("other", &wrapper(30));
+    let project = project.with_program("one", &wrapper(1)).with_program("other", &wrapper(30));
     let variants = ["--variant", "a=./one", "--variant", "b=./other"];
     is_paired(project.run(&[&["run", file][..], &variants[..], &PAIRS[..], more].concat()));
 }
@@ -67,11 +54,7 @@ fn pairs_of_snippets_in_python() {
 
 #[test]
 fn pairs_of_snippets_in_javascript() {
-    snippets(
-        "node",
-        &["node"],
-        "JSON.stringify(Array.from({ length: COUNT }))",
-    );
+    snippets("node", &["node"], "JSON.stringify(Array.from({ length: COUNT }))");
 }
 
 #[test]
@@ -110,11 +93,7 @@ fn pairs_of_snippets_in_erlang() {
 
 #[test]
 fn pairs_of_snippets_in_elixir() {
-    snippets(
-        "elixir",
-        &["elixir"],
-        "Enum.sum(Enum.map(1..COUNT, &(&1 * 3)))",
-    );
+    snippets("elixir", &["elixir"], "Enum.sum(Enum.map(1..COUNT, &(&1 * 3)))");
 }
 
 #[test]
@@ -122,12 +101,7 @@ fn pairs_of_a_python_file() {
     let text = "import os\nimport speedwell\n\nWORK = 1000 * int(os.environ['WORK'])\n\n\n@speedwell.benchmark\n\
                 def add(bench):\n    for _ in bench:\n        sum(range(WORK))\n";
     if find_tool(&["python3"]).is_some() {
-        files(
-            TempProject::new().with("add.py", text),
-            "python3",
-            "add.py",
-            &SHORT,
-        );
+        files(TempProject::new().with("add.py", text), "python3", "add.py", &SHORT);
     }
 }
 
@@ -138,12 +112,7 @@ fn pairs_of_a_file_that_uses_our_package_for_node() {
         function main({ n }) {\n  let sum = 0;\n  const turns = n * 1000 * process.env.WORK;\n  bench.start();\n\
           for (let i = 0; i < turns; i++) sum += i % 7;\n  bench.end(n);\n}\n";
     if node().is_some() {
-        files(
-            TempProject::new().with("add.js", text),
-            "node",
-            "add.js",
-            &[],
-        );
+        files(TempProject::new().with("add.js", text), "node", "add.js", &[]);
     }
 }
 
@@ -188,14 +157,7 @@ fn a_load_has_no_pairs() {
     let definition =
         "[benchmark.hello]\nkind = \"load\"\nurl = \"http://127.0.0.1:9/\"\nrequests = 10\n";
     let project = TempProject::new().with("load.toml", definition);
-    let words = [
-        "run",
-        "load.toml",
-        "--variant",
-        "a=true",
-        "--variant",
-        "b=true",
-    ];
+    let words = ["run", "load.toml", "--variant", "a=true", "--variant", "b=true"];
     let refused = project.run(&[&words[..], &PAIRS[..]].concat());
     refused.expect_status(2).expect_stderr(&[
         "has a server, which uses processor time of its own",

@@ -24,9 +24,7 @@ fn is_alive(pid: i32) -> bool {
 }
 
 fn pid_in(text: &str) -> i32 {
-    text.trim()
-        .parse()
-        .unwrap_or_else(|_| panic!("no pid in {text:?}"))
+    text.trim().parse().unwrap_or_else(|_| panic!("no pid in {text:?}"))
 }
 
 #[test]
@@ -46,10 +44,7 @@ fn a_child_that_never_ends_is_ended_at_its_limit() {
     let mut spec = shell("trap '' TERM; echo here; while :; do sleep 0.05; done");
     spec.clock = WaitClock::movable();
     let mut child = OutOfTime::by(spec.clock, spec.limit);
-    assert_eq!(
-        run_child(&spec, &mut child).unwrap().ended,
-        ProcessEnd::Timeout
-    );
+    assert_eq!(run_child(&spec, &mut child).unwrap().ended, ProcessEnd::Timeout);
 }
 
 /// Advances the clock by this much when the child has written something.
@@ -61,11 +56,7 @@ struct OutOfTime {
 
 impl OutOfTime {
     fn by(clock: WaitClock, by: Duration) -> OutOfTime {
-        OutOfTime {
-            clock,
-            by,
-            has_spoken: false,
-        }
+        OutOfTime { clock, by, has_spoken: false }
     }
 }
 
@@ -93,10 +84,7 @@ fn a_child_that_has_reported_and_does_not_end_is_ended_when_its_grace_is_over() 
     spec.clock = WaitClock::movable();
     spec.limit = Duration::from_secs(7200);
     let mut child = OutOfTime::by(spec.clock, Duration::from_secs(3600));
-    assert_eq!(
-        run_child(&spec, &mut child).unwrap().ended,
-        ProcessEnd::Lingered
-    );
+    assert_eq!(run_child(&spec, &mut child).unwrap().ended, ProcessEnd::Lingered);
 }
 
 #[test]
@@ -156,10 +144,7 @@ fn a_child_that_holds_its_streams_open_does_not_hold_us() {
 fn closing_its_streams_does_not_make_us_spin() {
     let usage = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
     let before = usage();
-    assert_eq!(
-        run_to_end(&shell("exec >&- 2>&-; sleep 0.5")),
-        ProcessEnd::Exit(0)
-    );
+    assert_eq!(run_to_end(&shell("exec >&- 2>&-; sleep 0.5")), ProcessEnd::Exit(0));
     assert!(
         usage() - before < Duration::from_millis(200),
         "the listening thread was busy while nothing happened"
@@ -168,11 +153,8 @@ fn closing_its_streams_does_not_make_us_spin() {
 
 #[test]
 fn the_childs_time_and_memory_are_accounted() {
-    let outcome = run_child(
-        &shell("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"),
-        &mut (),
-    )
-    .unwrap();
+    let outcome =
+        run_child(&shell("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"), &mut ()).unwrap();
     assert!(outcome.usage.user_ns > 1_000_000);
     assert!(outcome.usage.max_rss_bytes > 100_000);
     assert!(outcome.wall_ns >= outcome.usage.user_ns / 2);
@@ -204,11 +186,7 @@ fn commands_and_events_travel_on_descriptors_of_their_own() {
     let mut talk = EchoTalk(Vec::new());
     let outcome = run_child(&spec, &mut talk).unwrap();
     assert_eq!(outcome.ended, ProcessEnd::Exit(0));
-    assert_eq!(
-        talk.0,
-        ["got hello", "got more"],
-        "the last line has no line feed"
-    );
+    assert_eq!(talk.0, ["got hello", "got more"], "the last line has no line feed");
     assert_eq!(outcome.stdout.text(), "noise\n");
 }
 

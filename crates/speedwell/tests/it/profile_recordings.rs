@@ -62,10 +62,8 @@ fn perf() -> Option<ProfileRecorder> {
 /// Fraction of the weight in stacks with a function whose name starts like this.
 fn share(profile: &StackProfile, function: &str) -> f64 {
     let has = |frames: &[&str]| frames.iter().any(|frame| frame.starts_with(function));
-    let inside: u64 = profile
-        .stacks()
-        .filter_map(|(frames, weight)| has(&frames).then_some(weight))
-        .sum();
+    let inside: u64 =
+        profile.stacks().filter_map(|(frames, weight)| has(&frames).then_some(weight)).sum();
     inside as f64 / profile.total() as f64
 }
 
@@ -76,19 +74,13 @@ fn folder(file: &str, text: &str) -> tempfile::TempDir {
 }
 
 fn in_folder(folder: &tempfile::TempDir, program: impl AsRef<Path>) -> ProcessSpec {
-    ProcessSpec {
-        directory: Some(folder.path().to_owned()),
-        ..ProcessSpec::new(program)
-    }
+    ProcessSpec { directory: Some(folder.path().to_owned()), ..ProcessSpec::new(program) }
 }
 
 /// Symbol maps that runtimes wrote to /tmp for perf, about code in that folder.
 fn maps_of(folder: &tempfile::TempDir) -> Vec<PathBuf> {
     let path = folder.path().to_string_lossy().into_owned();
-    let files = std::fs::read_dir("/tmp")
-        .unwrap()
-        .flatten()
-        .map(|entry| entry.path());
+    let files = std::fs::read_dir("/tmp").unwrap().flatten().map(|entry| entry.path());
     let is_map = |file: &PathBuf| {
         file.extension().is_some_and(|end| end == "map")
             && std::fs::read(file).is_ok_and(|text| String::from_utf8_lossy(&text).contains(&path))
@@ -102,14 +94,7 @@ fn two_functions() -> Option<(tempfile::TempDir, PathBuf)> {
     let folder = folder("two.cpp", TWO_FUNCTIONS);
     let mut compile = Command::new(compiler);
     let words = ["-O1", "-fno-omit-frame-pointer", "two.cpp", "-o", "two"];
-    assert!(
-        compile
-            .args(words)
-            .current_dir(folder.path())
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(compile.args(words).current_dir(folder.path()).status().unwrap().success());
     let program = folder.path().join("two");
     Some((folder, program))
 }
@@ -123,19 +108,13 @@ fn native_functions_have_the_shares_that_their_work_has() {
     let recorded = recorder.record(spec, Duration::ZERO).unwrap();
     assert_eq!(recorded.outcome.ended, ProcessEnd::Exit(0));
     let profile = recorded.profile;
-    assert_eq!(
-        (profile.tool, profile.unit),
-        (ProfileTool::Perf, WeightUnit::Nanoseconds)
-    );
+    assert_eq!((profile.tool, profile.unit), (ProfileTool::Perf, WeightUnit::Nanoseconds));
     let samples = profile.samples.unwrap() as f64;
     assert!(samples > 50.0, "{samples} samples");
     let heavy = share(&profile, "heavy") / (share(&profile, "heavy") + share(&profile, "light"));
     // Four standard errors of a proportion of 3/4, plus a margin for everything but the work.
     let allowed = 4.0 * (0.75 * 0.25 / samples).sqrt() + 0.02;
-    assert!(
-        (heavy - 0.75).abs() < allowed,
-        "heavy has {heavy} of {samples} samples"
-    );
+    assert!((heavy - 0.75).abs() < allowed, "heavy has {heavy} of {samples} samples");
 }
 
 #[test]
@@ -150,10 +129,7 @@ fn what_only_the_candidate_does_is_where_its_extra_cost_enters() {
     let found = explain_difference(&record(&["2500000"]), &record(&["2500000", "more"])).extra;
     assert_eq!(found.direction, CostDirection::Costlier);
     let entry = found.entry.unwrap();
-    assert_eq!(
-        (entry.row.frame.as_str(), entry.row.is_new),
-        ("extra", true)
-    );
+    assert_eq!((entry.row.frame.as_str(), entry.row.is_new), ("extra", true));
     // On a busy machine the same work takes more or less time, so its share is only roughly all of
     // it.
     assert!((0.5..2.0).contains(&entry.row.share), "{}", entry.row.share);
@@ -168,10 +144,7 @@ fn what_comes_before_the_window_is_not_recorded() {
     // Far longer than the program lives. perf may sleep for the whole delay: some versions miss the
     // exit of a child before the delay is over.
     let reason = recorder.record(spec, Duration::from_secs(3)).unwrap_err();
-    assert!(
-        format!("{reason:#}").contains("it contains no samples"),
-        "{reason:#}"
-    );
+    assert!(format!("{reason:#}").contains("it contains no samples"), "{reason:#}");
 }
 
 #[test]
@@ -185,16 +158,8 @@ fn javascript_functions_are_seen_beside_native_ones_and_nothing_is_left_behind()
     let recorded = recorder.record(spec, Duration::ZERO).unwrap();
     assert_eq!(recorded.outcome.stdout.text(), "true\n");
     // Paths are shown relative to the program's folder, without markers of the compilers.
-    assert!(
-        share(&recorded.profile, "JS:fib work.js:") > 0.2,
-        "{}",
-        recorded.profile
-    );
-    assert!(
-        share(&recorded.profile, "node::Start") > 0.3,
-        "{}",
-        recorded.profile
-    );
+    assert!(share(&recorded.profile, "JS:fib work.js:") > 0.2, "{}", recorded.profile);
+    assert!(share(&recorded.profile, "node::Start") > 0.3, "{}", recorded.profile);
 }
 
 #[test]
@@ -204,10 +169,7 @@ fn without_perf_javascript_is_still_seen_and_the_reason_told() {
     let recorder = ProfileRecorder::without_perf("perf is not in PATH");
     let spec = in_folder(&folder, node).args(["work.js"]);
     let profile = recorder.record(spec, Duration::ZERO).unwrap().profile;
-    assert_eq!(
-        (profile.tool, profile.unit),
-        (ProfileTool::V8, WeightUnit::Microseconds)
-    );
+    assert_eq!((profile.tool, profile.unit), (ProfileTool::V8, WeightUnit::Microseconds));
     assert!(share(&profile, "fib work.js:2") > 0.2, "{profile}");
     assert!(profile.notes.join(" ").contains("perf is not in PATH"));
     let native = in_folder(&folder, "/bin/true");
@@ -243,10 +205,7 @@ fn a_server_is_recorded_only_while_it_is_attached_to() {
     let profile = recording.read_profile().unwrap();
     assert!(maps_of(&folder).is_empty());
     assert!(share(&profile, "JS:fib work.js:") > 0.5, "{profile}");
-    assert!(
-        share(&profile, "node::InitializeOncePerProcess") == 0.0,
-        "{profile}"
-    );
+    assert!(share(&profile, "node::InitializeOncePerProcess") == 0.0, "{profile}");
 }
 
 #[test]
@@ -258,14 +217,7 @@ fn erlang_functions_are_seen() {
     };
     let folder = folder("fib.erl", ERLANG);
     let mut compile = Command::new(erlc);
-    assert!(
-        compile
-            .arg("fib.erl")
-            .current_dir(folder.path())
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(compile.arg("fib.erl").current_dir(folder.path()).status().unwrap().success());
     let spec = in_folder(&folder, erl).args(["-noshell", "-s", "fib", "main"]);
     let profile = recorder.record(spec, Duration::ZERO).unwrap().profile;
     if share(&profile, "[jit]") > 0.3 {
@@ -278,13 +230,8 @@ fn erlang_functions_are_seen() {
 #[test]
 fn a_program_that_cannot_be_recorded_says_why() {
     let Some(recorder) = perf() else { return };
-    let reason = recorder
-        .record(ProcessSpec::new("/nowhere/x"), Duration::ZERO)
-        .unwrap_err();
-    assert!(
-        format!("{reason:#}").contains("'/nowhere/x' was not recorded"),
-        "{reason:#}"
-    );
+    let reason = recorder.record(ProcessSpec::new("/nowhere/x"), Duration::ZERO).unwrap_err();
+    assert!(format!("{reason:#}").contains("'/nowhere/x' was not recorded"), "{reason:#}");
     let gone = recorder.attach(i32::MAX, Path::new("/")).unwrap_err();
     assert_eq!(gone.to_string(), format!("process {} has ended", i32::MAX));
 }

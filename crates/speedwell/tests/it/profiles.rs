@@ -18,9 +18,7 @@ fn text(name: &str) -> String {
 }
 
 fn profile(name: &str) -> StackProfile {
-    read_profile(&bytes(name), &FrameNames::default())
-        .unwrap()
-        .unwrap()
+    read_profile(&bytes(name), &FrameNames::default()).unwrap().unwrap()
 }
 
 fn explain_test(test: &str) -> CostExplanation {
@@ -50,30 +48,18 @@ fn the_table_of_the_extra_cost_is_that_of_the_original() {
                 format!("{:?}", (share * 100.0 * power).round() / power)
             };
             let (old, candidate) = (percent(row.baseline, 2), percent(row.candidate, 2));
-            [
-                percent(row.share, 1),
-                old,
-                candidate,
-                new.to_owned(),
-                row.frame.clone(),
-            ]
-            .join("\t")
+            [percent(row.share, 1), old, candidate, new.to_owned(), row.frame.clone()].join("\t")
         });
         let own: Vec<String> = own.collect();
         let golden = text(&format!("{test}.explain.tsv"));
         let golden: Vec<&str> = golden.lines().skip(1).collect();
         // The order of rows with equal shares is arbitrary in the original.
-        let sorted = |rows: &[&str]| {
-            rows.iter()
-                .map(|row| (*row).to_owned())
-                .collect::<BTreeSet<_>>()
-        };
+        let sorted =
+            |rows: &[&str]| rows.iter().map(|row| (*row).to_owned()).collect::<BTreeSet<_>>();
         let borrowed: Vec<&str> = own.iter().map(String::as_str).collect();
         assert_eq!(sorted(&borrowed), sorted(&golden), "{test}");
         let shares = |rows: &[&str]| -> Vec<String> {
-            rows.iter()
-                .map(|row| row.split('\t').next().unwrap().to_owned())
-                .collect()
+            rows.iter().map(|row| row.split('\t').next().unwrap().to_owned()).collect()
         };
         assert_eq!(shares(&borrowed), shares(&golden), "{test}");
     }
@@ -83,10 +69,7 @@ fn the_table_of_the_extra_cost_is_that_of_the_original() {
 fn the_cost_enters_by_the_function_that_only_the_candidate_calls() {
     for test in ["fibonacci-async", "doxbee-async"] {
         let entry = explain_test(test).extra.entry.unwrap();
-        assert_eq!(
-            entry.row.frame,
-            "v8::internal::Runtime_DebugAsyncFunctionSuspended"
-        );
+        assert_eq!(entry.row.frame, "v8::internal::Runtime_DebugAsyncFunctionSuspended");
         assert!(entry.row.is_new);
         assert_eq!(entry.below[0].frame, "v8::internal::Object::SetProperty");
     }
@@ -115,10 +98,8 @@ fn text_of_perf_becomes_the_stacks_that_inferno_makes_of_it() {
             let stack: Vec<String> = [thread].into_iter().chain(rest).collect();
             *golden.entry(stack.join(";")).or_default() += weight.parse::<u64>().unwrap();
         }
-        let own: BTreeMap<String, u64> = own
-            .folded()
-            .map(|(stack, weight)| (stack.to_owned(), weight))
-            .collect();
+        let own: BTreeMap<String, u64> =
+            own.folded().map(|(stack, weight)| (stack.to_owned(), weight)).collect();
         assert_eq!(own, golden, "{name}");
     }
 }
@@ -129,10 +110,7 @@ fn compiled_scripts_have_names_without_tiers_threads_without_numbers() {
     assert!(node.contains(";JS:fib /home/me/app/w.js:1:13"), "{node}");
     assert!(!node.contains("JS:*") && !node.contains("JS:~") && !node.contains("node:internal/"));
     let erlang = profile("erlang.perf-script.txt").to_string();
-    assert!(
-        erlang.contains("scheduler;") && erlang.contains(";fib:main/0;fib:fib/1"),
-        "{erlang}"
-    );
+    assert!(erlang.contains("scheduler;") && erlang.contains(";fib:main/0;fib:fib/1"), "{erlang}");
     assert!(!erlang.contains("1_scheduler") && !erlang.contains('$'));
 }
 
@@ -141,16 +119,10 @@ fn weight_is_kept_from_the_file_to_the_tree() {
     for test in ["fibonacci-async", "doxbee-async"] {
         let sum = |side: &str| -> u64 {
             let lines = text(&format!("{test}.{side}.folded"));
-            lines
-                .lines()
-                .map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap())
-                .sum()
+            lines.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
         };
         let tree = explain_test(test).tree;
-        assert_eq!(
-            (tree.baseline, tree.candidate),
-            (sum("baseline"), sum("collector"))
-        );
+        assert_eq!((tree.baseline, tree.candidate), (sum("baseline"), sum("collector")));
     }
 }
 
@@ -163,15 +135,8 @@ fn two_profiles_are_compared_like_two_results() {
         "Below it: v8::internal::Object::SetProperty (39 %)",
         "45.0 %",
     ]);
-    let row = answer
-        .stdout
-        .lines()
-        .find(|line| line.contains("NEW"))
-        .unwrap();
-    assert!(
-        row.ends_with("v8::internal::Runtime_DebugAsyncFunctionSuspended"),
-        "{row}"
-    );
+    let row = answer.stdout.lines().find(|line| line.contains("NEW")).unwrap();
+    assert!(row.ends_with("v8::internal::Runtime_DebugAsyncFunctionSuspended"), "{row}");
 }
 
 #[test]
@@ -180,10 +145,7 @@ fn machines_get_every_digit_and_the_entry() {
     answer.expect_status(0);
     let json = std::fs::read_to_string(project.path("p.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(
-        json["entry"]["frame"],
-        "v8::internal::Runtime_DebugAsyncFunctionSuspended"
-    );
+    assert_eq!(json["entry"]["frame"], "v8::internal::Runtime_DebugAsyncFunctionSuspended");
     assert_eq!(json["baseline"]["weight"], 1_909_558);
     let share = json["entry"]["share"].as_f64().unwrap();
     assert!((share - 0.4497).abs() < 5e-4, "{share}");
@@ -192,10 +154,7 @@ fn machines_get_every_digit_and_the_entry() {
 #[test]
 fn a_function_that_vanished_is_in_the_picture_of_what_the_baseline_did() {
     let project = TempProject::new()
-        .with(
-            "old.folded",
-            "app;serve;parse_slowly 600\napp;serve;answer 400\n",
-        )
+        .with("old.folded", "app;serve;parse_slowly 600\napp;serve;answer 400\n")
         .with("new.folded", "app;serve;parse 100\napp;serve;answer 400\n");
     project
         .run(&["compare", "old.folded", "new.folded", "-o", "f.svg"])
@@ -215,13 +174,10 @@ fn several_recordings_of_one_side_are_added_up() {
         .with("old/1.folded", "a;b 10\na;c 5\n")
         .with("old/2.folded", "a;b 10\n")
         .with("new.folded", "a;b 20\na;c 5\na;d 25\n");
-    project
-        .run(&["compare", "old", "new.folded"])
-        .expect_status(0)
-        .expect_stdout(&[
-            "new.folded costs 100 % more than old (25 → 50)",
-            "100 % of the extra cost is in 'd'",
-        ]);
+    project.run(&["compare", "old", "new.folded"]).expect_status(0).expect_stdout(&[
+        "new.folded costs 100 % more than old (25 → 50)",
+        "100 % of the extra cost is in 'd'",
+    ]);
     project
         .run(&["compare", "old/1.folded,old/2.folded", "new.folded"])
         .expect_status(0)
@@ -240,24 +196,12 @@ fn what_cannot_be_compared_is_told_with_its_reason() {
         .with("perf.data", "PERFILE2 and so on");
     let refused = |words: &[&str], reason: &str| {
         let words = [&["compare"], words].concat();
-        project
-            .run(&words)
-            .expect_status(2)
-            .expect_stderr(&[reason]);
+        project.run(&words).expect_status(2).expect_stderr(&[reason]);
     };
-    refused(
-        &["a.folded", "b.csv"],
-        "'a.folded' is a profile but 'b.csv' is not",
-    );
+    refused(&["a.folded", "b.csv"], "'a.folded' is a profile but 'b.csv' is not");
     refused(&["a.folded"], "cannot compare 1 profile: expected two");
-    refused(
-        &["a.folded", "perf.data"],
-        "hint: convert it to text first: perf script -i",
-    );
-    refused(
-        &["a.folded", "c.folded", "--fail-on", "worse"],
-        "--fail-on needs a verdict",
-    );
+    refused(&["a.folded", "perf.data"], "hint: convert it to text first: perf script -i");
+    refused(&["a.folded", "c.folded", "--fail-on", "worse"], "--fail-on needs a verdict");
 }
 
 #[test]
@@ -265,9 +209,7 @@ fn damaged_recordings_are_errors_and_never_the_end_of_the_program() {
     let mut state = 7_u64;
     let mut below = |limit: usize| {
         // Knuth's multiplier (MMIX): the same damage every time.
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (state >> 33) as usize % limit
     };
     let mut read_anyway = 0;
@@ -290,10 +232,7 @@ fn damaged_recordings_are_errors_and_never_the_end_of_the_program() {
             }
         }
     }
-    assert!(
-        read_anyway > 20,
-        "hardly anything of {read_anyway} was read"
-    );
+    assert!(read_anyway > 20, "hardly anything of {read_anyway} was read");
 }
 
 /// Four images on one page, and one in a separate file.
@@ -302,10 +241,7 @@ fn flame_graphs_open_in_a_browser_and_do_not_clash_on_one_page() {
     let (project, answer) = compare_test("doxbee-async", &["-o", "f.html", "-o", "f.svg"]);
     answer.expect_status(0);
     for dark in [false, true] {
-        let screen = ScreenSize {
-            dark,
-            ..ScreenSize::default()
-        };
+        let screen = ScreenSize { dark, ..ScreenSize::default() };
         let Some(mut page) = BrowserPage::open(&project.path("f.html"), screen) else {
             return;
         };
@@ -332,9 +268,7 @@ fn flame_graphs_open_in_a_browser_and_do_not_clash_on_one_page() {
     );
     assert_eq!(root, "svg0");
     assert!(
-        page.requests
-            .iter()
-            .all(|address| address.starts_with("file:")),
+        page.requests.iter().all(|address| address.starts_with("file:")),
         "{:?}",
         page.requests
     );
@@ -366,10 +300,7 @@ fn flame_graphs_are_zoomed_and_searched() {
     assert!(zoomed["wide"].as_f64().unwrap() > 0.99, "{zoomed}");
     assert!(zoomed["hidden"].as_u64().unwrap() > 0, "{zoomed}");
     assert_eq!(zoomed["outside"], 0, "{zoomed}");
-    assert_eq!(
-        (&zoomed["back"], &zoomed["all"]),
-        (&true.into(), &true.into())
-    );
+    assert_eq!((&zoomed["back"], &zoomed["all"]), (&true.into(), &true.into()));
     page.evaluate_script("document.querySelector('input[placeholder=\"Mark functions\"]').focus()");
     page.write("NODE::START");
     let marked = page.evaluate_script(
@@ -377,13 +308,6 @@ fn flame_graphs_are_zoomed_and_searched() {
          return {some: names.length > 0, right: names.every(n => n.toLowerCase().includes('node::start')), \
            said: document.querySelector('figure.flame').previousElementSibling.textContent}; })()",
     );
-    assert_eq!(
-        (&marked["some"], &marked["right"]),
-        (&true.into(), &true.into()),
-        "{marked}"
-    );
-    assert!(
-        marked["said"].as_str().unwrap().contains("% of the width"),
-        "{marked}"
-    );
+    assert_eq!((&marked["some"], &marked["right"]), (&true.into(), &true.into()), "{marked}");
+    assert!(marked["said"].as_str().unwrap().contains("% of the width"), "{marked}");
 }

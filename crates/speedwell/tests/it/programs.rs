@@ -70,10 +70,7 @@ fn with_program(project: TempProject, name: &str, program: &ScriptedProgram<'_>)
 
 /// Two programs, the second twice as fast.
 fn slow_and_fast() -> TempProject {
-    let fast = ScriptedProgram {
-        time_us: 50,
-        ..ScriptedProgram::default()
-    };
+    let fast = ScriptedProgram { time_us: 50, ..ScriptedProgram::default() };
     let project = with_program(TempProject::new(), "slow", &ScriptedProgram::default());
     with_program(project, "fast", &fast)
 }
@@ -90,45 +87,21 @@ fn expect_done(answer: &CommandResult) {
 #[test]
 fn two_programs_are_measured_in_randomised_blocks_of_fresh_processes() {
     let project = slow_and_fast();
-    let answer = project.run(&[
-        "compare", "./slow", "./fast", "--seed", "7", "--metric", "all",
-    ]);
+    let answer = project.run(&["compare", "./slow", "./fast", "--seed", "7", "--metric", "all"]);
     expect_done(&answer);
-    assert!(
-        answer
-            .stdout
-            .contains("fast is faster than slow in both cases"),
-        "{}",
-        answer.stdout
-    );
-    for words in [
-        "real_time\n─",
-        "\ncpu_time\n─",
-        "\nbytes_per_second\n─",
-        ", higher is better",
-    ] {
-        assert!(
-            answer.stdout.contains(words),
-            "{words} in {}",
-            answer.stdout
-        );
+    assert!(answer.stdout.contains("fast is faster than slow in both cases"), "{}", answer.stdout);
+    for words in ["real_time\n─", "\ncpu_time\n─", "\nbytes_per_second\n─", ", higher is better"]
+    {
+        assert!(answer.stdout.contains(words), "{words} in {}", answer.stdout);
     }
     assert!(!answer.stdout.contains("chatter"), "{}", answer.stdout);
     let starts = starts(&project);
-    assert!(
-        starts.len() >= 2 * 2 * 8,
-        "8 runs of 2 cases of 2 programs: {starts:?}"
-    );
+    assert!(starts.len() >= 2 * 2 * 8, "8 runs of 2 cases of 2 programs: {starts:?}");
     for block in starts.chunks(4) {
-        let slow = block
-            .iter()
-            .filter(|start| start.starts_with("slow "))
-            .count();
+        let slow = block.iter().filter(|start| start.starts_with("slow ")).count();
         assert_eq!(slow, 2, "a block has two runs of either: {block:?}");
     }
-    let same_order = starts
-        .chunks(4)
-        .all(|block| block[0][..4] == starts[0][..4]);
+    let same_order = starts.chunks(4).all(|block| block[0][..4] == starts[0][..4]);
     assert!(!same_order, "the order within blocks is drawn: {starts:?}");
 }
 
@@ -139,36 +112,19 @@ fn repetitions_inside_a_process_are_samples_of_one_run() {
     expect_done(&answer);
     assert!(answer.stdout.contains("4 runs a side"), "{}", answer.stdout);
     let exported = project.run(&["report", "--export", "jsonl"]).stdout;
-    let runs = exported
-        .lines()
-        .filter(|line| line.contains("\"slot\""))
-        .count();
+    let runs = exported.lines().filter(|line| line.contains("\"slot\"")).count();
     assert_eq!(runs, 2 * 2 * 4, "{exported}");
-    assert_eq!(
-        exported.matches("\"metric\":\"real_time\"").count(),
-        2 * 2 * 4 * 3
-    );
+    assert_eq!(exported.matches("\"metric\":\"real_time\"").count(), 2 * 2 * 4 * 3);
 }
 
 #[test]
 fn options_of_the_user_reach_the_programs_in_place_of_ours() {
     let project = slow_and_fast();
-    let words = [
-        "compare",
-        "./slow",
-        "./fast",
-        "-r",
-        "2",
-        "--",
-        "--benchmark_repetitions=2",
-        "--extra",
-    ];
+    let words =
+        ["compare", "./slow", "./fast", "-r", "2", "--", "--benchmark_repetitions=2", "--extra"];
     expect_done(&project.run(&words));
     let start = &starts(&project)[0];
-    assert!(
-        start.contains("--benchmark_repetitions=2 --extra"),
-        "{start}"
-    );
+    assert!(start.contains("--benchmark_repetitions=2 --extra"), "{start}");
     assert!(!start.contains("--benchmark_repetitions=5"), "{start}");
 }
 
@@ -179,20 +135,10 @@ fn parts_of_programs_are_paired_by_a_common_word() {
         ..ScriptedProgram::default()
     };
     let project = with_program(TempProject::new(), "bench", &both);
-    let words = [
-        "compare",
-        "./bench::BM_memcpy",
-        "./bench::BM_copy",
-        "-r",
-        "2",
-    ];
+    let words = ["compare", "./bench::BM_memcpy", "./bench::BM_copy", "-r", "2"];
     let answer = project.run(&words);
     expect_done(&answer);
-    assert!(
-        answer.stdout.contains("[BM_memcpy|BM_copy]/*"),
-        "{}",
-        answer.stdout
-    );
+    assert!(answer.stdout.contains("[BM_memcpy|BM_copy]/*"), "{}", answer.stdout);
     assert!(
         answer
             .stderr
@@ -202,12 +148,7 @@ fn parts_of_programs_are_paired_by_a_common_word() {
     );
     let starts = starts(&project);
     assert_eq!(starts.len(), 2 * 2 * 2, "{starts:?}");
-    assert!(
-        starts
-            .iter()
-            .all(|start| start.contains("--benchmark_filter=^BM_")),
-        "{starts:?}"
-    );
+    assert!(starts.iter().all(|start| start.contains("--benchmark_filter=^BM_")), "{starts:?}");
 }
 
 #[test]
@@ -220,17 +161,9 @@ fn a_crash_is_data_and_the_other_cases_go_on() {
     let project = with_program(project, "new", &crashing);
     let answer = project.run(&["compare", "./old", "./new", "-r", "4"]);
     assert_eq!(answer.status, 2, "{answer:?}");
-    assert!(
-        answer.stdout.contains("killed by signal 11 (SIGSEGV)"),
-        "{}",
-        answer.stdout
-    );
+    assert!(answer.stdout.contains("killed by signal 11 (SIGSEGV)"), "{}", answer.stdout);
     assert!(answer.stdout.contains("bad luck"), "{}", answer.stdout);
-    assert!(
-        answer.stdout.contains("'--benchmark_filter=^BM_copy/64$'"),
-        "{}",
-        answer.stdout
-    );
+    assert!(answer.stdout.contains("'--benchmark_filter=^BM_copy/64$'"), "{}", answer.stdout);
     assert!(answer.stdout.contains("BM_copy/8"), "{}", answer.stdout);
 }
 
@@ -255,29 +188,14 @@ fn errors_and_skips_of_benchmarks_are_honoured() {
     let project = with_program(TempProject::new(), "bench", &broken);
     let answer = project.run(&["run", "./bench", "-r", "2"]);
     assert_eq!(answer.status, 2, "{answer:?}");
-    assert!(
-        answer.stdout.contains("no such device"),
-        "{}",
-        answer.stdout
-    );
-    assert!(
-        answer.stdout.contains("not on this machine"),
-        "{}",
-        answer.stdout
-    );
-    assert!(
-        answer.stdout.contains("100.0"),
-        "BM_copy/512 is measured: {}",
-        answer.stdout
-    );
+    assert!(answer.stdout.contains("no such device"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("not on this machine"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("100.0"), "BM_copy/512 is measured: {}", answer.stdout);
 }
 
 #[test]
 fn a_debug_library_is_told_once() {
-    let debug = ScriptedProgram {
-        build: "debug",
-        ..ScriptedProgram::default()
-    };
+    let debug = ScriptedProgram { build: "debug", ..ScriptedProgram::default() };
     let project = with_program(TempProject::new(), "old", &debug);
     let project = with_program(project, "new", &debug);
     let answer = project.run(&["compare", "./old", "./new", "-r", "2"]);
@@ -294,11 +212,7 @@ fn programs_can_be_compared_with_results_of_yesterday() {
     let project = project.with("yesterday.jsonl", &lines);
     let answer = project.run(&["compare", "yesterday.jsonl", "./fast", "-r", "9"]);
     expect_done(&answer);
-    assert!(
-        answer.stdout.contains("one after the other"),
-        "{}",
-        answer.stdout
-    );
+    assert!(answer.stdout.contains("one after the other"), "{}", answer.stdout);
     assert!(answer.stdout.contains("▲ better"), "{}", answer.stdout);
 }
 
@@ -318,10 +232,7 @@ fn mistakes_with_programs_are_named() {
     );
     assert!(told(&["compare", "./slow,./fast", "./fast"]).contains("cannot be merged"));
     assert!(told(&["compare", "./slow", "./fast", "--", "--oops"]).contains("unrecognized"));
-    let other = ScriptedProgram {
-        names: "BM_other",
-        ..ScriptedProgram::default()
-    };
+    let other = ScriptedProgram { names: "BM_other", ..ScriptedProgram::default() };
     let project = with_program(slow_and_fast(), "other", &other);
     let answer = project.run(&["compare", "./slow", "./other"]);
     assert_eq!(answer.status, 2);
@@ -347,10 +258,7 @@ BENCHMARK_MAIN();
 "#;
     std::fs::write(project.path("copy.cc"), source).unwrap();
     let words = [flag, "copy.cc", "-o", name, "-lbenchmark", "-lpthread"];
-    let built = Command::new("c++")
-        .args(words)
-        .current_dir(project.path(""))
-        .output();
+    let built = Command::new("c++").args(words).current_dir(project.path("")).output();
     let works = built.as_ref().is_ok_and(|built| built.status.success());
     if !works {
         eprintln!("skipped: the benchmark library is not installed: {built:?}");
@@ -366,11 +274,7 @@ fn real_programs_built_with_different_flags_differ() {
     }
     let answer = project.run(&["compare", "./plain", "./fast", "-t", "1ms", "-n", "1"]);
     expect_done(&answer);
-    assert!(
-        answer.stdout.contains("fast is faster than plain"),
-        "{}",
-        answer.stdout
-    );
+    assert!(answer.stdout.contains("fast is faster than plain"), "{}", answer.stdout);
     let answer = project.run(&["run", ".", "--list"]);
     assert_eq!(answer.status, 2, "two programs with one name: {answer:?}");
     assert!(answer.stderr.contains("both"), "{answer:?}");

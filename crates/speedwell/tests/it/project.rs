@@ -25,11 +25,7 @@ impl TempProject {
     pub fn new() -> TempProject {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join(".speedwell")).unwrap();
-        TempProject {
-            folder,
-            db: None,
-            variables: Vec::new(),
-        }
+        TempProject { folder, db: None, variables: Vec::new() }
     }
 
     /// Sets an environment variable for every command.
@@ -39,10 +35,7 @@ impl TempProject {
     }
 
     pub fn storing_in(self, place: &StorePlace) -> TempProject {
-        TempProject {
-            db: Some(place.path()),
-            ..self
-        }
+        TempProject { db: Some(place.path()), ..self }
     }
 
     pub fn with(self, path: &str, text: &str) -> TempProject {
@@ -62,11 +55,7 @@ impl TempProject {
         let script = "cp \"$0\" \"$1\" && chmod 755 \"$1\" && rm \"$0\"";
         let mut copy = Command::new("sh");
         let copied = copy.args(["-c", script]).args([&draft, &file]).status();
-        assert!(
-            copied.unwrap().success(),
-            "{} is not written",
-            file.display()
-        );
+        assert!(copied.unwrap().success(), "{} is not written", file.display());
         self
     }
 
@@ -111,10 +100,7 @@ impl TempProject {
     pub fn run_with_input(&self, words: &[&str], text: &[u8]) -> CommandResult {
         use std::io::Write;
         let mut command = self.command(words);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let text = text.to_vec();
@@ -154,10 +140,7 @@ impl CommandResult {
     #[track_caller]
     pub fn expect_stdout(self, texts: &[&str]) -> CommandResult {
         for text in texts {
-            assert!(
-                self.stdout.contains(text),
-                "no {text:?} on stdout of {self:#?}"
-            );
+            assert!(self.stdout.contains(text), "no {text:?} on stdout of {self:#?}");
         }
         self
     }
@@ -165,10 +148,7 @@ impl CommandResult {
     #[track_caller]
     pub fn expect_stderr(self, texts: &[&str]) -> CommandResult {
         for text in texts {
-            assert!(
-                self.stderr.contains(text),
-                "no {text:?} on stderr of {self:#?}"
-            );
+            assert!(self.stderr.contains(text), "no {text:?} on stderr of {self:#?}");
         }
         self
     }
@@ -190,19 +170,15 @@ pub fn is_current(product: &Path, inputs: &[PathBuf]) -> bool {
 /// the file.
 #[track_caller]
 pub fn expect_golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden")
-        .join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("SPEEDWELL_UPDATE_GOLDEN").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
     }
     let expected = std::fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
-    let differing: Vec<&str> = text
-        .lines()
-        .filter(|line| !expected.lines().any(|known| known == *line))
-        .collect();
+    let differing: Vec<&str> =
+        text.lines().filter(|line| !expected.lines().any(|known| known == *line)).collect();
     assert!(
         text == expected,
         "{name} differs from its golden file (SPEEDWELL_UPDATE_GOLDEN=1 writes it anew); new lines:\n{}",
@@ -211,18 +187,14 @@ pub fn expect_golden(name: &str, text: &str) {
 }
 
 pub fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .canonicalize()
-        .unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
 /// The machine's Node.js, if it has one; tests that need it report that they are skipped.
 pub fn node() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    let found = std::env::split_paths(&path)
-        .map(|folder| folder.join("node"))
-        .find(|f| f.is_file());
+    let found =
+        std::env::split_paths(&path).map(|folder| folder.join("node")).find(|f| f.is_file());
     if found.is_none() {
         eprintln!("skipped: there is no 'node' in PATH");
     }

@@ -35,10 +35,7 @@ on_both! {
 
 /// A project that measures quickly.
 fn quick_project() -> TempProject {
-    TempProject::new().with(
-        "g/a.fake",
-        "case len=16\n* 100 101 102 103 104 105 106 107\n",
-    )
+    TempProject::new().with("g/a.fake", "case len=16\n* 100 101 102 103 104 105 106 107\n")
 }
 
 /// The tables of the project `core` on a server.
@@ -52,9 +49,7 @@ pub fn core(place: &StorePlace) -> Store {
 pub fn session(id: &str, runs: u32) -> Session {
     Session {
         state: SessionState::Complete,
-        runs: (0..runs)
-            .map(|slot| run_of(slot, "throughput", 100.0 + f64::from(slot)))
-            .collect(),
+        runs: (0..runs).map(|slot| run_of(slot, "throughput", 100.0 + f64::from(slot))).collect(),
         ..blank_session(id)
     }
 }
@@ -86,11 +81,7 @@ pub fn count_stored(place: &StorePlace, acknowledged: &[String], runs: u32) -> u
     }
     let is_whole = |one: &SessionOverview| one.runs == runs as usize;
     assert!(stored.iter().all(is_whole), "one is there in parts");
-    eprintln!(
-        "{} acknowledged, {} stored, 0 twice, 0 in parts",
-        acknowledged.len(),
-        stored.len()
-    );
+    eprintln!("{} acknowledged, {} stored, 0 twice, 0 in parts", acknowledged.len(), stored.len());
     stored.len()
 }
 
@@ -109,9 +100,7 @@ fn what_is_measured_arrives_whole_and_has_its_points(place: &StorePlace) {
     let project = quick_project();
     let server = TeamServer::of(&project, place);
     let url = server.url();
-    let mut words = vec![
-        "run", "g", "-q", "-r", "4", "--push", &url, "--tag", "nightly",
-    ];
+    let mut words = vec!["run", "g", "-q", "-r", "4", "--push", &url, "--tag", "nightly"];
     words.extend(["--variant", "old=X=1", "--variant", "new=X=2"]);
     let run = |words: &[&str]| server.run(&project, words);
     run(&words).expect_status(0).expect_stderr(&["sent @1 to"]);
@@ -119,18 +108,10 @@ fn what_is_measured_arrives_whole_and_has_its_points(place: &StorePlace) {
     let id = local.load_session(1).unwrap().id;
     let there = core(place);
     assert_eq!(without_number(&there, &id), without_number(&local, &id));
-    assert_eq!(
-        there.find_sessions_without_points().unwrap(),
-        [] as [i64; 0]
-    );
-    let listed = run(&["push", "--list", "--format", "json"])
-        .expect_status(0)
-        .json();
+    assert_eq!(there.find_sessions_without_points().unwrap(), [] as [i64; 0]);
+    let listed = run(&["push", "--list", "--format", "json"]).expect_status(0).json();
     let listed = listed.to_string();
-    assert!(
-        listed.contains("\"sent\"") && listed.contains(&id),
-        "{listed}"
-    );
+    assert!(listed.contains("\"sent\"") && listed.contains(&id), "{listed}");
 
     // Sent again, it is known; a calibration is part of its session.
     run(&["push", "@1", "--to", &url]).expect_status(0);
@@ -170,30 +151,16 @@ fn a_killed_session_keeps_no_other_from_being_sent(place: &StorePlace) {
         "sent @4 to",
         "being measured or their measurement was killed: @3.",
     ]);
-    assert_eq!(
-        core(place)
-            .count_sessions(&SessionFilter::default())
-            .unwrap(),
-        2
-    );
+    assert_eq!(core(place).count_sessions(&SessionFilter::default()).unwrap(), 2);
     // Named by itself, it is an error; the others are still sent.
     push(&["@1", "@3", "@4"]).expect_status(2).expect_stderr(&[
         "sent @1 to",
         "hint: wait until they have ended",
         "--resume @3",
     ]);
-    push(&["--all"])
-        .expect_status(0)
-        .expect_stderr(&["sent @5 to"]);
-    assert_eq!(
-        core(place)
-            .count_sessions(&SessionFilter::default())
-            .unwrap(),
-        4
-    );
-    push(&["@4..@2"])
-        .expect_status(2)
-        .expect_stderr(&["hint: use @2..@4"]);
+    push(&["--all"]).expect_status(0).expect_stderr(&["sent @5 to"]);
+    assert_eq!(core(place).count_sessions(&SessionFilter::default()).unwrap(), 4);
+    push(&["@4..@2"]).expect_status(2).expect_stderr(&["hint: use @2..@4"]);
     push(&["@3"]).expect_status(2);
 }
 
@@ -203,27 +170,17 @@ fn nothing_is_lost_while_the_server_is_away(place: &StorePlace) {
     let url = server.url();
     server.kill();
     let measure = ["run", "g", "-q", "-r", "2", "--push", &url];
-    server
-        .run(&project, &measure)
-        .expect_status(0)
-        .expect_stderr(&[
-            "warning: @1 could not be sent",
-            "speedwell push @1 --to http://127.0.0.1",
-        ]);
-    server
-        .run(&project, &[&measure[..], &["--push-required"]].concat())
-        .expect_status(2);
+    server.run(&project, &measure).expect_status(0).expect_stderr(&[
+        "warning: @1 could not be sent",
+        "speedwell push @1 --to http://127.0.0.1",
+    ]);
+    server.run(&project, &[&measure[..], &["--push-required"]].concat()).expect_status(2);
     server
         .run(&project, &["push", "--wait", "1ms"])
         .expect_status(2)
-        .expect_stderr(&[
-            "@2 could not be sent",
-            "hint: unsent sessions stay in the outbox",
-        ]);
+        .expect_stderr(&["@2 could not be sent", "hint: unsent sessions stay in the outbox"]);
     // A CI job that ends writes unsent sessions to a file.
-    server
-        .run(&project, &["push", "--wait", "1ms", "--spool", "out.jsonl"])
-        .expect_status(0);
+    server.run(&project, &["push", "--wait", "1ms", "--spool", "out.jsonl"]).expect_status(0);
     let kept = std::fs::read_to_string(project.path("out.jsonl")).unwrap();
     assert_eq!(json_lines::read(&kept).unwrap().len(), 2);
 
@@ -232,16 +189,12 @@ fn nothing_is_lost_while_the_server_is_away(place: &StorePlace) {
     let other = TempProject::new().with("out.jsonl", &kept);
     let all = server.run(&other, &["push", "out.jsonl", "--to", &url]);
     all.expect_status(0);
-    server
-        .run(&project, &["push", "--wait", "1m"])
-        .expect_status(0)
-        .expect_stderr(&["sent @1", "sent @2", "which already had it"]);
-    assert_eq!(
-        core(place)
-            .count_sessions(&SessionFilter::default())
-            .unwrap(),
-        2
-    );
+    server.run(&project, &["push", "--wait", "1m"]).expect_status(0).expect_stderr(&[
+        "sent @1",
+        "sent @2",
+        "which already had it",
+    ]);
+    assert_eq!(core(place).count_sessions(&SessionFilter::default()).unwrap(), 2);
     server.run(&project, &["push"]).expect_status(0);
 }
 
@@ -260,16 +213,11 @@ fn files_of_other_tools_are_pushed(place: &StorePlace) {
     push(&["push", "@1", "--to", &url]).expect_status(0);
     let there = core(place);
     assert_eq!(there.count_sessions(&SessionFilter::default()).unwrap(), 1);
-    assert_eq!(
-        there.load_session(1).unwrap().runs[0].case.benchmark,
-        "BM_a/8"
-    );
+    assert_eq!(there.load_session(1).unwrap().runs[0].case.benchmark, "BM_a/8");
     push(&["push", "nothing.json", "--to", &url])
         .expect_status(2)
         .expect_stderr(&["neither a session nor a file"]);
-    push(&["push", "google.json"])
-        .expect_status(2)
-        .expect_stderr(&["no server given"]);
+    push(&["push", "google.json"]).expect_status(2).expect_stderr(&["no server given"]);
 }
 
 fn a_large_session_goes_in_parts_over_a_line_that_breaks(place: &StorePlace) {
@@ -280,11 +228,8 @@ fn a_large_session_goes_in_parts_over_a_line_that_breaks(place: &StorePlace) {
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(5);
     let mut large = session("0197-1a49e", 90);
     for run in &mut large.runs {
-        let notes = (0..50).map(|_| {
-            (0..130)
-                .map(|_| format!("{:016x}", dice.random::<u64>()))
-                .collect()
-        });
+        let notes =
+            (0..50).map(|_| (0..130).map(|_| format!("{:016x}", dice.random::<u64>())).collect());
         run.notes = notes.collect();
     }
     let text = lines(&large);
@@ -334,10 +279,7 @@ fn whatever_comes_twice_or_in_no_order_makes_one_session(place: &StorePlace) {
         let text = lines(&told);
         let starts: Vec<usize> = std::iter::once(0)
             .chain(
-                text.iter()
-                    .enumerate()
-                    .filter(|(_, byte)| **byte == b'\n')
-                    .map(|(at, _)| at + 1),
+                text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1),
             )
             .collect();
         let count = starts.len() - 1;
@@ -353,9 +295,7 @@ fn whatever_comes_twice_or_in_no_order_makes_one_session(place: &StorePlace) {
                 UploadStep::Finish => (
                     "POST",
                     format!("{}/finish", told.id),
-                    json!({"lines": count, "sha256": digest})
-                        .to_string()
-                        .into_bytes(),
+                    json!({"lines": count, "sha256": digest}).to_string().into_bytes(),
                 ),
                 UploadStep::Whole => ("PUT", format!("{}?sha256={digest}", told.id), text.clone()),
             };
@@ -370,10 +310,7 @@ fn whatever_comes_twice_or_in_no_order_makes_one_session(place: &StorePlace) {
                 "seed {seed} {step:?}: {answer:?}"
             );
             // What is acknowledged as stored is stored.
-            if ["stored", "known"]
-                .iter()
-                .any(|state| answer.body["state"] == **state)
-            {
+            if ["stored", "known"].iter().any(|state| answer.body["state"] == **state) {
                 assert_eq!(answer.body["sha256"], digest, "seed {seed} {step:?}");
             }
         };
@@ -398,9 +335,7 @@ fn whatever_comes_twice_or_in_no_order_makes_one_session(place: &StorePlace) {
         while next < count {
             let path = format!("{}?at={next}", told.id);
             let answer = server.ask("PATCH", &path, &text[starts[next]..starts[next + 1]]);
-            next = answer.body["lines"]
-                .as_u64()
-                .map_or(usize::MAX, |lines| lines as usize);
+            next = answer.body["lines"].as_u64().map_or(usize::MAX, |lines| lines as usize);
         }
         step(UploadStep::Finish, false);
         let there = core(place);
@@ -408,12 +343,7 @@ fn whatever_comes_twice_or_in_no_order_makes_one_session(place: &StorePlace) {
         expected.number = None;
         assert_eq!(without_number(&there, &told.id), expected, "seed {seed}");
     }
-    assert_eq!(
-        core(place)
-            .count_sessions(&SessionFilter::default())
-            .unwrap(),
-        12
-    );
+    assert_eq!(core(place).count_sessions(&SessionFilter::default()).unwrap(), 12);
 }
 
 fn what_differs_is_refused_and_nothing_is_replaced(place: &StorePlace) {
@@ -426,27 +356,16 @@ fn what_differs_is_refused_and_nothing_is_replaced(place: &StorePlace) {
     whole(&one).expect(200, "known");
     let refused =
         whole(&other).expect_rejected(409, "a different session '0197-d1ff' is already stored");
-    assert_eq!(
-        refused.body["stored_digest"],
-        SessionDigest::hash_lines(&lines(&one)).to_string()
-    );
-    assert_eq!(
-        refused.body["sent_digest"],
-        SessionDigest::hash_lines(&lines(&other)).to_string()
-    );
+    assert_eq!(refused.body["stored_digest"], SessionDigest::hash_lines(&lines(&one)).to_string());
+    assert_eq!(refused.body["sent_digest"], SessionDigest::hash_lines(&lines(&other)).to_string());
     assert_eq!(without_number(&core(place), "0197-d1ff"), one);
 
     std::fs::write(project.path("other.jsonl"), lines(&other)).unwrap();
     let push = |words: &[&str]| server.run(&project, words);
     push(&["push", "other.jsonl", "--to", &server.url()])
         .expect_status(2)
-        .expect_stderr(&[
-            "rejected @1",
-            "a different session '0197-d1ff' is already stored",
-        ]);
-    push(&["push", "--list"])
-        .expect_status(0)
-        .expect_stdout(&["refused", "a different session"]);
+        .expect_stderr(&["rejected @1", "a different session '0197-d1ff' is already stored"]);
+    push(&["push", "--list"]).expect_status(0).expect_stdout(&["refused", "a different session"]);
     push(&["doctor"]).expect_stdout(&["1 session is refused"]);
 }
 
@@ -472,9 +391,7 @@ fn a_server_that_is_killed_again_and_again_loses_nothing(place: &StorePlace) {
                 std::thread::yield_now();
             }
             server.kill_without_waiting();
-            let sent = clients
-                .into_iter()
-                .flat_map(|client| client.join().unwrap());
+            let sent = clients.into_iter().flat_map(|client| client.join().unwrap());
             sent.collect()
         });
         number += 8000;
@@ -514,9 +431,7 @@ fn what_was_deleted_is_not_taken_in_again(place: &StorePlace) {
     let url = server.url();
     push(&["push", "one.jsonl", "--to", &url]).expect_status(0);
     server.ask("DELETE", "0197-de1", b"").expect(200, "deleted");
-    server
-        .ask("GET", "0197-de1", b"")
-        .expect_rejected(404, "session '0197-de1' not found");
+    server.ask("GET", "0197-de1", b"").expect_rejected(404, "session '0197-de1' not found");
     let other = TempProject::new().with("one.jsonl", std::str::from_utf8(&lines(&one)).unwrap());
     server
         .run(&other, &["push", "one.jsonl", "--to", &url])
@@ -564,16 +479,7 @@ fn an_authority_of_ones_own_is_trusted_where_it_is_named() {
     let token = serve(&["token", "add", "ci", "--scope", "push"]).expect_status(0);
     let port = free_port().to_string();
     let url = format!("https://localhost:{port}");
-    let options = [
-        "--port",
-        &port,
-        "--public-url",
-        &url,
-        "--cert",
-        "cert.pem",
-        "--key",
-        "key.pem",
-    ];
+    let options = ["--port", &port, "--public-url", &url, "--cert", "cert.pem", "--key", "key.pem"];
     let _server = TestDashboard::with(&project, &[&options[..], &team].concat());
     let push = |words: &[&str]| {
         let to = format!("{url}/core");
@@ -588,10 +494,6 @@ fn an_authority_of_ones_own_is_trusted_where_it_is_named() {
             .contains("this machine does not trust its issuer; add the issuer with --ca FILE"),
         "{unknown:?}"
     );
-    push(&["--ca", "key.pem"])
-        .expect_status(2)
-        .expect_stderr(&["no certificate"]);
-    push(&["--ca", "ca.pem"])
-        .expect_status(0)
-        .expect_stderr(&["sent @1 to"]);
+    push(&["--ca", "key.pem"]).expect_status(2).expect_stderr(&["no certificate"]);
+    push(&["--ca", "ca.pem"]).expect_status(0).expect_stderr(&["sent @1 to"]);
 }

@@ -43,10 +43,7 @@ mod costs {
 fn session(id: usize) -> Session {
     let runs = (0..224).map(|slot| {
         let mut run = run_of(slot, "throughput", 1e6 + f64::from(slot * 7919 % 1000));
-        let len = (
-            "len".to_owned(),
-            ParameterValue::Number(f64::from(slot / 2 % 14)),
-        );
+        let len = ("len".to_owned(), ParameterValue::Number(f64::from(slot / 2 % 14)));
         run.case = Arc::new(Case::new("buffers/fill.js", vec![len]));
         run
     });
@@ -117,10 +114,7 @@ fn a_thousand_sessions_from_eight_clients(place: &StorePlace) {
                 })
             })
             .collect();
-        clients
-            .into_iter()
-            .flat_map(|client| client.join().unwrap())
-            .collect()
+        clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
     });
     let took = begun.elapsed();
     waits.sort();
@@ -129,11 +123,7 @@ fn a_thousand_sessions_from_eight_clients(place: &StorePlace) {
         "{SESSIONS} sessions of {} bytes, {CLIENTS} clients, {}: {took:.2?}, {:.0} a second, p50 {:.1?}, p99 {:.1?}; \
          server {:.2} ms of CPU each, database {:.2} ms; {} kB at most",
         texts[0].len(),
-        if database.is_empty() {
-            "file"
-        } else {
-            "PostgreSQL"
-        },
+        if database.is_empty() { "file" } else { "PostgreSQL" },
         SESSIONS as f64 / took.as_secs_f64(),
         waits[waits.len() / 2],
         waits[waits.len() * 99 / 100],
@@ -142,10 +132,7 @@ fn a_thousand_sessions_from_eight_clients(place: &StorePlace) {
         server.peak_kb(),
     );
     let there = store(place);
-    assert_eq!(
-        there.count_sessions(&SessionFilter::default()).unwrap(),
-        SESSIONS + 1
-    );
+    assert_eq!(there.count_sessions(&SessionFilter::default()).unwrap(), SESSIONS + 1);
 }
 
 fn store(place: &StorePlace) -> Store {
@@ -178,8 +165,5 @@ fn eight_large_sessions_at_once(place: &StorePlace) {
             });
         }
     });
-    println!(
-        "8 sessions of 7 MiB at once: {} kB at most, {idle} kB before",
-        server.peak_kb()
-    );
+    println!("8 sessions of 7 MiB at once: {} kB at most, {idle} kB before", server.peak_kb());
 }

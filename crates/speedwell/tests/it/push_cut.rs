@@ -60,11 +60,7 @@ impl CuttingProxy {
                 });
             }
         });
-        CuttingProxy {
-            address,
-            cuts,
-            carried,
-        }
+        CuttingProxy { address, cuts, carried }
     }
 
     fn url(&self) -> String {
@@ -155,9 +151,7 @@ fn sizes(server: &TeamServer, project: &TempProject, session: &Session) -> [usiz
     std::fs::write(project.path("first.jsonl"), lines(session)).unwrap();
     let words = ["push", "first.jsonl", "--to", &line.url(), "-q"];
     server.run(project, &words).expect_status(0);
-    line.carried
-        .each_ref()
-        .map(|count| count.load(Ordering::SeqCst))
+    line.carried.each_ref().map(|count| count.load(Ordering::SeqCst))
 }
 
 fn a_line_that_is_cut_anywhere_neither_blocks_nor_loses_anything(place: &StorePlace) {
@@ -171,9 +165,7 @@ fn a_line_that_is_cut_after_each_byte_neither_blocks_nor_loses_anything(place: &
 fn push_through_cuts(place: &StorePlace, step: usize) {
     let project = TempProject::new();
     let server = TeamServer::of(&project, place);
-    let told: Vec<Session> = (0..3)
-        .map(|n| session(&format!("0197-c1e{n}"), 3))
-        .collect();
+    let told: Vec<Session> = (0..3).map(|n| session(&format!("0197-c1e{n}"), 3)).collect();
     let planned = cuts(sizes(&server, &project, &told[0]), step);
     let all: usize = planned.iter().map(VecDeque::len).sum();
     let text = told[1..].iter().flat_map(lines).collect::<Vec<u8>>();
@@ -187,11 +179,7 @@ fn push_through_cuts(place: &StorePlace, step: usize) {
         server.run(&project, &words).expect_status(2);
     }
     let mut rounds = 1;
-    while server
-        .run(&project, &[&["push"], &at_once[..]].concat())
-        .status
-        != 0
-    {
+    while server.run(&project, &[&["push"], &at_once[..]].concat()).status != 0 {
         rounds += 1;
         assert!(rounds <= all, "it does not come through");
     }
@@ -202,21 +190,11 @@ fn push_through_cuts(place: &StorePlace, step: usize) {
     let outbox = Store::open(&project.path(".speedwell/results.db")).unwrap();
     let outbox = outbox.list_uploads().unwrap();
     assert_eq!(outbox.len(), LINES * 2 + 1);
-    assert!(
-        outbox.iter().all(|item| item.sent_unix_ms.is_some()),
-        "{outbox:?}"
-    );
+    assert!(outbox.iter().all(|item| item.sent_unix_ms.is_some()), "{outbox:?}");
     let there = core(place);
-    assert_eq!(
-        there.count_sessions(&SessionFilter::default()).unwrap(),
-        told.len()
-    );
+    assert_eq!(there.count_sessions(&SessionFilter::default()).unwrap(), told.len());
     for session in &told {
         assert_eq!(without_number(&there, &session.id), *session);
     }
-    assert_eq!(
-        there.incomplete_uploads().unwrap(),
-        [],
-        "nothing is left in parts"
-    );
+    assert_eq!(there.incomplete_uploads().unwrap(), [], "nothing is left in parts");
 }

@@ -21,14 +21,8 @@ on_both! {
 }
 
 /// Pushes a file to an address without a server, after which it is in the outbox.
-const TO_NOBODY: [&str; 6] = [
-    "push",
-    "one.jsonl",
-    "--to",
-    "http://127.0.0.1:1/core",
-    "--wait",
-    "1ms",
-];
+const TO_NOBODY: [&str; 6] =
+    ["push", "one.jsonl", "--to", "http://127.0.0.1:1/core", "--wait", "1ms"];
 
 #[track_caller]
 fn check_the_count(place: &StorePlace, expected: &[Session]) {
@@ -38,11 +32,7 @@ fn check_the_count(place: &StorePlace, expected: &[Session]) {
     for session in expected {
         assert_eq!(without_number(&there, &session.id), *session);
     }
-    assert_eq!(
-        there.incomplete_uploads().unwrap(),
-        [],
-        "nothing is left in parts"
-    );
+    assert_eq!(there.incomplete_uploads().unwrap(), [], "nothing is left in parts");
 }
 
 /// A complete request as sent over the wire.
@@ -101,9 +91,7 @@ fn requests_that_are_cut_at_every_byte_make_one_session(place: &StorePlace) {
             sent_and_cut(&server, request, request.len());
         }
     }
-    server
-        .ask("GET", "0197-c07/upload", b"")
-        .expect(200, "known");
+    server.ask("GET", "0197-c07/upload", b"").expect(200, "known");
     eprintln!("{cuts} requests were cut, 6 answers lost, 1 session stored");
     check_the_count(place, &[told]);
 }
@@ -111,16 +99,12 @@ fn requests_that_are_cut_at_every_byte_make_one_session(place: &StorePlace) {
 fn a_client_that_is_killed_again_and_again_loses_nothing(place: &StorePlace) {
     let project = TempProject::new();
     let server = TeamServer::of(&project, place);
-    let told: Vec<Session> = (0..6)
-        .map(|n| session(&format!("0197-d1e{n}"), 3))
-        .collect();
+    let told: Vec<Session> = (0..6).map(|n| session(&format!("0197-d1e{n}"), 3)).collect();
     let text = told.iter().flat_map(lines).collect::<Vec<u8>>();
     std::fs::write(project.path("all.jsonl"), text).unwrap();
     project.run(&["import", "all.jsonl", "-q"]).expect_status(0);
     let url = server.url();
-    let words = [
-        "push", "@1", "@2", "@3", "@4", "@5", "@6", "--to", &url, "-q",
-    ];
+    let words = ["push", "@1", "@2", "@3", "@4", "@5", "@6", "--to", &url, "-q"];
     let outbox = || {
         let store = Store::open(&project.path(".speedwell/results.db")).unwrap();
         store.list_uploads().unwrap()
@@ -128,17 +112,9 @@ fn a_client_that_is_killed_again_and_again_loses_nothing(place: &StorePlace) {
     let mut kills = 0;
     for step in 0..12 {
         let mut command = server.command(&project, &words);
-        let mut child = command
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // Another session arrives; from there on, any moment will do.
-        let arrived = || {
-            core(place)
-                .count_sessions(&SessionFilter::default())
-                .unwrap()
-        };
+        let arrived = || core(place).count_sessions(&SessionFilter::default()).unwrap();
         while arrived() < step / 2 && child.try_wait().unwrap().is_none() {}
         for _ in 0..step * 10 {
             std::thread::yield_now();
@@ -148,11 +124,7 @@ fn a_client_that_is_killed_again_and_again_loses_nothing(place: &StorePlace) {
         child.wait().unwrap();
     }
     server.run(&project, &words).expect_status(0);
-    assert!(
-        outbox().iter().all(|item| item.sent_unix_ms.is_some()),
-        "{:?}",
-        outbox()
-    );
+    assert!(outbox().iter().all(|item| item.sent_unix_ms.is_some()), "{:?}", outbox());
     eprintln!("killed {kills} times while it sent");
     check_the_count(place, &told);
 }
@@ -199,16 +171,9 @@ fn an_outbox_on_a_full_disk_keeps_what_is_owed() {
     disk.fill();
     let one = ["push", "@1", "--to", &url];
     push(&one).expect_status(2).expect_stderr(&["the disk "]);
-    assert!(
-        core(&place)
-            .count_sessions(&SessionFilter::default())
-            .unwrap()
-            <= 1
-    );
+    assert!(core(&place).count_sessions(&SessionFilter::default()).unwrap() <= 1);
     disk.make_room();
-    push(&["push", "--list"])
-        .expect_status(0)
-        .expect_stdout(&["waiting"]);
+    push(&["push", "--list"]).expect_status(0).expect_stdout(&["waiting"]);
     push(&one).expect_status(0);
     check_the_count(&place, &[told]);
 }

@@ -34,112 +34,59 @@ fn what_is_too_much_or_damaged_is_refused_with_its_line(place: &StorePlace) {
         text.replacen(from, to, 1).into_bytes()
     };
     let deep = format!("{}{}", "[".repeat(70), "]".repeat(70));
-    let many = (0..70)
-        .map(|n| format!("[\"p{n}\",1]"))
-        .collect::<Vec<_>>()
-        .join(",");
+    let many = (0..70).map(|n| format!("[\"p{n}\",1]")).collect::<Vec<_>>().join(",");
     for (text, status, words) in [
         (
             edited("\"slot\":0", &format!("\"x\":{deep},\"slot\":0")),
             413,
             "line 2 is nested deeper than 64",
         ),
-        (
-            edited("buffers/fill.js", &"a".repeat(5000)),
-            413,
-            "the benchmark 'aaaa",
-        ),
-        (
-            edited("[\"len\",0", &format!("{many},[\"len\",0")),
-            413,
-            "more than 64 parameters",
-        ),
-        (
-            edited("buffers", "buf\\u0000fers"),
-            413,
-            "line 1 contains a NUL character",
-        ),
-        (
-            edited("\"value\":100.0", "\"value\":1e999"),
-            400,
-            "line 2: number out of range",
-        ),
+        (edited("buffers/fill.js", &"a".repeat(5000)), 413, "the benchmark 'aaaa"),
+        (edited("[\"len\",0", &format!("{many},[\"len\",0")), 413, "more than 64 parameters"),
+        (edited("buffers", "buf\\u0000fers"), 413, "line 1 contains a NUL character"),
+        (edited("\"value\":100.0", "\"value\":1e999"), 400, "line 2: number out of range"),
         (
             edited("\"wall_ns\":1000", "\"wall_ns\":18446744073709551615"),
             400,
             "run 1 took longer than a year",
         ),
         (
-            edited(
-                "\"started_unix_ms\":1750000000000",
-                "\"started_unix_ms\":9223372036854775807",
-            ),
+            edited("\"started_unix_ms\":1750000000000", "\"started_unix_ms\":9223372036854775807"),
             400,
             "before 1970 or after 9999",
         ),
-        (
-            edited("\"state\":\"complete\"", "\"state\":\"running\""),
-            400,
-            "still being measured",
-        ),
+        (edited("\"state\":\"complete\"", "\"state\":\"running\""), 400, "still being measured"),
         (
             edited("\"id\":\"0197-11\"", "\"id\":\"0197-12\""),
             400,
             "the header names session '0197-12'",
         ),
-        (
-            good[..good.len() - 30].to_vec(),
-            400,
-            "the last line is incomplete",
-        ),
+        (good[..good.len() - 30].to_vec(), 400, "the last line is incomplete"),
         (b"{}\n".to_vec(), 400, "the header of a session"),
         (b"\xff\xfe\n".to_vec(), 400, "not valid UTF-8"),
     ] {
         whole(&text).expect_rejected(status, words);
     }
     let swapped = format!("0197-11?sha256={}", SessionDigest::hash_lines(b"x"));
-    server
-        .ask("PUT", &swapped, &good)
-        .expect_rejected(409, "differ from the sent ones");
-    server
-        .ask("PUT", "0197-11", &good)
-        .expect_rejected(400, "a single line, the session header");
-    server
-        .ask("PATCH", "0197-11?at=1", b"{}\n")
-        .expect_rejected(404, "has not started");
-    server
-        .ask("PATCH", "0197-11?at=0", b"{}\n")
-        .expect_rejected(400, "invalid line number 'at'");
-    server
-        .ask("PUT", "..%2f..%2fetc", &good)
-        .expect_rejected(400, "invalid session id");
-    server
-        .ask("POST", "0197-11", b"")
-        .expect_rejected(405, "method POST not allowed");
+    server.ask("PUT", &swapped, &good).expect_rejected(409, "differ from the sent ones");
+    server.ask("PUT", "0197-11", &good).expect_rejected(400, "a single line, the session header");
+    server.ask("PATCH", "0197-11?at=1", b"{}\n").expect_rejected(404, "has not started");
+    server.ask("PATCH", "0197-11?at=0", b"{}\n").expect_rejected(400, "invalid line number 'at'");
+    server.ask("PUT", "..%2f..%2fetc", &good).expect_rejected(400, "invalid session id");
+    server.ask("POST", "0197-11", b"").expect_rejected(405, "method POST not allowed");
 
     // A header, lines that do not belong in a session, and the end: nothing of it is kept.
     let header = &good[..=good.iter().position(|byte| *byte == b'\n').unwrap()];
     server.ask("PUT", "0197-11", header).expect(200, "arriving");
-    server
-        .ask("PATCH", "0197-11?at=1", b"{\"run\":7}\n")
-        .expect(200, "arriving");
+    server.ask("PATCH", "0197-11?at=1", b"{\"run\":7}\n").expect(200, "arriving");
     let text = [header, b"{\"run\":7}\n"].concat();
     let end =
         json!({"lines": 2, "sha256": SessionDigest::hash_lines(&text).to_string()}).to_string();
-    server
-        .ask("POST", "0197-11/finish", end.as_bytes())
-        .expect_rejected(400, "line 2");
-    server
-        .ask("GET", "0197-11/upload", b"")
-        .expect_rejected(404, "session '0197-11' not found");
+    server.ask("POST", "0197-11/finish", end.as_bytes()).expect_rejected(400, "line 2");
+    server.ask("GET", "0197-11/upload", b"").expect_rejected(404, "session '0197-11' not found");
     whole(&good).expect(201, "stored");
     assert_eq!(count_lines(&good), 3);
-    assert_eq!(
-        core(place)
-            .count_sessions(&SessionFilter::default())
-            .unwrap(),
-        1
-    );
+    assert_eq!(core(place).count_sessions(&SessionFilter::default()).unwrap(), 1);
     let back = server.ask("GET", "0197-11", b"");
     assert_eq!(back.body.as_str().unwrap().as_bytes(), &good[..]);
 }
@@ -156,58 +103,29 @@ fn a_token_pushes_to_its_project_its_branches_and_its_machines(place: &StorePlac
         format!("Bearer {}", made.stdout.trim())
     };
     project
-        .run(&[
-            "serve",
-            "project",
-            "add",
-            "other",
-            "--db",
-            db.to_str().unwrap(),
-        ])
+        .run(&["serve", "project", "add", "other", "--db", db.to_str().unwrap()])
         .expect_status(0);
     let secret = session("0197-5ec2e7", 2);
     let text = lines(&secret);
     let path = format!("0197-5ec2e7?sha256={}", SessionDigest::hash_lines(&text));
     server.ask("PUT", &path, &text).expect(201, "stored");
     let kinds = [
-        (
-            "push other",
-            token(&["--scope", "push", "--project", "other"]),
-        ),
-        (
-            "read other",
-            token(&["--scope", "read", "--project", "other"]),
-        ),
-        (
-            "admin other",
-            token(&["--scope", "admin", "--project", "other"]),
-        ),
-        (
-            "read core",
-            token(&["--scope", "read", "--project", "core"]),
-        ),
+        ("push other", token(&["--scope", "push", "--project", "other"])),
+        ("read other", token(&["--scope", "read", "--project", "other"])),
+        ("admin other", token(&["--scope", "admin", "--project", "other"])),
+        ("read core", token(&["--scope", "read", "--project", "core"])),
         ("none", String::new()),
     ];
-    let document = server
-        .try_ask("GET", "/api/v1/openapi.json", &[], b"")
-        .unwrap();
+    let document = server.try_ask("GET", "/api/v1/openapi.json", &[], b"").unwrap();
     for (path, operations) in document.body["paths"].as_object().unwrap() {
         if !path.contains("{project}") {
             continue;
         }
-        for method in operations
-            .as_object()
-            .unwrap()
-            .keys()
-            .map(|name| name.to_uppercase())
-        {
+        for method in operations.as_object().unwrap().keys().map(|name| name.to_uppercase()) {
             for (name, bearer) in &kinds {
-                let path = path
-                    .replace("{project}", "core")
-                    .replace("{id}", &secret.id);
-                let answer = server
-                    .try_ask(&method, &path, &[("Authorization", bearer)], b"")
-                    .unwrap();
+                let path = path.replace("{project}", "core").replace("{id}", &secret.id);
+                let answer =
+                    server.try_ask(&method, &path, &[("Authorization", bearer)], b"").unwrap();
                 let may = *name == "read core" && method == "GET";
                 let refused = if *name == "none" { 401 } else { 403 };
                 // A comparison needs two sessions; that error is visible only with permission to
@@ -217,31 +135,17 @@ fn a_token_pushes_to_its_project_its_branches_and_its_machines(place: &StorePlac
                 assert_eq!(is_refused, !may, "{words}");
                 assert!(may || answer.status == refused, "{words}");
                 let said = answer.body.to_string();
-                assert!(
-                    may || !said.contains("buffers/fill.js"),
-                    "{name}: {method} {path}"
-                );
+                assert!(may || !said.contains("buffers/fill.js"), "{name}: {method} {path}");
             }
         }
     }
     // The same id in another project reveals nothing about this one.
     let bearer = &kinds[0].1;
     let there = format!("/api/v1/other/sessions/{path}");
-    let answer = server
-        .try_ask("PUT", &there, &[("Authorization", bearer)], &text)
-        .unwrap();
+    let answer = server.try_ask("PUT", &there, &[("Authorization", bearer)], &text).unwrap();
     answer.expect(201, "stored");
 
-    let bound = [
-        "--scope",
-        "push",
-        "--project",
-        "core",
-        "--branch",
-        "pr/1",
-        "--machine",
-        "lab",
-    ];
+    let bound = ["--scope", "push", "--project", "core", "--branch", "pr/1", "--machine", "lab"];
     let bearer = token(&bound);
     let of = |id: &str, branch: &str, machine: &str| {
         let mut session = session(id, 1);
@@ -252,13 +156,9 @@ fn a_token_pushes_to_its_project_its_branches_and_its_machines(place: &StorePlac
             ..Default::default()
         });
         let text = lines(&session);
-        let path = format!(
-            "/api/v1/core/sessions/{id}?sha256={}",
-            SessionDigest::hash_lines(&text)
-        );
-        server
-            .try_ask("PUT", &path, &[("Authorization", &bearer)], &text)
-            .unwrap()
+        let path =
+            format!("/api/v1/core/sessions/{id}?sha256={}", SessionDigest::hash_lines(&text));
+        server.try_ask("PUT", &path, &[("Authorization", &bearer)], &text).unwrap()
     };
     of("0197-b1", "main", "lab").expect_rejected(403, "may not push sessions of the branch 'main'");
     of("0197-b2", "pr/1", "mine")
@@ -298,9 +198,7 @@ fn a_bomb_is_refused_before_it_is_unpacked(place: &StorePlace) {
         );
         assert!(grown < 80 << 10, "{grown} kB");
     }
-    server
-        .ask("GET", "0197-b0/upload", b"")
-        .expect(200, "known");
+    server.ask("GET", "0197-b0/upload", b"").expect(200, "known");
 }
 
 /// Response to a body of this many members, sent one by one until the server rejects it.
@@ -325,18 +223,14 @@ fn the_description_of_the_api_is_valid_and_complete() {
     let project = TempProject::new();
     let place = StorePlace::file();
     let server = TeamServer::of(&project, &place);
-    let document = server
-        .try_ask("GET", "/api/v1/openapi.json", &[], b"")
-        .unwrap();
+    let document = server.try_ask("GET", "/api/v1/openapi.json", &[], b"").unwrap();
     assert_eq!(document.status, 200);
     let paths = document.body["paths"].as_object().unwrap().clone();
     assert!(paths.len() >= 4, "{paths:?}");
     for (path, operations) in &paths {
         let path = path.replace("{project}", "core").replace("{id}", "0197-0");
         for method in operations.as_object().unwrap().keys() {
-            let answer = server
-                .try_ask(&method.to_uppercase(), &path, &[], b"")
-                .unwrap();
+            let answer = server.try_ask(&method.to_uppercase(), &path, &[], b"").unwrap();
             let is_known =
                 !(answer.status == 404 && answer.body["error"] == "API endpoint not found");
             assert!(
@@ -356,10 +250,7 @@ fn validate(file: &Path) {
     let python = [own, Some(PathBuf::from("python3"))].into_iter().flatten();
     for python in python {
         let mut validator = std::process::Command::new(python);
-        let said = validator
-            .args(["-m", "openapi_spec_validator"])
-            .arg(file)
-            .output();
+        let said = validator.args(["-m", "openapi_spec_validator"]).arg(file).output();
         let Ok(said) = said else { continue };
         if !String::from_utf8_lossy(&said.stderr).contains("No module named") {
             assert!(said.status.success(), "{said:?}");

@@ -24,16 +24,7 @@ def absent(bench):
     bench.skip("there is no such device")
 "#;
 
-const QUICK: [&str; 8] = [
-    "--samples",
-    "2",
-    "--time",
-    "2ms",
-    "--warmup",
-    "0",
-    "--runs",
-    "2",
-];
+const QUICK: [&str; 8] = ["--samples", "2", "--time", "2ms", "--warmup", "0", "--runs", "2"];
 
 fn project(file: &str, text: &str) -> Option<TempProject> {
     find_tool(&["python3"])?;
@@ -48,18 +39,9 @@ fn a_file_is_measured_without_any_installation() {
     let list = project.run(&["run", "--list", "data"]).expect_status(0);
     list.expect_stdout(&["data/lists/copy size=10", "data/lists/nap concurrency=4"]);
     let answer = project.run(&[&["run", "data", "--metric", "all"], &QUICK[..]].concat());
-    answer
-        .expect_status(0)
-        .expect_stdout(&["size=100", "items", "there is no such device"]);
-    let kept = project
-        .run(&["report", "--export", "jsonl"])
-        .expect_status(0)
-        .stdout;
-    assert_eq!(
-        kept.matches(r#""metric":"items""#).count(),
-        2 * 2 * 2,
-        "cases x runs x samples"
-    );
+    answer.expect_status(0).expect_stdout(&["size=100", "items", "there is no such device"]);
+    let kept = project.run(&["report", "--export", "jsonl"]).expect_status(0).stdout;
+    assert_eq!(kept.matches(r#""metric":"items""#).count(), 2 * 2 * 2, "cases x runs x samples");
 }
 
 #[test]
@@ -72,10 +54,7 @@ fn naps_that_overlap_are_counted_over_all_of_them() {
     // A stall of the machine during one of the few samples spoils the ratio.
     retry_busy(1, || {
         project.run(&words).expect_status(0);
-        let csv = project
-            .run(&["report", "--format", "csv"])
-            .expect_status(0)
-            .stdout;
+        let csv = project.run(&["report", "--format", "csv"]).expect_status(0).stdout;
         let rate = |concurrency: &str| -> f64 {
             let line = csv.lines().find(|line| line.contains(concurrency));
             let line = line.unwrap_or_else(|| panic!("no {concurrency} in {csv}"));
@@ -96,31 +75,14 @@ fn an_error_shows_the_line_of_the_file_and_how_to_repeat_it() {
     let Some(project) = project("g/bad.py", text) else {
         return;
     };
-    let answer = project
-        .run(&[&["run", "g/bad.py"], &QUICK[..]].concat())
-        .expect_status(2);
-    let answer = answer.expect_stdout(&[
-        "KeyError: 'lost'",
-        "line 5, in bad",
-        "-m speedwell",
-        "bad.py bad",
-    ]);
+    let answer = project.run(&[&["run", "g/bad.py"], &QUICK[..]].concat()).expect_status(2);
+    let answer =
+        answer.expect_stdout(&["KeyError: 'lost'", "line 5, in bad", "-m speedwell", "bad.py bad"]);
     let told = &answer.stdout;
-    assert!(
-        !told.contains("measure.py"),
-        "our own lines say nothing: {told}"
-    );
-    let line = told
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("to repeat it: "))
-        .unwrap();
-    let again = std::process::Command::new("sh")
-        .args(["-c", line])
-        .output()
-        .unwrap();
-    CommandResult::from(again)
-        .expect_status(2)
-        .expect_stdout(&["KeyError"]);
+    assert!(!told.contains("measure.py"), "our own lines say nothing: {told}");
+    let line = told.lines().find_map(|line| line.trim().strip_prefix("to repeat it: ")).unwrap();
+    let again = std::process::Command::new("sh").args(["-c", line]).output().unwrap();
+    CommandResult::from(again).expect_status(2).expect_stdout(&["KeyError"]);
 }
 
 #[test]
@@ -129,16 +91,10 @@ fn files_that_cannot_be_read_say_why() {
         return;
     };
     let project = project.with("g/top.py", "import speedwell\nraise OSError('no disk')\n");
-    let project = project.with(
-        "g/mixed.py",
-        "import speedwell\n@speedwell.benchmark(n=[1, 'a'])\ndef x(n): pass\n",
-    );
+    let project = project
+        .with("g/mixed.py", "import speedwell\n@speedwell.benchmark(n=[1, 'a'])\ndef x(n): pass\n");
     let answer = project.run(&["run", "g"]).expect_status(2);
-    answer.expect_stderr(&[
-        "SyntaxError",
-        "OSError: no disk",
-        "'n' has values of several types",
-    ]);
+    answer.expect_stderr(&["SyntaxError", "OSError: no disk", "'n' has values of several types"]);
 }
 
 #[test]
@@ -146,21 +102,9 @@ fn two_interpreters_are_two_variants() {
     let Some(project) = project("data/lists.py", LISTS) else {
         return;
     };
-    let flags = [
-        "--variant",
-        "plain=python3",
-        "--variant",
-        "optimised=python3 -O",
-    ];
+    let flags = ["--variant", "plain=python3", "--variant", "optimised=python3 -O"];
     let words = [
-        &[
-            "compare",
-            "data/lists.py",
-            "--filter",
-            "copy",
-            "--set",
-            "size=10",
-        ],
+        &["compare", "data/lists.py", "--filter", "copy", "--set", "size=10"],
         &flags[..],
         &QUICK[..],
     ]
@@ -186,10 +130,7 @@ fn the_collector_rests_while_measuring_unless_it_is_asked_for() {
     let driver = super::harness_driver::TestHarness::of("python").unwrap();
     for (name, on) in [("resting", "False"), ("working", "True")] {
         let path = project.path("g/collector.py");
-        let load = format!(
-            "load\tjob=a\tform=case\tpath={}\tbenchmark={name}\n",
-            path.display()
-        );
+        let load = format!("load\tjob=a\tform=case\tpath={}\tbenchmark={name}\n", path.display());
         let ended = driver.converse(&[load, "run\tjobs=a\tmode=once\n".into()]);
         assert_eq!(ended.only("check").text("text"), on, "{name}");
     }
@@ -197,10 +138,7 @@ fn the_collector_rests_while_measuring_unless_it_is_asked_for() {
 
 #[test]
 fn a_file_that_ends_in_main_is_measured_with_a_guard_and_without() {
-    for ending in [
-        "speedwell.main()",
-        "def by_hand():\n    speedwell.main()\n\nby_hand()",
-    ] {
+    for ending in ["speedwell.main()", "def by_hand():\n    speedwell.main()\n\nby_hand()"] {
         let Some(project) = project("lists.py", &format!("{LISTS}\n{ending}\n")) else {
             return;
         };
@@ -215,19 +153,11 @@ fn started_by_hand_a_file_prints_a_table_and_a_hint() {
         return;
     };
     let mut command = std::process::Command::new("python3");
-    command
-        .arg("lists.py")
-        .args(["copy", "size=7"])
-        .current_dir(project.path("."));
+    command.arg("lists.py").args(["copy", "size=7"]).current_dir(project.path("."));
     let output = command
-        .env(
-            "PYTHONPATH",
-            repository().join("crates/adapters/languages/python"),
-        )
+        .env("PYTHONPATH", repository().join("crates/adapters/languages/python"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .output();
     let answer = CommandResult::from(output.unwrap()).expect_status(0);
-    answer
-        .expect_stdout(&["copy size=7", "items"])
-        .expect_stderr(&["hint: ", "speedwell run"]);
+    answer.expect_stdout(&["copy size=7", "items"]).expect_stderr(&["hint: ", "speedwell run"]);
 }

@@ -40,11 +40,7 @@ fn what_would_leave_the_loop_is_refused() {
         ("return 5", "parse", "'return' outside function"),
         ("break", "parse", "'break' outside loop"),
         ("lambda a, b, c: a", "compile", "at most 2 parameters"),
-        (
-            "from os import *",
-            "compile",
-            "only allowed at module level",
-        ),
+        ("from os import *", "compile", "only allowed at module level"),
         ("# nothing", "parse", "there is no code"),
     ] {
         let mut talk = harness.start(TestSnippet::default()).unwrap();
@@ -73,9 +69,9 @@ fn what_nobody_awaits_in_the_text_is_awaited_all_the_same() {
 #[test]
 fn assigned_state_stays_between_batches() {
     let Some(harness) = python() else { return };
-    let snippet = TestSnippet::new("state += 1\nif state == 5000: trace()")
-        .init_runner("0")
-        .init("def trace():\n    print('seen', file=open(__import__('os').environ['TRACE'], 'a'))\nNone");
+    let snippet = TestSnippet::new("state += 1\nif state == 5000: trace()").init_runner("0").init(
+        "def trace():\n    print('seen', file=open(__import__('os').environ['TRACE'], 'a'))\nNone",
+    );
     let mut talk = harness.with(snippet);
     talk.measure_samples("a", 3000, 3);
     assert_eq!(talk.trace(), ["seen"]);
@@ -89,10 +85,6 @@ fn the_stack_of_an_error_shows_the_text_of_its_own_code() {
     talk.load("b", TestSnippet::new("None"));
     talk.workers("a", 1);
     talk.send_and_wait("calibrate", &[("job", "a"), ("target_ns", "1000000")]);
-    let stack = talk
-        .measure_windows("a", 5, 1)
-        .only("error")
-        .text("stack")
-        .to_owned();
+    let stack = talk.measure_windows("a", 5, 1).only("error").text("stack").to_owned();
     assert!(stack.contains("1 / 0"), "{stack}");
 }

@@ -51,9 +51,7 @@ fn report() -> (TempProject, PathBuf) {
 
 fn texts(value: &Value) -> Vec<String> {
     let items = value.as_array().expect("a list").iter();
-    items
-        .map(|item| item.as_str().unwrap().to_owned())
-        .collect()
+    items.map(|item| item.as_str().unwrap().to_owned()).collect()
 }
 
 /// The names of the visible rows, from top to bottom.
@@ -86,11 +84,7 @@ fn the_page_loads_nothing_but_itself_and_complains_of_nothing() {
     assert_eq!(page.evaluate_script(ids), json!([]), "ids that occur twice");
     let dead = "[...document.querySelectorAll('a[href^=\"#\"]')].map(a => a.hash.slice(1))\
                 .filter(id => !document.getElementById(id))";
-    assert_eq!(
-        page.evaluate_script(dead),
-        json!([]),
-        "links that lead nowhere"
-    );
+    assert_eq!(page.evaluate_script(dead), json!([]), "links that lead nowhere");
 }
 
 #[test]
@@ -104,10 +98,7 @@ fn tables_are_sorted_by_mouse_and_by_keyboard() {
         let word = |name: &String| name.split(' ').nth(1).unwrap().to_owned();
         names.iter().map(word).collect()
     };
-    assert_eq!(
-        first_words(&measured),
-        ["len=16", "len=1024", "len=16", "len=64"]
-    );
+    assert_eq!(first_words(&measured), ["len=16", "len=1024", "len=16", "len=64"]);
     let header = "th[data-k=change_shown]";
     page.click(&format!("{header} button"));
     let sort = format!("document.querySelector('{header}').getAttribute('aria-sort')");
@@ -115,38 +106,18 @@ fn tables_are_sorted_by_mouse_and_by_keyboard() {
     let falling = page.evaluate_script(
         "[...document.querySelectorAll('tr.row')].map(r => +r.querySelector('[data-l=change]').dataset.v)",
     );
-    let falling: Vec<f64> = falling
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|v| v.as_f64().unwrap())
-        .collect();
-    assert!(
-        falling.windows(2).all(|two| two[0] >= two[1]),
-        "{falling:?}"
-    );
-    assert!(
-        falling.len() == 4 && falling[0] > 0.15 && falling[3] < -0.05,
-        "{falling:?}"
-    );
+    let falling: Vec<f64> =
+        falling.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
+    assert!(falling.windows(2).all(|two| two[0] >= two[1]), "{falling:?}");
+    assert!(falling.len() == 4 && falling[0] > 0.15 && falling[3] < -0.05, "{falling:?}");
 
-    page.evaluate_script(&format!(
-        "document.querySelector('{header} button').focus()"
-    ));
+    page.evaluate_script(&format!("document.querySelector('{header} button').focus()"));
     page.press("Enter", "\r", 13);
     assert_eq!(page.evaluate_script(&sort), "ascending");
-    assert_eq!(
-        visible_rows(&mut page)[0],
-        measured[2],
-        "the worst one comes first"
-    );
+    assert_eq!(visible_rows(&mut page)[0], measured[2], "the worst one comes first");
     page.press("Enter", "\r", 13);
     assert_eq!(page.evaluate_script(&sort), "none");
-    assert_eq!(
-        visible_rows(&mut page),
-        measured,
-        "and once more as it was measured"
-    );
+    assert_eq!(visible_rows(&mut page), measured, "and once more as it was measured");
 }
 
 #[test]
@@ -161,17 +132,10 @@ fn rows_are_chosen_by_verdict_and_by_words() {
     let pressed =
         "document.querySelector('.tally [data-v=worse] button').getAttribute('aria-pressed')";
     assert_eq!(page.evaluate_script(pressed), "true");
-    assert_eq!(
-        page.evaluate_script("document.querySelector('.count').textContent"),
-        "1 of 4 rows"
-    );
+    assert_eq!(page.evaluate_script("document.querySelector('.count').textContent"), "1 of 4 rows");
     let cases =
         "[...document.querySelectorAll('.case')].filter(c => c.getClientRects().length).length";
-    assert_eq!(
-        page.evaluate_script(cases),
-        1,
-        "the charts of the other cases are gone as well"
-    );
+    assert_eq!(page.evaluate_script(cases), 1, "the charts of the other cases are gone as well");
     page.click(".tally [data-v=worse] button");
     let boxes = page.evaluate_script("document.querySelectorAll('input[type=search]').length");
     assert_eq!(boxes, 0, "four rows are seen at a glance");
@@ -215,11 +179,7 @@ fn the_runs_of_a_case_are_shown_below_its_row() {
     );
     assert_eq!(seen, true, "the marks of the copy have their shapes");
     page.click("th[data-k=change_shown] button");
-    assert_eq!(
-        page.evaluate_script(below),
-        0,
-        "a sorted table has its rows only"
-    );
+    assert_eq!(page.evaluate_script(below), 0, "a sorted table has its rows only");
     let closed = "document.querySelectorAll('.more[aria-expanded=true]').length";
     assert_eq!(page.evaluate_script(closed), 0);
 }
@@ -236,13 +196,7 @@ fn the_raw_data_are_those_of_the_json_report() {
     // Both are parsed by the browser, to which 9.0 and 9 are the same number.
     let beside = page.evaluate_script(&format!("JSON.parse({})", json!(beside)));
     assert!(inside == beside, "the page differs from report.json");
-    assert_eq!(
-        inside["changes"][0]["baseline_values"]
-            .as_array()
-            .unwrap()
-            .len(),
-        8
-    );
+    assert_eq!(inside["changes"][0]["baseline_values"].as_array().unwrap().len(), 8);
 }
 
 #[test]
@@ -261,36 +215,22 @@ fn the_theme_follows_the_system_until_the_reader_chooses() {
     page.emulate_media("screen", false);
     page.wait_until(&format!("{colours} === {light}"));
     page.click("button.theme");
-    assert_eq!(
-        page.evaluate_script(colours),
-        dark,
-        "the first choice is the dark one"
-    );
+    assert_eq!(page.evaluate_script(colours), dark, "the first choice is the dark one");
     page.click("button.theme");
     page.emulate_media("screen", true);
     page.wait_until("matchMedia('(prefers-color-scheme: dark)').matches");
-    assert_eq!(
-        page.evaluate_script(colours),
-        light,
-        "light although the system is dark"
-    );
+    assert_eq!(page.evaluate_script(colours), light, "light although the system is dark");
 }
 
 #[test]
 fn a_telephone_scrolls_downwards_only() {
     let (_project, file) = report();
-    let screen = ScreenSize {
-        width: 360,
-        ..ScreenSize::default()
-    };
+    let screen = ScreenSize { width: 360, ..ScreenSize::default() };
     let Some(mut page) = BrowserPage::open(&file, screen) else {
         return;
     };
     page.evaluate_script("document.querySelectorAll('details').forEach(d => { d.open = true; })");
-    assert_eq!(
-        page.evaluate_script("document.documentElement.scrollWidth"),
-        360
-    );
+    assert_eq!(page.evaluate_script("document.documentElement.scrollWidth"), 360);
     // Only frames with their own scroll bars may be wider.
     let wide = page.evaluate_script(
         "[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > 361 \
@@ -301,10 +241,7 @@ fn a_telephone_scrolls_downwards_only() {
         "Math.min(...[...document.querySelectorAll('.case text')]\
          .map(t => t.getBoundingClientRect().height))",
     );
-    assert!(
-        legible.as_f64().unwrap() > 9.0,
-        "letters of charts are {legible} pixels high"
-    );
+    assert!(legible.as_f64().unwrap() > 9.0, "letters of charts are {legible} pixels high");
 }
 
 #[test]
@@ -321,10 +258,7 @@ fn paper_shows_everything_and_no_controls() {
                     .filter(e => e.getClientRects().length).length";
     assert_eq!(page.evaluate_script(controls), 0);
     let background = page.evaluate_script("getComputedStyle(document.body).backgroundColor");
-    assert_eq!(
-        background, "rgb(255, 255, 255)",
-        "paper is white, whatever the system likes"
-    );
+    assert_eq!(background, "rgb(255, 255, 255)", "paper is white, whatever the system likes");
     let printed = page.send("Page.printToPDF", json!({}));
     assert!(printed["data"].as_str().unwrap().len() > 10_000);
     page.emulate_media("screen", false);
@@ -335,10 +269,7 @@ fn paper_shows_everything_and_no_controls() {
 #[test]
 fn without_its_script_the_page_has_all_contents_and_no_dead_controls() {
     let (_project, file) = report();
-    let screen = ScreenSize {
-        scripts: false,
-        ..ScreenSize::default()
-    };
+    let screen = ScreenSize { scripts: false, ..ScreenSize::default() };
     let Some(mut page) = BrowserPage::open(&file, screen) else {
         return;
     };
@@ -349,13 +280,7 @@ fn without_its_script_the_page_has_all_contents_and_no_dead_controls() {
     );
     assert_eq!(visible_rows(&mut page).len(), 4);
     let text = page.evaluate_script("document.body.textContent");
-    for word in [
-        "1 worse",
-        "exited with status 3",
-        "to repeat it",
-        "randomised blocks",
-        "seed",
-    ] {
+    for word in ["1 worse", "exited with status 3", "to repeat it", "randomised blocks", "seed"] {
         assert!(text.as_str().unwrap().contains(word), "{word}");
     }
     let drawn = page.evaluate_script("document.querySelectorAll('.case svg .point').length");
@@ -383,9 +308,7 @@ fn thousand_cases() -> String {
 #[test]
 fn a_thousand_cases_can_still_be_sorted_and_filtered() {
     let project = TempProject::new().with("large.csv", &thousand_cases());
-    project
-        .run(&["compare", "large.csv", "-q", "-o", "report.html"])
-        .expect_status(0);
+    project.run(&["compare", "large.csv", "-q", "-o", "report.html"]).expect_status(0);
     let Some(mut page) = BrowserPage::open(&project.path("report.html"), ScreenSize::default())
     else {
         return;
@@ -402,19 +325,14 @@ fn a_thousand_cases_can_still_be_sorted_and_filtered() {
     page.evaluate_script("document.querySelector('input[type=search]').focus()");
     page.write("N=7 File-0.js");
     let rows = visible_rows(&mut page);
-    assert_eq!(
-        rows.len(),
-        1,
-        "every word must occur, in any case: {rows:?}"
-    );
+    assert_eq!(rows.len(), 1, "every word must occur, in any case: {rows:?}");
     page.evaluate_script("document.querySelector('input[type=search]').select()");
     page.write("nothing is called that");
     assert!(visible_rows(&mut page).is_empty());
     page.evaluate_script("document.querySelector('input[type=search]').select()");
     page.write(" ");
-    let sorted = page.evaluate_script(&timed(
-        "document.querySelector('[data-k=change_shown] button').click()",
-    ));
+    let sorted = page
+        .evaluate_script(&timed("document.querySelector('[data-k=change_shown] button').click()"));
     let filtered = page.evaluate_script(&timed(
         "const box = document.querySelector('input[type=search]'); box.value = 'file-7.js'; \
          box.dispatchEvent(new Event('input'))",

@@ -44,11 +44,7 @@ impl TestRepository {
         let project = TempProject::new();
         let history = FakeRepo::init(&project.path(""))?;
         history.write_file(".git/info/exclude", ".speedwell\n");
-        Some(TestRepository {
-            project,
-            history,
-            outside: tempfile::tempdir().unwrap(),
-        })
+        Some(TestRepository { project, history, outside: tempfile::tempdir().unwrap() })
     }
 
     /// A project whose first commit has a program that is built by [`BENCH`]; its benchmarks take

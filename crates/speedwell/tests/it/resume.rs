@@ -7,28 +7,14 @@ use std::time::{Duration, Instant};
 
 /// 20 cases of 5 runs of 2 variants, `run_ms` each: 200 runs, which take about 2 s with 8 ms.
 fn slow_project(run_ms: u32) -> TempProject {
-    let text: String = (0..20)
-        .map(|n| format!("case n={n}\n* sleep:{run_ms}\n"))
-        .collect();
+    let text: String = (0..20).map(|n| format!("case n={n}\n* sleep:{run_ms}\n")).collect();
     TempProject::new().with("g/slow.fake", &text)
 }
 
-const MEASURE: [&str; 8] = [
-    "run",
-    "g",
-    "--runs",
-    "5",
-    "--variant",
-    "old=",
-    "--variant",
-    "new=",
-];
+const MEASURE: [&str; 8] = ["run", "g", "--runs", "5", "--variant", "old=", "--variant", "new="];
 
 fn slots(project: &TempProject) -> Vec<u64> {
-    let lines = project
-        .run(&["report", "--export", "jsonl"])
-        .expect_status(0)
-        .stdout;
+    let lines = project.run(&["report", "--export", "jsonl"]).expect_status(0).stdout;
     let slot = |line: &str| {
         serde_json::from_str::<serde_json::Value>(line).unwrap()["run"]["slot"].as_u64()
     };
@@ -78,21 +64,11 @@ fn a_killed_session_keeps_every_finished_run_and_can_be_completed() {
     assert!(!listed.stdout.contains("running"), "{listed:?}");
     let kept = slots(&project);
     assert!((40..200).contains(&kept.len()), "{} runs", kept.len());
-    assert_eq!(
-        kept,
-        (0..kept.len() as u64).collect::<Vec<_>>(),
-        "a finished run is missing"
-    );
-    project
-        .run(&["run", "--resume", "@latest"])
-        .expect_status(0);
+    assert_eq!(kept, (0..kept.len() as u64).collect::<Vec<_>>(), "a finished run is missing");
+    project.run(&["run", "--resume", "@latest"]).expect_status(0);
     let all = slots(&project);
     assert_eq!(all.len(), 200);
-    assert_eq!(
-        all.into_iter().collect::<BTreeSet<_>>(),
-        (0..200).collect(),
-        "slots differ"
-    );
+    assert_eq!(all.into_iter().collect::<BTreeSet<_>>(), (0..200).collect(), "slots differ");
 }
 
 #[test]
@@ -100,9 +76,7 @@ fn ctrl_c_reports_what_was_measured_and_says_how_to_go_on() {
     let project = interrupted_by(Signal::INT);
     let kept = slots(&project).len();
     assert!((40..200).contains(&kept), "{kept} runs");
-    project
-        .run(&["run", "--resume", "@latest"])
-        .expect_status(0);
+    project.run(&["run", "--resume", "@latest"]).expect_status(0);
     assert_eq!(slots(&project).len(), 200);
 }
 
@@ -126,9 +100,7 @@ fn a_complete_session_has_nothing_left_to_do() {
     project.run(&["run", "g"]).expect_status(0);
     let before = slots(&project);
     let answer = project.run(&["run", "--resume", "@latest"]);
-    answer
-        .expect_status(2)
-        .expect_stderr(&["session @1 is complete: nothing to resume"]);
+    answer.expect_status(2).expect_stderr(&["session @1 is complete: nothing to resume"]);
     assert_eq!(slots(&project), before);
 }
 
@@ -146,12 +118,9 @@ fn a_search_for_the_best_concurrency_cannot_be_resumed() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     for command in ["eval", "run"] {
-        project
-            .run(&[command, "--resume", "@1"])
-            .expect_status(2)
-            .expect_stderr(&[
-                "session @1 cannot be resumed: a concurrency search",
-                "based on earlier ones\nhint: start it again",
-            ]);
+        project.run(&[command, "--resume", "@1"]).expect_status(2).expect_stderr(&[
+            "session @1 cannot be resumed: a concurrency search",
+            "based on earlier ones\nhint: start it again",
+        ]);
     }
 }

@@ -78,9 +78,7 @@ fn every_revision_measures_the_artifact_that_its_own_build_made() {
     assert_eq!(found, [100.0, 500.0], "by its whole path");
     assert_eq!(repository.log().len(), 2, "each revision is built once");
     write_archive(&repository, "out.jar", "7");
-    let answer = repository.run(&[
-        "compare", "--old", "rev:main", "--new", "rev:HEAD", "out.jar",
-    ]);
+    let answer = repository.run(&["compare", "--old", "rev:main", "--new", "rev:HEAD", "out.jar"]);
     answer
         .expect_status(2)
         .expect_stderr(&["has no program 'out.jar'", "--build COMMAND builds it"]);
@@ -94,10 +92,7 @@ fn two_artifacts_are_compared_with_each_other_and_copies_are_called_a_a() {
     write_archive(&repository, "copy.jar", "100");
     let words = ["--runs", "2", "--format", "json"];
     let run = |sides: [&str; 2]| repository.run(&[&["compare"], &sides[..], &words].concat());
-    assert_eq!(
-        medians(run(["old.jar", "new.jar"]).expect_status(0)),
-        [100.0, 200.0]
-    );
+    assert_eq!(medians(run(["old.jar", "new.jar"]).expect_status(0)), [100.0, 200.0]);
     let answer = run(["old.jar", "copy.jar"]).expect_status(0);
     answer.expect_stderr(&["are the same program, byte for byte: this is an A/A comparison"]);
 }
@@ -110,11 +105,7 @@ fn library(benchmark: &str) -> Option<TestRepository> {
         .with("bench/y.js", benchmark)
         .committed("library");
     repository.create_branch("later");
-    Some(
-        repository
-            .with("lib/k.js", "module.exports = 'new';")
-            .committed("another one"),
-    )
+    Some(repository.with("lib/k.js", "module.exports = 'new';").committed("another one"))
 }
 
 fn benchmark(library: &str) -> String {
@@ -135,16 +126,7 @@ fn a_program_that_is_named_with_a_revision_is_run_in_its_worktree() {
         return;
     };
     let sides = ["main", "HEAD"].map(|revision| format!("rev:{revision}:{}", node.display()));
-    let words = [
-        "compare",
-        "--old",
-        &sides[0],
-        "--new",
-        &sides[1],
-        "--runs",
-        "2",
-        "bench/y.js",
-    ];
+    let words = ["compare", "--old", &sides[0], "--new", &sides[1], "--runs", "2", "bench/y.js"];
     repository.run(&words).expect_status(0);
     let mut log = repository.log();
     log.sort();
@@ -223,19 +205,15 @@ fn code_of_the_checkout_that_is_loaded_only_by_runs_is_named() {
 fn installed_library() -> Option<(TestRepository, PathBuf)> {
     let repository = TestRepository::new()?
         .with("src/k.py", "def total():\n    return 1\n")
-        .with(
-            "speed/test_k.py",
-            "import k\n\ndef test_total(benchmark):\n    benchmark(k.total)\n",
-        )
+        .with("speed/test_k.py", "import k\n\ndef test_total(benchmark):\n    benchmark(k.total)\n")
         .with(
             "speed/script.py",
             "import pyperf\nfrom k import total\npyperf.Runner().bench_func('total', total)\n",
         )
         .committed("library");
     repository.create_branch("later");
-    let repository = repository
-        .with("src/k.py", "def total():\n    return 2\n")
-        .committed("another one");
+    let repository =
+        repository.with("src/k.py", "def total():\n    return 2\n").committed("another one");
     // What the line of an editable install does when Python starts.
     let site = repository.outside("site");
     fs::create_dir(&site).unwrap();
@@ -255,12 +233,7 @@ fn a_library_of_python_that_is_installed_from_the_checkout_is_named() {
             continue;
         };
         let mut variables: Vec<(&str, &OsStr)> = vec![("PYTHONPATH", site.as_os_str())];
-        variables.extend(
-            suite
-                .environment
-                .iter()
-                .map(|(name, value)| (*name, &**value)),
-        );
+        variables.extend(suite.environment.iter().map(|(name, value)| (*name, &**value)));
         let short = ["-t", "1ms", "-n", "2"];
         expect_code_of_the_checkout(&repository, target, "src/k.py", &short, &variables);
         // Where the tests find the library of their revision first, nothing is withheld.
@@ -305,9 +278,8 @@ fn a_module_that_vitest_is_led_to_in_the_checkout_is_named() {
         )
         .committed("library");
     repository.create_branch("later");
-    let repository = repository
-        .with("lib/k.ts", "export const total = () => 2;\n")
-        .committed("another one");
+    let repository =
+        repository.with("lib/k.ts", "export const total = () => 2;\n").committed("another one");
     let modules = suite.project.path("node_modules").canonicalize().unwrap();
     std::os::unix::fs::symlink(&modules, repository.project.path("node_modules")).unwrap();
     let build = format!("ln -s '{}' node_modules", modules.display());
@@ -330,9 +302,7 @@ fn a_search_path_into_the_checkout_leads_into_the_worktree_of_each_side() {
         .with("speed/lists.py", benchmark)
         .committed("library");
     repository.create_branch("later");
-    let repository = repository
-        .with("src/k.py", "NAME = 'new'\n")
-        .committed("another one");
+    let repository = repository.with("src/k.py", "NAME = 'new'\n").committed("another one");
     let sides = ["main", "HEAD"].map(|revision| format!("rev:{revision}:{}", python.display()));
     for sides in [["rev:main", "rev:HEAD"], [&*sides[0], &*sides[1]]] {
         let words = [
@@ -356,16 +326,8 @@ fn a_search_path_into_the_checkout_leads_into_the_worktree_of_each_side() {
         CommandResult::from(command.output().unwrap()).expect_status(0);
         let log = repository.log();
         let runs = &log[log.len() - 4..];
-        assert_eq!(
-            runs.iter().filter(|name| *name == "old").count(),
-            2,
-            "{log:?}"
-        );
-        assert_eq!(
-            runs.iter().filter(|name| *name == "new").count(),
-            2,
-            "{log:?}"
-        );
+        assert_eq!(runs.iter().filter(|name| *name == "old").count(), 2, "{log:?}");
+        assert_eq!(runs.iter().filter(|name| *name == "new").count(), 2, "{log:?}");
     }
 }
 
@@ -380,21 +342,11 @@ fn packages_that_a_worktree_lacks_are_one_line_before_anything_is_measured() {
         .with("package-lock.json", "{}")
         .committed("packages")
         .with("node_modules/left-pad/index.js", "module.exports = 'pad';");
-    let words = [
-        "compare",
-        "--old",
-        "rev:HEAD~1",
-        "--new",
-        "rev:HEAD",
-        "--runs",
-        "2",
-        "bench/y.js",
-    ];
+    let words =
+        ["compare", "--old", "rev:HEAD~1", "--new", "rev:HEAD", "--runs", "2", "bench/y.js"];
     let answer = repository.run(&words).expect_status(2);
-    let answer = answer.expect_stderr(&[
-        "are not installed: no 'node_modules'",
-        "hint: --build 'npm ci'",
-    ]);
+    let answer =
+        answer.expect_stderr(&["are not installed: no 'node_modules'", "hint: --build 'npm ci'"]);
     assert!(repository.log().is_empty(), "{answer:?}");
 }
 
@@ -405,10 +357,7 @@ fn copies_of_a_program_are_called_a_a() {
     };
     let build = "sed 's/TIME/5/g' bench.in > one && chmod +x one && cp one two";
     let mut shell = Command::new("sh");
-    let built = shell
-        .args(["-c", build])
-        .current_dir(repository.project.path(""))
-        .status();
+    let built = shell.args(["-c", build]).current_dir(repository.project.path("")).status();
     assert!(built.unwrap().success());
     let answer = repository.run(&["compare", "./one", "./two", "--runs", "2"]);
     answer.expect_status(0).expect_stderr(&[
@@ -475,9 +424,8 @@ fn a_slower_revision_of_a_jar_of_jmh_is_found() {
         .with("Queue.java", &QUEUE.replace("WORK", "20_000"))
         .committed("first");
     repository.create_branch("slow");
-    let repository = repository
-        .with("Queue.java", &QUEUE.replace("WORK", "100_000"))
-        .committed("slower");
+    let repository =
+        repository.with("Queue.java", &QUEUE.replace("WORK", "100_000")).committed("slower");
     let words = [
         "compare",
         "--old",
@@ -515,18 +463,8 @@ fn the_merge_base_is_found_without_a_remote_repository() {
     };
     repository.create_branch("topic");
     let repository = repository.with("cost", "50").committed("faster");
-    let words = [
-        "compare",
-        "--old",
-        "rev:@base",
-        "--new",
-        "rev:HEAD",
-        "--runs",
-        "2",
-    ];
-    let answer = repository
-        .run(&[&words, &BENCH[..]].concat())
-        .expect_status(0);
+    let words = ["compare", "--old", "rev:@base", "--new", "rev:HEAD", "--runs", "2"];
+    let answer = repository.run(&[&words, &BENCH[..]].concat()).expect_status(0);
     answer.expect_stdout(&[&format!("@base ({})", repository.short_id("main"))]);
 }
 
@@ -537,9 +475,7 @@ fn a_short_line_is_filled_when_every_revision_has_a_point() {
     };
     let repository = repository.with("cost", "50").committed("faster");
     let words = ["backfill", "main~1..main", "--points", "25", "--runs", "2"];
-    let answer = repository
-        .run(&[&words, &BENCH[..]].concat())
-        .expect_status(0);
+    let answer = repository.run(&[&words, &BENCH[..]].concat()).expect_status(0);
     answer.expect_stderr(&["the history has data for 2 of the 2 revisions"]);
 }
 
@@ -554,16 +490,13 @@ const STEPS: &str = "#include <speedwell.hpp>\n\
 
 #[test]
 fn instructions_of_old_revisions_are_counted() {
-    let (Some(_), Some(_), Some(repository)) = (
-        find_tool(&["valgrind"]),
-        find_tool(&["g++"]),
-        TestRepository::new(),
-    ) else {
+    let (Some(_), Some(_), Some(repository)) =
+        (find_tool(&["valgrind"]), find_tool(&["g++"]), TestRepository::new())
+    else {
         return;
     };
-    let repository = repository
-        .with("speed/sum.cpp", &STEPS.replace("STEPS", "100"))
-        .committed("first");
+    let repository =
+        repository.with("speed/sum.cpp", &STEPS.replace("STEPS", "100")).committed("first");
     let measure = |metric: &str| {
         let words = [
             "backfill",
@@ -581,14 +514,8 @@ fn instructions_of_old_revisions_are_counted() {
     measure("time");
     // A revision with times has no count yet.
     measure("instructions").expect_stdout(&["measured"]);
-    let trend = repository.run(&[
-        "history",
-        "trend",
-        "--metric",
-        "instructions",
-        "--format",
-        "json",
-    ]);
+    let trend =
+        repository.run(&["history", "trend", "--metric", "instructions", "--format", "json"]);
     let trend = trend.expect_status(0).json();
     assert_eq!(trend["points"].as_array().unwrap().len(), 1, "{trend:#}");
 }
@@ -663,11 +590,7 @@ fn a_benchmark_of_go_that_changed_itself_has_no_verdict_and_code_that_changed_ha
         .expect_stdout(&["gate cannot judge: the benchmark itself changed in 1 case"])
         .expect_stderr(&["--with-own-benchmarks"]);
     assert!(!answer.stdout.contains("worse"), "{answer:?}");
-    let answer = compare_go(
-        &repository,
-        ["first", "benchmark"],
-        &["--with-own-benchmarks"],
-    );
+    let answer = compare_go(&repository, ["first", "benchmark"], &["--with-own-benchmarks"]);
     answer.expect_status(1).expect_stdout(&["worse"]);
     // The edit of another benchmark in the same file lies between these.
     let answer = compare_go(&repository, ["benchmark", "code"], &[]);
@@ -698,12 +621,7 @@ fn a_bisection_does_not_confirm_a_benchmark_that_changed_itself() {
     };
     let bisect = |range| repository.run(&words(range));
     let json = bisect("first..benchmark").expect_status(1).json();
-    let state = |json: &Value| {
-        json["changes"][0]["state"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
-    };
+    let state = |json: &Value| json["changes"][0]["state"].as_str().unwrap_or_default().to_owned();
     assert_eq!(state(&json), "the benchmark itself changed", "{json:#}");
     let json = bisect("other..code").expect_status(0).json();
     assert_eq!(state(&json), "confirmed", "{json:#}");

@@ -19,9 +19,7 @@ fn repository() -> Option<TestRepository> {
 
 /// `main` against the branch, two runs per side.
 fn compare(repository: &TestRepository, more: &[&str]) -> CommandResult {
-    let words = [
-        "compare", "--old", "rev:main", "--new", "rev:HEAD", "--runs", "2",
-    ];
+    let words = ["compare", "--old", "rev:main", "--new", "rev:HEAD", "--runs", "2"];
     repository.run(&[&words, more].concat())
 }
 
@@ -38,28 +36,17 @@ fn a_branch_is_compared_with_main_and_the_checkout_stays_as_it_was() {
     };
     let state = || {
         let status = repository.run_git(&["status", "--porcelain"]);
-        (
-            repository.commit_id("HEAD"),
-            repository.run_git(&["branch", "--list"]),
-            status,
-        )
+        (repository.commit_id("HEAD"), repository.run_git(&["branch", "--list"]), status)
     };
     let before = state();
-    let words = [
-        "compare", "--old", "rev:main", "--new", "rev:HEAD", "--seed", "7",
-    ];
-    let answer = repository
-        .run(&[&words, &BENCH[..]].concat())
-        .expect_status(0);
+    let words = ["compare", "--old", "rev:main", "--new", "rev:HEAD", "--seed", "7"];
+    let answer = repository.run(&[&words, &BENCH[..]].concat()).expect_status(0);
     let (old, new) = (repository.short_id("main"), repository.short_id("HEAD"));
     let sentence = format!("HEAD ({new}) is faster than main ({old}) in both cases");
     answer.expect_stdout(&[&sentence]);
     assert_eq!(state(), before);
     assert!(!repository.project.path("bench").exists());
-    let said = repository
-        .run(&["report", "--export", "jsonl"])
-        .expect_status(0)
-        .stdout;
+    let said = repository.run(&["report", "--export", "jsonl"]).expect_status(0).stdout;
     assert!(said.contains(&repository.commit_id("main")), "{said}");
 }
 
@@ -121,43 +108,23 @@ fn what_is_no_revision_is_refused_with_the_nearest_name() {
         let answer = repository.run(&["compare", "--old", rev, "--new", "rev:HEAD", "./bench"]);
         answer.expect_status(2).expect_stderr(expected);
     };
-    refused(
-        "rev:mian",
-        &["unknown revision 'mian'", "hint: did you mean 'main'?"],
-    );
-    refused(
-        "rev:0123456789",
-        &[
-            "unknown revision '0123456789'",
-            "hint: name a branch, a tag",
-        ],
-    );
+    refused("rev:mian", &["unknown revision 'mian'", "hint: did you mean 'main'?"]);
+    refused("rev:0123456789", &["unknown revision '0123456789'", "hint: name a branch, a tag"]);
     for option in ["-x", "--help", "--output=/tmp/x", "--all"] {
         refused(&format!("rev:{option}"), &["unknown revision '-"]);
     }
-    refused(
-        "rev:",
-        &["cannot parse revision 'rev:': expected rev:REVISION[:PROGRAM]"],
-    );
+    refused("rev:", &["cannot parse revision 'rev:': expected rev:REVISION[:PROGRAM]"]);
     refused("rev:main:", &["expected rev:REVISION[:PROGRAM]"]);
     refused("rev:main:cost", &["has no program 'cost'"]);
     refused(
         "rev:main",
-        &[
-            "revision 'main'",
-            "no program './bench'",
-            "hint: --build COMMAND builds it",
-        ],
+        &["revision 'main'", "no program './bench'", "hint: --build COMMAND builds it"],
     );
     refused("rev:main^{tree}", &["unknown revision"]);
     let answer = repository.run(&["run", "--build", "make", "./bench"]);
-    answer
-        .expect_status(2)
-        .expect_stderr(&["--build needs a revision", "--old rev:main"]);
+    answer.expect_status(2).expect_stderr(&["--build needs a revision", "--old rev:main"]);
     let answer = repository.run(&["compare", "rev:main", "rev:HEAD"]);
-    answer
-        .expect_status(2)
-        .expect_stderr(&["--old rev:main --new rev:HEAD"]);
+    answer.expect_status(2).expect_stderr(&["--old rev:main --new rev:HEAD"]);
 }
 
 #[test]
@@ -166,43 +133,21 @@ fn outside_of_a_repository_and_in_a_shallow_one_the_way_out_is_named() {
         return;
     };
     let outside = TempProject::new();
-    let words = [
-        "compare", "--old", "rev:main", "--new", "rev:HEAD", "./bench",
-    ];
+    let words = ["compare", "--old", "rev:main", "--new", "rev:HEAD", "./bench"];
     let answer = outside.run(&words).expect_status(2);
-    answer.expect_stderr(&[
-        "revision 'main'",
-        "is not in a checkout of a git repository",
-    ]);
+    answer.expect_stderr(&["revision 'main'", "is not in a checkout of a git repository"]);
     let mut without_git = repository.command(&words);
     let answer = CommandResult::from(without_git.env("PATH", "/nonexistent").output().unwrap());
-    let answer = answer
-        .expect_status(2)
-        .expect_stderr(&["cannot start 'git'"]);
+    let answer = answer.expect_status(2).expect_stderr(&["cannot start 'git'"]);
     assert!(!answer.stderr.contains("not in a checkout"), "{answer:?}");
     let origin = format!("file://{}", repository.project.path("").display());
     let clone = repository.outside("clone");
-    let cloned = [
-        "clone",
-        "--quiet",
-        "--depth",
-        "1",
-        &origin,
-        &clone.to_string_lossy(),
-    ];
+    let cloned = ["clone", "--quiet", "--depth", "1", &origin, &clone.to_string_lossy()];
     repository.run_git(&cloned);
-    let mut command = repository.command(&[
-        "compare",
-        "--old",
-        "rev:HEAD~7",
-        "--new",
-        "rev:HEAD",
-        "./bench",
-    ]);
+    let mut command =
+        repository.command(&["compare", "--old", "rev:HEAD~7", "--new", "rev:HEAD", "./bench"]);
     let answer = CommandResult::from(command.current_dir(&clone).output().unwrap());
-    answer
-        .expect_status(2)
-        .expect_stderr(&["this clone is shallow", "git fetch --unshallow"]);
+    answer.expect_status(2).expect_stderr(&["this clone is shallow", "git fetch --unshallow"]);
 }
 
 #[test]
@@ -224,10 +169,7 @@ fn a_failed_build_shows_what_it_said_last_and_is_tried_again() {
         assert_eq!(repository.log().len(), attempt);
     }
     let built = compare(&repository, &["--build", "true", "./bench"]).expect_status(2);
-    built.expect_stderr(&[
-        "no program './bench'",
-        "'true' succeeded, but did not build it",
-    ]);
+    built.expect_stderr(&["no program './bench'", "'true' succeeded, but did not build it"]);
 }
 
 #[test]
@@ -236,18 +178,10 @@ fn a_build_that_hangs_is_ended_with_everything_it_started() {
         return;
     };
     let build = "sleep 1000 & echo $! > $LOG; sleep 1000";
-    let answer = compare(
-        &repository,
-        &["--build", build, "--build-timeout", "1s", "./bench"],
-    );
-    answer
-        .expect_status(2)
-        .expect_stderr(&["timed out after 1 s (--build-timeout)"]);
+    let answer = compare(&repository, &["--build", build, "--build-timeout", "1s", "./bench"]);
+    answer.expect_status(2).expect_stderr(&["timed out after 1 s (--build-timeout)"]);
     let pid: i32 = repository.log()[0].parse().unwrap();
-    assert!(
-        test_kill_process(Pid::from_raw(pid).unwrap()).is_err(),
-        "{pid} is alive"
-    );
+    assert!(test_kill_process(Pid::from_raw(pid).unwrap()).is_err(), "{pid} is alive");
 }
 
 /// Starts a comparison whose first build waits for a file to go away, and waits until that build
@@ -281,15 +215,8 @@ fn after_kill_minus_nine_in_a_build_the_worktree_is_made_anew() {
     std::fs::remove_file(repository.outside("flag")).unwrap();
     let build = "echo begun >> $LOG; while [ -e $FLAG ]; do sleep 0.05; done; sh build.sh";
     compare(&repository, &["--build", build, "./bench"]).expect_status(0);
-    let builds = repository
-        .log()
-        .iter()
-        .filter(|line| *line == "begun")
-        .count();
-    assert_eq!(
-        builds, 3,
-        "the one that was killed, and one for each revision"
-    );
+    let builds = repository.log().iter().filter(|line| *line == "begun").count();
+    assert_eq!(builds, 3, "the one that was killed, and one for each revision");
 }
 
 #[test]
@@ -315,20 +242,12 @@ fn two_speedwells_at_once_build_each_revision_once() {
         "./bench",
     ];
     let mut second = repository.command(&words);
-    let second = second
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let second = second.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::fs::remove_file(repository.outside("flag")).unwrap();
     for child in [first, second] {
         CommandResult::from(child.wait_with_output().unwrap()).expect_status(0);
     }
-    let builds = repository
-        .log()
-        .iter()
-        .filter(|line| *line == "begun")
-        .count();
+    let builds = repository.log().iter().filter(|line| *line == "begun").count();
     assert_eq!(builds, 2);
 }
 
@@ -339,27 +258,12 @@ fn eight_worktrees_are_kept_and_the_least_recently_used_one_goes() {
     };
     for number in 0..7 {
         let build = format!("sh build.sh; : {number}");
-        let words = [
-            "run",
-            "--variant",
-            "a=rev:main",
-            "--build",
-            &build,
-            "--list",
-            "./bench",
-        ];
+        let words = ["run", "--variant", "a=rev:main", "--build", &build, "--list", "./bench"];
         repository.run(&words).expect_status(0);
     }
     let first = |builds: usize| {
-        let words = [
-            "run",
-            "--variant",
-            "a=rev:main",
-            "--build",
-            "sh build.sh; : 0",
-            "--list",
-            "./bench",
-        ];
+        let words =
+            ["run", "--variant", "a=rev:main", "--build", "sh build.sh; : 0", "--list", "./bench"];
         repository.run(&words).expect_status(0);
         assert_eq!(repository.log().len(), builds);
     };
@@ -370,15 +274,8 @@ fn eight_worktrees_are_kept_and_the_least_recently_used_one_goes() {
     // git does not list them as worktrees of the repository.
     assert_eq!(repository.run_git(&["worktree", "list"]).lines().count(), 1);
     first(9);
-    let second = [
-        "run",
-        "--variant",
-        "a=rev:main",
-        "--build",
-        "sh build.sh; : 1",
-        "--list",
-        "./bench",
-    ];
+    let second =
+        ["run", "--variant", "a=rev:main", "--build", "sh build.sh; : 1", "--list", "./bench"];
     repository.run(&second).expect_status(0);
     assert_eq!(repository.log().len(), 10);
 }
@@ -391,14 +288,10 @@ fn a_session_of_revisions_is_resumed_even_if_the_worktrees_are_gone() {
     let build = "sh build.sh && sed -i '1a [ -n \"$list\" ] || [ ! -e \"$FLAG\" ] || [ $# -lt 4 ] || exit 9' bench";
     std::fs::write(repository.outside("flag"), "").unwrap();
     let answer = compare(&repository, &["--build", build, "--fail-fast", "./bench"]);
-    answer
-        .expect_status(2)
-        .expect_stdout(&["1 of 1 run failed"]);
+    answer.expect_status(2).expect_stdout(&["1 of 1 run failed"]);
     std::fs::remove_file(repository.outside("flag")).unwrap();
     std::fs::remove_dir_all(repository.outside("cache/speedwell/worktrees")).unwrap();
-    let answer = repository
-        .run(&["run", "--resume", "@latest"])
-        .expect_status(2);
+    let answer = repository.run(&["run", "--resume", "@latest"]).expect_status(2);
     let (old, new) = (repository.short_id("main"), repository.short_id("HEAD"));
     let answer = answer.expect_stdout(&[&format!("main ({old})"), &format!("HEAD ({new})")]);
     assert!(answer.stdout.contains("1 of 8 runs failed"), "{answer:?}");
@@ -426,9 +319,7 @@ fn what_is_the_same_on_both_sides_is_called_an_a_a_comparison() {
     let repository = repository.with("README", "new").committed("words alone");
     let same = |old: &str, new: &str| {
         let words = ["compare", "--old", old, "--new", new, "--runs", "2"];
-        repository
-            .run(&[&words, &BENCH[..]].concat())
-            .expect_status(0)
+        repository.run(&[&words, &BENCH[..]].concat()).expect_status(0)
     };
     let answer = same("rev:HEAD", "rev:HEAD");
     let short = repository.short_id("HEAD");
@@ -443,10 +334,7 @@ fn what_is_the_same_on_both_sides_is_called_an_a_a_comparison() {
     let variants = ["--variant", "a=X=1 rev:HEAD", "--variant", "b=X=2 rev:HEAD"];
     let words = [&["run", "--runs", "2"], &variants[..], &BENCH[..]].concat();
     let answer = repository.run(&words).expect_status(0);
-    assert!(
-        !answer.stderr.contains("A/A"),
-        "what differs are variables: {answer:?}"
-    );
+    assert!(!answer.stderr.contains("A/A"), "what differs are variables: {answer:?}");
 }
 
 #[test]
@@ -468,19 +356,10 @@ fn benchmarks_that_one_revision_lacks_are_left_out_and_named() {
     };
     let text = std::fs::read_to_string(repository.project.path("bench.in")).unwrap();
     let more = text.replace("BM_copy/8", "BM_new BM_copy/8");
-    let repository = repository
-        .with("bench.in", &more)
-        .committed("one more benchmark");
-    let words = [
-        "compare", "--old", "rev:HEAD", "--new", "rev:main", "--runs", "2",
-    ];
-    let answer = repository
-        .run(&[&words, &BENCH[..]].concat())
-        .expect_status(0);
-    answer.expect_stderr(&[
-        "not measured, because 'main (",
-        "does not have them: 'BM_new'",
-    ]);
+    let repository = repository.with("bench.in", &more).committed("one more benchmark");
+    let words = ["compare", "--old", "rev:HEAD", "--new", "rev:main", "--runs", "2"];
+    let answer = repository.run(&[&words, &BENCH[..]].concat()).expect_status(0);
+    answer.expect_stderr(&["not measured, because 'main (", "does not have them: 'BM_new'"]);
 }
 
 /// A library with a benchmark that imports it by a relative path, and records the imported text in
@@ -505,30 +384,15 @@ fn a_benchmark_file_imports_the_code_of_each_revision() {
         .with("lib.js", "module.exports = 'new';")
         .with("speed/parse.js", benchmark)
         .committed("another library");
-    let words = [
-        "compare",
-        "--old",
-        "rev:library",
-        "--new",
-        "rev:HEAD",
-        "--runs",
-        "2",
-        "speed/parse.js",
-    ];
+    let words =
+        ["compare", "--old", "rev:library", "--new", "rev:HEAD", "--runs", "2", "speed/parse.js"];
     repository.run(&words).expect_status(0);
     let mut log = repository.log();
     log.sort();
     assert_eq!(log, ["new", "new", "old", "old"]);
     let elsewhere = TempProject::new().with("speed/own.js", benchmark);
     let own = elsewhere.path("speed/own.js");
-    let words = [
-        "compare",
-        "--old",
-        "rev:library",
-        "--new",
-        "rev:HEAD",
-        &own.to_string_lossy(),
-    ];
+    let words = ["compare", "--old", "rev:library", "--new", "rev:HEAD", &own.to_string_lossy()];
     let answer = repository.run(&words).expect_status(2);
     answer.expect_stderr(&["is outside the repository", "'rev:library:PROGRAM'"]);
 }
@@ -538,24 +402,11 @@ fn commands_are_executed_in_the_worktree_and_may_name_it() {
     let Some(repository) = repository() else {
         return;
     };
-    let words = [
-        "eval",
-        "sh",
-        "cat cost $WHERE/cost >> $LOG; echo >> $LOG",
-        "-i",
-        "1",
-        "--runs",
-        "1",
-    ];
-    let variants = [
-        "--variant",
-        "a=WHERE={worktree} rev:main",
-        "--variant",
-        "b=WHERE={worktree} rev:HEAD",
-    ];
-    repository
-        .run(&[&words[..], &variants].concat())
-        .expect_status(0);
+    let words =
+        ["eval", "sh", "cat cost $WHERE/cost >> $LOG; echo >> $LOG", "-i", "1", "--runs", "1"];
+    let variants =
+        ["--variant", "a=WHERE={worktree} rev:main", "--variant", "b=WHERE={worktree} rev:HEAD"];
+    repository.run(&[&words[..], &variants].concat()).expect_status(0);
     let mut log = repository.log();
     log.sort();
     // A command is executed more often than it is timed.
@@ -582,19 +433,7 @@ fn submodules_come_from_the_checkout() {
     // The original repository is gone; the checkout still has its contents.
     std::fs::remove_dir_all(&library).unwrap();
     let build = "cp deps/library/cost cost; sh build.sh";
-    let words = [
-        "run",
-        "--variant",
-        "a=rev:HEAD",
-        "--build",
-        build,
-        "--runs",
-        "1",
-        "./bench",
-    ];
-    repository
-        .run(&words)
-        .expect_status(0)
-        .expect_stdout(&["20"]);
+    let words = ["run", "--variant", "a=rev:HEAD", "--build", build, "--runs", "1", "./bench"];
+    repository.run(&words).expect_status(0).expect_stdout(&["20"]);
     assert_eq!(repository.run_git(&["status", "--porcelain"]), "");
 }

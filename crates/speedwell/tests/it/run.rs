@@ -21,26 +21,18 @@ const OLD_NEW: [&str; 4] = ["--variant", "old=", "--variant", "new="];
 
 #[test]
 fn one_variant_gives_a_summary_of_every_case() {
-    project()
-        .run(&["run", "bench/strings"])
-        .expect_status(0)
-        .expect_stdout(&["strings/decode.fake", "len=16", "len=1024"]);
+    project().run(&["run", "bench/strings"]).expect_status(0).expect_stdout(&[
+        "strings/decode.fake",
+        "len=16",
+        "len=1024",
+    ]);
 }
 
 #[test]
 fn two_variants_give_a_verdict_for_every_case() {
     let project = project();
-    let answer = project
-        .run(&[&["run", "bench/strings"], &OLD_NEW[..]].concat())
-        .expect_status(0);
-    let line = |case: &str| {
-        answer
-            .stdout
-            .lines()
-            .find(|l| l.contains(case))
-            .unwrap()
-            .to_owned()
-    };
+    let answer = project.run(&[&["run", "bench/strings"], &OLD_NEW[..]].concat()).expect_status(0);
+    let line = |case: &str| answer.stdout.lines().find(|l| l.contains(case)).unwrap().to_owned();
     assert!(line("len=16").contains("better"), "{answer:#?}");
     assert!(line("len=1024").contains("same"), "{answer:#?}");
 }
@@ -48,32 +40,17 @@ fn two_variants_give_a_verdict_for_every_case() {
 #[test]
 fn a_decided_case_is_not_measured_to_the_end() {
     let project = project();
-    project
-        .run(&[&["run", "bench/strings"], &OLD_NEW[..]].concat())
-        .expect_status(0);
-    let json = project
-        .run(&["report", "--export", "jsonl"])
-        .expect_status(0)
-        .stdout;
+    project.run(&[&["run", "bench/strings"], &OLD_NEW[..]].concat()).expect_status(0);
+    let json = project.run(&["report", "--export", "jsonl"]).expect_status(0).stdout;
     let runs = json.lines().filter(|line| line.contains("\"len\"")).count();
-    assert_eq!(
-        runs,
-        2 * 2 * 8,
-        "both cases are decided at the first look, 8 runs a side"
-    );
+    assert_eq!(runs, 2 * 2 * 8, "both cases are decided at the first look, 8 runs a side");
 }
 
 #[test]
 fn values_on_the_command_line_choose_cases() {
-    for words in [
-        ["run", "bench/strings", "len=16"],
-        ["run", "bench/strings", "--set=len=16"],
-    ] {
+    for words in [["run", "bench/strings", "len=16"], ["run", "bench/strings", "--set=len=16"]] {
         let answer = project().run(&words).expect_status(0);
-        assert!(
-            answer.stdout.contains("16") && !answer.stdout.contains("1024"),
-            "{answer:#?}"
-        );
+        assert!(answer.stdout.contains("16") && !answer.stdout.contains("1024"), "{answer:#?}");
     }
 }
 
@@ -84,25 +61,15 @@ fn the_list_names_every_case_and_measures_nothing() {
         .run(&["run", "--list", "bench/strings"])
         .expect_status(0)
         .expect_stdout(&["strings/decode.fake len=16", "strings/decode.fake len=1024"]);
-    assert!(
-        !project.path(".speedwell/results.db").exists(),
-        "a list leaves no trace"
-    );
-    project
-        .run(&["report"])
-        .expect_status(2)
-        .expect_stderr(&["no session"]);
+    assert!(!project.path(".speedwell/results.db").exists(), "a list leaves no trace");
+    project.run(&["report"]).expect_status(2).expect_stderr(&["no session"]);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_order() {
     let order = |seed: &str| {
         let project = project();
-        let words = [
-            &["run", "bench", "--runs", "8", "--seed", seed],
-            &OLD_NEW[..],
-        ]
-        .concat();
+        let words = [&["run", "bench", "--runs", "8", "--seed", seed], &OLD_NEW[..]].concat();
         project.run(&words).expect_status(0);
         let lines = project.run(&["report", "--export", "jsonl"]).stdout;
         let variant = |line: &str| {
@@ -123,42 +90,23 @@ fn a_failing_case_is_told_with_its_replay_and_the_others_go_on() {
         .run(&["run", "g"])
         .expect_status(2)
         .expect_stdout(&["n=1"])
-        .expect_stdout(&[
-            "exited with status 3",
-            "signal 11",
-            "reported nothing",
-            "cat ",
-        ]);
+        .expect_stdout(&["exited with status 3", "signal 11", "reported nothing", "cat "]);
 }
 
 #[test]
 fn the_gate_answers_with_its_exit_status() {
-    let slower = TWO_CASES.replace(
-        "new 120 121 119 120.5 119.5 120.2 119.8 120.1",
-        "new 80 81 79",
-    );
+    let slower = TWO_CASES.replace("new 120 121 119 120.5 119.5 120.2 119.8 120.1", "new 80 81 79");
     let words = [&["run", "g", "--fail-on", "worse"], &OLD_NEW[..]].concat();
-    TempProject::new()
-        .with("g/slow.fake", &slower)
-        .run(&words)
-        .expect_status(1);
-    TempProject::new()
-        .with("g/fast.fake", TWO_CASES)
-        .run(&words)
-        .expect_status(0);
+    TempProject::new().with("g/slow.fake", &slower).run(&words).expect_status(1);
+    TempProject::new().with("g/fast.fake", TWO_CASES).run(&words).expect_status(0);
     let beyond = [&words[..], &["--threshold", "40%"]].concat();
-    TempProject::new()
-        .with("g/slow.fake", &slower)
-        .run(&beyond)
-        .expect_status(0);
+    TempProject::new().with("g/slow.fake", &slower).run(&beyond).expect_status(0);
 }
 
 #[test]
 fn every_format_and_chart_is_written() {
     let project = project();
-    let out = [
-        "-o", "out.md", "-o", "out.csv", "-o", "out.json", "-o", "out.svg", "-o", "out.png",
-    ];
+    let out = ["-o", "out.md", "-o", "out.csv", "-o", "out.json", "-o", "out.svg", "-o", "out.png"];
     let words = [&["run", "bench"], &OLD_NEW[..], &out[..]].concat();
     project.run(&words).expect_status(0);
     let read = |name: &str| std::fs::read(project.path(name)).unwrap();
@@ -176,23 +124,11 @@ fn mistakes_are_told_with_what_where_and_how() {
         project.run(words).expect_status(2).expect_stderr(texts);
     };
     told(&["run", "nowhere"], &["no file, folder or group 'nowhere'"]);
-    told(
-        &["run", "bench", "lenn=16"],
-        &["no selected benchmark has a parameter 'lenn'", "'len'"],
-    );
-    told(
-        &["run", "bench", "len=abc"],
-        &["'len' to 'abc': expected a number"],
-    );
-    told(
-        &["run", "bench", "--filter", "xyz"],
-        &["no benchmarks found"],
-    );
+    told(&["run", "bench", "lenn=16"], &["no selected benchmark has a parameter 'lenn'", "'len'"]);
+    told(&["run", "bench", "len=abc"], &["'len' to 'abc': expected a number"]);
+    told(&["run", "bench", "--filter", "xyz"], &["no benchmarks found"]);
     told(&["run", "bench", "--filter", "("], &["--filter"]);
-    told(
-        &["run", "bench", "--runs", "0"],
-        &["whole number of at least 1"],
-    );
+    told(&["run", "bench", "--runs", "0"], &["whole number of at least 1"]);
     told(&["run", "bench", "--no-such-option"], &["--no-such-option"]);
     told(
         &["run", "bench", "--variant", "a=no-such-program-x"],
@@ -219,9 +155,7 @@ fn the_first_use_on_a_machine_unpacks_the_harness_once_for_all_threads() {
     let output = command.env("XDG_CACHE_HOME", &cache).output().unwrap();
     let answer = super::project::CommandResult::from(output).expect_status(0);
     assert_eq!(answer.stdout.matches("g/b").count(), 8, "{answer:#?}");
-    let names = std::fs::read_dir(cache.join("speedwell"))
-        .unwrap()
-        .flatten();
+    let names = std::fs::read_dir(cache.join("speedwell")).unwrap().flatten();
     let drafts = names.filter(|entry| entry.file_name().to_string_lossy().starts_with("draft"));
     assert_eq!(drafts.count(), 0, "a draft was left");
 }
@@ -244,15 +178,9 @@ fn what_a_report_would_refuse_is_refused_before_anything_is_measured() {
         (["--chart", "line"], "a line chart needs a parameter study"),
         (["--chart", "typo"], "unknown chart 'typo'"),
         (["--unit", "typo"], "'typo'"),
-        (
-            ["-o", "x.pdf"],
-            "cannot write 'x.pdf': unknown kind of file",
-        ),
+        (["-o", "x.pdf"], "cannot write 'x.pdf': unknown kind of file"),
         (["-o", "missing/x.md"], "cannot write 'missing/x.md'"),
-        (
-            ["--x-axis=len", "--sort=change"],
-            "supported columns are by cases line",
-        ),
+        (["--x-axis=len", "--sort=change"], "supported columns are by cases line"),
     ] {
         project
             .run(&[&["run", "bench/strings"], &words[..]].concat())
@@ -269,9 +197,7 @@ fn what_a_report_would_refuse_is_refused_before_anything_is_measured() {
         .run(&["eval", "sh", "true", "--squeeze", "--sort", "typo"])
         .expect_status(2)
         .expect_stderr(&["unknown sort column 'typo'"]);
-    project
-        .run(&["run", "bench/strings", "--sort", "-median", "-o", "x.md"])
-        .expect_status(0);
+    project.run(&["run", "bench/strings", "--sort", "-median", "-o", "x.md"]).expect_status(0);
 }
 
 #[test]
@@ -296,12 +222,8 @@ fn files_of_a_quiet_command_have_their_notes() {
     let variants = ["--variant", "old=", "--variant", "new="];
     let run = [&["run", "g", "-r", "10", "-q"], &variants[..]].concat();
     project.run(&run).expect_status(0);
-    let report = |words: &[&str]| {
-        project
-            .run(&[&["report"], words].concat())
-            .expect_status(0)
-            .stdout
-    };
+    let report =
+        |words: &[&str]| project.run(&[&["report"], words].concat()).expect_status(0).stdout;
     let notes_of = |json: &str| -> usize {
         let json: serde_json::Value = serde_json::from_str(json).unwrap();
         json["notes"].as_array().map_or(0, Vec::len)
@@ -309,15 +231,7 @@ fn files_of_a_quiet_command_have_their_notes() {
     let file = |name: &str| std::fs::read_to_string(project.path(name)).unwrap();
     let usual = report(&["--format", "json"]);
     assert!(notes_of(&usual) > 0, "{usual}");
-    let quiet = report(&[
-        "-q",
-        "--format",
-        "json",
-        "-o",
-        "quiet.json",
-        "-o",
-        "quiet.md",
-    ]);
+    let quiet = report(&["-q", "--format", "json", "-o", "quiet.json", "-o", "quiet.md"]);
     assert_eq!(notes_of(&quiet), 0, "{quiet}");
     assert_eq!(notes_of(&file("quiet.json")), notes_of(&usual));
     report(&["-o", "usual.md"]);

@@ -6,19 +6,10 @@ use std::path::PathBuf;
 
 /// Whether all three are installed.
 fn all_there() -> bool {
-    ["node", "bun", "deno"]
-        .iter()
-        .all(|name| find_tool(&[name]).is_some())
+    ["node", "bun", "deno"].iter().all(|name| find_tool(&[name]).is_some())
 }
 
-const THREE: [&str; 6] = [
-    "--variant",
-    "node",
-    "--variant",
-    "bun",
-    "--variant",
-    "deno=deno run -A",
-];
+const THREE: [&str; 6] = ["--variant", "node", "--variant", "bun", "--variant", "deno=deno run -A"];
 
 /// Actually sorts, and reports a fixed figure, as on an undisturbed machine.
 const SORT: &str = "const { createBenchmark } = require('speedwell');\n\
@@ -42,24 +33,13 @@ fn one_file_has_a_verdict_for_each_of_three_runtimes() {
     let changes = json["changes"].as_array().unwrap();
     let verdicts: Vec<_> = changes
         .iter()
-        .map(|one| {
-            (
-                one["candidate"].as_str().unwrap(),
-                one["verdict"].as_str().unwrap(),
-            )
-        })
+        .map(|one| (one["candidate"].as_str().unwrap(), one["verdict"].as_str().unwrap()))
         .collect();
     assert_eq!(verdicts, [("bun", "better"), ("deno", "worse")]);
     // Each is labeled by its own version, not by the Node.js version that it emulates.
-    let kept = project
-        .run(&["report", "--export", "jsonl"])
-        .expect_status(0)
-        .stdout;
+    let kept = project.run(&["report", "--export", "jsonl"]).expect_status(0).stdout;
     for version in ["\"Bun ", "\"Deno ", "\"v"] {
-        assert!(
-            kept.contains(&format!("\"version\":{version}")),
-            "{version}: {kept}"
-        );
+        assert!(kept.contains(&format!("\"version\":{version}")), "{version}: {kept}");
     }
 }
 
@@ -86,20 +66,8 @@ fn type_script_and_modules_are_measured_by_bun_and_deno() {
                 .replace("import {", "const {")
                 .replace("} from 'speedwell'", "} = require('speedwell')"),
         );
-    let words = [
-        "run",
-        "g",
-        "h",
-        "--runs",
-        "1",
-        "--variant",
-        "deno",
-        "--variant",
-        "bun",
-    ];
-    let answer = project
-        .run(&[&words[..], &["--format", "csv"]].concat())
-        .expect_status(0);
+    let words = ["run", "g", "h", "--runs", "1", "--variant", "deno", "--variant", "bun"];
+    let answer = project.run(&[&words[..], &["--format", "csv"]].concat()).expect_status(0);
     for file in ["g/a.ts", "g/b.mts", "g/c.mjs", "h/d.cts"] {
         assert!(answer.stdout.contains(file), "{file}: {answer:#?}");
     }
@@ -110,10 +78,7 @@ fn what_a_runtime_lacks_fails_there_and_nowhere_else() {
     if !all_there() {
         return;
     }
-    let flags = SORT.replace(
-        "{ size: [100] }",
-        "{ size: [100] }, { flags: ['--expose-gc'] }",
-    );
+    let flags = SORT.replace("{ size: [100] }", "{ size: [100] }, { flags: ['--expose-gc'] }");
     let project = TempProject::new().with("g/sort.js", &flags);
     let words = ["run", "g/sort.js", "--runs", "1"];
     let answer = project.run(&[&words[..], &THREE].concat()).expect_status(2);
@@ -133,9 +98,7 @@ fn what_a_runtime_lacks_fails_there_and_nowhere_else() {
 fn a_program_that_keeps_the_channel_from_deno_is_named_as_the_cause() {
     let Some(deno) = deno() else { return };
     let wrapper = format!("#!/bin/sh\nexec '{}' \"$@\" 3<&- 4>&-\n", deno.display());
-    let project = TempProject::new()
-        .with("g/sort.js", SORT)
-        .with_program("deno", &wrapper);
+    let project = TempProject::new().with("g/sort.js", SORT).with_program("deno", &wrapper);
     let words = ["run", "g/sort.js", "--variant", "./deno", "--runs", "1"];
     let answer = project.run(&words).expect_status(2);
     answer.expect_stderr(&["descriptor 3 did not reach Deno"]);
@@ -156,19 +119,7 @@ fn one_liners_are_compared_under_three_runtimes() {
     if !all_there() {
         return;
     }
-    let words = [
-        "eval",
-        "node",
-        "JSON.parse('[1]')",
-        "--runs",
-        "1",
-        "-n",
-        "1",
-        "-t",
-        "1ms",
-    ];
-    let answer = TempProject::new()
-        .run(&[&words[..], &THREE].concat())
-        .expect_status(0);
+    let words = ["eval", "node", "JSON.parse('[1]')", "--runs", "1", "-n", "1", "-t", "1ms"];
+    let answer = TempProject::new().run(&[&words[..], &THREE].concat()).expect_status(0);
     answer.expect_stdout(&["(node)", "(bun)", "(deno)"]);
 }

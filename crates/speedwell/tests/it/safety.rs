@@ -28,25 +28,13 @@ fn names_of_others_steer_no_terminal_and_no_spreadsheet() {
     for format in ["text", "md", "html"] {
         let answer = project.run(&["report", "x.json", "--format", format]);
         let shown = answer.expect_status(0).stdout;
-        assert!(
-            !shown.contains(['\u{1b}', '\u{7}', '\0']),
-            "{format}: {shown:?}"
-        );
+        assert!(!shown.contains(['\u{1b}', '\u{7}', '\0']), "{format}: {shown:?}");
         if format != "html" {
-            assert!(
-                shown.contains("\\x1b[2J") && shown.contains("\\x00b"),
-                "{shown:?}"
-            );
+            assert!(shown.contains("\\x1b[2J") && shown.contains("\\x00b"), "{shown:?}");
         }
     }
-    let csv = project
-        .run(&["report", "x.json", "--format", "csv"])
-        .expect_status(0)
-        .stdout;
-    assert!(
-        csv.lines().skip(1).all(|line| !line.starts_with('=')),
-        "{csv}"
-    );
+    let csv = project.run(&["report", "x.json", "--format", "csv"]).expect_status(0).stdout;
+    assert!(csv.lines().skip(1).all(|line| !line.starts_with('=')), "{csv}");
     assert!(csv.contains("'=cmd|' /C calc'!A0"), "{csv}");
     let answer = project.run(&["report", "x.json", "--filter", "\u{1b}[2J("]);
     assert!(!answer.stderr.contains('\u{1b}'), "{:?}", answer.stderr);
@@ -55,9 +43,8 @@ fn names_of_others_steer_no_terminal_and_no_spreadsheet() {
 #[test]
 fn a_definition_with_more_cases_than_anybody_could_measure_is_refused_before_they_are_made() {
     let values: Vec<String> = (0..100).map(|n| n.to_string()).collect();
-    let parameters: String = ('a'..='h')
-        .map(|name| format!("{name} = [{}]\n", values.join(",")))
-        .collect();
+    let parameters: String =
+        ('a'..='h').map(|name| format!("{name} = [{}]\n", values.join(","))).collect();
     let load = format!(
         "[benchmark.x]\nkind = \"load\"\nurl = \"http://127.0.0.1:1/\"\n[benchmark.x.parameters]\n{parameters}"
     );
@@ -66,24 +53,17 @@ fn a_definition_with_more_cases_than_anybody_could_measure_is_refused_before_the
          [group.parameters]\n{parameters}"
     );
     for text in [load, command] {
-        let answer = TempProject::new()
-            .with("x.toml", &text)
-            .run(&["run", "x.toml", "--list"]);
+        let answer = TempProject::new().with("x.toml", &text).run(&["run", "x.toml", "--list"]);
         let told = answer.expect_status(2);
         let told = format!("{}{}", told.stdout, told.stderr);
-        assert!(
-            told.contains("100 x 100 x 100") && told.contains("= 1e16 cases"),
-            "{told}"
-        );
+        assert!(told.contains("100 x 100 x 100") && told.contains("= 1e16 cases"), "{told}");
     }
 }
 
 #[test]
 fn a_results_file_that_cannot_be_written_can_be_read() {
     let project = TempProject::new().with("a.fake", "case n=1\n* 10 11 12\n");
-    project
-        .run(&["run", "a.fake", "--runs", "3"])
-        .expect_status(0);
+    project.run(&["run", "a.fake", "--runs", "3"]).expect_status(0);
     let db = project.path(".speedwell/results.db");
     let before = fs::read(&db).unwrap();
     let folder = project.path(".speedwell");
@@ -106,22 +86,15 @@ fn a_results_file_that_cannot_be_written_can_be_read() {
             }
         }
     };
-    let answers = [
-        run(&["history"]),
-        run(&["report", "@1"]),
-        run(&["run", "a.fake", "--runs", "1"]),
-    ];
+    let answers =
+        [run(&["history"]), run(&["report", "@1"]), run(&["run", "a.fake", "--runs", "1"])];
     rights(&folder, 0o755);
     let [Some(history), Some(report), Some(measured)] = answers else {
         return;
     };
-    history
-        .expect_status(0)
-        .expect_stdout(&["@1", "run a.fake"]);
+    history.expect_status(0).expect_stdout(&["@1", "run a.fake"]);
     report.expect_status(0).expect_stdout(&["n=1"]);
-    measured
-        .expect_status(2)
-        .expect_stderr(&["is not writable", "hint: "]);
+    measured.expect_status(2).expect_stderr(&["is not writable", "hint: "]);
     assert_eq!(fs::read(&db).unwrap(), before);
 }
 
@@ -139,37 +112,27 @@ fn a_planted_harness_is_not_executed() {
     let run = || {
         let words = ["run", "g/tiny.js", "--runs", "1"];
         let mut command = project.command(&words);
-        command
-            .env_remove("HOME")
-            .env_remove("XDG_CACHE_HOME")
-            .env("TMPDIR", &shared);
+        command.env_remove("HOME").env_remove("XDG_CACHE_HOME").env("TMPDIR", &shared);
         CommandResult::from(command.output().unwrap())
     };
     // The first run reveals the name of the harness, which an attacker knows from a program of his
     // own.
     run().expect_status(0);
-    let cache = shared.join(format!(
-        "speedwell-{}",
-        speedwell_machine::process::effective_user_id()
-    ));
+    let cache =
+        shared.join(format!("speedwell-{}", speedwell_machine::process::effective_user_id()));
     let harness = fs::read_dir(&cache).unwrap().flatten();
     let harness = harness
         .map(|entry| entry.path())
         .find(|path| path.to_string_lossy().contains("harness-node-"));
     let planted = harness.unwrap().join("harness.cjs");
     let marker = project.path("planted");
-    let code = format!(
-        "require('fs').writeFileSync({:?}, '')",
-        marker.display().to_string()
-    );
+    let code = format!("require('fs').writeFileSync({:?}, '')", marker.display().to_string());
     fs::write(&planted, code).unwrap();
     let is_given_away = chown(&cache, Some(NOBODY), None).is_ok();
     if !is_given_away {
         fs::set_permissions(&cache, fs::Permissions::from_mode(0o777)).unwrap();
     }
-    run()
-        .expect_status(0)
-        .expect_stderr(&["could plant code in it"]);
+    run().expect_status(0).expect_stderr(&["could plant code in it"]);
     assert!(!marker.exists(), "code of somebody else was executed");
 }
 
@@ -205,20 +168,10 @@ fn a_link_that_somebody_put_where_a_body_goes_is_not_written_through() {
     let project = TempProject::new().with_program("ab", SEES_BODY);
     let project = project.with("victim", "precious").with("tmp/x", "");
     let mut words = vec!["load".to_owned(), start_server()];
-    words.extend(
-        "-d BODY --client ab -n 1 -c 1 --no-save"
-            .split(' ')
-            .map(str::to_owned),
-    );
+    words.extend("-d BODY --client ab -n 1 -c 1 --no-save".split(' ').map(str::to_owned));
     let mut command = std::process::Command::new("sh");
-    command
-        .args(["-c", TRAP, env!("CARGO_BIN_EXE_speedwell")])
-        .args(words);
-    let path = format!(
-        "{}:{}",
-        project.path("").display(),
-        std::env::var("PATH").unwrap()
-    );
+    command.args(["-c", TRAP, env!("CARGO_BIN_EXE_speedwell")]).args(words);
+    let path = format!("{}:{}", project.path("").display(), std::env::var("PATH").unwrap());
     command
         .current_dir(project.path(""))
         .env("PATH", path)
@@ -237,24 +190,14 @@ fn a_link_that_somebody_put_where_a_body_goes_is_not_written_through() {
 
 #[test]
 fn a_full_disk_ends_the_measuring_and_what_was_kept_is_shown() {
-    let cases: String = (0..200)
-        .map(|n| format!("case n={n}\n* {}\n", n + 1))
-        .collect();
+    let cases: String = (0..200).map(|n| format!("case n={n}\n* {}\n", n + 1)).collect();
     let project = TempProject::new().with("many.fake", &cases);
     // Files must not exceed 1,200 blocks of 512 or 1024 bytes, which looks like a full disk to a
     // writer.
     let limited = "trap '' XFSZ; ulimit -f 1200; exec \"$0\" \"$@\"";
     let mut command = std::process::Command::new("sh");
     command
-        .args([
-            "-c",
-            limited,
-            env!("CARGO_BIN_EXE_speedwell"),
-            "run",
-            "many.fake",
-            "--runs",
-            "9",
-        ])
+        .args(["-c", limited, env!("CARGO_BIN_EXE_speedwell"), "run", "many.fake", "--runs", "9"])
         .args(["--db", "own.db"])
         .current_dir(project.path(""));
     let answer = CommandResult::from(command.output().unwrap());
@@ -284,10 +227,8 @@ const ONE_RUN: [&str; 4] = ["run", "x.toml", "--runs", "1"];
 fn figures_that_nothing_can_have_are_failures_that_say_so() {
     let run = |figure: &str| with_command(&format!("echo took {figure} ms")).run(&ONE_RUN);
     run("5").expect_status(0);
-    for (figure, why) in [
-        ("-5", "reported a negative time"),
-        ("1e308", "its value is not finite"),
-    ] {
+    for (figure, why) in [("-5", "reported a negative time"), ("1e308", "its value is not finite")]
+    {
         run(figure).expect_status(2).expect_stdout(&[why]);
     }
 }

@@ -50,25 +50,12 @@ pub fn project(place: &StorePlace) -> TempProject {
     let project = TempProject::new().storing_in(place);
     let project = project.with("bench/strings/decode.fake", &cases);
     let revisions = [
-        (
-            "1",
-            Some(("aaaabbbbccccddddeeeeffff0000111122223333", "main")),
-        ),
-        (
-            "2",
-            Some(("bbbbccccddddeeeeffff00001111222233334444", HOSTILE)),
-        ),
+        ("1", Some(("aaaabbbbccccddddeeeeffff0000111122223333", "main"))),
+        ("2", Some(("bbbbccccddddeeeeffff00001111222233334444", HOSTILE))),
         ("3", None),
     ];
     for (seed, origin) in revisions {
-        let mut words = vec![
-            "run",
-            "bench/strings",
-            "--variant",
-            "old=",
-            "--variant",
-            "new=",
-        ];
+        let mut words = vec!["run", "bench/strings", "--variant", "old=", "--variant", "new="];
         words.extend(["--runs", "8", "--seed", seed, "-q"]);
         if let Some((revision, branch)) = origin {
             words.extend(["--revision", revision, "--branch", branch, "--tag", "v1"]);
@@ -154,11 +141,7 @@ fn every_page_answers_and_none_trusts_a_name(place: &StorePlace) {
     for path in pages(&name) {
         let reply = dashboard.follow(&path).expect(200, &["</html>"]);
         for markup in ["<img", "<b>Gr", "<script>", "<style", " style="] {
-            assert!(
-                !reply.body.contains(markup),
-                "{markup} in {path}: {}",
-                reply.body
-            );
+            assert!(!reply.body.contains(markup), "{markup} in {path}: {}", reply.body);
         }
         let policy = reply.field("content-security-policy").unwrap();
         assert!(policy.starts_with("default-src 'none'"), "{policy}");
@@ -182,11 +165,7 @@ fn every_page_answers_and_none_trusts_a_name(place: &StorePlace) {
         let reply = dashboard.follow(&path);
         assert_eq!(reply.status, 200, "{path}: {reply:?}");
         for markup in ["<img", "<svg/on", "href=\"javascript:", "<style"] {
-            assert!(
-                !reply.body.contains(markup),
-                "{markup} in {path}: {}",
-                reply.body
-            );
+            assert!(!reply.body.contains(markup), "{markup} in {path}: {}", reply.body);
         }
     }
     let machines = dashboard.get(&format!("/{name}/machines.json")).json();
@@ -228,19 +207,11 @@ fn every_page_has_every_format() {
             let kind = reply.field("content-type").unwrap();
             assert!(kind.starts_with(mime), "{page}.{ending}: {kind}");
             let is_kept = reply.field("content-disposition").is_some();
-            assert_eq!(
-                is_kept,
-                ending == "html",
-                "only a single file is to be kept"
-            );
+            assert_eq!(is_kept, ending == "html", "only a single file is to be kept");
         }
     }
-    let lines = dashboard
-        .follow(&format!("/{name}/@1.jsonl"))
-        .expect(200, &[]);
-    let exported = project
-        .run(&["report", "@1", "--export", "jsonl"])
-        .expect_status(0);
+    let lines = dashboard.follow(&format!("/{name}/@1.jsonl")).expect(200, &[]);
+    let exported = project.run(&["report", "@1", "--export", "jsonl"]).expect_status(0);
     assert_eq!(lines.body, exported.stdout);
     let refused = dashboard.get(&format!("/{name}/calibration.jsonl"));
     assert!(refused.expect(404, &[]).json()["error"].is_string());
@@ -327,15 +298,8 @@ fn what_does_not_exist_names_what_may_be_meant() {
     at("compare?base=@1&with=@2&method=guess").expect(400, &["guess"]);
     at("compare?base=../all.jsonl&with=@1").expect(400, &["expected a stored session"]);
     at("compare?base=@1,/etc/passwd&with=@2").expect(404, &[]);
-    dashboard
-        .get("/another/")
-        .expect(404, &[&format!("href=\"/{name}/\"")]);
-    for path in [
-        "/static/..%2f..%2fetc/passwd",
-        "/static/../etc/passwd",
-        "//etc/passwd",
-        "/%00",
-    ] {
+    dashboard.get("/another/").expect(404, &[&format!("href=\"/{name}/\"")]);
+    for path in ["/static/..%2f..%2fetc/passwd", "/static/../etc/passwd", "//etc/passwd", "/%00"] {
         dashboard.get(path).expect(404, &[]);
     }
 }
@@ -372,45 +336,22 @@ fn a_project_without_a_session_says_how_to_get_one_and_gets_no_file(place: &Stor
         let page = dashboard.get(&format!("/{name}/{page}"));
         page.expect(200, &["no sessions yet", "speedwell run bench/"]);
     }
-    for page in [
-        "trend",
-        "alerts",
-        "machines",
-        "calibration",
-        "live",
-        "compare",
-    ] {
-        dashboard
-            .get(&format!("/{name}/{page}"))
-            .expect(200, &["</html>"]);
+    for page in ["trend", "alerts", "machines", "calibration", "live", "compare"] {
+        dashboard.get(&format!("/{name}/{page}")).expect(200, &["</html>"]);
     }
-    dashboard
-        .get(&format!("/{name}/@latest"))
-        .expect(404, &["contains no sessions yet"]);
+    dashboard.get(&format!("/{name}/@latest")).expect(404, &["contains no sessions yet"]);
     assert!(matches!(place, StorePlace::Server(_)) || !place.path().exists());
     // New measurements are visible without a restart.
     let project = project.with("g/one.fake", "case n=1\n* 1\n");
     project.run(&["run", "g", "-r", "2", "-q"]).expect_status(0);
-    dashboard
-        .follow(&format!("/{name}/@latest"))
-        .expect(200, &["g/one.fake"]);
+    dashboard.follow(&format!("/{name}/@latest")).expect(200, &["g/one.fake"]);
 }
 
 /// A project with this many imported sessions of revisions on one branch.
 pub fn long_project(sessions: u32, place: &StorePlace) -> TempProject {
     let project = TempProject::new().storing_in(place);
     let project = project.with("g/parse.fake", "case n=1\n* 1\n");
-    let one = [
-        "run",
-        "g",
-        "-r",
-        "1",
-        "--revision",
-        "first",
-        "--db",
-        "one.db",
-        "-q",
-    ];
+    let one = ["run", "g", "-r", "1", "--revision", "first", "--db", "one.db", "-q"];
     project.run(&one).expect_status(0);
     let exported = project.run(&["report", "--db", "one.db", "--export", "jsonl"]);
     let lines: Vec<Value> = (exported.expect_status(0).stdout.lines())
@@ -461,9 +402,7 @@ fn lists_are_shown_a_part_at_a_time_and_a_change_is_seen_everywhere(place: &Stor
         let page = dashboard.get(&format!("/{name}/{path}"));
         page.expect(200, &["▼ worse", "change 60 of &lt;/title&gt;", "<svg"]);
     }
-    let changes = project
-        .run(&["history", "changes", "--open", "--format", "json"])
-        .json();
+    let changes = project.run(&["history", "changes", "--open", "--format", "json"]).json();
     let shown = dashboard.get(&format!("/{name}/alerts.json")).json();
     assert_eq!(shown["changes"], changes["changes"]);
 }
@@ -485,9 +424,7 @@ pub fn next_event(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> 
 
 /// Records a run, and that its slot is done.
 pub fn measure(recorder: &mut SessionRecorder<'_>, slot: u32) {
-    recorder
-        .observe(&SessionEvent::RunFinished(&run(slot)))
-        .unwrap();
+    recorder.observe(&SessionEvent::RunFinished(&run(slot))).unwrap();
     recorder.observe(&SessionEvent::SlotsDone(&[slot])).unwrap();
 }
 
@@ -499,17 +436,10 @@ fn a_session_is_watched_from_its_first_slot_to_its_last(place: &StorePlace) {
     measure(&mut recorder, 0);
     let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
-    dashboard
-        .get(&format!("/{name}/live"))
-        .expect(200, &["1 session is running", "watch @1"]);
+    dashboard.get(&format!("/{name}/live")).expect(200, &["1 session is running", "watch @1"]);
     let live = format!("/{name}/sessions/watched/live");
-    let page = dashboard
-        .get(&live)
-        .expect(200, &["measuring: 1 run done", "len=0"]);
-    assert!(
-        !page.body.contains("len=1"),
-        "nothing of what was not measured yet"
-    );
+    let page = dashboard.get(&live).expect(200, &["measuring: 1 run done", "len=0"]);
+    assert!(!page.body.contains("len=1"), "nothing of what was not measured yet");
     let events = format!("/{name}/sessions/watched/events");
     let stream = dashboard.send("GET", &events, &dashboard.address);
     let mut lines = BufReader::new(stream).lines();
@@ -524,9 +454,7 @@ fn a_session_is_watched_from_its_first_slot_to_its_last(place: &StorePlace) {
     assert!(body.contains("measuring: 1 run done"), "{body}");
     measure(&mut recorder, 1);
     while !next_event(&mut lines).1.contains("measuring: 2 runs done") {}
-    recorder
-        .observe(&SessionEvent::Finished { interrupted: false })
-        .unwrap();
+    recorder.observe(&SessionEvent::Finished { interrupted: false }).unwrap();
     while next_event(&mut lines).0 != "over" {}
     let reply = dashboard.get(&live);
     assert_eq!(reply.status, 303, "its report stands there now");
@@ -540,17 +468,13 @@ fn a_load_is_watched_while_it_lasts(place: &StorePlace) {
     let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let live = format!("/{name}/live");
-    dashboard
-        .get(&live)
-        .expect(200, &["nothing is being measured"]);
+    dashboard.get(&live).expect(200, &["nothing is being measured"]);
     let events = format!("/{name}/sessions/any/events");
     let stream = dashboard.send("GET", &events, &dashboard.address);
     let mut lines = BufReader::new(stream).lines();
     assert_eq!(next_event(&mut lines).0, "progress");
     let mut progress = LoadProgress {
-        command: ["speedwell", "load", "http://localhost/<b>"]
-            .map(str::to_owned)
-            .into(),
+        command: ["speedwell", "load", "http://localhost/<b>"].map(str::to_owned).into(),
         load: 1,
         elapsed_ms: 12_000,
         planned_ms: Some(30_000),
@@ -559,33 +483,23 @@ fn a_load_is_watched_while_it_lasts(place: &StorePlace) {
         ..LoadProgress::default()
     };
     let number = store.begin_load(&progress, 1_000).unwrap();
-    let page = dashboard.get(&live).expect(
-        200,
-        &[
-            "1 load is running",
-            "12.0 s of 30.0 s (40 %), 18.0 s left",
-            "2.00 ms",
-        ],
-    );
+    let page = dashboard
+        .get(&live)
+        .expect(200, &["1 load is running", "12.0 s of 30.0 s (40 %), 18.0 s left", "2.00 ms"]);
     assert!(!page.body.contains("/<b>"), "names are no markup");
     while !next_event(&mut lines).1.contains("18.0 s left") {}
     progress.elapsed_ms = 27_000;
     store.update_load(number, &progress, 2_000).unwrap();
     while !next_event(&mut lines).1.contains("3.0 s left") {}
     store.end_load(number).unwrap();
-    while !next_event(&mut lines)
-        .1
-        .contains("nothing is being measured")
-    {}
+    while !next_event(&mut lines).1.contains("nothing is being measured") {}
 }
 
 /// This holds however clear the figures are, and however often the page is loaded.
 fn a_verdict_is_shown_after_a_planned_look_and_not_before(place: &StorePlace) {
     let project = TempProject::new().storing_in(place);
     let mut store = place.open();
-    let mut recorder = store
-        .begin_recording(&blank_session("watched"), "{}")
-        .unwrap();
+    let mut recorder = store.begin_recording(&blank_session("watched"), "{}").unwrap();
     let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let verdicts = || -> Vec<(String, String)> {
@@ -593,8 +507,7 @@ fn a_verdict_is_shown_after_a_planned_look_and_not_before(place: &StorePlace) {
         let live = live.expect(200, &[]).json();
         let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
         let rows = live["cases"].as_array().unwrap().iter();
-        rows.map(|row| (text(row, "case"), text(row, "verdict")))
-            .collect()
+        rows.map(|row| (text(row, "case"), text(row, "verdict"))).collect()
     };
     for slot in 0..96 {
         let mut run = run(slot);
@@ -606,27 +519,19 @@ fn a_verdict_is_shown_after_a_planned_look_and_not_before(place: &StorePlace) {
         recorder.observe(&SessionEvent::RunFinished(&run)).unwrap();
         recorder.observe(&SessionEvent::SlotsDone(&[slot])).unwrap();
         if slot % 24 == 23 {
-            let early: Vec<_> = verdicts()
-                .into_iter()
-                .filter(|(_, v)| !v.is_empty())
-                .collect();
+            let early: Vec<_> = verdicts().into_iter().filter(|(_, v)| !v.is_empty()).collect();
             assert_eq!(early, [], "after slot {slot}");
         }
     }
     // Nor on the session's own page.
     let own = dashboard
         .follow(&format!("/{name}/sessions/watched"))
-        .expect(
-            200,
-            &["@1 has not ended: no verdict yet", "buffers/fill.js"],
-        );
+        .expect(200, &["@1 has not ended: no verdict yet", "buffers/fill.js"]);
     for word in ["▲ better", "▼ worse", "= same", "faster"] {
         assert!(!own.body.contains(word), "{word}: {own:?}");
     }
     let label = "buffers/fill.js len=1";
-    recorder
-        .observe(&SessionEvent::CaseDecided { label, saved: 4 })
-        .unwrap();
+    recorder.observe(&SessionEvent::CaseDecided { label, saved: 4 }).unwrap();
     for (case, verdict) in verdicts() {
         let expected = if case == label { "better" } else { "" };
         assert_eq!(verdict, expected, "{case}");
@@ -676,9 +581,7 @@ fn the_dashboard_of_a_run_shows_it_and_stays_while_somebody_looks() {
         }
         std::thread::yield_now();
     }
-    dashboard
-        .follow(&format!("/{name}/@latest"))
-        .expect(200, &["g/one.fake"]);
+    dashboard.follow(&format!("/{name}/@latest")).expect(200, &["g/one.fake"]);
     assert_eq!(dashboard.interrupt(), Some(0), "what was measured was over");
     // Without viewers it costs no time.
     let unseen = project.run(&["run", "g", "-r", "2", "--dashboard", "-q"]);

@@ -146,9 +146,8 @@ fn a_name_of_somebody_else_that_leads_here_shows_nothing() {
     let said = said.as_str().unwrap();
     assert!(!said.contains("decode.fake"), "{said}");
     for path in ["sessions.json", "sessions/any/events", "@1.jsonl"] {
-        let status = page.evaluate_script(&format!(
-            "fetch('/{name}/{path}').then(answer => answer.status)"
-        ));
+        let status =
+            page.evaluate_script(&format!("fetch('/{name}/{path}').then(answer => answer.status)"));
         assert_eq!(status, 421, "{path}");
     }
 }
@@ -205,9 +204,7 @@ fn a_page_that_follows_a_session_outlives_the_server() {
     let place = StorePlace::file();
     let project = TempProject::new().storing_in(&place);
     let mut store = place.open();
-    let mut recorder = store
-        .begin_recording(&blank_session("watched"), "{}")
-        .unwrap();
+    let mut recorder = store.begin_recording(&blank_session("watched"), "{}").unwrap();
     measure(&mut recorder, 0);
     let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
@@ -230,9 +227,7 @@ fn a_page_that_follows_a_session_outlives_the_server() {
     let again = TestDashboard::with(&project, &["--port", port]);
     assert_eq!(again.address, address);
     page.wait_until(&says("measuring: 3 runs done"));
-    recorder
-        .observe(&SessionEvent::Finished { interrupted: false })
-        .unwrap();
+    recorder.observe(&SessionEvent::Finished { interrupted: false }).unwrap();
     page.wait_until(&format!(
         "location.pathname === {}",
         json!(format!("/{name}/sessions/watched"))
@@ -248,14 +243,10 @@ fn a_page_says_the_same_with_and_without_scripts() {
     let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
     let own = format!("http://{}/", dashboard.address);
-    let plain = ScreenSize {
-        scripts: false,
-        ..ScreenSize::default()
-    };
-    let (Some(mut with), Some(mut without)) = (
-        BrowserPage::at(&own, ScreenSize::default()),
-        BrowserPage::at(&own, plain),
-    ) else {
+    let plain = ScreenSize { scripts: false, ..ScreenSize::default() };
+    let (Some(mut with), Some(mut without)) =
+        (BrowserPage::at(&own, ScreenSize::default()), BrowserPage::at(&own, plain))
+    else {
         return;
     };
     for path in pages(&name) {

@@ -14,11 +14,7 @@ fn screens() -> Vec<ScreenSize> {
     for width in [1280, 360] {
         for dark in [false, true] {
             for scripts in [true, false] {
-                all.push(ScreenSize {
-                    width,
-                    dark,
-                    scripts,
-                });
+                all.push(ScreenSize { width, dark, scripts });
             }
         }
     }
@@ -57,12 +53,10 @@ fn pages_fit_every_screen_and_load_nothing_from_elsewhere() {
             }
         }
         // Without permission the settings page is a 401, about which the browser complains.
-        page.complaints
-            .retain(|complaint| !complaint.contains("401"));
+        page.complaints.retain(|complaint| !complaint.contains("401"));
         assert_eq!(page.complaints, [] as [&str; 0]);
-        let foreign: Vec<&String> = (page.requests.iter())
-            .filter(|request| !request.starts_with(&own))
-            .collect();
+        let foreign: Vec<&String> =
+            (page.requests.iter()).filter(|request| !request.starts_with(&own)).collect();
         assert!(foreign.is_empty(), "{foreign:?}");
     }
 }
@@ -82,11 +76,7 @@ fn axe() -> Option<String> {
 /// the second.
 #[test]
 fn no_page_breaks_a_rule_of_accessibility() {
-    let screen = |width, dark| ScreenSize {
-        width,
-        dark,
-        scripts: true,
-    };
+    let screen = |width, dark| ScreenSize { width, dark, scripts: true };
     no_rule_is_broken_on(&[screen(1280, false), screen(360, true)]);
 }
 
@@ -159,11 +149,7 @@ fn every_key_does_what_the_list_of_keys_says() {
         page.press(key, key, 0);
         page.wait_for_load(loads);
         let path = format!("/{name}/{place}");
-        assert_eq!(
-            page.evaluate_script("location.pathname"),
-            path.as_str(),
-            "g {key}"
-        );
+        assert_eq!(page.evaluate_script("location.pathname"), path.as_str(), "g {key}");
     }
     page.press("?", "?", 0);
     page.wait_until("document.querySelector('dialog').open");
@@ -176,11 +162,7 @@ fn every_key_does_what_the_list_of_keys_says() {
     let loads = page.loads;
     page.press("Enter", "\r", 13);
     page.wait_for_load(loads);
-    let there = page
-        .evaluate_script("location.pathname")
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let there = page.evaluate_script("location.pathname").as_str().unwrap().to_owned();
     assert!(there.starts_with(&format!("/{name}/sessions/")), "{there}");
 }
 
@@ -199,10 +181,7 @@ fn the_way_back_leads_to_the_filters_as_they_were() {
     page.back();
     page.wait_until(&format!("location.href === {}", json!(filtered)));
     page.wait_until("document.readyState === 'complete'");
-    assert_eq!(
-        page.evaluate_script("document.querySelector('[name=branch]').value"),
-        "main"
-    );
+    assert_eq!(page.evaluate_script("document.querySelector('[name=branch]').value"), "main");
     assert_eq!(page.evaluate_script(TEXT), before);
 }
 
@@ -265,9 +244,8 @@ fn every_page_is_taken_as_a_picture() {
             let path = path.replacen("/P/", &format!("/{name}/"), 1);
             page.navigate_to(&format!("http://{}{path}", dashboard.address));
             let (_, height) = page.size();
-            let letters = path
-                .replace(&name, "P")
-                .replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+            let letters =
+                path.replace(&name, "P").replace(|c: char| !c.is_ascii_alphanumeric(), "_");
             let theme = if screen.dark { "dark" } else { "light" };
             let scripts = if screen.scripts { "script" } else { "plain" };
             let file = format!("{letters}-{}-{theme}-{scripts}.png", screen.width);

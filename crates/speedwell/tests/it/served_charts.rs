@@ -21,27 +21,14 @@ fn project(cases: usize) -> TempProject {
         }
     }
     let project = TempProject::new().with("g/many.fake", &text);
-    let words = [
-        "--variant",
-        "old=",
-        "--variant",
-        "new=",
-        "--runs",
-        "4",
-        "-q",
-    ];
-    project
-        .run(&[&["run", "g"], &words[..]].concat())
-        .expect_status(0);
+    let words = ["--variant", "old=", "--variant", "new=", "--runs", "4", "-q"];
+    project.run(&[&["run", "g"], &words[..]].concat()).expect_status(0);
     project
 }
 
 /// All texts between two delimiters.
 fn between<'t>(text: &'t str, before: &str, after: &str) -> Vec<&'t str> {
-    text.split(before)
-        .skip(1)
-        .filter_map(|rest| Some(rest.split_once(after)?.0))
-        .collect()
+    text.split(before).skip(1).filter_map(|rest| Some(rest.split_once(after)?.0)).collect()
 }
 
 /// The URL of the only session.
@@ -57,10 +44,7 @@ fn every_case_has_its_chart_on_one_of_the_parts_and_every_row_leads_there() {
     let name = dashboard.project();
     for (whole, query) in [
         (session(&dashboard), "?charts="),
-        (
-            format!("/{name}/compare?base=@1&threshold=5%25"),
-            "?base=@1&threshold=5%25&charts=",
-        ),
+        (format!("/{name}/compare?base=@1&threshold=5%25"), "?base=@1&threshold=5%25&charts="),
     ] {
         let page = dashboard.get(&whole).expect(200, &["Every run"]).body;
         assert!(!page.contains("class=\"case\""), "no chart is on the page");
@@ -84,11 +68,7 @@ fn every_case_has_its_chart_on_one_of_the_parts_and_every_row_leads_there() {
             let anchors = between(&part, "<article class=\"case\" id=\"", "\"");
             assert_eq!(part.matches("<svg width").count(), anchors.len());
             let number = (number + 1).to_string();
-            charts.extend(
-                anchors
-                    .into_iter()
-                    .map(|case| (number.clone(), case.to_owned())),
-            );
+            charts.extend(anchors.into_iter().map(|case| (number.clone(), case.to_owned())));
         }
         assert_eq!(charts, rows);
     }
@@ -100,22 +80,15 @@ fn only_pages_that_are_split_have_parts_and_other_formats_have_none() {
     let dashboard = TestDashboard::of(&project);
     let page = session(&dashboard);
     let part = |number: &str| dashboard.get(&format!("{page}?charts={number}"));
-    part("2").expect(
-        200,
-        &["cases 51 to 100 of 101", "← cases 1 to 50", "case 101 →"],
-    );
+    part("2").expect(200, &["cases 51 to 100 of 101", "← cases 1 to 50", "case 101 →"]);
     part("4").expect(404, &["charts ranges from 1 to 3"]);
     part("0").expect(404, &[]);
     part("-1").expect(404, &[]);
     part("all").expect(400, &["expected a number"]);
-    dashboard
-        .get(&format!("{page}.json?charts=1"))
-        .expect(400, &["this format is not split"]);
+    dashboard.get(&format!("{page}.json?charts=1")).expect(400, &["this format is not split"]);
     let name = dashboard.project();
     for without in ["sessions", "machines", "trend"] {
-        dashboard
-            .get(&format!("/{name}/{without}?charts=1"))
-            .expect(400, &["unknown parameter"]);
+        dashboard.get(&format!("/{name}/{without}?charts=1")).expect(400, &["unknown parameter"]);
     }
     // A self-contained file has all of them inside.
     let file = dashboard.get(&format!("{page}.html")).expect(200, &[]).body;
@@ -145,25 +118,17 @@ fn a_part_is_fetched_when_it_is_opened_and_one_case_below_its_row() {
                  return all.length - new Set(all).size; })()";
     assert_eq!(page.evaluate_script(twice), 0, "no id is given twice");
     let fetched = &page.requests[before..];
-    assert_eq!(
-        fetched,
-        [format!("{whole}?charts=2")],
-        "once, and nothing else"
-    );
+    assert_eq!(fetched, [format!("{whole}?charts=2")], "once, and nothing else");
     // Filtering the table filters the charts.
     page.evaluate_script(
         "(() => { const box = document.querySelector('.tools input'); box.value = 'n=70'; \
          box.dispatchEvent(new Event('input')); })()",
     );
-    assert_eq!(
-        page.evaluate_script(&count("article.case:not([hidden])")),
-        1
-    );
+    assert_eq!(page.evaluate_script(&count("article.case:not([hidden])")), 1);
     // The server is gone: the link remains.
     drop(dashboard);
     page.evaluate_script("document.querySelectorAll('details.part')[2].open = true");
     page.wait_until(&format!("{} === 1", count("details.part a")));
-    page.complaints
-        .retain(|said| !said.contains("ERR_CONNECTION"));
+    page.complaints.retain(|said| !said.contains("ERR_CONNECTION"));
     assert_eq!(page.complaints, [] as [&str; 0]);
 }

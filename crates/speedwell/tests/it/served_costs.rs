@@ -13,11 +13,7 @@ fn a_command_that_measures_opens_no_socket() {
     let mut strace = Command::new("strace");
     // The harness is part of the command, so its threads and children count as well.
     strace
-        .args([
-            "-f",
-            "-e",
-            "trace=socket,connect,bind,listen,epoll_create,epoll_create1,execve",
-        ])
+        .args(["-f", "-e", "trace=socket,connect,bind,listen,epoll_create,epoll_create1,execve"])
         .arg("-o")
         .arg(&traced)
         .arg(own.get_program())
@@ -28,10 +24,7 @@ fn a_command_that_measures_opens_no_socket() {
         return;
     };
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    let Some(trace) = fs::read_to_string(&traced)
-        .ok()
-        .filter(|text| !text.is_empty())
-    else {
+    let Some(trace) = fs::read_to_string(&traced).ok().filter(|text| !text.is_empty()) else {
         eprintln!("skipped: strace may not trace: {said}");
         return;
     };
@@ -39,9 +32,7 @@ fn a_command_that_measures_opens_no_socket() {
     let opened: Vec<&str> = trace
         .lines()
         .filter(|line| {
-            ["AF_INET", "epoll_create", "listen("]
-                .iter()
-                .any(|call| line.contains(call))
+            ["AF_INET", "epoll_create", "listen("].iter().any(|call| line.contains(call))
         })
         .collect();
     assert!(trace.contains("execve"), "the trace shows nothing: {trace}");

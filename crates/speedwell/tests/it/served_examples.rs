@@ -44,19 +44,13 @@ fn the_service_of_systemd_is_understood() {
     let folder = tempfile::tempdir().unwrap();
     let unit = folder.path().join("speedwell.service");
     fs::write(&unit, text.replace("/usr/local/bin/speedwell", "/bin/true")).unwrap();
-    let verified = Command::new("systemd-analyze")
-        .arg("verify")
-        .arg(&unit)
-        .output();
+    let verified = Command::new("systemd-analyze").arg("verify").arg(&unit).output();
     let Ok(verified) = verified else {
         eprintln!("skipped: there is no systemd-analyze");
         return;
     };
     let said = String::from_utf8_lossy(&verified.stderr);
-    let own: Vec<&str> = said
-        .lines()
-        .filter(|line| line.contains("speedwell.service"))
-        .collect();
+    let own: Vec<&str> = said.lines().filter(|line| line.contains("speedwell.service")).collect();
     // Without a running systemd, the user of the service is not looked up.
     assert!(own.is_empty(), "{own:#?}");
 }
@@ -64,37 +58,21 @@ fn the_service_of_systemd_is_understood() {
 #[test]
 fn the_services_of_compose_are_what_they_say() {
     let file: serde_yaml_ng::Value = serde_yaml_ng::from_str(&example("compose.yaml")).unwrap();
-    let command = file["services"]["speedwell"]["command"]
-        .as_sequence()
-        .unwrap();
+    let command = file["services"]["speedwell"]["command"].as_sequence().unwrap();
     let words: Vec<&str> = command.iter().map(|word| word.as_str().unwrap()).collect();
     assert_eq!(words[0], "serve");
     check_options(words.iter().copied(), 3);
     let environment = &file["services"]["speedwell"]["environment"];
     let db = environment["SPEEDWELL_DB"].as_str().unwrap();
-    assert!(
-        !db.contains(':') || db.matches(':').count() == 1,
-        "no password stands in {db}"
-    );
+    assert!(!db.contains(':') || db.matches(':').count() == 1, "no password stands in {db}");
     // Every required variable is in the file to copy.
     let given = example("perf.example.env");
     for needed in ["PUBLIC_URL", "PROXY_ADDRESS", "PGPASSWORD"] {
-        assert!(
-            given
-                .lines()
-                .any(|line| line.starts_with(&format!("{needed}="))),
-            "{needed}"
-        );
-        assert!(
-            example("compose.yaml").contains(&format!("${{{needed}")),
-            "{needed}"
-        );
+        assert!(given.lines().any(|line| line.starts_with(&format!("{needed}="))), "{needed}");
+        assert!(example("compose.yaml").contains(&format!("${{{needed}")), "{needed}");
     }
     let proxy = &file["services"]["proxy"];
-    assert!(
-        proxy["ports"].as_sequence().is_some(),
-        "only the proxy can be reached"
-    );
+    assert!(proxy["ports"].as_sequence().is_some(), "only the proxy can be reached");
     assert!(
         file["services"]["speedwell"]["ports"].is_null()
             && file["services"]["database"]["ports"].is_null()

@@ -93,11 +93,7 @@ fn a_pushed_session_is_answered_on_its_pull_request_on_every_forge(place: &Store
     for kind in forges {
         let (project, forge) = (TempProject::new(), FakeForge::start(*kind));
         let own = StorePlace::file();
-        let place = if matches!(place, StorePlace::File(_)) {
-            &own
-        } else {
-            place
-        };
+        let place = if matches!(place, StorePlace::File(_)) { &own } else { place };
         let options = ["--fail-on", "worse", "--threshold", "5%"];
         let server = commenting(&project, place, &forge, &options);
         push(&server, &session("a-1", BASE, "0", None));
@@ -108,10 +104,7 @@ fn a_pushed_session_is_answered_on_its_pull_request_on_every_forge(place: &Store
         assert!(comment.contains("bbbbbbbbbb"), "{comment}");
         wait_until(|| !forge.statuses().is_empty());
         let status = &forge.statuses()[0];
-        assert!(
-            ["failed", "failure"].contains(&status["state"].as_str().unwrap()),
-            "{status}"
-        );
+        assert!(["failed", "failure"].contains(&status["state"].as_str().unwrap()), "{status}");
 
         // The next revision updates the same comment, and a late older one does not.
         push(&server, &session("b-2", NEXT, HEAD, Some(1.0)));
@@ -128,22 +121,14 @@ fn a_pushed_session_is_answered_on_its_pull_request_on_every_forge(place: &Store
         push(&server, &earlier);
         let is_said =
             |job: &CommentJob| job.session == Some(5) && job.state == CommentState::Posted;
-        wait_until(|| {
-            core(place)
-                .comment_job("12")
-                .unwrap()
-                .as_ref()
-                .is_some_and(is_said)
-        });
+        wait_until(|| core(place).comment_job("12").unwrap().as_ref().is_some_and(is_said));
         assert_eq!(forge.statuses().len(), 3, "red stays red");
         assert_eq!(comment_about(&forge, NEXT), second);
 
         let kept = core(place).posted_comments("12").unwrap();
         assert_eq!(kept.len(), 2, "what was said stays known");
         assert_eq!(kept[0].revision, NEXT);
-        let page = server
-            .try_ask("GET", "/core/pulls/12.md", &[], b"")
-            .unwrap();
+        let page = server.try_ask("GET", "/core/pulls/12.md", &[], b"").unwrap();
         assert!(page.body.to_string().contains("Comment posted"));
     }
 }
@@ -156,20 +141,14 @@ fn what_is_not_comparable_is_said_and_never_that_nothing_changed(place: &StorePl
     let text = String::from_utf8(text).unwrap();
     let (header, rest) = text.split_once('\n').unwrap();
     let header = format!("{header}\n");
-    server
-        .ask("PUT", "b-1", header.as_bytes())
-        .expect(200, "arriving");
+    server.ask("PUT", "b-1", header.as_bytes()).expect(200, "arriving");
     wait_until(|| forge.statuses().len() == 1);
     assert_eq!(forge.statuses()[0]["state"], "pending");
     assert_eq!(forge.comments().len(), 0);
-    server
-        .ask("PATCH", "b-1?at=1", rest.as_bytes())
-        .expect(200, "arriving");
+    server.ask("PATCH", "b-1?at=1", rest.as_bytes()).expect(200, "arriving");
     let end = json!({"lines": text.lines().count(), "sha256": SessionDigest::hash_lines(text.as_bytes()).to_string()});
     let end = end.to_string();
-    server
-        .ask("POST", "b-1/finish", end.as_bytes())
-        .expect(201, "stored");
+    server.ask("POST", "b-1/finish", end.as_bytes()).expect(201, "stored");
     let comment = comment_about(&forge, HEAD);
     assert!(
         comment.contains("**not compared: base aaaaaaaaaa was not measured on the same machine"),
@@ -192,16 +171,10 @@ fn a_forge_that_refuses_or_leads_elsewhere_gets_nothing_and_the_page_says_so(pla
     wait_until(refused);
     assert_eq!(other.requests(), 0, "the token stays here");
     let page = || {
-        let answer = server
-            .try_ask("GET", "/core/pulls/12.md", &[], b"")
-            .unwrap();
+        let answer = server.try_ask("GET", "/core/pulls/12.md", &[], b"").unwrap();
         answer.body.to_string()
     };
-    assert!(
-        page().contains("is a redirect, which is not followed"),
-        "{}",
-        page()
-    );
+    assert!(page().contains("is a redirect, which is not followed"), "{}", page());
 
     // A new configuration; rejections are reported, and a token that others can read is rejected.
     let db = place.path();
@@ -209,19 +182,9 @@ fn a_forge_that_refuses_or_leads_elsewhere_gets_nothing_and_the_page_says_so(pla
     let token = project.path("forge.token");
     std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).unwrap();
     let repository = format!("gitea:{}/owner/name", other.address);
-    let set = [
-        "serve",
-        "forge",
-        "set",
-        &repository,
-        "--token-file",
-        "forge.token",
-    ];
+    let set = ["serve", "forge", "set", &repository, "--token-file", "forge.token"];
     let set = [&set[..], &["--project", "core", "--db", db]].concat();
-    project
-        .run(&set)
-        .expect_status(2)
-        .expect_stderr(&["can be read by others", "hint: chmod 600"]);
+    project.run(&set).expect_status(2).expect_stderr(&["can be read by others", "hint: chmod 600"]);
     std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).unwrap();
     other.fail_next(RequestFault::Status(502));
     project.run(&set).expect_status(0);
@@ -242,14 +205,7 @@ fn only_a_place_that_keeps_the_token_secret_can_be_named() {
         ("forge.example/o/n", "cannot parse repository"),
         ("github:o/n#12", "cannot parse repository"),
     ] {
-        let set = [
-            "serve",
-            "forge",
-            "set",
-            repository,
-            "--token-file",
-            "forge.token",
-        ];
+        let set = ["serve", "forge", "set", repository, "--token-file", "forge.token"];
         project.run(&set).expect_status(2).expect_stderr(&[words]);
     }
 }

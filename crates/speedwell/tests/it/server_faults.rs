@@ -61,9 +61,7 @@ fn two_servers_of_one_database_take_in_each_session_once(place: &StorePlace) {
     assert_eq!(new.into_inner(), SESSIONS, "each was new to one of them");
     // What one has accepted, the other shows.
     for server in [&first, &second] {
-        let listed = server
-            .try_ask("GET", "/core/sessions.json", &[], b"")
-            .unwrap();
+        let listed = server.try_ask("GET", "/core/sessions.json", &[], b"").unwrap();
         assert_eq!(listed.body["sessions"].as_array().unwrap().len(), SESSIONS);
     }
     let all: Vec<String> = (0..SESSIONS).map(|number| numbered(number).id).collect();
@@ -152,9 +150,7 @@ fn a_server_whose_database_is_away_says_so_and_goes_on() {
     let database = place.database();
     let project = TempProject::new();
     let server = TeamServer::of(&project, &place);
-    send_whole(&server, &numbered(1))
-        .unwrap()
-        .expect(201, "stored");
+    send_whole(&server, &numbered(1)).unwrap().expect(201, "stored");
     let page = |path: &str| server.try_ask("GET", path, &[], b"").unwrap();
     assert_eq!(page("/core/sessions.json").status, 200);
     database.stop();
@@ -180,9 +176,7 @@ fn a_server_whose_database_is_away_says_so_and_goes_on() {
     });
     database.start();
     assert_eq!(page("/core/sessions.json").status, 200);
-    send_whole(&server, &numbered(2))
-        .unwrap()
-        .expect(201, "stored");
+    send_whole(&server, &numbered(2)).unwrap().expect(201, "stored");
     count_stored(&place, &[1, 2].map(|number| numbered(number).id), RUNS);
 }
 
@@ -232,9 +226,7 @@ fn the_disk_is_full(place: &StorePlace, disk: &SmallDisk) {
     };
     assert_eq!(refused.status, 507, "{refused:?}");
     refused.expect_rejected(507, "disk is full");
-    let listed = server
-        .try_ask("GET", "/core/sessions.json", &[], b"")
-        .unwrap();
+    let listed = server.try_ask("GET", "/core/sessions.json", &[], b"").unwrap();
     assert_eq!(listed.status, 200, "{listed:?}");
     let session = format!("sessions/{}", acknowledged[0]);
     for path in [&*session, "trend", "alerts", ""] {
@@ -308,9 +300,7 @@ fn viewers_that_vanish_or_never_read_leave_nothing(place: &StorePlace) {
     let wanted = std::env::var("SPEEDWELL_VIEWERS");
     let wanted: usize = wanted.map_or(50, |wanted| wanted.parse().unwrap());
     let project = TempProject::new().storing_in(place);
-    project
-        .run(&["serve", "token", "add", "t", "--scope", "read"])
-        .expect_status(0);
+    project.run(&["serve", "token", "add", "t", "--scope", "read"]).expect_status(0);
     let public = project.run(&["serve", "project", "add", "open", "--public"]);
     public.expect_status(0);
     // Connections of a trusted proxy have no limit of their own.
@@ -328,11 +318,7 @@ fn viewers_that_vanish_or_never_read_leave_nothing(place: &StorePlace) {
     let settled = |most: usize| {
         let begun = Instant::now();
         while open_files(&dashboard) > most {
-            assert!(
-                begun.elapsed() < Duration::from_secs(60),
-                "{} files",
-                open_files(&dashboard)
-            );
+            assert!(begun.elapsed() < Duration::from_secs(60), "{} files", open_files(&dashboard));
             std::thread::sleep(Duration::from_millis(20));
         }
     };

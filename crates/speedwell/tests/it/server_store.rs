@@ -40,13 +40,8 @@ fn what_is_measured_into_a_server_is_listed_reported_compared_and_exported() {
         words.extend(variants);
         run(&project, &words, db).expect_status(0);
     }
-    assert!(
-        !project.path(".speedwell/results.db").exists(),
-        "nothing lies in a file"
-    );
-    run(&project, &["history"], db)
-        .expect_status(0)
-        .expect_stdout(&["@1", "@2", "main"]);
+    assert!(!project.path(".speedwell/results.db").exists(), "nothing lies in a file");
+    run(&project, &["history"], db).expect_status(0).expect_stdout(&["@1", "@2", "main"]);
     run(&project, &["compare", "@1[old]", "@2[new]"], db)
         .expect_status(0)
         .expect_stdout(&["g/a.fake"]);
@@ -63,11 +58,7 @@ fn what_is_measured_into_a_server_is_listed_reported_compared_and_exported() {
 
     let known = run(&project, &["import", "one.jsonl"], db).expect_status(0);
     run(&project, &["history"], db).expect_status(0);
-    assert_eq!(
-        schema.run_statement("SELECT count(*) FROM session"),
-        "2",
-        "{known:?}"
-    );
+    assert_eq!(schema.run_statement("SELECT count(*) FROM session"), "2", "{known:?}");
     run(&project, &["doctor"], db);
 }
 
@@ -92,11 +83,7 @@ fn the_password_comes_from_the_variable_or_the_pass_file_and_is_asked_for_clearl
 
     let path = project.path("pass");
     let escaped = GUARDED_PASSWORD.replace('\\', "\\\\");
-    write(
-        &path,
-        format!("localhost:*:postgres:{GUARDED_USER}:{escaped}\n"),
-    )
-    .unwrap();
+    write(&path, format!("localhost:*:postgres:{GUARDED_USER}:{escaped}\n")).unwrap();
     set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
     with("PGPASSFILE", path.to_str().unwrap())
         .expect_status(2)
@@ -116,37 +103,19 @@ fn a_session_that_was_interrupted_is_resumed_on_the_server() {
          DELETE FROM run WHERE slot > 1; DELETE FROM recorder",
     );
     run(&project, &["run", "-q", "--resume", "@1"], db).expect_status(0);
-    assert_eq!(
-        schema.run_statement("SELECT state FROM session"),
-        "complete"
-    );
+    assert_eq!(schema.run_statement("SELECT state FROM session"), "complete");
     assert_eq!(schema.run_statement("SELECT count(*) FROM run"), "4");
-    assert_eq!(
-        schema.run_statement("SELECT sum(runs) FROM session_case"),
-        "4"
-    );
+    assert_eq!(schema.run_statement("SELECT sum(runs) FROM session_case"), "4");
 }
 
 #[test]
 fn what_keeps_a_user_out_is_one_line_and_a_hint() {
     let Some(schema) = schema() else { return };
     for (db, words) in [
-        (
-            "postgres://127.0.0.1:1/x".to_owned(),
-            "the server cannot be reached",
-        ),
-        (
-            schema.database_address("speedwell", "nowhere"),
-            "the database does not exist",
-        ),
-        (
-            "postgres://me:secret@host/x".to_owned(),
-            "its address contains a password",
-        ),
-        (
-            "postgres://host/x?colour=1".to_owned(),
-            "cannot parse the address",
-        ),
+        ("postgres://127.0.0.1:1/x".to_owned(), "the server cannot be reached"),
+        (schema.database_address("speedwell", "nowhere"), "the database does not exist"),
+        ("postgres://me:secret@host/x".to_owned(), "its address contains a password"),
+        ("postgres://host/x?colour=1".to_owned(), "cannot parse the address"),
     ] {
         let answer = run(&project(), &["history"], &db).expect_status(2);
         let lines: Vec<&str> = answer.stderr.lines().collect();

@@ -41,11 +41,7 @@ impl SmallDisk {
 
     /// Uses it up to the last byte.
     pub fn fill(&self) {
-        let ballast = File::options()
-            .create(true)
-            .append(true)
-            .open(self.ballast())
-            .unwrap();
+        let ballast = File::options().create(true).append(true).open(self.ballast()).unwrap();
         // fallocate reserves space without writing it, so this is fast.
         let mut taken = 0;
         for size in [1 << 20, 4 << 10] {

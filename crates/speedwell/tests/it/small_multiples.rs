@@ -19,11 +19,7 @@ fn project(cases: usize, step: f64) -> TempProject {
     }
     let project = TempProject::new().with("g/many.fake", &text);
     let variants = ["--variant", "old=true", "--variant", "new=true"];
-    let words = [
-        &["run", "g/many.fake", "--runs", "8", "--seed", "4"],
-        &variants[..],
-    ]
-    .concat();
+    let words = [&["run", "g/many.fake", "--runs", "8", "--seed", "4"], &variants[..]].concat();
     project.run(&words).expect_status(0);
     project
 }
@@ -63,9 +59,7 @@ fn more_cases_than_a_picture_holds_are_on_further_ones_which_say_which() {
 #[test]
 fn a_case_by_itself_has_the_whole_picture() {
     let project = project(1, 0.0);
-    project
-        .run(&["report", "--chart", "histogram", "-o", "x.svg"])
-        .expect_status(0);
+    project.run(&["report", "--chart", "histogram", "-o", "x.svg"]).expect_status(0);
     let svg = std::fs::read_to_string(project.path("x.svg")).unwrap();
     assert!(!svg.contains("class=\"panel\""));
     assert_eq!(svg.matches("class=\"point\"").count(), 16);
@@ -73,21 +67,16 @@ fn a_case_by_itself_has_the_whole_picture() {
 
 #[test]
 fn forest_and_boxes_in_two_files_say_which_is_which() {
-    project(2, 0.5)
-        .run(&["report", "-o", "last.svg"])
-        .expect_status(0)
-        .expect_stderr(&[
-            "wrote 'last.svg' (throughput: new against old)",
-            "wrote 'last-2.svg' (throughput, every run)",
-        ]);
+    project(2, 0.5).run(&["report", "-o", "last.svg"]).expect_status(0).expect_stderr(&[
+        "wrote 'last.svg' (throughput: new against old)",
+        "wrote 'last-2.svg' (throughput, every run)",
+    ]);
 }
 
 #[test]
 fn a_study_draws_its_runs_beside_the_estimates() {
     let project = project(3, 100.0);
-    project
-        .run(&["report", "--x-axis", "k", "-o", "study.svg"])
-        .expect_status(0);
+    project.run(&["report", "--x-axis", "k", "-o", "study.svg"]).expect_status(0);
     let svg = std::fs::read_to_string(project.path("study.svg")).unwrap();
     assert_eq!(svg.matches("class=\"observation\"").count(), 3 * 16);
 }

@@ -30,22 +30,13 @@ fn every_session_comes_back_as_it_was_taken_in(place: &StorePlace) {
         session.number = Some(number);
         assert_eq!(store.load_session(number).unwrap(), session, "seed {seed}");
     }
-    assert_eq!(
-        store
-            .list_sessions(&SessionFilter::default())
-            .unwrap()
-            .len(),
-        300
-    );
+    assert_eq!(store.list_sessions(&SessionFilter::default()).unwrap().len(), 300);
 }
 
 fn values_that_are_not_finite_are_kept(place: &StorePlace) {
     let mut store = place.open();
     let mut session = blank_session("a");
-    session.runs = vec![
-        run_of(0, "throughput", f64::NAN),
-        run_of(1, "throughput", -f64::INFINITY),
-    ];
+    session.runs = vec![run_of(0, "throughput", f64::NAN), run_of(1, "throughput", -f64::INFINITY)];
     let odd = ParameterValue::Number(f64::INFINITY);
     session.runs[0].case = Arc::new(Case::new("g/b", vec![("n".into(), odd)]));
     let number = store.insert_session(&session).unwrap();
@@ -60,13 +51,7 @@ fn taking_a_session_in_twice_changes_nothing(place: &StorePlace) {
     let session = arbitrary::arbitrary_session(1);
     let first = store.insert_session(&session).unwrap();
     assert_eq!(store.insert_session(&session).unwrap(), first);
-    assert_eq!(
-        store
-            .list_sessions(&SessionFilter::default())
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(store.list_sessions(&SessionFilter::default()).unwrap().len(), 1);
 }
 
 fn references_find_sessions_and_unknown_ones_name_what_there_is(place: &StorePlace) {
@@ -86,22 +71,12 @@ fn references_find_sessions_and_unknown_ones_name_what_there_is(place: &StorePla
     assert_eq!(say(&store, "@latest"), "3");
     assert_eq!(say(&store, "@prev"), "2");
     assert_eq!(say(&store, "@1"), "1");
-    assert_eq!(
-        say(&store, "@main"),
-        "2",
-        "the last of those that carry the tag"
-    );
+    assert_eq!(say(&store, "@main"), "2", "the last of those that carry the tag");
 
     let unknown = say(&store, "@7");
-    assert!(
-        unknown.contains("'@7'") && unknown.contains("from @1 to @3"),
-        "{unknown}"
-    );
+    assert!(unknown.contains("'@7'") && unknown.contains("from @1 to @3"), "{unknown}");
     let typo = say(&store, "@nigthly");
-    assert!(
-        typo.contains("hint: existing tags: @nightly, @main"),
-        "nearest first: {typo}"
-    );
+    assert!(typo.contains("hint: existing tags: @nightly, @main"), "nearest first: {typo}");
 
     store.delete_untracked(3).unwrap();
     assert_eq!(say(&store, "@latest"), "2");
@@ -137,9 +112,7 @@ fn the_list_counts_without_reading_the_data(place: &StorePlace) {
     let mut session = blank_session("a");
     session.runs = (0..9).map(run).collect();
     let mut skip = failure(None);
-    skip.cause = FailureCause::Skipped {
-        reason: "no crypto".into(),
-    };
+    skip.cause = FailureCause::Skipped { reason: "no crypto".into() };
     session.failures = vec![failure(Some(9)), skip];
     store.insert_session(&session).unwrap();
     store.insert_session(&blank_session("b")).unwrap();
@@ -156,33 +129,23 @@ fn the_list_counts_without_reading_the_data(place: &StorePlace) {
 fn pages_hold_the_newest_sessions_and_counts_follow_what_is_there(place: &StorePlace) {
     let mut store = place.open();
     for seed in 0..25 {
-        store
-            .insert_session(&arbitrary::arbitrary_session(seed))
-            .unwrap();
+        store.insert_session(&arbitrary::arbitrary_session(seed)).unwrap();
     }
     store.delete_untracked(3).unwrap();
     let numbers = |page: u32| -> Vec<i64> {
-        let page = store
-            .session_page(&SessionFilter::default(), 10, page)
-            .unwrap();
+        let page = store.session_page(&SessionFilter::default(), 10, page).unwrap();
         page.iter().map(|session| session.number).collect()
     };
     assert_eq!(numbers(0), (16..=25).collect::<Vec<_>>());
     assert_eq!(numbers(2), [1, 2, 4, 5]);
     assert_eq!(
-        (
-            numbers(3).len(),
-            store.count_sessions(&SessionFilter::default()).unwrap()
-        ),
+        (numbers(3).len(), store.count_sessions(&SessionFilter::default()).unwrap()),
         (0, 24)
     );
     for listed in store.list_sessions(&SessionFilter::default()).unwrap() {
         let session = store.load_session(listed.number).unwrap();
         let cases: BTreeSet<String> = session.runs.iter().map(|run| run.case.id()).collect();
-        assert_eq!(
-            (listed.runs, listed.cases),
-            (session.runs.len(), cases.len())
-        );
+        assert_eq!((listed.runs, listed.cases), (session.runs.len(), cases.len()));
     }
 }
 
@@ -210,9 +173,7 @@ fn a_session_is_killed_when_the_process_that_records_it_is_gone(place: &StorePla
 
 fn deleting_a_session_leaves_nothing_of_it_and_all_of_the_others(place: &StorePlace) {
     let mut store = place.open();
-    let gone = store
-        .insert_session(&arbitrary::arbitrary_session(3))
-        .unwrap();
+    let gone = store.insert_session(&arbitrary::arbitrary_session(3)).unwrap();
     let mut kept = arbitrary::arbitrary_session(4);
     kept.number = Some(store.insert_session(&kept).unwrap());
     store.delete_untracked(gone).unwrap();
@@ -221,19 +182,10 @@ fn deleting_a_session_leaves_nothing_of_it_and_all_of_the_others(place: &StorePl
     assert_eq!(store.load_session(2).unwrap(), kept);
     drop(store);
 
-    for table in [
-        "session_case",
-        "tag",
-        "metric",
-        "run",
-        "sample",
-        "failure",
-        "empty_slot",
-        "decided_case",
-    ] {
-        let rows = place.number(&format!(
-            "SELECT count(*) FROM {table} WHERE session = {gone}"
-        ));
+    for table in
+        ["session_case", "tag", "metric", "run", "sample", "failure", "empty_slot", "decided_case"]
+    {
+        let rows = place.number(&format!("SELECT count(*) FROM {table} WHERE session = {gone}"));
         assert_eq!(rows, 0, "{table}");
     }
 }
@@ -264,22 +216,10 @@ fn the_newest_calibration_of_a_machine_is_found_and_of_no_other(place: &StorePla
     let there = machine(Some("there"), 8);
     store.store_calibration(&there, &calibration(3, 1)).unwrap();
 
-    assert_eq!(
-        store.latest_calibration(&here).unwrap(),
-        Some(calibration(2, 9))
-    );
-    assert_eq!(
-        store.latest_calibration(&there).unwrap(),
-        Some(calibration(3, 1))
-    );
-    assert_eq!(
-        store.latest_calibration(&machine(Some("here"), 4)).unwrap(),
-        None
-    );
+    assert_eq!(store.latest_calibration(&here).unwrap(), Some(calibration(2, 9)));
+    assert_eq!(store.latest_calibration(&there).unwrap(), Some(calibration(3, 1)));
+    assert_eq!(store.latest_calibration(&machine(Some("here"), 4)).unwrap(), None);
     assert_eq!(store.latest_calibration(&machine(None, 8)).unwrap(), None);
     store.delete_untracked(2).unwrap();
-    assert_eq!(
-        store.latest_calibration(&here).unwrap(),
-        Some(calibration(1, 31))
-    );
+    assert_eq!(store.latest_calibration(&here).unwrap(), Some(calibration(1, 31)));
 }

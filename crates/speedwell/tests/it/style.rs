@@ -132,9 +132,7 @@ fn product_sources() -> Vec<PathBuf> {
 fn product_text(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap();
     let inline_tests = Regex::new(r"#\[cfg\(test\)\]\nmod \w+ \{").unwrap();
-    let end = inline_tests
-        .find(&text)
-        .map_or(text.len(), |found| found.start());
+    let end = inline_tests.find(&text).map_or(text.len(), |found| found.start());
     text[..end].to_owned()
 }
 
@@ -152,10 +150,7 @@ fn texts_that_are_continued_on_the_next_line_are_seen_whole() {
         say("the reports bear no names, and cannot \
              be told \"apart\"", r#"a "raw" one"#, 'a');
     "##;
-    let expected = [
-        r#"the reports bear no names, and cannot be told \"apart\""#,
-        r#"a "raw" one"#,
-    ];
+    let expected = [r#"the reports bear no names, and cannot be told \"apart\""#, r#"a "raw" one"#];
     assert_eq!(literals(code), expected);
 }
 
@@ -185,10 +180,7 @@ fn messages_are_plain() {
     let has_words = |text: &String| text.split_whitespace().count() >= 3;
     let texts = product_sources().into_iter().flat_map(|path| {
         let texts = literals(&product_text(&path)).into_iter();
-        texts
-            .filter(has_words)
-            .map(|text| (path.display().to_string(), text))
-            .collect::<Vec<_>>()
+        texts.filter(has_words).map(|text| (path.display().to_string(), text)).collect::<Vec<_>>()
     });
     assert_plain("literals", texts);
 }
@@ -254,10 +246,7 @@ fn documents_are_plain() {
 fn every_row_of_a_table_is_one_line() {
     let is_row = |line: &str| line.starts_with('|') || line.contains(" | ");
     let is_broken = |line: &str| is_row(line) && line.starts_with('|') != line.ends_with('|');
-    let broken: Vec<_> = document_lines()
-        .into_iter()
-        .filter(|(_, line)| is_broken(line))
-        .collect();
+    let broken: Vec<_> = document_lines().into_iter().filter(|(_, line)| is_broken(line)).collect();
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
@@ -276,9 +265,7 @@ fn every_file_says_what_it_decides() {
 fn has_example(text: &str) -> bool {
     let fences = text.lines().filter_map(|line| {
         let comment = line.trim_start();
-        let comment = comment
-            .strip_prefix("///")
-            .or(comment.strip_prefix("//!"))?;
+        let comment = comment.strip_prefix("///").or(comment.strip_prefix("//!"))?;
         comment.trim_start().strip_prefix("```")
     });
     let mut opened = fences.step_by(2);
@@ -292,9 +279,8 @@ fn examples_are_executed_where_there_are_any() {
         let folder = entry.unwrap().path();
         let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
         let sources = files(&folder.join("src"), ".rs");
-        let example = sources
-            .iter()
-            .any(|path| has_example(&std::fs::read_to_string(path).unwrap()));
+        let example =
+            sources.iter().any(|path| has_example(&std::fs::read_to_string(path).unwrap()));
         assert_eq!(
             example,
             !manifest.contains("doctest = false"),

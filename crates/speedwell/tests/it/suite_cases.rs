@@ -47,9 +47,7 @@ fn levels() -> Option<TempProject> {
 fn exported_values(project: &TempProject, key: &str) -> Vec<Value> {
     let exported = project.run(&["report", "--export", "jsonl"]);
     let lines = exported.expect_status(0).stdout;
-    let lines = lines
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     lines.filter_map(|line| line.get(key).cloned()).collect()
 }
 
@@ -58,20 +56,8 @@ fn a_sub_benchmark_whose_name_ends_in_a_number_is_measured_by_that_name() {
     let Some(project) = levels() else { return };
     for processors in ["1", "6"] {
         let variable = format!("only=GOMAXPROCS={processors}");
-        let words = [
-            "run",
-            ".",
-            "-f",
-            "Zip",
-            "-r",
-            "1",
-            "-n",
-            "1",
-            "-i",
-            "3",
-            "--variant",
-            &variable,
-        ];
+        let words =
+            ["run", ".", "-f", "Zip", "-r", "1", "-n", "1", "-i", "3", "--variant", &variable];
         project.run(&words).expect_status(0);
         let mut levels: Vec<(String, f64)> = (exported_values(&project, "run").iter())
             .map(|run| {
@@ -82,12 +68,7 @@ fn a_sub_benchmark_whose_name_ends_in_a_number_is_measured_by_that_name() {
             })
             .collect();
         levels.sort_by(|a, b| a.0.cmp(&b.0));
-        let expected = [
-            ("gzip", 0.0),
-            ("gzip-1", 1.0),
-            ("gzip-6", 6.0),
-            ("gzip-9", 9.0),
-        ];
+        let expected = [("gzip", 0.0), ("gzip-1", 1.0), ("gzip-6", 6.0), ("gzip-9", 9.0)];
         let expected =
             expected.map(|(name, level)| (format!("example.com/levels/Zip/{name}"), level));
         assert_eq!(levels, expected, "GOMAXPROCS={processors}");
@@ -105,29 +86,14 @@ fn a_benchmark_of_which_all_parts_are_skipped_has_not_failed() {
 #[test]
 fn arguments_after_two_hyphens_reach_the_listing_and_filters_narrow_it() {
     let Some(project) = levels() else { return };
-    let words = [
-        "run",
-        ".",
-        "--list",
-        "-f",
-        "Zip",
-        "--",
-        "-extra=bzip-2",
-        "-test.benchtime=1h",
-    ];
+    let words = ["run", ".", "--list", "-f", "Zip", "--", "-extra=bzip-2", "-test.benchtime=1h"];
     let answer = project.run(&words).expect_status(0);
     answer.expect_stdout(&["Zip/gzip-9", "Zip/bzip-2"]);
     let was_executed = || project.path("listed").exists();
-    assert!(
-        !was_executed(),
-        "only benchmarks of the filter are executed"
-    );
+    assert!(!was_executed(), "only benchmarks of the filter are executed");
     let words = ["run", ".", "--list", "-f", "gzip-9$"];
     let listed = project.run(&words).expect_status(0).stdout;
-    assert!(
-        listed.contains("Zip/gzip-9") && !listed.contains("gzip-6"),
-        "{listed}"
-    );
+    assert!(listed.contains("Zip/gzip-9") && !listed.contains("gzip-6"), "{listed}");
     assert!(was_executed(), "a name of a part may be in any benchmark");
 }
 
@@ -135,9 +101,8 @@ fn arguments_after_two_hyphens_reach_the_listing_and_filters_narrow_it() {
 fn a_listing_that_fails_is_shown_with_its_name_its_words_and_its_command() {
     let table = "[suite.mine]\nlist = ['sh', '-c', 'echo no library x >&2; exit 3', '{program}', '{arguments}']\n\
                  run = ['{program}']\nread = 'lines'\nline = '(?P<value>\\d+)'\n";
-    let project = TempProject::new()
-        .with("speedwell.toml", table)
-        .with_program("tool", "#!/bin/sh\n");
+    let project =
+        TempProject::new().with("speedwell.toml", table).with_program("tool", "#!/bin/sh\n");
     let words = ["run", "mine:./tool", "--list", "--", "--deep"];
     let answer = project.run(&words).expect_status(2);
     answer.expect_stderr(&[
@@ -180,10 +145,7 @@ fn all_packages_of_go_below_a_folder_are_spelled_as_go_does() {
         .with("plain/plain.go", "package plain\n");
     let listed = project.run(&["run", "./...", "--list"]).expect_status(0);
     let listed = listed.expect_stdout(&["example.com/levels/Zip", "example.com/levels/inner/Zip"]);
-    assert!(
-        !listed.stdout.contains("vendor") && !listed.stdout.contains("own"),
-        "{listed:#?}"
-    );
+    assert!(!listed.stdout.contains("vendor") && !listed.stdout.contains("own"), "{listed:#?}");
     let answer = project.run(&["run", "./plain/..."]).expect_status(2);
     answer.expect_stderr(&["no Go package with benchmarks in './plain/...'"]);
 }
@@ -192,26 +154,11 @@ fn all_packages_of_go_below_a_folder_are_spelled_as_go_does() {
 fn pairs_are_refused_before_anything_is_built_where_no_processor_time_is_reported() {
     let project = TempProject::new()
         .with("old/go.mod", "module example.com/x\n")
-        .with(
-            "old/x_test.go",
-            "package x\nfunc BenchmarkX(b *testing.B) { does not compile }\n",
-        )
-        .with(
-            "new/x_test.go",
-            "package x\nfunc BenchmarkX(b *testing.B) {}\n",
-        );
+        .with("old/x_test.go", "package x\nfunc BenchmarkX(b *testing.B) { does not compile }\n")
+        .with("new/x_test.go", "package x\nfunc BenchmarkX(b *testing.B) {}\n");
     for words in [
         &["compare", "./old", "./new", "--order", "paired"][..],
-        &[
-            "compare",
-            "./old",
-            "--order",
-            "paired",
-            "--variant",
-            "a=A=1",
-            "--variant",
-            "b=",
-        ],
+        &["compare", "./old", "--order", "paired", "--variant", "a=A=1", "--variant", "b="],
     ] {
         let answer = project.run(words).expect_status(2);
         answer.expect_stderr(&[
@@ -225,10 +172,7 @@ fn pairs_are_refused_before_anything_is_built_where_no_processor_time_is_reporte
 fn a_framework_without_an_adapter_is_named_and_one_of_the_user_wins() {
     let project = TempProject::new().with("a.mjs", "import { bench, run } from 'mitata';\n");
     let answer = project.run(&["run", "a.mjs"]).expect_status(2);
-    answer.expect_stderr(&[
-        "benchmarks written with mitata",
-        "speedwell new adapter mitata",
-    ]);
+    answer.expect_stderr(&["benchmarks written with mitata", "speedwell new adapter mitata"]);
     let answer = project.run(&["run", "."]).expect_status(2);
     answer.expect_stderr(&["cannot measure 'a.mjs'", "benchmarks written with mitata"]);
     let table = "[suite.mitata]\nrecognise = { kind = 'text', glob = '*.mjs' }\nprogram = 'sh'\n\

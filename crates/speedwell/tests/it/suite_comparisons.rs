@@ -42,11 +42,7 @@ fn cases(json: &Value) -> Vec<(&str, usize, usize)> {
     changes
         .map(|change| {
             let case = change["case"].as_str().unwrap();
-            (
-                case,
-                count(change, "baseline_values"),
-                count(change, "candidate_values"),
-            )
+            (case, count(change, "baseline_values"), count(change, "candidate_values"))
         })
         .collect()
 }
@@ -67,9 +63,7 @@ fn a_cargo_package_is_compared_at_two_revisions() {
         .with("tiny/src/lib.rs", "pub const COUNT: u64 = 1000;\n")
         .with("tiny/benches/sums.rs", &BENCH.replace("NAME", "added"))
         .committed("more steps");
-    let words = [
-        "compare", "--old", "rev:main", "--new", "rev:HEAD", "./tiny",
-    ];
+    let words = ["compare", "--old", "rev:main", "--new", "rev:HEAD", "./tiny"];
     let mut command = repository.command(&[&words[..], &["-r", "1", "--format", "json"]].concat());
     command.env("RUSTC_BOOTSTRAP", "1");
     let answer = CommandResult::from(command.output().unwrap()).expect_status(0);
@@ -93,17 +87,9 @@ fn a_test_file_of_python_measures_the_code_of_two_revisions() {
         .with("tests/test_perf.py", test)
         .committed("first");
     repository.create_branch("more");
-    let repository = repository
-        .with("tests/sums.py", &code.replace("NAME", "new"))
-        .committed("another file");
-    let words = [
-        "compare",
-        "--old",
-        "rev:main",
-        "--new",
-        "rev:HEAD",
-        "tests/test_perf.py",
-    ];
+    let repository =
+        repository.with("tests/sums.py", &code.replace("NAME", "new")).committed("another file");
+    let words = ["compare", "--old", "rev:main", "--new", "rev:HEAD", "tests/test_perf.py"];
     let short = ["-r", "1", "-t", "1ms", "-n", "2", "--format", "json"];
     let seen = tempfile::tempdir().unwrap();
     let mut command = repository.command(&[&words[..], &short].concat());
@@ -132,9 +118,8 @@ fn find_in_path(program: &str) -> PathBuf {
 /// Compares two variants of the suite's quick case.
 fn compare_variants(suite: &TestSuite, words: &[&str]) -> CommandResult {
     let own = ["-r", "1", "--format", "json", "-f"];
-    let mut command: Command = suite
-        .project
-        .command(&[&["compare"], words, &own, suite.small, suite.short].concat());
+    let mut command: Command =
+        suite.project.command(&[&["compare"], words, &own, suite.small, suite.short].concat());
     command.envs(suite.environment.iter().map(|(name, value)| (name, value)));
     CommandResult::from(command.output().unwrap()).expect_status(0)
 }
@@ -159,10 +144,8 @@ fn two_javas_are_compared() {
     for name in ["java-17", "java-21"] {
         link(&suite.project, &find_in_path("java"), name);
     }
-    let answer = compare_variants(
-        &suite,
-        &["--old", "./java-17", "--new", "./java-21", &suite.target],
-    );
+    let answer =
+        compare_variants(&suite, &["--old", "./java-17", "--new", "./java-21", &suite.target]);
     let json = answer.json();
     let found = cases(&json);
     assert!(!found.is_empty(), "{answer:#?}");
@@ -182,13 +165,7 @@ fn two_nodes_are_compared_on_a_file_of_vitest() {
     for name in ["node20", "node22"] {
         link(&suite.project, &find_in_path("node"), name);
     }
-    let answer = compare_variants(
-        &suite,
-        &["--old", "./node20", "--new", "./node22", &suite.target],
-    );
-    assert_eq!(
-        cases(&answer.json()),
-        [("sums (of all)/small", 1, 1)],
-        "{answer:#?}"
-    );
+    let answer =
+        compare_variants(&suite, &["--old", "./node20", "--new", "./node22", &suite.target]);
+    assert_eq!(cases(&answer.json()), [("sums (of all)/small", 1, 1)], "{answer:#?}");
 }

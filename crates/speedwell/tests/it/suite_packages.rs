@@ -22,18 +22,10 @@ const SHORT: [&str; 6] = ["-f", "Sum", "-r", "2", "-i", "5"];
 #[test]
 fn a_package_is_built_once_for_each_variant_and_that_is_said() {
     let Some(project) = package() else { return };
-    let variants = [
-        "--variant",
-        "now=",
-        "--variant",
-        "tagged=GOFLAGS=-tags=other",
-    ];
+    let variants = ["--variant", "now=", "--variant", "tagged=GOFLAGS=-tags=other"];
     let words = [&["run", "./tiny"][..], &variants, &SHORT].concat();
     let answer = project.run(&words).expect_status(0);
-    for line in [
-        "building 'tiny' for 'now'\n",
-        "building 'tiny' for 'tagged'\n",
-    ] {
+    for line in ["building 'tiny' for 'now'\n", "building 'tiny' for 'tagged'\n"] {
         assert_eq!(answer.stderr.matches(line).count(), 1, "{answer:#?}");
     }
     let quiet = project.run(&[&words[..], &["--quiet"]].concat());
@@ -44,12 +36,7 @@ fn a_package_is_built_once_for_each_variant_and_that_is_said() {
 #[test]
 fn a_variant_that_does_not_compile_ends_before_any_run() {
     let Some(project) = package() else { return };
-    let variants = [
-        "--variant",
-        "now=",
-        "--variant",
-        "broken=GOFLAGS=-tags=broken",
-    ];
+    let variants = ["--variant", "now=", "--variant", "broken=GOFLAGS=-tags=broken"];
     let words = [&["run", "./tiny"][..], &variants, &SHORT].concat();
     let answer = project.run(&words).expect_status(2);
     answer.expect_stderr(&[
@@ -74,20 +61,11 @@ fn a_program_that_is_missing_is_a_line_that_says_what_to_install() {
     let project = TempProject::new()
         .with("benchmarks.jar", "PK\u{3}\u{4} META-INF/BenchmarkList")
         .with("tiny/go.mod", "module tiny\n")
-        .with(
-            "tiny/tiny_test.go",
-            "package tiny\n\nfunc BenchmarkSum(b *testing.B) {}\n",
-        )
+        .with("tiny/tiny_test.go", "package tiny\n\nfunc BenchmarkSum(b *testing.B) {}\n")
         .with("nothing/here", "");
     for (target, hint) in [
-        (
-            "benchmarks.jar",
-            "hint: install a Java runtime from your distribution",
-        ),
-        (
-            "./tiny",
-            "hint: install Go from your distribution or go.dev",
-        ),
+        ("benchmarks.jar", "hint: install a Java runtime from your distribution"),
+        ("./tiny", "hint: install Go from your distribution or go.dev"),
     ] {
         let answer = with_programs_of(&project, "nothing", &["run", target]).expect_status(2);
         let said = answer.stdout.clone() + &answer.stderr;
@@ -100,10 +78,7 @@ fn a_suite_that_is_missing_is_a_line_that_says_what_to_install() {
     let python = "#!/bin/sh\necho \"ModuleNotFoundError: No module named '$LACKS'\" >&2\nexit 1\n";
     let node = "#!/bin/sh\necho \"Error: Cannot find module '$PWD/node_modules/vitest/vitest.mjs'\" >&2\nexit 1\n";
     let project = TempProject::new()
-        .with(
-            "test_sums.py",
-            "def test_sum(benchmark):\n    benchmark(sum, [1])\n",
-        )
+        .with("test_sums.py", "def test_sum(benchmark):\n    benchmark(sum, [1])\n")
         .with("sums.py", "import pyperf\n")
         .with("sums.bench.ts", "import { bench } from 'vitest';\n")
         .with("bin/readme", "")
@@ -118,24 +93,13 @@ fn a_suite_that_is_missing_is_a_line_that_says_what_to_install() {
         ("test_sums.py", "pytest", "pip install pytest-benchmark"),
         ("test_sums.py", "numpy", "No module named 'numpy'"),
         ("sums.py", "pyperf", "pip install pyperf"),
-        (
-            "sums.bench.ts",
-            "",
-            "npm install --save-dev vitest in the project",
-        ),
+        ("sums.bench.ts", "", "npm install --save-dev vitest in the project"),
     ] {
         let mut command = project.command(&["run", target]);
         command.env("PATH", project.path("bin")).env("LACKS", lacks);
         let answer = CommandResult::from(command.output().unwrap()).expect_status(2);
         let said = answer.stdout.clone() + &answer.stderr;
-        assert!(
-            said.contains(expected),
-            "{target} without {lacks}: {answer:#?}"
-        );
-        assert_eq!(
-            said.contains("hint: install "),
-            lacks != "numpy",
-            "{answer:#?}"
-        );
+        assert!(said.contains(expected), "{target} without {lacks}: {answer:#?}");
+        assert_eq!(said.contains("hint: install "), lacks != "numpy", "{answer:#?}");
     }
 }

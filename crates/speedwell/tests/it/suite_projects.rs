@@ -55,9 +55,7 @@ pub struct TestSuite {
 impl TestSuite {
     /// A command with the target's environment.
     pub fn command(&self, words: &[&str]) -> Command {
-        let mut command = self
-            .project
-            .command(&[&["run", &self.target], words].concat());
+        let mut command = self.project.command(&[&["run", &self.target], words].concat());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -70,9 +68,7 @@ impl TestSuite {
     pub fn exported(&self) -> Vec<Value> {
         let exported = self.project.run(&["report", "--export", "jsonl"]);
         let lines = exported.stdout.lines();
-        lines
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// The runs of the latest session.
@@ -96,9 +92,7 @@ pub fn installed(path: &str) -> Option<PathBuf> {
 
 /// A path in the folder of the sources.
 pub fn source(path: &str) -> PathBuf {
-    repository()
-        .join("crates/speedwell/tests/suites")
-        .join(path)
+    repository().join("crates/speedwell/tests/suites").join(path)
 }
 
 /// A project with a copy of one of the files.
@@ -159,10 +153,7 @@ pub fn go() -> Option<TestSuite> {
         small: &["Sum", "--set", "times=1"],
         large: &["Sum", "--set", "times=4"],
         fails: (&["Fails|Panics"], "failed: tiny_test.go:"),
-        passed_on: (
-            &["-test.count=2", "-test.benchtime=3x"],
-            OptionEffect::Samples(2),
-        ),
+        passed_on: (&["-test.count=2", "-test.benchtime=3x"], OptionEffect::Samples(2)),
         refused: (&["-test.bench=."], "'-test.bench' of go"),
         performs_several: false,
         version: Some(("suite go", "go1.")),
@@ -174,9 +165,7 @@ pub fn go() -> Option<TestSuite> {
 fn rust(own: TestSuite) -> Option<TestSuite> {
     find_tool(&["cargo"])?;
     let mut fetch = Command::new("cargo");
-    fetch
-        .args(["fetch", "--locked"])
-        .current_dir(source("rust"));
+    fetch.args(["fetch", "--locked"]).current_dir(source("rust"));
     if !fetch.output().is_ok_and(|output| output.status.success()) {
         eprintln!("skipped: the crates criterion and divan cannot be had here");
         return None;
@@ -218,10 +207,7 @@ pub fn divan() -> Option<TestSuite> {
         target: String::new(),
         environment: Vec::new(),
         short: &["-t", "1ms", "-n", "10"],
-        listed: &[
-            "with_divan/with_divan::fold::1",
-            "with_divan/with_divan::fold::4",
-        ],
+        listed: &["with_divan/with_divan::fold::1", "with_divan/with_divan::fold::4"],
         not_listed: &[],
         small: &["with_divan::fold::1$"],
         large: &["with_divan::fold::4$"],
@@ -261,9 +247,7 @@ pub fn jmh() -> Option<TestSuite> {
     static JAR: OnceLock<PathBuf> = OnceLock::new();
     let (libraries, _) = (installed("jmh")?, find_tool(&["javac"])?);
     let jar = JAR.get_or_init(|| {
-        build_once("sums.jar", &source("java/Sums.java"), |jar| {
-            build_jar(&libraries, jar)
-        })
+        build_once("sums.jar", &source("java/Sums.java"), |jar| build_jar(&libraries, jar))
     });
     Some(TestSuite {
         project: with_link("benchmarks.jar", jar),
@@ -289,19 +273,12 @@ pub fn jmh() -> Option<TestSuite> {
 /// Compiles `Sums.java` with JMH's annotation processor, and puts the libraries into the jar.
 fn build_jar(libraries: &Path, jar: &Path) {
     let folder = tempfile::tempdir().unwrap();
-    let jars: Vec<PathBuf> = std::fs::read_dir(libraries)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let jars: Vec<PathBuf> =
+        std::fs::read_dir(libraries).unwrap().map(|entry| entry.unwrap().path()).collect();
     let path = std::env::join_paths(&jars).unwrap();
     let classes = folder.path().join("classes");
     let mut compiler = Command::new("javac");
-    compiler
-        .arg("-cp")
-        .arg(path)
-        .arg("-d")
-        .arg(&classes)
-        .arg(source("java/Sums.java"));
+    compiler.arg("-cp").arg(path).arg("-d").arg(&classes).arg(source("java/Sums.java"));
     expect_success(&mut compiler);
     // As Maven's shade plugin does: one jar with all dependencies.
     for jar in &jars {
@@ -310,13 +287,7 @@ fn build_jar(libraries: &Path, jar: &Path) {
     }
     std::fs::remove_file(classes.join("META-INF/MANIFEST.MF")).unwrap();
     let mut archiver = Command::new("jar");
-    archiver
-        .arg("cfe")
-        .arg(jar)
-        .arg("org.openjdk.jmh.Main")
-        .arg("-C")
-        .arg(&classes)
-        .arg(".");
+    archiver.arg("cfe").arg(jar).arg("org.openjdk.jmh.Main").arg("-C").arg(&classes).arg(".");
     expect_success(&mut archiver);
 }
 
@@ -366,13 +337,7 @@ pub fn pyperf() -> Option<TestSuite> {
         large: &["of 20000"],
         // Its runner executes all benchmarks of a script, so a failing one would break them all.
         fails: (
-            &[
-                "of 10$",
-                "--variant",
-                "fine=",
-                "--variant",
-                "broken=WORK=none",
-            ],
+            &["of 10$", "--variant", "fine=", "--variant", "broken=WORK=none"],
             "invalid literal for int()",
         ),
         passed_on: (&["--values=2"], OptionEffect::Samples(2)),
@@ -418,10 +383,7 @@ pub fn catch2() -> Option<TestSuite> {
         small: &["small"],
         large: &["large"],
         fails: (&["fine"], "assertion total(0) == 4 failed: 0 == 4"),
-        passed_on: (
-            &["--benchmark-samples", "3"],
-            OptionEffect::Note("mean of its 3 samples"),
-        ),
+        passed_on: (&["--benchmark-samples", "3"], OptionEffect::Note("mean of its 3 samples")),
         refused: (&["-r", "json"], "'-r' of catch2"),
         performs_several: true,
         version: Some(("suite catch2", "2.")),
@@ -432,12 +394,7 @@ pub fn google_benchmark() -> Option<TestSuite> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| {
         let words = ["-lbenchmark", "-lpthread"];
-        cpp(
-            "cpp/google.cpp",
-            "benchmark/benchmark.h",
-            "libbenchmark-dev",
-            &words,
-        )
+        cpp("cpp/google.cpp", "benchmark/benchmark.h", "libbenchmark-dev", &words)
     });
     Some(TestSuite {
         project: with_link("google", program.as_ref()?),
@@ -450,10 +407,7 @@ pub fn google_benchmark() -> Option<TestSuite> {
         large: &["total/20000"],
         fails: (&["fails"], "bad luck"),
         passed_on: (&["--benchmark_repetitions=2"], OptionEffect::Samples(2)),
-        refused: (
-            &["--benchmark_filter=total"],
-            "'--benchmark_filter' of google-benchmark",
-        ),
+        refused: (&["--benchmark_filter=total"], "'--benchmark_filter' of google-benchmark"),
         performs_several: false,
         version: find_tool(&["ldd"]).map(|_| ("suite google-benchmark", "1.")),
     })
@@ -461,10 +415,7 @@ pub fn google_benchmark() -> Option<TestSuite> {
 
 /// A file of benchmarks of vitest.
 pub fn vitest() -> Option<TestSuite> {
-    let (modules, _) = (
-        installed("vitest/node_modules/vitest")?,
-        find_tool(&["node"])?,
-    );
+    let (modules, _) = (installed("vitest/node_modules/vitest")?, find_tool(&["node"])?);
     let configuration = "require('node:fs').writeFileSync('read', ''); module.exports = {};\n";
     let project = with_copy("javascript/sums.bench.ts").with("own.config.cjs", configuration);
     std::os::unix::fs::symlink(modules.parent()?, project.path("node_modules")).unwrap();

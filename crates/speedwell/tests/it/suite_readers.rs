@@ -55,9 +55,7 @@ const OTHERS: [(&str, ReadResults); 3] = [
 ];
 
 fn golden(file: &str) -> Vec<u8> {
-    let path = repository()
-        .join("crates/speedwell/tests/golden")
-        .join(file);
+    let path = repository().join("crates/speedwell/tests/golden").join(file);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -69,13 +67,7 @@ fn result_lines(file: &str) -> Vec<String> {
             (Some(case), _) => case.id(),
             (None, name) => name.clone().unwrap_or_default(),
         };
-        let count = |name: &str| {
-            reported
-                .samples
-                .iter()
-                .filter(|one| &*one.metric == name)
-                .count()
-        };
+        let count = |name: &str| reported.samples.iter().filter(|one| &*one.metric == name).count();
         let metrics: Vec<String> = (reported.metrics.iter())
             .map(|metric| format!("{} x {}", metric.name, count(&metric.name)))
             .collect();
@@ -89,14 +81,8 @@ fn recorded_outputs_have_the_cases_and_samples_that_were_measured() {
     let jmh = result_lines("suites/jmh.json");
     let gc = "gc.alloc.rate x 2, gc.alloc.rate.norm x 2, gc.count x 2";
     assert_eq!(jmh.len(), 4);
-    assert_eq!(
-        jmh[0],
-        format!("demo.Sums.twice size=1000 text=\"c=d\": throughput x 2, {gc}")
-    );
-    assert_eq!(
-        jmh[3],
-        format!("demo.Sums.sum size=2000 text=\"c=d\": time x 2, {gc}")
-    );
+    assert_eq!(jmh[0], format!("demo.Sums.twice size=1000 text=\"c=d\": throughput x 2, {gc}"));
+    assert_eq!(jmh[3], format!("demo.Sums.sum size=2000 text=\"c=d\": time x 2, {gc}"));
     let modes = result_lines("suites/jmh-modes.json");
     assert!(
         modes[0].starts_with("demo.Sums.sum size=1000 text=\"a b\": sampled_time x 2, "),
@@ -125,10 +111,7 @@ fn recorded_outputs_have_the_cases_and_samples_that_were_measured() {
         assert!(listed.contains(&case.to_owned()), "{case}: {listed:?}");
     }
     let vitest = ["sums/total 1000", "sums/total 2000", "outside (x) [y]"];
-    assert_eq!(
-        result_lines("suites/vitest-list.txt"),
-        vitest.map(|case| format!("{case}: "))
-    );
+    assert_eq!(result_lines("suites/vitest-list.txt"), vitest.map(|case| format!("{case}: ")));
     let mut measured = result_lines("suites/vitest.json");
     measured.sort();
     let mut expected = vitest.map(|case| format!("{case}: time x 1"));
@@ -162,14 +145,10 @@ fn figure(file: &str, mark: &str, factor: f64) -> f64 {
     let text = String::from_utf8(golden(file)).unwrap();
     let mut rest = text.as_str();
     for word in mark.split_inclusive(' ') {
-        let at = rest
-            .find(word.trim_end())
-            .unwrap_or_else(|| panic!("no '{word}' in {file}"));
+        let at = rest.find(word.trim_end()).unwrap_or_else(|| panic!("no '{word}' in {file}"));
         rest = rest[at + word.trim_end().len()..].trim_start();
     }
-    let end = rest
-        .find(|c: char| !(c.is_ascii_digit() || ".-+eE".contains(c)))
-        .unwrap();
+    let end = rest.find(|c: char| !(c.is_ascii_digit() || ".-+eE".contains(c))).unwrap();
     rest[..end].parse::<f64>().unwrap() * factor
 }
 
@@ -211,10 +190,7 @@ fn damaged_outputs_are_errors_that_say_where_or_results_that_hold() {
         for end in (1..40).map(|part| whole.len() * part / 40) {
             let cut = read(&whole[..end]);
             // A prefix of a list is a list.
-            assert!(
-                cut.is_err() || file.ends_with(".txt"),
-                "{file}: {end} bytes are read"
-            );
+            assert!(cut.is_err() || file.ends_with(".txt"), "{file}: {end} bytes are read");
             for reported in cut.into_iter().flatten() {
                 let known = |name: &str| reported.metrics.iter().any(|metric| metric.name == name);
                 assert!(

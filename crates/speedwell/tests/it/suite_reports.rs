@@ -40,15 +40,7 @@ struct SuiteProcess {
 const PROCESSES: [SuiteProcess; 9] = [
     SuiteProcess {
         suite: suite_projects::go,
-        words: &[
-            "go",
-            "test",
-            "-run=^$",
-            "-bench=Sum/times=4",
-            "-count=3",
-            "-benchtime=100x",
-            ".",
-        ],
+        words: &["go", "test", "-run=^$", "-bench=Sum/times=4", "-count=3", "-benchtime=100x", "."],
         place: "",
         read: go_bench::read,
         printed: r"([\d.]+) (ns)/op",
@@ -96,15 +88,7 @@ const PROCESSES: [SuiteProcess; 9] = [
     },
     SuiteProcess {
         suite: suite_projects::libtest,
-        words: &[
-            "cargo",
-            "bench",
-            "-q",
-            "--bench=with_libtest",
-            "--",
-            "--exact",
-            "fold",
-        ],
+        words: &["cargo", "bench", "-q", "--bench=with_libtest", "--", "--exact", "fold"],
         place: "",
         read: libtest::read,
         printed: r"bench: +([\d.,]+) (ns)/iter",
@@ -238,11 +222,7 @@ fn check_agreement(process: &SuiteProcess, suite: &TestSuite) {
     let mut command = Command::new(&words[0]);
     command
         .args(&words[1..])
-        .current_dir(if is_source {
-            Path::new(&suite.target)
-        } else {
-            &folder
-        })
+        .current_dir(if is_source { Path::new(&suite.target) } else { &folder })
         .envs(suite.environment.iter().map(|(name, value)| (name, value)))
         .env("CRITERION_HOME", &folder)
         .env("NO_COLOR", "1");
@@ -262,11 +242,7 @@ fn check_agreement(process: &SuiteProcess, suite: &TestSuite) {
     let close = values(process.statistic, &samples)
         .into_iter()
         .any(|value| (value / factor - printed).abs() <= half_digit);
-    assert!(
-        close,
-        "{printed} is not of {samples:?}, says {:?} in {said}",
-        process.words
-    );
+    assert!(close, "{printed} is not of {samples:?}, says {:?} in {said}", process.words);
 }
 
 /// The file with this path suffix.
@@ -292,9 +268,7 @@ fn printed_value(process: &SuiteProcess, said: &str) -> (f64, f64, f64) {
     let (mut half_digit, mut unit) = (0.0_f64, process.unit);
     for groups in pattern.captures_iter(said) {
         let text = groups[1].replace(',', "");
-        let decimals = text
-            .split_once('.')
-            .map_or(0, |(_, decimals)| decimals.len());
+        let decimals = text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
         half_digit = half_digit.max(0.5 * 10_f64.powi(-(decimals as i32)) * (1.0 + 1e-6));
         values.push(text.parse().unwrap());
         unit = groups.get(2).map_or(unit, |group| group.as_str());
@@ -330,9 +304,5 @@ fn values(statistic: PrintedStatistic, samples: &[&Sample]) -> Vec<f64> {
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
-    if values.len() % 2 == 1 {
-        values[middle]
-    } else {
-        0.5 * (values[middle - 1] + values[middle])
-    }
+    if values.len() % 2 == 1 { values[middle] } else { 0.5 * (values[middle - 1] + values[middle]) }
 }

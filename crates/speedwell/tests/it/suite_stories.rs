@@ -22,11 +22,7 @@ fn run_sequence(suite: &TestSuite) {
 fn check_listing(suite: &TestSuite) {
     let listed = suite.run(&["--list"]).expect_status(0);
     let listed = listed.expect_stdout(suite.listed);
-    let mut lines: Vec<&str> = listed
-        .stdout
-        .lines()
-        .filter(|line| !line.is_empty())
-        .collect();
+    let mut lines: Vec<&str> = listed.stdout.lines().filter(|line| !line.is_empty()).collect();
     let count = lines.len();
     lines.sort_unstable();
     lines.dedup();
@@ -39,17 +35,12 @@ fn check_listing(suite: &TestSuite) {
 fn measures_one_case_and_passes_words_on(suite: &TestSuite) {
     let (words, effect) = suite.passed_on;
     let folder = suite.project.path("").to_string_lossy().into_owned();
-    let words: Vec<String> = words
-        .iter()
-        .map(|word| word.replace("PROJECT/", &folder))
-        .collect();
+    let words: Vec<String> = words.iter().map(|word| word.replace("PROJECT/", &folder)).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let own = [&["-r", "1", "-f"], suite.small].concat();
     let all = [&own, suite.short, &["--"], &words].concat();
     let answer = suite.run(&all).expect_status(0);
-    let is_said = answer
-        .stderr
-        .contains("also executes the other benchmarks of its process");
+    let is_said = answer.stderr.contains("also executes the other benchmarks of its process");
     assert_eq!(is_said, suite.performs_several, "{answer:#?}");
     let lines = suite.exported();
     let runs = suite.runs();
@@ -57,9 +48,7 @@ fn measures_one_case_and_passes_words_on(suite: &TestSuite) {
     let samples = runs[0]["samples"].as_array().unwrap();
     let first = &samples[0]["metric"];
     let of_first = samples.iter().filter(|sample| sample["metric"] == *first);
-    let count = of_first
-        .inspect(|sample| assert!(sample["value"].as_f64().unwrap() > 0.0))
-        .count();
+    let count = of_first.inspect(|sample| assert!(sample["value"].as_f64().unwrap() > 0.0)).count();
     match effect {
         OptionEffect::Samples(expected) => assert_eq!(count, expected, "{:#?}", runs[0]),
         OptionEffect::Note(words) => {
@@ -73,10 +62,7 @@ fn measures_one_case_and_passes_words_on(suite: &TestSuite) {
             let environment = &line["environment"];
             environment["facts"][fact].as_str()
         });
-        assert!(
-            facts.is_some_and(|version| version.starts_with(beginning)),
-            "{fact} is {facts:?}"
-        );
+        assert!(facts.is_some_and(|version| version.starts_with(beginning)), "{fact} is {facts:?}");
     }
 }
 
@@ -87,10 +73,7 @@ fn refuses_what_would_start_several_cases(suite: &TestSuite) {
     let said = answer.stdout.clone() + &answer.stderr;
     let words: Vec<&str> = said.split_whitespace().collect();
     let reason = format!("does not accept the option {option}");
-    assert!(
-        words.join(" ").contains(&reason),
-        "no {reason:?} in {answer:#?}"
-    );
+    assert!(words.join(" ").contains(&reason), "no {reason:?} in {answer:#?}");
 }
 
 fn keeps_a_failure_as_data(suite: &TestSuite) {
@@ -106,15 +89,9 @@ fn keeps_a_failure_as_data(suite: &TestSuite) {
     let words: Vec<&str> = answer.stdout.split_whitespace().collect();
     assert!(words.join(" ").contains(reason), "{answer:#?}");
     let failures = suite.exported().into_iter();
-    let failures: Vec<Value> = failures
-        .filter_map(|line| line.get("failure").cloned())
-        .collect();
+    let failures: Vec<Value> = failures.filter_map(|line| line.get("failure").cloned()).collect();
     assert!(!failures.is_empty());
-    assert!(
-        failures
-            .iter()
-            .all(|one| one["replay"].as_str().is_some_and(|line| !line.is_empty()))
-    );
+    assert!(failures.iter().all(|one| one["replay"].as_str().is_some_and(|line| !line.is_empty())));
 }
 
 fn tries_each_case(suite: &TestSuite) {
@@ -127,24 +104,10 @@ fn tries_each_case(suite: &TestSuite) {
 fn resumes_what_was_killed(suite: &TestSuite) {
     let gate = suite.project.path("gate");
     let waits = format!("b=HOLD={}", gate.display());
-    let own = [
-        "-r",
-        "1",
-        "--order",
-        "alternate",
-        "--variant",
-        "a=",
-        "--variant",
-        &waits,
-        "-f",
-    ];
+    let own = ["-r", "1", "--order", "alternate", "--variant", "a=", "--variant", &waits, "-f"];
     let mut command = suite.command(&[&own, suite.large, suite.short].concat());
     let before = sessions(suite);
-    let mut killed = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut killed = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut wait_while = |goes_on: &dyn Fn() -> bool| {
         while goes_on() {
             let ended = killed.try_wait().unwrap();
@@ -183,21 +146,11 @@ fn check_factors(suite: &TestSuite) -> Result<(), String> {
     let json = suite.run(&all).expect_status(0).json();
     let found = verdict(&json, "one");
     ensure_holds(found == "better", || format!("{found}: {json:#}"))?;
-    let words = [
-        "compare",
-        "@latest[one]",
-        "@latest[again]",
-        "--threshold",
-        "20",
-    ];
-    let answer = suite
-        .project
-        .run(&[&words[..], &["--format", "json"]].concat());
+    let words = ["compare", "@latest[one]", "@latest[again]", "--threshold", "20"];
+    let answer = suite.project.run(&[&words[..], &["--format", "json"]].concat());
     let json = answer.expect_status(0).json();
     let found = verdict(&json, "again");
-    ensure_holds(["same", "unclear"].contains(&found), || {
-        format!("{found}: {json:#}")
-    })
+    ensure_holds(["same", "unclear"].contains(&found), || format!("{found}: {json:#}"))
 }
 
 /// The verdict on the first metric of a candidate.

@@ -75,9 +75,7 @@ fn starts(project: &TempProject) -> Vec<String> {
 }
 
 fn runs(project: &TempProject) -> Vec<serde_json::Value> {
-    let exported = project
-        .run(&["report", "--export", "jsonl"])
-        .expect_status(0);
+    let exported = project.run(&["report", "--export", "jsonl"]).expect_status(0);
     let lines = exported.stdout.lines();
     let run = |line: &str| {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -89,39 +87,17 @@ fn runs(project: &TempProject) -> Vec<serde_json::Value> {
 #[test]
 fn a_suite_that_a_table_describes_is_listed_and_its_cases_are_run() {
     let project = project();
-    let listed = project
-        .run(&["run", "--list", "./bench-tool"])
-        .expect_status(0);
+    let listed = project.run(&["run", "--list", "./bench-tool"]).expect_status(0);
     listed.expect_stdout(&["copy size=8 ", "copy size=64", "fill", "broken"]);
     assert_eq!(starts(&project), [""; 0], "listing executes no case");
-    let words = [
-        "run",
-        "./bench-tool",
-        "-f",
-        "copy",
-        "--set",
-        "size=64",
-        "-r",
-        "2",
-    ];
-    project
-        .run(&words)
-        .expect_status(0)
-        .expect_stdout(&["6.40"]);
+    let words = ["run", "./bench-tool", "-f", "copy", "--set", "size=64", "-r", "2"];
+    project.run(&words).expect_status(0).expect_stdout(&["6.40"]);
     for start in starts(&project) {
-        assert!(
-            start.starts_with("--only=copy --size=64 --out=/"),
-            "{start}"
-        );
+        assert!(start.starts_with("--only=copy --size=64 --out=/"), "{start}");
     }
     let runs = runs(&project);
     assert_eq!(runs.len(), 2, "{runs:?}");
-    assert_eq!(
-        runs[0]["samples"].as_array().unwrap().len(),
-        3,
-        "{}",
-        runs[0]
-    );
+    assert_eq!(runs[0]["samples"].as_array().unwrap().len(), 3, "{}", runs[0]);
     let exported = project.run(&["report", "--export", "jsonl"]).stdout;
     assert!(exported.contains("\"suite mine\":\"3\""), "{exported}");
 }
@@ -146,49 +122,24 @@ fn our_options_are_the_suites_own_and_those_of_the_user_come_last() {
     ];
     project.run(&words).expect_status(0);
     let start = starts(&project).remove(0);
-    assert!(
-        start.ends_with("--min-time=0.005 --repeat=4 --fast"),
-        "{start}"
-    );
+    assert!(start.ends_with("--min-time=0.005 --repeat=4 --fast"), "{start}");
     assert_eq!(runs(&project)[0]["samples"].as_array().unwrap().len(), 4);
     let told = project.run(&["run", "./bench-tool", "-f", "fill", "-r", "1", "-w", "1ms"]);
-    told.expect_status(0)
-        .expect_stderr(&["has no option for --warmup"]);
+    told.expect_status(0).expect_stderr(&["has no option for --warmup"]);
     let told = project.run(&["run", "./bench-tool", "-r", "1", "--", "--only=copy"]);
-    told.expect_status(2)
-        .expect_stderr(&["does not accept the option '--only' of mine"]);
+    told.expect_status(2).expect_stderr(&["does not accept the option '--only' of mine"]);
 }
 
 #[test]
 fn variants_of_a_suite_are_compared() {
     let project = project();
-    let words = [
-        "compare",
-        "./bench-tool",
-        "-f",
-        "copy",
-        "--variant",
-        "now=SLOW=2",
-        "--variant",
-        "then=",
-    ];
+    let words =
+        ["compare", "./bench-tool", "-f", "copy", "--variant", "now=SLOW=2", "--variant", "then="];
     let answer = project.run(&words).expect_status(0);
     answer.expect_stdout(&["then is faster than now in both cases"]);
-    let same = [
-        "compare",
-        "mine:./bench-tool",
-        "mine:./bench-tool",
-        "-f",
-        "fill",
-    ];
+    let same = ["compare", "mine:./bench-tool", "mine:./bench-tool", "-f", "fill"];
     project.run(&same).expect_status(0).expect_stdout(&["same"]);
-    let both = [
-        "compare",
-        "./bench-tool::copy",
-        "./bench-tool::fill",
-        "-r",
-        "2",
-    ];
+    let both = ["compare", "./bench-tool::copy", "./bench-tool::fill", "-r", "2"];
     let answer = project.run(&both);
     assert!(answer.stderr.contains("nothing to compare"), "{answer:?}");
 }
@@ -196,9 +147,7 @@ fn variants_of_a_suite_are_compared() {
 #[test]
 fn a_case_that_fails_is_data_and_unreadable_results_are_errors() {
     let project = project();
-    let answer = project
-        .run(&["run", "./bench-tool", "-r", "2"])
-        .expect_status(2);
+    let answer = project.run(&["run", "./bench-tool", "-r", "2"]).expect_status(2);
     let answer =
         answer.expect_stdout(&["exited with status 3", "disk on fire", "--out=/dev/stdout"]);
     let answer = answer
@@ -229,49 +178,34 @@ fn a_session_of_a_suite_is_resumed_after_it_was_killed() {
     assert!((1..5).contains(&kept), "{kept} runs");
     // The table comes from the session, whatever the file contains now.
     let project = project.with("speedwell.toml", "");
-    project
-        .run(&["run", "--resume", "@latest"])
-        .expect_status(0);
-    let mut slots: Vec<u64> = runs(&project)
-        .iter()
-        .map(|run| run["slot"].as_u64().unwrap())
-        .collect();
+    project.run(&["run", "--resume", "@latest"]).expect_status(0);
+    let mut slots: Vec<u64> =
+        runs(&project).iter().map(|run| run["slot"].as_u64().unwrap()).collect();
     slots.sort_unstable();
     assert_eq!(slots, (0..12).collect::<Vec<u64>>());
 }
 
 #[test]
 fn a_target_belongs_to_a_suite_by_name_or_by_a_file_beside_it() {
-    let nameless = TABLE.replace(
-        "recognise = { content = \"mine-bench 3\", kind = \"text\" }\n",
-        "",
-    );
-    let project = TempProject::new()
-        .with_program("bench-tool", TOOL)
-        .with("company.toml", &nameless);
+    let nameless =
+        TABLE.replace("recognise = { content = \"mine-bench 3\", kind = \"text\" }\n", "");
+    let project =
+        TempProject::new().with_program("bench-tool", TOOL).with("company.toml", &nameless);
     let words = ["run", "--list", "company.toml", "mine:./bench-tool"];
-    project
-        .run(&words)
-        .expect_status(0)
-        .expect_stdout(&["copy size=8"]);
+    project.run(&words).expect_status(0).expect_stdout(&["copy size=8"]);
     let told = project.run(&["run", "company.toml", "mien:./bench-tool"]);
-    told.expect_status(2)
-        .expect_stderr(&["hint: did you mean 'mine:./bench-tool'?"]);
+    told.expect_status(2).expect_stderr(&["hint: did you mean 'mine:./bench-tool'?"]);
     let told = project.run(&["run", "company.toml", "mine:./bench-tol"]);
-    told.expect_status(2)
-        .expect_stderr(&["cannot resolve the path './bench-tol'"]);
+    told.expect_status(2).expect_stderr(&["cannot resolve the path './bench-tol'"]);
     let project = project.with("company.toml", &nameless.replace("unit =", "unitt ="));
     let told = project.run(&["run", "company.toml", "mine:./bench-tool"]);
-    told.expect_status(2)
-        .expect_stderr(&["company.toml': line ", "did you mean 'unit'?"]);
+    told.expect_status(2).expect_stderr(&["company.toml': line ", "did you mean 'unit'?"]);
 }
 
 #[test]
 fn a_new_adapter_is_written_and_tried() {
-    let tool = TOOL.replace(
-        "--only=*) only=${word#*=} ;;",
-        "--only=*) only=${word#*=}; out=/dev/stdout ;;",
-    );
+    let tool = TOOL
+        .replace("--only=*) only=${word#*=} ;;", "--only=*) only=${word#*=}; out=/dev/stdout ;;");
     let project =
         TempProject::new().with_program("bench-tool", &tool.replace("\\nbroken\\nodd", ""));
     let words = ["new", "adapter", "mine", "./bench-tool", "--no-look"];
@@ -280,23 +214,16 @@ fn a_new_adapter_is_written_and_tried() {
         .expect_status(0)
         .expect_stderr(&["speedwell run mine.toml mine:./bench-tool --test"]);
     let text = fs::read_to_string(project.path("mine.toml")).unwrap();
-    assert!(
-        text.contains("[suite.mine]") && text.contains("# "),
-        "{text}"
-    );
+    assert!(text.contains("[suite.mine]") && text.contains("# "), "{text}");
     let words = ["run", "mine.toml", "mine:./bench-tool", "--list"];
-    project
-        .run(&words)
-        .expect_status(0)
-        .expect_stdout(&["copy"]);
+    project.run(&words).expect_status(0).expect_stdout(&["copy"]);
     let words = ["new", "adapter", "other", "./bench-tool"];
     let looked = project.run(&words).expect_status(0);
     looked.expect_stdout(&["other.toml", "copy", "fill"]);
     let again = project.run(&["new", "adapter", "mine"]);
     again.expect_status(2).expect_stderr(&["already exists"]);
     let told = project.run(&["new", "adapter", "a b"]);
-    told.expect_status(2)
-        .expect_stderr(&["letters, digits and hyphens"]);
+    told.expect_status(2).expect_stderr(&["letters, digits and hyphens"]);
 }
 
 /// Reads the output of a suite.
@@ -349,10 +276,7 @@ fn damaged_output_is_an_error_or_results_that_hold_together() {
             }
             for reported in read(&damaged).into_iter().flatten() {
                 let is_declared = |sample: &Sample| {
-                    reported
-                        .metrics
-                        .iter()
-                        .any(|metric| *metric.name == *sample.metric)
+                    reported.metrics.iter().any(|metric| *metric.name == *sample.metric)
                 };
                 assert!(reported.samples.iter().all(is_declared), "{reported:?}");
             }
@@ -362,9 +286,7 @@ fn damaged_output_is_an_error_or_results_that_hold_together() {
 
 /// The folder of a real project.
 fn of_suite(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/suites")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suites").join(name)
 }
 
 #[test]
@@ -374,9 +296,8 @@ fn every_unit_of_a_go_package_is_a_metric_and_every_stop_has_its_reason() {
     }
     let project = TempProject::new();
     let folder = of_suite("go").to_string_lossy().into_owned();
-    let answer = project.run(&[
-        "run", &folder, "-r", "1", "-n", "2", "-i", "10", "--metric", "all",
-    ]);
+    let answer =
+        project.run(&["run", &folder, "-r", "1", "-n", "2", "-i", "10", "--metric", "all"]);
     let answer = answer.expect_status(2);
     let answer = answer.expect_stdout(&["bytes_per_op", "allocs_per_op", "steps/op", "4,000"]);
     answer.expect_stdout(&[
@@ -400,9 +321,7 @@ fn a_test_binary_of_go_takes_part_in_a_comparison() {
     let project = TempProject::new();
     let binary = project.path("tiny.test").to_string_lossy().into_owned();
     let mut build = Command::new("go");
-    build
-        .args(["test", "-c", "-o", &binary, "."])
-        .current_dir(of_suite("go"));
+    build.args(["test", "-c", "-o", &binary, "."]).current_dir(of_suite("go"));
     assert!(build.status().unwrap().success());
     let words = ["compare", "./tiny.test", "./tiny.test", "-f", "Sum"];
     let short = ["-r", "2", "-n", "1", "-i", "5"];
@@ -421,14 +340,9 @@ fn two_package_folders_of_go_are_built_and_compared() {
     let source = text("tiny_test.go");
     let read = "os.ReadFile(\"data\")";
     // Benchmarks read files beside them.
-    let source = source.replace(
-        "func add(",
-        &format!("var _, missing = {read}\n\nfunc add("),
-    );
-    let source = source.replace(
-        "n := work()",
-        "if missing != nil { b.Fatal(missing) }\n\t\t\tn := work()",
-    );
+    let source = source.replace("func add(", &format!("var _, missing = {read}\n\nfunc add("));
+    let source =
+        source.replace("n := work()", "if missing != nil { b.Fatal(missing) }\n\t\t\tn := work()");
     let mut project = TempProject::new();
     for folder in ["old", "new"] {
         project = project
@@ -440,10 +354,7 @@ fn two_package_folders_of_go_are_built_and_compared() {
     let short = ["-r", "2", "-n", "1", "-i", "5"];
     let answer = project.run(&[&words[..], &short].concat()).expect_status(0);
     answer.expect_stdout(&["times=1", "times=4", "old", "new"]);
-    let broken = project.with(
-        "new/tiny_test.go",
-        &source.replace("var sink int", "var sink"),
-    );
+    let broken = project.with("new/tiny_test.go", &source.replace("var sink int", "var sink"));
     let answer = broken.run(&[&words[..], &short].concat()).expect_status(2);
     answer.expect_stderr(&[
         "in source 'new'",
@@ -468,23 +379,13 @@ fn a_package_folder_of_go_is_built_and_compared_at_two_revisions() {
         .committed("first");
     repository.create_branch("more");
     let repository = repository
-        .with(
-            "tiny/tiny_test.go",
-            &source.replace("return 1000\n", "return 3000\n"),
-        )
+        .with("tiny/tiny_test.go", &source.replace("return 1000\n", "return 3000\n"))
         .committed("more steps");
-    let words = [
-        "compare", "--old", "rev:main", "--new", "rev:HEAD", "./tiny", "-f", "Sum",
-    ];
-    let short = [
-        "-r", "2", "-n", "1", "-i", "5", "--metric", "steps/op", "--format", "json",
-    ];
+    let words = ["compare", "--old", "rev:main", "--new", "rev:HEAD", "./tiny", "-f", "Sum"];
+    let short = ["-r", "2", "-n", "1", "-i", "5", "--metric", "steps/op", "--format", "json"];
     let mut command = repository.command(&[&words[..], &short].concat());
     // Reuse Go's compiled code.
-    let caches = Command::new("go")
-        .args(["env", "GOCACHE"])
-        .output()
-        .unwrap();
+    let caches = Command::new("go").args(["env", "GOCACHE"]).output().unwrap();
     command.env("GOCACHE", String::from_utf8(caches.stdout).unwrap().trim());
     let answer = CommandResult::from(command.output().unwrap()).expect_status(0);
     assert!(!answer.stderr.contains("no option for"), "{answer:#?}");
@@ -498,38 +399,24 @@ fn a_package_folder_of_go_is_built_and_compared_at_two_revisions() {
         })
         .collect();
     let cases = ["times=1", "times=4"].map(|times| {
-        values
-            .iter()
-            .find(|(case, ..)| case.contains(times))
-            .map(|(_, old, new)| (*old, *new))
+        values.iter().find(|(case, ..)| case.contains(times)).map(|(_, old, new)| (*old, *new))
     });
-    assert_eq!(
-        cases,
-        [Some((1000.0, 3000.0)), Some((4000.0, 12000.0))],
-        "{json:#}"
-    );
+    assert_eq!(cases, [Some((1000.0, 3000.0)), Some((4000.0, 12000.0))], "{json:#}");
 }
 
 /// A command on the Rust package, whose registry crates are compiled once for all tests and test
 /// runs.
 fn rust(project: &TempProject, words: &[&str]) -> CommandResult {
     let mut command = project.command(words);
-    command.env(
-        "CARGO_TARGET_DIR",
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join("suites"),
-    );
+    command.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("suites"));
     // Benchmarks of Rust's own harness are unstable.
-    command
-        .env("RUSTC_BOOTSTRAP", "1")
-        .env("RUST_BACKTRACE", "0");
+    command.env("RUSTC_BOOTSTRAP", "1").env("RUST_BACKTRACE", "0");
     CommandResult::from(command.output().unwrap())
 }
 
 fn has_rust() -> bool {
     let mut fetch = Command::new("cargo");
-    fetch
-        .args(["fetch", "--locked"])
-        .current_dir(of_suite("rust"));
+    fetch.args(["fetch", "--locked"]).current_dir(of_suite("rust"));
     let is_there = fetch.output().is_ok_and(|output| output.status.success());
     if !is_there {
         eprintln!("skipped: the crates criterion and divan cannot be had here");
@@ -544,9 +431,7 @@ fn every_bench_target_of_a_cargo_package_is_built_and_run() {
     }
     let project = TempProject::new();
     let folder = of_suite("rust").to_string_lossy().into_owned();
-    let words = [
-        "run", &folder, "-f", "fold", "-r", "1", "-t", "1ms", "-n", "10", "-w", "1ms",
-    ];
+    let words = ["run", &folder, "-f", "fold", "-r", "1", "-t", "1ms", "-n", "10", "-w", "1ms"];
     let answer = rust(&project, &words).expect_status(0);
     answer.expect_stdout(&["with_criterion/fold/times/4", "with_libtest/fold"]);
     let counts: Vec<(String, usize)> = (runs(&project).iter())

@@ -35,16 +35,10 @@ impl TeamServer {
         let db = db.to_str().unwrap();
         let made = home.run(&["serve", "project", "add", "core", "--db", db]);
         made.expect_status(0);
-        let words = [
-            "serve", "token", "add", "ci", "--scope", "admin", "--db", db,
-        ];
+        let words = ["serve", "token", "add", "ci", "--scope", "admin", "--db", db];
         let token = home.run(&words).expect_status(0).stdout.trim().to_owned();
         let (child, address) = start(home, db, "0");
-        TeamServer {
-            child,
-            address,
-            token,
-        }
+        TeamServer { child, address, token }
     }
 
     pub fn url(&self) -> String {
@@ -100,11 +94,7 @@ impl TeamServer {
     pub fn start_second(&self, home: &TempProject, place: &StorePlace) -> TeamServer {
         let db = place.path();
         let (child, address) = start(home, db.to_str().unwrap(), "0");
-        TeamServer {
-            child,
-            address,
-            token: self.token.clone(),
-        }
+        TeamServer { child, address, token: self.token.clone() }
     }
 
     /// Serves the same store again, at the same address.
@@ -180,11 +170,7 @@ impl TeamServer {
 
 fn start(home: &TempProject, db: &str, port: &str) -> (Child, String) {
     let mut command = home.command(&["serve", "--port", port, "--private", "--db", db]);
-    let mut child = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     stderr.read_line(&mut said).unwrap();
@@ -275,9 +261,7 @@ fn forward_bytes(client: &TcpStream, server: &TcpStream, there: &str, limit: u64
             break false;
         }
         let mut part = bytes[..read].to_vec();
-        let named = part
-            .windows(own.len())
-            .position(|found| found == own.as_bytes());
+        let named = part.windows(own.len()).position(|found| found == own.as_bytes());
         if let Some(at) = named {
             part.splice(at..at + own.len(), there.bytes());
         }

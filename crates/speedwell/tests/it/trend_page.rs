@@ -36,9 +36,7 @@ fn insert(store: &mut Store, day: i64, value: f64) {
         ..CodeOrigin::default()
     });
     let number = store.insert_session(&session).unwrap();
-    store
-        .store_points(number, &analysis::session_points(&session))
-        .unwrap();
+    store.store_points(number, &analysis::session_points(&session)).unwrap();
 }
 
 fn part_of_a_trend_is_chosen_by_machine_and_time(place: &StorePlace) {
@@ -54,22 +52,14 @@ fn part_of_a_trend_is_chosen_by_machine_and_time(place: &StorePlace) {
         let page = page.expect(200, &[]).json();
         let points = page["points"].as_array().cloned().unwrap_or_default();
         let points = points.iter();
-        points
-            .map(|point| point["value"].as_f64().unwrap())
-            .collect()
+        points.map(|point| point["value"].as_f64().unwrap()).collect()
     };
     assert_eq!(points("").len(), 12);
-    assert_eq!(
-        points("&from=2026-01-03&to=2026-01-05"),
-        [102.0, 103.0, 104.0]
-    );
+    assert_eq!(points("&from=2026-01-03&to=2026-01-05"), [102.0, 103.0, 104.0]);
     assert_eq!(points("&from=2026-01-11T12:00"), [111.0]);
     assert_eq!(points("&to=2025-12-31"), [] as [f64; 0]);
     let lab = store.list_machines().unwrap();
-    let lab = lab
-        .iter()
-        .find(|machine| machine.machine.title() == "lab")
-        .unwrap();
+    let lab = lab.iter().find(|machine| machine.machine.title() == "lab").unwrap();
     let on_lab = points(&format!("&machine={}&from=2026-01-07", lab.number));
     assert_eq!(on_lab, [106.0, 108.0, 110.0]);
     for (query, status) in [
@@ -111,19 +101,10 @@ fn programs_get_series_points_and_what_a_gate_says(place: &StorePlace) {
     let values: Vec<f64> = (newest["points"].as_array().unwrap().iter())
         .map(|point| point["value"].as_f64().unwrap())
         .collect();
-    assert_eq!(
-        (values, &newest["more"]),
-        (vec![102.0, 103.0, 104.0], &true.into())
-    );
+    assert_eq!((values, &newest["more"]), (vec![102.0, 103.0, 104.0], &true.into()));
     let gate = ask("gate?base=@6&with=@7").expect(200, &[]).json();
     assert_eq!(gate["status"], 1, "{gate}");
-    assert!(
-        gate["words"]
-            .as_str()
-            .unwrap()
-            .contains("gate failed: 1 worse"),
-        "{gate}"
-    );
+    assert!(gate["words"].as_str().unwrap().contains("gate failed: 1 worse"), "{gate}");
     let other = ask("gate?base=@7&with=@6").expect(200, &[]).json();
     assert_eq!(other["status"], 0, "{other}");
     for (path, status) in [
@@ -192,14 +173,8 @@ fn a_mark_says_what_it_is_and_leads_to_its_session() {
     let Some(mut page) = BrowserPage::at(&url, ScreenSize::default()) else {
         return;
     };
-    assert_eq!(
-        page.evaluate_script("document.querySelectorAll('.wide .points > use').length"),
-        30
-    );
-    assert_eq!(
-        page.evaluate_script("document.querySelectorAll('[data-revision]').length"),
-        0
-    );
+    assert_eq!(page.evaluate_script("document.querySelectorAll('.wide .points > use').length"), 30);
+    assert_eq!(page.evaluate_script("document.querySelectorAll('[data-revision]').length"), 0);
     let mark = ".wide .points > use:nth-child(17)";
     let said = page.evaluate_script(&format!("document.querySelector('{mark}').textContent"));
     let said = said.as_str().unwrap();

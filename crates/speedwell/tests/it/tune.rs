@@ -16,30 +16,12 @@ use tempfile::TempDir;
 /// A machine with two processors of one thread each, and the settings that `tune` may change there.
 const FILES: &[(&str, &str)] = &[
     ("/sys/devices/system/cpu/online", "0-1"),
-    (
-        "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-        "powersave",
-    ),
-    (
-        "/sys/devices/system/cpu/cpu0/cpufreq/scaling_min_freq",
-        "800000",
-    ),
-    (
-        "/sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq",
-        "3200000",
-    ),
-    (
-        "/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor",
-        "schedutil",
-    ),
-    (
-        "/sys/devices/system/cpu/cpu1/cpufreq/scaling_min_freq",
-        "800000",
-    ),
-    (
-        "/sys/devices/system/cpu/cpu1/cpufreq/scaling_max_freq",
-        "3200000",
-    ),
+    ("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave"),
+    ("/sys/devices/system/cpu/cpu0/cpufreq/scaling_min_freq", "800000"),
+    ("/sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq", "3200000"),
+    ("/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "schedutil"),
+    ("/sys/devices/system/cpu/cpu1/cpufreq/scaling_min_freq", "800000"),
+    ("/sys/devices/system/cpu/cpu1/cpufreq/scaling_max_freq", "3200000"),
     ("/sys/devices/system/cpu/intel_pstate/no_turbo", "0"),
     ("/proc/irq/default_smp_affinity", "3"),
     ("/proc/irq/24/smp_affinity_list", "0-1"),
@@ -73,15 +55,8 @@ impl FileMachine {
     fn new() -> FileMachine {
         // The settings of a real machine are in memory, where flushing costs nothing.
         let memory = Path::new("/dev/shm");
-        let root = if memory.is_dir() {
-            tempfile::tempdir_in(memory)
-        } else {
-            tempfile::tempdir()
-        };
-        let machine = FileMachine {
-            root: root.unwrap(),
-            project: TempProject::new(),
-        };
+        let root = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        let machine = FileMachine { root: root.unwrap(), project: TempProject::new() };
         for (path, text) in FILES {
             machine.write_setting(path, text);
         }
@@ -100,10 +75,7 @@ impl FileMachine {
     }
 
     fn read_setting(&self, path: &str) -> String {
-        fs::read_to_string(self.path(path))
-            .unwrap()
-            .trim()
-            .to_owned()
+        fs::read_to_string(self.path(path)).unwrap().trim().to_owned()
     }
 
     /// Every setting with its value.
@@ -129,13 +101,9 @@ impl FileMachine {
     /// stay last.
     fn command(&self, words: &[&str]) -> Command {
         let root = self.root.path().to_str().unwrap();
-        let end = words
-            .iter()
-            .position(|word| *word == "--")
-            .unwrap_or(words.len());
+        let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
         let (own, command) = words.split_at(end);
-        self.project
-            .command(&[&["tune"], own, &["--root", root], command].concat())
+        self.project.command(&[&["tune"], own, &["--root", root], command].concat())
     }
 
     fn tune(&self, words: &[&str]) -> CommandResult {
@@ -185,24 +153,13 @@ fn settings_stay_until_they_are_reset_and_nobody_else_may_tune_meanwhile() {
     machine.tune(&["governor", "swap"]).expect_status(0);
     assert_eq!(machine.read_setting("/proc/sys/vm/swappiness"), "1");
     let journal = machine.journal().unwrap();
-    let status = machine
-        .tune(&["status", "--format", "json"])
-        .expect_status(0)
-        .json();
-    assert_eq!(
-        status["tuned"]["knobs"],
-        serde_json::json!(["governor", "swap"])
-    );
+    let status = machine.tune(&["status", "--format", "json"]).expect_status(0).json();
+    assert_eq!(status["tuned"]["knobs"], serde_json::json!(["governor", "swap"]));
     let doctor = |machine: &FileMachine| {
         let root = machine.root.path().to_str().unwrap();
-        let answer = machine
-            .project
-            .run(&["doctor", "--root", root, "--format", "csv"]);
+        let answer = machine.project.run(&["doctor", "--root", root, "--format", "csv"]);
         let mut lines = answer.stdout.lines();
-        lines
-            .find(|line| line.contains(",tuned,"))
-            .unwrap()
-            .to_owned()
+        lines.find(|line| line.contains(",tuned,")).unwrap().to_owned()
     };
     assert_eq!(doctor(&machine), "ok,tuned,\"governor, swap\",");
     let left = status["tuned"]["left_ms"].as_u64().unwrap();
@@ -212,16 +169,10 @@ fn settings_stay_until_they_are_reset_and_nobody_else_may_tune_meanwhile() {
         &format!("already tuned by process {tuner} (speedwell tune governor swap)"),
         "hint: sudo speedwell tune reset",
     ]);
-    machine
-        .tune(&["reset"])
-        .expect_status(0)
-        .expect_stdout(&["restored: 3 settings"]);
+    machine.tune(&["reset"]).expect_status(0).expect_stdout(&["restored: 3 settings"]);
     wait_for(process_of(&journal, "guard"));
     assert_eq!(machine.settings(), before);
-    machine
-        .tune(&["reset"])
-        .expect_status(0)
-        .expect_stdout(&["this machine is not tuned"]);
+    machine.tune(&["reset"]).expect_status(0).expect_stdout(&["this machine is not tuned"]);
 }
 
 #[test]
@@ -229,19 +180,13 @@ fn what_somebody_changed_meanwhile_is_left_alone_and_said() {
     let machine = FileMachine::new();
     machine.tune(&["timers", "swap"]).expect_status(0);
     machine.write_setting("/proc/sys/vm/swappiness", "10");
-    machine
-        .tune(&["status"])
-        .expect_status(0)
-        .expect_stdout(&["changed since"]);
+    machine.tune(&["status"]).expect_status(0).expect_stdout(&["changed since"]);
     machine.tune(&["reset"]).expect_status(0).expect_stdout(&[
         "restored: 1 setting",
         "'/proc/sys/vm/swappiness' is left alone: it has since been changed to '10'.",
     ]);
     assert_eq!(machine.read_setting("/proc/sys/vm/swappiness"), "10");
-    assert_eq!(
-        machine.read_setting("/proc/sys/kernel/timer_migration"),
-        "1"
-    );
+    assert_eq!(machine.read_setting("/proc/sys/kernel/timer_migration"), "1");
 }
 
 #[test]
@@ -251,24 +196,12 @@ fn a_command_sees_the_settings_and_gives_its_status() {
     let look = machine.path("/proc/sys/vm/swappiness");
     let script = format!("cat {}; exit 7", look.display());
     let answer = machine.tune(&["--", "sh", "-c", &script]).expect_status(7);
-    assert_eq!(
-        answer.stdout, "1\n",
-        "what the command writes, and nothing else"
-    );
-    answer.expect_stderr(&[
-        "set: governor, turbo",
-        "already: aslr",
-        "cannot: huge-pages",
-    ]);
+    assert_eq!(answer.stdout, "1\n", "what the command writes, and nothing else");
+    answer.expect_stderr(&["set: governor, turbo", "already: aslr", "cannot: huge-pages"]);
     assert_eq!(machine.settings(), before);
-    machine
-        .tune(&["--", "sh", "-c", "kill -9 $$"])
-        .expect_status(137);
+    machine.tune(&["--", "sh", "-c", "kill -9 $$"]).expect_status(137);
     assert_eq!(machine.settings(), before);
-    machine
-        .tune(&["--", "no-such-program"])
-        .expect_status(2)
-        .expect_stderr(&["no-such-program"]);
+    machine.tune(&["--", "no-such-program"]).expect_status(2).expect_stderr(&["no-such-program"]);
     assert_eq!(machine.settings(), before);
 }
 
@@ -277,10 +210,7 @@ fn start_tuner(machine: &FileMachine, words: &[&str], script: &str) -> Child {
     let script = format!("{script}\necho begun\nread line");
     let words = [words, &["--", "sh", "-c", &script]].concat();
     let mut command = machine.command(&words);
-    let pipes = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut tuner = pipes.spawn().unwrap();
     let mut line = String::new();
     let mut output = BufReader::new(tuner.stdout.take().unwrap());
@@ -315,10 +245,10 @@ fn when_the_guard_is_killed_as_well_the_journal_is_enough() {
     tuner.kill().unwrap();
     tuner.wait().unwrap();
     assert_ne!(machine.settings(), before);
-    machine.tune(&["swap"]).expect_status(2).expect_stderr(&[
-        "died together with its guard",
-        "hint: sudo speedwell tune reset",
-    ]);
+    machine
+        .tune(&["swap"])
+        .expect_status(2)
+        .expect_stderr(&["died together with its guard", "hint: sudo speedwell tune reset"]);
     machine.tune(&["reset"]).expect_status(0);
     assert_eq!(machine.settings(), before);
 }
@@ -379,24 +309,15 @@ fn wrong_words_are_answered_with_what_would_be_right() {
     let wrong = |words: &[&str], says: &[&str]| {
         machine.tune(words).expect_status(2).expect_stderr(says);
     };
-    wrong(
-        &["tubro"],
-        &["unknown knob 'tubro'", "hint: did you mean 'turbo'?"],
-    );
+    wrong(&["tubro"], &["unknown knob 'tubro'", "hint: did you mean 'turbo'?"]);
     wrong(&["x"], &["hint: the knobs are governor, turbo"]);
     wrong(&["irq"], &["'irq' needs --cpus CPUS"]);
     wrong(
         &["--cpus", "5"],
-        &[
-            "processor 5 of --cpus is not online",
-            "the online processors are 0-1",
-        ],
+        &["processor 5 of --cpus is not online", "the online processors are 0-1"],
     );
     wrong(&["--cpus", "0,1"], &["none is left for everything else"]);
-    wrong(
-        &["own-cpus", "--cpus", "1"],
-        &["'own-cpus' needs a command"],
-    );
+    wrong(&["own-cpus", "--cpus", "1"], &["'own-cpus' needs a command"]);
     assert!(!machine.path("/run").exists());
 }
 
@@ -405,23 +326,10 @@ fn everybody_may_read_what_is_tuned_whatever_the_mask_of_root() {
     use std::os::unix::fs::PermissionsExt;
     let machine = FileMachine::new();
     let mut masked = Command::new("sh");
-    masked.args([
-        "-c",
-        "umask 077; exec \"$@\"",
-        "sh",
-        env!("CARGO_BIN_EXE_speedwell"),
-    ]);
-    masked
-        .args(["tune", "swap", "--root"])
-        .arg(machine.root.path());
+    masked.args(["-c", "umask 077; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_speedwell")]);
+    masked.args(["tune", "swap", "--root"]).arg(machine.root.path());
     assert!(masked.output().unwrap().status.success());
-    let mode = |path| {
-        fs::metadata(machine.path(path))
-            .unwrap()
-            .permissions()
-            .mode()
-            & 0o777
-    };
+    let mode = |path| fs::metadata(machine.path(path)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode("/run/speedwell"), 0o755);
     assert_eq!(mode("/run/speedwell/tune.json"), 0o644);
     machine.tune(&["reset"]).expect_status(0);
@@ -451,14 +359,9 @@ fn a_reset_that_is_killed_anywhere_can_be_repeated() {
     let before = machine.settings();
     let mut killed = 0;
     for step in 1.. {
-        machine
-            .tune(&["governor", "turbo", "swap"])
-            .expect_status(0);
+        machine.tune(&["governor", "turbo", "swap"]).expect_status(0);
         let step = step.to_string();
-        let output = machine
-            .command(&["reset", "--dies-at", &step])
-            .output()
-            .unwrap();
+        let output = machine.command(&["reset", "--dies-at", &step]).output().unwrap();
         if output.status.code().is_some() {
             break;
         }
@@ -481,14 +384,7 @@ fn a_tuner_that_is_killed_anywhere_leaves_everything_as_it_was() {
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(7);
     let lives: [&[&str]; 3] = [
         &["--cpus", "1", "--", "true"],
-        &[
-            "governor",
-            "turbo",
-            "minimum-frequency",
-            "swap",
-            "--",
-            "true",
-        ],
+        &["governor", "turbo", "minimum-frequency", "swap", "--", "true"],
         &["timers", "watchdog", "irq", "--cpus", "1"],
     ];
     let (mut killed, mut survived) = (0, 0);
@@ -506,15 +402,8 @@ fn a_tuner_that_is_killed_anywhere_leaves_everything_as_it_was() {
             machine.tune(&["reset"]).expect_status(0);
         }
         machine.wait_for_guard();
-        assert_eq!(
-            machine.settings(),
-            before,
-            "{life:?}, killed at step {step}"
-        );
+        assert_eq!(machine.settings(), before, "{life:?}, killed at step {step}");
         assert_eq!(machine.journal(), None, "{life:?}, killed at step {step}");
     }
-    assert!(
-        survived > 10,
-        "the last steps were reached, too: {survived}"
-    );
+    assert!(survived > 10, "the last steps were reached, too: {survived}");
 }

@@ -26,10 +26,7 @@ fn page(server: &TeamServer, path: &str) -> String {
 
 fn what_one_server_takes_in_the_other_shows_in_its_next_answer(place: &StorePlace) {
     let project = TempProject::new();
-    let servers = [
-        TeamServer::of(&project, place),
-        TeamServer::of(&project, place),
-    ];
+    let servers = [TeamServer::of(&project, place), TeamServer::of(&project, place)];
     for number in 0..6 {
         let (here, there) = (&servers[number % 2], &servers[1 - number % 2]);
         assert_eq!(put(here, &format!("s-{number}")), 201);
@@ -37,10 +34,7 @@ fn what_one_server_takes_in_the_other_shows_in_its_next_answer(place: &StorePlac
         for path in ["/core/benchmarks.json", "/core/sessions.json"] {
             let newest = format!("{}", number + 1);
             let shown = page(there, path);
-            assert!(
-                shown.contains(&newest),
-                "{path}: {newest} is not in {shown}"
-            );
+            assert!(shown.contains(&newest), "{path}: {newest} is not in {shown}");
             page(here, path);
         }
         let benchmarks: serde_json::Value = {
@@ -54,10 +48,7 @@ fn what_one_server_takes_in_the_other_shows_in_its_next_answer(place: &StorePlac
 
 fn two_servers_that_get_the_same_session_keep_it_once(place: &StorePlace) {
     let project = TempProject::new();
-    let servers = [
-        TeamServer::of(&project, place),
-        TeamServer::of(&project, place),
-    ];
+    let servers = [TeamServer::of(&project, place), TeamServer::of(&project, place)];
     let mut statuses = std::thread::scope(|scope| {
         let sent: Vec<_> = (0..8)
             .map(|number| {
@@ -70,10 +61,5 @@ fn two_servers_that_get_the_same_session_keep_it_once(place: &StorePlace) {
     });
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 200, 201]);
-    assert_eq!(
-        core(place)
-            .count_sessions(&SessionFilter::default())
-            .unwrap(),
-        1
-    );
+    assert_eq!(core(place).count_sessions(&SessionFilter::default()).unwrap(), 1);
 }

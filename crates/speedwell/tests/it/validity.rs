@@ -24,10 +24,7 @@ fn read(text: &str) -> (Vec<Session>, Vec<String>) {
 }
 
 fn of_check(found: &[ValidityFinding], check: ValidityCheck) -> Vec<&ValidityFinding> {
-    found
-        .iter()
-        .filter(|finding| finding.check == check)
-        .collect()
+    found.iter().filter(|finding| finding.check == check).collect()
 }
 
 /// Requests per second times mean latency, to one digit.
@@ -56,35 +53,20 @@ fn seven_pasted_reports_have_lighter_loads_a_duplicate_and_no_failures() {
     let (sessions, _) = read(&text("topologies-ab.txt"));
     let session = &sessions[0];
     // As pasted: red, blue, purple, green, cyan, cyan once more, brown.
-    assert_eq!(
-        under_way(session),
-        [
-            "245.1", "246.2", "126.0", "186.1", "121.5", "121.5", "238.4"
-        ]
-    );
+    assert_eq!(under_way(session), ["245.1", "246.2", "126.0", "186.1", "121.5", "121.5", "238.4"]);
     let found = validity::check_session(session, &KnownFacts::default());
     let place = |finding: &&ValidityFinding| {
         let case = Case::parse(&finding.cases[0]).unwrap().benchmark;
-        (
-            case.rsplit('/').next().unwrap().to_owned(),
-            finding.runs.clone(),
-        )
+        (case.rsplit('/').next().unwrap().to_owned(), finding.runs.clone())
     };
     let places = |check| -> Vec<_> { of_check(&found, check).iter().map(place).collect() };
     let at = |case: &str, runs: &[usize]| (case.to_owned(), runs.to_vec());
     // Green, purple, and cyan twice.
     assert_eq!(
         places(ValidityCheck::InFlight),
-        [
-            at("randomfib", &[2]),
-            at("randomfib2", &[2]),
-            at("randomfib3", &[1, 2])
-        ]
+        [at("randomfib", &[2]), at("randomfib2", &[2]), at("randomfib3", &[1, 2])]
     );
-    assert_eq!(
-        places(ValidityCheck::IdenticalRecords),
-        [at("randomfib3", &[1, 2])]
-    );
+    assert_eq!(places(ValidityCheck::IdenticalRecords), [at("randomfib3", &[1, 2])]);
     let lengths = of_check(&found, ValidityCheck::LengthFailures);
     assert_eq!(lengths.iter().map(|one| one.runs.len()).sum::<usize>(), 7);
     // Green against red, purple against blue, cyan against brown.
@@ -92,10 +74,7 @@ fn seven_pasted_reports_have_lighter_loads_a_duplicate_and_no_failures() {
     let pairs: Vec<usize> = ranking.iter().map(|one| one.pairs.len()).collect();
     assert_eq!(pairs, [1, 1, 2]);
     assert_eq!(of_check(&found, ValidityCheck::UnnamedRuns).len(), 3);
-    assert!(
-        found.iter().all(|one| one.level == FindingSeverity::Amber),
-        "{found:?}"
-    );
+    assert!(found.iter().all(|one| one.level == FindingSeverity::Amber), "{found:?}");
     assert_eq!(found.len(), 3 + 1 + 3 + 3 + 3, "{found:?}");
 }
 
@@ -105,34 +84,20 @@ fn published_tables_become_figures_joined_by_name() {
     let [promises, servers] = &sessions[..] else {
         panic!("{} sessions", sessions.len());
     };
-    let names: Vec<&str> = promises
-        .variants
-        .iter()
-        .map(|one| one.name.as_str())
-        .collect();
+    let names: Vec<&str> = promises.variants.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["Baseline", "With crash-collector"]);
     assert_eq!(promises.runs.len(), 10);
     assert_eq!(promises.runs[5].value_of("time"), Some(195.01e6));
     assert_eq!(servers.runs.len(), 14);
-    let hapi = servers
-        .runs
-        .iter()
-        .find(|run| run.case.benchmark == "hapi" && &*run.variant != "Baseline");
+    let hapi =
+        servers.runs.iter().find(|run| run.case.benchmark == "hapi" && &*run.variant != "Baseline");
     let hapi = hapi.unwrap();
     assert_eq!(hapi.value_of("throughput"), Some(25_365.6));
     assert_eq!(hapi.value_of("latency_mean"), Some(3.85e6));
     assert_eq!(hapi.value_of("bytes_per_second"), Some(8.83 * 1_048_576.0));
-    assert!(
-        warnings
-            .iter()
-            .any(|told| told.contains("is read as MiB/s")),
-        "{warnings:?}"
-    );
+    assert!(warnings.iter().any(|told| told.contains("is read as MiB/s")), "{warnings:?}");
     // Reordering the rows gives the same findings.
-    let mut lines: Vec<String> = text("module-overhead.md")
-        .lines()
-        .map(String::from)
-        .collect();
+    let mut lines: Vec<String> = text("module-overhead.md").lines().map(String::from).collect();
     let latency = lines.iter().position(|line| line == "### Latency").unwrap();
     lines[latency + 4..latency + 11].reverse();
     let (again, _) = read(&(lines.join("\n") + "\n"));
@@ -144,10 +109,8 @@ fn a_column_in_an_order_of_its_own_is_found_by_the_sizes_of_answers() {
     let found = validity::check_session(&servers(), &KnownFacts::default());
     let cases = |one: &ValidityFinding| one.names.join(" ");
     let sizes = of_check(&found, ValidityCheck::BytesPerResponse);
-    let told: Vec<(String, &str)> = sizes
-        .iter()
-        .map(|one| (cases(one), one.says.split(':').next().unwrap()))
-        .collect();
+    let told: Vec<(String, &str)> =
+        sizes.iter().map(|one| (cases(one), one.says.split(':').next().unwrap())).collect();
     let says = |name: &str, old, new| {
         let says = format!(
             "A response with its headers has {old} B under 'Baseline' and {new} B under 'Crash Collector'"
@@ -203,20 +166,13 @@ fn import_and_report_print_findings_in_every_format() {
         "better-than-possible",
     ]);
     for format in ["text", "md", "html"] {
-        let shown = project
-            .run(&["report", "--format", format])
-            .expect_status(0);
+        let shown = project.run(&["report", "--format", format]).expect_status(0);
         shown.expect_stdout(&["misaligned-rows", "single-runs"]);
     }
-    let shown = project
-        .run(&["report", "--format", "json"])
-        .expect_status(0);
+    let shown = project.run(&["report", "--format", "json"]).expect_status(0);
     let json: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
     let found = json["validity"].as_array().unwrap();
-    let rows = found
-        .iter()
-        .find(|one| one["check"] == "misaligned-rows")
-        .unwrap();
+    let rows = found.iter().find(|one| one["check"] == "misaligned-rows").unwrap();
     assert_eq!(rows["level"], "red");
     assert_eq!(rows["cases"][0], "hapi connections=100 pipelining=10");
     assert_eq!(rows["variants"], serde_json::json!(["Crash Collector"]));
@@ -229,13 +185,8 @@ fn prose_with_tables_of_words_or_bare_numbers_is_of_no_known_kind() {
         "# Latency\n\nIt was 5 ms.\n",
         "### Requests\n\n| server | version |\n|---|---|\n| a | v1.2 |\n",
     ] {
-        let error = speedwell_formats::read("f", text.as_bytes())
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.starts_with("'f' has an unknown format"),
-            "{text}: {error}"
-        );
+        let error = speedwell_formats::read("f", text.as_bytes()).unwrap_err().to_string();
+        assert!(error.starts_with("'f' has an unknown format"), "{text}: {error}");
     }
 }
 
@@ -249,29 +200,16 @@ fn a_table_may_have_its_metrics_in_columns_and_its_units_in_headings() {
     assert_eq!(runs[0].value_of("latency_mean"), Some(1.75e6));
     assert_eq!(runs[1].value_of("bytes_per_second"), Some(1e6));
     assert_eq!(runs[1].value_of("throughput"), None);
-    assert_eq!(
-        warnings,
-        ["'f': 1 cell without a figure below 'Requests/s' is left out"]
-    );
+    assert_eq!(warnings, ["'f': 1 cell without a figure below 'Requests/s' is left out"]);
 }
 
 #[test]
 fn reports_in_files_of_their_own_are_compared_but_their_latencies_are_not_ranked() {
     let all = text("topologies-ab.txt");
     let reports: Vec<&str> = all.split_inclusive("(longest request)\n").collect();
-    let project = TempProject::new()
-        .with("red.txt", reports[0])
-        .with("green.txt", reports[3]);
-    let words = [
-        "compare",
-        "red=red.txt",
-        "green=green.txt",
-        "--metric",
-        "latency_mean",
-    ];
-    let answer = project
-        .run(&[&words[..], &["--format", "json"]].concat())
-        .expect_status(0);
+    let project = TempProject::new().with("red.txt", reports[0]).with("green.txt", reports[3]);
+    let words = ["compare", "red=red.txt", "green=green.txt", "--metric", "latency_mean"];
+    let answer = project.run(&[&words[..], &["--format", "json"]].concat()).expect_status(0);
     let json: serde_json::Value = answer.json();
     let found = json["validity"].as_array().unwrap();
     let told: Vec<_> = found
@@ -289,9 +227,5 @@ fn reports_in_files_of_their_own_are_compared_but_their_latencies_are_not_ranked
     );
     let notes = json["changes"][0]["notes"].to_string();
     assert!(notes.contains("these latencies are not ranked"), "{notes}");
-    assert!(
-        !answer.stderr.contains("in flight"),
-        "said once: {}",
-        answer.stderr
-    );
+    assert!(!answer.stderr.contains("in flight"), "said once: {}", answer.stderr);
 }

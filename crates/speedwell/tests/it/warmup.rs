@@ -16,19 +16,14 @@ fn warmup(text: &str, words: &[&str]) -> CommandResult {
 }
 
 fn json(text: &str, words: &[&str]) -> Value {
-    warmup(text, &[words, &["--format", "json"]].concat())
-        .expect_status(0)
-        .json()
+    warmup(text, &[words, &["--format", "json"]].concat()).expect_status(0).json()
 }
 
 #[test]
 fn a_process_that_warms_up_has_its_three_figures() {
     let found = json("case k=1\n* 30x80/10x520\n", &["--runs", "5"]);
     let row = &found["warmup"][0];
-    assert_eq!(
-        (&row["class"], &row["processes"]),
-        (&"warm-up".into(), &"5 warm-up".into())
-    );
+    assert_eq!((&row["class"], &row["processes"]), (&"warm-up".into(), &"5 warm-up".into()));
     // A point lasts a millisecond: 100 000 iterations of 10 ns.
     assert_eq!(row["iterations_per_point"], 100_000);
     assert_eq!(row["steady_from"], 8_000_000);
@@ -48,10 +43,7 @@ fn processes_that_disagree_have_no_steady_figure() {
     let row = &found["warmup"][0];
     assert_eq!(row["class"], "mixed, bad");
     assert_eq!(row["processes"], "2 flat, 2 no steady state");
-    assert_eq!(
-        (&row["steady_time"], &row["time_to_steady"]),
-        (&Value::Null, &Value::Null)
-    );
+    assert_eq!((&row["steady_time"], &row["time_to_steady"]), (&Value::Null, &Value::Null));
     assert!(row["total"].is_number());
 }
 
@@ -67,20 +59,11 @@ fn three_figures_of_two_variants_are_compared_with_the_count_at_which_they_break
         .as_array()
         .unwrap()
         .iter()
-        .map(|row| {
-            (
-                row["metric"].as_str().unwrap(),
-                row["verdict"].as_str().unwrap(),
-            )
-        })
+        .map(|row| (row["metric"].as_str().unwrap(), row["verdict"].as_str().unwrap()))
         .collect();
     assert_eq!(
         verdicts,
-        [
-            ("steady_time", "better"),
-            ("time_to_steady", "worse"),
-            ("total", "worse")
-        ]
+        [("steady_time", "better"), ("time_to_steady", "worse"), ("total", "worse")]
     );
 }
 
@@ -92,21 +75,14 @@ fn a_gate_fails_only_on_what_the_processes_agree_on() {
     assert_eq!(status(TWO, &OLD_AND_NEW), 0);
     let alone = ["--fail-on", "worse"];
     assert_eq!(status("case k=1\n* 10x550/13x50\n", &alone), 1);
-    assert_eq!(
-        status("case k=1\n* 10x600 10x550/13x50\n", &alone),
-        2,
-        "they do not agree"
-    );
+    assert_eq!(status("case k=1\n* 10x600 10x550/13x50\n", &alone), 2, "they do not agree");
 }
 
 #[test]
 fn a_stored_session_is_reported_in_the_same_way() {
     let project = TempProject::new().with("g/start.fake", TWO);
-    let words = [
-        &["warmup", "g/start.fake", "--seed", "3", "--format", "csv"][..],
-        &OLD_AND_NEW,
-    ]
-    .concat();
+    let words =
+        [&["warmup", "g/start.fake", "--seed", "3", "--format", "csv"][..], &OLD_AND_NEW].concat();
     let measured = project.run(&words).expect_status(0);
     let reported = project.run(&["report", "--format", "csv"]).expect_status(0);
     assert_eq!(measured.stdout, reported.stdout);
@@ -148,10 +124,7 @@ fn what_has_a_loop_of_its_own_is_refused_with_the_other_way() {
         const bench = createBenchmark(({ n }) => { bench.start(); bench.end(n); }, { n: [1] });\n";
     let project = TempProject::new().with("g/a.js", file);
     let refused = project.run(&["warmup", "g/a.js"]).expect_status(2);
-    refused.expect_stderr(&[
-        "has its own loop",
-        "hint: speedwell warmup --code node 'CODE'",
-    ]);
+    refused.expect_stderr(&["has its own loop", "hint: speedwell warmup --code node 'CODE'"]);
 }
 
 #[test]
@@ -159,27 +132,14 @@ fn mistakes_are_refused_before_anything_is_measured() {
     let refused = |words: &[&str], told: &str| {
         warmup(TWO, words).expect_status(2).expect_stderr(&[told]);
     };
+    refused(&["--steady", "100%"], "the steady part must be less than the whole process");
     refused(
-        &["--steady", "100%"],
-        "the steady part must be less than the whole process",
-    );
-    refused(
-        &[
-            "--order",
-            "paired",
-            "--variant",
-            "a=true",
-            "--variant",
-            "b=true",
-        ],
+        &["--order", "paired", "--variant", "a=true", "--variant", "b=true"],
         "hint: leave out --order",
     );
     let short = [&OLD_AND_NEW[..], &["--iterations", "1000"]].concat();
     refused(&short, "is too short to detect a change");
-    refused(
-        &["--iterations", "9", "--time", "3s"],
-        "cannot be used with",
-    );
+    refused(&["--iterations", "9", "--time", "3s"], "cannot be used with");
     refused(&["--sort", "nothing"], "unknown sort column 'nothing'");
 }
 
@@ -187,20 +147,12 @@ fn mistakes_are_refused_before_anything_is_measured() {
 fn the_steady_part_is_a_metric_of_usual_runs() {
     let run = |words: &[&str]| {
         let all = [&["run", "g/start.fake", "--steady", "--seed", "3"], words].concat();
-        let project = TempProject::new().with(
-            "g/start.fake",
-            "case k=1\nold 30x80/10x520\nnew 35x120/9x480\n",
-        );
-        project
-            .run(&[&all[..], &OLD_AND_NEW].concat())
-            .expect_status(0)
-            .json()
+        let project = TempProject::new()
+            .with("g/start.fake", "case k=1\nold 30x80/10x520\nnew 35x120/9x480\n");
+        project.run(&[&all[..], &OLD_AND_NEW].concat()).expect_status(0).json()
     };
     let change = &run(&["--format", "json"])["changes"][0];
-    assert_eq!(
-        (&change["metric"], &change["verdict"]),
-        (&"steady_time".into(), &"better".into())
-    );
+    assert_eq!((&change["metric"], &change["verdict"]), (&"steady_time".into(), &"better".into()));
     // The usual metric is stored beside it: half of all points are after the warm-up.
     let change = &run(&["--format", "json", "--metric", "throughput"])["changes"][0];
     assert_eq!(change["metric"], "throughput");
@@ -210,51 +162,30 @@ fn the_steady_part_is_a_metric_of_usual_runs() {
 fn runs_without_steady_part_say_so() {
     let text = "case k=1\n* 10x600 10x550/13x50\n";
     let project = TempProject::new().with("g/start.fake", text);
-    let found = project.run(&[
-        "run",
-        "g/start.fake",
-        "--steady",
-        "--runs",
-        "6",
-        "--format",
-        "json",
-    ]);
+    let found =
+        project.run(&["run", "g/start.fake", "--steady", "--runs", "6", "--format", "json"]);
     let row = &found.expect_status(0).json()["summaries"][0];
-    assert_eq!(
-        (&row["metric"], &row["runs"]),
-        (&"steady_time".into(), &3.into())
-    );
+    assert_eq!((&row["metric"], &row["runs"]), (&"steady_time".into(), &3.into()));
 }
 
 #[test]
 fn published_series_are_classified_packed_or_not() {
     let points = |first: f64| -> Vec<f64> {
         let noise = [1.0, 1.004, 0.997, 1.001, 0.999];
-        (0..2000)
-            .map(|at| if at < 300 { first } else { 0.5 } * noise[at % 5])
-            .collect()
+        (0..2000).map(|at| if at < 300 { first } else { 0.5 } * noise[at % 5]).collect()
     };
     let processes: Vec<Vec<f64>> = (0..5).map(|_| points(0.8)).collect();
     let text =
         serde_json::json!({"wallclock_times": {"nbody:Graal:default-java": processes}}).to_string();
     let project = TempProject::new().with("krun.json", &text);
-    let report = |file: &str| {
-        project
-            .run(&["report", file, "--format", "json"])
-            .expect_status(0)
-            .json()
-    };
+    let report =
+        |file: &str| project.run(&["report", file, "--format", "json"]).expect_status(0).json();
     let found = report("krun.json");
     let row = &found["warmup"][0];
-    assert_eq!(
-        (&row["class"], &row["steady_from"]),
-        (&"warm-up".into(), &300.into())
-    );
+    assert_eq!((&row["class"], &row["steady_from"]), (&"warm-up".into(), &300.into()));
     assert_eq!(found["processes"][0]["warmup_stats"], "warm-up");
-    let packed = std::process::Command::new("gzip")
-        .arg("-k")
-        .arg(project.path("krun.json"))
-        .status();
+    let packed =
+        std::process::Command::new("gzip").arg("-k").arg(project.path("krun.json")).status();
     if !packed.is_ok_and(|status| status.success()) {
         eprintln!("skipped: there is no gzip");
         return;

@@ -55,10 +55,7 @@ impl WebServer {
                 std::thread::spawn(move || talk(stream, &seen));
             }
         });
-        WebServer {
-            address: SocketAddr::from(([127, 0, 0, 1], 0)),
-            seen,
-        }
+        WebServer { address: SocketAddr::from(([127, 0, 0, 1], 0)), seen }
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -100,18 +97,11 @@ fn talk(mut stream: impl Read + Write, seen: &SeenRequestList) {
         if path == "/later" {
             std::thread::sleep(Duration::from_millis(100));
         }
-        let kept = if stays {
-            "Connection: keep-alive\r\n"
-        } else {
-            ""
-        };
+        let kept = if stays { "Connection: keep-alive\r\n" } else { "" };
         let answer = answer(&path, kept);
         // A response to HEAD is its head alone.
         let said = if head.starts_with("head ") {
-            answer
-                .split_inclusive("\r\n\r\n")
-                .next()
-                .unwrap_or_default()
+            answer.split_inclusive("\r\n\r\n").next().unwrap_or_default()
         } else {
             &answer
         };
@@ -141,12 +131,7 @@ fn next(stream: &mut impl Read, buffer: &mut Vec<u8>) -> Option<WebRequest> {
             let head = String::from_utf8(buffer[..end + 4].to_vec()).unwrap();
             let length: usize = head
                 .lines()
-                .find_map(|line| {
-                    line.to_lowercase()
-                        .strip_prefix("content-length: ")?
-                        .parse()
-                        .ok()
-                })
+                .find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok())
                 .unwrap_or(0);
             if buffer.len() >= end + 4 + length {
                 let body = String::from_utf8(buffer[end + 4..end + 4 + length].to_vec()).unwrap();

@@ -20,10 +20,7 @@ impl ToleranceCheck {
         tolerance: f64,
     ) -> String {
         let mark = self.count_cell(place, value, reference, tolerance);
-        format!(
-            "{value:.1} ({reference:.1}, {:+.1}){mark}",
-            value - reference
-        )
+        format!("{value:.1} ({reference:.1}, {:+.1}){mark}", value - reference)
     }
 
     /// Formats a cell without reference, which must lie within `tolerance` of `target`.
@@ -55,9 +52,7 @@ impl ToleranceCheck {
         if (value - reference).abs() <= tolerance {
             return "";
         }
-        self.failures.push(format!(
-            "{place}: {value:.2} is not {reference} +- {tolerance}"
-        ));
+        self.failures.push(format!("{place}: {value:.2} is not {reference} +- {tolerance}"));
         " !"
     }
 }
@@ -79,9 +74,5 @@ pub fn print_row(cells: &[String]) {
 
 /// Prints the head of a Markdown table under a title.
 pub fn print_head(title: &str, columns: &[&str]) {
-    println!(
-        "\n{title}\n\n| {} |\n|{}",
-        columns.join(" | "),
-        "---|".repeat(columns.len())
-    );
+    println!("\n{title}\n\n| {} |\n|{}", columns.join(" | "), "---|".repeat(columns.len()));
 }

@@ -15,14 +15,8 @@ use speedwell_stats::sequential::{
 };
 
 /// Sizes of families, with the number of families for each in thousandths of the repetitions.
-const SIZES: [(usize, u64); 6] = [
-    (1, 20_000),
-    (10, 10_000),
-    (33, 5_000),
-    (100, 3_000),
-    (1000, 300),
-    (3000, 300),
-];
+const SIZES: [(usize, u64); 6] =
+    [(1, 20_000), (10, 10_000), (33, 5_000), (100, 3_000), (1000, 300), (3000, 300)];
 /// Runs per side of the fixed test.
 const FIXED: usize = 30;
 const ALPHA: f64 = 0.05;
@@ -159,30 +153,19 @@ pub fn run_families(check: &mut ToleranceCheck, thousandths: u64) {
         |(size, families): &(usize, u64)| *size as u64 * scale_count(*families, thousandths);
     let pool = SIZES.iter().map(largest).max().unwrap_or_default();
     for (place, setting) in (2000u64..).step_by(2).zip(&family_settings()) {
-        let same = simulate_cases(
-            setting,
-            0.0,
-            pool / if setting.may_be_same { 3 } else { 1 },
-            place,
-        );
+        let same =
+            simulate_cases(setting, 0.0, pool / if setting.may_be_same { 3 } else { 1 }, place);
         let changed = simulate_cases(setting, setting.change, (pool / 10).max(60), place + 1);
         for (size, families) in SIZES {
-            for kind in [
-                ChangedCases::None,
-                ChangedCases::One,
-                ChangedCases::Twentieth,
-                ChangedCases::All,
-            ] {
+            for kind in
+                [ChangedCases::None, ChangedCases::One, ChangedCases::Twentieth, ChangedCases::All]
+            {
                 let is_repeated = kind == ChangedCases::None && setting.change > 0.05
                     || kind == ChangedCases::Twentieth && size < 20
                     || kind == ChangedCases::All && size == 1;
                 if !is_repeated {
                     let families = scale_count(families, thousandths);
-                    let cell = FamilyCell {
-                        size,
-                        kind,
-                        families,
-                    };
+                    let cell = FamilyCell { size, kind, families };
                     cell.simulate_cell(check, setting, &same, &changed);
                 }
             }
@@ -195,10 +178,7 @@ fn scale_count(families: u64, thousandths: u64) -> u64 {
 }
 
 fn noise_model(series: fn(&mut SimulationRandom, usize) -> Vec<f64>) -> NoiseModel {
-    NoiseModel {
-        name: "normal",
-        series,
-    }
+    NoiseModel { name: "normal", series }
 }
 
 /// Simulates cases that are measured to the end.
@@ -255,9 +235,8 @@ impl FamilyCell {
             family.extend((0..count).map(|index| take(changed, count, index)));
             let unchanged = self.size - count;
             family.extend((0..unchanged).map(|index| take(same, unchanged, index)));
-            for (tallies, adjust) in tallies
-                .iter_mut()
-                .zip([adjust_holm as AdjustPValues, benjamini_hochberg])
+            for (tallies, adjust) in
+                tallies.iter_mut().zip([adjust_holm as AdjustPValues, benjamini_hochberg])
             {
                 let (is_found, runs) = follow_sequential(&family, adjust);
                 tallies[0].add_family(count, &is_found, runs);
@@ -316,11 +295,7 @@ impl FamilyCell {
             self.families.to_string(),
             power(check, "Holm", holm),
             runs(&holm[0]),
-            errors(
-                check,
-                "any false alarm",
-                [&holm[0], &holm[1]].map(any_false),
-            ),
+            errors(check, "any false alarm", [&holm[0], &holm[1]].map(any_false)),
             power(check, "BH", bh),
             runs(&bh[0]),
             errors(check, "false share", [&bh[0], &bh[1]].map(false_share)),

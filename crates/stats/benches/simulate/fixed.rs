@@ -63,11 +63,7 @@ pub fn check_power(check: &mut ToleranceCheck, repetitions: u64) {
 pub fn check_coverage(check: &mut ToleranceCheck, repetitions: u64) {
     print_head(
         &format!("95 % interval at a ratio of 1.02, n = {RUNS}, {repetitions} repetitions"),
-        &[
-            "noise",
-            "coverage % (reference, difference)",
-            "width, points (reference)",
-        ],
+        &["noise", "coverage % (reference, difference)", "width, points (reference)"],
     );
     for (cell, (name, reference, width)) in (300..).zip(COVERAGE) {
         let tests = repeat_tests(find_model(name), 0.02, repetitions, cell);

@@ -27,10 +27,7 @@ fn main() {
     let start = std::time::Instant::now();
     let chosen: Vec<String> = std::env::args().skip(1).collect();
     let is_chosen = |name: &str| {
-        let mut names = chosen
-            .iter()
-            .filter(|word| !word.starts_with('-'))
-            .peekable();
+        let mut names = chosen.iter().filter(|word| !word.starts_with('-')).peekable();
         names.peek().is_none() || names.any(|word| word == name)
     };
     if is_chosen("fixed") {
@@ -39,17 +36,11 @@ fn main() {
         fixed::check_coverage(&mut check, count(4000));
     }
     if is_chosen("sequential") {
-        let repetitions = RepetitionCounts {
-            equal: count(10_000),
-            changed: count(4000),
-        };
+        let repetitions = RepetitionCounts { equal: count(10_000), changed: count(4000) };
         sequential::run_sequential(&mut check, repetitions);
     }
     if is_chosen("pairs") {
-        let repetitions = RepetitionCounts {
-            equal: count(40_000),
-            changed: count(10_000),
-        };
+        let repetitions = RepetitionCounts { equal: count(40_000), changed: count(10_000) };
         signed_rank::run_pairs(&mut check, repetitions);
     }
     if is_chosen("rejected") {

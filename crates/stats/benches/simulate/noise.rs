@@ -16,50 +16,17 @@ pub struct NoiseModel {
 
 /// All models, the nine with published reference figures first.
 pub const MODELS: [NoiseModel; 11] = [
-    NoiseModel {
-        name: "normal 2 %",
-        series: |random, slots| normal_noise(random, slots, 0.02),
-    },
-    NoiseModel {
-        name: "skew",
-        series: skewed_noise,
-    },
-    NoiseModel {
-        name: "bimodal",
-        series: bimodal_noise,
-    },
-    NoiseModel {
-        name: "outliers",
-        series: outlier_noise,
-    },
-    NoiseModel {
-        name: "drift",
-        series: drifting_noise,
-    },
-    NoiseModel {
-        name: "step",
-        series: stepped_noise,
-    },
-    NoiseModel {
-        name: "AR(.95)",
-        series: slow_wander,
-    },
-    NoiseModel {
-        name: "AR(.6)",
-        series: |random, slots| autoregressive_noise(random, slots, 0.6),
-    },
-    NoiseModel {
-        name: "period-2",
-        series: |random, slots| periodic_noise(random, slots, 1),
-    },
-    NoiseModel {
-        name: "normal 1 %",
-        series: |random, slots| normal_noise(random, slots, 0.01),
-    },
-    NoiseModel {
-        name: "period-4",
-        series: |random, slots| periodic_noise(random, slots, 2),
-    },
+    NoiseModel { name: "normal 2 %", series: |random, slots| normal_noise(random, slots, 0.02) },
+    NoiseModel { name: "skew", series: skewed_noise },
+    NoiseModel { name: "bimodal", series: bimodal_noise },
+    NoiseModel { name: "outliers", series: outlier_noise },
+    NoiseModel { name: "drift", series: drifting_noise },
+    NoiseModel { name: "step", series: stepped_noise },
+    NoiseModel { name: "AR(.95)", series: slow_wander },
+    NoiseModel { name: "AR(.6)", series: |random, slots| autoregressive_noise(random, slots, 0.6) },
+    NoiseModel { name: "period-2", series: |random, slots| periodic_noise(random, slots, 1) },
+    NoiseModel { name: "normal 1 %", series: |random, slots| normal_noise(random, slots, 0.01) },
+    NoiseModel { name: "period-4", series: |random, slots| periodic_noise(random, slots, 2) },
 ];
 
 /// A seeded source of random numbers.
@@ -132,9 +99,7 @@ pub fn mixture_noise(random: &mut SimulationRandom, slots: usize) -> Vec<f64> {
 }
 
 fn skewed_noise(random: &mut SimulationRandom, slots: usize) -> Vec<f64> {
-    (0..slots)
-        .map(|_| (0.02 * random.normal().exp()).ln_1p())
-        .collect()
+    (0..slots).map(|_| (0.02 * random.normal().exp()).ln_1p()).collect()
 }
 
 fn bimodal_noise(random: &mut SimulationRandom, slots: usize) -> Vec<f64> {
@@ -167,11 +132,7 @@ fn drifting_noise(random: &mut SimulationRandom, slots: usize) -> Vec<f64> {
 
 fn stepped_noise(random: &mut SimulationRandom, slots: usize) -> Vec<f64> {
     let mut series = normal_noise(random, slots, 0.01);
-    let height = if random.happens_with(0.5) {
-        0.02
-    } else {
-        -0.02
-    };
+    let height = if random.happens_with(0.5) { 0.02 } else { -0.02 };
     let from = random.below(slots);
     series[from..].iter_mut().for_each(|value| *value += height);
     series
@@ -192,10 +153,7 @@ fn autoregressive_noise(random: &mut SimulationRandom, slots: usize, memory: f64
 fn slow_wander(random: &mut SimulationRandom, slots: usize) -> Vec<f64> {
     let mut series = normal_noise(random, slots, 0.005);
     let wander = autoregressive_noise(random, slots, 0.95);
-    series
-        .iter_mut()
-        .zip(wander)
-        .for_each(|(value, level)| *value += level);
+    series.iter_mut().zip(wander).for_each(|(value, level)| *value += level);
     series
 }
 

@@ -48,11 +48,7 @@ pub fn follow_pairs(pairs: &[(f64, f64)], design: &SequentialDesign) -> PairOutc
         };
         let is_rejected = test.p <= look.p_limit;
         if is_rejected || look.is_last {
-            return PairOutcome {
-                pairs: look.n,
-                is_rejected,
-                ratio: test.ratio(),
-            };
+            return PairOutcome { pairs: look.n, is_rejected, ratio: test.ratio() };
         }
     }
     unreachable!("a design ends with its last look")

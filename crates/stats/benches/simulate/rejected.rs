@@ -46,11 +46,7 @@ fn simulate_runs(
     let mut run = |slot: usize, is_candidate: bool, random: &mut SimulationRandom| {
         let is_disturbed = random.happens_with(disturbed[usize::from(is_candidate)]);
         let amount = |random: &mut SimulationRandom, mean: f64| {
-            if is_disturbed {
-                random.exponential(mean)
-            } else {
-                0.0
-            }
+            if is_disturbed { random.exponential(mean) } else { 0.0 }
         };
         let slower = amount(random, 0.05);
         let seen = amount(random, 1.0) + 0.1 * random.normal().abs();
@@ -65,9 +61,7 @@ fn simulate_runs(
     };
     let block = |block: usize| {
         let mut sides = [false, false, true, true];
-        (1..4)
-            .rev()
-            .for_each(|place| sides.swap(place, random.below(place + 1)));
+        (1..4).rev().for_each(|place| sides.swap(place, random.below(place + 1)));
         let mut done: Vec<DisturbedRun> = Vec::new();
         for (place, side) in sides.into_iter().enumerate() {
             done.push(run(4 * block + place, side, random));
@@ -75,11 +69,7 @@ fn simulate_runs(
         for _ in 0..REPETITIONS {
             for (place, side) in sides.into_iter().enumerate() {
                 let slot = 4 * block + place;
-                if done
-                    .iter()
-                    .rfind(|run| run.slot == slot)
-                    .is_some_and(|run| run.is_rejected)
-                {
+                if done.iter().rfind(|run| run.slot == slot).is_some_and(|run| run.is_rejected) {
                     done.push(run(slot, side, random));
                 }
             }
@@ -154,12 +144,7 @@ pub fn run_rejected(check: &mut ToleranceCheck, repetitions: u64) {
         let name = model.name;
         let [none, rule] = called_different(model, 0.0, [0.25; 2], repetitions, cell);
         let false_alarms = [("none", none), ("rule", rule)].map(|(which, rate)| {
-            check.check_near(
-                &format!("disturbed, false alarms, {which}, {name}"),
-                rate,
-                5.0,
-                1.0,
-            )
+            check.check_near(&format!("disturbed, false alarms, {which}, {name}"), rate, 5.0, 1.0)
         });
         let [power, with_rule] = called_different(model, 0.02, [0.25; 2], repetitions, cell + 1);
         let power = [
@@ -168,11 +153,6 @@ pub fn run_rejected(check: &mut ToleranceCheck, repetitions: u64) {
         ];
         let unequal = called_different(model, 0.0, [0.15, 0.35], repetitions, cell + 2);
         let unequal = unequal.map(|rate| format!("{rate:.0}"));
-        print_row(&[
-            name.into(),
-            false_alarms.join(" / "),
-            power.join(" / "),
-            unequal.join(" / "),
-        ]);
+        print_row(&[name.into(), false_alarms.join(" / "), power.join(" / "), unequal.join(" / ")]);
     }
 }

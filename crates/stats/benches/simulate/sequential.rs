@@ -53,11 +53,7 @@ fn simulate_all(
     let cells = CHANGES.iter().zip(first_cell..);
     cells
         .map(|(&change, cell)| {
-            let count = if change == 0.0 {
-                repetitions.equal
-            } else {
-                repetitions.changed
-            };
+            let count = if change == 0.0 { repetitions.equal } else { repetitions.changed };
             repeat_parallel(count, |repetition| {
                 let mut random = SimulationRandom::new(cell, repetition);
                 let observations = simulate_blocks(model, design.max_runs(), change, &mut random);
@@ -68,9 +64,7 @@ fn simulate_all(
 }
 
 fn find_reference(model: &NoiseModel) -> Option<&'static SequentialReference> {
-    SEQUENTIAL
-        .iter()
-        .find(|reference| reference.model == model.name)
+    SEQUENTIAL.iter().find(|reference| reference.model == model.name)
 }
 
 /// Rejections must lie between 4 and 6 %.
@@ -78,13 +72,7 @@ fn false_positives(check: &mut ToleranceCheck, studies: &[NoiseStudy]) {
     let repetitions = studies[0].courses[0].len();
     print_head(
         &format!("Default design, no change, no equivalence stop, {repetitions} repetitions"),
-        &[
-            "noise",
-            "false positives %",
-            "reference",
-            "runs per side",
-            "reference",
-        ],
+        &["noise", "false positives %", "reference", "runs per side", "reference"],
     );
     for NoiseStudy { model, courses } in studies {
         let rate = percent(&courses[0], |course| course.is_rejected);
@@ -117,21 +105,15 @@ fn check_power(check: &mut ToleranceCheck, studies: &[NoiseStudy]) {
         for (index, courses) in courses.iter().enumerate().skip(1) {
             let rate = percent(courses, |course| course.is_rejected);
             let runs = average(courses, |course| course.runs as f64);
-            let place = format!(
-                "design's power, {}, {} %",
-                model.name,
-                100.0 * CHANGES[index]
-            );
-            cells.push(
-                match find_reference(model).map(|r| r.rejections_and_runs[index]) {
-                    Some((known_rate, known_runs)) => format!(
-                        "{} / {}",
-                        check.compare_cell(&place, rate, known_rate, 3.0),
-                        check.compare_cell(&format!("{place}, runs"), runs, known_runs, 1.0)
-                    ),
-                    None => format!("{rate:.1} / {runs:.1}"),
-                },
-            );
+            let place = format!("design's power, {}, {} %", model.name, 100.0 * CHANGES[index]);
+            cells.push(match find_reference(model).map(|r| r.rejections_and_runs[index]) {
+                Some((known_rate, known_runs)) => format!(
+                    "{} / {}",
+                    check.compare_cell(&place, rate, known_rate, 3.0),
+                    check.compare_cell(&format!("{place}, runs"), runs, known_runs, 1.0)
+                ),
+                None => format!("{rate:.1} / {runs:.1}"),
+            });
         }
         print_row(&cells);
     }
@@ -175,15 +157,7 @@ fn check_bias(check: &mut ToleranceCheck, studies: &[NoiseStudy]) {
         "After stopping, no equivalence stop. Bias = mean of estimate / truth - 1 in points, over \
          all courses and over those that rejected before the last look; coverage % of the naive \
          95 % interval and of what the repeated ones of all looks have in common, over all courses",
-        &[
-            "noise",
-            "change",
-            "bias, all",
-            "bias, early",
-            "share early %",
-            "naive",
-            "repeated",
-        ],
+        &["noise", "change", "bias, all", "bias, early", "share early %", "naive", "repeated"],
     );
     for NoiseStudy { model, courses } in studies {
         for (change, courses) in CHANGES.iter().zip(courses) {
@@ -199,16 +173,9 @@ fn check_bias(check: &mut ToleranceCheck, studies: &[NoiseStudy]) {
                 model.name.into(),
                 format!("{:.0} %", 100.0 * change),
                 format!("{:+.2}", average(&all, off)),
-                if early.is_empty() {
-                    "-".into()
-                } else {
-                    format!("{:+.2}", average(&early, off))
-                },
+                if early.is_empty() { "-".into() } else { format!("{:+.2}", average(&early, off)) },
                 format!("{:.1}", 100.0 * early.len() as f64 / all.len() as f64),
-                format!(
-                    "{:.1}",
-                    percent(courses, |course| course.naive.contains(truth))
-                ),
+                format!("{:.1}", percent(courses, |course| course.naive.contains(truth))),
                 check.at_least(&place, holds, least),
             ]);
         }

@@ -20,26 +20,11 @@ const MOST: f64 = 5.3;
 
 /// Shapes of noise, up to one without a mean.
 const SHAPES: [NoiseModel; 5] = [
-    NoiseModel {
-        name: "normal",
-        series: |random, slots| normal_noise(random, slots, 0.02),
-    },
-    NoiseModel {
-        name: "Laplace",
-        series: laplace_noise,
-    },
-    NoiseModel {
-        name: "t, 2 degrees",
-        series: student_2,
-    },
-    NoiseModel {
-        name: "Cauchy",
-        series: cauchy_noise,
-    },
-    NoiseModel {
-        name: "mixture",
-        series: mixture_noise,
-    },
+    NoiseModel { name: "normal", series: |random, slots| normal_noise(random, slots, 0.02) },
+    NoiseModel { name: "Laplace", series: laplace_noise },
+    NoiseModel { name: "t, 2 degrees", series: student_2 },
+    NoiseModel { name: "Cauchy", series: cauchy_noise },
+    NoiseModel { name: "mixture", series: mixture_noise },
 ];
 
 /// Runs all parts and prints their tables.
@@ -66,11 +51,7 @@ pub fn run_pairs(check: &mut ToleranceCheck, repetitions: RepetitionCounts) {
         let bias = average(&courses[1], |course| 100.0 * (course.ratio / 1.02 - 1.0));
         print_row(&[
             model.name.into(),
-            format!(
-                "{} / {:.1}",
-                false_positives(check, model, rate(0)),
-                mean(0)
-            ),
+            format!("{} / {:.1}", false_positives(check, model, rate(0)), mean(0)),
             format!("{:.1} / {:.1}", rate(1), mean(1)),
             format!("{:.1} / {:.1}", rate(2), mean(2)),
             format!("{bias:+.2}"),

@@ -20,9 +20,7 @@ type NoiseDraw = fn(&mut TrendRandom) -> f64;
 
 const NOISES: [(&str, NoiseDraw); 3] = [
     ("normal", |random| random.normal()),
-    ("t, 2 degrees", |random| {
-        0.6 * random.normal() / (-random.uniform().ln()).sqrt()
-    }),
+    ("t, 2 degrees", |random| 0.6 * random.normal() / (-random.uniform().ln()).sqrt()),
     ("two-humped", |random| {
         0.5 * random.normal() + if random.uniform() < 0.35 { 2.5 } else { 0.0 }
     }),
@@ -95,26 +93,12 @@ pub fn run_bisections(check: &mut ToleranceCheck, repetitions: u64) {
 fn run_unbuildable(check: &mut ToleranceCheck, repetitions: u64) {
     print_head(
         "Every fifth of 64 revisions cannot be built, normal noise",
-        &[
-            "change / noise",
-            "right %",
-            "revisions in the answer",
-            "runs",
-        ],
+        &["change / noise", "right %", "revisions in the answer", "runs"],
     );
-    for (change, seed) in [1.0, 2.0, 4.0]
-        .into_iter()
-        .zip((5_000_000..).step_by(10_000))
-    {
+    for (change, seed) in [1.0, 2.0, 4.0].into_iter().zip((5_000_000..).step_by(10_000)) {
         let draw: NoiseDraw = |random| random.normal();
         let searches = repeat_parallel(repetitions, |repetition| {
-            simulate_search(
-                64,
-                change,
-                draw,
-                5,
-                &mut TrendRandom::new(seed + repetition),
-            )
+            simulate_search(64, change, draw, 5, &mut TrendRandom::new(seed + repetition))
         });
         print_row(&[
             format!("{change}"),
@@ -156,27 +140,15 @@ fn simulate_search(
         let posterior = RevisionPosterior::new(revisions, &bins, &seen);
         if let Some(answer) = posterior.credible_answer(LEVEL, can_build) {
             let answered = answer.clone().count();
-            return SearchResult {
-                is_right: answer.contains(&first_bad),
-                answered,
-                runs,
-            };
+            return SearchResult { is_right: answer.contains(&first_bad), answered, runs };
         }
         let Some(next) = posterior.next_revision(can_build) else {
             break;
         };
         good.extend(take(false, BLOCK));
         bad.extend(take(true, BLOCK));
-        seen.extend(
-            take(next >= first_bad, BLOCK)
-                .into_iter()
-                .map(|value| (next, value)),
-        );
+        seen.extend(take(next >= first_bad, BLOCK).into_iter().map(|value| (next, value)));
         runs += 3 * BLOCK;
     }
-    SearchResult {
-        is_right: false,
-        answered: revisions,
-        runs,
-    }
+    SearchResult { is_right: false, answered: revisions, runs }
 }

@@ -26,13 +26,7 @@ const fn noise_kind(
     long: f64,
     raised: f64,
 ) -> NoiseKind {
-    NoiseKind {
-        name,
-        noise,
-        short,
-        long,
-        raised,
-    }
+    NoiseKind { name, noise, short, long, raised }
 }
 
 /// Figures of the reference implementation, on 4000 series of 100 and 1000 series of 1000 points
@@ -42,32 +36,14 @@ const KINDS: [NoiseKind; 14] = [
     noise_kind("lognormal", TrendNoise::Lognormal, 0.1, 3.9, 7.5),
     noise_kind("t, 2 degrees", TrendNoise::Student2, 0.1, 3.9, 7.4),
     noise_kind("spikes", TrendNoise::Spikes, 0.2, 3.5, 7.5),
-    noise_kind(
-        "two layouts at random",
-        TrendNoise::TwoLayouts,
-        0.1,
-        4.1,
-        7.6,
-    ),
-    noise_kind(
-        "3 machines, 0, 5, 12 %",
-        TrendNoise::ThreeMachines,
-        0.0,
-        0.8,
-        2.6,
-    ),
+    noise_kind("two layouts at random", TrendNoise::TwoLayouts, 0.1, 4.1, 7.6),
+    noise_kind("3 machines, 0, 5, 12 %", TrendNoise::ThreeMachines, 0.0, 0.8, 2.6),
     noise_kind("AR(.3)", TrendNoise::Dependent(0.3), 1.6, 7.4, 6.2),
     noise_kind("AR(.5)", TrendNoise::Dependent(0.5), 3.7, 8.8, 4.2),
     noise_kind("AR(.7)", TrendNoise::Dependent(0.7), 6.3, 10.8, 3.2),
     noise_kind("ties", TrendNoise::Ties, 0.1, 2.4, 5.6),
     noise_kind("noise falls to a third", TrendNoise::Calming, 1.1, 6.8, 9.2),
-    noise_kind(
-        "another machine half-way",
-        TrendNoise::MachineSwap,
-        0.0,
-        3.1,
-        7.3,
-    ),
+    noise_kind("another machine half-way", TrendNoise::MachineSwap, 0.0, 3.1, 7.3),
     noise_kind("drift of 5 %", TrendNoise::Drift, 48.8, 39.2, 8.8),
     noise_kind("sticky layouts", TrendNoise::Sticky, 83.7, 100.0, 35.0),
 ];
@@ -89,10 +65,8 @@ pub fn run_clean(check: &mut ToleranceCheck, short: u64, long: u64) {
         &["noise", "100 points", "1000 points", "drifts", "raised"],
     );
     for (kind, seed) in KINDS.iter().zip((7_000_000..).step_by(100_000)) {
-        let (short, long) = (
-            search_all(kind, 100, short, seed),
-            search_all(kind, 1000, long, seed + 50_000),
-        );
+        let (short, long) =
+            (search_all(kind, 100, short, seed), search_all(kind, 1000, long, seed + 50_000));
         let mut cell = |what: &str, value: f64, reference: f64| {
             let place = format!("{}, {what}", kind.name);
             check.compare_cell(&place, value, reference, tolerance(kind))
@@ -104,11 +78,7 @@ pub fn run_clean(check: &mut ToleranceCheck, short: u64, long: u64) {
             cell("100", wrong(&short), kind.short),
             cell("1000", wrong(&long), kind.long),
             format!("{:.2} / {:.2}", drifts(&short), drifts(&long)),
-            cell(
-                "raised",
-                average(&long, |said| said.raised as f64),
-                kind.raised,
-            ),
+            cell("raised", average(&long, |said| said.raised as f64), kind.raised),
         ]);
     }
 }
@@ -152,12 +122,8 @@ fn tolerance(kind: &NoiseKind) -> f64 {
 
 fn search_all(kind: &NoiseKind, count: usize, repetitions: u64, seed: u64) -> Vec<CleanResult> {
     repeat_parallel(repetitions, |repetition| {
-        let points = noisy_series(
-            kind.noise,
-            count,
-            0.02,
-            &mut TrendRandom::new(seed + repetition),
-        );
+        let points =
+            noisy_series(kind.noise, count, 0.02, &mut TrendRandom::new(seed + repetition));
         let Ok(series) = TrendSeries::new(&points) else {
             unreachable!("an exponential is positive")
         };
@@ -166,9 +132,7 @@ fn search_all(kind: &NoiseKind, count: usize, repetitions: u64, seed: u64) -> Ve
         let changes = walk.describe_changes(&series);
         let found = |shape: ChangeShape| {
             let those = changes.iter().filter(|change| change.shape == shape);
-            those
-                .filter(|change| change.evidence != ChangeEvidence::Suspected)
-                .count()
+            those.filter(|change| change.evidence != ChangeEvidence::Suspected).count()
         };
         CleanResult {
             found: found(ChangeShape::Step),

@@ -55,16 +55,13 @@ fn append_us(points: &[MeasuredPoint], rounds: u64) -> f64 {
     let Ok(series) = TrendSeries::new(points) else {
         return f64::NAN;
     };
-    let prefixes: Vec<TrendSeries> = (300..=points.len())
-        .map(|count| series.prefix(count))
-        .collect();
+    let prefixes: Vec<TrendSeries> =
+        (300..=points.len()).map(|count| series.prefix(count)).collect();
     let mut start = ChangeDetector::default();
     start.process_series(&prefixes[0]);
     let all = us_per_call(rounds, || {
         let mut walk = start.clone();
-        prefixes[1..]
-            .iter()
-            .for_each(|series| walk.process_series(black_box(series)));
+        prefixes[1..].iter().for_each(|series| walk.process_series(black_box(series)));
     });
     all / (prefixes.len() - 1) as f64
 }
@@ -80,8 +77,5 @@ fn us_per_call(calls: u64, mut task: impl FnMut()) -> f64 {
 /// Processor time of this thread so far.
 fn thread_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    text.split_whitespace()
-        .next()
-        .and_then(|first| first.parse().ok())
-        .unwrap_or_default()
+    text.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or_default()
 }

@@ -22,10 +22,8 @@ use check::ToleranceCheck;
 fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
     let count = |full: u64| if is_measuring { full } else { full / 50 };
-    let words: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|word| !word.starts_with('-'))
-        .collect();
+    let words: Vec<String> =
+        std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let is_chosen = |name: &str| words.is_empty() || words.iter().any(|word| word == name);
     let mut check = ToleranceCheck::default();
     let start = std::time::Instant::now();

@@ -93,21 +93,12 @@ pub fn noisy_series(
             TrendNoise::Student2 => 0.6 * deviation * random.normal() / random.exponential().sqrt(),
             TrendNoise::Spikes => {
                 let is_spike = random.uniform() < 0.04;
-                let spike = if is_spike {
-                    0.3 * random.exponential()
-                } else {
-                    0.0
-                };
+                let spike = if is_spike { 0.3 * random.exponential() } else { 0.0 };
                 0.75 * deviation * random.normal() + spike
             }
             TrendNoise::TwoLayouts => {
                 let within = 0.5 * deviation * random.normal();
-                within
-                    + if random.uniform() < 0.35 {
-                        2.5 * deviation
-                    } else {
-                        0.0
-                    }
+                within + if random.uniform() < 0.35 { 2.5 * deviation } else { 0.0 }
             }
             TrendNoise::Dependent(correlation) => {
                 let current = deviation * level;
@@ -135,19 +126,13 @@ pub fn noisy_series(
                 deviation * random.normal() + [0.0, 0.12][machine]
             }
         };
-        MeasuredPoint {
-            value: log.exp(),
-            machine: machine as u32,
-            position: index as u32,
-        }
+        MeasuredPoint { value: log.exp(), machine: machine as u32, position: index as u32 }
     };
     (0..count).map(one).collect()
 }
 
 /// Scales all points from `at` on by 1 + `change`.
 pub fn with_step(mut course: Vec<MeasuredPoint>, at: usize, change: f64) -> Vec<MeasuredPoint> {
-    course[at..]
-        .iter_mut()
-        .for_each(|point| point.value *= 1.0 + change);
+    course[at..].iter_mut().for_each(|point| point.value *= 1.0 + change);
     course
 }

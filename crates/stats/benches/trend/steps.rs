@@ -31,14 +31,7 @@ const fn step_cell(
     suspected: [f64; 6],
     found: [f64; 6],
 ) -> StepCell {
-    StepCell {
-        name,
-        noise,
-        deviation,
-        step,
-        suspected,
-        found,
-    }
+    StepCell { name, noise, deviation, step, suspected, found }
 }
 
 #[rustfmt::skip]
@@ -76,9 +69,8 @@ pub fn run_steps(check: &mut ToleranceCheck, repetitions: u64) {
         &["noise, step", "", "k = 4", "8", "12", "20", "40", "100"],
     );
     let studied = CELLS.iter().zip((9_000_000..).step_by(100_000));
-    let said: Vec<Vec<StepResult>> = studied
-        .map(|(cell, seed)| search_all(cell, repetitions, seed))
-        .collect();
+    let said: Vec<Vec<StepResult>> =
+        studied.map(|(cell, seed)| search_all(cell, repetitions, seed)).collect();
     for (cell, said) in CELLS.iter().zip(&said) {
         for (name, reference, of) in [
             (
@@ -94,10 +86,7 @@ pub fn run_steps(check: &mut ToleranceCheck, repetitions: u64) {
                 check.compare_cell(&place, share, reference, TOLERANCE)
             });
             print_row(
-                &[cell.name.into(), name.into()]
-                    .into_iter()
-                    .chain(cells)
-                    .collect::<Vec<_>>(),
+                &[cell.name.into(), name.into()].into_iter().chain(cells).collect::<Vec<_>>(),
             );
         }
     }
@@ -132,10 +121,8 @@ fn search_all(cell: &StepCell, repetitions: u64, seed: u64) -> Vec<StepResult> {
             unreachable!("an exponential is positive")
         };
         let is_near = |place: usize| place.abs_diff(STEP_AT) <= 5;
-        let right = changes
-            .iter()
-            .filter(|change| is_near(change.after))
-            .min_by_key(|change| change.seen);
+        let right =
+            changes.iter().filter(|change| is_near(change.after)).min_by_key(|change| change.seen);
         let found = right.and_then(|change| match change.evidence {
             ChangeEvidence::Found { seen } => Some(seen - STEP_AT),
             ChangeEvidence::Suspected => None,
@@ -191,10 +178,5 @@ fn shows_smallest(noise: TrendNoise, after: usize, seed: u64) -> Option<(f64, bo
     walk.process_series(&before);
     let ratio = walk.smallest_visible(&before, after)?;
     let changes = find_changes(&with_step(clean, STEP_AT, ratio - 1.0)).ok()?;
-    Some((
-        ratio,
-        changes
-            .iter()
-            .any(|change| change.after.abs_diff(STEP_AT) <= 12),
-    ))
+    Some((ratio, changes.iter().any(|change| change.after.abs_diff(STEP_AT) <= 12)))
 }

@@ -31,11 +31,7 @@ pub fn cdf(count: u64, trials: u64, share: f64) -> f64 {
 ///
 /// Computed from the number of trials without the event. This number is binomial as well.
 pub fn upper_tail(count: u64, trials: u64, share: f64) -> f64 {
-    if count >= trials {
-        0.0
-    } else {
-        cdf(trials - count - 1, trials, 1.0 - share)
-    }
+    if count >= trials { 0.0 } else { cdf(trials - count - 1, trials, 1.0 - share) }
 }
 
 /// The smallest count k with P(X <= k) >= `p` (R: `qbinom`).
@@ -47,11 +43,7 @@ pub fn quantile(p: f64, trials: u64, share: f64) -> u64 {
     let (mut low, mut high) = (0, trials);
     while low < high {
         let middle = low + (high - low) / 2;
-        if cdf(middle, trials, share) < target {
-            low = middle + 1
-        } else {
-            high = middle
-        }
+        if cdf(middle, trials, share) < target { low = middle + 1 } else { high = middle }
     }
     low
 }
@@ -113,10 +105,7 @@ mod tests {
 
     #[test]
     fn certain_and_impossible_events_have_no_spread() {
-        assert_eq!(
-            (cdf(0, 5, 0.0), cdf(4, 5, 1.0), cdf(5, 5, 1.0)),
-            (1.0, 0.0, 1.0)
-        );
+        assert_eq!((cdf(0, 5, 0.0), cdf(4, 5, 1.0), cdf(5, 5, 1.0)), (1.0, 0.0, 1.0));
         assert_eq!((quantile(0.5, 5, 0.0), quantile(0.5, 5, 1.0)), (0, 5));
         assert!(cdf(1, 5, -0.1).is_nan() && cdf(1, 5, f64::NAN).is_nan());
         assert_eq!(cdf(0, 0, 0.5), 1.0, "no trial, no event");

@@ -73,9 +73,7 @@ fn initial_guess(tail: f64) -> f64 {
         return (0.5 - tail) / density(0.0);
     }
     let rough = (-2.0 * tail.ln()).sqrt();
-    (rough * rough - 2.0 * (rough * (2.0 * PI).sqrt()).ln())
-        .max(1.0)
-        .sqrt()
+    (rough * rough - 2.0 * (rough * (2.0 * PI).sqrt()).ln()).max(1.0).sqrt()
 }
 
 #[cfg(test)]
@@ -102,10 +100,7 @@ mod tests {
         for exponent in 1..300 {
             let tail = 10f64.powi(-exponent);
             let z = upper_quantile(tail);
-            assert!(
-                (upper_tail(z) / tail - 1.0).abs() < 1e-11,
-                "tail 1e-{exponent}"
-            );
+            assert!((upper_tail(z) / tail - 1.0).abs() < 1e-11, "tail 1e-{exponent}");
         }
         assert!((upper_quantile(0.025) - 1.959963984540054).abs() < 1e-14);
         assert_eq!(upper_quantile(0.5), 0.0);

@@ -222,10 +222,7 @@ mod tests {
 
     #[test]
     fn both_halves_mirror_each_other() {
-        assert_eq!(
-            upper_quantile(0.975, 5.0),
-            -upper_quantile(1.0 - 0.975, 5.0)
-        );
+        assert_eq!(upper_quantile(0.975, 5.0), -upper_quantile(1.0 - 0.975, 5.0));
         assert!((upper_tail(-2.0, 5.0) + upper_tail(2.0, 5.0) - 1.0).abs() < 1e-15);
         assert_eq!(upper_quantile(0.5, 5.0), 0.0);
     }

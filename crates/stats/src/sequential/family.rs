@@ -24,12 +24,7 @@ pub struct ComparisonFamily {
 impl ComparisonFamily {
     /// Creates an empty family with error rate `alpha` and correction `adjust`.
     pub fn new(alpha: f64, adjust: AdjustPValues) -> ComparisonFamily {
-        ComparisonFamily {
-            alpha,
-            adjust,
-            p: Vec::new(),
-            is_open: Vec::new(),
-        }
+        ComparisonFamily { alpha, adjust, p: Vec::new(), is_open: Vec::new() }
     }
 
     /// Adds a member without looks and returns its number.
@@ -174,14 +169,8 @@ impl RepeatedP {
         let last = self.design.max_runs() as f64;
         let times: Vec<f64> = looks.iter().map(|look| look.n as f64 / last).collect();
         let share = NODE_RATIO.powi(node as i32 - NODES_BELOW as i32);
-        let spent: Vec<f64> = looks
-            .iter()
-            .map(|look| share * look.cumulative_alpha)
-            .collect();
-        limits_for_spending(&times, &spent)
-            .into_iter()
-            .map(normal::two_sided)
-            .collect()
+        let spent: Vec<f64> = looks.iter().map(|look| share * look.cumulative_alpha).collect();
+        limits_for_spending(&times, &spent).into_iter().map(normal::two_sided).collect()
     }
 }
 
@@ -216,26 +205,17 @@ mod tests {
     #[test]
     fn members_may_survive_together() {
         let all = [0.03; 20];
-        assert_eq!(
-            family(benjamini_hochberg, &all).settle_survivors().len(),
-            20
-        );
+        assert_eq!(family(benjamini_hochberg, &all).settle_survivors().len(), 20);
         assert!(family(adjust_holm, &all).settle_survivors().is_empty());
         let mut half = family(benjamini_hochberg, &[&[0.03; 10][..], &[0.5; 10]].concat());
-        assert!(
-            half.settle_survivors().is_empty(),
-            "the limit of ten of twenty is .025"
-        );
+        assert!(half.settle_survivors().is_empty(), "the limit of ten of twenty is .025");
     }
 
     /// A result found at one look is kept when later looks find less.
     #[test]
     fn the_smallest_p_value_of_all_looks_counts() {
         let mut family = family(benjamini_hochberg, &[0.02, 1.0, 1.0]);
-        assert!(
-            family.settle_survivors().is_empty(),
-            "the limit of one of three is .0167"
-        );
+        assert!(family.settle_survivors().is_empty(), "the limit of one of three is .0167");
         assert!(!family.update_p(0, 0.4) && family.update_p(1, 0.03));
         assert_eq!(family.settle_survivors(), [0, 1]);
         assert_eq!(family.p_values(), [0.02, 0.03, 1.0]);
@@ -253,10 +233,9 @@ mod tests {
 
     #[test]
     fn at_the_limit_of_a_look_the_repeated_p_value_is_the_error_rate() {
-        for design in [
-            SequentialDesign::default(),
-            SequentialDesign::new(&[8, 16, 24, 32, 40], 0.01, 2.0),
-        ] {
+        for design in
+            [SequentialDesign::default(), SequentialDesign::new(&[8, 16, 24, 32, 40], 0.01, 2.0)]
+        {
             let repeated = RepeatedP::new(&design);
             for look in design.limits() {
                 let at = |factor: f64| repeated.at(look.index, factor * look.p_limit);
@@ -271,14 +250,7 @@ mod tests {
     #[test]
     fn a_design_of_that_error_rate_would_just_reject() {
         let repeated = RepeatedP::new(&SequentialDesign::default());
-        for (look, p) in [
-            (0, 0.002),
-            (1, 7e-6),
-            (2, 3e-4),
-            (3, 1e-9),
-            (4, 0.2),
-            (4, 1e-5),
-        ] {
+        for (look, p) in [(0, 0.002), (1, 7e-6), (2, 3e-4), (3, 1e-9), (4, 0.2), (4, 1e-5)] {
             let rate = repeated.at(look, p);
             let limit =
                 SequentialDesign::new(&[8, 14, 20, 26, 32], rate, 2.0).limits()[look].p_limit;
@@ -294,10 +266,7 @@ mod tests {
             for step in 1..400 {
                 let p = 1e-17 * 10f64.powf(f64::from(step) * 17.0 / 400.0);
                 let rate = repeated.at(look, p);
-                assert!(
-                    rate >= last && rate >= p && rate <= 1.0,
-                    "look {look}, p {p}"
-                );
+                assert!(rate >= last && rate >= p && rate <= 1.0, "look {look}, p {p}");
                 last = rate;
             }
         }

@@ -120,10 +120,7 @@ impl SequentialDesign {
             cumulative_alpha: cumulative[index],
             is_last: index + 1 == looks.len(),
         };
-        Ok(SequentialDesign {
-            looks: (0..looks.len()).map(look).collect(),
-            alpha,
-        })
+        Ok(SequentialDesign { looks: (0..looks.len()).map(look).collect(), alpha })
     }
 
     /// Creates a design with one look at `n` runs per side: the ordinary test.
@@ -212,10 +209,7 @@ struct ScoreWalk {
 
 impl Default for ScoreWalk {
     fn default() -> ScoreWalk {
-        ScoreWalk {
-            time: 0.0,
-            grid: vec![(0.0, 1.0)],
-        }
+        ScoreWalk { time: 0.0, grid: vec![(0.0, 1.0)] }
     }
 }
 
@@ -228,10 +222,7 @@ impl ScoreWalk {
             normal::upper_tail((limit - score) / deviation)
                 + normal::upper_tail((limit + score) / deviation)
         };
-        self.grid
-            .iter()
-            .map(|&(score, share)| share * tail_from(score))
-            .sum()
+        self.grid.iter().map(|&(score, share)| share * tail_from(score)).sum()
     }
 
     /// Advances to `time`, keeping the paths within +-`limit`.
@@ -248,10 +239,7 @@ impl ScoreWalk {
             } else {
                 2.0
             };
-            (
-                score,
-                self.score_density(score, deviation) * simpson * width / 3.0,
-            )
+            (score, self.score_density(score, deviation) * simpson * width / 3.0)
         });
         self.grid = moved.collect();
         self.time = time;
@@ -259,9 +247,8 @@ impl ScoreWalk {
 
     /// Density of the next score.
     fn score_density(&self, score: f64, deviation: f64) -> f64 {
-        let start = self
-            .grid
-            .partition_point(|&(from, _)| from < score - MAX_DEVIATIONS * deviation);
+        let start =
+            self.grid.partition_point(|&(from, _)| from < score - MAX_DEVIATIONS * deviation);
         let nearby = self.grid[start..].iter();
         nearby
             .take_while(|&&(from, _)| from <= score + MAX_DEVIATIONS * deviation)
@@ -322,11 +309,7 @@ pub fn decide_at_look(
     let is_equivalent = delta > 0.0
         && test.test_shifted(theta).lower <= level
         && test.test_shifted(-theta).upper <= level;
-    Ok(if is_equivalent {
-        LookDecision::Equivalent
-    } else {
-        LookDecision::GoOn
-    })
+    Ok(if is_equivalent { LookDecision::Equivalent } else { LookDecision::GoOn })
 }
 
 #[cfg(test)]
@@ -367,26 +350,11 @@ mod tests {
 
     #[test]
     fn senseless_designs_are_refused() {
-        assert_eq!(
-            SequentialDesign::try_new(&[], 0.05, 2.0),
-            Err(DesignError::Looks)
-        );
-        assert_eq!(
-            SequentialDesign::try_new(&[0, 8], 0.05, 2.0),
-            Err(DesignError::Looks)
-        );
-        assert_eq!(
-            SequentialDesign::try_new(&[8, 8], 0.05, 2.0),
-            Err(DesignError::Looks)
-        );
-        assert_eq!(
-            SequentialDesign::try_new(&[8], 1.0, 2.0),
-            Err(DesignError::Alpha)
-        );
-        assert_eq!(
-            SequentialDesign::try_new(&[8], 0.05, f64::NAN),
-            Err(DesignError::Rho)
-        );
+        assert_eq!(SequentialDesign::try_new(&[], 0.05, 2.0), Err(DesignError::Looks));
+        assert_eq!(SequentialDesign::try_new(&[0, 8], 0.05, 2.0), Err(DesignError::Looks));
+        assert_eq!(SequentialDesign::try_new(&[8, 8], 0.05, 2.0), Err(DesignError::Looks));
+        assert_eq!(SequentialDesign::try_new(&[8], 1.0, 2.0), Err(DesignError::Alpha));
+        assert_eq!(SequentialDesign::try_new(&[8], 0.05, f64::NAN), Err(DesignError::Rho));
     }
 
     /// Constant limits that give 5 % in total, from Pocock (Biometrika 64, 1977), and
@@ -397,18 +365,10 @@ mod tests {
         for (looks, pocock, obrien) in [(2, 2.178, 1.977), (5, 2.413, 2.040), (10, 2.555, 2.087)] {
             let times: Vec<f64> = (1..=looks).map(f64::from).collect();
             let flat = vec![pocock; times.len()];
-            let falling: Vec<f64> = times
-                .iter()
-                .map(|k| obrien * (f64::from(looks) / k).sqrt())
-                .collect();
-            assert!(
-                (probability_to_cross(&times, &flat) - 0.05).abs() < 1e-4,
-                "{looks} looks"
-            );
-            assert!(
-                (probability_to_cross(&times, &falling) - 0.05).abs() < 1e-4,
-                "{looks} looks"
-            );
+            let falling: Vec<f64> =
+                times.iter().map(|k| obrien * (f64::from(looks) / k).sqrt()).collect();
+            assert!((probability_to_cross(&times, &flat) - 0.05).abs() < 1e-4, "{looks} looks");
+            assert!((probability_to_cross(&times, &falling) - 0.05).abs() < 1e-4, "{looks} looks");
         }
     }
 

@@ -47,11 +47,7 @@ pub fn mann_whitney(x: &[f64], y: &[f64], method: PValueMethod) -> MannWhitney {
     let rank_sum: f64 = ranks[..n1].iter().sum();
     let u1 = rank_sum - 0.5 * (n1 * (n1 + 1)) as f64;
     if n1 == 0 || n2 == 0 {
-        return MannWhitney {
-            u1,
-            p: f64::NAN,
-            method: PValueMethod::Asymptotic,
-        };
+        return MannWhitney { u1, p: f64::NAN, method: PValueMethod::Asymptotic };
     }
     let ties = tie_term(&pooled);
     let wanted = match method {
@@ -65,16 +61,10 @@ pub fn mann_whitney(x: &[f64], y: &[f64], method: PValueMethod) -> MannWhitney {
         PValueMethod::Auto | PValueMethod::Asymptotic => None,
     };
     match exact {
-        Some(p) => MannWhitney {
-            u1,
-            p,
-            method: wanted,
-        },
-        None => MannWhitney {
-            u1,
-            p: asymptotic_p(u1, n1, n2, ties),
-            method: PValueMethod::Asymptotic,
-        },
+        Some(p) => MannWhitney { u1, p, method: wanted },
+        None => {
+            MannWhitney { u1, p: asymptotic_p(u1, n1, n2, ties), method: PValueMethod::Asymptotic }
+        }
     }
 }
 
@@ -163,9 +153,7 @@ fn lower_counts(last: usize, n1: usize, n2: usize) -> Option<Vec<u128>> {
 /// C(n1 + n2, n1); None above 128 bits.
 fn count_arrangements(n1: usize, n2: usize) -> Option<u128> {
     let (small, large) = (n1.min(n2) as u128, n1.max(n2) as u128);
-    (1..=small).try_fold(1u128, |product, i| {
-        Some(product.checked_mul(large + i)? / i)
-    })
+    (1..=small).try_fold(1u128, |product, i| Some(product.checked_mul(large + i)? / i))
 }
 
 /// Two-sided p-value of a rank sum over all ways to pick `n1` of `ranks`: the fraction of picks at
@@ -177,11 +165,8 @@ fn two_sided_with_ties(ranks: &[f64], n1: usize, rank_sum: f64) -> Option<f64> {
     // The rank sums of the two groups deviate from their means by opposite amounts, so counting the
     // picks of the smaller group is enough.
     let total: f64 = ranks.iter().sum();
-    let (size, sum) = if 2 * n1 <= ranks.len() {
-        (n1, rank_sum)
-    } else {
-        (ranks.len() - n1, total - rank_sum)
-    };
+    let (size, sum) =
+        if 2 * n1 <= ranks.len() { (n1, rank_sum) } else { (ranks.len() - n1, total - rank_sum) };
     let doubled: Vec<usize> = ranks.iter().map(|rank| (2.0 * rank) as usize).collect();
     let widest = widest_sum(&doubled, size);
     if ranks.len().checked_mul(size)?.checked_mul(widest)? > MAX_ADDITIONS {
@@ -191,12 +176,7 @@ fn two_sided_with_ties(ranks: &[f64], n1: usize, rank_sum: f64) -> Option<f64> {
     let expected = 2.0 * total * size as f64 / ranks.len() as f64;
     let observed = (2.0 * sum - expected).abs();
     let is_extreme = |&(sum, _): &(usize, &f64)| (sum as f64 - expected).abs() >= observed - 1e-9;
-    let extreme: f64 = counts
-        .iter()
-        .enumerate()
-        .filter(is_extreme)
-        .map(|(_, count)| count)
-        .sum();
+    let extreme: f64 = counts.iter().enumerate().filter(is_extreme).map(|(_, count)| count).sum();
     Some(extreme / counts.iter().sum::<f64>())
 }
 
@@ -275,14 +255,8 @@ mod tests {
     fn groups_too_large_for_an_exact_answer_say_so() {
         let x: Vec<f64> = (0..3000).map(f64::from).collect();
         let y: Vec<f64> = (0..3000).map(|i| f64::from(i) + 0.5).collect();
-        assert_eq!(
-            mann_whitney(&x, &y, PValueMethod::Exact).method,
-            PValueMethod::Asymptotic
-        );
-        assert_eq!(
-            mann_whitney(&x, &y, PValueMethod::ExactTies).method,
-            PValueMethod::Asymptotic
-        );
+        assert_eq!(mann_whitney(&x, &y, PValueMethod::Exact).method, PValueMethod::Asymptotic);
+        assert_eq!(mann_whitney(&x, &y, PValueMethod::ExactTies).method, PValueMethod::Asymptotic);
         assert!(mann_whitney(&x, &[], PValueMethod::Auto).p.is_nan());
     }
 
@@ -291,9 +265,7 @@ mod tests {
     fn both_exact_distributions_agree_without_ties() {
         for shift in 0..40 {
             let x: Vec<f64> = (0..12).map(|i| f64::from(i * 37 % 41)).collect();
-            let y: Vec<f64> = (0..17)
-                .map(|i| f64::from((i * 53 + shift) % 59) + 0.5)
-                .collect();
+            let y: Vec<f64> = (0..17).map(|i| f64::from((i * 53 + shift) % 59) + 0.5).collect();
             let plain = mann_whitney(&x, &y, PValueMethod::Exact).p;
             let general = mann_whitney(&x, &y, PValueMethod::ExactTies).p;
             assert!((plain / general - 1.0).abs() < 1e-12, "{plain} {general}");
@@ -313,13 +285,7 @@ mod tests {
     /// R 4.2.2: `qwilcox(.025, m, n)`.
     #[test]
     fn quantiles_equal_those_of_r() {
-        for (m, n, expected) in [
-            (5, 5, 3),
-            (8, 9, 16),
-            (10, 12, 30),
-            (30, 30, 318),
-            (3, 3, 0),
-        ] {
+        for (m, n, expected) in [(5, 5, 3), (8, 9, 16), (10, 12, 30), (30, 30, 318), (3, 3, 0)] {
             assert_eq!(lower_tail_quantile(0.025, m, n), Some(expected), "{m} {n}");
         }
     }

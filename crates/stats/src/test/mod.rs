@@ -43,11 +43,7 @@ pub fn fisher_exact(happened: [u32; 2], all: [u32; 2]) -> f64 {
     let weight = |log: &f64| (log - highest).exp();
     // Tables of equal probability may differ by rounding. The tolerance is the same as in R and
     // scipy.
-    let as_rare: f64 = logs
-        .iter()
-        .filter(|log| **log <= observed + 1e-7)
-        .map(weight)
-        .sum();
+    let as_rare: f64 = logs.iter().filter(|log| **log <= observed + 1e-7).map(weight).sum();
     (as_rare / logs.iter().map(weight).sum::<f64>()).min(1.0)
 }
 
@@ -90,13 +86,11 @@ fn runs_of_equals<'a>(
     values: &'a [f64],
 ) -> impl Iterator<Item = (usize, &'a [usize])> {
     let mut first = 0;
-    order
-        .chunk_by(|&a, &b| values[a] == values[b])
-        .map(move |tied| {
-            let start = first;
-            first += tied.len();
-            (start, tied)
-        })
+    order.chunk_by(|&a, &b| values[a] == values[b]).map(move |tied| {
+        let start = first;
+        first += tied.len();
+        (start, tied)
+    })
 }
 
 #[cfg(test)]
@@ -135,10 +129,7 @@ mod rank_tests {
 
     #[test]
     fn equal_values_share_the_mean_of_their_places() {
-        assert_eq!(
-            mid_ranks(&[8.0, 8.0, 7.0, 4.54, 800.0]),
-            [3.5, 3.5, 2.0, 1.0, 5.0]
-        );
+        assert_eq!(mid_ranks(&[8.0, 8.0, 7.0, 4.54, 800.0]), [3.5, 3.5, 2.0, 1.0, 5.0]);
         assert_eq!(mid_ranks(&[5.0; 4]), [2.5; 4]);
         assert!(mid_ranks(&[]).is_empty());
     }

@@ -117,10 +117,7 @@ impl SignedRank {
             gaps.partition_point(|&g| tail_probabilities(&self.differences, gap(g)).lower > level);
         let low = first_accepted.checked_sub(1).map(|before| steps[before]);
         let high = (first_above <= steps.len()).then(|| steps[first_above.max(1) - 1]);
-        Interval {
-            low: low.map_or(0.0, f64::exp),
-            high: high.map_or(f64::INFINITY, f64::exp),
-        }
+        Interval { low: low.map_or(0.0, f64::exp), high: high.map_or(f64::INFINITY, f64::exp) }
     }
 
     /// The tails with `theta` subtracted from every difference: the test of a ratio of exp(theta).
@@ -133,9 +130,7 @@ impl SignedRank {
 fn walsh_averages(values: &[f64]) -> Vec<f64> {
     let with_first = |(at, first): (usize, &f64)| {
         let first = *first;
-        values[at..]
-            .iter()
-            .map(move |second| 0.5 * (first + second))
+        values[at..].iter().map(move |second| 0.5 * (first + second))
     };
     let mut averages: Vec<f64> = values.iter().enumerate().flat_map(with_first).collect();
     averages.sort_unstable_by(f64::total_cmp);
@@ -286,18 +281,14 @@ mod tests {
 
     #[test]
     fn the_approximation_meets_the_exact_distribution() {
-        let differences: Vec<f64> = (0..200)
-            .map(|i| f64::from(i * 7919 % 211) / 211.0 - 0.44)
-            .collect();
+        let differences: Vec<f64> =
+            (0..200).map(|i| f64::from(i * 7919 % 211) / 211.0 - 0.44).collect();
         let ranks: Vec<usize> = (1..=200).map(|rank| 2 * rank).collect();
         let signs = signed_ranks(&differences, 0.0);
         let observed = signs.iter().filter(|(_, positive)| *positive);
         let observed: usize = observed.map(|(rank, _)| rank).sum();
         let exact = tail_probabilities(&differences, 0.0).two_sided_p();
         let approximate = approximate_tails(&ranks, observed).two_sided_p();
-        assert!(
-            (approximate / exact - 1.0).abs() < 0.02,
-            "{approximate} {exact}"
-        );
+        assert!((approximate / exact - 1.0).abs() < 0.02, "{approximate} {exact}");
     }
 }

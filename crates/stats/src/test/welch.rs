@@ -75,14 +75,7 @@ pub fn welch(baseline: &[f64], candidate: &[f64]) -> Result<WelchTest, WelchErro
     let df = 1.0 / (a * a / freedom(baseline) + b * b / freedom(candidate));
     let t = (mean_candidate - mean_baseline) / standard_error;
     let p = student_t::two_sided(t, df);
-    Ok(WelchTest {
-        mean_baseline,
-        mean_candidate,
-        standard_error,
-        t,
-        df,
-        p,
-    })
+    Ok(WelchTest { mean_baseline, mean_candidate, standard_error, t, df, p })
 }
 
 #[cfg(test)]

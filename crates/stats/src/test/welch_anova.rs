@@ -53,9 +53,8 @@ pub fn welch_anova(groups: &[&[f64]]) -> Result<WelchAnova, WelchError> {
     let weight = |squared_error: f64| smallest / squared_error;
     let total: f64 = summaries.iter().map(|&(_, e, _)| weight(e)).sum();
     let shares = || summaries.iter().map(|&(_, e, _)| weight(e) / total);
-    let center: f64 = (summaries.iter().zip(shares()))
-        .map(|(&(mean, _, _), share)| share * mean)
-        .sum();
+    let center: f64 =
+        (summaries.iter().zip(shares())).map(|(&(mean, _, _), share)| share * mean).sum();
     let k = groups.len() as f64;
     let scatter: f64 = (summaries.iter())
         .map(|&(mean, squared_error, _)| (mean - center).powi(2) / squared_error)
@@ -66,12 +65,7 @@ pub fn welch_anova(groups: &[&[f64]]) -> Result<WelchAnova, WelchError> {
         / (k * k - 1.0);
     let f = scatter / ((k - 1.0) * (1.0 + 2.0 * (k - 2.0) * lost));
     let (between_df, within_df) = (k - 1.0, 1.0 / (3.0 * lost));
-    Ok(WelchAnova {
-        f,
-        between_df,
-        within_df,
-        p: f_upper_tail(f, between_df, within_df),
-    })
+    Ok(WelchAnova { f, between_df, within_df, p: f_upper_tail(f, between_df, within_df) })
 }
 
 #[cfg(test)]

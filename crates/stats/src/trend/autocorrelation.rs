@@ -65,15 +65,8 @@ fn correlation_of_differences(series: &TrendSeries, end: usize) -> f64 {
 /// for Kendall's bias (Biometrika 41, 1954).
 fn correlation_of_residuals(series: &TrendSeries, borders: &[usize], end: usize) -> f64 {
     let start = end.saturating_sub(WINDOW);
-    let inner_borders = borders
-        .iter()
-        .copied()
-        .filter(|&border| start < border && border < end);
-    let ends: Vec<usize> = [start]
-        .into_iter()
-        .chain(inner_borders)
-        .chain([end])
-        .collect();
+    let inner_borders = borders.iter().copied().filter(|&border| start < border && border < end);
+    let ends: Vec<usize> = [start].into_iter().chain(inner_borders).chain([end]).collect();
     let mut groups = Vec::new();
     for level in ends.windows(2) {
         let machines = series.each_machine(level[0]..level[1]);
@@ -92,21 +85,13 @@ fn correlation_of_residuals(series: &TrendSeries, borders: &[usize], end: usize)
     for group in &groups {
         let (values, next) = remainder.split_at(group.len());
         let center = mean(values);
-        products += values
-            .windows(2)
-            .map(|pair| (pair[0] - center) * (pair[1] - center))
-            .sum::<f64>();
-        squares += values
-            .iter()
-            .map(|value| (value - center).powi(2))
-            .sum::<f64>();
+        products +=
+            values.windows(2).map(|pair| (pair[0] - center) * (pair[1] - center)).sum::<f64>();
+        squares += values.iter().map(|value| (value - center).powi(2)).sum::<f64>();
         remainder = next;
     }
     let (phi, count) = (products / squares, residuals.len());
-    shrink_estimate(
-        phi + groups.len() as f64 * (1.0 + 3.0 * phi) / count as f64,
-        count,
-    )
+    shrink_estimate(phi + groups.len() as f64 * (1.0 + 3.0 * phi) / count as f64, count)
 }
 
 /// Clips values at 2.5 robust deviations from zero; `None` when more than half of the values are
@@ -114,12 +99,7 @@ fn correlation_of_residuals(series: &TrendSeries, borders: &[usize], end: usize)
 fn clip_outliers(values: &[f64]) -> Option<Vec<f64>> {
     let sizes: Vec<f64> = values.iter().map(|value| value.abs()).collect();
     let limit = CLIP * NORMAL_CONSISTENCY * median(&sizes);
-    (limit > 0.0).then(|| {
-        values
-            .iter()
-            .map(|value| value.clamp(-limit, limit))
-            .collect()
-    })
+    (limit > 0.0).then(|| values.iter().map(|value| value.clamp(-limit, limit)).collect())
 }
 
 fn shrink_estimate(phi: f64, count: usize) -> f64 {
@@ -150,11 +130,7 @@ mod tests {
                 *level = correlation * *level + 0.02 * (uniform() + uniform() + uniform());
                 let log =
                     *level + 0.2 * f64::from(machine) + if position < 100 { 0.0 } else { step };
-                MeasuredPoint {
-                    value: log.exp(),
-                    machine,
-                    position,
-                }
+                MeasuredPoint { value: log.exp(), machine, position }
             })
             .collect();
         TrendSeries::new(&points).unwrap_or_default()
@@ -179,10 +155,7 @@ mod tests {
         // (1 + .6) / (1 - .6) = 4, less the effect of shrinking and of taking the smaller estimate.
         let dependent = mean_inflation(0.6, 0.0, 1, &[]);
         assert!((2.4..4.0).contains(&dependent), "{dependent}");
-        assert_eq!(
-            variance_inflation(&autoregressive_series(1, 0.6, 0.0, 1), &[], 11),
-            1.0
-        );
+        assert_eq!(variance_inflation(&autoregressive_series(1, 0.6, 0.0, 1), &[], 11), 1.0);
     }
 
     #[test]
@@ -195,13 +168,8 @@ mod tests {
 
     #[test]
     fn machines_in_turn_are_no_dependence() {
-        let (independent, dependent) = (
-            mean_inflation(0.0, 0.0, 2, &[]),
-            mean_inflation(0.7, 0.0, 2, &[]),
-        );
-        assert!(
-            independent < 1.15 && dependent > 2.4,
-            "{independent} {dependent}"
-        );
+        let (independent, dependent) =
+            (mean_inflation(0.0, 0.0, 2, &[]), mean_inflation(0.7, 0.0, 2, &[]));
+        assert!(independent < 1.15 && dependent > 2.4, "{independent} {dependent}");
     }
 }

@@ -143,9 +143,7 @@ impl ChangeDetector {
     fn find_suspicion(&self, series: &TrendSeries, scan: &mut RankScan) -> Option<LevelBorder> {
         let (end, level) = (self.next, self.borders.last().map_or(0, |last| last.at));
         let is_due = |length: &usize| end.is_multiple_of((length / DUE_FRACTION).max(1));
-        let lengths = STRETCH_LENGTHS
-            .iter()
-            .take_while(|&&length| length <= end - level);
+        let lengths = STRETCH_LENGTHS.iter().take_while(|&&length| length <= end - level);
         let mut best: Option<(BestBorder, usize)> = None;
         for &length in lengths.filter(|length| is_due(length)) {
             let start = end - length;
@@ -195,12 +193,7 @@ impl ChangeDetector {
         if z >= FINDING_LIMIT {
             let (at, seen) = (best.at, newest.seen);
             self.borders.pop();
-            self.borders.push(LevelBorder {
-                at,
-                seen,
-                found: Some(end),
-                z,
-            });
+            self.borders.push(LevelBorder { at, seen, found: Some(end), z });
         } else if z < WITHDRAWAL_LIMIT && points_after >= FIRST_WITHDRAWAL {
             self.borders.pop();
         }
@@ -209,12 +202,8 @@ impl ChangeDetector {
     /// The number by which evidence is divided because adjacent points depend on each other, given
     /// the borders so far and `candidate`.
     fn dependence_cost(&self, series: &TrendSeries, candidate: Option<usize>) -> f64 {
-        let borders: Vec<usize> = self
-            .borders
-            .iter()
-            .map(|border| border.at)
-            .chain(candidate)
-            .collect();
+        let borders: Vec<usize> =
+            self.borders.iter().map(|border| border.at).chain(candidate).collect();
         variance_inflation(series, &borders, self.next.min(series.len())).sqrt()
     }
 
@@ -250,11 +239,7 @@ impl ChangeDetector {
     /// The changes in all points seen, each at its final place, with shape and size.
     pub fn describe_changes(&mut self, series: &TrendSeries) -> Vec<DetectedChange> {
         let positions = self.place_borders(series);
-        let ends: Vec<usize> = [0]
-            .into_iter()
-            .chain(positions)
-            .chain([series.len()])
-            .collect();
+        let ends: Vec<usize> = [0].into_iter().chain(positions).chain([series.len()]).collect();
         let looks = &mut self.known.looks;
         looks.start_pass();
         let borders = ends.windows(3).zip(&self.borders);
@@ -273,9 +258,9 @@ impl ChangeDetector {
                     before: series.given_index(at - 1),
                     after: series.given_index(at),
                     seen: border.seen,
-                    evidence: border.found.map_or(ChangeEvidence::Suspected, |seen| {
-                        ChangeEvidence::Found { seen }
-                    }),
+                    evidence: border
+                        .found
+                        .map_or(ChangeEvidence::Suspected, |seen| ChangeEvidence::Found { seen }),
                     z: border.z,
                     shape,
                     size,

@@ -50,16 +50,9 @@ pub fn weighted_level(
     if points.is_empty() || !weights.is_finite() {
         return None;
     }
-    let estimate = points
-        .iter()
-        .map(|point| weight(point) * point.log)
-        .sum::<f64>()
-        / weights;
+    let estimate = points.iter().map(|point| weight(point) * point.log).sum::<f64>() / weights;
     let half_width = normal::upper_quantile(0.5 * (1.0 - confidence)) / weights.sqrt();
-    let interval = Interval {
-        low: estimate - half_width,
-        high: estimate + half_width,
-    };
+    let interval = Interval { low: estimate - half_width, high: estimate + half_width };
     Some(ShiftEstimate { estimate, interval })
 }
 
@@ -77,16 +70,9 @@ const FAR_DEVIATIONS: f64 = 4.0;
 pub fn first_beyond(series: &TrendSeries) -> Option<f64> {
     let (&machine, earlier) = series.machines().split_last()?;
     let newest = series.logs()[earlier.len()];
-    let same_machine = series
-        .logs()
-        .iter()
-        .zip(earlier)
-        .rev()
-        .filter(|(_, other)| **other == machine);
-    let recent: Vec<f64> = same_machine
-        .take(RECENT_POINTS)
-        .map(|(&log, _)| log)
-        .collect();
+    let same_machine =
+        series.logs().iter().zip(earlier).rev().filter(|(_, other)| **other == machine);
+    let recent: Vec<f64> = same_machine.take(RECENT_POINTS).map(|(&log, _)| log).collect();
     let is_beyond =
         recent.iter().all(|&log| log < newest) || recent.iter().all(|&log| log > newest);
     let distance = newest - median(&recent);
@@ -99,25 +85,17 @@ mod tests {
     use super::*;
 
     fn log_measurements(logs: &[f64], variance: f64) -> Vec<LogMeasurement> {
-        logs.iter()
-            .map(|&log| LogMeasurement { log, variance })
-            .collect()
+        logs.iter().map(|&log| LogMeasurement { log, variance }).collect()
     }
 
     #[test]
     fn sessions_vary_by_what_the_runs_do_not_explain() {
         // The sums of squares about the means are 2 and 8, with 1 and 2 degrees of freedom. The
         // runs explain a variance of 0.5.
-        let groups = [
-            log_measurements(&[1.0, 3.0], 0.5),
-            log_measurements(&[9.0, 11.0, 7.0], 0.5),
-        ];
+        let groups = [log_measurements(&[1.0, 3.0], 0.5), log_measurements(&[9.0, 11.0, 7.0], 0.5)];
         let variance = between_sessions(&groups).unwrap();
         assert!((variance - (10.0 / 3.0 - 0.5)).abs() < 1e-12, "{variance}");
-        assert_eq!(
-            between_sessions(&[log_measurements(&[1.0, 1.1], 5.0)]),
-            Some(0.0)
-        );
+        assert_eq!(between_sessions(&[log_measurements(&[1.0, 1.1], 5.0)]), Some(0.0));
         assert_eq!(between_sessions(&[log_measurements(&[1.0], 0.0)]), None);
     }
 

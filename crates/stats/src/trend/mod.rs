@@ -101,9 +101,7 @@ fn u_deviation(k: usize, l: usize) -> f64 {
 fn deviate_table(small: usize, large: usize) -> Box<[f32]> {
     let last = (0.5 * (small * large) as f64 - u_deviation(small, large)).max(0.0) as usize + 1;
     let tails = lower_tails(last, small, large).unwrap_or_default();
-    let mut z = tails
-        .first()
-        .map_or(0.0, |&tail| normal::upper_quantile(tail));
+    let mut z = tails.first().map_or(0.0, |&tail| normal::upper_quantile(tail));
     let next = tails.iter().map(|&tail| {
         // z changes little from one u to the next. After a step of 1e-5, Newton's error is far
         // below single precision.

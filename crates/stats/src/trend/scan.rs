@@ -96,18 +96,14 @@ impl RankScan {
 
     /// Computes ranks within machines, as deviations from their means.
     fn rank_points(&mut self, series: &TrendSeries, stretch: Range<usize>, is_one_machine: bool) {
-        let points = series.machines()[stretch.clone()]
-            .iter()
-            .zip(&series.logs()[stretch]);
+        let points = series.machines()[stretch.clone()].iter().zip(&series.logs()[stretch]);
         let numbered = points.zip(0u32..);
         self.order.clear();
-        self.order
-            .extend(numbered.map(|((&machine, &log), index)| (machine, log, index)));
+        self.order.extend(numbered.map(|((&machine, &log), index)| (machine, log, index)));
         if is_one_machine {
             self.order.sort_unstable_by(|a, b| a.1.total_cmp(&b.1));
         } else {
-            self.order
-                .sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+            self.order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         }
         self.deviations.resize(self.order.len(), 0.0);
         for counts in [&mut self.totals, &mut self.left_counts] {

@@ -70,29 +70,15 @@ impl ChangeDetector {
         }
         for _ in 0..words.next_count()? {
             let stretch = words.next_count()?..words.next_count()?;
-            walk.known
-                .places
-                .add_entry(stretch, words.next_count()?, words.next_count()?);
+            walk.known.places.add_entry(stretch, words.next_count()?, words.next_count()?);
         }
         for _ in 0..words.next_count()? {
-            let (stretch, at) = (
-                words.next_count()?..words.next_count()?,
-                words.next_count()?,
-            );
+            let (stretch, at) = (words.next_count()?..words.next_count()?, words.next_count()?);
             let is_drift = words.next()? == 1;
-            let shape = if is_drift {
-                ChangeShape::Drift
-            } else {
-                ChangeShape::Step
-            };
+            let shape = if is_drift { ChangeShape::Drift } else { ChangeShape::Step };
             let ratio = words.next_number()?;
-            let interval = Interval {
-                low: words.next_number()?,
-                high: words.next_number()?,
-            };
-            walk.known
-                .looks
-                .add_entry(stretch, at, (shape, ChangeSize { ratio, interval }));
+            let interval = Interval { low: words.next_number()?, high: words.next_number()? };
+            walk.known.looks.add_entry(stretch, at, (shape, ChangeSize { ratio, interval }));
         }
         Some(walk)
     }

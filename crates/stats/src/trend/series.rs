@@ -80,19 +80,13 @@ impl TrendSeries {
         }
         let left_out = points.len() - series.len();
         if 10 * left_out > points.len() {
-            return Err(TooManyNonPositive {
-                left_out,
-                points: points.len(),
-            });
+            return Err(TooManyNonPositive { left_out, points: points.len() });
         }
         Ok(series)
     }
 
     fn machine_number(&mut self, machine: u32) -> u32 {
-        let number = self
-            .callers_machines
-            .iter()
-            .position(|&other| other == machine);
+        let number = self.callers_machines.iter().position(|&other| other == machine);
         number.unwrap_or_else(|| {
             self.callers_machines.push(machine);
             self.callers_machines.len() - 1
@@ -161,10 +155,7 @@ impl TrendSeries {
         let (logs, machines) = (&self.logs[stretch.clone()], &self.machines[stretch]);
         (0..self.callers_machines.len() as u32).map(move |wanted| {
             let points = logs.iter().zip(machines);
-            points
-                .filter(|(_, machine)| **machine == wanted)
-                .map(|(&log, _)| log)
-                .collect()
+            points.filter(|(_, machine)| **machine == wanted).map(|(&log, _)| log).collect()
         })
     }
 }

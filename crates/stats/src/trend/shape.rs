@@ -34,10 +34,8 @@ pub(super) fn classify_shape(series: &TrendSeries, levels: Range<usize>, at: usi
     }
     let (mut centers, mut sizes) = (Vec::new(), Vec::new());
     for side in sides {
-        let medians: Vec<f64> = series
-            .each_machine(side.clone())
-            .map(|values| median(&values))
-            .collect();
+        let medians: Vec<f64> =
+            series.each_machine(side.clone()).map(|values| median(&values)).collect();
         for index in side {
             let center = medians[series.machines()[index] as usize];
             sizes.push((series.logs()[index] - center).abs());
@@ -49,23 +47,14 @@ pub(super) fn classify_shape(series: &TrendSeries, levels: Range<usize>, at: usi
         return ChangeShape::Step;
     }
     let clipped = centers.iter().zip(&series.logs()[levels.clone()]);
-    let clipped: Vec<f64> = clipped
-        .map(|(center, log)| center + (log - center).clamp(-limit, limit))
-        .collect();
+    let clipped: Vec<f64> =
+        clipped.map(|(center, log)| center + (log - center).clamp(-limit, limit)).collect();
     let machines = &series.machines()[levels.clone()];
-    let step: Vec<f64> = levels
-        .clone()
-        .map(|index| f64::from(u8::from(index >= at)))
-        .collect();
+    let step: Vec<f64> = levels.clone().map(|index| f64::from(u8::from(index >= at))).collect();
     let line: Vec<f64> = levels.clone().map(|index| index as f64).collect();
-    let (step_residuals, line_residuals) = (
-        residual_sum(&clipped, &step, machines),
-        residual_sum(&clipped, &line, machines),
-    );
-    let occupied = series
-        .each_machine(levels.clone())
-        .filter(|values| !values.is_empty())
-        .count();
+    let (step_residuals, line_residuals) =
+        (residual_sum(&clipped, &step, machines), residual_sum(&clipped, &line, machines));
+    let occupied = series.each_machine(levels.clone()).filter(|values| !values.is_empty()).count();
     let variance = step_residuals / (levels.len() - 1 - occupied) as f64;
     if line_residuals + 2.0 * variance < step_residuals {
         ChangeShape::Drift
@@ -90,9 +79,7 @@ fn without_offsets(values: &[f64], machines: &[u32]) -> Vec<f64> {
     }
     let means: Vec<f64> = groups.iter().map(|group| mean(group)).collect();
     let paired = values.iter().zip(machines);
-    paired
-        .map(|(value, &machine)| value - means[machine as usize])
-        .collect()
+    paired.map(|(value, &machine)| value - means[machine as usize]).collect()
 }
 
 /// The new level divided by the old one.
@@ -114,33 +101,21 @@ const CONFIDENCE: f64 = 0.95;
 pub(super) fn estimate_size(series: &TrendSeries, levels: Range<usize>, at: usize) -> ChangeSize {
     let left = series.each_machine(levels.start.max(at.saturating_sub(SIZED_POINTS))..at);
     let right = series.each_machine(at..levels.end.min(at + SIZED_POINTS));
-    let shifts: Vec<ShiftEstimate> = left
-        .zip(right)
-        .filter_map(|(old, new)| hodges_lehmann(&old, &new, CONFIDENCE))
-        .collect();
-    let bounded: Vec<&ShiftEstimate> = shifts
-        .iter()
-        .filter(|shift| shift.interval.is_bounded())
-        .collect();
+    let shifts: Vec<ShiftEstimate> =
+        left.zip(right).filter_map(|(old, new)| hodges_lehmann(&old, &new, CONFIDENCE)).collect();
+    let bounded: Vec<&ShiftEstimate> =
+        shifts.iter().filter(|shift| shift.interval.is_bounded()).collect();
     if bounded.is_empty() {
         let estimates: Vec<f64> = shifts.iter().map(|shift| shift.estimate).collect();
-        let interval = Interval {
-            low: 0.0,
-            high: f64::INFINITY,
-        };
-        return ChangeSize {
-            ratio: mean(&estimates).exp(),
-            interval,
-        };
+        let interval = Interval { low: 0.0, high: f64::INFINITY };
+        return ChangeSize { ratio: mean(&estimates).exp(), interval };
     }
     // Constant values give an interval of width zero; this minimum, below the precision of the
     // logarithms, avoids a division by zero.
     let weight = |shift: &ShiftEstimate| shift.interval.half_width().max(1e-12).powi(-2);
     let weights: f64 = bounded.iter().map(|shift| weight(shift)).sum();
-    let estimate = bounded
-        .iter()
-        .map(|shift| weight(shift) / weights * shift.estimate)
-        .sum::<f64>();
+    let estimate =
+        bounded.iter().map(|shift| weight(shift) / weights * shift.estimate).sum::<f64>();
     // Distances from the estimate to one end are combined like standard deviations.
     let distance = |end: fn(&Interval) -> f64| {
         let square = |shift: &&ShiftEstimate| {
@@ -152,10 +127,7 @@ pub(super) fn estimate_size(series: &TrendSeries, levels: Range<usize>, at: usiz
         low: estimate - distance(|interval| interval.low),
         high: estimate + distance(|interval| interval.high),
     };
-    ChangeSize {
-        ratio: estimate.exp(),
-        interval: interval.map(f64::exp),
-    }
+    ChangeSize { ratio: estimate.exp(), interval: interval.map(f64::exp) }
 }
 
 /// Returns where the machine changed together with the code, so that the two effects cannot be
@@ -166,14 +138,8 @@ pub(super) fn estimate_size(series: &TrendSeries, levels: Range<usize>, at: usiz
 /// The result is an index into the points given to [`TrendSeries::new`].
 pub fn machine_swap(series: &TrendSeries) -> Option<usize> {
     let machines = series.machines();
-    let (mut old, mut new) = (
-        vec![0; series.machine_count()],
-        vec![0; series.machine_count()],
-    );
-    machines
-        .iter()
-        .take(MAX_DISTANCE)
-        .for_each(|&machine| new[machine as usize] += 1);
+    let (mut old, mut new) = (vec![0; series.machine_count()], vec![0; series.machine_count()]);
+    machines.iter().take(MAX_DISTANCE).for_each(|&machine| new[machine as usize] += 1);
     let is_foreign = |side: &[usize], other: &[usize]| {
         let counts = side.iter().zip(other).filter(|(_, other)| **other == 0);
         2 * counts.map(|(count, _)| count).sum::<usize>() > side.iter().sum()

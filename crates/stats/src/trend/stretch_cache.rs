@@ -22,10 +22,7 @@ pub(super) struct StretchCache<T> {
 
 impl<T> Default for StretchCache<T> {
     fn default() -> StretchCache<T> {
-        StretchCache {
-            earlier: Vec::new(),
-            now: Vec::new(),
-        }
+        StretchCache { earlier: Vec::new(), now: Vec::new() }
     }
 }
 

@@ -16,11 +16,7 @@ fn change_points_are_those_of_ruptures() {
             all.map(|value| value.as_f64().unwrap()).collect()
         };
         let shortest = row["shortest"].as_u64().unwrap() as usize;
-        let found = find_segments(
-            &numbers("values"),
-            row["penalty"].as_f64().unwrap(),
-            shortest,
-        );
+        let found = find_segments(&numbers("values"), row["penalty"].as_f64().unwrap(), shortest);
         let ends: Vec<f64> = found.iter().map(|segment| segment.end as f64).collect();
         assert_eq!(ends, numbers("ends"), "row {number}");
     }

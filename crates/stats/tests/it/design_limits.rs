@@ -33,16 +33,8 @@ fn the_default_design_has_the_specified_limits() {
 #[test]
 fn a_longer_schedule_has_the_specified_limits() {
     let design = SequentialDesign::new(&[8, 16, 24, 32, 40], 0.05, 2.0);
-    let z: Vec<f64> = design
-        .limits()
-        .iter()
-        .map(|look| round_to(look.z_limit, 3))
-        .collect();
-    let p: Vec<f64> = design
-        .limits()
-        .iter()
-        .map(|look| round_to(look.p_limit, 5))
-        .collect();
+    let z: Vec<f64> = design.limits().iter().map(|look| round_to(look.z_limit, 3)).collect();
+    let p: Vec<f64> = design.limits().iter().map(|look| round_to(look.p_limit, 5)).collect();
     assert_eq!(z, [3.090, 2.714, 2.473, 2.280, 2.114]);
     assert_eq!(p, [0.00200, 0.00665, 0.01341, 0.02262, 0.03451]);
 }
@@ -53,18 +45,8 @@ fn a_longer_schedule_has_the_specified_limits() {
 #[test]
 fn limits_equal_those_from_the_joint_normal_distribution() {
     let cases: [(&[usize], f64, f64, &[f64]); 2] = [
-        (
-            &[6, 12, 30],
-            0.1,
-            1.0,
-            &[2.32634787, 2.21929943, 1.79216978],
-        ),
-        (
-            &[10, 20, 30, 40],
-            0.01,
-            3.0,
-            &[3.78091981, 3.25397479, 2.91898070, 2.65469337],
-        ),
+        (&[6, 12, 30], 0.1, 1.0, &[2.32634787, 2.21929943, 1.79216978]),
+        (&[10, 20, 30, 40], 0.01, 3.0, &[3.78091981, 3.25397479, 2.91898070, 2.65469337]),
     ];
     for (looks, alpha, rho, expected) in cases {
         let design = SequentialDesign::new(looks, alpha, rho);
@@ -104,14 +86,8 @@ fn a_large_change_stops_at_the_first_look_with_the_repeated_interval() {
 fn equal_sides_are_declared_equal_unless_that_stop_is_off() {
     let design = SequentialDesign::default();
     let (observations, look) = (drifting_blocks(16, 1.0), design.look_at(32).unwrap());
-    assert_eq!(
-        decide_at_look(&observations, &look, 0.02),
-        Ok(LookDecision::Equivalent)
-    );
-    assert_eq!(
-        decide_at_look(&observations, &look, 0.0),
-        Ok(LookDecision::GoOn)
-    );
+    assert_eq!(decide_at_look(&observations, &look, 0.02), Ok(LookDecision::Equivalent));
+    assert_eq!(decide_at_look(&observations, &look, 0.0), Ok(LookDecision::GoOn));
 }
 
 #[test]

@@ -34,12 +34,7 @@ fn components_agree_with_numpy_and_their_intervals_with_scipy() {
             ("low", found.interval.low),
             ("high", found.interval.high),
         ] {
-            assert_close(
-                figure,
-                wanted[key].as_f64().unwrap(),
-                1e-9,
-                &format!("{program} {key}"),
-            );
+            assert_close(figure, wanted[key].as_f64().unwrap(), 1e-9, &format!("{program} {key}"));
         }
     }
 }
@@ -97,15 +92,9 @@ fn builds_as_units_keep_the_error_rate_and_runs_as_units_do_not() {
     for program in ["vm", "words", "rs"] {
         for builds in [8, 12, 16] {
             let (rate, of_runs) = false_alarms(program, builds);
-            assert!(
-                (0.02..=0.07).contains(&rate),
-                "{program}, {builds} builds: {rate}"
-            );
+            assert!((0.02..=0.07).contains(&rate), "{program}, {builds} builds: {rate}");
             // Where builds differ most, runs of one build are least independent.
-            assert!(
-                program != "rs" || of_runs > 0.1,
-                "{builds} builds: {of_runs}"
-            );
+            assert!(program != "rs" || of_runs > 0.1, "{builds} builds: {of_runs}");
         }
     }
 }

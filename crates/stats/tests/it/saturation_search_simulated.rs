@@ -37,11 +37,7 @@ const CURVES: [ThroughputCurve; 6] = [
         at: |n| 200.0 * n.min(48.0),
         is_right: |knee, _| is_near(knee, 48.0),
     },
-    ThroughputCurve {
-        name: "one worker is enough",
-        at: |_| 700.0,
-        is_right: |knee, _| knee == 1,
-    },
+    ThroughputCurve { name: "one worker is enough", at: |_| 700.0, is_right: |knee, _| knee == 1 },
     ThroughputCurve {
         name: "contention 5 %",
         at: |n| usl_throughput(n, 0.05, 0.0),
@@ -80,10 +76,7 @@ fn run_search(
         let value = (curve.at)(f64::from(concurrency)) * (noise * draw_normal(&mut random)).exp();
         visits += 1;
         assert!(visits < 1000, "{} does not end", curve.name);
-        match levels
-            .iter_mut()
-            .find(|level| level.concurrency == concurrency)
-        {
+        match levels.iter_mut().find(|level| level.concurrency == concurrency) {
             Some(level) => level.throughputs.push(value),
             None => levels.push(ConcurrencyLevel {
                 concurrency,
@@ -92,21 +85,13 @@ fn run_search(
             }),
         }
     }
-    (
-        search_answer(&levels).unwrap().at_knee().concurrency,
-        visits,
-    )
+    (search_answer(&levels).unwrap().at_knee().concurrency, visits)
 }
 
 /// Returns the number of right answers of `times`, and the mean number of visits.
 fn success_rate(curve: &ThroughputCurve, noise: f64, times: u64) -> (u64, f64) {
-    let rules = SaturationRules {
-        limit: 256,
-        ..SaturationRules::default()
-    };
-    let best = (1..=256)
-        .map(|n| (curve.at)(f64::from(n)))
-        .fold(0.0, f64::max);
+    let rules = SaturationRules { limit: 256, ..SaturationRules::default() };
+    let best = (1..=256).map(|n| (curve.at)(f64::from(n))).fold(0.0, f64::max);
     let (mut right, mut all) = (0, 0);
     for seed in 0..times {
         let (knee, visits) = run_search(curve, noise, &rules, seed);

@@ -12,9 +12,8 @@ fn tails_agree_with_scipy_and_intervals_with_r() {
     let mut intervals = 0;
     for (number, row) in golden["rows"].as_array().unwrap().iter().enumerate() {
         let differences = row["d"].as_array().unwrap().iter();
-        let pairs: Vec<(f64, f64)> = differences
-            .map(|d| (7.0, 7.0 * d.as_f64().unwrap().exp()))
-            .collect();
+        let pairs: Vec<(f64, f64)> =
+            differences.map(|d| (7.0, 7.0 * d.as_f64().unwrap().exp())).collect();
         let test = signed_rank(&pairs).unwrap();
         let tails = test.shifted(0.0);
         let figure = |key: &str| row[key].as_f64();
@@ -26,11 +25,7 @@ fn tails_agree_with_scipy_and_intervals_with_r() {
             let wanted = [estimate, figure("low").unwrap(), figure("high").unwrap()];
             let found = [test.ratio(), interval.low, interval.high];
             for (found, wanted) in found.into_iter().zip(wanted) {
-                assert!(
-                    (found.ln() - wanted).abs() < 1e-9,
-                    "{} {found}",
-                    name("ratio")
-                );
+                assert!((found.ln() - wanted).abs() < 1e-9, "{} {found}", name("ratio"));
             }
             intervals += 1;
         }

@@ -36,17 +36,11 @@ fn rejections_and_runs(change: f64) -> (f64, f64) {
         let mut random = SimulationRandom::new(7, repetition);
         let observations = simulate_blocks(model, design.max_runs(), change, &mut random);
         let course = follow_looks(&observations, &design, 0.02, 1.0 + change);
-        (
-            course.is_rejected,
-            course.equivalent_at.unwrap_or(course.runs),
-        )
+        (course.is_rejected, course.equivalent_at.unwrap_or(course.runs))
     });
     let share = |count: f64| count / REPETITIONS as f64;
     let rejected = courses.iter().filter(|course| course.0).count() as f64;
-    (
-        share(rejected),
-        share(courses.iter().map(|course| course.1 as f64).sum()),
-    )
+    (share(rejected), share(courses.iter().map(|course| course.1 as f64).sum()))
 }
 
 #[test]
@@ -79,10 +73,7 @@ fn a_thing_compared_with_itself_gives_as_many_false_alarms_as_the_test_says() {
     let level = tests.iter().map(|test| test.1).sum::<f64>() / COMPARISONS as f64;
     assert!((0.042..0.05).contains(&level), "{level}");
     let [low, high] = [0.025, 0.975].map(|p| binomial::quantile(p, COMPARISONS, level));
-    assert!(
-        (low..=high).contains(&alarms),
-        "{alarms}, not {low} to {high}"
-    );
+    assert!((low..=high).contains(&alarms), "{alarms}, not {low} to {high}");
 }
 
 /// Number of `comparisons` that the design for pairs calls different, and the mean number of pairs.
@@ -106,10 +97,7 @@ fn equal_sides_of_pairs_are_called_different_as_often_as_the_design_says() {
     const COMPARISONS: u64 = 660;
     let (rejected, pairs) = rejections_of_pairs(COMPARISONS, 13, 0.0);
     let [low, high] = [0.0005, 0.9995].map(|p| binomial::quantile(p, COMPARISONS, 0.05));
-    assert!(
-        (low..=high).contains(&rejected),
-        "{rejected}, not {low} to {high}"
-    );
+    assert!((low..=high).contains(&rejected), "{rejected}, not {low} to {high}");
     assert!((30.0..32.0).contains(&pairs), "{pairs}");
 }
 
@@ -130,10 +118,7 @@ fn rejecting_disturbed_runs_finds_more_changes_and_no_more_false_ones() {
     let [low, high] = [0.0005, 0.9995].map(|p| binomial::quantile(p, COMPARISONS, 0.05) as f64);
     let equal = rejected::called_different(model, 0.0, [0.25; 2], COMPARISONS, 19);
     for alarms in equal.map(|percent| percent * COMPARISONS as f64 / 100.0) {
-        assert!(
-            (low..=high).contains(&alarms),
-            "{alarms}, not {low} to {high}"
-        );
+        assert!((low..=high).contains(&alarms), "{alarms}, not {low} to {high}");
     }
     let [without, with] = rejected::called_different(model, 0.02, [0.25; 2], COMPARISONS, 23);
     assert!(with > without + 5.0, "{with} after {without} %");

@@ -40,12 +40,7 @@ fn tails_equal_those_of_all_arrangements_in_r() {
         let name = format!("{blocks} {modulus} {shift} {ratio}");
         assert_close(tails.lower, lower, 1e-12, &name);
         assert_close(tails.upper, upper, 1e-12, &name);
-        assert_close(
-            tails.two_sided_p(),
-            (2.0 * lower.min(upper)).min(1.0),
-            1e-12,
-            &name,
-        );
+        assert_close(tails.two_sided_p(), (2.0 * lower.min(upper)).min(1.0), 1e-12, &name);
     }
 }
 
@@ -74,35 +69,21 @@ fn test_and_interval_never_disagree() {
         let observations: Vec<BlockObservation> = blocked(blocks, &PAIRS, salt)
             .into_iter()
             .map(|o| {
-                let moved = o.value
-                    + if o.side == BlockSide::Candidate {
-                        salt as f64 % 5.0
-                    } else {
-                        0.0
-                    };
-                let value = if grain > 0.0 {
-                    (moved / grain).round() * grain
-                } else {
-                    moved
-                };
+                let moved =
+                    o.value + if o.side == BlockSide::Candidate { salt as f64 % 5.0 } else { 0.0 };
+                let value = if grain > 0.0 { (moved / grain).round() * grain } else { moved };
                 BlockObservation { value, ..o }
             })
             .collect();
         let test = test_blocks(&observations);
         let limit = [0.05, 0.01, 0.0312][salt as usize % 3];
         let interval = test.interval_at(limit);
-        assert_eq!(
-            test.p > limit,
-            interval.contains(1.0),
-            "{salt}: {} {interval:?}",
-            test.p
-        );
+        assert_eq!(test.p > limit, interval.contains(1.0), "{salt}: {} {interval:?}", test.p);
         rejected += u32::from(test.p <= limit);
         for ratio in [0.93, 0.97, 1.0123, 1.05] {
             let tails = test.test_shifted(f64::ln(ratio));
-            let distance = (interval.low / ratio - 1.0)
-                .abs()
-                .min((interval.high / ratio - 1.0).abs());
+            let distance =
+                (interval.low / ratio - 1.0).abs().min((interval.high / ratio - 1.0).abs());
             if distance > 1e-10 {
                 assert_eq!(
                     tails.two_sided_p() > limit,
@@ -121,25 +102,13 @@ fn tails_are_monotone_in_the_shift() {
     for salt in 0..50 {
         let test = test_blocks(&blocked(
             6,
-            &[
-                BlockSide::Baseline,
-                BlockSide::Candidate,
-                BlockSide::Candidate,
-            ],
+            &[BlockSide::Baseline, BlockSide::Candidate, BlockSide::Candidate],
             salt,
         ));
         let steps = (-300..300).map(|step| test.test_shifted(f64::from(step) * 1e-3));
         let tails: Vec<_> = steps.collect();
-        assert!(
-            tails
-                .windows(2)
-                .all(|two| two[0].upper <= two[1].upper + 1e-12)
-        );
-        assert!(
-            tails
-                .windows(2)
-                .all(|two| two[0].lower >= two[1].lower - 1e-12)
-        );
+        assert!(tails.windows(2).all(|two| two[0].upper <= two[1].upper + 1e-12));
+        assert!(tails.windows(2).all(|two| two[0].lower >= two[1].lower - 1e-12));
     }
 }
 
@@ -150,20 +119,12 @@ fn the_normal_approximation_is_close_where_it_takes_over() {
     let copies = |count: u32, shift: f64| -> Vec<BlockObservation> {
         let values = blocked(count, &PAIRS, 9);
         let moved = |o: &BlockObservation| BlockObservation {
-            value: o.value
-                + if o.side == BlockSide::Candidate {
-                    shift
-                } else {
-                    0.0
-                },
+            value: o.value + if o.side == BlockSide::Candidate { shift } else { 0.0 },
             ..*o
         };
         values.iter().map(moved).collect()
     };
-    let largest = (1..200)
-        .rev()
-        .find(|&count| test_blocks(&copies(count, 0.0)).is_exact)
-        .unwrap();
+    let largest = (1..200).rev().find(|&count| test_blocks(&copies(count, 0.0)).is_exact).unwrap();
     assert!(largest >= 32, "64 runs a side are exact: {largest} blocks");
     for shift in [0.0, 1.0, 1.6, 2.2, 3.0] {
         let exact = test_blocks(&copies(largest, shift)).p;
@@ -172,10 +133,7 @@ fn the_normal_approximation_is_close_where_it_takes_over() {
         // Far out, the true tail is lighter than the normal one, so the approximation errs on the
         // safe side.
         let off = (by_z / exact).ln();
-        assert!(
-            (-0.03..0.03 + 0.05 * z * z).contains(&off),
-            "{shift}: {exact} {by_z}"
-        );
+        assert!((-0.03..0.03 + 0.05 * z * z).contains(&off), "{shift}: {exact} {by_z}");
         let next = test_blocks(&copies(largest + 1, shift));
         assert!(!next.is_exact);
         assert_eq!(next.p > 0.05, next.interval(0.95).contains(1.0));

@@ -33,9 +33,7 @@ const VALUES: [(f64, BlockSide, u32); 20] = {
 };
 
 fn five_blocks() -> Vec<BlockObservation> {
-    VALUES
-        .map(|(value, side, block)| BlockObservation { value, side, block })
-        .to_vec()
+    VALUES.map(|(value, side, block)| BlockObservation { value, side, block }).to_vec()
 }
 
 pub fn test_blocks(observations: &[BlockObservation]) -> StratifiedRank {
@@ -46,9 +44,7 @@ pub fn test_blocks(observations: &[BlockObservation]) -> StratifiedRank {
 fn scattered_values(count: usize, salt: u64) -> Vec<f64> {
     let mut state = salt;
     let mut next = || {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         100.0 + ((state >> 33) % 4096) as f64 / 256.0
     };
     (0..count).map(|_| next()).collect()
@@ -61,12 +57,8 @@ pub fn blocked(block_count: u32, sides: &[BlockSide], salt: u64) -> Vec<BlockObs
     blocks.zip(values).map(observe).collect()
 }
 
-pub const PAIRS: [BlockSide; 4] = [
-    BlockSide::Baseline,
-    BlockSide::Candidate,
-    BlockSide::Baseline,
-    BlockSide::Candidate,
-];
+pub const PAIRS: [BlockSide; 4] =
+    [BlockSide::Baseline, BlockSide::Candidate, BlockSide::Baseline, BlockSide::Candidate];
 
 /// numpy and scipy 1.17.1 on the same data: `rankdata` of the logarithms, all 6^5 label
 /// arrangements, z by its formula and 60 bisections for the ratios. The tails at 1.05, where 10.5
@@ -94,16 +86,11 @@ fn enumerated_p(observations: &[BlockObservation]) -> f64 {
     let last = observations.iter().map(|o| o.block).max().unwrap();
     let (mut sums, mut observed) = (vec![0.0], 0.0);
     for block in 0..=last {
-        let members: Vec<usize> = (0..ranks.len())
-            .filter(|&i| observations[i].block == block)
-            .collect();
+        let members: Vec<usize> =
+            (0..ranks.len()).filter(|&i| observations[i].block == block).collect();
         let is_candidate = |i: &&usize| observations[**i].side == BlockSide::Candidate;
         let candidates = members.iter().filter(is_candidate).count();
-        observed += members
-            .iter()
-            .filter(is_candidate)
-            .map(|&i| ranks[i])
-            .sum::<f64>();
+        observed += members.iter().filter(is_candidate).map(|&i| ranks[i]).sum::<f64>();
         let choices = (0u32..1 << members.len()).filter(|m| m.count_ones() as usize == candidates);
         let of_choice = |mask: u32| -> f64 {
             members
@@ -114,10 +101,7 @@ fn enumerated_p(observations: &[BlockObservation]) -> f64 {
                 .sum()
         };
         let chosen: Vec<f64> = choices.map(of_choice).collect();
-        sums = sums
-            .iter()
-            .flat_map(|a| chosen.iter().map(move |b| a + b))
-            .collect();
+        sums = sums.iter().flat_map(|a| chosen.iter().map(move |b| a + b)).collect();
     }
     let share = |is_extreme: &dyn Fn(f64) -> bool| {
         sums.iter().filter(|&&sum| is_extreme(sum)).count() as f64 / sums.len() as f64
@@ -141,34 +125,21 @@ fn blocks_of_any_size_and_balance_are_enumerated_exactly() {
         let observations = blocked(count, sides, salt);
         let test = test_blocks(&observations);
         assert!(test.is_exact, "{sides:?}");
-        assert_close(
-            test.p,
-            enumerated_p(&observations),
-            1e-12,
-            &format!("{sides:?}"),
-        );
+        assert_close(test.p, enumerated_p(&observations), 1e-12, &format!("{sides:?}"));
     }
 }
 
 #[test]
 fn one_large_block_is_the_unblocked_rank_test() {
-    let observations: Vec<BlockObservation> = blocked(20, &PAIRS[..2], 3)
-        .iter()
-        .map(|o| BlockObservation { block: 9, ..*o })
-        .collect();
+    let observations: Vec<BlockObservation> =
+        blocked(20, &PAIRS[..2], 3).iter().map(|o| BlockObservation { block: 9, ..*o }).collect();
     let of = |side| {
-        let values = observations
-            .iter()
-            .filter(move |o| o.side == side)
-            .map(|o| o.value);
+        let values = observations.iter().filter(move |o| o.side == side).map(|o| o.value);
         values.collect::<Vec<f64>>()
     };
-    let exact = mann_whitney(
-        &of(BlockSide::Baseline),
-        &of(BlockSide::Candidate),
-        PValueMethod::ExactTies,
-    )
-    .p;
+    let exact =
+        mann_whitney(&of(BlockSide::Baseline), &of(BlockSide::Candidate), PValueMethod::ExactTies)
+            .p;
     let test = test_blocks(&observations);
     assert!(test.is_exact);
     assert_close(test.p, exact, 1e-9, "p");
@@ -179,11 +150,7 @@ fn neither_unit_nor_order_nor_block_names_matter() {
     let plain = test_blocks(&five_blocks());
     let mut changed: Vec<BlockObservation> = five_blocks()
         .iter()
-        .map(|o| BlockObservation {
-            value: o.value * 1024.0,
-            block: 1000 - o.block,
-            ..*o
-        })
+        .map(|o| BlockObservation { value: o.value * 1024.0, block: 1000 - o.block, ..*o })
         .collect();
     changed.reverse();
     let changed = test_blocks(&changed);
@@ -212,10 +179,7 @@ fn a_factor_on_the_candidate_moves_ratio_and_interval_by_it() {
     for factor in [0.001, 0.5, 0.97, 1.6, 1e9] {
         let scale = |o: &BlockObservation| match o.side {
             BlockSide::Baseline => *o,
-            BlockSide::Candidate => BlockObservation {
-                value: o.value * factor,
-                ..*o
-            },
+            BlockSide::Candidate => BlockObservation { value: o.value * factor, ..*o },
         };
         let scaled = test_blocks(&five_blocks().iter().map(scale).collect::<Vec<_>>());
         let plain = test_blocks(&five_blocks());
@@ -240,10 +204,8 @@ fn a_block_that_lost_one_side_is_left_out() {
 fn one_block_cannot_bound_the_ratio_and_equal_values_say_one() {
     let interval = test_blocks(&five_blocks()[..4]).interval(0.95);
     assert_eq!((interval.low, interval.high), (0.0, f64::INFINITY));
-    let equal: Vec<BlockObservation> = five_blocks()
-        .iter()
-        .map(|o| BlockObservation { value: 3.0, ..*o })
-        .collect();
+    let equal: Vec<BlockObservation> =
+        five_blocks().iter().map(|o| BlockObservation { value: 3.0, ..*o }).collect();
     let test = test_blocks(&equal);
     assert_eq!(test.p, 1.0);
     assert_close(test.ratio(), 1.0, 1e-11, "ratio");
@@ -256,15 +218,9 @@ fn values_without_a_logarithm_and_sides_that_never_met_are_refused() {
     for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         observations[6].value = value;
         let refused = stratified_rank(&observations);
-        assert_eq!(
-            refused.err(),
-            Some(StratifiedError::NotPositive { index: 6 })
-        );
+        assert_eq!(refused.err(), Some(StratifiedError::NotPositive { index: 6 }));
     }
-    let apart = [
-        BlockObservation::baseline(1.0, 0),
-        BlockObservation::candidate(2.0, 1),
-    ];
+    let apart = [BlockObservation::baseline(1.0, 0), BlockObservation::candidate(2.0, 1)];
     let refused = stratified_rank(&apart);
     assert_eq!(refused.err(), Some(StratifiedError::NoBlock));
     assert!(stratified_rank(&[]).is_err());
@@ -289,18 +245,10 @@ fn the_level_is_the_largest_p_value_that_the_ranks_allow() {
         test_blocks(&observations)
     };
     let level = p_of(0).attained_level(0.05);
-    let rejected = (0..1296)
-        .filter(|&arrangement| p_of(arrangement).p <= 0.05)
-        .count();
+    let rejected = (0..1296).filter(|&arrangement| p_of(arrangement).p <= 0.05).count();
     assert_close(level, rejected as f64 / 1296.0, 1e-12, "level");
     assert!(level > 0.03 && level <= 0.05, "{level}");
-    let constant: Vec<BlockObservation> = five_blocks()
-        .into_iter()
-        .map(|o| BlockObservation { value: 1.0, ..o })
-        .collect();
-    assert_eq!(
-        test_blocks(&constant).attained_level(0.05),
-        0.0,
-        "equal values never differ"
-    );
+    let constant: Vec<BlockObservation> =
+        five_blocks().into_iter().map(|o| BlockObservation { value: 1.0, ..o }).collect();
+    assert_eq!(test_blocks(&constant).attained_level(0.05), 0.0, "equal values never differ");
 }

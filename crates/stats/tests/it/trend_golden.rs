@@ -63,20 +63,13 @@ fn all_recorded_series_have_the_changes_of_the_reference() {
     assert_eq!(expected.len(), 46);
     for (name, expected) in expected {
         let points = series(name);
-        assert_eq!(
-            points.len() as u64,
-            expected["points"].as_u64().unwrap(),
-            "{name}"
-        );
+        assert_eq!(points.len() as u64, expected["points"].as_u64().unwrap(), "{name}");
         let changes = find_changes(&points).unwrap();
         let wanted = expected["changes"].as_array().unwrap();
         assert_eq!(changes.len(), wanted.len(), "{name}: {changes:?}");
         for (change, wanted) in changes.iter().zip(wanted) {
             let whole = |index: usize| wanted[index].as_u64().unwrap() as usize;
-            assert!(
-                change.after.abs_diff(whole(0)) <= 1,
-                "{name}: {change:?} is not {wanted}"
-            );
+            assert!(change.after.abs_diff(whole(0)) <= 1, "{name}: {change:?} is not {wanted}");
             assert_eq!(change.before, change.after - 1);
             assert_eq!(state(change), wanted[1], "{name}: {change:?}");
             assert_eq!(change.seen, whole(2), "{name}: {change:?}");

@@ -17,13 +17,7 @@ fn is_found(change: &DetectedChange) -> bool {
 /// Points of one machine, one position each.
 fn points(values: impl IntoIterator<Item = f64>) -> Vec<MeasuredPoint> {
     let numbered = values.into_iter().zip(0..);
-    numbered
-        .map(|(value, position)| MeasuredPoint {
-            value,
-            machine: 0,
-            position,
-        })
-        .collect()
+    numbered.map(|(value, position)| MeasuredPoint { value, machine: 0, position }).collect()
 }
 
 fn noisy_points(noise: TrendNoise, count: usize, seed: u64) -> Vec<MeasuredPoint> {
@@ -39,11 +33,8 @@ fn appending_points_ends_where_walking_all_of_them_does() {
         TrendNoise::Sticky,
     ];
     for (seed, kind) in (0..).zip(kinds) {
-        let points = with_step(
-            noisy_series(kind, 180, 0.02, &mut TrendRandom::new(seed)),
-            90,
-            0.04,
-        );
+        let points =
+            with_step(noisy_series(kind, 180, 0.02, &mut TrendRandom::new(seed)), 90, 0.04);
         let mut appended = ChangeDetector::default();
         for count in 0..=points.len() {
             let series = TrendSeries::new(&points[..count]).unwrap();
@@ -52,30 +43,19 @@ fn appending_points_ends_where_walking_all_of_them_does() {
             once.process_series(&series);
             assert_eq!(appended, once, "{kind:?}, {count} points");
         }
-        assert!(
-            appended.suspicion_count() > 0,
-            "{kind:?}: nothing was ever suspected"
-        );
+        assert!(appended.suspicion_count() > 0, "{kind:?}: nothing was ever suspected");
         let series = TrendSeries::new(&points).unwrap();
-        assert_eq!(
-            appended.describe_changes(&series),
-            find_changes(&points).unwrap()
-        );
+        assert_eq!(appended.describe_changes(&series), find_changes(&points).unwrap());
     }
 }
 
 #[test]
 fn a_walk_that_another_process_kept_goes_on_where_it_was() {
-    for (seed, kind) in (0..).zip([
-        TrendNoise::Student2,
-        TrendNoise::ThreeMachines,
-        TrendNoise::Sticky,
-    ]) {
-        let points = with_step(
-            noisy_series(kind, 600, 0.02, &mut TrendRandom::new(seed)),
-            300,
-            0.04,
-        );
+    for (seed, kind) in
+        (0..).zip([TrendNoise::Student2, TrendNoise::ThreeMachines, TrendNoise::Sticky])
+    {
+        let points =
+            with_step(noisy_series(kind, 600, 0.02, &mut TrendRandom::new(seed)), 300, 0.04);
         let mut kept = Vec::new();
         for count in [0, 3, 90, 91, 310, 311, 330, 599, 600] {
             let series = TrendSeries::new(&points[..count]).unwrap();
@@ -83,26 +63,15 @@ fn a_walk_that_another_process_kept_goes_on_where_it_was() {
             assert_eq!(known.is_some(), count > 0, "{kind:?}, {count} points");
             let mut walk = known.unwrap_or_default();
             walk.process_series(&series);
-            assert_eq!(
-                walk.describe_changes(&series),
-                find_changes(&points[..count]).unwrap()
-            );
+            assert_eq!(walk.describe_changes(&series), find_changes(&points[..count]).unwrap());
             kept = walk.to_bytes(&series);
         }
         let mut other = points.clone();
         other[4].value *= 1.1;
         let series = TrendSeries::new(&other).unwrap();
-        assert_eq!(
-            ChangeDetector::from_bytes(&kept, &series),
-            None,
-            "another value"
-        );
+        assert_eq!(ChangeDetector::from_bytes(&kept, &series), None, "another value");
         let fewer = TrendSeries::new(&points[..599]).unwrap();
-        assert_eq!(
-            ChangeDetector::from_bytes(&kept, &fewer),
-            None,
-            "a point is gone"
-        );
+        assert_eq!(ChangeDetector::from_bytes(&kept, &fewer), None, "a point is gone");
         let series = TrendSeries::new(&points).unwrap();
         for torn in [&kept[..kept.len() - 8], &kept[..kept.len() - 1], &kept[8..]] {
             assert_eq!(ChangeDetector::from_bytes(torn, &series), None);
@@ -143,15 +112,11 @@ fn series_in_which_nothing_changes_hardly_ever_have_a_found_change() {
 fn a_step_of_two_deviations_is_found_within_twenty_points_and_sized() {
     let (mut right, mut covered) = (0, 0);
     for seed in 0..40 {
-        let changes = find_changes(&with_step(
-            noisy_points(TrendNoise::Normal, 121, seed),
-            100,
-            0.04,
-        ))
-        .unwrap();
-        let step = changes
-            .iter()
-            .find(|change| is_found(change) && change.after.abs_diff(100) <= 5);
+        let changes =
+            find_changes(&with_step(noisy_points(TrendNoise::Normal, 121, seed), 100, 0.04))
+                .unwrap();
+        let step =
+            changes.iter().find(|change| is_found(change) && change.after.abs_diff(100) <= 5);
         right += usize::from(step.is_some());
         covered += usize::from(step.is_some_and(|step| step.size.interval.contains(1.04)));
     }
@@ -165,26 +130,15 @@ fn another_machine_is_no_change_but_a_place_where_nothing_can_be_said() {
     assert_eq!(find_changes(&swapped).unwrap(), []);
     assert_eq!(machine_swap(&TrendSeries::new(&swapped).unwrap()), Some(50));
     // Without their labels the same points show a change there.
-    let unlabelled: Vec<MeasuredPoint> = swapped
-        .iter()
-        .map(|&point| MeasuredPoint {
-            machine: 0,
-            ..point
-        })
-        .collect();
+    let unlabelled: Vec<MeasuredPoint> =
+        swapped.iter().map(|&point| MeasuredPoint { machine: 0, ..point }).collect();
     assert_eq!(find_changes(&unlabelled).unwrap()[0].after, 50);
     let mixed = TrendSeries::new(&noisy_points(TrendNoise::ThreeMachines, 100, 5)).unwrap();
     assert_eq!(machine_swap(&mixed), None);
     // The latest of several swaps, farther back than the points examined.
-    let many = noisy_points(TrendNoise::Normal, 700, 5)
-        .into_iter()
-        .zip(0..);
-    let many: Vec<MeasuredPoint> = many
-        .map(|(point, i)| MeasuredPoint {
-            machine: i / 300,
-            ..point
-        })
-        .collect();
+    let many = noisy_points(TrendNoise::Normal, 700, 5).into_iter().zip(0..);
+    let many: Vec<MeasuredPoint> =
+        many.map(|(point, i)| MeasuredPoint { machine: i / 300, ..point }).collect();
     assert_eq!(machine_swap(&TrendSeries::new(&many).unwrap()), Some(600));
 }
 
@@ -199,10 +153,7 @@ fn a_change_is_seen_through_the_offsets_of_machines() {
     // The numbers of the machines do not matter.
     let renamed: Vec<MeasuredPoint> = points
         .iter()
-        .map(|&point| MeasuredPoint {
-            machine: 900 - point.machine,
-            ..point
-        })
+        .map(|&point| MeasuredPoint { machine: 900 - point.machine, ..point })
         .collect();
     assert_eq!(find_changes(&renamed).unwrap(), changes);
 }
@@ -214,17 +165,11 @@ fn the_unit_does_not_matter() {
     // rounding.
     let scaled: Vec<MeasuredPoint> = points
         .iter()
-        .map(|&point| MeasuredPoint {
-            value: point.value * 1024.0,
-            ..point
-        })
+        .map(|&point| MeasuredPoint { value: point.value * 1024.0, ..point })
         .collect();
     let places = |points: &[MeasuredPoint]| -> Vec<(usize, usize, ChangeEvidence)> {
         let changes = find_changes(points).unwrap();
-        changes
-            .iter()
-            .map(|change| (change.after, change.seen, change.evidence))
-            .collect()
+        changes.iter().map(|change| (change.after, change.seen, change.evidence)).collect()
     };
     assert!(!places(&points).is_empty());
     assert_eq!(places(&points), places(&scaled));
@@ -235,16 +180,8 @@ fn sessions_of_one_revision_are_never_parted() {
     let mut points = with_step(noisy_points(TrendNoise::Normal, 240, 6), 121, 0.06);
     points.iter_mut().for_each(|point| point.position /= 4);
     let changes = find_changes(&points).unwrap();
-    assert!(
-        changes
-            .iter()
-            .any(|change| is_found(change) && change.after == 120),
-        "{changes:?}"
-    );
-    assert!(
-        changes.iter().all(|change| change.after % 4 == 0),
-        "{changes:?}"
-    );
+    assert!(changes.iter().any(|change| is_found(change) && change.after == 120), "{changes:?}");
+    assert!(changes.iter().all(|change| change.after % 4 == 0), "{changes:?}");
     // A single revision has no border at all.
     points.iter_mut().for_each(|point| point.position = 7);
     assert_eq!(find_changes(&points).unwrap(), []);
@@ -282,20 +219,12 @@ fn a_constant_figure_that_jumps_once_has_one_change_of_exactly_that_size() {
 #[test]
 fn values_without_a_logarithm_are_passed_over_and_too_many_are_an_error() {
     let mut points = with_step(noisy_points(TrendNoise::Normal, 100, 2), 50, 0.3);
-    for (index, value) in [
-        (3, -0.5),
-        (20, -1.0),
-        (49, f64::INFINITY),
-        (50, f64::NAN),
-        (51, 1.31),
-    ] {
+    for (index, value) in [(3, -0.5), (20, -1.0), (49, f64::INFINITY), (50, f64::NAN), (51, 1.31)] {
         points[index].value = value;
     }
     let change = find_changes(&points).unwrap()[0];
     assert_eq!((change.before, change.after), (48, 51));
-    points[60..70]
-        .iter_mut()
-        .for_each(|point| point.value = -1.0);
+    points[60..70].iter_mut().for_each(|point| point.value = -1.0);
     let error = find_changes(&points).unwrap_err();
     assert_eq!((error.left_out, error.points), (14, 100));
     assert!(error.to_string().starts_with("14 of 100 values"), "{error}");
@@ -306,9 +235,7 @@ fn values_without_a_logarithm_are_passed_over_and_too_many_are_an_error() {
 fn a_change_from_zero_is_found_and_its_ratio_is_infinite() {
     let only = |values: [f64; 60]| {
         let changes = find_changes(&points(values)).unwrap();
-        let [change] = changes[..] else {
-            panic!("{changes:?}")
-        };
+        let [change] = changes[..] else { panic!("{changes:?}") };
         assert!(is_found(&change), "{change:?}");
         (change.before, change.after, change.size)
     };
@@ -342,10 +269,7 @@ fn zeros_among_other_values_are_no_change_and_hide_what_would_be_visible() {
     let series = TrendSeries::new(&points).unwrap();
     let mut walk = ChangeDetector::default();
     walk.process_series(&series);
-    assert!(
-        walk.smallest_visible(&series, 20)
-            .is_none_or(f64::is_finite)
-    );
+    assert!(walk.smallest_visible(&series, 20).is_none_or(f64::is_finite));
 }
 
 #[test]

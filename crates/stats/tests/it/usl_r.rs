@@ -43,11 +43,7 @@ fn curves_and_standard_errors_equal_those_of_r() {
 }
 
 fn points(of: impl Fn(f64) -> f64, levels: &[f64]) -> Vec<UslPoint> {
-    let point = |n: &f64| UslPoint {
-        concurrency: *n,
-        throughput: of(*n),
-        weight: 1.0,
-    };
+    let point = |n: &f64| UslPoint { concurrency: *n, throughput: of(*n), weight: 1.0 };
     levels.iter().map(point).collect()
 }
 
@@ -62,12 +58,7 @@ fn a_curve_without_noise_is_found_exactly_and_has_its_peak() {
     .unwrap();
     assert_close(usl.sigma.value, 0.02, 1e-9, "sigma");
     assert_close(usl.kappa.value, 0.001, 1e-9, "kappa");
-    assert_close(
-        usl.peak_concurrency(0.95).unwrap(),
-        980f64.sqrt(),
-        1e-9,
-        "peak",
-    );
+    assert_close(usl.peak_concurrency(0.95).unwrap(), 980f64.sqrt(), 1e-9, "peak");
     assert_close(usl.throughput_at(1.0), 1000.0, 1e-9, "one worker");
 }
 
@@ -87,23 +78,14 @@ fn data_that_do_not_follow_the_law_have_no_curve() {
     assert_eq!(few, Err(UslError::TooFewLevels { levels: 5 }));
     let dead = fit_usl(&points(|n| if n > 30.0 { 0.0 } else { n }, &LEVELS));
     assert_eq!(dead, Err(UslError::NotPositive));
-    let saw = fit_usl(&points(
-        |n| if n.log2() % 2.0 == 0.0 { 900.0 } else { 300.0 },
-        &LEVELS,
-    ));
-    assert!(
-        matches!(saw, Err(UslError::Poor { r_squared }) if r_squared < 0.5),
-        "{saw:?}"
-    );
+    let saw = fit_usl(&points(|n| if n.log2() % 2.0 == 0.0 { 900.0 } else { 300.0 }, &LEVELS));
+    assert!(matches!(saw, Err(UslError::Poor { r_squared }) if r_squared < 0.5), "{saw:?}");
 }
 
 #[test]
 fn a_parameter_at_its_bound_has_no_standard_error() {
     // Better than linear: no contention, no cost of coherency.
     let usl = fit_usl(&points(|n| n.powf(1.02), &LEVELS)).unwrap();
-    let bound = UslParameter {
-        value: 0.0,
-        error: None,
-    };
+    let bound = UslParameter { value: 0.0, error: None };
     assert_eq!((usl.sigma, usl.kappa), (bound, bound));
 }

@@ -10,9 +10,8 @@ fn welchs_analysis_of_variance_equals_oneway_test() {
     for line in golden.lines() {
         let columns: Vec<&str> = line.split('\t').collect();
         let number = |text: &str| text.parse::<f64>().unwrap();
-        let groups: Vec<Vec<f64>> = (columns[0].split(';'))
-            .map(|group| group.split(',').map(number).collect())
-            .collect();
+        let groups: Vec<Vec<f64>> =
+            (columns[0].split(';')).map(|group| group.split(',').map(number).collect()).collect();
         let groups: Vec<&[f64]> = groups.iter().map(Vec::as_slice).collect();
         let test = welch_anova(&groups).unwrap();
         let figures = [

@@ -14,10 +14,8 @@ fn welch_equals_t_test_for_every_case() {
     assert_eq!(reference.lines().count(), 10);
     for line in reference.lines() {
         let (name, fields) = line.split_once('\t').unwrap();
-        let expected: HashMap<&str, &str> = fields
-            .split('\t')
-            .map(|field| field.split_once('=').unwrap())
-            .collect();
+        let expected: HashMap<&str, &str> =
+            fields.split('\t').map(|field| field.split_once('=').unwrap()).collect();
         let of = |key: &str| expected[key].parse::<f64>().unwrap();
         let rates = |side: &str| &sides[&(side.to_owned(), name.to_owned())];
         let test = welch(rates("old"), rates("new")).unwrap();
@@ -28,16 +26,10 @@ fn welch_equals_t_test_for_every_case() {
             (test.df, "df"),
             (test.p, "p"),
             (test.standard_error, "se"),
-            (
-                100.0 * (test.mean_candidate / test.mean_baseline - 1.0),
-                "impr",
-            ),
+            (100.0 * (test.mean_candidate / test.mean_baseline - 1.0), "impr"),
             (100.0 * test.half_width(0.05) / test.mean_baseline, "acc95"),
             (100.0 * test.half_width(0.01) / test.mean_baseline, "acc99"),
-            (
-                100.0 * test.half_width(0.001) / test.mean_baseline,
-                "acc999",
-            ),
+            (100.0 * test.half_width(0.001) / test.mean_baseline, "acc999"),
         ];
         for (value, key) in figures {
             assert_close(value, of(key), 1e-11, &format!("{name}: {key}"));
@@ -49,15 +41,9 @@ fn welch_equals_t_test_for_every_case() {
 fn interval_of_the_mean_equals_that_of_r() {
     let mut groups: HashMap<(String, String), Vec<f64>> = HashMap::new();
     for line in golden_file("scatter.csv").lines().skip(1) {
-        let fields: Vec<&str> = line
-            .split(", ")
-            .map(|field| field.trim_matches('"'))
-            .collect();
+        let fields: Vec<&str> = line.split(", ").map(|field| field.trim_matches('"')).collect();
         let key = (fields[2].to_owned(), fields[4].to_owned());
-        groups
-            .entry(key)
-            .or_default()
-            .push(fields[5].parse().unwrap());
+        groups.entry(key).or_default().push(fields[5].parse().unwrap());
     }
     let reference = golden_file("scatter.highprec.tsv");
     assert_eq!(reference.lines().count(), 7);
@@ -68,12 +54,7 @@ fn interval_of_the_mean_equals_that_of_r() {
         let interval = mean_t(values, 0.95).unwrap();
         let centre = 0.5 * (interval.low + interval.high);
         assert_close(centre, fields[3].parse().unwrap(), 1e-12, line);
-        assert_close(
-            interval.half_width(),
-            fields[4].parse().unwrap(),
-            1e-11,
-            line,
-        );
+        assert_close(interval.half_width(), fields[4].parse().unwrap(), 1e-11, line);
     }
 }
 
@@ -81,15 +62,9 @@ fn interval_of_the_mean_equals_that_of_r() {
 fn rates_by_side(file: &str) -> HashMap<(String, String), Vec<f64>> {
     let mut sides: HashMap<(String, String), Vec<f64>> = HashMap::new();
     for line in golden_file(file).lines().skip(1) {
-        let fields: Vec<&str> = line
-            .split(',')
-            .map(|field| field.trim_matches('"'))
-            .collect();
+        let fields: Vec<&str> = line.split(',').map(|field| field.trim_matches('"')).collect();
         let key = (fields[0].to_owned(), format!("{} {}", fields[1], fields[2]));
-        sides
-            .entry(key)
-            .or_default()
-            .push(fields[3].parse().unwrap());
+        sides.entry(key).or_default().push(fields[3].parse().unwrap());
     }
     sides
 }

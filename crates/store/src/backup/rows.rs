@@ -149,22 +149,15 @@ fn read_value(row: &SqlRow<'_>, column: usize) -> anyhow::Result<ColumnValue> {
 pub(super) fn validate_row(name: &str, values: &[ColumnValue]) -> anyhow::Result<()> {
     let columns = find_table(name).map_or(0, |table| table.columns);
     if values.len() < columns {
-        bail!(
-            "a row of '{name}' has {} columns, expected {columns}",
-            values.len(),
-        );
+        bail!("a row of '{name}' has {} columns, expected {columns}", values.len(),);
     }
-    values
-        .iter()
-        .try_for_each(|value| decode_hex(value).map(drop))
+    values.iter().try_for_each(|value| decode_hex(value).map(drop))
 }
 
 /// Returns the table with this name; `None` for a table that a later version added. The rows of
 /// such a table are skipped.
 fn find_table(name: &str) -> Option<&'static BackupTable> {
-    TABLES
-        .iter()
-        .find(|table| table.name == name || table.old_name == Some(name))
+    TABLES.iter().find(|table| table.name == name || table.old_name == Some(name))
 }
 
 /// Inserts a validated row unless it exists.
@@ -176,10 +169,8 @@ pub(super) fn insert_row(
     let Some(table) = find_table(name) else {
         return Ok(());
     };
-    let bytes: Vec<Option<Vec<u8>>> = values
-        .iter()
-        .map(decode_hex)
-        .collect::<anyhow::Result<_>>()?;
+    let bytes: Vec<Option<Vec<u8>>> =
+        values.iter().map(decode_hex).collect::<anyhow::Result<_>>()?;
     let params: Vec<SqlParam<'_>> = values
         .iter()
         .zip(&bytes)
@@ -203,7 +194,5 @@ fn decode_hex(value: &ColumnValue) -> anyhow::Result<Option<Vec<u8>>> {
         u8::from_str_radix(pair, 16).ok()
     });
     let bytes: Option<Vec<u8>> = digits.collect();
-    bytes
-        .map(Some)
-        .context("cannot parse bytes: expected hexadecimal digits")
+    bytes.map(Some).context("cannot parse bytes: expected hexadecimal digits")
 }

@@ -151,8 +151,7 @@ impl Database {
         statement: &'static SqlStatement,
         params: &[SqlParam<'_>],
     ) -> Result<T, Error> {
-        self.query_first(statement, params, |row| row.get(0))?
-            .ok_or(Error::NoRow)
+        self.query_first(statement, params, |row| row.get(0))?.ok_or(Error::NoRow)
     }
 
     /// Makes each commit wait for the disk, as PostgreSQL does by default.

@@ -17,10 +17,7 @@ const ABOUT_ALL_POINTS: [&str; 2] = [
 /// Returns the SQL text of every `sql!` in the source files of the store.
 fn all_statements() -> Vec<&'static SqlStatement> {
     let mut found = Vec::new();
-    collect_statements(
-        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")),
-        &mut found,
-    );
+    collect_statements(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")), &mut found);
     assert!(found.len() > 60, "{} statements", found.len());
     found
 }
@@ -77,17 +74,12 @@ fn no_statement_is_put_together() {
         }
     }
     let mut count = 0;
-    check_folder(
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
-        &mut count,
-    );
+    check_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut count);
     assert!(count > 60, "{count} statements were seen");
 }
 
 fn needs_all_points(statement: &SqlStatement) -> bool {
-    ABOUT_ALL_POINTS
-        .iter()
-        .any(|start| statement.source_text().starts_with(start))
+    ABOUT_ALL_POINTS.iter().any(|start| statement.source_text().starts_with(start))
 }
 
 /// SQLite requires placeholders to be numbered in order of first use.
@@ -164,15 +156,9 @@ fn runs_of_a_case_are_found_by_its_index_and_not_among_all_of_the_session() {
     assert_eq!(statements.len(), 2);
     for statement in statements {
         let plan = file.explain_statement(statement).unwrap();
-        assert!(
-            plan[0].contains("INDEX run_by_case (session=? AND benchmark_case=?)"),
-            "{plan:?}"
-        );
+        assert!(plan[0].contains("INDEX run_by_case (session=? AND benchmark_case=?)"), "{plan:?}");
         let mut others = plan[1..].iter().filter(|line| line.starts_with("S"));
-        assert!(
-            others.all(|line| line.contains("(session=? AND seq=?)")),
-            "{plan:?}"
-        );
+        assert!(others.all(|line| line.contains("(session=? AND seq=?)")), "{plan:?}");
     }
 }
 
@@ -185,9 +171,7 @@ fn no_statement_on_a_server_scans_a_large_table() {
         return;
     };
     let server = super::PostgresConnection::open(&schema.address).unwrap();
-    server
-        .batch("SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan")
-        .unwrap();
+    server.batch("SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan").unwrap();
     let mut scans = Vec::new();
     for statement in all_statements() {
         let plan = server

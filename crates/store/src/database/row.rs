@@ -59,8 +59,7 @@ impl<'a> SqlRow<'a> {
     /// # Errors
     /// Fails if the column has another type.
     pub fn text(&self, column: usize) -> Result<&'a str, Error> {
-        self.text_or_null(column)?
-            .ok_or_else(|| SqlValue::Null.type_mismatch(column, "text"))
+        self.text_or_null(column)?.ok_or_else(|| SqlValue::Null.type_mismatch(column, "text"))
     }
 
     /// Returns a string without copying it; `None` for null.
@@ -114,11 +113,7 @@ impl SqlValue<'_> {
             SqlValue::Text(_) => "text",
             SqlValue::Bytes(_) => "bytes",
         };
-        Error::Column {
-            column,
-            found,
-            expected,
-        }
+        Error::Column { column, found, expected }
     }
 }
 

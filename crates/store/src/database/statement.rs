@@ -81,11 +81,7 @@ impl SqlStatement {
         let numbers_sql = "(SELECT CAST(value AS BIGINT)
                        FROM json_array_elements_text(CAST(CAST($@ AS TEXT) AS JSON)))";
         let texts_sql = "CAST(coalesce(json_agg(@), '[]') AS TEXT)";
-        let text = expand_macro(
-            &expand_macro(&text, "numbers", numbers_sql),
-            "texts",
-            texts_sql,
-        );
+        let text = expand_macro(&expand_macro(&text, "numbers", numbers_sql), "texts", texts_sql);
         let text = expand_macro(&text, "by", "");
         expand_rows(&text, rows)
     }

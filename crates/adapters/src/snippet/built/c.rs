@@ -22,10 +22,7 @@ use std::path::{Path, PathBuf};
 const DEFAULT_FLAGS: [&str; 2] = ["-O2", "-pthread"];
 /// Flags for C only. In every version of C, they reject undeclared functions, and a `return` that
 /// would leave the loop.
-const C_FLAGS: [&str; 2] = [
-    "-Werror=implicit-function-declaration",
-    "-Werror=return-type",
-];
+const C_FLAGS: [&str; 2] = ["-Werror=implicit-function-declaration", "-Werror=return-type"];
 
 /// Headers that the code need not include itself. Each line names a header and words. Code that
 /// uses one of the words requires the header. A header without words is always included.
@@ -45,10 +42,7 @@ pub fn build_program(
         flags.extend(["-std=c++17", "-w"].map(str::to_owned));
         flags.push(format!("-I{}", unpack_harness(&sources::CPP)?.display()));
     }
-    flags.extend(variable_words(
-        if is_c { "CFLAGS" } else { "CXXFLAGS" },
-        &variant.environment,
-    ));
+    flags.extend(variable_words(if is_c { "CFLAGS" } else { "CXXFLAGS" }, &variant.environment));
     flags.extend(variant.arguments.iter().cloned());
     flags.extend(layout.compiler_flags());
     let harness = BuildRecipe {
@@ -81,12 +75,8 @@ pub fn build_program(
         write_source(&text, &build.file)?;
         compile::build_program(&build)
     };
-    let built = compile_first_accepted(
-        SnippetParts::of_snippet(snippet),
-        is_c,
-        find_built,
-        compile_text,
-    )?;
+    let built =
+        compile_first_accepted(SnippetParts::of_snippet(snippet), is_c, find_built, compile_text)?;
     let objects = ObjectFiles {
         compiler,
         files: vec![built.clone(), main],
@@ -150,19 +140,15 @@ fn write_source(text: &str, file: &Path) -> Result<(), CompileFailure> {
 fn c_source(parts: &SnippetParts) -> String {
     let mut file = GeneratedSource::new("code.c", LineMarkers::Hash);
     let template = include_str!("languages/c.txt");
-    file.fill_template(
-        template,
-        parts,
-        |file, directive, part, words| match directive {
-            "changed" if part.has_text() => file.add_generated(words),
-            "changed" => {}
-            // Drops the last `return`, so that the last expression is the value.
-            _ => {
-                let block = format!("{}{}", part.text.text_before(), part.text.last_value().0);
-                file.add_user_text(part.name, &block, 1, words);
-            }
-        },
-    );
+    file.fill_template(template, parts, |file, directive, part, words| match directive {
+        "changed" if part.has_text() => file.add_generated(words),
+        "changed" => {}
+        // Drops the last `return`, so that the last expression is the value.
+        _ => {
+            let block = format!("{}{}", part.text.text_before(), part.text.last_value().0);
+            file.add_user_text(part.name, &block, 1, words);
+        }
+    });
     file.text
 }
 
@@ -173,38 +159,27 @@ fn c_source(parts: &SnippetParts) -> String {
 fn cpp_source(parts: &SnippetParts, all_headers: bool) -> String {
     let mut file = GeneratedSource::new("code.cpp", LineMarkers::Hash);
     let template = include_str!("languages/cpp.txt");
-    file.fill_template(
-        template,
-        parts,
-        |file, directive, part, words| match directive {
-            "headers" => {
-                for header in HEADERS
-                    .lines()
-                    .filter_map(|line| needed_header(line, parts, all_headers))
-                {
-                    file.add_generated(&format!("#include <{header}>"));
-                }
+    file.fill_template(template, parts, |file, directive, part, words| match directive {
+        "headers" => {
+            for header in HEADERS.lines().filter_map(|line| needed_header(line, parts, all_headers))
+            {
+                file.add_generated(&format!("#include <{header}>"));
             }
-            // Unlike `auto`, `decltype(auto)` avoids an expensive copy of a reference's target.
-            "result" if part.text.text_before().trim().is_empty() && part.has_value() => {
-                file.add_generated(&words.replace("RESULT", "decltype(auto)"));
-            }
-            "result" => file.add_generated(&words.replace("RESULT", "auto")),
-            _ => write_hook(file, part),
-        },
-    );
+        }
+        // Unlike `auto`, `decltype(auto)` avoids an expensive copy of a reference's target.
+        "result" if part.text.text_before().trim().is_empty() && part.has_value() => {
+            file.add_generated(&words.replace("RESULT", "decltype(auto)"));
+        }
+        "result" => file.add_generated(&words.replace("RESULT", "auto")),
+        _ => write_hook(file, part),
+    });
     file.text
 }
 
 /// Returns the header of a line such as `vector: vector`, if the code seems to need it.
 fn needed_header<'a>(line: &'a str, parts: &SnippetParts, all_headers: bool) -> Option<&'a str> {
     let (header, words) = line.split_once(':')?;
-    let is_used = |word: &str| {
-        parts
-            .all_parts()
-            .iter()
-            .any(|part| part.text.contains_name(word))
-    };
+    let is_used = |word: &str| parts.all_parts().iter().any(|part| part.text.contains_name(word));
     let mut names = words.split_whitespace().peekable();
     (all_headers || names.peek().is_none() || names.any(is_used)).then_some(header)
 }

@@ -76,16 +76,8 @@ fn link_flags(arguments: &[String], build: LinkedBuild) -> String {
         };
         is_ldflags.then_some(value)
     };
-    let user_flags = arguments
-        .iter()
-        .enumerate()
-        .filter_map(ldflags_value)
-        .next_back();
-    let flags = format!(
-        "{} -randlayout={}",
-        user_flags.unwrap_or_default(),
-        build.seed
-    );
+    let user_flags = arguments.iter().enumerate().filter_map(ldflags_value).next_back();
+    let flags = format!("{} -randlayout={}", user_flags.unwrap_or_default(), build.seed);
     format!("-ldflags={}", flags.trim_start())
 }
 
@@ -93,11 +85,7 @@ fn link_flags(arguments: &[String], build: LinkedBuild) -> String {
 fn write_module(version: &str, harness: &Path, paths: &[PathBuf]) -> String {
     // From 'go version go1.26.8 linux/amd64', `number` is 1.26.8. Its first two parts are the
     // newest language version that the toolchain supports.
-    let number = version
-        .split_whitespace()
-        .nth(2)
-        .unwrap_or("go1.21")
-        .trim_start_matches("go");
+    let number = version.split_whitespace().nth(2).unwrap_or("go1.21").trim_start_matches("go");
     let language: Vec<&str> = number.split('.').take(2).collect();
     let mut text = format!("module code\n\ngo {}\n", language.join("."));
     let mut add = |name: &str, folder: &Path| {
@@ -109,9 +97,7 @@ fn write_module(version: &str, harness: &Path, paths: &[PathBuf]) -> String {
     add("speedwell", harness);
     for path in paths {
         let manifest = std::fs::read_to_string(path.join("go.mod")).unwrap_or_default();
-        let name = manifest
-            .lines()
-            .find_map(|line| line.trim().strip_prefix("module "));
+        let name = manifest.lines().find_map(|line| line.trim().strip_prefix("module "));
         if let Some(name) = name {
             add(name.trim().trim_matches('"'), path);
         }
@@ -123,18 +109,14 @@ fn write_module(version: &str, harness: &Path, paths: &[PathBuf]) -> String {
 fn go_source(parts: &SnippetParts) -> String {
     let mut file = GeneratedSource::new("main.go", LineMarkers::Slashes);
     let template = include_str!("languages/go.txt");
-    file.fill_template(
-        template,
-        parts,
-        |file, directive, part, words| match directive {
-            "imports" => missing_imports(parts)
-                .iter()
-                .for_each(|path| file.add_generated(&format!("import \"{path}\""))),
-            "hook" => write_hook(file, part, words),
-            "batch" => write_loop(file, part),
-            _ => write_statements(file, part),
-        },
-    );
+    file.fill_template(template, parts, |file, directive, part, words| match directive {
+        "imports" => missing_imports(parts)
+            .iter()
+            .for_each(|path| file.add_generated(&format!("import \"{path}\""))),
+        "hook" => write_hook(file, part, words),
+        "batch" => write_loop(file, part),
+        _ => write_statements(file, part),
+    });
     file.text
 }
 
@@ -197,11 +179,7 @@ pub fn missing_imports(parts: &SnippetParts) -> Vec<&'static str> {
         // `math/rand/v2` is called `rand` as well.
         let imported =
             imports.contains(&format!("{name}\"")) || imports.contains(&format!("{name}/v"));
-        !imported
-            && parts
-                .all_parts()
-                .iter()
-                .any(|part| uses_package(&part.text.body, name))
+        !imported && parts.all_parts().iter().any(|part| uses_package(&part.text.body, name))
     };
     STANDARD_PACKAGES.lines().filter(needs_import).collect()
 }
@@ -225,23 +203,14 @@ mod tests {
     #[test]
     fn packages_are_found_by_their_names() {
         let imports_of = |text: &str| {
-            missing_imports(&SnippetParts::of_snippet(&Snippet::new(
-                SnippetLanguage::Go,
-                text,
-            )))
+            missing_imports(&SnippetParts::of_snippet(&Snippet::new(SnippetLanguage::Go, text)))
         };
         assert_eq!(
             imports_of("strings.Repeat(\"x\", 3) + strconv.Itoa(utf8.RuneLen('x'))"),
             ["strconv", "strings", "unicode/utf8"]
         );
         assert_eq!(imports_of("x.strings.Y(mystrings.X)"), [] as [&str; 0]);
-        assert_eq!(
-            imports_of("import \"math/rand/v2\"\nrand.IntN(3)"),
-            [] as [&str; 0]
-        );
-        assert_eq!(
-            imports_of("import \"crypto/rand\"\nrand.Int(3)"),
-            [] as [&str; 0]
-        );
+        assert_eq!(imports_of("import \"math/rand/v2\"\nrand.IntN(3)"), [] as [&str; 0]);
+        assert_eq!(imports_of("import \"crypto/rand\"\nrand.Int(3)"), [] as [&str; 0]);
     }
 }

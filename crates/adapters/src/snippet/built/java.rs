@@ -43,11 +43,7 @@ pub fn build_program(
     let java_path =
         fs::canonicalize(locate_program(program)).unwrap_or_else(|_| program.to_owned());
     let adjacent = java_path.with_file_name("javac");
-    let compiler = if adjacent.is_file() {
-        adjacent
-    } else {
-        PathBuf::from("javac")
-    };
+    let compiler = if adjacent.is_file() { adjacent } else { PathBuf::from("javac") };
     let identity = jdk_identity(&compiler)? + &hash_folders(&snippet.paths);
     let harness = unpack_harness(&sources::JAVA)?.join("speedwell");
     let mut sources: Vec<PathBuf> = fs::read_dir(&harness)
@@ -62,9 +58,7 @@ pub fn build_program(
         environment: Vec::new(),
         identity: identity.clone(),
     };
-    let arguments = sources
-        .iter()
-        .map(|file| file.to_string_lossy().into_owned());
+    let arguments = sources.iter().map(|file| file.to_string_lossy().into_owned());
     let classes = compilation("java-harness", Vec::new(), arguments.collect()).compile()?;
     let mut path = vec![classes];
     path.extend(snippet.paths.iter().cloned());
@@ -82,9 +76,8 @@ pub fn build_program(
         },
     )?;
     path.insert(0, classes_of_snippet);
-    let mut spec = ProcessSpec::new(program)
-        .args(KEEP_OPTIONS)
-        .args(variant.arguments.iter().cloned());
+    let mut spec =
+        ProcessSpec::new(program).args(KEEP_OPTIONS).args(variant.arguments.iter().cloned());
     spec = spec.args(["-cp".to_owned(), class_path(&path), "Main".to_owned()]);
     Ok(spec)
 }
@@ -103,19 +96,14 @@ fn jdk_identity(compiler: &Path) -> Result<String, CompileFailure> {
 
 /// Builds a class path.
 fn class_path(folders: &[PathBuf]) -> String {
-    let folders: Vec<_> = folders
-        .iter()
-        .map(|folder| folder.to_string_lossy())
-        .collect();
+    let folders: Vec<_> = folders.iter().map(|folder| folder.to_string_lossy()).collect();
     folders.join(":")
 }
 
 /// Replaces line numbers of the generated file in compiler messages with those of the user's code.
 fn map_to_user_text(mut failure: CompileFailure, positions: &[TextPosition]) -> CompileFailure {
     let lines = failure.output.lines().map(|line| {
-        let counted = line
-            .strip_prefix("Main.java:")
-            .and_then(|rest| rest.split_once(':'));
+        let counted = line.strip_prefix("Main.java:").and_then(|rest| rest.split_once(':'));
         let found = counted.and_then(|(number, rest)| {
             let number: usize = number.parse().ok()?;
             let position = find_position(number, positions)?;
@@ -144,15 +132,11 @@ fn find_position(line: usize, positions: &[TextPosition]) -> Option<&TextPositio
 fn java_source(parts: &SnippetParts) -> GeneratedSource {
     let mut file = GeneratedSource::new("Main.java", LineMarkers::None);
     let template = include_str!("languages/java.txt");
-    file.fill_template(
-        template,
-        parts,
-        |file, directive, part, _| match directive {
-            "hook" => write_hook(file, part),
-            "batch" => write_loop(file, part),
-            _ => file.add_user_text(part.name, &part.text.body, 1, statement_end(part)),
-        },
-    );
+    file.fill_template(template, parts, |file, directive, part, _| match directive {
+        "hook" => write_hook(file, part),
+        "batch" => write_loop(file, part),
+        _ => file.add_user_text(part.name, &part.text.body, 1, statement_end(part)),
+    });
     // Positions of the user's code are known once all of it is written. The program therefore
     // passes them to the harness on one line at the end.
     let positions = file
@@ -185,11 +169,7 @@ fn write_hook(file: &mut GeneratedSource, part: &SnippetPart) {
 /// Returns what follows the statements of a part: a semicolon, or nothing after a block. After a
 /// block, a semicolon would be an empty statement, and the compiler rejects unreachable ones.
 fn statement_end(part: &SnippetPart) -> &'static str {
-    if part.text.kind == StatementKind::Plain && part.text.body.ends_with('}') {
-        ""
-    } else {
-        ";"
-    }
+    if part.text.kind == StatementKind::Plain && part.text.body.ends_with('}') { "" } else { ";" }
 }
 
 /// Writes the loop. A value that the code only reads is read anew in each iteration; otherwise the

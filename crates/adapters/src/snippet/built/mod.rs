@@ -37,9 +37,7 @@ pub fn default_compiler(language: SnippetLanguage) -> PathBuf {
 }
 
 fn first_in_path(names: &[&str]) -> String {
-    let found = names
-        .iter()
-        .find(|name| compile::locate_program(Path::new(name)).is_absolute());
+    let found = names.iter().find(|name| compile::locate_program(Path::new(name)).is_absolute());
     (*found.unwrap_or(&names[0])).to_owned()
 }
 

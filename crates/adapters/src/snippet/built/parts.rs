@@ -45,27 +45,18 @@ impl SnippetPart {
     }
 
     fn is_undecided(&self) -> bool {
-        !self.is_plain
-            && matches!(
-                self.text.kind,
-                StatementKind::Expression | StatementKind::Last
-            )
+        !self.is_plain && matches!(self.text.kind, StatementKind::Expression | StatementKind::Last)
     }
 }
 
 /// Returns the part to which a line of compiler output refers, such as `runner:3: error: ...`. The
 /// name of the part may follow a folder.
 fn part_of_line(line: &str) -> Option<&'static str> {
-    let (path, rest) = line
-        .trim_start()
-        .trim_start_matches("--> ")
-        .split_once(':')?;
+    let (path, rest) = line.trim_start().trim_start_matches("--> ").split_once(':')?;
     let name = path.rsplit('/').next().unwrap_or(path).trim();
     let has_line_number = rest.starts_with(|digit: char| digit.is_ascii_digit());
     let names = ["runner", "init", "init-worker", "done"];
-    names
-        .into_iter()
-        .find(|part| has_line_number && *part == name)
+    names.into_iter().find(|part| has_line_number && *part == name)
 }
 
 impl SnippetParts {
@@ -152,15 +143,8 @@ impl SnippetParts {
     /// Treats parts with compiler errors as statements. Returns whether any changed.
     fn demote_to_statements(&mut self, output: &str) -> bool {
         let mut changed = false;
-        for part in [
-            &mut self.init,
-            &mut self.init_worker,
-            &mut self.runner,
-            &mut self.done,
-        ] {
-            let has_errors = output
-                .lines()
-                .any(|line| part_of_line(line) == Some(part.name));
+        for part in [&mut self.init, &mut self.init_worker, &mut self.runner, &mut self.done] {
+            let has_errors = output.lines().any(|line| part_of_line(line) == Some(part.name));
             if part.is_undecided() && has_errors {
                 part.is_plain = true;
                 changed = true;
@@ -172,11 +156,7 @@ impl SnippetParts {
 
 /// Number of compiler messages about the user's code.
 fn count_errors(failure: &CompileFailure) -> usize {
-    failure
-        .output
-        .lines()
-        .filter(|line| part_of_line(line).is_some())
-        .count()
+    failure.output.lines().filter(|line| part_of_line(line).is_some()).count()
 }
 
 /// Rewrites a failure for the user: the first error in the user's code becomes the reason. The
@@ -196,12 +176,8 @@ pub fn rewrite_for_user(mut failure: CompileFailure) -> CompileFailure {
         };
         *reason = format!("does not compile: {complaint}");
     }
-    let return_errors = [
-        "speedwell_finished",
-        "speedwell.Finished",
-        "Finished",
-        "too many return values",
-    ];
+    let return_errors =
+        ["speedwell_finished", "speedwell.Finished", "Finished", "too many return values"];
     let mut output = lines.join("\n");
     if return_errors.iter().any(|mark| output.contains(mark)) {
         output += "\nhint: in a runner in this language, only the last statement may be 'return'";
@@ -262,18 +238,14 @@ mod tests {
 
     #[test]
     fn a_text_without_a_value_is_tried_as_statements() {
-        let snippet = Snippet {
-            init: Some("1".to_owned()),
-            ..Snippet::new(SnippetLanguage::Java, "f()")
-        };
+        let snippet =
+            Snippet { init: Some("1".to_owned()), ..Snippet::new(SnippetLanguage::Java, "f()") };
         let tried = RefCell::new(Vec::new());
         let values = |parts: &SnippetParts| (parts.init.has_value(), parts.runner.has_value());
         let compile = |parts: &SnippetParts| {
             tried.borrow_mut().push(values(parts));
             if parts.runner.has_value() {
-                Err(test_failure(
-                    "runner:1: error: 'void' type not allowed here",
-                ))
+                Err(test_failure("runner:1: error: 'void' type not allowed here"))
             } else {
                 Ok(())
             }
@@ -290,10 +262,8 @@ mod tests {
 
     #[test]
     fn the_shorter_list_of_errors_is_reported() {
-        let snippet = Snippet {
-            init: Some("x".to_owned()),
-            ..Snippet::new(SnippetLanguage::Java, "f()")
-        };
+        let snippet =
+            Snippet { init: Some("x".to_owned()), ..Snippet::new(SnippetLanguage::Java, "f()") };
         let refuse = |parts: &SnippetParts| -> Result<(), CompileFailure> {
             Err(test_failure(if parts.runner.has_value() {
                 "runner:1: error: void\ninit:1: error: no x\n"

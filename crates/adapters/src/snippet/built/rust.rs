@@ -16,12 +16,8 @@ use std::path::{Path, PathBuf};
 
 /// Default flags for both the harness and the code. Flags of the variant follow them and take
 /// precedence.
-const DEFAULT_FLAGS: [&str; 4] = [
-    "--edition=2021",
-    "-Copt-level=3",
-    "-Ccodegen-units=1",
-    "-Awarnings",
-];
+const DEFAULT_FLAGS: [&str; 4] =
+    ["--edition=2021", "-Copt-level=3", "-Ccodegen-units=1", "-Awarnings"];
 
 /// Aligns functions at 2^6 bytes.
 const ALIGN_FLAG: &str = "-Cllvm-args=-align-all-functions=6";
@@ -38,11 +34,8 @@ pub fn build_program(
     layout: RunLayout,
 ) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
     // A toolchain, as in `rustc +nightly`, must be the first argument.
-    let (toolchain, flags): (Vec<_>, Vec<_>) = variant
-        .arguments
-        .iter()
-        .cloned()
-        .partition(|flag| flag.starts_with('+'));
+    let (toolchain, flags): (Vec<_>, Vec<_>) =
+        variant.arguments.iter().cloned().partition(|flag| flag.starts_with('+'));
     let mut version_arguments: Vec<&str> = toolchain.iter().map(String::as_str).collect();
     version_arguments.push("-vV");
     let identity = program_version(compiler, &version_arguments)?;
@@ -76,9 +69,7 @@ pub fn build_program(
                 link_build(&compilation, &flags, method, build)
             });
             let (method, folder) = linked.map_err(rewrite_for_user)?;
-            compilation
-                .arguments
-                .extend(link_arguments(&flags, method, build));
+            compilation.arguments.extend(link_arguments(&flags, method, build));
             let coarse = (method == ShuffleMethod::Coarse).then_some(1);
             let linking =
                 LinkRecord::by_compiler(build, &compilation.compiler_command(&folder), coarse);
@@ -96,9 +87,7 @@ fn link_build(
     build: LinkedBuild,
 ) -> Result<PathBuf, CompileFailure> {
     let mut linked = compilation.clone();
-    linked
-        .arguments
-        .extend(link_arguments(flags, method, build));
+    linked.arguments.extend(link_arguments(flags, method, build));
     if let (ShuffleMethod::Coarse, Some((_, main))) = (method, linked.files.last_mut()) {
         let bytes = gap_bytes(build, 0);
         *main += &format!("core::arch::global_asm!(\".text\\n.skip {bytes}\");\n");
@@ -169,10 +158,7 @@ fn write_block(part: &SnippetPart) -> String {
     // the block has a value. The closing brace adds a line only if a trailing comment would swallow
     // it.
     let text = &part.text.statements;
-    let has_comment = text
-        .lines()
-        .next_back()
-        .is_some_and(|line| line.contains("//"));
+    let has_comment = text.lines().next_back().is_some_and(|line| line.contains("//"));
     format!("{{{text}{}}}", if has_comment { "\n" } else { "" })
 }
 
@@ -184,15 +170,8 @@ fn crate_arguments(path: &Path) -> Vec<String> {
         .unwrap_or_default();
     files.sort();
     for file in files {
-        let name = file
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        if let Some(name) = name
-            .strip_prefix("lib")
-            .and_then(|name| name.strip_suffix(".rlib"))
-        {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if let Some(name) = name.strip_prefix("lib").and_then(|name| name.strip_suffix(".rlib")) {
             words.extend(["--extern".to_owned(), format!("{name}={}", file.display())]);
         }
     }

@@ -37,12 +37,7 @@ pub struct GeneratedSource {
 
 impl GeneratedSource {
     pub fn new(name: &'static str, marks: LineMarkers) -> GeneratedSource {
-        GeneratedSource {
-            text: String::new(),
-            positions: Vec::new(),
-            name,
-            marks,
-        }
+        GeneratedSource { text: String::new(), positions: Vec::new(), name, marks }
     }
 
     /// Fills a template. Lines are copied, except for directives, which begin with `@`. The
@@ -89,21 +84,13 @@ impl GeneratedSource {
         let first = self.next_line();
         self.add_generated(text);
         let last = self.next_line() - 1;
-        self.positions.push(TextPosition {
-            name,
-            line,
-            first,
-            last,
-        });
+        self.positions.push(TextPosition { name, line, first, last });
         // If the user's code breaks off, the compiler reports an error in the generated line after
         // it. That line therefore gets the number of the last line of the code.
         self.add_marker(name, line + last - first);
         let (closing_line, following_lines) = end.split_once('\n').unwrap_or((end, ""));
         self.add_generated(closing_line);
-        self.add_marker(
-            self.name,
-            self.next_line() + usize::from(self.marks != LineMarkers::None),
-        );
+        self.add_marker(self.name, self.next_line() + usize::from(self.marks != LineMarkers::None));
         if !following_lines.is_empty() {
             self.add_generated(following_lines);
         }

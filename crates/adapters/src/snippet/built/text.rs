@@ -64,13 +64,7 @@ impl SplitText {
             StatementKind::Last
         };
         let body = statements[..end].to_owned();
-        SplitText {
-            top,
-            statements,
-            body,
-            last,
-            kind,
-        }
+        SplitText { top, statements, body, last, kind }
     }
 
     /// Text before the last statement.
@@ -147,10 +141,8 @@ fn split_top(text: &str, language: SnippetLanguage) -> (Vec<(String, usize)>, St
     let mut top = Vec::new();
     let mut offset = 0;
     loop {
-        offset += text[offset..].len()
-            - text[offset..]
-                .trim_start_matches([' ', '\t', '\n', '\r'])
-                .len();
+        offset +=
+            text[offset..].len() - text[offset..].trim_start_matches([' ', '\t', '\n', '\r']).len();
         let rest = &text[offset..];
         let end = match language {
             SnippetLanguage::C | SnippetLanguage::Cpp if rest.starts_with('#') => rest.find('\n'),
@@ -233,18 +225,15 @@ fn statement_start(text: &str, language: SnippetLanguage) -> usize {
 fn continues_line(line: &str) -> bool {
     let line = line.trim_end();
     line.is_empty()
-        || line.ends_with([
-            '+', '-', '*', '/', '%', '&', '|', '^', '=', ',', '.', '<', '>', '!',
-        ]) && !line.ends_with("++")
+        || line.ends_with(['+', '-', '*', '/', '%', '&', '|', '^', '=', ',', '.', '<', '>', '!'])
+            && !line.ends_with("++")
             && !line.ends_with("--")
 }
 
 /// Length of the literal, comment or other character at the beginning of `text`.
 fn token_length(text: &str, language: SnippetLanguage) -> usize {
     let end_after = |mark: &str, from: usize| {
-        text[from..]
-            .find(mark)
-            .map_or(text.len(), |index| from + index + mark.len())
+        text[from..].find(mark).map_or(text.len(), |index| from + index + mark.len())
     };
     if text.starts_with("//") {
         return text.find('\n').unwrap_or(text.len());
@@ -280,10 +269,7 @@ fn token_length(text: &str, language: SnippetLanguage) -> usize {
 
 fn is_char_literal(text: &str) -> bool {
     let mut chars = text.chars().skip(1);
-    matches!(
-        (chars.next(), chars.next()),
-        (Some('\\'), _) | (_, Some('\''))
-    )
+    matches!((chars.next(), chars.next()), (Some('\\'), _) | (_, Some('\'')))
 }
 
 /// Length of a quoted literal, which ends at the end of its line at the latest.
@@ -311,12 +297,7 @@ mod tests {
     ) -> (StatementKind, String, String, usize) {
         let text = SplitText::split(text, language);
         let (value, line) = text.last_value();
-        (
-            text.kind,
-            text.text_before().to_owned(),
-            value.to_owned(),
-            line,
-        )
+        (text.kind, text.text_before().to_owned(), value.to_owned(), line)
     }
 
     #[test]
@@ -326,31 +307,11 @@ mod tests {
             ("f(1); // done;", StatementKind::Expression, "f(1)", 1),
             ("int a = 1;\na + 1;", StatementKind::Last, "a + 1", 2),
             ("int a = 1; return a;", StatementKind::Return, "a", 1),
-            (
-                "for (;;) { a; }",
-                StatementKind::Plain,
-                "for (;;) { a; }",
-                1,
-            ),
-            (
-                "if (a) { b; } else { c; }",
-                StatementKind::Plain,
-                "if (a) { b; } else { c; }",
-                1,
-            ),
+            ("for (;;) { a; }", StatementKind::Plain, "for (;;) { a; }", 1),
+            ("if (a) { b; } else { c; }", StatementKind::Plain, "if (a) { b; } else { c; }", 1),
             ("if (a) { b; }\nc", StatementKind::Last, "c", 2),
-            (
-                "[&] { x; return 1; }()",
-                StatementKind::Expression,
-                "[&] { x; return 1; }()",
-                1,
-            ),
-            (
-                "(point){1, 2}.x",
-                StatementKind::Expression,
-                "(point){1, 2}.x",
-                1,
-            ),
+            ("[&] { x; return 1; }()", StatementKind::Expression, "[&] { x; return 1; }()", 1),
+            ("(point){1, 2}.x", StatementKind::Expression, "(point){1, 2}.x", 1),
             ("a = ';'; b", StatementKind::Last, "b", 1),
             ("f(R\"x(a);\")x\"); g", StatementKind::Last, "g", 1),
         ];
@@ -363,35 +324,21 @@ mod tests {
     #[test]
     fn lines_divide_statements_in_go() {
         let found = split_parts("x := f(\n1,\n2)\nx +\n1", SnippetLanguage::Go);
-        assert_eq!(
-            (found.0, &*found.2, found.3),
-            (StatementKind::Last, "x +\n1", 4)
-        );
+        assert_eq!((found.0, &*found.2, found.3), (StatementKind::Last, "x +\n1", 4));
         let found = split_parts("x++\nx", SnippetLanguage::Go);
         assert_eq!((found.0, &*found.2), (StatementKind::Last, "x"));
-        assert_eq!(
-            split_parts("`a;\nb`", SnippetLanguage::Go).0,
-            StatementKind::Expression
-        );
+        assert_eq!(split_parts("`a;\nb`", SnippetLanguage::Go).0, StatementKind::Expression);
     }
 
     #[test]
     fn what_belongs_to_the_top_of_a_file_goes_there() {
         let text = SplitText::split("#include <regex>\n#define A 1\n  A + 1", SnippetLanguage::C);
-        let top = [
-            ("#include <regex>".to_owned(), 1),
-            ("#define A 1".to_owned(), 2),
-        ];
+        let top = [("#include <regex>".to_owned(), 1), ("#define A 1".to_owned(), 2)];
         assert_eq!(text.top, top);
         assert_eq!(text.last_value(), ("A + 1", 3));
-        let text = SplitText::split(
-            "import java.awt.Point; new Point(1, 2)",
-            SnippetLanguage::Java,
-        );
-        assert_eq!(
-            (text.top.len(), text.last_value()),
-            (1, ("new Point(1, 2)", 1))
-        );
+        let text =
+            SplitText::split("import java.awt.Point; new Point(1, 2)", SnippetLanguage::Java);
+        assert_eq!((text.top.len(), text.last_value()), (1, ("new Point(1, 2)", 1)));
         let text = SplitText::split("import \"math/bits\"; bits.Len(7)", SnippetLanguage::Go);
         assert_eq!(text.top, [("import \"math/bits\"".to_owned(), 1)]);
         assert_eq!(text.last_value().0, "bits.Len(7)");
@@ -408,24 +355,14 @@ mod tests {
     #[test]
     fn assignments_are_told_from_comparisons() {
         let assigns = |text: &str| SplitText::split(text, SnippetLanguage::Java).assigns("state");
-        for text in [
-            "state = 1",
-            "state += 2",
-            "++state",
-            "state--",
-            "x = state <<= 1",
-            "f(state = 2)",
-        ] {
+        for text in
+            ["state = 1", "state += 2", "++state", "state--", "x = state <<= 1", "f(state = 2)"]
+        {
             assert!(assigns(text), "{text}");
         }
-        for text in [
-            "state == 1",
-            "state <= 2",
-            "a.state = 1",
-            "states = 1",
-            "f(state)",
-            "x = state",
-        ] {
+        for text in
+            ["state == 1", "state <= 2", "a.state = 1", "states = 1", "f(state)", "x = state"]
+        {
             assert!(!assigns(text), "{text}");
         }
     }

@@ -45,11 +45,8 @@ const NOT_EXECUTABLE: &str = "126 (command not executable?)";
 
 /// Whether a run failed because its command could not be started.
 pub fn is_not_started(cause: &FailureCause) -> bool {
-    let has_status = |reason: &String| {
-        [NOT_FOUND, NOT_EXECUTABLE]
-            .iter()
-            .any(|end| reason.ends_with(end))
-    };
+    let has_status =
+        |reason: &String| [NOT_FOUND, NOT_EXECUTABLE].iter().any(|end| reason.ends_with(end));
     matches!(cause, FailureCause::Invalid { reason } if has_status(reason))
 }
 
@@ -73,21 +70,14 @@ impl ShellCommand {
         } else {
             shell_words::split(line).unwrap_or_default()
         };
-        ShellCommand {
-            argv,
-            in_shell,
-            is_shown: false,
-        }
+        ShellCommand { argv, in_shell, is_shown: false }
     }
 
     /// Returns the process to start. It has its own process group and no input. Its output is
     /// discarded if `is_shown` is not set.
     pub fn to_command(&self) -> Command {
         let mut command = Command::new(&self.argv[0]);
-        command
-            .args(&self.argv[1..])
-            .stdin(Stdio::null())
-            .process_group(0);
+        command.args(&self.argv[1..]).stdin(Stdio::null()).process_group(0);
         if !self.is_shown {
             command.stdout(Stdio::null()).stderr(Stdio::null());
         }
@@ -191,15 +181,9 @@ mod tests {
             assert!(!needs_shell(plain), "{plain}");
             assert!(!ShellCommand::new(plain, "sh", false).in_shell, "{plain}");
         }
-        for line in [
-            "sleep 1 | cat",
-            "A=1 ls",
-            "cd",
-            "nothing-of-that-name",
-            "ls *",
-            "echo $HOME",
-            "ls 'a",
-        ] {
+        for line in
+            ["sleep 1 | cat", "A=1 ls", "cd", "nothing-of-that-name", "ls *", "echo $HOME", "ls 'a"]
+        {
             assert!(needs_shell(line), "{line}");
         }
         assert!(ShellCommand::new("sleep 1", "bash", true).in_shell);
@@ -208,10 +192,7 @@ mod tests {
     #[test]
     fn a_time_without_the_shell_counts_only_beyond_the_spread_of_the_shell() {
         let shell = ShellCost::from_times(vec![3, 1, 2], vec![900, 1_000, 1_100, 1_050, 950]);
-        assert_eq!(
-            (shell.wall_ns, shell.cpu_ns, shell.cpu_spread_ns),
-            (2, 1_000, 100)
-        );
+        assert_eq!((shell.wall_ns, shell.cpu_ns, shell.cpu_spread_ns), (2, 1_000, 100));
         assert_eq!(shell.subtract_from(5_000.0), Some(4_000.0));
         for noise in [1_100.0, 1_000.0, 700.0] {
             assert_eq!(shell.subtract_from(noise), None, "{noise}");

@@ -114,9 +114,7 @@ impl ShellSession {
                 // 0 disables the comparison with empty iterations. This comparison detects code
                 // that was optimized away, but a process cannot be optimized away.
                 self.send_event(
-                    answer_event(command, "calibrated")
-                        .with("job", job)
-                        .with("empty_ps", 0),
+                    answer_event(command, "calibrated").with("job", job).with("empty_ps", 0),
                 )
             }
             "monitor" => self.send_event(answer_event(command, "gauge").with("t_ns", 0)),
@@ -150,11 +148,7 @@ impl ShellSession {
             error = error.with("job", job);
         }
         self.send_event(
-            error
-                .with("stage", stage)
-                .with("class", class)
-                .with("msg", message)
-                .with("fatal", 0),
+            error.with("stage", stage).with("class", class).with("msg", message).with("fatal", 0),
         )
     }
 
@@ -191,9 +185,7 @@ impl ShellSession {
         };
         let order =
             |line: &str, force_shell: bool| ShellCommand::new(line, &self.shell, force_shell);
-        let prepare = command
-            .get("prepare")
-            .map(|line| order(&line, self.force_shell));
+        let prepare = command.get("prepare").map(|line| order(&line, self.force_shell));
         let is_set = |key| command.get(key).as_deref() == Some("1");
         let order = ShellCommand {
             is_shown: is_set("show"),
@@ -228,11 +220,7 @@ impl ShellSession {
             .with("source", &runner)
             .with("arity", 0);
         let loaded_job = LoadedJob {
-            work: Arc::new(ExecutionTask {
-                order,
-                prepare,
-                shell,
-            }),
+            work: Arc::new(ExecutionTask { order, prepare, shell }),
             workers: Vec::new(),
             shell: self.shell.clone(),
             init_worker: command.get("init_runner"),
@@ -259,10 +247,7 @@ impl ShellSession {
         }
         let ms = begin.elapsed().as_millis();
         self.send_event(
-            answer_event(command, "workers")
-                .with("job", job)
-                .with("n", wanted)
-                .with("ms", ms),
+            answer_event(command, "workers").with("job", job).with("n", wanted).with("ms", ms),
         )
     }
 
@@ -335,11 +320,7 @@ fn check_syntax(line: &str, shell: &str) -> Result<(), String> {
         .output()
         .map_err(|error| format!("'{shell}': {error}"))?;
     let stderr = String::from_utf8_lossy(&output.stderr);
-    if output.status.success() {
-        Ok(())
-    } else {
-        Err(stderr.trim().to_owned())
-    }
+    if output.status.success() { Ok(()) } else { Err(stderr.trim().to_owned()) }
 }
 
 impl ShellSession {
@@ -367,10 +348,7 @@ impl ShellSession {
         };
         let elapsed_ns = begin.elapsed().as_nanos();
         let end = answer_event(command, "end").with_list("jobs", &jobs);
-        self.send_event(
-            end.with("elapsed_ns", elapsed_ns)
-                .with("max_late_ns", late_ns),
-        )
+        self.send_event(end.with("elapsed_ns", elapsed_ns).with("max_late_ns", late_ns))
     }
 
     fn run_continuous(
@@ -390,11 +368,7 @@ impl ShellSession {
             for (index, report) in reports.iter().enumerate() {
                 late_ns = late_ns.max(report.late_ns);
                 let column = |field: fn(&(u64, u64)) -> u64| -> Vec<String> {
-                    report
-                        .points
-                        .iter()
-                        .map(|point| field(point).to_string())
-                        .collect()
+                    report.points.iter().map(|point| field(point).to_string()).collect()
                 };
                 let worker = answer_event(command, "worker")
                     .with("job", job)
@@ -426,9 +400,8 @@ impl ShellSession {
                 let reports = self
                     .run_workers(command, single_job, RunDivision::Executions(count))?
                     .remove(0);
-                let longest = reports
-                    .iter()
-                    .map(|report| report.points.last().map_or(0, |last| last.0));
+                let longest =
+                    reports.iter().map(|report| report.points.last().map_or(0, |last| last.0));
                 let failed = reports.iter().any(|report| report.failure.is_some());
                 let stopped = reports.iter().any(|report| report.times.count() < count);
                 if is_warm && !failed && !stopped {
@@ -485,14 +458,9 @@ impl ShellSession {
                 ("max_rss", "B", rss.unwrap_or(0) as f64),
             ];
             for (name, unit, value) in metrics.into_iter().chain(own_time).chain(shell) {
-                let metric = answer_event(command, "metric")
-                    .with("job", job)
-                    .with("name", name);
+                let metric = answer_event(command, "metric").with("job", job).with("name", name);
                 self.send_event(
-                    metric
-                        .with("unit", unit)
-                        .with("better", "lower")
-                        .with("value", value),
+                    metric.with("unit", unit).with("better", "lower").with("value", value),
                 )?;
             }
         }
@@ -511,12 +479,8 @@ impl ShellSession {
         division: RunDivision,
     ) -> std::io::Result<Vec<Vec<WorkerReport>>> {
         let streams = command.get("stream").as_deref() == Some("1");
-        let mut pool = WorkerPool::start(
-            self.worker_slots(jobs),
-            division,
-            &self.message_sender,
-            streams,
-        );
+        let mut pool =
+            WorkerPool::start(self.worker_slots(jobs), division, &self.message_sender, streams);
         while pool.is_at_work() {
             match self.messages.recv() {
                 Ok(ControlMessage::Back(index, report)) => pool.record_report(index, *report),

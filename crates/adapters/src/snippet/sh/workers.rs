@@ -100,10 +100,7 @@ pub fn run_worker(
             Ok(Some(timed)) => {
                 let previous_len = report.points.len();
                 progress.record_execution(timed, shared, &mut report);
-                report.points[previous_len..]
-                    .iter()
-                    .copied()
-                    .for_each(on_point);
+                report.points[previous_len..].iter().copied().for_each(on_point);
             }
             Ok(None) => break,
             Err(reason) => {
@@ -126,9 +123,7 @@ pub fn run_worker(
     }
     if let RunDivision::Executions(_) = shared.division {
         // Without deadlines, a single point gives the length of the sample.
-        report
-            .points
-            .push((progress.measured_ns(shared), progress.count));
+        report.points.push((progress.measured_ns(shared), progress.count));
     }
     report
 }
@@ -146,21 +141,11 @@ struct WorkerProgress {
 impl WorkerProgress {
     fn new(division: RunDivision) -> WorkerProgress {
         let deadline_ns = match division {
-            RunDivision::Windows {
-                interval_ns,
-                warmup_ns: 0,
-                ..
-            } => interval_ns,
+            RunDivision::Windows { interval_ns, warmup_ns: 0, .. } => interval_ns,
             RunDivision::Windows { warmup_ns, .. } => warmup_ns,
             RunDivision::Executions(_) => 0,
         };
-        WorkerProgress {
-            division,
-            unmeasured_ns: 0,
-            count: 0,
-            deadline_ns,
-            is_finished: false,
-        }
+        WorkerProgress { division, unmeasured_ns: 0, count: 0, deadline_ns, is_finished: false }
     }
 
     fn record_execution(
@@ -178,12 +163,7 @@ impl WorkerProgress {
             report.system_ns += timed.system_ns;
             report.max_rss_bytes = report.max_rss_bytes.max(timed.max_rss_bytes);
         }
-        let RunDivision::Windows {
-            interval_ns,
-            warmup_ns,
-            samples,
-        } = self.division
-        else {
+        let RunDivision::Windows { interval_ns, warmup_ns, samples } = self.division else {
             return;
         };
         let now_ns = self.measured_ns(shared);
@@ -368,11 +348,7 @@ pub struct RecordedTimes {
 
 impl Default for RecordedTimes {
     fn default() -> RecordedTimes {
-        RecordedTimes {
-            sampled: Vec::new(),
-            stride: 1,
-            count: 0,
-        }
+        RecordedTimes { sampled: Vec::new(), stride: 1, count: 0 }
     }
 }
 
@@ -425,9 +401,7 @@ impl RecordedTimes {
             length => length - 1,
         };
         let quantile_ps = |fraction: f64| sorted[(fraction * last as f64).round() as usize] * 1000;
-        [0.0, 0.05, 0.25, 0.5]
-            .map(|fraction| quantile_ps(fraction).to_string())
-            .to_vec()
+        [0.0, 0.05, 0.25, 0.5].map(|fraction| quantile_ps(fraction).to_string()).to_vec()
     }
 }
 

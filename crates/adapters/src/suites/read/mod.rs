@@ -80,17 +80,11 @@ pub fn parse_results(adapter: &SuiteAdapter, bytes: &[u8]) -> Result<Vec<Reporte
 /// parsed.
 pub fn parse_cases(adapter: &SuiteAdapter, output: &[u8]) -> Result<Vec<ListedCase>> {
     let Some(pattern) = &adapter.keys.case else {
-        return Ok(parse_results(adapter, output)?
-            .into_iter()
-            .filter_map(to_listed)
-            .collect());
+        return Ok(parse_results(adapter, output)?.into_iter().filter_map(to_listed).collect());
     };
     let pattern = Regex::new(pattern)?;
     let mut found = Vec::new();
-    for groups in require_utf8(output)?
-        .lines()
-        .filter_map(|line| pattern.captures(line))
-    {
+    for groups in require_utf8(output)?.lines().filter_map(|line| pattern.captures(line)) {
         let group = |name| groups.name(name).map(|group| group.as_str().to_owned());
         let name = group("name").unwrap_or_default();
         ensure!(!name.is_empty(), "a case has no name: '{}'", &groups[0]);
@@ -108,9 +102,7 @@ pub fn parse_cases(adapter: &SuiteAdapter, output: &[u8]) -> Result<Vec<ListedCa
 /// Returns the case to which a result belongs; `None` if the result has no name.
 pub fn to_listed(reported: ReportedResult) -> Option<ListedCase> {
     let name = reported.name?;
-    let case = reported
-        .case
-        .unwrap_or_else(|| Case::new(&name, Vec::new()));
+    let case = reported.case.unwrap_or_else(|| Case::new(&name, Vec::new()));
     Some(ListedCase { name, case })
 }
 
@@ -142,10 +134,7 @@ pub fn extract_observation(
         results.into_iter().partition(is_requested);
     if matching.is_empty() {
         let reason = format!("wrote no results for '{name}'");
-        return (
-            None,
-            Some(all_skipped(&others).unwrap_or_else(|| invalid_cause(reason))),
-        );
+        return (None, Some(all_skipped(&others).unwrap_or_else(|| invalid_cause(reason))));
     }
     // One name may select several cases, such as the benchmarks of one test. Only the results of
     // the requested case are kept.
@@ -163,11 +152,7 @@ pub fn extract_observation(
     for reported in matching {
         cause = cause.or(reported.cause);
         for metric in reported.metrics {
-            if observation
-                .metrics
-                .iter()
-                .all(|other| other.name != metric.name)
-            {
+            if observation.metrics.iter().all(|other| other.name != metric.name) {
                 observation.metrics.push(metric);
             }
         }
@@ -186,15 +171,9 @@ pub fn extract_observation(
 /// benchmarks. Pyperf's format and formats that an adapter describes are not checked, because a
 /// benchmark may repeat its name there.
 fn count_namesakes(read: ResultFormat, results: &[ReportedResult]) -> Option<usize> {
-    let may_repeat = matches!(
-        read,
-        ResultFormat::Json | ResultFormat::Lines | ResultFormat::Pyperf
-    );
-    let primary = || {
-        results
-            .iter()
-            .filter_map(|reported| reported.metrics.first())
-    };
+    let may_repeat =
+        matches!(read, ResultFormat::Json | ResultFormat::Lines | ResultFormat::Pyperf);
+    let primary = || results.iter().filter_map(|reported| reported.metrics.first());
     let count_with_metric =
         |first: &Metric| primary().filter(|metric| metric.name == first.name).count();
     let max_count = primary().map(count_with_metric).max()?;

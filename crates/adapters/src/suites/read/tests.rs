@@ -26,28 +26,12 @@ const fn recorded_output(
     [name, case]: [&'static str; 2],
     figure: (&'static str, &'static str),
 ) -> RecordedOutput {
-    RecordedOutput {
-        file,
-        read,
-        name,
-        case,
-        figure,
-    }
+    RecordedOutput { file, read, name, case, figure }
 }
 
 const RECORDED: [RecordedOutput; 12] = [
-    recorded_output(
-        "suites/mine.json",
-        ResultFormat::Json,
-        ["copy"; 2],
-        ("[", "800.01"),
-    ),
-    recorded_output(
-        "suites/mine.txt",
-        ResultFormat::Lines,
-        ["copy"; 2],
-        (": ", "1,500.25"),
-    ),
+    recorded_output("suites/mine.json", ResultFormat::Json, ["copy"; 2], ("[", "800.01")),
+    recorded_output("suites/mine.txt", ResultFormat::Lines, ["copy"; 2], (": ", "1,500.25")),
     recorded_output(
         "google-benchmark/in_kitchen_a.json",
         ResultFormat::GoogleBenchmark,
@@ -57,10 +41,7 @@ const RECORDED: [RecordedOutput; 12] = [
     recorded_output(
         "suites/go.txt",
         ResultFormat::GoBench,
-        [
-            "BenchmarkSum/n=100",
-            "example.com/tiny/Sum gomaxprocs=2 n=100",
-        ],
+        ["BenchmarkSum/n=100", "example.com/tiny/Sum gomaxprocs=2 n=100"],
         ("1000\t        ", "57.13"),
     ),
     recorded_output(
@@ -134,8 +115,7 @@ impl RecordedOutput {
         let text = self.text();
         let old = format!("{before}{figure}");
         assert!(text.contains(&old), "{}: no '{old}'", self.file);
-        text.replacen(&old, &format!("{before}{word}"), 1)
-            .into_bytes()
+        text.replacen(&old, &format!("{before}{word}"), 1).into_bytes()
     }
 
     fn read(&self, written: &[u8]) -> ParsedOutput {
@@ -169,14 +149,8 @@ impl ParsedOutput {
     fn check_invariants(&self, file: &str) {
         for sample in self.seen.iter().flat_map(|seen| &seen.samples) {
             assert!(sample.value.is_finite(), "{file}: {sample:?}");
-            assert!(
-                &*sample.metric != "time" || sample.value >= 0.0,
-                "{file}: {sample:?}"
-            );
-            assert!(
-                sample.iterations.is_none_or(f64::is_finite),
-                "{file}: {sample:?}"
-            );
+            assert!(&*sample.metric != "time" || sample.value >= 0.0, "{file}: {sample:?}");
+            assert!(sample.iterations.is_none_or(f64::is_finite), "{file}: {sample:?}");
         }
         let told = self.cause_text();
         assert!(told.chars().count() < 600, "{file}: {} bytes", told.len());
@@ -192,47 +166,28 @@ impl ParsedOutput {
     }
 
     fn cause_text(&self) -> String {
-        self.cause
-            .as_ref()
-            .map(FailureCause::to_string)
-            .unwrap_or_default()
+        self.cause.as_ref().map(FailureCause::to_string).unwrap_or_default()
     }
 
     #[track_caller]
     fn expect_message(&self, words: &[&str], what: &str) {
         let told = self.cause_text();
-        assert!(
-            words.iter().any(|words| told.contains(words)),
-            "{what}: {told}"
-        );
+        assert!(words.iter().any(|words| told.contains(words)), "{what}: {told}");
     }
 }
 
 /// Encodes as UTF-16, like Windows shells.
 fn encode_utf16(text: &str, bytes_of: fn(u16) -> [u8; 2]) -> Vec<u8> {
-    std::iter::once(0xfeff)
-        .chain(text.encode_utf16())
-        .flat_map(bytes_of)
-        .collect()
+    std::iter::once(0xfeff).chain(text.encode_utf16()).flat_map(bytes_of).collect()
 }
 
 #[test]
 fn whole_outputs_have_figures() {
     for recorded in &RECORDED {
         let answer = recorded.read(&recorded.bytes());
-        assert!(
-            answer.cause.is_none(),
-            "{}: {}",
-            recorded.file,
-            answer.cause_text()
-        );
+        assert!(answer.cause.is_none(), "{}: {}", recorded.file, answer.cause_text());
         let other = recorded.read(&recorded.with_value("123456789"));
-        assert_ne!(
-            answer.values(),
-            other.values(),
-            "{}: the figure is not read",
-            recorded.file
-        );
+        assert_ne!(answer.values(), other.values(), "{}: the figure is not read", recorded.file);
     }
 }
 
@@ -240,17 +195,14 @@ fn whole_outputs_have_figures() {
 fn an_empty_output_is_reported_as_such() {
     for recorded in &RECORDED {
         for nothing in [&b""[..], b"\n\n", b" \t\r\n"] {
-            recorded
-                .read(nothing)
-                .expect_message(&["wrote no results"], recorded.file);
+            recorded.read(nothing).expect_message(&["wrote no results"], recorded.file);
         }
     }
 }
 
 /// Invalid times: not finite, negative, or not numbers.
-const INVALID_TIMES: [&str; 10] = [
-    "NaN", "nan", "-NaN", "inf", "-inf", "Infinity", "1e999", "-1e999", "-5.5", "x",
-];
+const INVALID_TIMES: [&str; 10] =
+    ["NaN", "nan", "-NaN", "inf", "-inf", "Infinity", "1e999", "-1e999", "-5.5", "x"];
 
 /// Positions; a failure must contain one of these.
 const EXPECTED_POSITIONS: [&str; 13] = [
@@ -302,11 +254,7 @@ fn outputs_cut_short_are_failures_or_have_the_first_of_their_figures() {
                 // The last value may be cut within its digits.
                 let values = answer.values();
                 let sure = &values[..values.len() - 1];
-                assert!(
-                    whole.starts_with(sure),
-                    "{} cut at {cut}: {values:?}",
-                    recorded.file
-                );
+                assert!(whole.starts_with(sure), "{} cut at {cut}: {values:?}", recorded.file);
             }
         }
     }
@@ -319,29 +267,16 @@ fn two_documents_are_a_failure_and_two_texts_are_repetitions_or_namesakes() {
         let whole = recorded.read(&bytes).values();
         let twice = recorded.read(&[&bytes[..], &bytes].concat());
         if recorded.is_document() {
-            twice.expect_message(
-                &["trailing characters at line ", "well-formed"],
-                recorded.file,
-            );
+            twice.expect_message(&["trailing characters at line ", "well-formed"], recorded.file);
         } else if matches!(recorded.read, ResultFormat::Divan | ResultFormat::Libtest) {
             // These write one result per name, so a second one is from another benchmark.
             let told = format!("2 benchmarks that are all called '{}'", recorded.name);
             twice.expect_message(&[&told], recorded.file);
         } else {
             let mut values = twice.values();
-            assert_eq!(
-                values.len(),
-                2 * whole.len(),
-                "{}: {}",
-                recorded.file,
-                twice.cause_text()
-            );
+            assert_eq!(values.len(), 2 * whole.len(), "{}: {}", recorded.file, twice.cause_text());
             values.dedup();
-            assert!(
-                values.iter().all(|value| whole.contains(value)),
-                "{}",
-                recorded.file
-            );
+            assert!(values.iter().all(|value| whole.contains(value)), "{}", recorded.file);
         }
     }
 }
@@ -358,11 +293,7 @@ fn other_encodings_are_named_with_their_line() {
             assert!(unmarked.values().is_empty(), "{file}");
         }
         let marked = recorded.read(format!("\u{feff}{text}").as_bytes());
-        assert_eq!(
-            marked.values(),
-            recorded.read(text.as_bytes()).values(),
-            "{file}"
-        );
+        assert_eq!(marked.values(), recorded.read(text.as_bytes()).values(), "{file}");
         let latin1 = [b"caf\xe9\n", text.as_bytes()].concat();
         let answer = recorded.read(&latin1);
         if recorded.read == ResultFormat::GoBench {
@@ -378,27 +309,13 @@ fn other_encodings_are_named_with_their_line() {
 fn a_line_without_an_end_is_no_result_and_not_repeated() {
     let length = 256 << 10;
     for recorded in &RECORDED {
-        for unit in [
-            "x",
-            "[",
-            "{\"a\":",
-            "7",
-            "\"",
-            "<a>",
-            "Benchmark",
-            "│",
-            "a: ",
-        ] {
+        for unit in ["x", "[", "{\"a\":", "7", "\"", "<a>", "Benchmark", "│", "a: "] {
             let line = unit.repeat(length / unit.len());
             let answer = recorded.read(line.as_bytes());
             assert!(answer.cause.is_some(), "{} of {unit}", recorded.file);
         }
         let behind = [&recorded.bytes()[..], &vec![b'x'; length]].concat();
         let answer = recorded.read(&behind);
-        assert!(
-            answer.cause.is_some() || !recorded.is_document(),
-            "{}",
-            recorded.file
-        );
+        assert!(answer.cause.is_some() || !recorded.is_document(), "{}", recorded.file);
     }
 }

@@ -93,10 +93,7 @@ impl AbReportContent<'_> {
         } else {
             format!("{length} bytes")
         };
-        vec![
-            field_line("Document Path", &self.url.path),
-            field_line("Document Length", length),
-        ]
+        vec![field_line("Document Path", &self.url.path), field_line("Document Length", length)]
     }
 
     fn count_lines(&self) -> Vec<ReportLine> {
@@ -125,10 +122,7 @@ impl AbReportContent<'_> {
             lines.push(field_line("Keep-Alive requests", figures.kept_alive));
         }
         let bytes = |count| format!("{count} bytes");
-        lines.push(field_line(
-            "Total transferred",
-            bytes(figures.received_bytes),
-        ));
+        lines.push(field_line("Total transferred", bytes(figures.received_bytes)));
         let sent = figures.sent_bytes;
         lines.extend(sent.map(|sent| field_line("Total body sent", sent)));
         lines.push(field_line("HTML transferred", bytes(figures.body_bytes)));
@@ -145,9 +139,7 @@ impl AbReportContent<'_> {
             bytes.extend([sent, sent + received]);
         }
         let rates = bytes.into_iter();
-        rates
-            .filter_map(|bytes| figures.kib_per_second(bytes))
-            .collect()
+        rates.filter_map(|bytes| figures.kib_per_second(bytes)).collect()
     }
 }
 
@@ -187,9 +179,7 @@ pub fn added_lines(report: &AbReportContent) -> Vec<(&'static str, String)> {
 fn format_account(report: &AbReportContent) -> String {
     let figures = &report.figures;
     let outcomes = figures.account.iter();
-    let outcomes: Vec<String> = outcomes
-        .map(|(name, count)| format!("{count} {name}"))
-        .collect();
+    let outcomes: Vec<String> = outcomes.map(|(name, count)| format!("{count} {name}")).collect();
     format!("{} attempted = {}", figures.attempted, outcomes.join(" + "))
 }
 
@@ -198,9 +188,7 @@ fn report_warnings(report: &AbReportContent) -> Vec<String> {
     let figures = &report.figures;
     let mut warnings = Vec::new();
     if let Some(reason) = report.cut_short.map(CutShort::reason) {
-        warnings.push(format!(
-            "This report covers only part of the test: {reason}."
-        ));
+        warnings.push(format!("This report covers only part of the test: {reason}."));
     }
     let failed = figures.complete - figures.success_count().min(figures.complete);
     if failed > 0 && report.cut_short.is_none() {
@@ -254,9 +242,8 @@ fn openssl_cipher(name: &str) -> String {
     if let Some(rest) = name.strip_prefix("TLS13_") {
         return format!("TLS_{rest}");
     }
-    let Some((exchange, cipher)) = name
-        .strip_prefix("TLS_")
-        .and_then(|rest| rest.split_once("_WITH_"))
+    let Some((exchange, cipher)) =
+        name.strip_prefix("TLS_").and_then(|rest| rest.split_once("_WITH_"))
     else {
         return name.to_owned();
     };
@@ -306,21 +293,9 @@ mod tests {
         for (standard, name, bits) in [
             ("TLS13_AES_256_GCM_SHA384", "TLS_AES_256_GCM_SHA384", 256),
             ("TLS_AES_128_GCM_SHA256", "TLS_AES_128_GCM_SHA256", 128),
-            (
-                "TLS13_CHACHA20_POLY1305_SHA256",
-                "TLS_CHACHA20_POLY1305_SHA256",
-                256,
-            ),
-            (
-                "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-                "ECDHE-RSA-AES128-GCM-SHA256",
-                128,
-            ),
-            (
-                "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-                "ECDHE-ECDSA-CHACHA20-POLY1305",
-                256,
-            ),
+            ("TLS13_CHACHA20_POLY1305_SHA256", "TLS_CHACHA20_POLY1305_SHA256", 256),
+            ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256", 128),
+            ("TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305", 256),
         ] {
             let facts = TlsFacts {
                 version: "TLSv1.3".to_owned(),
@@ -329,10 +304,7 @@ mod tests {
                 group: None,
                 alpn: None,
             };
-            assert_eq!(
-                format_tls_protocol(&facts),
-                format!("TLSv1.3,{name},2048,{bits}")
-            );
+            assert_eq!(format_tls_protocol(&facts), format!("TLSv1.3,{name},2048,{bits}"));
         }
         assert_eq!(format_temporary_key("X25519"), "X25519 253 bits");
         assert_eq!(format_temporary_key("X25519MLKEM768"), "X25519MLKEM768");

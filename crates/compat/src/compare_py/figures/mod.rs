@@ -40,18 +40,12 @@ pub struct TimePair<T> {
 impl<T: Copy> TimePair<T> {
     /// Combines each figure with the same figure of `other`.
     fn zip_with<U: Copy, V>(self, other: TimePair<U>, combine: impl Fn(T, U) -> V) -> TimePair<V> {
-        TimePair {
-            real: combine(self.real, other.real),
-            cpu: combine(self.cpu, other.cpu),
-        }
+        TimePair { real: combine(self.real, other.real), cpu: combine(self.cpu, other.cpu) }
     }
 
     /// Applies `change` to both figures.
     pub fn map_times<U>(self, change: impl Fn(T) -> U) -> TimePair<U> {
-        TimePair {
-            real: change(self.real),
-            cpu: change(self.cpu),
-        }
+        TimePair { real: change(self.real), cpu: change(self.cpu) }
     }
 }
 
@@ -203,10 +197,7 @@ fn test_times(baseline: &[TimePair<f64>], candidate: &[TimePair<f64>]) -> Option
         mann_whitney(&x, &y, PValueMethod::Auto).p
     };
     Some(UTest {
-        p: TimePair {
-            real: p(|times| times.real),
-            cpu: p(|times| times.cpu),
-        },
+        p: TimePair { real: p(|times| times.real), cpu: p(|times| times.cpu) },
         baseline_count: baseline.len(),
         candidate_count: candidate.len(),
     })
@@ -237,10 +228,7 @@ fn geometric_means<'e>(
     };
     let mut excluded = 0;
     let means = sides.map(|entries| {
-        let mut logs = TimePair {
-            real: 0.0,
-            cpu: 0.0,
-        };
+        let mut logs = TimePair { real: 0.0, cpu: 0.0 };
         let mut count = 0_usize;
         for entry in repetitions_of(entries) {
             match times_in_seconds(entry).filter(|_| is_counted(entry)) {
@@ -326,10 +314,7 @@ impl<'e> NamedEntries<'e> {
 
 /// Returns both times of an entry, in its own unit.
 fn entry_times(entry: &GoogleBenchmarkEntry<'_>) -> Option<TimePair<f64>> {
-    Some(TimePair {
-        real: entry.real_time?,
-        cpu: entry.cpu_time?,
-    })
+    Some(TimePair { real: entry.real_time?, cpu: entry.cpu_time? })
 }
 
 #[cfg(test)]

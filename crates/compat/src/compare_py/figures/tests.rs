@@ -22,10 +22,7 @@ fn make_entry(
 }
 
 fn repetitions(lines: &[EntryFigures]) -> Vec<GoogleBenchmarkEntry<'static>> {
-    lines
-        .iter()
-        .map(|line| make_entry(*line, "iteration"))
-        .collect()
+    lines.iter().map(|line| make_entry(*line, "iteration")).collect()
 }
 
 fn ns_entry(name: &'static str, real: f64, cpu: f64) -> EntryFigures {
@@ -50,42 +47,22 @@ fn assert_changes(table: &UTestTable<'_>, expected: &[(&str, f64, f64)]) {
     assert_eq!(found.len(), expected.len(), "{found:?}");
     for (found, expected) in found.iter().zip(expected) {
         assert_eq!(found.0, expected.0);
-        assert!(
-            (found.1 - expected.1).abs() < 5e-5,
-            "{found:?} {expected:?}"
-        );
-        assert!(
-            (found.2 - expected.2).abs() < 5e-5,
-            "{found:?} {expected:?}"
-        );
+        assert!((found.1 - expected.1).abs() < 5e-5, "{found:?} {expected:?}");
+        assert!((found.2 - expected.2).abs() < 5e-5, "{found:?} {expected:?}");
     }
 }
 
 #[track_caller]
 fn assert_near(found: f64, expected: f64) {
-    assert!(
-        (found / expected - 1.0).abs() < 1e-9,
-        "{found} is not {expected}"
-    );
+    assert!((found / expected - 1.0).abs() < 1e-9, "{found} is not {expected}");
 }
 
 /// Checks the geometric means: wall and CPU time of both sides, then changes.
 #[track_caller]
 fn assert_geomean(table: &UTestTable<'_>, expected: [f64; 6]) {
     let pair = table.geomean.unwrap();
-    let (old, new, change) = (
-        pair.baseline,
-        pair.candidate,
-        pair.change.map_times(Option::unwrap),
-    );
-    let found = [
-        old.real,
-        new.real,
-        change.real,
-        old.cpu,
-        new.cpu,
-        change.cpu,
-    ];
+    let (old, new, change) = (pair.baseline, pair.candidate, pair.change.map_times(Option::unwrap));
+    let found = [old.real, new.real, change.real, old.cpu, new.cpu, change.cpu];
     for (found, expected) in found.into_iter().zip(expected) {
         assert_near(found, expected);
     }
@@ -98,12 +75,7 @@ fn difference_sides() -> [Vec<GoogleBenchmarkEntry<'static>>; 2] {
         ("2x faster", "ns", [50.0, 50.0], [25.0, 25.0]),
         ("2x slower", "ns", [50.0, 50.0], [100.0, 100.0]),
         ("1% faster", "ns", [100.0, 100.0], [98.9999999, 98.9999999]),
-        (
-            "1% slower",
-            "ns",
-            [100.0, 100.0],
-            [100.9999999, 100.9999999],
-        ),
+        ("1% slower", "ns", [100.0, 100.0], [100.9999999, 100.9999999]),
         ("10% faster", "ns", [100.0, 100.0], [90.0, 90.0]),
         ("10% slower", "ns", [100.0, 100.0], [110.0, 110.0]),
         ("100x slower", "ns", [100.0, 100.0], [10000.0, 10000.0]),
@@ -117,11 +89,7 @@ fn difference_sides() -> [Vec<GoogleBenchmarkEntry<'static>>; 2] {
     let sides = [0, 1].map(|side| {
         let lines = cases.map(|(name, unit, old, new)| {
             let times = [old, new][side];
-            let unit = if name == "units differ" && side == 1 {
-                "ns"
-            } else {
-                unit
-            };
+            let unit = if name == "units differ" && side == 1 { "ns" } else { unit };
             (name, unit, times[0], times[1])
         });
         repetitions(&lines)
@@ -181,31 +149,17 @@ fn units_are_converted_instead_of_losing_the_benchmark() {
     let [old, new] = difference_sides();
     let table = compare_entries(&old, &new, true, Sound);
     assert_eq!(table.rows.len(), 14);
-    let row = table
-        .rows
-        .iter()
-        .find(|row| row.first.name == "units differ")
-        .unwrap();
+    let row = table.rows.iter().find(|row| row.first.name == "units differ").unwrap();
     assert_eq!((row.unit, row.pairs[0].candidate.real), ("s", 1e-9));
     assert_near(row.pairs[0].change.real.unwrap(), -0.999999999);
-    assert_eq!(
-        (table.unmatched, table.odd_units),
-        (Default::default(), vec![])
-    );
+    assert_eq!((table.unmatched, table.odd_units), (Default::default(), vec![]));
 }
 
 #[test]
 fn a_unit_that_nobody_knows_is_compared_with_itself_only() {
-    let old = repetitions(&[
-        ("a", "ps", 4.0, 4.0),
-        ("b", "ps", 4.0, 4.0),
-        ns_entry("c", 1.0, 1.0),
-    ]);
-    let new = repetitions(&[
-        ("a", "ps", 2.0, 2.0),
-        ns_entry("b", 2.0, 2.0),
-        ns_entry("c", 1.0, 1.0),
-    ]);
+    let old = repetitions(&[("a", "ps", 4.0, 4.0), ("b", "ps", 4.0, 4.0), ns_entry("c", 1.0, 1.0)]);
+    let new =
+        repetitions(&[("a", "ps", 2.0, 2.0), ns_entry("b", 2.0, 2.0), ns_entry("c", 1.0, 1.0)]);
     let table = compare_entries(&old, &new, true, Sound);
     assert_changes(&table, &[("a", -0.5, -0.5), ("c", 0.0, 0.0)]);
     assert_eq!(table.odd_units, ["b"]);
@@ -313,25 +267,17 @@ fn many_repetitions_have_a_p_of_zero() {
 
 #[test]
 fn a_change_from_zero_is_not_defined() {
-    let (old, new) = (
-        repetitions(&[ns_entry("a", 0.0, 0.0)]),
-        repetitions(&[ns_entry("a", 3.0, 0.0)]),
-    );
+    let (old, new) =
+        (repetitions(&[ns_entry("a", 0.0, 0.0)]), repetitions(&[ns_entry("a", 3.0, 0.0)]));
     let change = |rules| compare_entries(&old, &new, true, rules).rows[0].pairs[0].change;
     assert_eq!((change(Sound).real, change(Sound).cpu), (None, Some(0.0)));
-    assert_eq!(
-        (change(Original).real, change(Original).cpu),
-        (Some(2.0), Some(0.0))
-    );
+    assert_eq!((change(Original).real, change(Original).cpu), (Some(2.0), Some(0.0)));
 }
 
 #[test]
 fn the_geometric_mean_is_that_of_what_both_sides_have() {
-    let old = repetitions(&[
-        ns_entry("a", 2.0, 2.0),
-        ns_entry("b", 4.0, 4.0),
-        ns_entry("c", 1.0, 1.0),
-    ]);
+    let old =
+        repetitions(&[ns_entry("a", 2.0, 2.0), ns_entry("b", 4.0, 4.0), ns_entry("c", 1.0, 1.0)]);
     let mut new = repetitions(&[
         ns_entry("a", 4.0, 2.0),
         ns_entry("b", 0.0, 0.0),
@@ -344,32 +290,19 @@ fn the_geometric_mean_is_that_of_what_both_sides_have() {
     assert_near(pair.baseline.real, 2e-9);
     assert_near(pair.candidate.real, 4e-9);
     assert_eq!(table.not_in_geomean, 5);
-    assert!(
-        compare_entries(&old, &new, true, Original)
-            .geomean
-            .unwrap()
-            .candidate
-            .real
-            .is_nan()
-    );
+    assert!(compare_entries(&old, &new, true, Original).geomean.unwrap().candidate.real.is_nan());
 }
 
 #[test]
 fn skipped_entries_are_told_and_not_compared() {
     let old = repetitions(&[ns_entry("a", 2.0, 2.0), ns_entry("b", 4.0, 4.0)]);
-    let mut new = repetitions(&[
-        ns_entry("a", 0.0, 0.0),
-        ns_entry("a", 2.0, 2.0),
-        ns_entry("b", 0.0, 0.0),
-    ]);
+    let mut new =
+        repetitions(&[ns_entry("a", 0.0, 0.0), ns_entry("a", 2.0, 2.0), ns_entry("b", 0.0, 0.0)]);
     new[0].has_failed = true;
     new[2].was_skipped = true;
     let sound = compare_entries(&old, &new, true, Sound);
     assert_changes(&sound, &[("a", 0.0, 0.0)]);
-    let names: Vec<&str> = sound.without_result[1]
-        .iter()
-        .map(|entry| &*entry.name)
-        .collect();
+    let names: Vec<&str> = sound.without_result[1].iter().map(|entry| &*entry.name).collect();
     assert_eq!(names, ["a", "b"]);
     assert_eq!(sound.unmatched, [vec![""; 0], vec![""; 0]]);
     assert_geomean_is_one(&sound);
@@ -383,11 +316,8 @@ fn assert_geomean_is_one(table: &UTestTable<'_>) {
 
 #[test]
 fn names_on_one_side_are_told_in_order() {
-    let old = repetitions(&[
-        ns_entry("a", 1.0, 1.0),
-        ns_entry("x", 1.0, 1.0),
-        ns_entry("y", 1.0, 1.0),
-    ]);
+    let old =
+        repetitions(&[ns_entry("a", 1.0, 1.0), ns_entry("x", 1.0, 1.0), ns_entry("y", 1.0, 1.0)]);
     let new = repetitions(&[ns_entry("z", 1.0, 1.0), ns_entry("a", 1.0, 1.0)]);
     let table = compare_entries(&old, &new, true, Sound);
     assert_eq!(table.unmatched, [vec!["x", "y"], vec!["z"]]);

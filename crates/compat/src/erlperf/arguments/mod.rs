@@ -117,11 +117,8 @@ impl ErlperfRequest {
     /// Returns the report that the user chose; by default, the extended report for ten samples or
     /// more, and the basic report for fewer.
     pub fn report_detail(&self) -> ReportDetail {
-        let default_detail = if self.samples < 10 {
-            ReportDetail::Basic
-        } else {
-            ReportDetail::Extended
-        };
+        let default_detail =
+            if self.samples < 10 { ReportDetail::Basic } else { ReportDetail::Extended };
         self.report.unwrap_or(default_detail)
     }
 }
@@ -180,12 +177,8 @@ impl ErlperfCommand {
             return Err("required argument missing: code".to_owned());
         }
         parsed.reject_conflicts()?;
-        let samples = parsed
-            .parse_count("--samples", 1, u32::MAX.into())?
-            .unwrap_or(3) as u32;
-        let duration = parsed
-            .parse_count("--duration", 1, u32::MAX.into())?
-            .unwrap_or(1000);
+        let samples = parsed.parse_count("--samples", 1, u32::MAX.into())?.unwrap_or(3) as u32;
+        let duration = parsed.parse_count("--duration", 1, u32::MAX.into())?.unwrap_or(1000);
         let sample = match parsed.0.value("--loop") {
             Some(text) => SampleDefinition::Loop(parse_iterations(text)?),
             None => SampleDefinition::Window(Duration::from_millis(duration)),
@@ -202,9 +195,7 @@ impl ErlperfCommand {
             );
         }
         let isolated = parsed.0.has("--isolated");
-        let order = parsed
-            .parse_choice("--order", &ORDER_NAMES)?
-            .unwrap_or(SampleOrder::Blocks);
+        let order = parsed.parse_choice("--order", &ORDER_NAMES)?.unwrap_or(SampleOrder::Blocks);
         if isolated && order == SampleOrder::Parallel && snippets.len() > 1 {
             return Err(
                 "isolated snippets run in turn, so -i is not compatible with --order parallel"
@@ -215,9 +206,7 @@ impl ErlperfCommand {
             snippets,
             sample,
             samples,
-            warmup: parsed
-                .parse_count("--warmup", 0, u32::MAX.into())?
-                .unwrap_or(0) as u32,
+            warmup: parsed.parse_count("--warmup", 0, u32::MAX.into())?.unwrap_or(0) as u32,
             workers: workers.unwrap_or(1) as u32,
             until: parsed.parse_steady_rule(samples)?,
             squeeze,
@@ -251,9 +240,8 @@ fn find_option(name: &str) -> Option<(&'static str, bool)> {
         known_name.starts_with("--") == name.starts_with("--")
             && normalize(known_name) == normalize(name)
     };
-    let (names, takes_value) = OPTION_NAMES
-        .iter()
-        .find(|(names, _)| names.iter().any(is_requested))?;
+    let (names, takes_value) =
+        OPTION_NAMES.iter().find(|(names, _)| names.iter().any(is_requested))?;
     Some((names[0], *takes_value))
 }
 
@@ -280,10 +268,7 @@ fn explain_error(error: ArgumentError<'_>) -> String {
                 .min_by_key(|known_name| distance(known_name))
                 .filter(|known_name| distance(known_name) * 3 <= name.len());
             let hint = similar.map(|known_name| format!("\nhint: did you mean '{known_name}'?"));
-            format!(
-                "unrecognised argument: {typed_name}{}",
-                hint.unwrap_or_default()
-            )
+            format!("unrecognised argument: {typed_name}{}", hint.unwrap_or_default())
         }
     }
 }
@@ -315,10 +300,7 @@ impl TypedArguments<'_> {
         let found = choices.iter().find(|(name, _)| *name == text);
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
         found.map(|(_, value)| Some(*value)).ok_or_else(|| {
-            format!(
-                "invalid argument {text} for: {option}, expected one of {}",
-                names.join(", ")
-            )
+            format!("invalid argument {text} for: {option}, expected one of {}", names.join(", "))
         })
     }
 
@@ -333,19 +315,11 @@ impl TypedArguments<'_> {
                     }
                     _ => "",
                 };
-                Err(format!(
-                    "{mode} is not compatible with {other} option{hint}"
-                ))
+                Err(format!("{mode} is not compatible with {other} option{hint}"))
             })
         };
         if self.0.has("--loop") {
-            let others = [
-                "--concurrency",
-                "--duration",
-                "--warmup",
-                "--cv",
-                "--squeeze",
-            ];
+            let others = ["--concurrency", "--duration", "--warmup", "--cv", "--squeeze"];
             reject_others("timed benchmarking", &others)?;
         }
         if self.0.has("--squeeze") {
@@ -355,15 +329,11 @@ impl TypedArguments<'_> {
     }
 
     fn typed_snippets(&self) -> Result<Vec<TypedSnippet>, String> {
-        let snippet = |code: &&str| TypedSnippet {
-            code: (*code).to_owned(),
-            ..TypedSnippet::default()
-        };
+        let snippet =
+            |code: &&str| TypedSnippet { code: (*code).to_owned(), ..TypedSnippet::default() };
         let mut snippets: Vec<TypedSnippet> = self.0.others.iter().map(snippet).collect();
         self.attach_hooks("--init", &mut snippets, |snippet| &mut snippet.init)?;
-        self.attach_hooks("--init_runner", &mut snippets, |snippet| {
-            &mut snippet.init_runner
-        })?;
+        self.attach_hooks("--init_runner", &mut snippets, |snippet| &mut snippet.init_runner)?;
         self.attach_hooks("--done", &mut snippets, |snippet| &mut snippet.done)?;
         self.attach_hooks("--label", &mut snippets, |snippet| &mut snippet.label)?;
         Ok(snippets)
@@ -430,9 +400,7 @@ impl TypedArguments<'_> {
             || format!("invalid argument {text} for: --cv, expected a fraction such as 0.05");
         Ok(Some(SteadyCondition {
             variation: variation.ok_or_else(error)?,
-            max_samples: max_samples
-                .map_or(default_max_samples, |count| count as u32)
-                .max(samples),
+            max_samples: max_samples.map_or(default_max_samples, |count| count as u32).max(samples),
             max_time,
         }))
     }
@@ -458,15 +426,8 @@ fn parse_iterations(text: &str) -> Result<u64, String> {
         Some('g' | 'G') => 1_000_000_000,
         _ => 1,
     };
-    let digits = if factor == 1 {
-        text
-    } else {
-        &text[..text.len() - 1]
-    };
-    let count = digits
-        .parse::<u64>()
-        .ok()
-        .and_then(|n| n.checked_mul(factor));
+    let digits = if factor == 1 { text } else { &text[..text.len() - 1] };
+    let count = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(factor));
     count.filter(|count| *count > 0).ok_or_else(error)
 }
 

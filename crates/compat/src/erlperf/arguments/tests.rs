@@ -21,16 +21,10 @@ fn refusal_of(words: &[&str]) -> String {
 #[test]
 fn without_options_three_samples_of_a_second_are_taken() {
     let plain = parse_request(&["ok."]);
-    assert_eq!(
-        plain.sample,
-        SampleDefinition::Window(Duration::from_secs(1))
-    );
+    assert_eq!(plain.sample, SampleDefinition::Window(Duration::from_secs(1)));
     assert_eq!((plain.samples, plain.warmup, plain.workers), (3, 0, 1));
     assert_eq!((plain.until, plain.squeeze), (None, None));
-    assert_eq!(
-        (plain.order, plain.report_detail()),
-        (SampleOrder::Blocks, ReportDetail::Basic)
-    );
+    assert_eq!((plain.order, plain.report_detail()), (SampleOrder::Blocks, ReportDetail::Basic));
     assert!(!plain.verbose && !plain.isolated && !plain.subtracts_empty);
 }
 
@@ -38,11 +32,7 @@ fn without_options_three_samples_of_a_second_are_taken() {
 fn real_and_documented_names_mean_the_same() {
     let duration = SampleDefinition::Window(Duration::from_millis(50));
     for word in ["-d", "--duration", "--sample_duration", "--sample-duration"] {
-        assert_eq!(
-            parse_request(&["ok.", word, "50"]).sample,
-            duration,
-            "{word}"
-        );
+        assert_eq!(parse_request(&["ok.", word, "50"]).sample, duration, "{word}");
     }
     for word in ["-i", "--isolated", "--isolation"] {
         assert!(parse_request(&[word, "ok."]).isolated, "{word}");
@@ -68,50 +58,25 @@ fn ten_samples_show_their_statistics_and_nine_do_not_in_every_mode() {
 
 #[test]
 fn iterations_are_counted_in_thousands_of_either_case() {
-    let given = [
-        ("20", 20),
-        ("10k", 10_000),
-        ("10K", 10_000),
-        ("2m", 2_000_000),
-        ("1G", 1_000_000_000),
-    ];
+    let given =
+        [("20", 20), ("10k", 10_000), ("10K", 10_000), ("2m", 2_000_000), ("1G", 1_000_000_000)];
     for (text, count) in given {
-        assert_eq!(
-            parse_request(&["ok.", "-l", text]).sample,
-            SampleDefinition::Loop(count)
-        );
+        assert_eq!(parse_request(&["ok.", "-l", text]).sample, SampleDefinition::Loop(count));
     }
     for text in ["0", "-5", "10X", "k", "", "99999999999G"] {
         let reason = refusal_of(&["ok.", "-l", text]);
-        assert!(
-            reason.contains("unsupported syntax for timed iteration count"),
-            "{reason}"
-        );
+        assert!(reason.contains("unsupported syntax for timed iteration count"), "{reason}");
     }
 }
 
 #[test]
 fn the_first_hook_belongs_to_the_first_code_wherever_it_stands() {
-    let words = [
-        "--init_runner",
-        "1.",
-        "a.",
-        "b.",
-        "--init_runner",
-        "2.",
-        "--label",
-        "only the first",
-    ];
+    let words =
+        ["--init_runner", "1.", "a.", "b.", "--init_runner", "2.", "--label", "only the first"];
     let snippets = parse_request(&words).snippets;
-    let runners: Vec<_> = snippets
-        .iter()
-        .map(|snippet| snippet.init_runner.as_deref())
-        .collect();
+    let runners: Vec<_> = snippets.iter().map(|snippet| snippet.init_runner.as_deref()).collect();
     assert_eq!(runners, [Some("1."), Some("2.")]);
-    let labels: Vec<_> = snippets
-        .iter()
-        .map(|snippet| snippet.label.as_deref())
-        .collect();
+    let labels: Vec<_> = snippets.iter().map(|snippet| snippet.label.as_deref()).collect();
     assert_eq!(labels, [Some("only the first"), None]);
 }
 
@@ -131,16 +96,9 @@ fn what_is_for_all_is_for_those_without_their_own() {
         "i.",
     ];
     let snippets = parse_request(&words).snippets;
-    let inits: Vec<_> = snippets
-        .iter()
-        .map(|snippet| snippet.init.as_deref())
-        .collect();
+    let inits: Vec<_> = snippets.iter().map(|snippet| snippet.init.as_deref()).collect();
     assert_eq!(inits, [Some("1."), Some("5."), Some("5.")]);
-    assert!(
-        snippets
-            .iter()
-            .all(|snippet| snippet.done.as_deref() == Some("2."))
-    );
+    assert!(snippets.iter().all(|snippet| snippet.done.as_deref() == Some("2.")));
     assert_eq!(snippets[1].init_runner, None);
 }
 
@@ -155,10 +113,7 @@ fn a_hook_too_many_is_named_with_and_without_one_for_all() {
         );
     }
     let reason = refusal_of(&["a.", "b.", "--label", "x", "--label", "y", "--label", "z"]);
-    assert!(
-        reason.contains("--label 'z'") && reason.contains("2 snippets"),
-        "{reason}"
-    );
+    assert!(reason.contains("--label 'z'") && reason.contains("2 snippets"), "{reason}");
 }
 
 #[test]
@@ -170,10 +125,8 @@ fn what_contradicts_each_other_is_told_with_the_names_of_options() {
         ("--cv 0.1", "cv"),
         ("-q", "squeeze"),
     ] {
-        let arguments: Vec<&str> = ["ok.", "-l", "10"]
-            .into_iter()
-            .chain(words.split(' '))
-            .collect();
+        let arguments: Vec<&str> =
+            ["ok.", "-l", "10"].into_iter().chain(words.split(' ')).collect();
         let reason = format!("timed benchmarking is not compatible with --{name} option");
         assert!(refusal_of(&arguments).starts_with(&reason), "{words}");
     }
@@ -199,10 +152,7 @@ fn numbers_out_of_range_are_refused_with_the_option() {
         ["--step", "x"],
     ] {
         let reason = refusal_of(&["ok.", words[0], words[1]]);
-        assert!(
-            reason.starts_with(&format!("invalid argument {} for: --", words[1])),
-            "{reason}"
-        );
+        assert!(reason.starts_with(&format!("invalid argument {} for: --", words[1])), "{reason}");
     }
     assert!(refusal_of(&["ok.", "--cv", "-0.1"]).contains("--cv"));
     assert!(refusal_of(&["ok.", "-r", "short"]).contains("basic, extended, full"));
@@ -215,37 +165,17 @@ fn words_that_are_unknown_or_missing_are_told() {
     assert_eq!(refusal_of(&["--un", "ok."]), "unrecognised argument: --un");
     assert!(refusal_of(&["--warmpu", "1", "ok."]).ends_with("hint: did you mean '--warmup'?"));
     assert_eq!(refusal_of(&["-x", "ok."]), "unrecognised argument: -x");
-    assert_eq!(
-        refusal_of(&["ok.", "-c"]),
-        "required argument missing: the value of -c"
-    );
-    assert_eq!(
-        refusal_of(&["ok.", "-pa"]),
-        "required argument missing: the folder of -pa"
-    );
+    assert_eq!(refusal_of(&["ok.", "-c"]), "required argument missing: the value of -c");
+    assert_eq!(refusal_of(&["ok.", "-pa"]), "required argument missing: the folder of -pa");
 }
 
 #[test]
 fn waiting_for_steady_samples_has_an_end() {
     let until = parse_request(&["ok.", "--cv", "0.05"]).until.unwrap();
-    assert_eq!(
-        (until.variation, until.max_samples, until.max_time),
-        (0.05, 100, None)
-    );
-    let limited = [
-        "ok.",
-        "--cv",
-        "0",
-        "--max-samples",
-        "20",
-        "--max-time",
-        "1.5s",
-    ];
+    assert_eq!((until.variation, until.max_samples, until.max_time), (0.05, 100, None));
+    let limited = ["ok.", "--cv", "0", "--max-samples", "20", "--max-time", "1.5s"];
     let until = parse_request(&limited).until.unwrap();
-    assert_eq!(
-        (until.max_samples, until.max_time),
-        (20, Some(Duration::from_millis(1500)))
-    );
+    assert_eq!((until.max_samples, until.max_time), (20, Some(Duration::from_millis(1500))));
     assert!(refusal_of(&["ok.", "--max-time", "3"]).contains("--cv"));
 }
 
@@ -253,34 +183,13 @@ fn waiting_for_steady_samples_has_an_end() {
 fn squeezing_has_its_options_which_mean_nothing_without_it() {
     let defaults = parse_request(&["ok.", "-q"]).squeeze.unwrap();
     assert_eq!(
-        (
-            defaults.min_workers,
-            defaults.step,
-            defaults.max_workers,
-            defaults.threshold
-        ),
+        (defaults.min_workers, defaults.step, defaults.max_workers, defaults.threshold),
         (1, 1, 261_144, 3)
     );
-    let arguments = [
-        "ok.",
-        "--squeeze",
-        "--min",
-        "2",
-        "--max",
-        "4",
-        "-t",
-        "2",
-        "--step",
-        "5",
-    ];
+    let arguments = ["ok.", "--squeeze", "--min", "2", "--max", "4", "-t", "2", "--step", "5"];
     let squeeze = parse_request(&arguments).squeeze.unwrap();
     assert_eq!(
-        (
-            squeeze.min_workers,
-            squeeze.step,
-            squeeze.max_workers,
-            squeeze.threshold
-        ),
+        (squeeze.min_workers, squeeze.step, squeeze.max_workers, squeeze.threshold),
         (2, 5, 4, 2)
     );
     assert_eq!(parse_request(&["ok.", "--min", "5"]).squeeze, None);

@@ -67,15 +67,8 @@ pub struct SnippetTable {
 const CODE_HEADER: &str = "Code";
 const BASIC_HEADERS: [&str; 3] = ["       ||", "       QPS", "      Time"];
 const BASIC_REL: &str = "  Rel";
-const EXTENDED_HEADERS: [&str; 7] = [
-    "   ||",
-    "  Samples",
-    "      Avg",
-    "  StdDev",
-    "   Median",
-    "     P99",
-    " Iteration",
-];
+const EXTENDED_HEADERS: [&str; 7] =
+    ["   ||", "  Samples", "      Avg", "  StdDev", "   Median", "     P99", " Iteration"];
 const EXTENDED_REL: &str = "   Rel";
 
 impl SnippetTable {
@@ -114,11 +107,8 @@ impl SnippetTable {
             .lines
             .iter()
             .map(|line| {
-                let mut cells = if is_basic {
-                    self.basic_cells(line)
-                } else {
-                    self.extended_cells(line)
-                };
+                let mut cells =
+                    if is_basic { self.basic_cells(line) } else { self.extended_cells(line) };
                 cells.extend(is_compared.then(|| self.format_relative(line)));
                 cells
             })
@@ -131,20 +121,12 @@ impl SnippetTable {
                 cells.fold(header.len() + 1, usize::max)
             })
             .collect();
-        let labels: Vec<String> = self
-            .lines
-            .iter()
-            .map(|line| to_single_line(&line.label))
-            .collect();
+        let labels: Vec<String> =
+            self.lines.iter().map(|line| to_single_line(&line.label)).collect();
         let min_width = CODE_HEADER.len() + 1;
-        let longest = labels
-            .iter()
-            .map(|label| display_width(label) + 1)
-            .fold(min_width, usize::max);
-        let room = viewport
-            .saturating_sub(widths.iter().sum())
-            .max(min_width)
-            .min(longest);
+        let longest =
+            labels.iter().map(|label| display_width(label) + 1).fold(min_width, usize::max);
+        let room = viewport.saturating_sub(widths.iter().sum()).max(min_width).min(longest);
         let labels = fit_labels(&labels, room);
         let header: Vec<String> = headers.iter().map(|header| (*header).to_owned()).collect();
         write_row(CODE_HEADER, room, &header, &widths, out)?;
@@ -163,11 +145,7 @@ impl SnippetTable {
             SampleUnit::Iterations => statistics.average,
             SampleUnit::Nanoseconds => 1e9 / figures.iteration_ns,
         };
-        vec![
-            workers,
-            format_number(throughput),
-            format_duration(figures.iteration_ns),
-        ]
+        vec![workers, format_number(throughput), format_duration(figures.iteration_ns)]
     }
 
     fn extended_cells(&self, line: &SnippetLine) -> Vec<String> {
@@ -264,17 +242,11 @@ pub fn build_document(
     for warning in warnings {
         document.push(ReportBlock::Warning(warning.clone()));
     }
-    let snippet_rows: Vec<Vec<ReportCell>> = rows
-        .lines
-        .iter()
-        .map(|line| document_cells(rows, line))
-        .collect();
+    let snippet_rows: Vec<Vec<ReportCell>> =
+        rows.lines.iter().map(|line| document_cells(rows, line)).collect();
     document.push(ReportBlock::Table(report_table("codes", snippet_rows)));
     if !passes.is_empty() {
-        let snippet_rows = passes
-            .iter()
-            .map(|line| document_cells(rows, line))
-            .collect();
+        let snippet_rows = passes.iter().map(|line| document_cells(rows, line)).collect();
         document.push(ReportBlock::Table(report_table("passes", snippet_rows)));
     }
     document
@@ -318,9 +290,8 @@ fn document_cells(rows: &SnippetTable, line: &SnippetLine) -> Vec<ReportCell> {
         };
         ReportCell::figure(Some(value)).with_text(text)
     };
-    let deviation = statistics
-        .deviation
-        .map_or_else(|| ReportCell::figure(None).with_text("-"), value_cell);
+    let deviation =
+        statistics.deviation.map_or_else(|| ReportCell::figure(None).with_text("-"), value_cell);
     cells.push(ReportCell::value(statistics.count).with_text(statistics.count.to_string()));
     cells.extend([
         value_cell(statistics.average),
@@ -390,12 +361,8 @@ const COUNT_UNITS: [(f64, &str); 4] = [(1e12, "Ti"), (1e9, "Gi"), (1e6, "Mi"), (
 const DURATION_UNITS: [(f64, &str); 4] = [(60e9, "m"), (1e9, "s"), (1e6, "ms"), (1e3, "us")];
 
 /// Units of sizes in bytes.
-const SIZE_UNITS: [(f64, &str); 4] = [
-    (1_099_511_627_776.0, "Tb"),
-    (1_073_741_824.0, "Gb"),
-    (1_048_576.0, "Mb"),
-    (1_024.0, "Kb"),
-];
+const SIZE_UNITS: [(f64, &str); 4] =
+    [(1_099_511_627_776.0, "Tb"), (1_073_741_824.0, "Gb"), (1_048_576.0, "Mb"), (1_024.0, "Kb")];
 
 /// A unit is used only for values greater than this multiple of the unit.
 const MIN_UNIT_COUNT: f64 = 100.0;
@@ -434,10 +401,8 @@ fn format_digits(value: f64) -> String {
         return format!("{rounded:.0}");
     }
     let scientific = format!("{value:.2e}");
-    let exponent: i32 = scientific
-        .split_once('e')
-        .and_then(|(_, exponent)| exponent.parse().ok())
-        .unwrap_or(0);
+    let exponent: i32 =
+        scientific.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
     let decimals = usize::try_from(2 - exponent).unwrap_or(0);
     format!("{value:.decimals$}")
 }
@@ -453,11 +418,7 @@ pub fn display_width(text: &str) -> usize {
 /// Returns `text` on one line. A snippet may span several lines.
 pub fn to_single_line(text: &str) -> String {
     let without_control = |character: char| {
-        if character.is_control() {
-            ' '
-        } else {
-            character
-        }
+        if character.is_control() { ' ' } else { character }
     };
     let lines = text.trim_matches(['\n', '\r']);
     lines.chars().map(without_control).collect()
@@ -466,10 +427,7 @@ pub fn to_single_line(text: &str) -> String {
 /// Fits labels into `room` columns. A truncated label keeps its beginning and its end, because
 /// labels often differ only there. If distinct labels would look the same, they get numbers.
 pub fn fit_labels(labels: &[String], room: usize) -> Vec<String> {
-    let mut cells: Vec<String> = labels
-        .iter()
-        .map(|label| truncate_label(label, room))
-        .collect();
+    let mut cells: Vec<String> = labels.iter().map(|label| truncate_label(label, room)).collect();
     for index in 0..cells.len() {
         if cells[index] == labels[index] {
             continue;

@@ -6,10 +6,7 @@ fn table_line(label: &str, samples: &[f64], iteration_ns: f64) -> SnippetLine {
     SnippetLine {
         label: label.to_owned(),
         workers: 1,
-        figures: Some(LineFigures {
-            samples: samples.to_vec(),
-            iteration_ns,
-        }),
+        figures: Some(LineFigures { samples: samples.to_vec(), iteration_ns }),
     }
 }
 
@@ -26,10 +23,7 @@ fn print_table(
 }
 
 fn read_golden(name: &str) -> String {
-    let folder = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../speedwell/tests/golden/erlperf"
-    );
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../speedwell/tests/golden/erlperf");
     std::fs::read_to_string(format!("{folder}/{name}.out")).unwrap()
 }
 
@@ -39,45 +33,29 @@ fn print_counts(lines: Vec<SnippetLine>, detail: ReportDetail) -> String {
 
 #[test]
 fn basic_tables_are_those_of_the_original_byte_for_byte() {
-    let basic = print_counts(
-        vec![table_line("timer:sleep(1).", &[38.0], 2_609e3)],
-        ReportDetail::Basic,
-    );
+    let basic =
+        print_counts(vec![table_line("timer:sleep(1).", &[38.0], 2_609e3)], ReportDetail::Basic);
     assert_eq!(basic, read_golden("basic"));
-    let label = vec![
-        table_line("baz", &[11.0], 4_719e3),
-        table_line("bar", &[14.4], 3_595e3),
-    ];
+    let label = vec![table_line("baz", &[11.0], 4_719e3), table_line("bar", &[14.4], 3_595e3)];
     let label = print_counts(label, ReportDetail::Basic).replace("14.4", "  14");
     assert_eq!(label, read_golden("label"));
     let example = table_line("persistent_term:put(atom, \"string\").", &[975e3], 2_573.0);
-    let example = SnippetLine {
-        workers: 5,
-        ..example
-    };
-    assert_eq!(
-        print_counts(vec![example], ReportDetail::Basic),
-        read_golden("example_squeeze")
-    );
+    let example = SnippetLine { workers: 5, ..example };
+    assert_eq!(print_counts(vec![example], ReportDetail::Basic), read_golden("example_squeeze"));
 }
 
 #[test]
 fn extended_tables_are_those_of_the_original_byte_for_byte() {
     // Three samples with the recorded average, deviation, median and maximum.
     let long = "timer:sleep(1), timer:sleep(1), timer:sleep(1), timer:sleep(1), timer:sleep(1), timer:sleep(1).";
-    let output = print_counts(
-        vec![table_line(long, &[4.0, 3.0, 3.0], 15_200e3)],
-        ReportDetail::Extended,
-    );
+    let output =
+        print_counts(vec![table_line(long, &[4.0, 3.0, 3.0], 15_200e3)], ReportDetail::Extended);
     let (header, row) = output.split_once('\n').unwrap();
     let recorded = read_golden("long_code");
     let (recorded_header, recorded_row) = recorded.split_once('\n').unwrap();
     assert_eq!(header, recorded_header);
     // The label keeps its end; average 3.33 has decimals, so only the text after it is equal.
-    assert!(
-        row.starts_with("timer:s…eep(1).     1         3      3.33"),
-        "{row}"
-    );
+    assert!(row.starts_with("timer:s…eep(1).     1         3      3.33"), "{row}");
     // Average 3.33 has decimals here, which erlperf omits.
     assert_eq!(row.replace("3.33", "   3")[17..], recorded_row[15..]);
 }
@@ -103,38 +81,21 @@ fn nothing_completed_is_a_row_of_its_own_kind() {
         table_line("timer:sleep(200).", &[0.0; 3], f64::INFINITY),
         table_line("timer:sleep(100).", &[0.0; 3], f64::INFINITY),
     ];
-    assert_eq!(
-        print_counts(lines.clone(), ReportDetail::Basic),
-        read_golden("zero")
-    );
+    assert_eq!(print_counts(lines.clone(), ReportDetail::Basic), read_golden("zero"));
     let output = print_counts(lines, ReportDetail::Extended).replace("tim…00).", "timer:sl");
-    let output = output
-        .replace("ti…0).#1", "timer:sl")
-        .replace("ti…0).#2", "timer:sl");
-    let output = output
-        .replace("tim…).#1", "timer:sl")
-        .replace("tim…).#2", "timer:sl");
+    let output = output.replace("ti…0).#1", "timer:sl").replace("ti…0).#2", "timer:sl");
+    let output = output.replace("tim…).#1", "timer:sl").replace("tim…).#2", "timer:sl");
     assert_eq!(output, read_golden("zero_ext"));
 }
 
 #[test]
 fn a_code_that_failed_is_the_last_row_and_the_others_are_told() {
-    let failed = SnippetLine {
-        label: "erlang:error(boom).".to_owned(),
-        workers: 1,
-        figures: None,
-    };
+    let failed = SnippetLine { label: "erlang:error(boom).".to_owned(), workers: 1, figures: None };
     let lines = vec![failed, table_line("ok.", &[100.0], 10.0)];
     let basic = print_counts(lines.clone(), ReportDetail::Basic);
     let rows: Vec<&str> = basic.lines().collect();
-    assert_eq!(
-        rows[1],
-        "ok.                          1        100      10 ns  100%"
-    );
-    assert_eq!(
-        rows[2],
-        "erlang:error(boom).          1     failed          -     -"
-    );
+    assert_eq!(rows[1], "ok.                          1        100      10 ns  100%");
+    assert_eq!(rows[2], "erlang:error(boom).          1     failed          -     -");
     let extended = print_counts(lines, ReportDetail::Extended);
     assert!(
         extended.ends_with("         -    -\n") || extended.ends_with("      -\n"),
@@ -144,10 +105,7 @@ fn a_code_that_failed_is_the_last_row_and_the_others_are_told() {
 
 #[test]
 fn one_sample_has_a_dash_for_its_deviation() {
-    let output = print_counts(
-        vec![table_line("ok.", &[7.0], 10.0)],
-        ReportDetail::Extended,
-    );
+    let output = print_counts(vec![table_line("ok.", &[7.0], 10.0)], ReportDetail::Extended);
     let row = output.lines().nth(1).unwrap();
     let cells: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(cells, ["ok.", "1", "1", "7", "-", "7", "7", "10", "ns"]);
@@ -168,10 +126,7 @@ fn a_terminal_that_is_too_narrow_leaves_room_for_the_beginning_of_a_code() {
 
 #[test]
 fn letters_of_any_script_keep_the_columns_in_line() {
-    let lines = vec![
-        table_line("лямбда", &[38.0], 2_609e3),
-        table_line("日本", &[30.0], 3_000e3),
-    ];
+    let lines = vec![table_line("лямбда", &[38.0], 2_609e3), table_line("日本", &[30.0], 3_000e3)];
     let output = print_counts(lines, ReportDetail::Basic);
     let widths: Vec<usize> = output.lines().map(display_width).collect();
     assert_eq!(widths, [45, 45, 45], "{output}");

@@ -41,60 +41,22 @@ fn join_parts(parts: &[&str]) -> String {
 fn roles_have_machines_and_placeholders_that_only_a_run_knows_stay() {
     let found = read_experiment(&join_parts(&[PLACE, SERVICE, GROUP])).unwrap();
     let place = found.place.as_ref().unwrap();
-    let roles: Vec<(&str, u32)> = (place.roles.iter())
-        .map(|role| (role.name.as_str(), role.machines))
-        .collect();
+    let roles: Vec<(&str, u32)> =
+        (place.roles.iter()).map(|role| (role.name.as_str(), role.machines)).collect();
     assert_eq!(roles, [("target", 1), ("db", 1), ("load", 2)]);
     assert!(place.roles[0].on.matches_machine(&|name| name == "server"));
     assert!(!place.roles[0].on.matches_machine(&|_| true));
     let own = assignment_of(&found, "web", 0, &found.variants[0].name);
     assert_eq!(own.ports, Some((20_000, 20_999)));
     let command = own.target.command.join(" ");
-    assert_eq!(
-        command,
-        "server {port} --on={host} --db={db.host}:{db.port}"
-    );
-    assert_eq!(
-        service_of(&own).load.spec.url,
-        "http://{target.host}:{port}/x"
-    );
-    let BackingService {
-        program,
-        ready,
-        within_ms,
-        stop,
-        ..
-    } = &own.services[0];
-    let words = [
-        "db",
-        "-D",
-        "/x/data",
-        "-p",
-        "{port}",
-        "-h",
-        "{host}",
-        "--rows=100",
-    ];
+    assert_eq!(command, "server {port} --on={host} --db={db.host}:{db.port}");
+    assert_eq!(service_of(&own).load.spec.url, "http://{target.host}:{port}/x");
+    let BackingService { program, ready, within_ms, stop, .. } = &own.services[0];
+    let words = ["db", "-D", "/x/data", "-p", "{port}", "-h", "{host}", "--rows=100"];
     assert_eq!(program.command, words);
-    assert_eq!(
-        ready.as_ref().unwrap(),
-        &["ask", "-h", "{host}", "-p", "{port}"]
-    );
-    assert_eq!(
-        (*within_ms, stop),
-        (
-            30_000,
-            &StopSignal {
-                signal: 2,
-                grace_ms: 20_000
-            }
-        )
-    );
-    let blanks = [
-        ("db.host", "10.0.0.3"),
-        ("db.port", "5432"),
-        ("target.host", "10.0.0.2"),
-    ];
+    assert_eq!(ready.as_ref().unwrap(), &["ask", "-h", "{host}", "-p", "{port}"]);
+    assert_eq!((*within_ms, stop), (30_000, &StopSignal { signal: 2, grace_ms: 20_000 }));
+    let blanks = [("db.host", "10.0.0.3"), ("db.port", "5432"), ("target.host", "10.0.0.2")];
     let blanks = blanks.map(|(name, text)| (name.to_owned(), text.to_owned()));
     let own = own.fill_placeholders(&blanks);
     assert_eq!(own.target.command[3], "--db=10.0.0.3:5432");
@@ -116,10 +78,7 @@ fn what_has_no_meaning_on_several_machines_is_refused_with_the_way_out() {
     let group = |key: &str, with: &str| GROUP.replace(key, with);
     let private = group("cwd = \"app\"", "network = \"private\"");
     let client = group("path = \"/x\"", "client = \"wrk\"");
-    let steady = group(
-        "requests = 10",
-        "requests = 10, warmup = { until = \"steady\" }",
-    );
+    let steady = group("requests = 10", "requests = 10, warmup = { until = \"steady\" }");
     let outside = group("cwd = \"app\"", "cwd = \"../app\"");
     let pins = "[plan]\ncpus = { target = \"rest\", load = 1 }\n";
     let command = "[[group]]\nname = \"c\"\nkind = \"command\"\ntarget = { command = \"x\" }\n";
@@ -129,26 +88,14 @@ fn what_has_no_meaning_on_several_machines_is_refused_with_the_way_out() {
             "network = \"private\" hides the target from other machines",
         ),
         (vec![PLACE, SERVICE, &client], "leave out 'client'"),
-        (
-            vec![PLACE, SERVICE, &steady],
-            "warmup = { duration = \"10s\" }",
-        ),
-        (
-            vec![PLACE, SERVICE, &outside],
-            "is outside the folder of the file",
-        ),
-        (
-            vec![pins, PLACE, SERVICE, GROUP],
-            "leave out 'cpus' of [plan]",
-        ),
+        (vec![PLACE, SERVICE, &steady], "warmup = { duration = \"10s\" }"),
+        (vec![PLACE, SERVICE, &outside], "is outside the folder of the file"),
+        (vec![pins, PLACE, SERVICE, GROUP], "leave out 'cpus' of [plan]"),
         (
             vec![PLACE, SERVICE, GROUP, command],
             "'place' is for servers, but the group 'c' is not a server",
         ),
-        (
-            vec![PLACE, GROUP],
-            "unknown placeholder '{db.host}': no [[service]] has that name",
-        ),
+        (vec![PLACE, GROUP], "unknown placeholder '{db.host}': no [[service]] has that name"),
         (vec![SERVICE, GROUP], "'on' requires [place]"),
     ] {
         let message = message_of(&join_parts(&parts));
@@ -191,25 +138,17 @@ fn a_service_that_runs_share_is_the_same_for_all_of_them() {
     let with = |scope: &str, word: &str| scoped(scope).replace("--rows={rows}", word);
     let cases = format!("{GROUP}parameters = {{ size = [1, 2] }}\n");
     let variants = "[[variant]]\nname = \"old\"\nfill = 1\n[[variant]]\nname = \"new\"\nfill = 2\n";
-    let second = SERVICE
-        .replace("\"db\"", "\"cache\"")
-        .replace("\"run\"", "\"session\"");
+    let second = SERVICE.replace("\"db\"", "\"cache\"").replace("\"run\"", "\"session\"");
     let private = GROUP.replace("cwd = \"app\"", "network = \"private\"");
     let alone = scoped("block").replace("on = \"db\"\n", "");
     let (size, fill) = ("{size}", "{fill}");
     for (parts, said) in [
-        (
-            vec![&with("session", size), &cases],
-            "all runs share the service 'db'",
-        ),
+        (vec![&with("session", size), &cases], "all runs share the service 'db'"),
         (
             vec![&with("block", fill), &variants.to_owned(), &cases],
             "the runs of all variants share the service 'db'",
         ),
-        (
-            vec![&with("session", "{seed}"), &cases],
-            "{seed} differs in each block",
-        ),
+        (vec![&with("session", "{seed}"), &cases], "{seed} differs in each block"),
         (
             vec![&scoped("block"), &second, &cases],
             "this service would outlive 'db', which is above it",
@@ -221,11 +160,9 @@ fn a_service_that_runs_share_is_the_same_for_all_of_them() {
         let message = message_of(&join_parts(&[&[place], &parts[..]].concat()));
         assert!(message.contains(said), "{message}");
     }
-    for (own, variants) in [
-        (with("block", size), ""),
-        (with("block", "{seed}"), ""),
-        (with("run", fill), variants),
-    ] {
+    for (own, variants) in
+        [(with("block", size), ""), (with("block", "{seed}"), ""), (with("run", fill), variants)]
+    {
         read_experiment(&join_parts(&[PLACE, &own, variants, &cases])).unwrap();
     }
 }

@@ -47,10 +47,7 @@ fn a_program_is_the_first_word_unless_a_placeholder_says_where_it_belongs() {
     let old = ["/opt/old/node", "app.sh", "a b", "{speed}", "--flag", "1"];
     assert_eq!(command("direct", "old"), old);
     assert_eq!(command("behind", "new"), ["nice", "node", "app.js"]);
-    assert_eq!(
-        command("behind", "old"),
-        ["nice", "/opt/old/node", "app.js", "--flag", "1"]
-    );
+    assert_eq!(command("behind", "old"), ["nice", "/opt/old/node", "app.js", "--flag", "1"]);
 }
 
 #[test]
@@ -58,28 +55,18 @@ fn benchmark_files_get_the_variants_as_their_harness_knows_them() {
     let found = read_experiment(PROGRAMS).unwrap();
     let group = found.find_group("files").unwrap();
     assert_eq!(group.files, [Path::new("/x/bench/parse.js")]);
-    assert_eq!(
-        group.parameters[0].1,
-        [7.0, 100.0].map(ParameterValue::Number)
-    );
+    assert_eq!(group.parameters[0].1, [7.0, 100.0].map(ParameterValue::Number));
     assert!(group.cases.is_empty());
     let ours = |name: &str| ["A", "P_PATH"].contains(&name).then(|| "have".to_owned());
     let old = found.harness_variant("old", &ours).unwrap();
     assert_eq!(old.program.as_deref(), Some(Path::new("/opt/old/node")));
     assert_eq!(old.arguments, ["--flag", "1"]);
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    let variables = [
-        pair("A", "have x"),
-        pair("P_PATH", "/y:have"),
-        pair("B", "8"),
-    ];
+    let variables = [pair("A", "have x"), pair("P_PATH", "/y:have"), pair("B", "8")];
     assert_eq!(old.environment, variables);
     let refused =
         message_of(&PROGRAMS.replace("speed = 2", "speed = 2\nenv = { A = { unset = true } }"));
-    assert!(
-        refused.contains("line 12: 'A' cannot be unset"),
-        "{refused}"
-    );
+    assert!(refused.contains("line 12: 'A' cannot be unset"), "{refused}");
 }
 
 #[test]

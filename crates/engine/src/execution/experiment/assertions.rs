@@ -41,11 +41,7 @@ pub fn check_proofs(
     at_exit: bool,
     sources: &ProofSources,
 ) -> StageResult<()> {
-    let stage = if at_exit {
-        RunStage::ProofAtExit
-    } else {
-        RunStage::Proof
-    };
+    let stage = if at_exit { RunStage::ProofAtExit } else { RunStage::Proof };
     let deadline = sources.clock.now() + PROOF_TIMEOUT;
     for proof in proofs.iter().filter(|proof| proof.at_exit == at_exit) {
         let pattern = Regex::new(&proof.pattern)
@@ -54,16 +50,13 @@ pub fn check_proofs(
             let problem = match read_source(&proof.place, sources) {
                 Ok(text) if pattern.is_match(&text) => break,
                 Ok(_) => format!("nothing in {} matches", describe_source(&proof.place)),
-                Err(problem) => format!(
-                    "cannot search {} ({problem}) for",
-                    describe_source(&proof.place)
-                ),
+                Err(problem) => {
+                    format!("cannot search {} ({problem}) for", describe_source(&proof.place))
+                }
             };
             if at_exit || sources.clock.now() > deadline {
-                let reason = format!(
-                    "{problem} '{}': the variant did not take effect",
-                    proof.pattern
-                );
+                let reason =
+                    format!("{problem} '{}': the variant did not take effect", proof.pattern);
                 return Err(stage_failure(stage, reason));
             }
             sources.clock.wait(POLL_INTERVAL);
@@ -149,10 +142,7 @@ impl OutputBuffer {
         };
         let room = MAX_SEARCHED_BYTES.saturating_sub(captured.len());
         captured.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        while let Some(length) = captured[*line_start..]
-            .iter()
-            .position(|&byte| byte == b'\n')
-        {
+        while let Some(length) = captured[*line_start..].iter().position(|&byte| byte == b'\n') {
             let line = String::from_utf8_lossy(&captured[*line_start..*line_start + length]);
             if let Some(name) = line.strip_prefix(MARK_PREFIX) {
                 let mark = name.split_whitespace().next().unwrap_or_default();
@@ -184,11 +174,7 @@ mod tests {
         output.observe_output(OutputStream::Stderr, b"hello\nmar");
         assert_eq!(output.mark_time("throw"), None);
         output.observe_output(OutputStream::Stdout, b"k:throw\n");
-        assert_eq!(
-            output.mark_time("throw"),
-            None,
-            "another stream is another line"
-        );
+        assert_eq!(output.mark_time("throw"), None, "another stream is another line");
         output.observe_output(OutputStream::Stderr, b"k:throw now\nmark:throw\n");
         let first = output.mark_time("throw").unwrap();
         output.observe_output(OutputStream::Stderr, b"mark:throw\n");

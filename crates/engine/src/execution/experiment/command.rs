@@ -24,10 +24,7 @@ pub fn run_command(
     pin: Option<CpuSet>,
     report: &mut RunReport,
 ) -> StageResult<()> {
-    let spec = ProcessSpec {
-        pin,
-        ..target::target_spec(&assignment.target, None)
-    };
+    let spec = ProcessSpec { pin, ..target::target_spec(&assignment.target, None) };
     let mut output = CapturedOutput::default();
     let counter = counters::open_if_wanted(assignment, report);
     let (started, begin) = (SystemTime::now(), Instant::now());
@@ -65,10 +62,8 @@ pub fn run_command(
             .collect();
         if values.iter().any(|value| !value.is_finite()) {
             let name = &figure.metric.name;
-            let failure = stage_failure(
-                RunStage::Figures,
-                format!("'{name}': its value is not finite"),
-            );
+            let failure =
+                stage_failure(RunStage::Figures, format!("'{name}': its value is not finite"));
             return Err(with_stderr(failure));
         }
         let reported = ReportedMetric::new(figure.metric.clone(), values);
@@ -98,10 +93,7 @@ fn check_exit(assignment: &RunAssignment, outcome: &ProcessOutcome) -> StageResu
         0 => String::new(),
         wall_s => format!(" after {wall_s} s"),
     };
-    Err(stage_failure(
-        RunStage::Alive,
-        format!("{end}{duration_clause}"),
-    ))
+    Err(stage_failure(RunStage::Alive, format!("{end}{duration_clause}")))
 }
 
 fn extract_values(
@@ -116,9 +108,9 @@ fn extract_values(
     let text = output.stream_text(OutputStream::Stdout);
     match &figure.from {
         MetricSource::Regex(pattern) => values_by_pattern(pattern, &text).map_err(figure_failure),
-        MetricSource::Json(path) => value_by_path(path, &text)
-            .map_err(figure_failure)
-            .map(|value| vec![value]),
+        MetricSource::Json(path) => {
+            value_by_path(path, &text).map_err(figure_failure).map(|value| vec![value])
+        }
         MetricSource::Marks(from, to) => {
             let time_of_mark = |mark: &str| match mark {
                 "start" => Ok(0.0),
@@ -154,9 +146,7 @@ fn values_by_pattern(pattern: &str, text: &str) -> Result<Vec<f64>, String> {
         })
         .collect::<Result<_, _>>()?;
     if values.is_empty() {
-        Err(format!(
-            "nothing on the command's stdout matches '{pattern}'"
-        ))
+        Err(format!("nothing on the command's stdout matches '{pattern}'"))
     } else {
         Ok(values)
     }
@@ -189,20 +179,13 @@ mod tests {
             values_by_pattern(r"Time\(\w\): (?P<value>[\d.]+) ms", text),
             Ok(vec![12.5, 3.0])
         );
-        assert_eq!(
-            values_by_pattern(r"Time\(b\): ([\d.]+)", text),
-            Ok(vec![3.0])
-        );
+        assert_eq!(values_by_pattern(r"Time\(b\): ([\d.]+)", text), Ok(vec![3.0]));
         assert!(
             values_by_pattern("x: (.*)", text)
                 .unwrap_err()
                 .contains("nothing on the command's stdout")
         );
         assert_eq!(value_by_path("a.1.b", r#"{"a":[0,{"b":7}]}"#), Ok(7.0));
-        assert!(
-            value_by_path("a.2", r#"{"a":[0]}"#)
-                .unwrap_err()
-                .contains("no 'a.2'")
-        );
+        assert!(value_by_path("a.2", r#"{"a":[0]}"#).unwrap_err().contains("no 'a.2'"));
     }
 }

@@ -18,10 +18,7 @@ impl<'a> ActiveCounters<'a> {
     /// Starts counting for the target whose root process is `pid`.
     pub fn begin(pid: i32, counter: Option<&'a InstructionCounter>) -> ActiveCounters<'a> {
         let instructions = counter.and_then(|counter| Some((counter, counter.read()?)));
-        ActiveCounters {
-            instructions,
-            interval: ActivityInterval::start(pid),
-        }
+        ActiveCounters { instructions, interval: ActivityInterval::start(pid) }
     }
 
     pub fn end(self) -> LoadCounters {
@@ -29,10 +26,7 @@ impl<'a> ActiveCounters<'a> {
         let instructions = self
             .instructions
             .and_then(|(counter, start_count)| Some(counter.read()?.saturating_sub(start_count)));
-        LoadCounters {
-            spent,
-            instructions,
-        }
+        LoadCounters { spent, instructions }
     }
 }
 
@@ -115,9 +109,7 @@ impl InstructionCounter {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the descriptor was just created and has no other owner.
-        Ok(InstructionCounter(unsafe {
-            OwnedFd::from_raw_fd(fd as i32)
-        }))
+        Ok(InstructionCounter(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
     }
 
     /// Returns the number of instructions so far.
@@ -150,10 +142,6 @@ mod tests {
         assert!(status.unwrap().success());
         let once = counter.read().unwrap();
         assert!(once > 1_000_000, "{once} ns");
-        assert_eq!(
-            counter.read(),
-            Some(once),
-            "this thread itself costs nothing"
-        );
+        assert_eq!(counter.read(), Some(once), "this thread itself costs nothing");
     }
 }

@@ -111,10 +111,7 @@ mod tests {
         let mut done = RunReport::default();
         assert_eq!(divide_processors(None, &mut done), None);
         assert_eq!(done.performed.notes, [""; 0]);
-        let shares = ProcessorShares {
-            target: 100_000,
-            load: 1,
-        };
+        let shares = ProcessorShares { target: 100_000, load: 1 };
         assert_eq!(divide_processors(Some(shares), &mut done), None);
         let note = &done.performed.notes[0];
         assert!(note.contains("were not divided"), "{note}");

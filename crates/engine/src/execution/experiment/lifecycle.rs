@@ -91,10 +91,7 @@ impl<'a> ServerLifecycle<'a> {
             .map_err(|error| stage_failure(RunStage::Start, format!("'{program}': {error}")))?;
         let mut server = ServerLifecycle {
             url: serving.load.spec.url.replace("{port}", &port.to_string()),
-            ready: ServerReady {
-                took_ns: 0,
-                address: SocketAddr::new(site.host(), port),
-            },
+            ready: ServerReady { took_ns: 0, address: SocketAddr::new(site.host(), port) },
             assignment,
             serving,
             seed,
@@ -153,10 +150,7 @@ impl<'a> ServerLifecycle<'a> {
     /// Returns the processes of the target, without the root process.
     fn child_pids(&self) -> BTreeSet<i32> {
         let root_pid = self.service.pid();
-        tree_of(root_pid)
-            .into_iter()
-            .filter(|pid| *pid != root_pid)
-            .collect()
+        tree_of(root_pid).into_iter().filter(|pid| *pid != root_pid).collect()
     }
 
     /// Starts recording a profile if the request asks for a recording from this moment on: the end
@@ -193,13 +187,7 @@ impl<'a> ServerLifecycle<'a> {
         self.check_all_served(&session, load.as_ref())?;
         self.verify_response(RunStage::VerifyAgain)?;
         self.check_unchanged(&children_before)?;
-        Ok(LoadResult {
-            session,
-            load,
-            counted: counter_values,
-            peak_rss_bytes,
-            recording,
-        })
+        Ok(LoadResult { session, load, counted: counter_values, peak_rss_bytes, recording })
     }
 
     fn check_proofs(&self, at_exit: bool) -> StageResult<()> {
@@ -226,10 +214,7 @@ impl<'a> ServerLifecycle<'a> {
     /// Checks that the server is alive and has the same children as before the load.
     fn check_unchanged(&self, children_before: &BTreeSet<i32>) -> StageResult<()> {
         if self.service.has_ended() {
-            return Err(stage_failure(
-                RunStage::Alive,
-                "the server ended after the load",
-            ));
+            return Err(stage_failure(RunStage::Alive, "the server ended after the load"));
         }
         let children = self.child_pids();
         if children == *children_before {
@@ -285,12 +270,8 @@ impl<'a> ServerLifecycle<'a> {
             clock: WaitClock::REAL,
             ask: &|_| Err(format!("the server at '{url}' has ended")),
         };
-        assertions::check_proofs(&assignment.proofs, true, &sources).map_err(|failure| {
-            StageFailure {
-                stderr_tail: tail(),
-                ..failure
-            }
-        })?;
+        assertions::check_proofs(&assignment.proofs, true, &sources)
+            .map_err(|failure| StageFailure { stderr_tail: tail(), ..failure })?;
         let was_killed = outcome.shutdown.is_some_and(|shutdown| shutdown.was_killed);
         if was_killed {
             let grace = Duration::from_millis(self.serving.stop.grace_ms).as_secs_f64();
@@ -303,11 +284,7 @@ impl<'a> ServerLifecycle<'a> {
                 ..stage_failure(RunStage::Stop, reason)
             });
         }
-        if site
-            .listen_addresses(port)
-            .iter()
-            .any(|address| describe_listeners(address).is_some())
-        {
+        if site.listen_addresses(port).iter().any(|address| describe_listeners(address).is_some()) {
             let reason = format!("port {port} is still in use");
             return Err(stage_failure(RunStage::Stop, reason));
         }
@@ -322,11 +299,7 @@ pub(super) fn pick_port(
     ports: Option<(u16, u16)>,
     site: &RunSite<'_>,
 ) -> StageResult<u16> {
-    let find_holder = |port: u16| {
-        site.listen_addresses(port)
-            .iter()
-            .find_map(describe_listeners)
-    };
+    let find_holder = |port: u16| site.listen_addresses(port).iter().find_map(describe_listeners);
     match (port, ports) {
         (Some(port), _) => match find_holder(port) {
             None => Ok(port),
@@ -347,9 +320,8 @@ pub(super) fn pick_port(
             let begin = std::process::id() % count;
             let port_at = |offset: u32| first + ((begin + offset) % count) as u16;
             let is_free = |port: &u16| TcpListener::bind((site.host(), *port)).is_ok();
-            let unused_port = (0..count)
-                .map(port_at)
-                .find(|port| find_holder(*port).is_none() && is_free(port));
+            let unused_port =
+                (0..count).map(port_at).find(|port| find_holder(*port).is_none() && is_free(port));
             let reason = || format!("none of {first}-{last} is free");
             unused_port.ok_or_else(|| stage_failure(RunStage::Port, reason()))
         }

@@ -37,13 +37,8 @@ pub fn send_load(
     report: &mut RunReport,
 ) -> StageResult<()> {
     let port = pick_port(None, None, &RunSite::default())?;
-    let spec = spec
-        .clone()
-        .fill_placeholders(&|text| text.replace("{port}", &port.to_string()));
-    let server = spec
-        .serve
-        .as_ref()
-        .map(|line| server_spec(target, line, port, pin));
+    let spec = spec.clone().fill_placeholders(&|text| text.replace("{port}", &port.to_string()));
+    let server = spec.serve.as_ref().map(|line| server_spec(target, line, port, pin));
     let mut stage = match server {
         Some(_) => RunStage::Ready,
         None => RunStage::Verify,
@@ -80,15 +75,8 @@ enum LoadOutcome {
 
 fn server_spec(target: &TargetProgram, line: &str, port: u16, pin: Option<CpuSet>) -> ProcessSpec {
     let command = ["/bin/sh", "-c", line].map(str::to_owned).to_vec();
-    let target = TargetProgram {
-        command,
-        ..target.clone()
-    };
-    ProcessSpec {
-        limit: UNLIMITED,
-        pin,
-        ..target::target_spec(&target, Some(port))
-    }
+    let target = TargetProgram { command, ..target.clone() };
+    ProcessSpec { limit: UNLIMITED, pin, ..target::target_spec(&target, Some(port)) }
 }
 
 /// Builds the failure of a load. The first lines of the error messages become the reason, joined
@@ -135,10 +123,7 @@ fn add_load_metrics(session: &Session, report: &mut RunReport) -> StageResult<()
     if let Some(failure) = session.failures.first() {
         return Err(figures_failure(&failure.cause.to_string()));
     }
-    let run = session
-        .runs
-        .first()
-        .ok_or_else(|| figures_failure("nothing was measured"))?;
+    let run = session.runs.first().ok_or_else(|| figures_failure("nothing was measured"))?;
     let is_rate = |name: &str| RATE_METRICS.contains(&name);
     let mut rate = run
         .samples
@@ -192,12 +177,8 @@ impl ServerLifecycle<'_> {
     /// Sends the warm-up load, always with the built-in generator.
     pub(super) fn warm_up(&self, report: &mut RunReport) -> StageResult<()> {
         let traffic = &self.serving.load;
-        let spec = LoadSpec {
-            client: LoadClient::Builtin,
-            count: None,
-            time: None,
-            ..self.load_spec()
-        };
+        let spec =
+            LoadSpec { client: LoadClient::Builtin, count: None, time: None, ..self.load_spec() };
         let (spec, limit_ms) = match traffic.warmup {
             LoadWarmup::None => return Ok(()),
             // Fewer requests than connections would leave some connections unused.
@@ -235,10 +216,7 @@ impl ServerLifecycle<'_> {
         let load_error = |error: anyhow::Error| stage_failure(RunStage::Load, format!("{error:#}"));
         let spec = self.load_spec();
         if spec.client != LoadClient::Builtin {
-            let spec = LoadSpec {
-                no_verify: true,
-                ..spec
-            };
+            let spec = LoadSpec { no_verify: true, ..spec };
             let session = load_with_tool(&spec, self.seed, &mut |_| ())
                 .map_err(load_error)?
                 .ok_or_else(|| stage_failure(RunStage::Load, "interrupted"))?;

@@ -27,11 +27,7 @@ pub type StageResult<T> = Result<T, StageFailure>;
 
 /// Builds the failure of a stage, without stderr.
 pub fn stage_failure(stage: RunStage, reason: impl Into<String>) -> StageFailure {
-    StageFailure {
-        stage,
-        reason: reason.into(),
-        stderr_tail: String::new(),
-    }
+    StageFailure { stage, reason: reason.into(), stderr_tail: String::new() }
 }
 
 /// Facts observed when the server became ready.
@@ -84,30 +80,18 @@ pub fn add_server_metrics(result: &LoadResult, ready: &ServerReady, report: &mut
 fn add_target_cost(result: &LoadResult, ready: &ServerReady, report: &mut RunReport) {
     let sample_value = |name: &str| {
         let samples = result.session.runs.first().map(|run| &run.samples);
-        let sample = samples
-            .into_iter()
-            .flatten()
-            .find(|sample| &*sample.metric == name);
+        let sample = samples.into_iter().flatten().find(|sample| &*sample.metric == name);
         sample.map(|sample| sample.value)
     };
     let rate = sample_value("throughput").or(sample_value("requests_per_second"));
-    let mean_in_flight = rate
-        .zip(sample_value("latency_mean"))
-        .map(|(rate, mean_ns)| rate * mean_ns / 1e9);
+    let mean_in_flight =
+        rate.zip(sample_value("latency_mean")).map(|(rate, mean_ns)| rate * mean_ns / 1e9);
     let spent = &result.counted.spent;
-    let attempts = result
-        .load
-        .as_ref()
-        .map(|load| load.measured.totals.outcomes.attempts() as f64);
+    let attempts = result.load.as_ref().map(|load| load.measured.totals.outcomes.attempts() as f64);
     let requests = attempts.or(rate.map(|rate| rate * spent.elapsed_ns as f64 / 1e9));
-    let per_request = |total: Option<u64>| {
-        total
-            .zip(requests)
-            .map(|(total, requests)| total as f64 / requests)
-    };
-    let cores = spent
-        .cpu_ns
-        .map(|cpu_ns| cpu_ns as f64 / spent.elapsed_ns as f64);
+    let per_request =
+        |total: Option<u64>| total.zip(requests).map(|(total, requests)| total as f64 / requests);
+    let cores = spent.cpu_ns.map(|cpu_ns| cpu_ns as f64 / spent.elapsed_ns as f64);
     let percent = |share: Option<f64>| share.map(|share| share * 100.0);
     let peak_rss = result.peak_rss_bytes.map(|bytes| bytes as f64);
     let instructions = per_request(result.counted.instructions);
@@ -132,42 +116,16 @@ fn add_generator_metrics(load: &LoadRun, report: &mut RunReport) {
     let counts = &load.measured.totals.outcomes;
     let bytes = counts.bytes.received as f64 / counts.codes().total() as f64;
     let threads = &load.measured.threads;
-    let busy = threads
-        .iter()
-        .map(ThreadReport::busy_share)
-        .fold(0.0, f64::max);
+    let busy = threads.iter().map(ThreadReport::busy_share).fold(0.0, f64::max);
     let max_requests = threads.iter().map(|thread| thread.most_requests).max();
     let min_requests = threads.iter().map(|thread| thread.fewest_requests).min();
-    let known_count = |count: Option<u64>| {
-        count
-            .filter(|count| *count < u64::MAX)
-            .map(|count| count as f64)
-    };
+    let known_count =
+        |count: Option<u64>| count.filter(|count| *count < u64::MAX).map(|count| count as f64);
     let figures = [
-        (
-            "bytes_per_response",
-            "B",
-            MetricDirection::Lower,
-            Some(bytes),
-        ),
-        (
-            "generator_busy",
-            "%",
-            MetricDirection::Lower,
-            Some(busy * 100.0),
-        ),
-        (
-            "requests_per_connection_min",
-            "",
-            MetricDirection::Higher,
-            known_count(min_requests),
-        ),
-        (
-            "requests_per_connection_max",
-            "",
-            MetricDirection::Lower,
-            known_count(max_requests),
-        ),
+        ("bytes_per_response", "B", MetricDirection::Lower, Some(bytes)),
+        ("generator_busy", "%", MetricDirection::Lower, Some(busy * 100.0)),
+        ("requests_per_connection_min", "", MetricDirection::Higher, known_count(min_requests)),
+        ("requests_per_connection_max", "", MetricDirection::Lower, known_count(max_requests)),
     ];
     add_metrics(&figures, report);
 }
@@ -175,9 +133,7 @@ fn add_generator_metrics(load: &LoadRun, report: &mut RunReport) {
 fn add_metrics(figures: &[(&str, &str, MetricDirection, Option<f64>)], report: &mut RunReport) {
     for (name, unit, better, value) in figures {
         if let Some(value) = value.filter(|value| value.is_finite()) {
-            report
-                .performed
-                .add_metric(Metric::new(*name, *unit, *better), value);
+            report.performed.add_metric(Metric::new(*name, *unit, *better), value);
         }
     }
 }

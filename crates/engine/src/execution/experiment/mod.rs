@@ -62,12 +62,8 @@ fn run_with_services(
 ) -> StageResult<()> {
     let mut placeholders = site.placeholders();
     placeholders.extend_from_slice(&assignment.kept);
-    let services = services::start_all(
-        &assignment.services,
-        site,
-        assignment.ports,
-        &mut placeholders,
-    )?;
+    let services =
+        services::start_all(&assignment.services, site, assignment.ports, &mut placeholders)?;
     let filled_assignment = assignment.clone().fill_placeholders(&placeholders);
     let result = run_target(&filled_assignment, site, seed, report);
     let lost_service = services::find_lost_service(&services);

@@ -44,21 +44,14 @@ impl RunProfiler {
     ) -> StageResult<ProcessOutcome> {
         let profile_failure =
             |error: anyhow::Error| stage_failure(RunStage::Profile, format!("{error:#}"));
-        let tool = self
-            .recorder
-            .select_tool(&spec.program)
-            .map_err(profile_failure)?;
+        let tool = self.recorder.select_tool(&spec.program).map_err(profile_failure)?;
         if tool == RecordingTool::V8 && self.options.tool == ProfilingTool::Perf {
             // The requested perf is unavailable, so V8's profiler was selected. Selecting a tool
             // for a program other than Node.js returns an error that says why perf is unavailable.
-            self.recorder
-                .select_tool(Path::new("perf"))
-                .map_err(profile_failure)?;
+            self.recorder.select_tool(Path::new("perf")).map_err(profile_failure)?;
         }
-        let profiled_run = self
-            .recorder
-            .record_while(spec, Duration::ZERO, output)
-            .map_err(profile_failure)?;
+        let profiled_run =
+            self.recorder.record_while(spec, Duration::ZERO, output).map_err(profile_failure)?;
         report.profile = Some(profiled_run.profile);
         Ok(profiled_run.outcome)
     }
@@ -89,9 +82,7 @@ impl RunProfiler {
             return Err(stage_failure(RunStage::Profile, reason));
         }
         let recording = self.recorder.attach(service.pid(), home);
-        recording
-            .map(Some)
-            .map_err(|error| stage_failure(RunStage::Profile, format!("{error:#}")))
+        recording.map(Some).map_err(|error| stage_failure(RunStage::Profile, format!("{error:#}")))
     }
 }
 

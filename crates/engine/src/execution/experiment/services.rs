@@ -60,12 +60,7 @@ impl RunningService {
             None => find_listener(site, port, service.pid()).map(drop),
         });
         match result {
-            Ok(_) => Ok(RunningService {
-                name: definition.name.clone(),
-                service,
-                host,
-                port,
-            }),
+            Ok(_) => Ok(RunningService { name: definition.name.clone(), service, host, port }),
             Err(failure) => Err(stop_unready(service, &failure, limit)),
         }
     }
@@ -117,10 +112,7 @@ impl RunningService {
 
 /// Adds the name of a service to the reason of its failure.
 fn name_service(name: &str, failure: StageFailure) -> StageFailure {
-    StageFailure {
-        reason: format!("service '{name}': {}", failure.reason),
-        ..failure
-    }
+    StageFailure { reason: format!("service '{name}': {}", failure.reason), ..failure }
 }
 
 /// Starts services in the given order, because a service may need the services before it. Adds the
@@ -133,12 +125,9 @@ pub(super) fn start_all(
 ) -> StageResult<Vec<RunningService>> {
     let mut started = Vec::new();
     for service in services {
-        let running: RunningService = RunningService::start(
-            &service.clone().fill_placeholders(placeholders),
-            site,
-            ports,
-        )
-        .map_err(|failure| name_service(&service.name, failure))?;
+        let running: RunningService =
+            RunningService::start(&service.clone().fill_placeholders(placeholders), site, ports)
+                .map_err(|failure| name_service(&service.name, failure))?;
         placeholders.extend(running.placeholders());
         started.push(running);
     }
@@ -148,9 +137,7 @@ pub(super) fn start_all(
 /// Returns the failure of the first service that has ended by itself.
 pub(super) fn find_lost_service(services: &[RunningService]) -> Option<StageFailure> {
     let named_failure = |service: &RunningService| {
-        service
-            .find_failure()
-            .map(|failure| name_service(service.name(), failure))
+        service.find_failure().map(|failure| name_service(service.name(), failure))
     };
     services.iter().find_map(named_failure)
 }
@@ -160,11 +147,7 @@ pub(super) fn stop_all(services: Vec<RunningService>, report: &mut RunReport) ->
     let mut result = Ok(());
     for service in services.into_iter().rev() {
         let name = service.name().to_owned();
-        result = result.and(
-            service
-                .stop(report)
-                .map_err(|failure| name_service(&name, failure)),
-        );
+        result = result.and(service.stop(report).map_err(|failure| name_service(&name, failure)));
     }
     result
 }
@@ -230,10 +213,7 @@ fn run_ready_command(spec: &ProcessSpec) -> Result<(), ReadinessFailure> {
         ProcessEnd::Exit(0) => Ok(()),
         _ => {
             let last_line = outcome.stderr.last_lines(1);
-            Err(ReadinessFailure::NotYet(format!(
-                "'{program}': {} {last_line}",
-                outcome.ended
-            )))
+            Err(ReadinessFailure::NotYet(format!("'{program}': {} {last_line}", outcome.ended)))
         }
     }
 }

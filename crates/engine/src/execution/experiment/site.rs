@@ -58,10 +58,7 @@ pub struct RunSite<'a> {
 
 impl Default for RunSite<'_> {
     fn default() -> Self {
-        RunSite {
-            address: None,
-            sender: &LocalSender,
-        }
+        RunSite { address: None, sender: &LocalSender }
     }
 }
 
@@ -74,21 +71,13 @@ impl RunSite<'_> {
     /// Returns the placeholders for the address of this machine, which runs the target.
     pub(super) fn placeholders(&self) -> Vec<PlaceholderValue> {
         let host = self.host().to_string();
-        vec![
-            ("host".to_owned(), host.clone()),
-            ("target.host".to_owned(), host),
-        ]
+        vec![("host".to_owned(), host.clone()), ("target.host".to_owned(), host)]
     }
 
     /// Returns the addresses at which a server with this port may listen.
     pub fn listen_addresses(&self, port: u16) -> Vec<ServerAddress> {
-        let loopback = [
-            IpAddr::V4(Ipv4Addr::LOCALHOST),
-            IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ];
-        let addresses = self
-            .address
-            .map_or(loopback.to_vec(), |address| vec![address]);
+        let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+        let addresses = self.address.map_or(loopback.to_vec(), |address| vec![address]);
         let server_address = |ip: IpAddr| ServerAddress::Internet(SocketAddr::new(ip, port));
         addresses.into_iter().map(server_address).collect()
     }

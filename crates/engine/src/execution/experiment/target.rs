@@ -48,17 +48,11 @@ fn apply_change(
         EnvVarChange::Set(name, value) => (name, fill_port(value)),
         EnvVarChange::Append(name, value) => {
             let value = fill_port(value);
-            (
-                name,
-                join_values(name, current_value(spec, name), Some(value)),
-            )
+            (name, join_values(name, current_value(spec, name), Some(value)))
         }
         EnvVarChange::Prepend(name, value) => {
             let value = fill_port(value);
-            (
-                name,
-                join_values(name, Some(value), current_value(spec, name)),
-            )
+            (name, join_values(name, Some(value), current_value(spec, name)))
         }
     };
     spec.environment.retain(|(variable, _)| variable != name);

@@ -70,9 +70,7 @@ fn wait_until(at_ns: i64) -> i64 {
 /// Returns the current time in nanoseconds since 1970.
 fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
-    })
+    since.map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

@@ -69,25 +69,20 @@ pub fn build_job(spec: &LoadSpec, seed: u64, part: LoadShare) -> anyhow::Result<
         target: target::resolve_target(spec, &url)?,
         kinds: requests::build_kinds(spec, &url)?,
         http: match (spec.http2, spec.http3) {
-            (true, _) => HttpVersion::Two {
-                table_bytes: spec.h2_table_size.unwrap_or(0),
-            },
+            (true, _) => HttpVersion::Two { table_bytes: spec.h2_table_size.unwrap_or(0) },
             (_, true) => HttpVersion::Three,
             _ => HttpVersion::One,
         },
         stop: stop_condition(spec),
         warmup_ns: spec.warmup.map_or(0, saturating_nanos),
         drain_ns: saturating_nanos(
-            spec.drain
-                .unwrap_or_else(|| request_timeout(spec).unwrap_or(DEFAULT_TIMEOUT)),
+            spec.drain.unwrap_or_else(|| request_timeout(spec).unwrap_or(DEFAULT_TIMEOUT)),
         ),
         rules,
         success: success_criteria(spec),
         processors: assign_processors(spec, part, threads)?,
         keeps_rows: spec.log_requests.is_some(),
-        steady: spec.until_steady.map(|percent| SteadinessRule {
-            within: percent / 100.0,
-        }),
+        steady: spec.until_steady.map(|percent| SteadinessRule { within: percent / 100.0 }),
         pace,
         connections,
         max_connections,
@@ -95,12 +90,7 @@ pub fn build_job(spec: &LoadSpec, seed: u64, part: LoadShare) -> anyhow::Result<
         threads,
         part,
     };
-    Ok(LoadJob {
-        url,
-        load,
-        seed,
-        spec: spec.clone(),
-    })
+    Ok(LoadJob { url, load, seed, spec: spec.clone() })
 }
 
 /// Returns the nanoseconds of a duration, or the maximum for a duration of more than 584 years.
@@ -140,9 +130,7 @@ fn check_conflicts(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<()> {
 fn build_pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<PacingModel> {
     if !spec.is_open() {
         let concurrency = spec.concurrency.unwrap_or(DEFAULT_CONCURRENCY);
-        let count = spec
-            .count
-            .map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+        let count = spec.count.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
         if let Some(count) = count.filter(|count| *count < concurrency) {
             // A default concurrency is reduced below; a concurrency that the user gave is rejected.
             ensure!(
@@ -154,16 +142,12 @@ fn build_pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<PacingModel> {
         let reduced_concurrency = concurrency.min(count.unwrap_or(concurrency));
         let think = match spec.think {
             None => ThinkTime::None,
-            Some(pause) if pause.is_random => ThinkTime::Exponential {
-                mean_ns: saturating_nanos(pause.length),
-                seed,
-            },
+            Some(pause) if pause.is_random => {
+                ThinkTime::Exponential { mean_ns: saturating_nanos(pause.length), seed }
+            }
             Some(pause) => ThinkTime::Fixed(saturating_nanos(pause.length)),
         };
-        return Ok(PacingModel::Closed(ClosedPace::new(
-            reduced_concurrency,
-            think,
-        )?));
+        return Ok(PacingModel::Closed(ClosedPace::new(reduced_concurrency, think)?));
     }
     let mut stages = Vec::new();
     for ramp in &spec.ramp {
@@ -176,11 +160,8 @@ fn build_pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<PacingModel> {
     if let Some(rate) = spec.rate {
         stages.push(ScheduleStage::constant(RequestRate::per_second(rate)?));
     }
-    let spacing = if spec.poisson {
-        ArrivalSpacing::Poisson { seed }
-    } else {
-        ArrivalSpacing::Even
-    };
+    let spacing =
+        if spec.poisson { ArrivalSpacing::Poisson { seed } } else { ArrivalSpacing::Even };
     Ok(PacingModel::Open(RateSchedule::new(stages, spacing)?))
 }
 
@@ -189,10 +170,7 @@ pub fn stop_condition(spec: &LoadSpec) -> StopCondition {
     let ends_itself = !spec.ramp.is_empty() && spec.rate.is_none();
     let default_time = (spec.count.is_none() && !ends_itself).then_some(DEFAULT_DURATION);
     let time = spec.time.or(default_time);
-    StopCondition {
-        after_requests: spec.count,
-        after_ns: time.map(saturating_nanos),
-    }
+    StopCondition { after_requests: spec.count, after_ns: time.map(saturating_nanos) }
 }
 
 /// Returns the stop condition with times that count from the start of the warm-up, for the live
@@ -200,10 +178,7 @@ pub fn stop_condition(spec: &LoadSpec) -> StopCondition {
 pub fn stop_condition_with_warmup(spec: &LoadSpec) -> StopCondition {
     let stop = stop_condition(spec);
     let warmup_ns = spec.warmup.map_or(0, saturating_nanos);
-    StopCondition {
-        after_ns: stop.after_ns.map(|end_ns| end_ns.saturating_add(warmup_ns)),
-        ..stop
-    }
+    StopCondition { after_ns: stop.after_ns.map(|end_ns| end_ns.saturating_add(warmup_ns)), ..stop }
 }
 
 /// Returns the initial and the maximum number of connections.

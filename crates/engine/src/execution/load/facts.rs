@@ -121,9 +121,7 @@ fn keeps_alive(load: &LoadConfig) -> bool {
 fn success_facts(load: &LoadConfig) -> RuleFacts {
     let statuses = load.success.statuses.iter();
     let mut rule = RuleFacts {
-        statuses: statuses
-            .map(|range| (*range.start(), *range.end()))
-            .collect(),
+        statuses: statuses.map(|range| (*range.start(), *range.end())).collect(),
         ..RuleFacts::default()
     };
     match &load.success.body {

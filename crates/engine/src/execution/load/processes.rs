@@ -143,11 +143,7 @@ pub fn run_workers(
                 let table = &table;
                 let assignment = worker_assignment(job, share, index);
                 scope.spawn(move || {
-                    let mut conversation = WorkerConversation {
-                        shared: table,
-                        index,
-                        assignment,
-                    };
+                    let mut conversation = WorkerConversation { shared: table, index, assignment };
                     let outcome = process::run_child(&worker_spec(), &mut conversation);
                     table.update(|workers| workers[index].has_ended = true);
                     outcome
@@ -162,10 +158,7 @@ pub fn run_workers(
             })
             .collect()
     });
-    let workers = table
-        .workers
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
+    let workers = table.workers.into_inner().unwrap_or_else(PoisonError::into_inner);
     combine_results(workers, outcomes)
 }
 
@@ -214,10 +207,7 @@ impl WorkerTable<'_> {
     /// Returns the start signal, which is the same for all workers; calls `begin` only the first
     /// time.
     fn start_signal(&self) -> StartSignal {
-        let mut signal = self
-            .start_signal
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut signal = self.start_signal.lock().unwrap_or_else(PoisonError::into_inner);
         *signal.get_or_insert_with(self.begin)
     }
 
@@ -285,8 +275,7 @@ impl ChildConversation for WorkerConversation<'_, '_> {
             }
             b"measured" => {
                 let measured = serde_json::from_slice(payload).ok();
-                self.shared
-                    .update(|workers| workers[index].measured = measured);
+                self.shared.update(|workers| workers[index].measured = measured);
                 NextStep::Linger(EXIT_GRACE)
             }
             _ => NextStep::Wait,
@@ -303,10 +292,7 @@ fn combine_results(
     outcomes: Vec<io::Result<ProcessOutcome>>,
 ) -> anyhow::Result<CombinedResult> {
     let count = workers.len();
-    let began_ns = workers
-        .iter()
-        .filter_map(|worker| worker.began_ns)
-        .collect();
+    let began_ns = workers.iter().filter_map(|worker| worker.began_ns).collect();
     let mut combined: Option<LoadMeasurement> = None;
     let mut deaths = Vec::new();
     for (index, (worker, outcome)) in workers.into_iter().zip(outcomes).enumerate() {
@@ -317,12 +303,9 @@ fn combine_results(
         }
     }
     match combined {
-        Some(measured) => Ok(CombinedResult {
-            measured,
-            losses: deaths,
-            parts: Vec::new(),
-            began_ns,
-        }),
+        Some(measured) => {
+            Ok(CombinedResult { measured, losses: deaths, parts: Vec::new(), began_ns })
+        }
         None if process::is_interrupt_requested() => {
             bail!("interrupted before anything was measured")
         }
@@ -395,14 +378,10 @@ pub fn run_worker() -> anyhow::Result<()> {
 /// Fails if this process was started without a private channel.
 pub fn open_private_channel() -> anyhow::Result<(File, File)> {
     let names = std::env::var("SPEEDWELL_FDS").context("SPEEDWELL_FDS is not set")?;
-    let (input, output) = names
-        .split_once(',')
-        .context("SPEEDWELL_FDS does not name two descriptors")?;
+    let (input, output) =
+        names.split_once(',').context("SPEEDWELL_FDS does not name two descriptors")?;
     let path = |number: &str| format!("/proc/self/fd/{number}");
-    Ok((
-        File::open(path(input))?,
-        OpenOptions::new().write(true).open(path(output))?,
-    ))
+    Ok((File::open(path(input))?, OpenOptions::new().write(true).open(path(output))?))
 }
 
 /// Progress of a running load.
@@ -465,11 +444,7 @@ pub fn send_load(
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&LoadSnapshot),
 ) -> anyhow::Result<LoadMeasurement> {
-    let _priority = if job.spec.rt {
-        Some(enter_real_time()?)
-    } else {
-        None
-    };
+    let _priority = if job.spec.rt { Some(enter_real_time()?) } else { None };
     let measured = generator::run(&job.load, stop, &mut |progress| {
         watch(&LoadSnapshot::from_progress(progress));
     });

@@ -69,10 +69,8 @@ fn read_kinds(
     let displayed = file.display();
     let text = std::fs::read_to_string(file).with_context(|| {
         let number = ParameterValue::parse(&displayed.to_string(), ValueKind::Number);
-        let hint = number.map_or(
-            "",
-            |_| "\nhint: --requests names a file; the number of requests is -n",
-        );
+        let hint =
+            number.map_or("", |_| "\nhint: --requests names a file; the number of requests is -n");
         format!("cannot read requests from '{displayed}'{hint}")
     })?;
     let folder = file.parent().unwrap_or(Path::new("."));
@@ -106,15 +104,7 @@ fn parse_kinds(
 /// Adds a hint to a parse error. The message of the error already shows its position, on several
 /// lines.
 fn add_hint(error: &toml::de::Error) -> anyhow::Error {
-    const KNOWN: [&str; 7] = [
-        "name",
-        "weight",
-        "method",
-        "path",
-        "headers",
-        "body",
-        "body-file",
-    ];
+    const KNOWN: [&str; 7] = ["name", "weight", "method", "path", "headers", "body", "body-file"];
     let hint = if error.message().contains("unknown field") {
         format!("\nhint: the keys of a request are {}", KNOWN.join(", "))
     } else {
@@ -138,10 +128,7 @@ fn build_kind(
     let path = match &entry.path {
         None => url.path.clone(),
         Some(path) => {
-            ensure!(
-                path.starts_with('/'),
-                "the path '{path}' does not begin with '/'"
-            );
+            ensure!(path.starts_with('/'), "the path '{path}' does not begin with '/'");
             url.with_path(path).path
         }
     };
@@ -178,10 +165,7 @@ pub(super) fn build_kinds(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Re
         for kind in &mut kinds {
             kind.target = format!("http://{}{}", url.authority(), kind.target);
             if let Some((name, password)) = &proxy.credentials {
-                let field = (
-                    "Proxy-Authorization".to_owned(),
-                    encode_basic(name, password),
-                );
+                let field = ("Proxy-Authorization".to_owned(), encode_basic(name, password));
                 kind.headers.push(field);
             }
         }
@@ -203,11 +187,7 @@ fn plain_request(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<RequestKind
         method: method.to_owned(),
         headers: default_headers(spec, url)?,
         body,
-        version: if spec.http10 {
-            Http1Version::Http10
-        } else {
-            Http1Version::Http11
-        },
+        version: if spec.http10 { Http1Version::Http10 } else { Http1Version::Http11 },
         connection: if spec.no_keepalive {
             ConnectionOption::Close
         } else {
@@ -245,15 +225,9 @@ pub fn read_body(file: &Path) -> anyhow::Result<Vec<u8>> {
 fn default_headers(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<HeaderFields> {
     let default_agent = concat!("speedwell/", env!("CARGO_PKG_VERSION"));
     let agent = spec.user_agent.as_deref().unwrap_or(default_agent);
-    let mut fields = vec![
-        header_field("User-Agent", agent),
-        header_field("Accept", "*/*"),
-    ];
+    let mut fields = vec![header_field("User-Agent", agent), header_field("Accept", "*/*")];
     if spec.data.is_some() {
-        fields.push(header_field(
-            "Content-Type",
-            "application/x-www-form-urlencoded",
-        ));
+        fields.push(header_field("Content-Type", "application/x-www-form-urlencoded"));
     }
     if let Some((name, password)) = basic_credentials(spec, url)? {
         fields.push(("Authorization".to_owned(), encode_basic(&name, &password)));
@@ -312,16 +286,10 @@ pub fn set_header(kind: &mut RequestKind, name: &str, value: Option<&str>) {
         }
         return;
     }
-    const DEFAULT_FIELDS: [&str; 5] = [
-        "user-agent",
-        "accept",
-        "content-type",
-        "authorization",
-        "cookie",
-    ];
+    const DEFAULT_FIELDS: [&str; 5] =
+        ["user-agent", "accept", "content-type", "authorization", "cookie"];
     if DEFAULT_FIELDS.contains(&name.to_ascii_lowercase().as_str()) {
-        kind.headers
-            .retain(|(field, _)| !field.eq_ignore_ascii_case(name));
+        kind.headers.retain(|(field, _)| !field.eq_ignore_ascii_case(name));
     }
     if let Some(value) = value {
         kind.headers.push(header_field(name, value));
@@ -356,10 +324,8 @@ fn parse_csv(bytes: &[u8]) -> anyhow::Result<DataTable> {
         let ScanResult::Record(length) = scan_record(remaining, true, &mut fields) else {
             bail!("record {} cannot be read: is a quote missing?", number + 1);
         };
-        let record: Vec<String> = fields
-            .iter()
-            .map(|field| field.text(remaining).into_owned())
-            .collect();
+        let record: Vec<String> =
+            fields.iter().map(|field| field.text(remaining).into_owned()).collect();
         remaining = &remaining[length.max(1)..];
         if record.iter().all(String::is_empty) {
             continue;
@@ -428,10 +394,7 @@ mod tests {
         let kinds = parse_test_kinds(text).unwrap();
         assert_eq!((kinds[0].name.as_str(), kinds[0].weight), ("read", 9));
         assert_eq!(kinds[0].target, "/users/{{id}}");
-        assert_eq!(
-            (kinds[1].name.as_str(), kinds[1].weight),
-            ("POST /users", 1)
-        );
+        assert_eq!((kinds[1].name.as_str(), kinds[1].weight), ("POST /users", 1));
         assert_eq!(kinds[1].body.as_deref(), Some(&b"{\"a\": 1}"[..]));
         let fields = [("Accept", "text/plain"), ("X-A", "1")];
         let fields = fields.map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()));
@@ -443,10 +406,7 @@ mod tests {
         let told = |text: &str| format!("{:#}", parse_test_kinds(text).unwrap_err());
         assert!(told("").contains("no request found"));
         let unknown = told("[[request]]\nbodyfile = 'x'\n");
-        assert!(
-            unknown.contains("line 2") && unknown.contains("body-file"),
-            "{unknown}"
-        );
+        assert!(unknown.contains("line 2") && unknown.contains("body-file"), "{unknown}");
         assert!(told("[[request]]\npath = 'x'\n").contains("request 1: the path 'x'"));
         assert!(told("[[request]]\n[[request]]\n").contains("two requests are named 'GET /base'"));
     }

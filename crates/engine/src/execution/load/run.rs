@@ -84,22 +84,13 @@ impl PreparedLoad {
                 warnings.extend(target::drop_unreachable(&mut job.load));
             }
             let facts = facts::probe_facts(&probe_result);
-            notify(LoadNotice::Probed(
-                &job.url,
-                &facts,
-                facts::protocol_name(&job.load),
-            ));
+            notify(LoadNotice::Probed(&job.url, &facts, facts::protocol_name(&job.load)));
             probe = Some(facts);
         }
         if let Some(server) = &mut server {
             server.start_counting();
         }
-        Ok(PreparedLoad {
-            job,
-            probe,
-            warnings,
-            server,
-        })
+        Ok(PreparedLoad { job, probe, warnings, server })
     }
 
     /// Stops the server and returns how it ended.
@@ -167,11 +158,8 @@ fn run_prepared_load(
     send: &mut SendLoad<'_>,
     notify: &mut dyn FnMut(LoadNotice),
 ) -> anyhow::Result<LoadRun> {
-    let mut prepared = PreparedLoad::prepare(
-        build::build_job(spec, seed, LoadShare::ONLY)?,
-        server,
-        notify,
-    )?;
+    let mut prepared =
+        PreparedLoad::prepare(build::build_job(spec, seed, LoadShare::ONLY)?, server, notify)?;
     let result = send_watched(&prepared.job, prepared.server.as_ref(), send, notify)?;
     let mut run = wrap_measured(&prepared.job, result.measured);
     run.probe = prepared.probe.take();
@@ -194,9 +182,7 @@ fn run_prepared_load(
     let died = run.server.as_ref().and_then(|server| server.died.clone());
     if let Some(died) = died {
         run.is_partial = true;
-        run.warnings.push(format!(
-            "The server {died} during the load, and the load was stopped."
-        ));
+        run.warnings.push(format!("The server {died} during the load, and the load was stopped."));
         // The generator cannot tell whether the user or the thread that watches the server stopped
         // it.
         run.measured.is_interrupted = process::is_interrupt_requested();
@@ -230,21 +216,11 @@ fn send_locally(
 ) -> anyhow::Result<CombinedResult> {
     let count = job.processes();
     if count > 1 {
-        let share = GeneratorShare {
-            first: 0,
-            count,
-            total: count,
-            begin: &|| StartSignal::Now,
-        };
+        let share = GeneratorShare { first: 0, count, total: count, begin: &|| StartSignal::Now };
         return processes::run_workers(job, &share, stop, watch);
     }
     let measured = processes::send_load(job, stop, watch)?;
-    Ok(CombinedResult {
-        measured,
-        losses: Vec::new(),
-        parts: Vec::new(),
-        began_ns: Vec::new(),
-    })
+    Ok(CombinedResult { measured, losses: Vec::new(), parts: Vec::new(), began_ns: Vec::new() })
 }
 
 /// Sends the load, and stops it when the server ends or the user interrupts it.

@@ -56,10 +56,7 @@ pub(super) fn find_proxy(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Opt
         return Ok(None);
     };
     let proxy = TargetUrl::parse(text).context("in --proxy")?;
-    ensure!(
-        !proxy.is_tls,
-        "TLS to a proxy is not supported: '{text}'\nhint: use http://"
-    );
+    ensure!(!proxy.is_tls, "TLS to a proxy is not supported: '{text}'\nhint: use http://");
     ensure!(
         !url.is_tls,
         "cannot send the load to '{url}' through a proxy: with TLS, the proxy would only forward \
@@ -113,18 +110,10 @@ impl ConnectToRule {
         let host = |index: usize| Some(parts[index].to_owned()).filter(|part| !part.is_empty());
         let port = |index: usize| match parts[index] {
             "" => Ok(None),
-            digits => digits
-                .parse()
-                .map(Some)
-                .with_context(|| format!("'{digits}' is not a port")),
+            digits => digits.parse().map(Some).with_context(|| format!("'{digits}' is not a port")),
         };
         match parts.len() {
-            2 => Ok(ConnectToRule {
-                host: None,
-                port: None,
-                to_host: host(0),
-                to_port: port(1)?,
-            }),
+            2 => Ok(ConnectToRule { host: None, port: None, to_host: host(0), to_port: port(1)? }),
             4 => Ok(ConnectToRule {
                 host: host(0),
                 port: port(1)?,
@@ -136,10 +125,8 @@ impl ConnectToRule {
     }
 
     fn matches(&self, host: &str, port: u16) -> bool {
-        let same_host = self
-            .host
-            .as_ref()
-            .is_none_or(|expected| expected.eq_ignore_ascii_case(host));
+        let same_host =
+            self.host.as_ref().is_none_or(|expected| expected.eq_ignore_ascii_case(host));
         same_host && self.port.is_none_or(|expected| expected == port)
     }
 }
@@ -160,9 +147,7 @@ impl ResolveRule {
             }
             None => text.find(':').context(form)?,
         };
-        let digits_end = text[after_host..]
-            .get(1..)
-            .and_then(|remaining| remaining.find(':'));
+        let digits_end = text[after_host..].get(1..).and_then(|remaining| remaining.find(':'));
         let split = after_host + 1 + digits_end.context(form)?;
         let (host, port) = parse_host_and_port(&text[..split])?;
         let mut addresses = Vec::new();
@@ -171,11 +156,7 @@ impl ResolveRule {
             let ip = bare.parse();
             addresses.push(ip.with_context(|| format!("'{address}' is not an IP address"))?);
         }
-        Ok(ResolveRule {
-            host,
-            port: port.context(form)?,
-            addresses,
-        })
+        Ok(ResolveRule { host, port: port.context(form)?, addresses })
     }
 }
 
@@ -228,17 +209,12 @@ impl TargetUrl {
             "https" => true,
             other => bail!("unsupported scheme '{other}' in '{text}': expected http or https"),
         };
-        let authority_end = after_scheme
-            .find(['/', '?', '#'])
-            .unwrap_or(after_scheme.len());
+        let authority_end = after_scheme.find(['/', '?', '#']).unwrap_or(after_scheme.len());
         let (authority, path) = after_scheme.split_at(authority_end);
         let (credentials, host_and_port) = match authority.rsplit_once('@') {
             Some((user, host_and_port)) => {
                 let (name, password) = user.split_once(':').unwrap_or((user, ""));
-                (
-                    Some((percent_decode(name), percent_decode(password))),
-                    host_and_port,
-                )
+                (Some((percent_decode(name), percent_decode(password))), host_and_port)
             }
             None => (None, authority),
         };
@@ -280,10 +256,7 @@ impl TargetUrl {
                 format!("{folder}{reference}")
             }
         };
-        Ok(TargetUrl {
-            path: remove_dot_segments(&encode_path(&path)),
-            ..self.clone()
-        })
+        Ok(TargetUrl { path: remove_dot_segments(&encode_path(&path)), ..self.clone() })
     }
 
     /// Returns `host` or `host:port`, as in the Host header: a default port is left out.
@@ -296,16 +269,8 @@ impl TargetUrl {
     /// Does the same as [`TargetUrl::authority`], but with the given spelling of the host.
     fn authority_of(&self, host: &str) -> String {
         let default_port = if self.is_tls { 443 } else { 80 };
-        let host = if host.contains(':') {
-            format!("[{host}]")
-        } else {
-            host.to_owned()
-        };
-        if self.port == default_port {
-            host
-        } else {
-            format!("{host}:{}", self.port)
-        }
+        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        if self.port == default_port { host } else { format!("{host}:{}", self.port) }
     }
 
     /// Returns the whole URL, which [`TargetUrl::parse`] can parse again. It contains name and
@@ -319,11 +284,7 @@ impl TargetUrl {
                 format!("{}:{}@", percent_encode(name), percent_encode(password))
             })
             .unwrap_or_default();
-        format!(
-            "{scheme}://{user}{}{}",
-            self.authority_of(&self.host),
-            self.path
-        )
+        format!("{scheme}://{user}{}{}", self.authority_of(&self.host), self.path)
     }
 
     /// Inherits name and password from `from` if scheme, host and port are the same and this URL
@@ -331,22 +292,13 @@ impl TargetUrl {
     fn inherit_credentials(self, from: &TargetUrl) -> TargetUrl {
         let origin = |url: &TargetUrl| (url.is_tls, url.host.clone(), url.port);
         let own_credentials = self.credentials.clone();
-        let inherited = from
-            .credentials
-            .clone()
-            .filter(|_| origin(&self) == origin(from));
-        TargetUrl {
-            credentials: own_credentials.or(inherited),
-            ..self
-        }
+        let inherited = from.credentials.clone().filter(|_| origin(&self) == origin(from));
+        TargetUrl { credentials: own_credentials.or(inherited), ..self }
     }
 
     /// Returns the same URL with another path.
     pub fn with_path(&self, path: &str) -> TargetUrl {
-        TargetUrl {
-            path: encode_path(path),
-            ..self.clone()
-        }
+        TargetUrl { path: encode_path(path), ..self.clone() }
     }
 }
 
@@ -387,9 +339,7 @@ pub fn parse_host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> 
     let port = match port {
         None | Some("") => None,
         Some(digits) => {
-            let port: u16 = digits
-                .parse()
-                .with_context(|| format!("'{digits}' is not a port"))?;
+            let port: u16 = digits.parse().with_context(|| format!("'{digits}' is not a port"))?;
             ensure!(port > 0, "cannot connect to port 0");
             Some(port)
         }
@@ -475,13 +425,9 @@ fn percent_decode(text: &str) -> String {
 fn has_scheme(reference: &str) -> bool {
     let is_scheme = |text: &str| {
         text.starts_with(|c: char| c.is_ascii_alphabetic())
-            && text
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
     };
-    reference
-        .split_once("://")
-        .is_some_and(|(scheme, _)| is_scheme(scheme))
+    reference.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme))
 }
 
 /// Removes dot segments (RFC 3986, section 5.2.4).
@@ -579,10 +525,7 @@ mod tests {
         assert_eq!(to("other:81:127.0.0.1:9"), ["127.0.0.9:81"]);
         assert_eq!(to("::[::1]:9"), ["[::1]:9"]);
         let both = rules(&["x::127.0.0.2:", ":81::82", "::127.0.0.3:"]);
-        assert_eq!(
-            addresses_with(both, "http://127.0.0.9:81/"),
-            ["127.0.0.9:82"]
-        );
+        assert_eq!(addresses_with(both, "http://127.0.0.9:81/"), ["127.0.0.9:82"]);
     }
 
     #[test]
@@ -606,16 +549,10 @@ mod tests {
 
     #[test]
     fn a_proxy_takes_the_connections_of_plain_requests() {
-        let spec = LoadSpec {
-            proxy: Some("http://127.0.0.1:3128".into()),
-            ..LoadSpec::default()
-        };
+        let spec = LoadSpec { proxy: Some("http://127.0.0.1:3128".into()), ..LoadSpec::default() };
         let plain = TargetUrl::parse("http://example.com/").unwrap();
         let found = resolve_addresses(&spec, &plain).unwrap();
-        assert_eq!(
-            found,
-            [ServerAddress::Internet("127.0.0.1:3128".parse().unwrap())]
-        );
+        assert_eq!(found, [ServerAddress::Internet("127.0.0.1:3128".parse().unwrap())]);
         let tls = TargetUrl::parse("https://example.com/").unwrap();
         assert!(resolve_addresses(&spec, &tls).is_err());
     }
@@ -633,17 +570,10 @@ mod url_tests {
     fn the_zone_of_an_address_is_an_interface() {
         let told = TargetUrl::parse("http://[fe80::1%25nothere]:80/").unwrap_err();
         let told = format!("{told:#}");
-        assert!(
-            told.contains("unknown network interface 'nothere'"),
-            "{told}"
-        );
+        assert!(told.contains("unknown network interface 'nothere'"), "{told}");
         for zone in ["%25lo", "%lo", "%251"] {
             let found = url(&format!("http://[::1{zone}]:80/"));
-            assert_eq!(
-                found.authority(),
-                "[::1]",
-                "a server knows no zones of others"
-            );
+            assert_eq!(found.authority(), "[::1]", "a server knows no zones of others");
             assert_eq!(url(&found.to_full_string()), found);
             assert!(found.host.starts_with("::1%"));
         }
@@ -655,10 +585,7 @@ mod url_tests {
         assert_eq!((full.host.as_str(), full.port), ("localhost", 8080));
         assert_eq!(full.path, "/a?b=c");
         assert_eq!(url("localhost:8080/a?b=c"), full);
-        assert_eq!(
-            url("HTTPS://example.com").to_string(),
-            "https://example.com/"
-        );
+        assert_eq!(url("HTTPS://example.com").to_string(), "https://example.com/");
         assert_eq!(url("http://x?q=1").path, "/?q=1");
         assert_eq!(url("http://[::1]:9000/").authority(), "[::1]:9000");
         assert_eq!(url("https://x:443/").authority(), "x");
@@ -673,11 +600,9 @@ mod url_tests {
 
     #[test]
     fn an_address_in_full_is_read_as_the_same() {
-        for text in [
-            "http://anna:p%40s%3as%25@h:81/a b?c={{ id }}",
-            "https://anna@[::1]/",
-            "http://h",
-        ] {
+        for text in
+            ["http://anna:p%40s%3as%25@h:81/a b?c={{ id }}", "https://anna@[::1]/", "http://h"]
+        {
             assert_eq!(url(&url(text).to_full_string()), url(text), "{text}");
         }
     }
@@ -689,12 +614,7 @@ mod url_tests {
         for same in ["/b", "b", "//h:81/b", "http://h:81/b"] {
             assert!(goes_along(same), "{same}");
         }
-        for other in [
-            "//h:82/b",
-            "https://h:81/b",
-            "http://other:81/b",
-            "http://x:y@h:81/b",
-        ] {
+        for other in ["//h:82/b", "https://h:81/b", "http://other:81/b", "http://x:y@h:81/b"] {
             assert!(!goes_along(other), "{other}");
         }
     }

@@ -80,10 +80,7 @@ const WRK_SUPPORT: ToolSupport = ToolSupport {
     success_statuses: 200..=399,
     counts_others: true,
     reasons: &[
-        (
-            "count",
-            "it stops after a given time, not after a number of requests",
-        ),
+        ("count", "it stops after a given time, not after a number of requests"),
         ("request", "it needs a script for that"),
         ("data", "it needs a script for that"),
     ],
@@ -202,9 +199,7 @@ fn count_unexpected(samples: &mut [Sample], expected: ExpectedCount) {
         return;
     }
     let responses = samples.first().and_then(|sample| sample.iterations);
-    let others = samples
-        .iter_mut()
-        .filter(|sample| &*sample.metric == "http_non2xx");
+    let others = samples.iter_mut().filter(|sample| &*sample.metric == "http_non2xx");
     for sample in others {
         sample.value = (responses.unwrap_or(0.0) - sample.value).max(0.0);
     }
@@ -226,10 +221,7 @@ pub(super) fn build_command(job: &LoadJob, body: &Path) -> anyhow::Result<ToolCo
         LoadClient::H2load => h2load_arguments(spec, &request),
         _ => autocannon_arguments(spec, &request)?,
     };
-    Ok(ToolCommand {
-        name: tool.name,
-        arguments,
-    })
+    Ok(ToolCommand { name: tool.name, arguments })
 }
 
 fn check_supported(tool: &ToolSupport, given: &[String]) -> anyhow::Result<()> {
@@ -324,15 +316,12 @@ fn whole_seconds(tool: &str, option: &str, time: Duration) -> anyhow::Result<u64
 fn duration_seconds(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
     let default_time = spec.count.is_none().then_some(DEFAULT_DURATION);
     let time = spec.time.or(default_time);
-    time.map(|time| whole_seconds(tool, "time", time))
-        .transpose()
+    time.map(|time| whole_seconds(tool, "time", time)).transpose()
 }
 
 fn timeout_seconds(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
     let limit = spec.timeout;
-    limit
-        .map(|time| whole_seconds(tool, "timeout", time))
-        .transpose()
+    limit.map(|time| whole_seconds(tool, "timeout", time)).transpose()
 }
 
 fn push_option(arguments: &mut Vec<String>, option: &str, value: impl ToString) {
@@ -418,11 +407,7 @@ fn h2load_arguments(spec: &LoadSpec, request: &ToolRequest) -> Vec<String> {
         push_option(&mut arguments, "-N", milliseconds(limit));
     }
     for (name, value) in request.header_pairs() {
-        push_option(
-            &mut arguments,
-            "-H",
-            format!("{}: {value}", name.to_ascii_lowercase()),
-        );
+        push_option(&mut arguments, "-H", format!("{}: {value}", name.to_ascii_lowercase()));
     }
     if let Some(body) = &request.body {
         push_option(&mut arguments, "-d", body.display());
@@ -517,10 +502,7 @@ pub fn load_with_tool_beside(
     if let Some(server) = prepared.stop_server()?
         && let Some(died) = &server.died
     {
-        bail!(
-            "the server {died} during the load; it wrote:\n{}",
-            server.stderr_tail
-        );
+        bail!("the server {died} during the load; it wrote:\n{}", server.stderr_tail);
     }
     if outcome.ended == ProcessEnd::Interrupted {
         return Ok(None);
@@ -579,20 +561,11 @@ mod tests {
         use LoadClient::{Ab, Autocannon, H2load, Wrk};
         for client in [Ab, Wrk, H2load, Autocannon] {
             assert_eq!(expectation_of(client, &[]), Ok(ExpectedCount::Good));
-            assert_eq!(
-                expectation_of(client, &[200..=200]),
-                Ok(ExpectedCount::Good)
-            );
-            assert_eq!(
-                expectation_of(client, &[200..=204, 206..=206]),
-                Ok(ExpectedCount::Good)
-            );
+            assert_eq!(expectation_of(client, &[200..=200]), Ok(ExpectedCount::Good));
+            assert_eq!(expectation_of(client, &[200..=204, 206..=206]), Ok(ExpectedCount::Good));
         }
         assert_eq!(expectation_of(Ab, &[404..=404]), Ok(ExpectedCount::Others));
-        assert_eq!(
-            expectation_of(Autocannon, &[304..=304]),
-            Ok(ExpectedCount::Others)
-        );
+        assert_eq!(expectation_of(Autocannon, &[304..=304]), Ok(ExpectedCount::Others));
         assert_eq!(expectation_of(Wrk, &[304..=304]), Ok(ExpectedCount::Good));
         assert_eq!(expectation_of(Wrk, &[500..=599]), Ok(ExpectedCount::Others));
         for (client, statuses) in [
@@ -602,10 +575,7 @@ mod tests {
             (H2load, vec![404..=404]),
         ] {
             let told = expectation_of(client, &statuses).unwrap_err();
-            assert!(
-                told.contains("as success") && told.contains("hint: "),
-                "{told}"
-            );
+            assert!(told.contains("as success") && told.contains("hint: "), "{told}");
         }
     }
 
@@ -618,10 +588,8 @@ mod tests {
             iterations,
         };
         for (which, count) in [(ExpectedCount::Good, 97.0), (ExpectedCount::Others, 3.0)] {
-            let mut samples = [
-                sample("throughput", 50.0, Some(100.0)),
-                sample("http_non2xx", 97.0, None),
-            ];
+            let mut samples =
+                [sample("throughput", 50.0, Some(100.0)), sample("http_non2xx", 97.0, None)];
             count_unexpected(&mut samples, which);
             assert_eq!(samples[1].value, count, "{which:?}");
             assert_eq!(samples[0].value, 50.0);

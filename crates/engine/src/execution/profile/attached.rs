@@ -50,11 +50,8 @@ impl ActiveRecording {
         let spec = perf::perf_record_command(perf, &scratch)
             .args(["-D", "-1", "-p", &tree.join(",")])
             .args([control]);
-        let service = ServiceProcess::start(ProcessSpec {
-            limit: MAX_RECORDING,
-            ..spec
-        })
-        .context("cannot start perf")?;
+        let service = ServiceProcess::start(ProcessSpec { limit: MAX_RECORDING, ..spec })
+            .context("cannot start perf")?;
         let mut recording = ActiveRecording {
             perf: perf.to_owned(),
             service,
@@ -80,10 +77,7 @@ impl ActiveRecording {
         while !self.service.has_ended() && clock.now() < deadline {
             clock.wait(POLL_INTERVAL);
         }
-        let outcome = self
-            .service
-            .stop_and_wait()
-            .context("cannot wait for perf")?;
+        let outcome = self.service.stop_and_wait().context("cannot wait for perf")?;
         Ok(FinishedRecording {
             perf: self.perf,
             scratch: self.scratch,
@@ -93,9 +87,7 @@ impl ActiveRecording {
     }
 
     fn send_command(&mut self, command: &str) -> Result<()> {
-        self.commands
-            .write_all(command.as_bytes())
-            .context("cannot send commands to perf")
+        self.commands.write_all(command.as_bytes()).context("cannot send commands to perf")
     }
 
     /// Waits until perf acknowledges a command with `ack`.
@@ -104,10 +96,7 @@ impl ActiveRecording {
         let deadline = clock.now() + PERF_TIMEOUT;
         let mut buffer = [0; 16];
         loop {
-            if acknowledgments
-                .read(&mut buffer)
-                .is_ok_and(|length| length > 0)
-            {
+            if acknowledgments.read(&mut buffer).is_ok_and(|length| length > 0) {
                 return Ok(());
             }
             if self.service.has_ended() {

@@ -49,16 +49,12 @@ pub struct ProfileRecorder {
 impl ProfileRecorder {
     /// Detects whether perf can be used, by trying it once. This takes a fraction of a second.
     pub fn new() -> ProfileRecorder {
-        ProfileRecorder {
-            perf: perf::find_usable_perf(),
-        }
+        ProfileRecorder { perf: perf::find_usable_perf() }
     }
 
     /// Creates a recorder that does not use perf, for the given reason.
     pub fn without_perf(reason: impl Into<String>) -> ProfileRecorder {
-        ProfileRecorder {
-            perf: Err(reason.into()),
-        }
+        ProfileRecorder { perf: Err(reason.into()) }
     }
 
     /// Returns the tool that would record this program.
@@ -99,10 +95,8 @@ impl ProfileRecorder {
         let (profile, outcome) = match (self.select_tool(&spec.program)?, &self.perf) {
             (RecordingTool::Perf, Ok(perf)) => {
                 enable_symbols(&mut spec);
-                let outcome = run_recorded(
-                    &perf::wrap_with_perf(perf, &scratch, spec, skip),
-                    conversation,
-                )?;
+                let outcome =
+                    run_recorded(&perf::wrap_with_perf(perf, &scratch, spec, skip), conversation)?;
                 let script = perf::read_profile(perf, &scratch, &home);
                 (script.map(|script| script.profile), outcome)
             }
@@ -164,10 +158,7 @@ fn describe_unrecorded(program: &str, outcome: &ProcessOutcome) -> String {
 
 /// Returns the working directory of the program. Displayed paths are relative to it.
 fn working_folder(spec: &ProcessSpec) -> PathBuf {
-    let folder = spec
-        .directory
-        .clone()
-        .or_else(|| std::env::current_dir().ok())
-        .unwrap_or_default();
+    let folder =
+        spec.directory.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
     folder.canonicalize().unwrap_or(folder)
 }

@@ -34,16 +34,7 @@ pub fn perf_record_command(perf: &Path, scratch: &ScratchFolder) -> ProcessSpec 
     // -B and -N turn off build ids. To collect build ids, perf would read every file at the end and
     // fill a cache in the user's home folder.
     ProcessSpec::new(perf)
-        .args([
-            "record",
-            "-q",
-            "-B",
-            "-N",
-            "-e",
-            "cpu-clock",
-            "-F",
-            SAMPLING_RATE,
-        ])
+        .args(["record", "-q", "-B", "-N", "-e", "cpu-clock", "-F", SAMPLING_RATE])
         .args(["--call-graph", "fp", "-o"])
         .args([scratch.path(DATA_FILE).to_string_lossy()])
 }
@@ -61,14 +52,8 @@ pub fn wrap_with_perf(
         command = command.args(["-D".to_owned(), skip.as_millis().to_string()]);
     }
     let program = spec.program.to_string_lossy().into_owned();
-    let recorded = command
-        .args(["--".to_owned(), program])
-        .args(spec.arguments.clone());
-    ProcessSpec {
-        program: recorded.program,
-        arguments: recorded.arguments,
-        ..spec
-    }
+    let recorded = command.args(["--".to_owned(), program]).args(spec.arguments.clone());
+    ProcessSpec { program: recorded.program, arguments: recorded.arguments, ..spec }
 }
 
 /// Checks whether perf can record here. If not, returns the reason.
@@ -98,11 +83,8 @@ fn explain_refusal(outcome: &ProcessOutcome) -> String {
         .ok()
         .and_then(|text| text.trim().parse().ok());
     let stderr = outcome.stderr.text();
-    let line = stderr
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty())
-        .unwrap_or("no error message");
+    let line =
+        stderr.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no error message");
     match level {
         // Some distributions extend the kernel with values above 2, which forbid perf to all users
         // but root (kernel documentation, perf-security).
@@ -131,16 +113,11 @@ pub fn read_profile(perf: &Path, scratch: &ScratchFolder, home: &Path) -> Result
     let arguments = [perf, &data, &text].map(|path| path.to_string_lossy().into_owned());
     let spec = ProcessSpec {
         limit: CONVERSION_TIMEOUT,
-        ..ProcessSpec::new("/bin/sh")
-            .args(["-c", script])
-            .args(arguments)
+        ..ProcessSpec::new("/bin/sh").args(["-c", script]).args(arguments)
     };
     let outcome = process::run_child(&spec, &mut ()).context("cannot start perf")?;
     if outcome.ended != ProcessEnd::Exit(0) {
-        bail!(
-            "perf cannot read its recording: {}",
-            outcome.stderr.last_lines(1)
-        );
+        bail!("perf cannot read its recording: {}", outcome.stderr.last_lines(1));
     }
     let file = File::open(&text).context("cannot read what perf wrote")?;
     let script = read_perf_script(BufReader::new(file), &FrameNames::from_home(home))?;
@@ -154,15 +131,10 @@ pub fn read_profile(perf: &Path, scratch: &ScratchFolder, home: &Path) -> Result
 fn remove_symbol_maps(processes: &BTreeSet<i32>, home: &Path) {
     let has_ended = |pid: &&i32| !Path::new("/proc").join(pid.to_string()).exists();
     let files = std::fs::read_dir(home).into_iter().flatten().flatten();
-    let logs: Vec<PathBuf> = files
-        .map(|file| file.path())
-        .filter(|file| is_v8_log(file))
-        .collect();
+    let logs: Vec<PathBuf> = files.map(|file| file.path()).filter(|file| is_v8_log(file)).collect();
     for pid in processes.iter().filter(has_ended) {
         let suffix = format!("-{pid}-v8.log");
-        let own_logs = logs
-            .iter()
-            .filter(|log| log.to_string_lossy().ends_with(&suffix));
+        let own_logs = logs.iter().filter(|log| log.to_string_lossy().ends_with(&suffix));
         for log in own_logs {
             // Another process may have removed it already.
             let _ = std::fs::remove_file(log);

@@ -12,10 +12,7 @@ use std::time::Duration;
 /// shell script may start any runtime, and other programs ignore the variables.
 const SYMBOL_VARIABLES: [(&str, &str); 3] = [
     // Node.js writes /tmp/perf-PID.map and gives each interpreted function a frame of its own.
-    (
-        "NODE_OPTIONS",
-        "--perf-basic-prof --interpreted-frames-native-stack",
-    ),
+    ("NODE_OPTIONS", "--perf-basic-prof --interpreted-frames-native-stack"),
     // The JIT compiler of Erlang also writes such a map, and keeps frame pointers (OTP 25, "perf
     // support" in its internal docs).
     ("ERL_FLAGS", "+JPperf true"),
@@ -33,11 +30,7 @@ pub fn enable_symbols(spec: &mut ProcessSpec) {
 /// Appends to the value that a variable has in the spec or, if the spec does not mention it, in our
 /// own environment.
 fn append_variable(spec: &mut ProcessSpec, name: &str, addition: &str) {
-    let existing = spec
-        .environment
-        .iter()
-        .rev()
-        .find(|(existing, _)| existing == name);
+    let existing = spec.environment.iter().rev().find(|(existing, _)| existing == name);
     let previous = match existing {
         Some((_, value)) => value.clone(),
         None if spec.unset.iter().any(|unset| unset == name) => String::new(),
@@ -55,9 +48,7 @@ fn append_variable(spec: &mut ProcessSpec, name: &str, addition: &str) {
 /// Whether the program is Node.js, by its name: `node`, `nodejs`, `node-22`.
 pub fn is_node(program: &Path) -> bool {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
-    let version = name
-        .strip_prefix("nodejs")
-        .or_else(|| name.strip_prefix("node"));
+    let version = name.strip_prefix("nodejs").or_else(|| name.strip_prefix("node"));
     version.is_some_and(|suffix| suffix.is_empty() || !suffix.starts_with(char::is_alphabetic))
 }
 
@@ -65,8 +56,7 @@ pub fn is_node(program: &Path) -> bool {
 /// command line, before the script.
 pub fn with_v8_profiler(scratch: &ScratchFolder, mut spec: ProcessSpec) -> ProcessSpec {
     let folder = format!("--cpu-prof-dir={}", scratch.folder().display());
-    spec.arguments
-        .splice(0..0, ["--cpu-prof".to_owned(), folder]);
+    spec.arguments.splice(0..0, ["--cpu-prof".to_owned(), folder]);
     spec
 }
 
@@ -117,10 +107,7 @@ mod tests {
         let mut spec = ProcessSpec::new("node").env("NODE_OPTIONS", "--require=./module.js");
         enable_symbols(&mut spec);
         enable_symbols(&mut spec);
-        let options = spec
-            .environment
-            .iter()
-            .filter(|(name, _)| name == "NODE_OPTIONS");
+        let options = spec.environment.iter().filter(|(name, _)| name == "NODE_OPTIONS");
         let options: Vec<&str> = options.map(|(_, value)| value.as_str()).collect();
         assert_eq!(
             options,

@@ -28,27 +28,21 @@ pub fn read_environment(context: &JsonNode<'_>, variant: &str) -> Result<Environ
         ..Environment::default()
     };
     let facts = &mut environment.facts;
-    for (key, value) in context
-        .members()
-        .filter(|(key, _)| !NON_FACT_KEYS.contains(key))
-    {
+    for (key, value) in context.members().filter(|(key, _)| !NON_FACT_KEYS.contains(key)) {
         let fact = value.as_str().map(|fact| (key.to_owned(), fact.to_owned()));
         facts.extend(fact);
     }
-    let mhz = context
-        .number_of("mhz_per_cpu")?
-        .map(|mhz| ("mhz_per_cpu".to_owned(), mhz.to_string()));
+    let mhz =
+        context.number_of("mhz_per_cpu")?.map(|mhz| ("mhz_per_cpu".to_owned(), mhz.to_string()));
     facts.extend(mhz);
     facts.extend(format_caches(context)?.map(|caches| ("caches".to_owned(), caches)));
     let scaling = flag("cpu_scaling_enabled").map(|on| if on { "on" } else { "off" });
     facts.extend(scaling.map(|state| ("cpu_scaling".to_owned(), state.to_owned())));
-    environment
-        .programs
-        .extend(context.text_of("executable")?.map(|path| MeasuredProgram {
-            variant: variant.to_owned(),
-            path: path.into(),
-            ..MeasuredProgram::default()
-        }));
+    environment.programs.extend(context.text_of("executable")?.map(|path| MeasuredProgram {
+        variant: variant.to_owned(),
+        path: path.into(),
+        ..MeasuredProgram::default()
+    }));
     Ok(environment)
 }
 
@@ -76,11 +70,7 @@ fn read_load_average(context: &JsonNode<'_>) -> Result<Option<[f64; 3]>> {
     let Some(list) = context.get("load_avg") else {
         return Ok(None);
     };
-    let numbers: Vec<f64> = list
-        .elements()?
-        .iter()
-        .map(JsonNode::number)
-        .collect::<Result<_>>()?;
+    let numbers: Vec<f64> = list.elements()?.iter().map(JsonNode::number).collect::<Result<_>>()?;
     Ok(numbers.try_into().ok())
 }
 
@@ -94,10 +84,7 @@ pub fn started_unix_ms(context: &JsonNode<'_>) -> Option<i64> {
 /// Returns problems that affect all figures. The library warns about the same problems at run time.
 pub fn warnings(context: &JsonNode<'_>) -> Vec<String> {
     let mut remarks = Vec::from_iter(debug_build_warning(context));
-    if context
-        .get("cpu_scaling_enabled")
-        .is_some_and(|node| node.is_true())
-    {
+    if context.get("cpu_scaling_enabled").is_some_and(|node| node.is_true()) {
         remarks.push("CPU frequency scaling was enabled while measuring".to_owned());
     }
     remarks

@@ -34,10 +34,7 @@ pub struct FileEntries<'a> {
 impl ResultFile {
     /// Returns whether bytes could be JSON, judging by the first character.
     pub fn recognises(bytes: &[u8]) -> bool {
-        let text = bytes
-            .strip_prefix(b"\xef\xbb\xbf")
-            .unwrap_or(bytes)
-            .trim_ascii_start();
+        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
         text.starts_with(b"{") || text.starts_with(b"[")
     }
 
@@ -61,10 +58,7 @@ impl ResultFile {
         let members: FileMembers<'_> = self.text.parse()?;
         let context = members.context.unwrap_or_default();
         check_version(&context)?;
-        Ok(FileEntries {
-            entries: members.benchmarks.context(message)?,
-            context,
-        })
+        Ok(FileEntries { entries: members.benchmarks.context(message)?, context })
     }
 }
 
@@ -204,11 +198,7 @@ impl<'de> Visitor<'de> for EntryVisitor {
                 }
             }
         }
-        if is_named {
-            Ok(entry)
-        } else {
-            Err(serde::de::Error::missing_field("name"))
-        }
+        if is_named { Ok(entry) } else { Err(serde::de::Error::missing_field("name")) }
     }
 }
 
@@ -248,9 +238,7 @@ mod tests {
                 {"name": "c", "skipped": 7, "error_occurred": true, "error_message": "no"}]}"#,
         );
         let results = file.parse_entries().unwrap();
-        let [first, second] = &results.entries[..] else {
-            panic!("{results:?}")
-        };
+        let [first, second] = &results.entries[..] else { panic!("{results:?}") };
         assert!(matches!(first.name, Cow::Owned(_)) && matches!(second.name, Cow::Borrowed("c")));
         assert!(first.is_aggregate() && !first.is_without_result());
         assert_eq!((first.real_time, first.cpu_time), (Some(10.0), Some(1.5)));
@@ -271,10 +259,7 @@ mod tests {
     #[test]
     fn the_last_of_two_members_of_one_name_counts() {
         let file = file(r#"{"benchmarks": [{"name": "a", "real_time": 1, "real_time": 2}]}"#);
-        assert_eq!(
-            file.parse_entries().unwrap().entries[0].real_time,
-            Some(2.0)
-        );
+        assert_eq!(file.parse_entries().unwrap().entries[0].real_time, Some(2.0));
     }
 
     #[test]

@@ -97,9 +97,7 @@ fn parse_row((index, text): (usize, &&RawValue)) -> Result<GoogleBenchmarkRow> {
         // The error counts its line and column from the start of the row, so replace them with the
         // index of the row.
         let message = error.to_string();
-        let message = message
-            .rsplit_once(" at line ")
-            .map_or(&*message, |(message, _)| message);
+        let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
         anyhow!("in 'benchmarks[{index}]': {message}")
     })
 }
@@ -130,9 +128,8 @@ const EVENT_SUFFIXES: [&str; 4] = ["cycles", "instructions", "misses", "faults"]
 /// Returns the metric of a time or counter. Counters have no unit, so the direction can only be
 /// inferred from the name.
 pub fn metric_for_name(name: &str) -> Metric {
-    if let Some((_, unit, better)) = KNOWN_METRICS
-        .iter()
-        .find(|(known_name, ..)| *known_name == name)
+    if let Some((_, unit, better)) =
+        KNOWN_METRICS.iter().find(|(known_name, ..)| *known_name == name)
     {
         return Metric::new(name, *unit, *better);
     }
@@ -140,16 +137,8 @@ pub fn metric_for_name(name: &str) -> Metric {
     if EVENT_SUFFIXES.iter().any(|event| lower.ends_with(event)) {
         return Metric::new(name, "", MetricDirection::Lower);
     }
-    let unit = if lower.ends_with("_per_second") {
-        "1/s"
-    } else {
-        ""
-    };
+    let unit = if lower.ends_with("_per_second") { "1/s" } else { "" };
     let is_rate = MetricDirection::of_unit(name) == MetricDirection::Higher;
-    let better = if is_rate {
-        MetricDirection::Higher
-    } else {
-        MetricDirection::Unknown
-    };
+    let better = if is_rate { MetricDirection::Higher } else { MetricDirection::Unknown };
     Metric::new(name, unit, better)
 }

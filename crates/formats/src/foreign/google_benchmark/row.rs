@@ -76,21 +76,15 @@ impl GoogleBenchmarkRow {
 
     /// Returns the name without the suffix of aggregates; `None` if the name has no such suffix.
     pub fn base_name(&self) -> Option<&str> {
-        AGGREGATE_SUFFIXES
-            .iter()
-            .find_map(|end| self.name.strip_suffix(end))
+        AGGREGATE_SUFFIXES.iter().find_map(|end| self.name.strip_suffix(end))
     }
 
     /// Returns why the row has no result, if it has none.
     pub fn failure_cause(&self) -> Option<FailureCause> {
-        let invalid = |reason: &str| FailureCause::Invalid {
-            reason: reason.to_owned(),
-        };
+        let invalid = |reason: &str| FailureCause::Invalid { reason: reason.to_owned() };
         match (&self.error, &self.skipped) {
             (Some(message), _) => Some(invalid(message)),
-            (None, Some(reason)) => Some(FailureCause::Skipped {
-                reason: reason.clone(),
-            }),
+            (None, Some(reason)) => Some(FailureCause::Skipped { reason: reason.clone() }),
             (None, None) if self.real_ns.is_none() => Some(invalid("real_time is missing")),
             (None, None) => None,
         }
@@ -101,10 +95,7 @@ impl GoogleBenchmarkRow {
     pub fn to_samples(&self, mut metric: impl FnMut(&str) -> Arc<str>) -> Vec<Sample> {
         let iterations = self.iterations.filter(|_| !self.is_aggregate());
         let elapsed_ns = self.elapsed_ns();
-        let times = [
-            (REAL_TIME, self.real_ns, elapsed_ns),
-            (CPU_TIME, self.cpu_ns, None),
-        ];
+        let times = [(REAL_TIME, self.real_ns, elapsed_ns), (CPU_TIME, self.cpu_ns, None)];
         let mut samples = Vec::with_capacity(times.len() + self.counters.len());
         for (name, value, elapsed_ns) in times {
             samples.extend(value.map(|value| Sample {
@@ -145,15 +136,11 @@ impl GoogleBenchmarkRow {
 
     /// Returns notes on the figures of the row.
     pub fn figure_notes(&self) -> Vec<String> {
-        let label = self
-            .label
-            .iter()
-            .map(|label| format!("Its label is '{label}'."));
+        let label = self.label.iter().map(|label| format!("Its label is '{label}'."));
         let aggregate = match &self.kind {
             RowKind::Aggregate(name) => Some(format!(
                 "This is the {name} of {} repetitions, which are not in the file.",
-                self.iterations
-                    .map_or("some".to_owned(), |count| count.to_string())
+                self.iterations.map_or("some".to_owned(), |count| count.to_string())
             )),
             _ => None,
         };
@@ -261,10 +248,7 @@ impl<'de> RowKeys<'de> {
             ("rms", "", self.rms, 1.0),
         ];
         let metric = |(name, unit, figure, factor): (&str, &str, Option<f64>, f64)| {
-            Some((
-                Metric::new(name, unit, MetricDirection::Lower),
-                figure? * factor,
-            ))
+            Some((Metric::new(name, unit, MetricDirection::Lower), figure? * factor))
         };
         figures.into_iter().filter_map(metric).collect()
     }
@@ -314,9 +298,7 @@ impl<'de> RowKeys<'de> {
 /// Removes the suffix of a fit from the name of a family.
 fn strip_fit_suffix(name: &str) -> &str {
     let mut suffixes = ["_BigO", "_RMS"].into_iter();
-    suffixes
-        .find_map(|end| name.strip_suffix(end))
-        .unwrap_or(name)
+    suffixes.find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }
 
 /// Reads the value of a key. The value must have the type `T` or be null.

@@ -91,15 +91,10 @@ fn own_files(nodes: &[CpuProfileNode]) -> impl Iterator<Item = &str> {
 /// negative if the clock jumps back; the weight is then 0.
 fn sample_weights_us(file: &CpuProfileFile) -> impl Iterator<Item = u64> {
     let total = file.end_time.saturating_sub(file.start_time);
-    let sum = file
-        .time_deltas
-        .iter()
-        .fold(0_i64, |a, b| a.saturating_add(*b));
+    let sum = file.time_deltas.iter().fold(0_i64, |a, b| a.saturating_add(*b));
     let after_last = total.saturating_sub(sum);
     let following = file.time_deltas.iter().skip(1).copied();
-    following
-        .chain([after_last])
-        .map(|delta_us| u64::try_from(delta_us).unwrap_or(0))
+    following.chain([after_last]).map(|delta_us| u64::try_from(delta_us).unwrap_or(0))
 }
 
 /// The call tree: the name and the parent of each node, by the id of the node.
@@ -112,10 +107,7 @@ impl CallStacks {
     fn from_nodes(nodes: &[CpuProfileNode], names: &FrameNames) -> CallStacks {
         let parent = |node: &CpuProfileNode| {
             let id = node.id;
-            node.children
-                .iter()
-                .map(move |child| (*child, id))
-                .collect::<Vec<_>>()
+            node.children.iter().map(move |child| (*child, id)).collect::<Vec<_>>()
         };
         let name = |node: &CpuProfileNode| (node.id, node.call_frame.frame_name(names));
         CallStacks {
@@ -197,14 +189,8 @@ mod tests {
     #[test]
     fn a_tree_that_is_none_is_an_error_and_no_endless_loop() {
         let broken = |text: String| fold_profile(&text).unwrap_err().to_string();
-        assert_eq!(
-            broken(profile_text("[9]", "[1]", "[2]")),
-            "node 9 does not exist"
-        );
+        assert_eq!(broken(profile_text("[9]", "[1]", "[2]")), "node 9 does not exist");
         assert!(broken(profile_text("[1]", "[1]", "[1,2]")).ends_with("is its own ancestor"));
-        assert_eq!(
-            broken(profile_text("[]", "[]", "[2]")),
-            "it contains no samples"
-        );
+        assert_eq!(broken(profile_text("[]", "[]", "[2]")), "it contains no samples");
     }
 }

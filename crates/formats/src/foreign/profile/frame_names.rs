@@ -12,25 +12,16 @@ const NAME_REPLACEMENTS: [(&str, &str); 9] = [
     // interpreter, `^` and `+` for the fast compilers, `*` for the optimizing compiler. The mark is
     // removed because it changes while the program runs. Code passed to `eval` runs once and keeps
     // its mark. Node 14 and older write LazyCompile where newer versions write JS.
-    (
-        r"^(?:JS|LazyCompile|Function|InterpretedFunction):[~^+*]*",
-        "JS:",
-    ),
+    (r"^(?:JS|LazyCompile|Function|InterpretedFunction):[~^+*]*", "JS:"),
     (r"\bnode:internal/", "node:"),
     (r"\bfile://", ""),
     // An address follows the name of a function as an offset, or replaces an unknown name.
     (r"\+0x[0-9a-f]+$", ""),
     (r"^0x[0-9a-f]+$", "[unknown]"),
     // The names of files with JIT-compiled code contain the id of the process.
-    (
-        r"^\[(?:perf-\d+\.map|jit-\d+\.dump|jitted-\d+-\d+\.so)\]$",
-        "[jit]",
-    ),
+    (r"^\[(?:perf-\d+\.map|jit-\d+\.dump|jitted-\d+-\d+\.so)\]$", "[jit]"),
     // GCC and LLVM append these suffixes to the names of the copies that they make of a function.
-    (
-        r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm)(?:\.\d+)*)+$| \[clone [^\]]*\]",
-        "",
-    ),
+    (r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm)(?:\.\d+)*)+$| \[clone [^\]]*\]", ""),
     // The hash that rustc appends, and symbol versions of the C library.
     (r"::h[0-9a-f]{16}$|@@?[A-Z][A-Za-z]*_[\w.]+$", ""),
     // The `$` that Erlang's JIT puts before the names of functions (OTP 25: `$lists:map/2`).
@@ -61,9 +52,7 @@ impl FrameNames {
     pub fn from_home(home: &Path) -> FrameNames {
         let path = home.to_string_lossy();
         let folder = path.trim_end_matches('/');
-        FrameNames {
-            home: (!folder.is_empty()).then(|| format!("{folder}/")),
-        }
+        FrameNames { home: (!folder.is_empty()).then(|| format!("{folder}/")) }
     }
 
     /// Returns these rules. If the folder of the program is unknown, the returned rules use the
@@ -120,11 +109,7 @@ impl FrameNames {
             }
             _ => front,
         };
-        if shortened.is_empty() {
-            name.to_owned()
-        } else {
-            shortened.to_owned()
-        }
+        if shortened.is_empty() { name.to_owned() } else { shortened.to_owned() }
     }
 }
 
@@ -139,14 +124,8 @@ mod tests {
             ("JS:*fib /home/me/app/lib/w.js:1:13", "JS:fib lib/w.js:1:13"),
             ("JS:~fib /home/me/app/lib/w.js:1:13", "JS:fib lib/w.js:1:13"),
             ("JS:^ file:///home/me/app/m.mjs:1:1", "JS: m.mjs:1:1"),
-            (
-                "LazyCompile:*fib /other/w.js:1:13",
-                "JS:fib /other/w.js:1:13",
-            ),
-            (
-                "JS:~require node:internal/modules/x:1:2",
-                "JS:require node:modules/x:1:2",
-            ),
+            ("LazyCompile:*fib /other/w.js:1:13", "JS:fib /other/w.js:1:13"),
+            ("JS:~require node:internal/modules/x:1:2", "JS:require node:modules/x:1:2"),
             ("Eval:~ node:internal/net:1:1", "Eval:~ node:net:1:1"),
             ("main+0x1f", "main"),
             ("0x7f0183d98ca4", "[unknown]"),
@@ -171,10 +150,7 @@ mod tests {
             |names: &FrameNames, files: &[&str]| names.or_infer_home(files.iter().copied()).home;
         let none = FrameNames::default();
         assert_eq!(of(&none, &["/p/a/x.js"]).as_deref(), Some("/p/a/"));
-        assert_eq!(
-            of(&none, &["/p/a/x.js", "/p/ab/y.js"]).as_deref(),
-            Some("/p/")
-        );
+        assert_eq!(of(&none, &["/p/a/x.js", "/p/ab/y.js"]).as_deref(), Some("/p/"));
         assert_eq!(of(&none, &["/p/x.js", "/q/y.js"]), None);
         assert_eq!(of(&none, &[]), None);
         assert_eq!(of(&names, &["/p/a/x.js"]).as_deref(), Some("/home/me/"));

@@ -49,10 +49,7 @@ pub fn read_profile(bytes: &[u8], names: &FrameNames) -> Result<Option<StackProf
 /// Returns the beginning of a file, cut at the end of a line if possible.
 fn beginning_lines(bytes: &[u8]) -> &[u8] {
     let start = file_beginning(bytes);
-    let end = start
-        .iter()
-        .rposition(|&byte| byte == b'\n')
-        .filter(|_| start.len() < bytes.len());
+    let end = start.iter().rposition(|&byte| byte == b'\n').filter(|_| start.len() < bytes.len());
     &start[..end.unwrap_or(start.len())]
 }
 
@@ -75,10 +72,7 @@ fn read_folded(text: &str, names: &FrameNames) -> Result<StackProfile> {
     for (number, line) in content_lines(text) {
         let (stack, weight) = split_stack_line(line)
             .with_context(|| format!("line {number} is not a stack with a weight"))?;
-        let frames: Vec<_> = stack
-            .split(';')
-            .map(|frame| names.shorten_function(frame))
-            .collect();
+        let frames: Vec<_> = stack.split(';').map(|frame| names.shorten_function(frame)).collect();
         profile.add(frames.iter().map(AsRef::as_ref), weight);
     }
     if profile.total() == 0 {
@@ -89,10 +83,7 @@ fn read_folded(text: &str, names: &FrameNames) -> Result<StackProfile> {
 
 /// Returns the lines that are neither blank nor comments, each with its number.
 fn content_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let numbered = text
-        .lines()
-        .enumerate()
-        .map(|(index, line)| (index + 1, line));
+    let numbered = text.lines().enumerate().map(|(index, line)| (index + 1, line));
     numbered.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
 }
 

@@ -39,9 +39,8 @@ pub struct PerfScript {
 /// Returns whether the beginning of a file is `perf script` output: the header of a sample, then a
 /// frame.
 pub fn recognizes(beginning: &str) -> bool {
-    let mut lines = beginning
-        .lines()
-        .filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    let mut lines =
+        beginning.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
     let (header, below) = (lines.next(), lines.next());
     header.is_some_and(|line| HEADER.is_match(line))
         && below.is_some_and(|line| parse_frame(line).is_some())
@@ -107,10 +106,7 @@ impl<'a> PerfReader<'a> {
             if let (Some(sample), Some((symbol, module))) = (&mut self.sample, parse_frame(line))
                 && sample.frames.len() < MAX_FRAMES
             {
-                let name = self
-                    .names
-                    .shorten_function(&frame_name(symbol, module))
-                    .into_owned();
+                let name = self.names.shorten_function(&frame_name(symbol, module)).into_owned();
                 sample.frames.push(name);
             }
         } else if let Some(header) = HEADER.captures(line) {
@@ -169,10 +165,7 @@ impl<'a> PerfReader<'a> {
             ));
         }
         self.profile.samples = Some(self.samples);
-        Ok(PerfScript {
-            profile: self.profile,
-            processes: self.processes,
-        })
+        Ok(PerfScript { profile: self.profile, processes: self.processes })
     }
 }
 
@@ -185,9 +178,7 @@ fn parse_frame(line: &str) -> Option<(&str, &str)> {
     }
     let location = location.trim().strip_suffix(')')?;
     let present = location.strip_suffix(" (deleted)").unwrap_or(location);
-    present
-        .rsplit_once(" (")
-        .map(|(symbol, module)| (symbol.trim(), module))
+    present.rsplit_once(" (").map(|(symbol, module)| (symbol.trim(), module))
 }
 
 /// Returns the name of a frame. A function without a name is named after its file.
@@ -243,17 +234,9 @@ other-3 13/13 47023.606179:    1003009 page-faults:
     #[test]
     fn headers_are_read_in_every_form() {
         for (line, thread, weight) in [
-            (
-                "node 23391 47089.602086:    1003009 cpu-clock: ",
-                "node",
-                "1003009",
-            ),
+            ("node 23391 47089.602086:    1003009 cpu-clock: ", "node", "1003009"),
             ("node  23391 [000] 47089.602086: cycles:P:", "node", ""),
-            (
-                ":-1 -1/-1 47089.602086: 250000 cycles:ppp: ",
-                ":-1",
-                "250000",
-            ),
+            (":-1 -1/-1 47089.602086: 250000 cycles:ppp: ", ":-1", "250000"),
             ("a b c 5/6 1 cycles: ", "a b c", "1"),
         ] {
             let found = HEADER.captures(line).unwrap_or_else(|| panic!("{line}"));

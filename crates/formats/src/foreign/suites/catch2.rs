@@ -25,16 +25,10 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         anyhow!("it is not well-formed XML: {error}\nhint: is the file cut short?")
     })?;
     let mut results = Vec::new();
-    for test in document
-        .descendants()
-        .filter(|node| node.has_tag_name("TestCase"))
-    {
+    for test in document.descendants().filter(|node| node.has_tag_name("TestCase")) {
         let name = test.attribute("name").unwrap_or_default();
         let failure = find_failed_assertion(test);
-        for node in test
-            .descendants()
-            .filter(|node| node.has_tag_name("BenchmarkResults"))
-        {
+        for node in test.descendants().filter(|node| node.has_tag_name("BenchmarkResults")) {
             let reported = read_benchmark(name, test, node)?;
             // The time of code that computes a wrong answer is not a result.
             results.push(match &failure {
@@ -54,15 +48,10 @@ fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Resul
     let name_of = |node: &Node<'_, '_>| node.attribute("name").unwrap_or_default().to_owned();
     // The path of a benchmark contains its sections, because several sections may contain
     // benchmarks with the same name.
-    let sections = node
-        .ancestors()
-        .skip(1)
-        .take_while(|above| *above != parent);
+    let sections = node.ancestors().skip(1).take_while(|above| *above != parent);
     let mut names = vec![name_of(&node)];
     names.extend(
-        sections
-            .filter(|above| above.has_tag_name("Section"))
-            .map(|above| name_of(&above)),
+        sections.filter(|above| above.has_tag_name("Section")).map(|above| name_of(&above)),
     );
     names.push(test.to_owned());
     names.reverse();
@@ -78,9 +67,7 @@ fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Resul
         return Ok(reported);
     }
     let figure = |node: Option<Node<'_, '_>>, key: &str| -> Result<f64> {
-        let text = node
-            .and_then(|node| node.attribute(key))
-            .unwrap_or_default();
+        let text = node.and_then(|node| node.attribute(key)).unwrap_or_default();
         let number = text.parse().ok().filter(|number: &f64| number.is_finite());
         number.with_context(|| {
             format!("'{key}' of the benchmark '{path}' is '{text}', not a finite number")
@@ -103,15 +90,9 @@ fn find_failed_assertion(test: Node<'_, '_>) -> Option<FailureCause> {
     let is_false = |node: &Node<'_, '_>| node.attribute("success") == Some("false");
     let text = |node: Node<'_, '_>, tag: &str| {
         let inner = node.children().find(|child| child.has_tag_name(tag));
-        inner
-            .and_then(|inner| inner.text())
-            .unwrap_or_default()
-            .trim()
-            .to_owned()
+        inner.and_then(|inner| inner.text()).unwrap_or_default().trim().to_owned()
     };
-    let failed = test
-        .descendants()
-        .find(|node| node.has_tag_name("Expression") && is_false(node));
+    let failed = test.descendants().find(|node| node.has_tag_name("Expression") && is_false(node));
     if let Some(node) = failed {
         let (original, expanded) = (text(node, "Original"), text(node, "Expanded"));
         let line = node.attribute("line").unwrap_or_default();
@@ -120,12 +101,9 @@ fn find_failed_assertion(test: Node<'_, '_>) -> Option<FailureCause> {
         )));
     }
     let tags = ["Exception", "FatalErrorCondition", "Failure"];
-    let exception = test
-        .descendants()
-        .find(|node| tags.iter().any(|tag| node.has_tag_name(*tag)))?;
-    Some(invalid_cause(
-        exception.text().unwrap_or_default().trim().to_owned(),
-    ))
+    let exception =
+        test.descendants().find(|node| tags.iter().any(|tag| node.has_tag_name(*tag)))?;
+    Some(invalid_cause(exception.text().unwrap_or_default().trim().to_owned()))
 }
 
 fn invalid_cause(reason: String) -> FailureCause {
@@ -148,15 +126,10 @@ mod tests {
     fn a_benchmark_has_its_mean_and_is_called_after_test_and_sections() {
         let text = document(&format!("{ONE}<Section name=\"s\">{ONE}</Section>"));
         let read = read(text.as_bytes()).unwrap();
-        let ids: Vec<String> = read
-            .iter()
-            .map(|result| result.case.as_ref().unwrap().id())
-            .collect();
+        let ids: Vec<String> =
+            read.iter().map(|result| result.case.as_ref().unwrap().id()).collect();
         assert_eq!(ids, ["t/a <b>", "t/s/a <b>"]);
-        assert_eq!(
-            (read[0].name.as_deref(), read[0].samples[0].value),
-            (Some("t"), 1571.0)
-        );
+        assert_eq!((read[0].name.as_deref(), read[0].samples[0].value), (Some("t"), 1571.0));
         assert!(read[0].notes[0].contains("20 samples"));
     }
 
@@ -174,10 +147,7 @@ mod tests {
         let message = cause(&format!("{ONE}{expression}"));
         let read = read(document(&format!("{ONE}{expression}")).as_bytes()).unwrap();
         assert!(read[0].samples.is_empty(), "{read:?}");
-        assert!(
-            message.ends_with("assertion sum(3) == 4 failed: 3 == 4 (line 17)"),
-            "{message}"
-        );
+        assert!(message.ends_with("assertion sum(3) == 4 failed: 3 == 4 (line 17)"), "{message}");
     }
 
     #[test]
@@ -188,10 +158,7 @@ mod tests {
         assert!(error_message(&text[..text.len() - 30]).contains("well-formed"));
         assert!(error_message(&format!("{text}{text}")).contains("well-formed"));
         let nan = error_message(&document(ONE.replace("1571", "nan").as_str()));
-        assert!(
-            nan.contains("'value' of the benchmark 't/a <b>' is 'nan'"),
-            "{nan}"
-        );
+        assert!(nan.contains("'value' of the benchmark 't/a <b>' is 'nan'"), "{nan}");
         assert!(read(b"\xff\xfe<\0").is_err());
     }
 }

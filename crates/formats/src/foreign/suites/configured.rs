@@ -80,11 +80,7 @@ fn follow_path<'a>(from: JsonNode<'a>, path: &str) -> Result<Vec<JsonNode<'a>>> 
         };
         let mut next = Vec::new();
         for node in nodes {
-            let node = if key.is_empty() {
-                node
-            } else {
-                node.require(key)?
-            };
+            let node = if key.is_empty() { node } else { node.require(key)? };
             if takes_all {
                 next.extend(node.elements()?);
             } else {
@@ -127,10 +123,7 @@ pub fn read_lines(
         let value = group("value").unwrap_or_default();
         // The value may contain commas that separate thousands: 1,000.
         let number: f64 = (value.replace(',', "").parse()).ok().with_context(|| {
-            format!(
-                "line {line_number}: '{}' is not a number",
-                shorten_line(value)
-            )
+            format!("line {line_number}: '{}' is not a number", shorten_line(value))
         })?;
         let measure = unit_measure(group("unit").unwrap_or(unit), better);
         let name = group("name").map(str::to_owned);
@@ -143,11 +136,7 @@ pub fn read_lines(
             .with_context(|| format!("line {line_number}"))?;
     }
     if reported.is_empty() {
-        bail!(
-            "no line matches '{}'; the first line is '{}'",
-            pattern.as_str(),
-            first_line(text)
-        );
+        bail!("no line matches '{}'; the first line is '{}'", pattern.as_str(), first_line(text));
     }
     Ok(reported)
 }
@@ -187,9 +176,7 @@ mod tests {
             unit: "rounds",
             better: Some(MetricDirection::Higher),
         };
-        let read = paths
-            .read(br#"{"deep": [{"rate": 1}, {"rate": 2}]}"#)
-            .unwrap();
+        let read = paths.read(br#"{"deep": [{"rate": 1}, {"rate": 2}]}"#).unwrap();
         assert_eq!((read[0].name.clone(), read[0].samples.len()), (None, 2));
         assert_eq!(read[0].metrics[0].better, MetricDirection::Higher);
     }
@@ -197,14 +184,8 @@ mod tests {
     #[test]
     fn what_is_not_at_its_path_is_named() {
         let error_message = |text: &str| PATHS.read(text.as_bytes()).unwrap_err().to_string();
-        assert_eq!(
-            error_message(r#"{"result": []}"#),
-            "the key 'results' is missing"
-        );
-        assert_eq!(
-            error_message(r#"{"results": 3}"#),
-            "'results' is 3, not an array"
-        );
+        assert_eq!(error_message(r#"{"result": []}"#), "the key 'results' is missing");
+        assert_eq!(error_message(r#"{"results": 3}"#), "'results' is 3, not an array");
         assert!(
             error_message(r#"{"results": [{"name": 3, "times": []}]}"#).contains("not a string")
         );
@@ -228,10 +209,7 @@ mod line_tests {
         assert_eq!(values, [1.5e6, 1.25e6]);
         assert_eq!(found[1].metrics[0].better, MetricDirection::Higher);
         let message = read("\n  nothing here\n").unwrap_err().to_string();
-        assert!(
-            message.ends_with("the first line is 'nothing here'"),
-            "{message}"
-        );
+        assert!(message.ends_with("the first line is 'nothing here'"), "{message}");
         assert!(read("a: 1.2.3 us").is_err());
     }
 }

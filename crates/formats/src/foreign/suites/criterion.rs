@@ -17,10 +17,8 @@ use anyhow::{Context as _, Result, ensure};
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let parsed = json::parse(bytes)?;
     let root = JsonNode::from_root(&parsed);
-    let (iterations, times) = (
-        root.require("iters")?.elements()?,
-        root.require("times")?.elements()?,
-    );
+    let (iterations, times) =
+        (root.require("iters")?.elements()?, root.require("times")?.elements()?);
     ensure!(
         iterations.len() == times.len(),
         "'iters' has {} elements, but 'times' has {}",
@@ -30,11 +28,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let mut reported = ReportedResult::new(None);
     for (iterations, time) in iterations.iter().zip(&times) {
         let count = iterations.number()?;
-        ensure!(
-            count >= 1.0,
-            "'{}' is {count}: expected at least 1",
-            iterations.location()
-        );
+        ensure!(count >= 1.0, "'{}' is {count}: expected at least 1", iterations.location());
         let per_iteration = time.number()? / count;
         (reported.add_value(&nanoseconds_measure(), per_iteration, Some(count)))
             .with_context(|| format!("'{}'", time.location()))?;
@@ -53,10 +47,7 @@ mod tests {
             read(r#"{"sampling_mode":"Linear","iters":[10.0,20.0],"times":[50.0,90.0]}"#).unwrap();
         let samples = &found[0].samples;
         assert_eq!((samples[0].value, samples[1].value), (5.0, 4.5));
-        assert_eq!(
-            (samples[1].iterations, samples[1].elapsed_ns),
-            (Some(20.0), Some(90))
-        );
+        assert_eq!((samples[1].iterations, samples[1].elapsed_ns), (Some(20.0), Some(90)));
         let error_message = |text: &str| read(text).unwrap_err().to_string();
         assert_eq!(
             error_message(r#"{"iters":[1],"times":[]}"#),

@@ -59,11 +59,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         }
         rows.push((depth, reported));
     }
-    Ok(rows
-        .into_iter()
-        .map(|(_, reported)| reported)
-        .filter(is_case)
-        .collect())
+    Ok(rows.into_iter().map(|(_, reported)| reported).filter(is_case).collect())
 }
 
 /// Returns the case of a row. Below a benchmark, divan prints a row for each number of threads,
@@ -74,9 +70,7 @@ fn case_of_path(path: &[String]) -> ReportedResult {
     let Some((last, parents)) = path.split_last() else {
         return name(path);
     };
-    let count = last
-        .strip_prefix("t=")
-        .and_then(|count| count.parse::<u32>().ok());
+    let count = last.strip_prefix("t=").and_then(|count| count.parse::<u32>().ok());
     match count {
         Some(count) if parents.len() > 1 => {
             let threads = ("threads".to_owned(), ParameterValue::Number(count.into()));
@@ -113,14 +107,9 @@ struct TreeColumns {
 impl TreeColumns {
     fn from_header(line: &str) -> Option<TreeColumns> {
         let (name, _) = line.split_once("fastest ")?;
-        let names: Vec<String> = line[name.len()..]
-            .split('│')
-            .map(|name| name.trim().to_owned())
-            .collect();
-        (names.len() > 3).then(|| TreeColumns {
-            first: name.chars().count(),
-            names,
-        })
+        let names: Vec<String> =
+            line[name.len()..].split('│').map(|name| name.trim().to_owned()).collect();
+        (names.len() > 3).then(|| TreeColumns { first: name.chars().count(), names })
     }
 
     /// Splits a line into its name and its figures, each with the name of its column. The figures
@@ -130,35 +119,23 @@ impl TreeColumns {
         line: &'a str,
         tail: &'a str,
     ) -> (&'a str, Option<Vec<(String, &'a str)>>) {
-        let end = line
-            .char_indices()
-            .nth(self.first)
-            .map_or(line.len(), |(at, _)| at);
+        let end = line.char_indices().nth(self.first).map_or(line.len(), |(at, _)| at);
         let begin = line.len() - tail.len();
         let name = line.get(begin..end).unwrap_or_default().trim();
         let cells = line[end..].split('│').map(str::trim);
         let cells: Vec<(String, &str)> = self.names.iter().cloned().zip(cells).collect();
-        let has_figures = cells
-            .first()
-            .is_some_and(|(_, cell)| cell.starts_with(|c: char| c.is_ascii_digit()));
+        let has_figures =
+            cells.first().is_some_and(|(_, cell)| cell.starts_with(|c: char| c.is_ascii_digit()));
         (name, has_figures.then_some(cells))
     }
 }
 
 fn add_median(reported: &mut ReportedResult, figures: &[(String, &str)]) -> Result<()> {
-    let cell = |name: &str| {
-        figures
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, cell)| *cell)
-    };
+    let cell = |name: &str| figures.iter().find(|(known, _)| known == name).map(|(_, cell)| *cell);
     let median = cell("median").context("the column 'median' is missing")?;
-    let (number, unit) = median
-        .split_once(' ')
-        .with_context(|| format!("'{median}' has no unit"))?;
-    let number: f64 = number
-        .parse()
-        .with_context(|| format!("'{number}' is not a number"))?;
+    let (number, unit) =
+        median.split_once(' ').with_context(|| format!("'{median}' has no unit"))?;
+    let number: f64 = number.parse().with_context(|| format!("'{number}' is not a number"))?;
     let iterations = cell("iters")
         .and_then(|iterations| iterations.parse().ok())
         .filter(|iterations: &f64| iterations.is_finite());
@@ -184,9 +161,7 @@ tiny                fastest       │ slowest       │ median        │ mean  
 
     fn read_names(text: &str) -> Vec<String> {
         let read = read(text.as_bytes()).unwrap();
-        read.into_iter()
-            .filter_map(|reported| reported.name)
-            .collect()
+        read.into_iter().filter_map(|reported| reported.name).collect()
     }
 
     #[test]
@@ -214,10 +189,7 @@ tiny                fastest       │ slowest       │ median        │ mean  
     #[test]
     fn lists_are_trees_without_figures() {
         let list = "tiny\n├─ fold\n├─ panics\n╰─ inner\n   ╰─ deep\n\n";
-        assert_eq!(
-            read_names(list),
-            ["tiny::fold", "tiny::panics", "tiny::inner::deep"]
-        );
+        assert_eq!(read_names(list), ["tiny::fold", "tiny::panics", "tiny::inner::deep"]);
         let trial = "tiny\n╰─ fold\n   ├─ 100\n   ╰─ 1000\n";
         assert_eq!(read_names(trial), ["tiny::fold::100", "tiny::fold::1000"]);
         assert_eq!(read_names("tiny\n"), [""; 0]);
@@ -228,12 +200,7 @@ tiny                fastest       │ slowest       │ median        │ mean  
         let trial = "tiny\n├─ both\n│  ╰─ 4\n│     ├─ t=1\n│     ╰─ t=16\n╰─ spread\n   ├─ t=1\n   ╰─ t=2\n";
         let read = read(trial.as_bytes()).unwrap();
         let cases: Vec<(&str, String)> = (read.iter())
-            .map(|result| {
-                (
-                    result.name.as_deref().unwrap(),
-                    result.case.as_ref().unwrap().id(),
-                )
-            })
+            .map(|result| (result.name.as_deref().unwrap(), result.case.as_ref().unwrap().id()))
             .collect();
         let expected = [
             ("tiny::both::4", "tiny::both::4 threads=1"),

@@ -160,9 +160,7 @@ fn add_figures(
 }
 
 fn failure_cause(reason: &str) -> FailureCause {
-    FailureCause::Invalid {
-        reason: reason.to_owned(),
-    }
+    FailureCause::Invalid { reason: reason.to_owned() }
 }
 
 #[cfg(test)]
@@ -184,13 +182,8 @@ mod tests {
         assert_eq!(case.id(), "x.y/tiny/Sum gomaxprocs=2 n=8");
         let metrics: Vec<&str> = sum.metrics.iter().map(|metric| &*metric.name).collect();
         assert_eq!(metrics, ["time", "items/op", "bytes_per_op"]);
-        let times = sum
-            .samples
-            .iter()
-            .filter(|sample| &*sample.metric == "time");
-        let times: Vec<_> = times
-            .map(|sample| (sample.value, sample.iterations))
-            .collect();
+        let times = sum.samples.iter().filter(|sample| &*sample.metric == "time");
+        let times: Vec<_> = times.map(|sample| (sample.value, sample.iterations)).collect();
         assert_eq!(times, [(29.68, Some(1000.0)), (30.5, Some(1000.0))]);
     }
 
@@ -230,10 +223,7 @@ mod tests {
             ),
         ] {
             let read = read(text.as_bytes()).unwrap();
-            assert_eq!(
-                read[1].cause,
-                Some(failure_cause("failed: tiny_test.go:23: no luck"))
-            );
+            assert_eq!(read[1].cause, Some(failure_cause("failed: tiny_test.go:23: no luck")));
             let reason = "tiny_test.go:25: not here".to_owned();
             assert_eq!(read[2].cause, Some(FailureCause::Skipped { reason }));
         }

@@ -32,9 +32,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
             names.push(&row.name);
         }
     }
-    let reported = names
-        .into_iter()
-        .filter_map(|name| read_benchmark(name, &file));
+    let reported = names.into_iter().filter_map(|name| read_benchmark(name, &file));
     Ok(reported
         .map(|mut reported| {
             reported.notes.extend(remark.clone());
@@ -56,17 +54,10 @@ fn read_benchmark(name: &str, file: &GoogleBenchmarkFile) -> Option<ReportedResu
         ..ReportedResult::new(Some(name.to_owned()))
     };
     if rows.iter().any(|row| row.place != rows[0].place) {
-        reported.cause = Some(FailureCause::Invalid {
-            reason: SAME_NAME_REASON.to_owned(),
-        });
+        reported.cause = Some(FailureCause::Invalid { reason: SAME_NAME_REASON.to_owned() });
         return Some(reported);
     }
-    if rows
-        .iter()
-        .filter(|row| row.is_waiting() == Some(true))
-        .count()
-        > rows.len() / 2
-    {
+    if rows.iter().filter(|row| row.is_waiting() == Some(true)).count() > rows.len() / 2 {
         reported.notes.push(WAITING_NOTE.to_owned());
     }
     let mut metrics: Vec<(Metric, Arc<str>)> = Vec::new();

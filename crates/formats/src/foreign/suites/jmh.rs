@@ -22,11 +22,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         return parse_list(require_utf8(bytes)?);
     }
     let parsed = json::parse(bytes)?;
-    JsonNode::from_root(&parsed)
-        .elements()?
-        .iter()
-        .map(read_result)
-        .collect()
+    JsonNode::from_root(&parsed).elements()?.iter().map(read_result).collect()
 }
 
 fn read_result(result: &JsonNode<'_>) -> Result<ReportedResult> {
@@ -38,10 +34,8 @@ fn read_result(result: &JsonNode<'_>) -> Result<ReportedResult> {
             values.push((key.to_owned(), typed_value(params.require(key)?.text()?)));
         }
     }
-    let mut reported = ReportedResult {
-        case: Some(Case::new(&name, values)),
-        ..ReportedResult::new(Some(name))
-    };
+    let mut reported =
+        ReportedResult { case: Some(Case::new(&name, values)), ..ReportedResult::new(Some(name)) };
     let primary = result.require("primaryMetric")?;
     add_iterations(&mut reported, &primary, |unit| mode_measure(mode, unit))?;
     if let Some(secondary) = result.get("secondaryMetrics") {
@@ -69,10 +63,7 @@ fn add_iterations(
             let (mut sum, mut count) = (0.0, 0.0);
             for bin in iteration.elements()? {
                 let [value, times] = &bin.elements()?[..] else {
-                    bail!(
-                        "'{}' is not a pair of a value and its count",
-                        bin.location()
-                    );
+                    bail!("'{}' is not a pair of a value and its count", bin.location());
                 };
                 sum += value.number()? * times.number()?;
                 count += times.number()?;
@@ -119,10 +110,7 @@ fn mode_measure(mode: &str, unit: &str) -> MetricConversion {
 fn profiler_measure(name: &str, unit: &str) -> MetricConversion {
     let measure = MetricConversion::from_unit(unit);
     let better = measure.metric.better;
-    MetricConversion {
-        metric: Metric::new(name, &measure.metric.unit, better),
-        ..measure
-    }
+    MetricConversion { metric: Metric::new(name, &measure.metric.unit, better), ..measure }
 }
 
 /// Maximum number of combinations of parameters. A real list has far fewer, but a corrupt list may
@@ -142,9 +130,7 @@ fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
     })?;
     let mut named_parameters: Vec<(&str, Vec<JmhParameter<'_>>)> = Vec::new();
     for line in lines.filter(|line| !line.trim().is_empty()) {
-        let parameter = line
-            .strip_prefix("  param \"")
-            .and_then(|rest| rest.split_once("\" = {"));
+        let parameter = line.strip_prefix("  param \"").and_then(|rest| rest.split_once("\" = {"));
         match (parameter, named_parameters.last_mut()) {
             (Some((key, values)), Some((_, parameters))) => {
                 let list = values.strip_suffix('}').unwrap_or(values);
@@ -161,10 +147,7 @@ fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
     }
     let mut cases = Vec::new();
     for (name, parameters) in named_parameters {
-        let count = parameters
-            .iter()
-            .map(|(_, values)| values.len() as f64)
-            .product::<f64>();
+        let count = parameters.iter().map(|(_, values)| values.len() as f64).product::<f64>();
         ensure!(
             count <= MAX_COMBINATIONS,
             "'{name}' has {count} combinations of parameters; at most {MAX_COMBINATIONS} can be listed"
@@ -211,20 +194,12 @@ mod tests {
     #[test]
     fn every_iteration_of_every_fork_is_a_sample_of_the_metric_of_its_mode() {
         let raw = |unit: &str| format!(r#"{{"scoreUnit":"{unit}","rawData":[[1.5,2.0],[4.0]]}}"#);
-        let of = |mode: &str, unit: &str| {
-            read(document(mode, &raw(unit)).as_bytes())
-                .unwrap()
-                .remove(0)
-        };
+        let of =
+            |mode: &str, unit: &str| read(document(mode, &raw(unit)).as_bytes()).unwrap().remove(0);
         let time = of("avgt", "us/op");
         assert_eq!(
             figures(&time),
-            [
-                ("time", 1500.0),
-                ("time", 2000.0),
-                ("time", 4000.0),
-                ("gc.count", 3.0)
-            ]
+            [("time", 1500.0), ("time", 2000.0), ("time", 4000.0), ("gc.count", 3.0)]
         );
         assert_eq!(time.case.unwrap().id(), "a.B.c n=10 rate=\"1.0\"");
         let rate = of("thrpt", "ops/ms");
@@ -232,10 +207,7 @@ mod tests {
         assert_eq!(rate.metrics[0].better, MetricDirection::Higher);
         assert_eq!(figures(&of("ss", "ms/op"))[0], ("single_shot_time", 1.5e6));
         let rare = of("thrpt", "ops/min");
-        assert_eq!(
-            (figures(&rare)[0].1, rare.metrics[0].better),
-            (1.5, MetricDirection::Higher)
-        );
+        assert_eq!((figures(&rare)[0].1, rare.metrics[0].better), (1.5, MetricDirection::Higher));
     }
 
     #[test]
@@ -275,10 +247,7 @@ mod tests {
                 || error_message("[{}]").contains("missing")
         );
         assert!(read(b"Benchmarks:\n\xff\n").is_err());
-        let combinations = format!(
-            "Benchmarks:\na.B\n{}",
-            "  param \"n\" = {1, 2}\n".repeat(400)
-        );
+        let combinations = format!("Benchmarks:\na.B\n{}", "  param \"n\" = {1, 2}\n".repeat(400));
         assert!(error_message(&combinations).contains("at most 100000 can be listed"));
     }
 }

@@ -25,24 +25,15 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         if let Some(figures) = outcome.strip_prefix("bench:") {
             let word = figures.split_whitespace().next().unwrap_or_default();
             let value: f64 = (word.replace(',', "").parse()).ok().with_context(|| {
-                format!(
-                    "line {line_number}: '{}' is not a number",
-                    shorten_line(word)
-                )
+                format!("line {line_number}: '{}' is not a number", shorten_line(word))
             })?;
             (reported.add_value(&nanoseconds_measure(), value, None))
                 .with_context(|| format!("line {line_number}"))?;
         } else if outcome.starts_with("FAILED") || outcome.starts_with("failed") {
-            reported.cause = Some(FailureCause::Invalid {
-                reason: "failed".to_owned(),
-            });
+            reported.cause = Some(FailureCause::Invalid { reason: "failed".to_owned() });
         } else if outcome.starts_with("ignored") {
-            let reason = outcome
-                .trim_start_matches("ignored")
-                .trim_start_matches(", ");
-            reported.cause = Some(FailureCause::Skipped {
-                reason: reason.to_owned(),
-            });
+            let reason = outcome.trim_start_matches("ignored").trim_start_matches(", ");
+            reported.cause = Some(FailureCause::Skipped { reason: reason.to_owned() });
         } else {
             continue;
         }
@@ -61,17 +52,12 @@ mod tests {
                     test old ... bench:          12 ns/iter (+/- 0)\ntest panics ... FAILED\n\
                     test slow ... ignored, takes a day\n\ntest result: FAILED. 0 passed\n";
         let read = read(text.as_bytes()).unwrap();
-        let names: Vec<&str> = read
-            .iter()
-            .filter_map(|result| result.name.as_deref())
-            .collect();
+        let names: Vec<&str> = read.iter().filter_map(|result| result.name.as_deref()).collect();
         assert_eq!(names, ["fold", "old", "panics", "slow"]);
         assert_eq!(read[0].samples[0].value, 1383.17);
         assert_eq!(read[1].samples[0].value, 12.0);
         assert!(matches!(read[2].cause, Some(FailureCause::Invalid { .. })));
-        let skipped = FailureCause::Skipped {
-            reason: "takes a day".to_owned(),
-        };
+        let skipped = FailureCause::Skipped { reason: "takes a day".to_owned() };
         assert_eq!(read[3].cause, Some(skipped));
         assert!(super::read(b"test fold ... bench: many ns/iter").is_err());
     }

@@ -73,11 +73,7 @@ impl ReportedResult {
         let metric = &measure.metric;
         let scaled = value * measure.factor;
         validate_value(metric, scaled)?;
-        if self
-            .metrics
-            .iter()
-            .all(|existing| existing.name != metric.name)
-        {
+        if self.metrics.iter().all(|existing| existing.name != metric.name) {
             self.metrics.push(metric.clone());
         }
         let is_time = metric.name == Metric::TIME;
@@ -94,10 +90,7 @@ impl ReportedResult {
     /// Returns the first error in samples that were added in bulk, without validation.
     pub fn find_fault(&self) -> Option<String> {
         self.samples.iter().find_map(|sample| {
-            let metric = self
-                .metrics
-                .iter()
-                .find(|known| known.name == *sample.metric)?;
+            let metric = self.metrics.iter().find(|known| known.name == *sample.metric)?;
             let error = validate_value(metric, sample.value).err()?;
             Some(format!("'{}': {error}", metric.name))
         })
@@ -135,11 +128,7 @@ pub fn seconds_measure() -> MetricConversion {
 /// only if formatting it gives the same text again; otherwise, it is a string.
 pub fn typed_value(text: &str) -> ParameterValue {
     let guessed = ParameterValue::infer_value(text);
-    if guessed.plain() == text {
-        guessed
-    } else {
-        ParameterValue::Text(text.to_owned())
-    }
+    if guessed.plain() == text { guessed } else { ParameterValue::Text(text.to_owned()) }
 }
 
 /// Rejects impossible values.

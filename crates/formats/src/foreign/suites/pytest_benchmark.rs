@@ -13,9 +13,7 @@ use anyhow::{Result, ensure};
 /// the location.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let parsed = json::parse(bytes)?;
-    let benchmarks = JsonNode::from_root(&parsed)
-        .require("benchmarks")?
-        .elements()?;
+    let benchmarks = JsonNode::from_root(&parsed).require("benchmarks")?.elements()?;
     benchmarks.iter().map(read_benchmark).collect()
 }
 
@@ -33,11 +31,7 @@ pub fn read_benchmark(benchmark: &JsonNode<'_>) -> Result<ReportedResult> {
     let stats = benchmark.require("stats")?;
     let iterations = stats.require("iterations")?;
     let count = iterations.number()?;
-    ensure!(
-        count >= 1.0,
-        "'{}' is {count}: expected at least 1",
-        iterations.location()
-    );
+    ensure!(count >= 1.0, "'{}' is {count}: expected at least 1", iterations.location());
     // Files stored by pytest-benchmark itself (--benchmark-save) contain the rounds only on
     // request.
     match (stats.get("data"), stats.get("median")) {
@@ -64,9 +58,7 @@ fn read_details(file: &str, benchmark: &JsonNode<'_>) -> Vec<(String, String)> {
     details.extend(group.map(|group| ("group".to_owned(), group.to_owned())));
     let extra = benchmark.get("extra_info");
     for (key, value) in extra.iter().flat_map(JsonNode::members) {
-        let text = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned);
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         details.push((key.to_owned(), text));
     }
     details
@@ -86,10 +78,7 @@ mod tests {
             .collect();
         assert_eq!(
             values,
-            [
-                (1000.0, Some(10.0), Some(10_000)),
-                (2000.0, Some(10.0), Some(20_000))
-            ]
+            [(1000.0, Some(10.0), Some(10_000)), (2000.0, Some(10.0), Some(20_000))]
         );
     }
 
@@ -111,12 +100,7 @@ mod tests {
         assert!(error_message(r#"{"iterations":0,"data":[]}"#).contains("expected at least 1"));
         let nan = error_message(r#"{"iterations":1,"data":[NaN]}"#);
         assert_eq!(nan, "'benchmarks[0].stats.data[0]' is not a finite number");
-        assert!(
-            read(br#"{"benchmarks":["#)
-                .unwrap_err()
-                .to_string()
-                .contains("cut short")
-        );
+        assert!(read(br#"{"benchmarks":["#).unwrap_err().to_string().contains("cut short"));
         assert!(read(b"{} {}").is_err());
     }
 }

@@ -86,10 +86,7 @@ fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
             let (Some(group_name), Some(name)) =
                 (group_name, name.trim_end().strip_suffix(" [skipped]"))
             else {
-                bail!(
-                    "the line '{}' of the list is not a skipped benchmark",
-                    line.trim()
-                );
+                bail!("the line '{}' of the list is not a skipped benchmark", line.trim());
             };
             let listed = named_result(group_name, name);
             if reported.iter().all(|existing| existing.case != listed.case) {
@@ -100,10 +97,7 @@ fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
         }
     }
     if reported.is_empty() {
-        bail!(
-            "it lists no benchmarks; the first line is '{}'",
-            first_line(text)
-        );
+        bail!("it lists no benchmarks; the first line is '{}'", first_line(text));
     }
     Ok(reported)
 }
@@ -126,9 +120,7 @@ mod tests {
         assert_eq!(mean.case.unwrap().id(), "outer/inner/total");
         assert_eq!((mean.samples.len(), mean.samples[0].value), (1, 2000.0));
         assert!(mean.notes[0].contains("mean of its iterations"));
-        let result = read(document(r#","samples":[0.001,0.003]"#).as_bytes())
-            .unwrap()
-            .remove(0);
+        let result = read(document(r#","samples":[0.001,0.003]"#).as_bytes()).unwrap().remove(0);
         let values: Vec<f64> = result.samples.iter().map(|sample| sample.value).collect();
         assert_eq!((values, result.notes.len()), (vec![1000.0, 3000.0], 0));
     }
@@ -144,11 +136,8 @@ mod tests {
     fn skipped_benchmarks_are_a_list() {
         let text = " RUN  v4\n\n ↓ a.bench.ts > sums\n     name  hz\n   ↓ total 1 [skipped]\n   ↓ total 2 [skipped]\n\n \
                     ↓ a.bench.ts\n   ↓ alone [skipped]\n ↓ a.bench.ts\n   ↓ alone [skipped]\n";
-        let names: Vec<String> = read(text.as_bytes())
-            .unwrap()
-            .into_iter()
-            .filter_map(|result| result.name)
-            .collect();
+        let names: Vec<String> =
+            read(text.as_bytes()).unwrap().into_iter().filter_map(|result| result.name).collect();
         assert_eq!(names, ["sums total 1", "sums total 2", "alone"]);
     }
 

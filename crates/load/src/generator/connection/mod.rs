@@ -94,20 +94,14 @@ impl LoadConnection {
 
     /// Whether the connection is being established.
     pub fn is_opening(&self) -> bool {
-        matches!(
-            self.state,
-            ConnectionState::Connecting | ConnectionState::Greeting
-        )
+        matches!(self.state, ConnectionState::Connecting | ConnectionState::Greeting)
     }
 
     /// Whether a request can be sent now.
     pub fn has_room(&self, load: &LoadConfig) -> bool {
         self.state == ConnectionState::Open
             && !self.is_last
-            && self
-                .protocol
-                .available_requests(load.streams_per_connection)
-                > self.thinking
+            && self.protocol.available_requests(load.streams_per_connection) > self.thinking
     }
 
     /// Whether the token of an event refers to this connection and not to a previous one.
@@ -130,10 +124,7 @@ impl LoadConnection {
         self.requests = 0;
         self.is_last = false;
         self.state = ConnectionState::Connecting;
-        core.recorder
-            .outcomes(self.is_warmup)
-            .connections
-            .count_attempt();
+        core.recorder.outcomes(self.is_warmup).connections.count_attempt();
         core.opening += 1;
         let token = self.token();
         #[cfg(feature = "http3")]
@@ -219,9 +210,7 @@ impl LoadConnection {
                 self.fail_to_open(ErrorClass::TimeoutConnect, core);
             }
             ConnectionState::Open => {
-                let lost = self
-                    .protocol
-                    .expire_timeouts(limits, now_ns, &mut core.recorder);
+                let lost = self.protocol.expire_timeouts(limits, now_ns, &mut core.recorder);
                 match lost {
                     Some(class) => self.end_connection(ConnectionLoss::Failed(class), core),
                     None => self.flush_output(core),
@@ -247,11 +236,7 @@ impl LoadConnection {
                 core.recorder.record_cancellation(&sent, now_ns)
             } else {
                 core.recorder.record_in_flight(&sent, now_ns);
-                *(if sent.is_warmup {
-                    &mut warmup
-                } else {
-                    &mut measured
-                }) += 1;
+                *(if sent.is_warmup { &mut warmup } else { &mut measured }) += 1;
             }
         }
         if self.is_opening() {
@@ -283,13 +268,7 @@ impl LoadConnection {
             let Some(channel) = &mut self.channel else {
                 return;
             };
-            let WorkerCore {
-                buffer,
-                traffic,
-                recorder,
-                clock,
-                ..
-            } = core;
+            let WorkerCore { buffer, traffic, recorder, clock, .. } = core;
             let protocol = &mut self.protocol;
             let (mut outcome, before) = (InputOutcome::Open, protocol.in_flight());
             let read = channel.read(buffer, traffic, |bytes| {
@@ -352,13 +331,9 @@ impl LoadConnection {
         if let Some(sent) = self.pending.take() {
             let now_ns = core.clock.now_ns();
             let class = ErrorClass::ProtocolEarly;
-            core.recorder
-                .record_failure(&sent, class, now_ns, &ResponseSummary::default());
+            core.recorder.record_failure(&sent, class, now_ns, &ResponseSummary::default());
         } else {
-            core.recorder
-                .totals_mut(self.is_warmup)
-                .responses
-                .stray_bytes += 1;
+            core.recorder.totals_mut(self.is_warmup).responses.stray_bytes += 1;
         }
         self.end_connection(ConnectionLoss::ClosedByUs, core);
     }
@@ -385,8 +360,7 @@ impl LoadConnection {
             // The connection was closed before its request was sent. Without a failure, the request
             // would be retried forever.
             let class = lost.error_class(&sent, ResponsePhase::FirstByte);
-            core.recorder
-                .record_failure(&sent, class, now_ns, &ResponseSummary::default());
+            core.recorder.record_failure(&sent, class, now_ns, &ResponseSummary::default());
         }
         core.record_uses(self.requests);
         if self.state == ConnectionState::Open {
@@ -396,12 +370,8 @@ impl LoadConnection {
         self.state = ConnectionState::Closed { from_ns: now_ns };
         if let Some(sent) = stale {
             core.recorder.outcomes(sent.is_warmup).count_retry();
-            let retry = StartedRequest {
-                is_retry: true,
-                first_byte_ns: NEVER,
-                sent_ns: NEVER,
-                ..sent
-            };
+            let retry =
+                StartedRequest { is_retry: true, first_byte_ns: NEVER, sent_ns: NEVER, ..sent };
             self.start_connecting(Some(retry), now_ns, core);
         }
     }
@@ -473,9 +443,7 @@ impl LoadConnection {
                 self.mark_open(core);
                 if !early.is_empty() {
                     let now_ns = core.clock.now_ns();
-                    let outcome = self
-                        .protocol
-                        .process_input(&early, now_ns, &mut core.recorder);
+                    let outcome = self.protocol.process_input(&early, now_ns, &mut core.recorder);
                     self.apply_outcome(outcome, core);
                     self.flush_output(core);
                 }
@@ -497,10 +465,7 @@ impl LoadConnection {
         self.state = ConnectionState::Open;
         self.opened_ns = now_ns;
         self.failures = 0;
-        self.freed = ConnectionLag {
-            since_ns: now_ns,
-            own_lag_ns: 0,
-        };
+        self.freed = ConnectionLag { since_ns: now_ns, own_lag_ns: 0 };
         let totals = core.recorder.totals_mut(self.is_warmup);
         totals.outcomes.connections.count_opened();
         totals.latency.record_connect(now_ns - self.begun_ns);
@@ -516,24 +481,18 @@ impl LoadConnection {
 
     fn fail_to_open(&mut self, class: ErrorClass, core: &mut WorkerCore) {
         let now_ns = core.clock.now_ns();
-        core.recorder
-            .outcomes(self.is_warmup)
-            .connections
-            .count_failed();
+        core.recorder.outcomes(self.is_warmup).connections.count_failed();
         core.opening -= 1;
         self.drop_channel();
         match self.pending.take() {
             Some(sent) => {
-                core.recorder
-                    .record_failure(&sent, class, now_ns, &ResponseSummary::default())
+                core.recorder.record_failure(&sent, class, now_ns, &ResponseSummary::default())
             }
             None => core.failed_to_open.push(class),
         }
         let pause_ns = (MIN_RETRY_PAUSE_NS << self.failures.min(7)).min(MAX_RETRY_PAUSE_NS);
         self.failures = self.failures.saturating_add(1);
-        self.state = ConnectionState::Closed {
-            from_ns: now_ns + pause_ns,
-        };
+        self.state = ConnectionState::Closed { from_ns: now_ns + pause_ns };
     }
 
     /// Writes pending handshake data.

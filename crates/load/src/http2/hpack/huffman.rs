@@ -104,11 +104,7 @@ static STEPS: [[DecoderStep; 16]; STATES] = {
         node = TREE[node][1] as usize;
         depth += 1;
     }
-    let nothing = DecoderStep {
-        next: 0,
-        byte: 0,
-        flags: 0,
-    };
+    let nothing = DecoderStep { next: 0, byte: 0, flags: 0 };
     let mut steps = [[nothing; 16]; STATES];
     let mut state = 0;
     while state < STATES {
@@ -139,11 +135,7 @@ const fn build_step(state: usize, bits: usize, may_end: &[bool; STATES]) -> Deco
     if may_end[node] {
         flags |= MAY_END;
     }
-    DecoderStep {
-        next: node as u8,
-        byte,
-        flags,
-    }
+    DecoderStep { next: node as u8, byte, flags }
 }
 
 /// Decodes a string and passes its bytes to `take`. `None` if the string has invalid padding or
@@ -168,10 +160,7 @@ pub(super) fn decode(coded: &[u8], mut take: impl FnMut(u8)) -> Option<()> {
 
 /// Returns the length in bytes of a string in this code.
 pub(super) fn encoded_len(text: &[u8]) -> usize {
-    let bits: usize = text
-        .iter()
-        .map(|byte| usize::from(LENGTHS[usize::from(*byte)]))
-        .sum();
+    let bits: usize = text.iter().map(|byte| usize::from(LENGTHS[usize::from(*byte)])).sum();
     bits.div_ceil(8)
 }
 

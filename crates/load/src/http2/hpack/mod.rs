@@ -41,10 +41,7 @@ impl HpackDecoder {
     /// Creates a decoder for a peer that may use a table of this many bytes.
     pub fn new(table_size: u32) -> HpackDecoder {
         let limit = table_size as usize;
-        HpackDecoder {
-            table: DynamicTable::new(limit.min(INITIAL_SIZE)),
-            limit,
-        }
+        HpackDecoder { table: DynamicTable::new(limit.min(INITIAL_SIZE)), limit }
     }
 
     /// Decodes a block, replacing the previous contents of `fields`. `max_list_bytes` limits names
@@ -94,11 +91,7 @@ impl HpackDecoder {
                 text.extend_from_slice(value);
                 fields.end_field(name_end);
             }
-            FieldRepresentation::Literal {
-                name,
-                value,
-                is_kept,
-            } => {
+            FieldRepresentation::Literal { name, value, is_kept } => {
                 self.decode_literal(name, value, fields)?;
                 if is_kept {
                     let (name, value) = fields.last_field();
@@ -162,9 +155,7 @@ impl FieldList {
 
     /// Returns the first value of a field; the name must be lowercase.
     pub fn value(&self, name: &str) -> Option<&[u8]> {
-        self.iter()
-            .find(|(candidate, _)| *candidate == name.as_bytes())
-            .map(|(_, value)| value)
+        self.iter().find(|(candidate, _)| *candidate == name.as_bytes()).map(|(_, value)| value)
     }
 
     /// Number of fields.
@@ -202,13 +193,7 @@ impl FieldList {
         let Some((name_end, end)) = self.ends.last() else {
             return (&[], &[]);
         };
-        (
-            &self.bytes[Range {
-                start,
-                end: *name_end,
-            }],
-            &self.bytes[*name_end..*end],
-        )
+        (&self.bytes[Range { start, end: *name_end }], &self.bytes[*name_end..*end])
     }
 
     fn start_of_last(&self) -> usize {
@@ -281,12 +266,8 @@ mod tests {
 
     fn hex(digits: &str) -> Vec<u8> {
         let digits: Vec<u8> = digits.bytes().filter(|byte| *byte != b' ').collect();
-        let pairs = digits
-            .chunks(2)
-            .map(|pair| std::str::from_utf8(pair).unwrap());
-        pairs
-            .map(|pair| u8::from_str_radix(pair, 16).unwrap())
-            .collect()
+        let pairs = digits.chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
+        pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
     }
 
     fn text(decoder: &mut HpackDecoder, block: &str) -> String {
@@ -294,10 +275,7 @@ mod tests {
         let decoded = decoder.decode(&hex(block), &mut fields, 4096);
         assert_eq!(decoded, DecodeResult::Whole);
         let line = |(name, value): (&[u8], &[u8])| {
-            let (name, value) = (
-                String::from_utf8_lossy(name),
-                String::from_utf8_lossy(value),
-            );
+            let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
             format!("{name}: {value}\n")
         };
         fields.iter().map(line).collect()
@@ -335,14 +313,8 @@ mod tests {
         let of = |block| text(&mut HpackDecoder::new(4096), block);
         let custom = "400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572";
         assert_eq!(of(custom), "custom-key: custom-header\n");
-        assert_eq!(
-            of("040c 2f73 616d 706c 652f 7061 7468"),
-            ":path: /sample/path\n"
-        );
-        assert_eq!(
-            of("1008 7061 7373 776f 7264 0673 6563 7265 74"),
-            "password: secret\n"
-        );
+        assert_eq!(of("040c 2f73 616d 706c 652f 7061 7468"), ":path: /sample/path\n");
+        assert_eq!(of("1008 7061 7373 776f 7264 0673 6563 7265 74"), "password: secret\n");
         assert_eq!(of("82"), ":method: GET\n");
     }
 
@@ -353,13 +325,8 @@ mod tests {
         };
         // An index of 0, an index beyond both tables, a truncated string, a table size above the
         // limit, and a size update after a field.
-        for block in [
-            &[0x80][..],
-            &[0xbe],
-            &[0x00, 0x05, b'a'],
-            &[0x3f, 0xff, 0x7f],
-            &[0x88, 0x20],
-        ] {
+        for block in [&[0x80][..], &[0xbe], &[0x00, 0x05, b'a'], &[0x3f, 0xff, 0x7f], &[0x88, 0x20]]
+        {
             assert_eq!(of(4096, block), DecodeResult::Malformed, "{block:?}");
         }
         assert_eq!(of(0, &[0x20, 0x88]), DecodeResult::Whole);

@@ -157,11 +157,7 @@ pub(super) fn decode_integer(bytes: &mut &[u8], prefix_bits: u32) -> Option<u32>
     let mask = (1u32 << prefix_bits) - 1;
     let prefix = u32::from(*first) & mask;
     *bytes = rest;
-    if prefix < mask {
-        Some(prefix)
-    } else {
-        decode_continuation(bytes, mask)
-    }
+    if prefix < mask { Some(prefix) } else { decode_continuation(bytes, mask) }
 }
 
 fn decode_continuation(bytes: &mut &[u8], mask: u32) -> Option<u32> {
@@ -201,18 +197,13 @@ mod tests {
 
     #[test]
     fn the_examples_of_rfc_7541_appendix_c_1() {
-        for (prefix_bits, value, expected) in [
-            (5, 10, &[10][..]),
-            (5, 1337, &[31, 154, 10]),
-            (8, 42, &[42]),
-        ] {
+        for (prefix_bits, value, expected) in
+            [(5, 10, &[10][..]), (5, 1337, &[31, 154, 10]), (8, 42, &[42])]
+        {
             let mut out = Vec::new();
             encode_integer(&mut out, 0, prefix_bits, value);
             assert_eq!(out, expected);
-            assert_eq!(
-                decode_integer(&mut &out[..], prefix_bits),
-                Some(value as u32)
-            );
+            assert_eq!(decode_integer(&mut &out[..], prefix_bits), Some(value as u32));
         }
     }
 
@@ -225,18 +216,12 @@ mod tests {
                 let mut rest = &out[..];
                 assert_eq!(decode_integer(&mut rest, prefix_bits), Some(value as u32));
                 assert!(rest.is_empty());
-                assert_eq!(
-                    decode_integer(&mut &out[..out.len() - 1], prefix_bits),
-                    None
-                );
+                assert_eq!(decode_integer(&mut &out[..out.len() - 1], prefix_bits), None);
             }
         }
         let mut out = Vec::new();
         encode_integer(&mut out, 0, 5, u32::MAX as usize + 1);
         assert_eq!(decode_integer(&mut &out[..], 5), None);
-        assert_eq!(
-            decode_integer(&mut &[31, 128, 128, 128, 128, 128, 0][..], 5),
-            None
-        );
+        assert_eq!(decode_integer(&mut &[31, 128, 128, 128, 128, 128, 0][..], 5), None);
     }
 }

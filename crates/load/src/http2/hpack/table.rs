@@ -28,12 +28,7 @@ pub(super) struct DynamicTable {
 
 impl DynamicTable {
     pub(super) fn new(max_size: usize) -> DynamicTable {
-        DynamicTable {
-            entries: VecDeque::new(),
-            bytes: Vec::new(),
-            size: 0,
-            max_size,
-        }
+        DynamicTable { entries: VecDeque::new(), bytes: Vec::new(), size: 0, max_size }
     }
 
     /// Returns name and value; index 0 is the newest entry.
@@ -41,10 +36,7 @@ impl DynamicTable {
         let position = self.entries.len().checked_sub(index + 1)?;
         let entry = self.entries.get(position)?;
         let value = entry.start + entry.name_bytes;
-        Some((
-            &self.bytes[entry.start..value],
-            &self.bytes[value..value + entry.value_bytes],
-        ))
+        Some((&self.bytes[entry.start..value], &self.bytes[value..value + entry.value_bytes]))
     }
 
     pub(super) fn resize(&mut self, max_size: usize) {
@@ -83,10 +75,7 @@ impl DynamicTable {
     /// Moves the used bytes to the start of the buffer once the unused bytes there exceed the
     /// maximum size of the table.
     fn reclaim_space(&mut self) {
-        let start = self
-            .entries
-            .front()
-            .map_or(self.bytes.len(), |entry| entry.start);
+        let start = self.entries.front().map_or(self.bytes.len(), |entry| entry.start);
         if start > self.max_size {
             self.bytes.drain(..start);
             for entry in &mut self.entries {
@@ -110,10 +99,7 @@ pub(crate) fn static_entry(index: u32) -> Option<(&'static str, &'static str)> {
 /// Returns the index of a static entry with this name, and whether the entry also has this value.
 pub(super) fn find_static(name: &[u8], value: &[u8]) -> Option<(usize, bool)> {
     let is_named = |entry: &&(usize, &(&str, &str))| entry.1.0.as_bytes() == name;
-    let mut named = STATIC_TABLE
-        .iter()
-        .enumerate()
-        .filter(|entry| is_named(&entry));
+    let mut named = STATIC_TABLE.iter().enumerate().filter(|entry| is_named(&entry));
     let first = named.clone().next()?;
     let exact = named.find(|(_, entry)| entry.1.as_bytes() == value);
     Some(match exact {

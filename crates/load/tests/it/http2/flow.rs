@@ -14,16 +14,13 @@ const OK: &[(&str, &str)] = &[(":status", "200")];
 fn bodies(client: &mut Client) -> Vec<(u32, usize, bool)> {
     let frames = client.written();
     let data = frames.iter().filter(|frame| frame.kind == DATA);
-    data.map(|frame| (frame.stream, frame.payload.len(), frame.flags == END))
-        .collect()
+    data.map(|frame| (frame.stream, frame.payload.len(), frame.flags == END)).collect()
 }
 
 #[test]
 fn a_body_that_fits_goes_with_its_head() {
     let mut client = Client::new();
-    client
-        .connection
-        .open_stream(&request("POST", Some(b"hello")), 0);
+    client.connection.open_stream(&request("POST", Some(b"hello")), 0);
     let frames = client.written();
     assert_eq!((frames[0].kind, frames[0].flags), (HEADERS, 4));
     assert_eq!(
@@ -37,16 +34,10 @@ fn a_body_that_fits_goes_with_its_head() {
 fn a_large_body_goes_out_as_the_windows_allow() {
     let body: Vec<u8> = (0..100_000u32).map(|at| (at % 251) as u8).collect();
     let mut client = Client::with(&[(INITIAL_WINDOW_SIZE, 20_000)]);
-    client
-        .connection
-        .open_stream(&request("POST", Some(&body)), 0);
+    client.connection.open_stream(&request("POST", Some(&body)), 0);
     let mut sent: Vec<u8> = Vec::new();
     let mut take = |client: &mut Client| {
-        for frame in client
-            .written()
-            .into_iter()
-            .filter(|frame| frame.kind == DATA)
-        {
+        for frame in client.written().into_iter().filter(|frame| frame.kind == DATA) {
             assert!(frame.payload.len() <= 16_384);
             sent.extend(&frame.payload);
         }
@@ -69,12 +60,8 @@ fn a_large_body_goes_out_as_the_windows_allow() {
 fn streams_take_turns() {
     let mut client = Client::with(&[(INITIAL_WINDOW_SIZE, 1 << 20)]);
     client.feed(&window_update(0, 1 << 20));
-    client
-        .connection
-        .open_stream(&request("POST", Some(&[0; 400_000])), 0);
-    client
-        .connection
-        .open_stream(&request("POST", Some(&[1; 40_000])), 1);
+    client.connection.open_stream(&request("POST", Some(&[0; 400_000])), 0);
+    client.connection.open_stream(&request("POST", Some(&[1; 40_000])), 1);
     let mut order = Vec::new();
     for _ in 0..20 {
         order.extend(bodies(&mut client));
@@ -82,14 +69,8 @@ fn streams_take_turns() {
     let second = order.iter().filter(|(stream, ..)| *stream == 3).count();
     let last_of_second = order.iter().rposition(|(stream, ..)| *stream == 3).unwrap();
     assert_eq!(second, 3);
-    assert!(
-        last_of_second + 2 < order.len(),
-        "the short one ends before the long one"
-    );
-    assert_eq!(
-        order.iter().map(|(_, length, _)| length).sum::<usize>(),
-        440_000
-    );
+    assert!(last_of_second + 2 < order.len(), "the short one ends before the long one");
+    assert_eq!(order.iter().map(|(_, length, _)| length).sum::<usize>(), 440_000);
     assert_eq!(order.iter().filter(|(.., ends)| *ends).count(), 2);
 }
 
@@ -97,16 +78,11 @@ fn streams_take_turns() {
 fn a_large_body_is_not_copied_before_it_can_go() {
     let mut client = Client::with(&[(INITIAL_WINDOW_SIZE, 1 << 30)]);
     client.feed(&window_update(0, 1 << 30));
-    client
-        .connection
-        .open_stream(&request("POST", Some(&vec![0; 8 << 20])), 0);
+    client.connection.open_stream(&request("POST", Some(&vec![0; 8 << 20])), 0);
     let mut total = 0;
     while !client.connection.output().is_empty() {
         assert!(client.connection.output().len() < 300_000);
-        total += bodies(&mut client)
-            .iter()
-            .map(|(_, length, _)| length)
-            .sum::<usize>();
+        total += bodies(&mut client).iter().map(|(_, length, _)| length).sum::<usize>();
     }
     assert_eq!(total, 8 << 20);
 }
@@ -114,9 +90,7 @@ fn a_large_body_is_not_copied_before_it_can_go() {
 #[test]
 fn a_change_of_the_initial_window_concerns_open_streams() {
     let mut client = Client::with(&[(INITIAL_WINDOW_SIZE, 10)]);
-    client
-        .connection
-        .open_stream(&request("POST", Some(&[0; 30])), 0);
+    client.connection.open_stream(&request("POST", Some(&[0; 30])), 0);
     assert_eq!(bodies(&mut client), [(1, 10, false)]);
     // 5 less: the window is -5.
     client.feed(&settings(&[(INITIAL_WINDOW_SIZE, 5)]));
@@ -127,24 +101,15 @@ fn a_change_of_the_initial_window_concerns_open_streams() {
     assert_eq!(bodies(&mut client), [(1, 3, false)]);
     client.feed(&settings(&[(INITIAL_WINDOW_SIZE, 100)]));
     let frames = client.written();
-    assert_eq!(
-        frames[0].kind, SETTINGS,
-        "the settings are acknowledged before they are used"
-    );
+    assert_eq!(frames[0].kind, SETTINGS, "the settings are acknowledged before they are used");
     assert_eq!((frames[1].kind, frames[1].payload.len()), (DATA, 17));
 }
 
 #[test]
 fn windows_must_not_overflow() {
     let mut client = Client::asking(3);
-    assert_eq!(
-        client.failed(&window_update(1, 0x7fff_ffff)),
-        Http2StreamError::Window
-    );
-    assert_eq!(
-        client.failed(&window_update(3, 0)),
-        Http2StreamError::NoIncrement
-    );
+    assert_eq!(client.failed(&window_update(1, 0x7fff_ffff)), Http2StreamError::Window);
+    assert_eq!(client.failed(&window_update(3, 0)), Http2StreamError::NoIncrement);
     let resets: Vec<u32> = client
         .written()
         .iter()
@@ -183,9 +148,7 @@ fn the_server_is_told_to_go_on_when_half_of_a_window_is_used() {
         let found = credits
             .iter()
             .filter(|frame| frame.kind == WINDOW_UPDATE && (frame.stream == 0) == of_connection);
-        found
-            .map(|frame| u32::from_be_bytes(frame.payload[..].try_into().unwrap()))
-            .collect()
+        found.map(|frame| u32::from_be_bytes(frame.payload[..].try_into().unwrap())).collect()
     };
     assert_eq!(updates(false), vec![501; 70]);
     // 66 streams send more than half of 65 535 bytes; the 66th's first frame exceeds it.
@@ -218,10 +181,8 @@ fn the_last_frame_of_a_body_and_one_of_a_cancelled_stream_count_for_the_connecti
 #[test]
 fn more_than_a_window_breaks_the_connection_once_the_window_was_agreed_on() {
     let begin = || {
-        let mut client = Client::silent(&Http2Settings {
-            stream_window: 100,
-            ..Http2Settings::default()
-        });
+        let mut client =
+            Client::silent(&Http2Settings { stream_window: 100, ..Http2Settings::default() });
         client.feed(&settings(&[]));
         client.connection.open_stream(&request("GET", None), 0);
         client.feed(&headers(1, 0, OK));
@@ -229,15 +190,8 @@ fn more_than_a_window_breaks_the_connection_once_the_window_was_agreed_on() {
     };
     let mut client = begin();
     let early = client.feed(&data(1, 0, &[0; 16_384]));
-    assert_eq!(
-        early,
-        [Seen::Data(0, vec![0; 16_384])],
-        "it had not seen our settings"
-    );
+    assert_eq!(early, [Seen::Data(0, vec![0; 16_384])], "it had not seen our settings");
     let mut client = begin();
     client.feed(&frame(SETTINGS, END, 0, &[]));
-    assert_eq!(
-        client.broken(&data(1, 0, &[0; 101])),
-        Http2ConnectionError::FlowControl
-    );
+    assert_eq!(client.broken(&data(1, 0, &[0; 101])), Http2ConnectionError::FlowControl);
 }

@@ -27,12 +27,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 pub fn settings(pairs: &[(u16, u32)]) -> Vec<u8> {
     let pair =
         |(name, value): &(u16, u32)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat();
-    frame(
-        SETTINGS,
-        0,
-        0,
-        &pairs.iter().flat_map(pair).collect::<Vec<u8>>(),
-    )
+    frame(SETTINGS, 0, 0, &pairs.iter().flat_map(pair).collect::<Vec<u8>>())
 }
 
 pub fn window_update(stream: u32, bytes: u32) -> Vec<u8> {
@@ -44,12 +39,7 @@ pub fn reset(stream: u32, code: u32) -> Vec<u8> {
 }
 
 pub fn go_away(last: u32, code: u32) -> Vec<u8> {
-    frame(
-        GOAWAY,
-        0,
-        0,
-        &[last.to_be_bytes(), code.to_be_bytes()].concat(),
-    )
+    frame(GOAWAY, 0, 0, &[last.to_be_bytes(), code.to_be_bytes()].concat())
 }
 
 /// A header block of uncompressed literals.

@@ -12,16 +12,8 @@ fn below(random: &mut Xoshiro256PlusPlus, end: usize) -> usize {
     random.next_u64() as usize % end
 }
 
-const NAMES: [&str; 8] = [
-    ":status",
-    "server",
-    "date",
-    "content-length",
-    "set-cookie",
-    "x-a",
-    "x-bb",
-    "etag",
-];
+const NAMES: [&str; 8] =
+    [":status", "server", "date", "content-length", "set-cookie", "x-a", "x-bb", "etag"];
 
 fn random_fields(random: &mut Xoshiro256PlusPlus) -> Vec<(Vec<u8>, Vec<u8>)> {
     (0..below(random, 12))
@@ -30,9 +22,7 @@ fn random_fields(random: &mut Xoshiro256PlusPlus) -> Vec<(Vec<u8>, Vec<u8>)> {
             let length = below(random, 300) / (1 + below(random, 30));
             let value = match below(random, 3) {
                 0 => b"200".to_vec(),
-                1 => (0..length)
-                    .map(|_| b"abcdefgh /0123%-"[below(random, 16)])
-                    .collect(),
+                1 => (0..length).map(|_| b"abcdefgh /0123%-"[below(random, 16)]).collect(),
                 _ => (0..length).map(|_| random.next_u32() as u8).collect(),
             };
             (name, value)
@@ -41,10 +31,7 @@ fn random_fields(random: &mut Xoshiro256PlusPlus) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 fn pairs(fields: &FieldList) -> Vec<(Vec<u8>, Vec<u8>)> {
-    fields
-        .iter()
-        .map(|(name, value)| (name.to_vec(), value.to_vec()))
-        .collect()
+    fields.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect()
 }
 
 #[test]
@@ -58,10 +45,7 @@ fn what_another_encoder_writes_is_read_with_its_table() {
             let expected = random_fields(&mut random);
             let borrowed = expected.iter().map(|(name, value)| (&name[..], &value[..]));
             let block = encoder.encode(borrowed);
-            assert_eq!(
-                decoder.decode(&block, &mut fields, 1 << 20),
-                DecodeResult::Whole
-            );
+            assert_eq!(decoder.decode(&block, &mut fields, 1 << 20), DecodeResult::Whole);
             assert_eq!(pairs(&fields), expected);
         }
     }
@@ -78,10 +62,7 @@ fn what_we_encode_is_read_by_another_decoder_and_by_ours() {
         }
         assert_eq!(oracle::Decoder::new().decode(&block).unwrap(), expected);
         let mut fields = FieldList::new();
-        assert_eq!(
-            HpackDecoder::new(0).decode(&block, &mut fields, 1 << 20),
-            DecodeResult::Whole
-        );
+        assert_eq!(HpackDecoder::new(0).decode(&block, &mut fields, 1 << 20), DecodeResult::Whole);
         assert_eq!(pairs(&fields), expected);
     }
 }
@@ -118,10 +99,7 @@ fn damaged_blocks_are_read_as_another_decoder_does_or_refused() {
             // RFC 7541 permits a block with only a size update and no fields.
             DecodeResult::Whole if read.is_empty() => {}
             DecodeResult::Whole => {
-                assert_eq!(
-                    oracle::Decoder::new().decode(&block).ok(),
-                    Some(pairs(&read))
-                );
+                assert_eq!(oracle::Decoder::new().decode(&block).ok(), Some(pairs(&read)));
                 same += 1;
             }
             _ => refused += 1,
@@ -132,12 +110,8 @@ fn damaged_blocks_are_read_as_another_decoder_does_or_refused() {
 
 fn hex(digits: &str) -> Vec<u8> {
     let digits: Vec<u8> = digits.bytes().filter(|byte| *byte != b' ').collect();
-    let pairs = digits
-        .chunks(2)
-        .map(|pair| std::str::from_utf8(pair).unwrap());
-    pairs
-        .map(|pair| u8::from_str_radix(pair, 16).unwrap())
-        .collect()
+    let pairs = digits.chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
+    pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
 }
 
 /// RFC 7541, appendix C.5 and C.6: the table has 256 bytes, and entries are evicted.
@@ -165,23 +139,16 @@ fn the_responses_of_the_rfc_come_over_a_connection_with_a_table() {
         ("date", "Mon, 21 Oct 2013 20:13:22 GMT"),
         ("location", "https://www.example.com"),
         ("content-encoding", "gzip"),
-        (
-            "set-cookie",
-            "foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1",
-        ),
+        ("set-cookie", "foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1"),
     ];
     for blocks in [plain, huffman] {
-        let mut client = Client::silent(&Http2Settings {
-            table_size: 256,
-            ..Http2Settings::default()
-        });
+        let mut client =
+            Client::silent(&Http2Settings { table_size: 256, ..Http2Settings::default() });
         client.feed(&settings(&[]));
         let mut statuses = Vec::new();
         let mut fields = Vec::new();
         for (token, block) in (0..).zip(blocks) {
-            client
-                .connection
-                .open_stream(&super::peer::request("GET", None), token);
+            client.connection.open_stream(&super::peer::request("GET", None), token);
             let bytes = frame(HEADERS, END_HEADERS | END, token * 2 + 1, &hex(block));
             let on = &mut |event: Http2Event| {
                 if let Http2Event::Head { status, block, .. } = event {
@@ -205,18 +172,12 @@ fn with_a_table_all_fields_are_checked_at_once() {
         ("content-length", "x", Some(Http2StreamError::Header)),
         ("a", "b", None),
     ] {
-        let mut client = Client::silent(&Http2Settings {
-            table_size: 4096,
-            ..Http2Settings::default()
-        });
+        let mut client =
+            Client::silent(&Http2Settings { table_size: 4096, ..Http2Settings::default() });
         client.feed(&settings(&[]));
-        client
-            .connection
-            .open_stream(&super::peer::request("GET", None), 0);
-        let block = oracle::Encoder::new().encode([
-            (&b":status"[..], &b"200"[..]),
-            (name.as_bytes(), value.as_bytes()),
-        ]);
+        client.connection.open_stream(&super::peer::request("GET", None), 0);
+        let block = oracle::Encoder::new()
+            .encode([(&b":status"[..], &b"200"[..]), (name.as_bytes(), value.as_bytes())]);
         let bytes = frame(HEADERS, END_HEADERS | END, 1, &block);
         match expected {
             Some(why) => assert_eq!(client.failed(&bytes), why),
@@ -227,22 +188,13 @@ fn with_a_table_all_fields_are_checked_at_once() {
 
 #[test]
 fn blocks_of_streams_that_were_given_up_fill_the_table_as_well() {
-    let mut client = Client::silent(&Http2Settings {
-        table_size: 4096,
-        ..Http2Settings::default()
-    });
+    let mut client =
+        Client::silent(&Http2Settings { table_size: 4096, ..Http2Settings::default() });
     client.feed(&settings(&[]));
     for token in 0..2 {
-        client
-            .connection
-            .open_stream(&super::peer::request("GET", None), token);
+        client.connection.open_stream(&super::peer::request("GET", None), token);
     }
     client.connection.cancel_stream(0);
     client.feed(&frame(HEADERS, END_HEADERS | END, 1, b"\x48\x03503"));
-    assert_eq!(
-        client
-            .ended(&frame(HEADERS, END_HEADERS | END, 3, &[0xbe]))
-            .status,
-        503
-    );
+    assert_eq!(client.ended(&frame(HEADERS, END_HEADERS | END, 3, &[0xbe])).status, 503);
 }

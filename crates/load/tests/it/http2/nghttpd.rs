@@ -24,11 +24,7 @@ impl Drop for Server {
 /// Starts nghttpd in this folder and connects; `None` if it is not installed.
 fn server(folder: &std::path::Path) -> Option<Server> {
     // A port that was free a moment ago.
-    let port = TcpListener::bind("127.0.0.1:0")
-        .ok()?
-        .local_addr()
-        .ok()?
-        .port();
+    let port = TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
     let mut command = Command::new("nghttpd");
     command
         .args(["--no-tls", "--address=127.0.0.1", "--htdocs"])
@@ -42,9 +38,7 @@ fn server(folder: &std::path::Path) -> Option<Server> {
     let start = Instant::now();
     loop {
         if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
-            stream
-                .set_read_timeout(Some(Duration::from_secs(30)))
-                .unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
             return Some(Server { child, stream });
         }
         if start.elapsed() > Duration::from_secs(30) {
@@ -65,10 +59,7 @@ fn nghttpd_answers_files_and_uploads() {
         return;
     };
     for table_size in [0, 4096] {
-        let settings = Http2Settings {
-            table_size,
-            ..Http2Settings::default()
-        };
+        let settings = Http2Settings { table_size, ..Http2Settings::default() };
         exchange(&mut server.stream, &settings);
         let port = server.stream.peer_addr().unwrap();
         server.stream = TcpStream::connect(port).unwrap();
@@ -81,13 +72,8 @@ fn nghttpd_answers_files_and_uploads() {
 fn exchange(stream: &mut TcpStream, settings: &Http2Settings) {
     let body = vec![b'u'; 90_000];
     let request = |method, target, body| {
-        let parts = RequestParts {
-            method,
-            target,
-            host: "localhost",
-            body,
-            ..RequestParts::default()
-        };
+        let parts =
+            RequestParts { method, target, host: "localhost", body, ..RequestParts::default() };
         Http2Request::new(&parts, UrlScheme::Http).unwrap()
     };
     let requests = [
@@ -115,11 +101,7 @@ fn exchange(stream: &mut TcpStream, settings: &Http2Settings) {
             Http2Event::Failed { token, why } => panic!("{token}: {why}"),
             Http2Event::Head { block, .. } => {
                 let mut memory = FieldList::new();
-                let server = block
-                    .decode_fields(&mut memory)
-                    .unwrap()
-                    .value("server")
-                    .unwrap();
+                let server = block.decode_fields(&mut memory).unwrap().value("server").unwrap();
                 servers += u32::from(server.starts_with(b"nghttpd"));
             }
             _ => {}

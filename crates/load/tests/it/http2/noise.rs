@@ -86,10 +86,7 @@ pub fn read<'a>(settings: &Http2Settings, pieces: impl IntoIterator<Item = &'a [
     for piece in pieces {
         result = connection.feed(piece, &mut |event| note(&mut stories, event));
         if let Err(error) = result {
-            assert_eq!(
-                connection.feed(piece, &mut |_| panic!("it is broken")),
-                Err(error)
-            );
+            assert_eq!(connection.feed(piece, &mut |_| panic!("it is broken")), Err(error));
             break;
         }
     }
@@ -109,10 +106,7 @@ pub fn read<'a>(settings: &Http2Settings, pieces: impl IntoIterator<Item = &'a [
             Some(summary) => assert_eq!(summary.body_bytes, story.body.len() as u64),
             None => story.body.clear(),
         }
-        assert_eq!(
-            connection.phase(*token) == ResponsePhase::Idle,
-            !known.contains(token)
-        );
+        assert_eq!(connection.phase(*token) == ResponsePhase::Idle, !known.contains(token));
     }
     Outcome {
         phases: (0..8).map(|token| connection.phase(token)).collect(),
@@ -136,10 +130,7 @@ fn note(stories: &mut BTreeMap<u32, Story>, event: Http2Event) {
     let Some(story) = stories.get_mut(&token) else {
         panic!("nothing is said of a cancelled stream");
     };
-    assert!(
-        story.ended.is_none() && story.failed.is_none(),
-        "it has ended"
-    );
+    assert!(story.ended.is_none() && story.failed.is_none(), "it has ended");
     assert!(story.begun || !matches!(event, Http2Event::Interim { .. } | Http2Event::Head { .. }));
     match event {
         Http2Event::FirstByte { .. } => assert!(!std::mem::replace(&mut story.begun, true)),
@@ -148,9 +139,7 @@ fn note(stories: &mut BTreeMap<u32, Story>, event: Http2Event) {
             assert_eq!(story.status, 0, "there is one final head");
             story.status = status;
             if let Ok(fields) = block.decode_fields(&mut FieldList::new()) {
-                let pairs = fields
-                    .iter()
-                    .map(|(name, value)| (name.to_vec(), value.to_vec()));
+                let pairs = fields.iter().map(|(name, value)| (name.to_vec(), value.to_vec()));
                 story.fields = pairs.collect();
                 let first = fields.iter().next().map(|(name, _)| name);
                 assert_eq!(first, Some(&b":status"[..]));
@@ -174,11 +163,7 @@ pub fn check(table_size: u32, stream: &[u8], length: usize) -> Outcome {
     let settings = small(table_size);
     let whole = read(&settings, [stream]);
     assert_eq!(read(&settings, stream.chunks(1)), whole, "byte by byte");
-    assert_eq!(
-        read(&settings, stream.chunks(length.max(1))),
-        whole,
-        "cut every {length}"
-    );
+    assert_eq!(read(&settings, stream.chunks(length.max(1))), whole, "cut every {length}");
     for (token, story) in &whole.stories {
         let method = requests()[*token as usize % 4].method();
         assert!(method != MethodKind::Head || story.body.is_empty());
@@ -219,12 +204,7 @@ mod tests {
         let any = |length: u32| vec![b'd'; length as usize];
         match pick(16) {
             0..6 => frame(1, flags, stream, &block(&fields[from..to])),
-            6..11 => frame(
-                0,
-                flags & END,
-                stream,
-                &any([0, 3, 9, 200][pick(4) as usize]),
-            ),
+            6..11 => frame(0, flags & END, stream, &any([0, 3, 9, 200][pick(4) as usize])),
             11 if pick(3) == 0 => frame(3, 0, stream, &word),
             12 => frame(8, 0, stream * pick(2), &word),
             13 => frame(6, flags & END, 0, &any(8)),
@@ -234,12 +214,7 @@ mod tests {
             15 => match pick(4) {
                 0 => frame(9, flags, stream, &any(pick(9))),
                 1 => settings(&[(pick(7) as u16, pick(100_000))]),
-                _ => frame(
-                    pick(20) as u8,
-                    pick(256) as u8,
-                    stream * pick(2),
-                    &any(pick(30)),
-                ),
+                _ => frame(pick(20) as u8, pick(256) as u8, stream * pick(2), &any(pick(30))),
             },
             _ => frame(0, flags & (END | 8), stream, b"\x02da\0\0"),
         }

@@ -36,13 +36,7 @@ impl Seen {
 }
 
 pub fn request(method: &str, body: Option<&[u8]>) -> Http2Request {
-    let parts = RequestParts {
-        method,
-        target: "/",
-        host: "h",
-        body,
-        ..RequestParts::default()
-    };
+    let parts = RequestParts { method, target: "/", host: "h", body, ..RequestParts::default() };
     Http2Request::new(&parts, UrlScheme::Http).unwrap()
 }
 
@@ -53,9 +47,7 @@ pub struct Client {
 impl Client {
     /// A client that has sent its greeting and received nothing.
     pub fn silent(settings: &Http2Settings) -> Client {
-        let mut client = Client {
-            connection: Http2Connection::new(settings),
-        };
+        let mut client = Client { connection: Http2Connection::new(settings) };
         let sent = client.connection.output().len();
         client.connection.mark_sent(sent);
         client
@@ -85,9 +77,7 @@ impl Client {
 
     pub fn try_feed(&mut self, bytes: &[u8]) -> (Vec<Seen>, Result<(), Http2ConnectionError>) {
         let mut seen = Vec::new();
-        let result = self
-            .connection
-            .feed(bytes, &mut |event| seen.push(Seen::of(&event)));
+        let result = self.connection.feed(bytes, &mut |event| seen.push(Seen::of(&event)));
         (seen, result)
     }
 
@@ -122,16 +112,9 @@ impl Client {
     pub fn broken(&mut self, bytes: &[u8]) -> Http2ConnectionError {
         let error = self.try_feed(bytes).1.unwrap_err();
         let last = self.written().pop().unwrap();
-        assert_eq!(
-            (last.kind, &last.payload[..4]),
-            (super::frames::GOAWAY, &[0; 4][..])
-        );
+        assert_eq!((last.kind, &last.payload[..4]), (super::frames::GOAWAY, &[0; 4][..]));
         assert_eq!(last.payload[4..], error.code().0.to_be_bytes());
-        assert_eq!(
-            self.try_feed(b"more"),
-            (Vec::new(), Err(error)),
-            "it stays broken"
-        );
+        assert_eq!(self.try_feed(b"more"), (Vec::new(), Err(error)), "it stays broken");
         assert_eq!(self.connection.capacity(), 0);
         error
     }

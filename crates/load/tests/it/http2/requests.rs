@@ -15,36 +15,23 @@ fn fields(frames: &[Frame]) -> Vec<(String, String)> {
         .collect();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     let decoded = Decoder::new().decode(&block).unwrap();
-    decoded
-        .into_iter()
-        .map(|(name, value)| (text(name), text(value)))
-        .collect()
+    decoded.into_iter().map(|(name, value)| (text(name), text(value))).collect()
 }
 
 fn sent_frames(parts: &RequestParts) -> Vec<Frame> {
     let mut client = Client::new();
-    assert!(
-        client
-            .connection
-            .open_stream(&Http2Request::new(parts, UrlScheme::Https).unwrap(), 0)
-    );
+    assert!(client.connection.open_stream(&Http2Request::new(parts, UrlScheme::Https).unwrap(), 0));
     client.written()
 }
 
 fn pairs(fields: &[(String, String)]) -> Vec<(&str, &str)> {
-    fields
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect()
+    fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 
 #[test]
 fn the_connection_begins_with_the_preface_and_the_settings() {
     let connection = Http2Connection::new(&Http2Settings::default());
-    let rest = connection
-        .output()
-        .strip_prefix(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-        .unwrap();
+    let rest = connection.output().strip_prefix(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
     let frames = parse(rest);
     let setting = |name: u8, value: u32| [&[0, name][..], &value.to_be_bytes()].concat();
     let expected = [
@@ -75,10 +62,7 @@ fn a_request_is_what_was_asked_for() {
             ("te", b"trailers"),
             ("Cookie", b"a=b"),
             ("accept-encoding", b"gzip, deflate"),
-            (
-                "X-A-Very-Long-Name-That-Has-More-Than-Sixty-Four-Bytes-In-It-Which-Is-A-Lot",
-                b" x ",
-            ),
+            ("X-A-Very-Long-Name-That-Has-More-Than-Sixty-Four-Bytes-In-It-Which-Is-A-Lot", b" x "),
         ],
         body: Some(b"hi"),
         ..RequestParts::default()
@@ -96,10 +80,7 @@ fn a_request_is_what_was_asked_for() {
             ("te", "trailers"),
             ("cookie", "a=b"),
             ("accept-encoding", "gzip, deflate"),
-            (
-                "x-a-very-long-name-that-has-more-than-sixty-four-bytes-in-it-which-is-a-lot",
-                "x"
-            ),
+            ("x-a-very-long-name-that-has-more-than-sixty-four-bytes-in-it-which-is-a-lot", "x"),
             ("content-length", "2"),
         ]
     );
@@ -129,49 +110,27 @@ fn host_and_connect_name_the_authority() {
         ..RequestParts::default()
     };
     assert_eq!(pairs(&fields_for(get))[2], (":authority", "b"));
-    let connect = RequestParts {
-        method: "CONNECT",
-        target: "c:443",
-        host: "a",
-        ..RequestParts::default()
-    };
-    assert_eq!(
-        pairs(&fields_for(connect)),
-        [(":method", "CONNECT"), (":authority", "c:443")]
-    );
+    let connect =
+        RequestParts { method: "CONNECT", target: "c:443", host: "a", ..RequestParts::default() };
+    assert_eq!(pairs(&fields_for(connect)), [(":method", "CONNECT"), (":authority", "c:443")]);
 }
 
 #[test]
 fn what_has_no_meaning_in_http_2_is_refused() {
     let error_for = |target, headers| {
         Http2Request::new(
-            &RequestParts {
-                method: "GET",
-                target,
-                host: "a",
-                headers,
-                ..RequestParts::default()
-            },
+            &RequestParts { method: "GET", target, host: "a", headers, ..RequestParts::default() },
             UrlScheme::Http,
         )
         .unwrap_err()
     };
-    assert_eq!(
-        error_for("http://a/", &[]),
-        InvalidRequest::Target("http://a/".into())
-    );
+    assert_eq!(error_for("http://a/", &[]), InvalidRequest::Target("http://a/".into()));
     assert_eq!(
         error_for("/", &[("Transfer-Encoding", b"chunked")]),
         InvalidRequest::TransferEncoding
     );
-    assert_eq!(
-        error_for("/", &[(":path", b"/b")]),
-        InvalidRequest::Name(":path".into())
-    );
-    assert_eq!(
-        error_for("/", &[("a", b"b\r\nc: d")]),
-        InvalidRequest::Value("a".into())
-    );
+    assert_eq!(error_for("/", &[(":path", b"/b")]), InvalidRequest::Name(":path".into()));
+    assert_eq!(error_for("/", &[("a", b"b\r\nc: d")]), InvalidRequest::Value("a".into()));
 }
 
 #[test]
@@ -184,18 +143,9 @@ fn a_long_head_comes_in_several_frames() {
         headers: &[("x", &value)],
         ..RequestParts::default()
     });
-    let shape: Vec<(u8, u8, u32)> = frames
-        .iter()
-        .map(|frame| (frame.kind, frame.flags, frame.stream))
-        .collect();
-    assert_eq!(
-        shape,
-        [
-            (HEADERS, END, 1),
-            (CONTINUATION, 0, 1),
-            (CONTINUATION, 4, 1)
-        ]
-    );
+    let shape: Vec<(u8, u8, u32)> =
+        frames.iter().map(|frame| (frame.kind, frame.flags, frame.stream)).collect();
+    assert_eq!(shape, [(HEADERS, END, 1), (CONTINUATION, 0, 1), (CONTINUATION, 4, 1)]);
     assert!(frames.iter().all(|frame| frame.payload.len() <= 16_384));
     assert_eq!(fields(&frames)[4].1.len(), 40_000);
 }
@@ -229,11 +179,7 @@ fn a_server_that_shrinks_its_table_is_told_that_we_use_none() {
         client.feed(&settings(&[(1, 4096)]));
         client.written();
         client.connection.open_stream(&request, 2);
-        assert_eq!(
-            client.written()[0].payload[0],
-            0x82,
-            "a larger table needs no update"
-        );
+        assert_eq!(client.written()[0].payload[0], 0x82, "a larger table needs no update");
     }
 }
 
@@ -253,21 +199,9 @@ fn a_request_can_be_rendered_anew_while_the_old_one_is_on_its_way() {
     request.encode_parts(&parts(&new), UrlScheme::Http).unwrap();
     assert_eq!(request.body(), new);
     assert!(
-        request
-            .encode_parts(
-                &RequestParts {
-                    target: "",
-                    ..parts(&old)
-                },
-                UrlScheme::Http
-            )
-            .is_err()
+        request.encode_parts(&RequestParts { target: "", ..parts(&old) }, UrlScheme::Http).is_err()
     );
-    assert_eq!(
-        request.body(),
-        new,
-        "what could not be rendered changes nothing"
-    );
+    assert_eq!(request.body(), new, "what could not be rendered changes nothing");
     client.feed(&super::frames::window_update(0, 100_000));
     client.feed(&super::frames::window_update(1, 100_000));
     let body: Vec<u8> = client

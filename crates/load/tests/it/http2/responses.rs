@@ -14,17 +14,10 @@ const OK: &[(&str, &str)] = &[(":status", "200")];
 fn a_response_is_told_from_its_first_byte_to_its_end() {
     let mut client = Client::asking(2);
     assert_eq!(client.connection.phase(0), ResponsePhase::FirstByte);
-    let head = headers(
-        1,
-        0,
-        &[(":status", "201"), ("content-length", "5"), ("a", "b")],
-    );
+    let head = headers(1, 0, &[(":status", "201"), ("content-length", "5"), ("a", "b")]);
     assert_eq!(client.feed(&head), [Seen::FirstByte(0), Seen::Head(0, 201)]);
     assert_eq!(client.connection.phase(0), ResponsePhase::Body);
-    assert_eq!(
-        client.feed(&data(1, 0, b"hel")),
-        [Seen::Data(0, b"hel".to_vec())]
-    );
+    assert_eq!(client.feed(&data(1, 0, b"hel")), [Seen::Data(0, b"hel".to_vec())]);
     let summary = client.ended(&data(1, END, b"lo"));
     assert_eq!((summary.status, summary.body_bytes), (201, 5));
     assert_eq!(summary.head_bytes, head.len() as u64);
@@ -46,27 +39,17 @@ fn the_fields_can_be_read_when_they_are_wanted() {
     let mut lines = Vec::new();
     client
         .connection
-        .feed(
-            &frame(HEADERS, END_HEADERS | END, 1, &coded),
-            &mut |event| {
-                if let Http2Event::Head { block, .. } = event {
-                    let mut memory = FieldList::new();
-                    let fields = block.decode_fields(&mut memory).unwrap();
-                    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-                    lines.extend(
-                        fields
-                            .iter()
-                            .map(|(name, value)| text(name) + "=" + &text(value)),
-                    );
-                    assert_eq!(fields.value("server"), Some(&b"nginx"[..]));
-                }
-            },
-        )
+        .feed(&frame(HEADERS, END_HEADERS | END, 1, &coded), &mut |event| {
+            if let Http2Event::Head { block, .. } = event {
+                let mut memory = FieldList::new();
+                let fields = block.decode_fields(&mut memory).unwrap();
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+                lines.extend(fields.iter().map(|(name, value)| text(name) + "=" + &text(value)));
+                assert_eq!(fields.value("server"), Some(&b"nginx"[..]));
+            }
+        })
         .unwrap();
-    assert_eq!(
-        lines,
-        [":status=200", "server=nginx", "custom-key=custom-value"]
-    );
+    assert_eq!(lines, [":status=200", "server=nginx", "custom-key=custom-value"]);
 }
 
 #[test]
@@ -111,10 +94,7 @@ fn every_form_of_a_status_is_read() {
 fn interim_responses_come_before_the_final_one() {
     let mut client = Client::asking(1);
     let hints = headers(1, 0, &[(":status", "103"), ("link", "</a>")]);
-    assert_eq!(
-        client.feed(&hints),
-        [Seen::FirstByte(0), Seen::Interim(0, 103)]
-    );
+    assert_eq!(client.feed(&hints), [Seen::FirstByte(0), Seen::Interim(0, 103)]);
     assert_eq!(client.connection.phase(0), ResponsePhase::Head);
     assert_eq!(client.feed(&hints), [Seen::Interim(0, 103)]);
     let summary = client.ended(&headers(1, END, OK));
@@ -161,10 +141,7 @@ fn trailers_must_end_the_response_and_have_no_status() {
 fn the_length_that_is_stated_must_be_that_of_the_body() {
     let with = |length| [(":status", "200"), ("content-length", length)];
     let mut client = Client::asking(4);
-    assert_eq!(
-        client.failed(&headers(1, END, &with("1"))),
-        Http2StreamError::Length
-    );
+    assert_eq!(client.failed(&headers(1, END, &with("1"))), Http2StreamError::Length);
     client.feed(&headers(3, 0, &with("2")));
     assert_eq!(client.failed(&data(3, END, b"1")), Http2StreamError::Length);
     client.feed(&headers(5, 0, &with("2")));
@@ -180,22 +157,13 @@ fn two_lengths_must_agree_and_be_numbers() {
         (["5", "x"], Some(Http2StreamError::Header)),
         (["", "5"], Some(Http2StreamError::Header)),
         (["-5", "5"], Some(Http2StreamError::Header)),
-        (
-            ["99999999999999999999", "5"],
-            Some(Http2StreamError::Header),
-        ),
-        (
-            ["000000000000000000005", "5"],
-            Some(Http2StreamError::Header),
-        ),
+        (["99999999999999999999", "5"], Some(Http2StreamError::Header)),
+        (["000000000000000000005", "5"], Some(Http2StreamError::Header)),
         (["5", "5"], None),
     ] {
         let mut client = Client::asking(1);
-        let fields = [
-            (":status", "200"),
-            ("content-length", lengths[0]),
-            ("content-length", lengths[1]),
-        ];
+        let fields =
+            [(":status", "200"), ("content-length", lengths[0]), ("content-length", lengths[1])];
         let seen = client.feed(&headers(1, 0, &fields));
         match expected {
             Some(why) => assert_eq!(seen[1], Seen::Failed(0, why), "{lengths:?}"),
@@ -221,47 +189,22 @@ fn some_responses_have_no_body_whatever_length_they_state() {
 fn malformed_heads_fail_their_stream_and_no_other() {
     for (fields, expected) in [
         (&[("a", "b")][..], Http2StreamError::Status),
-        (
-            &[(":status", "200"), (":status", "200")],
-            Http2StreamError::Status,
-        ),
+        (&[(":status", "200"), (":status", "200")], Http2StreamError::Status),
         (&[(":status", "20")], Http2StreamError::Status),
         (&[(":status", "2000")], Http2StreamError::Status),
         (&[(":status", "2x0")], Http2StreamError::Status),
         (&[(":status", "099")], Http2StreamError::Status),
         (&[("a", "b"), (":status", "200")], Http2StreamError::Header),
-        (
-            &[(":status", "200"), (":path", "/")],
-            Http2StreamError::Header,
-        ),
-        (
-            &[(":status", "200"), (":other", "/")],
-            Http2StreamError::Header,
-        ),
-        (
-            &[(":status", "200"), ("Server", "a")],
-            Http2StreamError::Header,
-        ),
-        (
-            &[(":status", "200"), ("a b", "a")],
-            Http2StreamError::Header,
-        ),
+        (&[(":status", "200"), (":path", "/")], Http2StreamError::Header),
+        (&[(":status", "200"), (":other", "/")], Http2StreamError::Header),
+        (&[(":status", "200"), ("Server", "a")], Http2StreamError::Header),
+        (&[(":status", "200"), ("a b", "a")], Http2StreamError::Header),
         (&[(":status", "200"), ("", "a")], Http2StreamError::Header),
-        (
-            &[(":status", "200"), ("connection", "close")],
-            Http2StreamError::Header,
-        ),
-        (
-            &[(":status", "200"), ("transfer-encoding", "chunked")],
-            Http2StreamError::Header,
-        ),
+        (&[(":status", "200"), ("connection", "close")], Http2StreamError::Header),
+        (&[(":status", "200"), ("transfer-encoding", "chunked")], Http2StreamError::Header),
     ] {
         let mut client = Client::asking(2);
-        assert_eq!(
-            client.failed(&headers(1, 0, fields)),
-            expected,
-            "{fields:?}"
-        );
+        assert_eq!(client.failed(&headers(1, 0, fields)), expected, "{fields:?}");
         assert_eq!(client.written(), super::frames::parse(&reset(1, 1)));
         // Later frames on it are ignored.
         assert_eq!(client.feed(&data(1, END, b"x")), []);
@@ -288,10 +231,7 @@ fn padding_is_not_part_of_the_body() {
     );
     assert_eq!(client.feed(&frame(DATA, PADDED, 1, b"\x02\0\0")), []);
     let summary = client.ended(&frame(DATA, PADDED | END, 1, b"\0c"));
-    assert_eq!(
-        (summary.body_bytes, summary.framing_bytes),
-        (3, 27 + 3 + 3 + 1)
-    );
+    assert_eq!((summary.body_bytes, summary.framing_bytes), (3, 27 + 3 + 3 + 1));
 }
 
 #[test]
@@ -301,10 +241,7 @@ fn a_head_may_have_a_priority_and_come_in_several_frames() {
     let mut first = vec![0, 0, 0, 0, 16];
     first.extend(&coded[..4]);
     // END_STREAM and PRIORITY.
-    assert_eq!(
-        client.feed(&frame(HEADERS, 0x21, 1, &first)),
-        [Seen::FirstByte(0)]
-    );
+    assert_eq!(client.feed(&frame(HEADERS, 0x21, 1, &first)), [Seen::FirstByte(0)]);
     assert_eq!(client.connection.phase(0), ResponsePhase::Head);
     assert_eq!(client.feed(&frame(CONTINUATION, 0, 1, &coded[4..20])), []);
     let seen = client.feed(&frame(CONTINUATION, END_HEADERS, 1, &coded[20..]));
@@ -318,31 +255,19 @@ fn a_head_may_have_a_priority_and_come_in_several_frames() {
 fn a_reset_says_whether_the_request_was_touched() {
     let mut client = Client::asking(3);
     assert_eq!(client.failed(&reset(1, 7)), Http2StreamError::Refused);
-    assert_eq!(
-        client.failed(&reset(3, 2)),
-        Http2StreamError::Reset(Http2ErrorCode(2))
-    );
+    assert_eq!(client.failed(&reset(3, 2)), Http2StreamError::Reset(Http2ErrorCode(2)));
     client.ended(&headers(5, END, OK));
-    assert_eq!(
-        client.feed(&reset(5, 0)),
-        [],
-        "a reset after the end means nothing"
-    );
+    assert_eq!(client.feed(&reset(5, 0)), [], "a reset after the end means nothing");
     assert_eq!(client.written(), [], "a reset is not answered");
 }
 
 #[test]
 fn an_answer_may_come_before_the_request_is_sent() {
     let mut client = Client::new();
-    client
-        .connection
-        .open_stream(&request("POST", Some(&[0; 100_000])), 0);
+    client.connection.open_stream(&request("POST", Some(&[0; 100_000])), 0);
     client.written();
     assert!(client.connection.waits_for_window(0));
-    assert_eq!(
-        client.ended(&headers(1, END, &[(":status", "413")])).status,
-        413
-    );
+    assert_eq!(client.ended(&headers(1, END, &[(":status", "413")])).status, 413);
     assert_eq!(client.written(), super::frames::parse(&reset(1, 8)));
     assert_eq!(client.feed(&super::frames::window_update(0, 100_000)), []);
     assert_eq!(client.written(), []);

@@ -15,62 +15,26 @@ const OK: &[(&str, &str)] = &[(":status", "200")];
 #[test]
 fn the_server_must_begin_with_its_settings() {
     let error_for = |bytes: &[u8]| Client::silent(&Http2Settings::default()).broken(bytes);
-    assert_eq!(
-        error_for(b"HTTP/1.1 400 Bad Request\r\n"),
-        Http2ConnectionError::NotHttp2
-    );
-    assert_eq!(
-        error_for(&frame(PING, 0, 0, &[0; 8])),
-        Http2ConnectionError::NoSettings
-    );
-    assert_eq!(
-        error_for(&frame(SETTINGS, END, 0, &[])),
-        Http2ConnectionError::NoSettings
-    );
-    assert_eq!(
-        error_for(b"SSH-2.0-OpenSSH_9.2"),
-        Http2ConnectionError::NoSettings
-    );
+    assert_eq!(error_for(b"HTTP/1.1 400 Bad Request\r\n"), Http2ConnectionError::NotHttp2);
+    assert_eq!(error_for(&frame(PING, 0, 0, &[0; 8])), Http2ConnectionError::NoSettings);
+    assert_eq!(error_for(&frame(SETTINGS, END, 0, &[])), Http2ConnectionError::NoSettings);
+    assert_eq!(error_for(b"SSH-2.0-OpenSSH_9.2"), Http2ConnectionError::NoSettings);
 }
 
 #[test]
 fn settings_are_acknowledged_and_must_have_values_that_exist() {
     let mut client = Client::new();
     client.feed(&settings(&[(0x99, 5), (3, 7)]));
-    assert_eq!(
-        client.written(),
-        super::frames::parse(&frame(SETTINGS, END, 0, &[]))
-    );
+    assert_eq!(client.written(), super::frames::parse(&frame(SETTINGS, END, 0, &[])));
     assert_eq!(client.connection.capacity(), 7);
     let error_for = |bytes: &[u8]| Client::new().broken(bytes);
-    assert_eq!(
-        error_for(&settings(&[(2, 1)])),
-        Http2ConnectionError::Setting
-    );
-    assert_eq!(
-        error_for(&settings(&[(5, 16_383)])),
-        Http2ConnectionError::Setting
-    );
-    assert_eq!(
-        error_for(&settings(&[(5, 16_777_216)])),
-        Http2ConnectionError::Setting
-    );
-    assert_eq!(
-        error_for(&settings(&[(4, 0x8000_0000)])),
-        Http2ConnectionError::FlowControl
-    );
-    assert_eq!(
-        error_for(&frame(SETTINGS, 0, 0, &[0; 5])),
-        Http2ConnectionError::FrameSize
-    );
-    assert_eq!(
-        error_for(&frame(SETTINGS, END, 0, &[0; 6])),
-        Http2ConnectionError::FrameSize
-    );
-    assert_eq!(
-        error_for(&frame(SETTINGS, 0, 1, &[])),
-        Http2ConnectionError::Stream
-    );
+    assert_eq!(error_for(&settings(&[(2, 1)])), Http2ConnectionError::Setting);
+    assert_eq!(error_for(&settings(&[(5, 16_383)])), Http2ConnectionError::Setting);
+    assert_eq!(error_for(&settings(&[(5, 16_777_216)])), Http2ConnectionError::Setting);
+    assert_eq!(error_for(&settings(&[(4, 0x8000_0000)])), Http2ConnectionError::FlowControl);
+    assert_eq!(error_for(&frame(SETTINGS, 0, 0, &[0; 5])), Http2ConnectionError::FrameSize);
+    assert_eq!(error_for(&frame(SETTINGS, END, 0, &[0; 6])), Http2ConnectionError::FrameSize);
+    assert_eq!(error_for(&frame(SETTINGS, 0, 1, &[])), Http2ConnectionError::Stream);
 }
 
 #[test]
@@ -80,10 +44,7 @@ fn no_more_streams_are_opened_than_the_server_takes() {
     assert!(!client.connection.is_ready());
     assert_eq!(client.connection.close_meaning(), CloseMeaning::Idle);
     client.connection.open_stream(&request("GET", None), 0);
-    assert_eq!(
-        client.connection.close_meaning(),
-        CloseMeaning::BeforeSettings
-    );
+    assert_eq!(client.connection.close_meaning(), CloseMeaning::BeforeSettings);
     client.feed(&settings(&[(3, 2)]));
     assert!(client.connection.is_ready());
     assert_eq!(client.connection.capacity(), 1);
@@ -100,16 +61,10 @@ fn no_more_streams_are_opened_than_the_server_takes() {
 fn a_ping_is_answered_and_an_answer_is_not() {
     let mut client = Client::new();
     client.feed(&frame(PING, 0, 0, b"12345678"));
-    assert_eq!(
-        client.written(),
-        super::frames::parse(&frame(PING, END, 0, b"12345678"))
-    );
+    assert_eq!(client.written(), super::frames::parse(&frame(PING, END, 0, b"12345678")));
     client.feed(&frame(PING, END, 0, b"12345678"));
     assert_eq!(client.written(), []);
-    assert_eq!(
-        client.broken(&frame(PING, 0, 0, b"123")),
-        Http2ConnectionError::FrameSize
-    );
+    assert_eq!(client.broken(&frame(PING, 0, 0, b"123")), Http2ConnectionError::FrameSize);
 }
 
 #[test]
@@ -127,10 +82,7 @@ fn pushing_is_refused() {
     let promise = frame(PUSH_PROMISE, END_HEADERS, 1, &[0, 0, 0, 2, 0x82]);
     assert_eq!(client.broken(&promise), Http2ConnectionError::Push);
     let mut client = Client::asking(1);
-    assert_eq!(
-        client.broken(&headers(2, 0, OK)),
-        Http2ConnectionError::Stream
-    );
+    assert_eq!(client.broken(&headers(2, 0, OK)), Http2ConnectionError::Stream);
 }
 
 #[test]
@@ -159,22 +111,13 @@ fn misplaced_frames_break_the_connection() {
         (frame(DATA, 0, 1, &[0; 16_385]), size),
         (frame(0x77, 0, 1, &[0; 16_385]), size),
         (frame(DATA, PADDED, 1, &[1]), Http2ConnectionError::Padding),
-        (
-            frame(HEADERS, END_HEADERS | PADDED, 1, &[2, 0x88]),
-            Http2ConnectionError::Padding,
-        ),
+        (frame(HEADERS, END_HEADERS | PADDED, 1, &[2, 0x88]), Http2ConnectionError::Padding),
         (window_update(0, 0), Http2ConnectionError::NoIncrement),
-        (
-            window_update(0, 0x7fff_ffff),
-            Http2ConnectionError::FlowControl,
-        ),
+        (window_update(0, 0x7fff_ffff), Http2ConnectionError::FlowControl),
     ] {
         let mut client = Client::asking(1);
         assert_eq!(client.broken(&bytes), expected, "{:?}", &bytes[..9]);
-        assert_eq!(
-            client.connection.close_meaning(),
-            CloseMeaning::Broken(expected)
-        );
+        assert_eq!(client.connection.close_meaning(), CloseMeaning::Broken(expected));
         assert_eq!(
             client.connection.open_tokens().collect::<Vec<_>>().len(),
             client.connection.open_streams()
@@ -246,25 +189,16 @@ fn a_block_that_needs_a_table_we_do_not_have_breaks_the_connection() {
 fn an_orderly_end_lets_the_streams_finish_that_will_be_answered() {
     let mut client = Client::asking(3);
     let code = Http2ErrorCode::NO_ERROR;
-    assert_eq!(
-        client.feed(&go_away(0x7fff_ffff, 0)),
-        [Seen::GoAway(0x7fff_ffff, code)]
-    );
+    assert_eq!(client.feed(&go_away(0x7fff_ffff, 0)), [Seen::GoAway(0x7fff_ffff, code)]);
     assert!(client.connection.is_draining());
     assert_eq!(client.connection.capacity(), 0);
     assert!(!client.connection.open_stream(&request("GET", None), 9));
     assert_eq!(
         client.feed(&go_away(3, 0)),
-        [
-            Seen::GoAway(3, code),
-            Seen::Failed(2, Http2StreamError::GoAway(code))
-        ]
+        [Seen::GoAway(3, code), Seen::Failed(2, Http2StreamError::GoAway(code))]
     );
     assert!(!client.ended(&headers(3, END, OK)).reusable);
-    assert_eq!(
-        client.connection.close_meaning(),
-        CloseMeaning::Announced(code)
-    );
+    assert_eq!(client.connection.close_meaning(), CloseMeaning::Announced(code));
     client.ended(&headers(1, END, OK));
     assert_eq!(client.connection.close_meaning(), CloseMeaning::Idle);
 }
@@ -273,9 +207,6 @@ fn an_orderly_end_lets_the_streams_finish_that_will_be_answered() {
 fn a_second_goaway_cannot_take_back_the_first() {
     let mut client = Client::asking(3);
     client.feed(&go_away(1, 2));
-    assert_eq!(
-        client.feed(&go_away(5, 0)),
-        [Seen::GoAway(1, Http2ErrorCode::NO_ERROR)]
-    );
+    assert_eq!(client.feed(&go_away(5, 0)), [Seen::GoAway(1, Http2ErrorCode::NO_ERROR)]);
     assert_eq!(client.connection.open_streams(), 1);
 }

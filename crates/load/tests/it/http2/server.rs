@@ -42,12 +42,7 @@ impl Exchange {
 
     /// Moves bytes in both directions, in pieces of random size, until something arrives.
     async fn step(&mut self) {
-        let Exchange {
-            connection,
-            pipe,
-            random,
-            answers,
-        } = self;
+        let Exchange { connection, pipe, random, answers } = self;
         let mut buffer = [0; 4000];
         let read = poll_fn(|context| {
             loop {
@@ -131,10 +126,7 @@ async fn answer(
     while let Some(piece) = incoming.data().await {
         let piece = piece.unwrap();
         body.extend_from_slice(&piece);
-        incoming
-            .flow_control()
-            .release_capacity(piece.len())
-            .unwrap();
+        incoming.flow_control().release_capacity(piece.len()).unwrap();
     }
     let path = head.uri.path();
     if let Some(count) = path.strip_prefix("/bytes/") {
@@ -152,9 +144,7 @@ async fn answer(
         .header("x-agent", head.headers.get("user-agent").unwrap())
         .header("authority", head.uri.authority().unwrap().as_str())
         .header("x-many", "a value that other values resemble");
-    let mut stream = respond
-        .send_response(response.body(()).unwrap(), false)
-        .unwrap();
+    let mut stream = respond.send_response(response.body(()).unwrap(), false).unwrap();
     stream.send_data(Bytes::from(body), false).unwrap();
     let mut trailers = http::HeaderMap::new();
     trailers.insert("x-sum", http::HeaderValue::from_static("1"));
@@ -174,9 +164,7 @@ fn request(method: &str, target: &str, body: Option<&[u8]>) -> Http2Request {
 }
 
 fn exchange(settings: Http2Settings, seed: u64, requests: Vec<Http2Request>) -> Vec<Answer> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let (ours, theirs) = tokio::io::duplex(30 + seed as usize * 1997 % 20_000);
         tokio::spawn(serve(theirs));
@@ -235,18 +223,14 @@ fn resets_of_a_server_are_told_apart() {
 
 #[test]
 fn a_server_that_goes_away_in_order_answers_what_it_has() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let (ours, theirs) = tokio::io::duplex(5000);
         tokio::spawn(async move {
             let mut connection = h2::server::handshake(theirs).await.unwrap();
             let (_, mut respond) = connection.accept().await.unwrap().unwrap();
             connection.graceful_shutdown();
-            respond
-                .send_response(http::Response::new(()), true)
-                .unwrap();
+            respond.send_response(http::Response::new(()), true).unwrap();
             while connection.accept().await.is_some() {}
         });
         let mut exchange = Exchange::new(&Http2Settings::default(), ours, 1);

@@ -99,19 +99,12 @@ fn a_connection_that_takes_no_more_requests_loses_none() {
     let measured = carry_out(&server.load(1, 1, 20));
     let ok = measured.totals.outcomes.succeeded();
     assert_eq!(rows(&measured), [("ok", 20)], "{ok}");
-    assert!(
-        (4..=5).contains(&server.connections()),
-        "{}",
-        server.connections()
-    );
+    assert!((4..=5).contains(&server.connections()), "{}", server.connections());
 }
 
 #[test]
 fn a_port_where_nobody_listens_refuses_and_is_not_stormed() {
-    let gone = UdpSocket::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let server = Server::start(|_| good());
     let mut load = server.load(2, 1, 10);
     load.target.addresses = vec![speedwell_load::load::ServerAddress::Internet(gone)];
@@ -162,34 +155,24 @@ fn what_never_answers_is_given_up_in_time_and_leaves_the_other_streams_alone() {
     assert_eq!(rows(&measured), [("ok", 4), ("timeout.first-byte", 4)]);
     assert_eq!(server.connections(), 1);
 
-    let total = RequestTimeouts {
-        total_ns: Some(1000 * MS),
-        ..RequestTimeouts::default()
-    };
+    let total = RequestTimeouts { total_ns: Some(1000 * MS), ..RequestTimeouts::default() };
     let server = Server::start(|_| Then::Late(60_000));
     let measured = carry_out(&limits(server.load(2, 1, 4), total));
     assert_eq!(rows(&measured), [("timeout.total", 4)]);
 
     // A port that accepts packets and never responds.
     let deaf = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let connect = RequestTimeouts {
-        connect_ns: Some(80 * MS),
-        ..RequestTimeouts::default()
-    };
+    let connect = RequestTimeouts { connect_ns: Some(80 * MS), ..RequestTimeouts::default() };
     let mut load = limits(server.load(2, 1, 4), connect);
-    load.target.addresses = vec![speedwell_load::load::ServerAddress::Internet(
-        deaf.local_addr().unwrap(),
-    )];
+    load.target.addresses =
+        vec![speedwell_load::load::ServerAddress::Internet(deaf.local_addr().unwrap())];
     let measured = carry_out(&load);
     assert_eq!(rows(&measured), [("timeout.connect", 4)]);
 }
 
 #[test]
 fn a_connection_on_which_nothing_is_heard_is_lost() {
-    let setup = Setup {
-        idle_ms: 2000,
-        ..Setup::default()
-    };
+    let setup = Setup { idle_ms: 2000, ..Setup::default() };
     let server = Server::start_as(&setup, |_| Then::Hold);
     let measured = carry_out(&server.load(2, 2, 2));
     assert_eq!(rows(&measured), [("h3.idle", 2)]);

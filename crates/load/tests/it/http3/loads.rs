@@ -17,13 +17,7 @@ use std::time::{Duration, Instant};
 const MS: u64 = 1_000_000;
 
 fn for_ms(load: LoadConfig, ms: u64) -> LoadConfig {
-    LoadConfig {
-        stop: StopCondition {
-            after_requests: None,
-            after_ns: Some(ms * MS),
-        },
-        ..load
-    }
+    LoadConfig { stop: StopCondition { after_requests: None, after_ns: Some(ms * MS) }, ..load }
 }
 
 fn at_rate(load: LoadConfig, rate: f64) -> LoadConfig {
@@ -39,10 +33,7 @@ fn at_rate(load: LoadConfig, rate: f64) -> LoadConfig {
 fn as_many_requests_are_sent_as_asked_for_however_many_threads_send_them() {
     for threads in [1, 3] {
         let server = Server::start(|_| good());
-        let load = LoadConfig {
-            threads,
-            ..server.load(5, 1, 600)
-        };
+        let load = LoadConfig { threads, ..server.load(5, 1, 600) };
         let measured = carry_out(&load);
         assert_eq!(rows(&measured), [("ok", 600)]);
         assert_eq!((server.requests(), server.connections()), (600, 5));
@@ -52,18 +43,11 @@ fn as_many_requests_are_sent_as_asked_for_however_many_threads_send_them() {
         let outcomes = &measured.totals.outcomes;
         assert_eq!(outcomes.codes().count_of(200), 600);
         assert_eq!(outcomes.bytes.body, 600 * 4);
-        assert_eq!(
-            (outcomes.connections.opened, outcomes.connections.sends),
-            (5, 600)
-        );
+        assert_eq!((outcomes.connections.opened, outcomes.connections.sends), (5, 600));
         assert_eq!(outcomes.connections.first_sends, 5);
         assert_eq!(measured.totals.responses.count, 600);
         assert_eq!(measured.totals.latency.service_times().count(), 600);
-        let calls: u64 = measured
-            .threads
-            .iter()
-            .map(|thread| thread.system_calls)
-            .sum();
+        let calls: u64 = measured.threads.iter().map(|thread| thread.system_calls).sum();
         assert!(calls > 0 && outcomes.bytes.sent > 600 && outcomes.bytes.received > 600 * 4);
     }
 }
@@ -79,10 +63,7 @@ fn lanes_are_streams_of_one_connection() {
 
 #[test]
 fn more_lanes_than_the_server_allows_wait_without_a_loss() {
-    let setup = Setup {
-        streams: 3,
-        ..Setup::default()
-    };
+    let setup = Setup { streams: 3, ..Setup::default() };
     let server = Server::start_as(&setup, |_| Then::Late(30));
     let measured = carry_out(&server.load(10, 10, 60));
     assert_eq!(rows(&measured), [("ok", 60)]);
@@ -175,17 +156,12 @@ fn load_by_time() -> Result<(), String> {
     together.merge(&measured.warmup);
     together.outcomes.check_balance().unwrap();
     assert_eq!(measured.elapsed_ns, 250 * MS);
-    let (ok, warm) = (
-        measured.totals.outcomes.succeeded(),
-        measured.warmup.outcomes.succeeded(),
-    );
+    let (ok, warm) = (measured.totals.outcomes.succeeded(), measured.warmup.outcomes.succeeded());
     assert_eq!(server.requests(), ok + warm);
     let timeline_ok: u64 = measured.timeline.ticks.iter().map(|tick| tick.ok).sum();
     assert_eq!(timeline_ok, ok + warm);
     assert!(measured.ok_in_time <= ok && measured.ok_in_time + 3 >= ok);
-    ensure_holds(told >= 2 && in_warmup >= 1, || {
-        format!("told {told} times, {in_warmup}")
-    })?;
+    ensure_holds(told >= 2 && in_warmup >= 1, || format!("told {told} times, {in_warmup}"))?;
     ensure_holds(ok > 10 && warm > 10, || format!("{ok} and {warm}"))
 }
 

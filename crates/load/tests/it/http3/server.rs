@@ -83,12 +83,7 @@ pub struct Setup {
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup {
-            name: "127.0.0.1",
-            protocol: b"h3",
-            streams: 100,
-            idle_ms: 30_000,
-        }
+        Setup { name: "127.0.0.1", protocol: b"h3", streams: 100, idle_ms: 30_000 }
     }
 }
 
@@ -149,12 +144,7 @@ impl Server {
                 }
             });
         });
-        Server {
-            address,
-            seen,
-            certificate,
-            _stop: stop,
-        }
+        Server { address, seen, certificate, _stop: stop }
     }
 
     pub fn requests(&self) -> u64 {
@@ -220,11 +210,8 @@ async fn serve(incoming: Incoming, seen: Arc<Seen>, handler: Arc<Handler>) -> Op
             while let Ok(Some(mut data)) = stream.recv_data().await {
                 body.extend_from_slice(&data.copy_to_bytes(data.remaining()));
             }
-            let request = Asked {
-                number: seen.requests.fetch_add(1, Ordering::SeqCst),
-                head,
-                body,
-            };
+            let request =
+                Asked { number: seen.requests.fetch_add(1, Ordering::SeqCst), head, body };
             let then = handler(&request);
             *seen.last.lock().unwrap() = Some(request);
             let done = carry_out(then, stream, &quic, &tell_last).await;

@@ -28,10 +28,7 @@ fn a_certificate_of_somebody_unknown_is_refused_unless_anyone_is_trusted() {
 
 #[test]
 fn a_certificate_for_another_name_is_refused_unless_that_name_is_asked_for() {
-    let setup = Setup {
-        name: "known.test",
-        ..Setup::default()
-    };
+    let setup = Setup { name: "known.test", ..Setup::default() };
     let server = Server::start_as(&setup, |_| good());
     let mut load = server.load(1, 1, 3);
     assert_eq!(rows(&carry_out(&load)), [("tls.verify", 3)]);
@@ -43,10 +40,7 @@ fn a_certificate_for_another_name_is_refused_unless_that_name_is_asked_for() {
 
 #[test]
 fn a_server_that_speaks_something_else_over_quic_does_not_agree() {
-    let setup = Setup {
-        protocol: b"doq",
-        ..Setup::default()
-    };
+    let setup = Setup { protocol: b"doq", ..Setup::default() };
     let server = Server::start_as(&setup, |_| good());
     assert_eq!(rows(&carry_out(&server.load(1, 1, 3))), [("tls.alpn", 3)]);
 }

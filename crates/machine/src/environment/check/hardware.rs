@@ -12,14 +12,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
-    [
-        check_battery(tree),
-        check_temperature(tree),
-        check_throttling(tree),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    [check_battery(tree), check_temperature(tree), check_throttling(tree)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Checks whether the machine runs on battery. If it does, the firmware may lower frequencies at
@@ -33,11 +29,7 @@ pub(crate) fn check_battery(tree: &FileTree) -> Option<CheckResult> {
         let is_ours = kind == "Battery" && scope.as_deref() != Some("Device");
         is_ours.then(|| tree.read_text(format!("{SUPPLIES}/{name}/status")))?
     };
-    let states: Vec<String> = tree
-        .list_names(SUPPLIES)
-        .iter()
-        .filter_map(state_of)
-        .collect();
+    let states: Vec<String> = tree.list_names(SUPPLIES).iter().filter_map(state_of).collect();
     let state = match states.iter().any(|state| state == "Discharging") {
         _ if states.is_empty() => return None,
         true => CheckState::Bad,
@@ -59,8 +51,7 @@ struct ThermalZone {
 
 impl ThermalZone {
     fn degrees_left(&self) -> f64 {
-        self.limit_c
-            .map_or(f64::INFINITY, |limit| limit - self.now_c)
+        self.limit_c.map_or(f64::INFINITY, |limit| limit - self.now_c)
     }
 }
 
@@ -70,24 +61,16 @@ const THROTTLING_MARGIN_C: f64 = 5.0;
 /// Checks the sensor that is nearest to its limit, or the hottest sensor if none has a limit.
 fn check_temperature(tree: &FileTree) -> Option<CheckResult> {
     let zone = thermal_zones(tree).into_iter().min_by(|a, b| {
-        a.degrees_left()
-            .total_cmp(&b.degrees_left())
-            .then(b.now_c.total_cmp(&a.now_c))
+        a.degrees_left().total_cmp(&b.degrees_left()).then(b.now_c.total_cmp(&a.now_c))
     })?;
     let state = match zone.degrees_left() {
         degrees_left if degrees_left <= 0.0 => CheckState::Bad,
         degrees_left if degrees_left < THROTTLING_MARGIN_C => CheckState::Warning,
         _ => CheckState::Good,
     };
-    let limit = zone
-        .limit_c
-        .map(|limit| format!(", throttles at {limit:.0}"));
-    let description = format!(
-        "{} at {:.0} degrees Celsius{}",
-        zone.name,
-        zone.now_c,
-        limit.unwrap_or_default()
-    );
+    let limit = zone.limit_c.map(|limit| format!(", throttles at {limit:.0}"));
+    let description =
+        format!("{} at {:.0} degrees Celsius{}", zone.name, zone.now_c, limit.unwrap_or_default());
     Some(
         CheckResult::new("temperature", state, description)
             .with_remedy("let the machine cool down, and check its fans"),
@@ -96,10 +79,8 @@ fn check_temperature(tree: &FileTree) -> Option<CheckResult> {
 
 fn thermal_zones(tree: &FileTree) -> Vec<ThermalZone> {
     const ZONES: &str = "/sys/class/thermal";
-    let celsius = |path: String| {
-        tree.read_value::<f64>(path)
-            .map(|millidegrees| millidegrees / 1000.0)
-    };
+    let celsius =
+        |path: String| tree.read_value::<f64>(path).map(|millidegrees| millidegrees / 1000.0);
     let zone = |zone: String| {
         let folder = format!("{ZONES}/{zone}");
         let limits = (0..16).filter_map(|n| {
@@ -114,10 +95,7 @@ fn thermal_zones(tree: &FileTree) -> Vec<ThermalZone> {
             name: tree.read_text(format!("{folder}/type")).unwrap_or(zone),
         })
     };
-    let names = tree
-        .list_names(ZONES)
-        .into_iter()
-        .filter(|name| name.starts_with("thermal_zone"));
+    let names = tree.list_names(ZONES).into_iter().filter(|name| name.starts_with("thermal_zone"));
     names.filter_map(zone).collect()
 }
 
@@ -126,22 +104,15 @@ fn thermal_zones(tree: &FileTree) -> Vec<ThermalZone> {
 pub(crate) fn throttle_count(tree: &FileTree) -> Option<u64> {
     const CPU: &str = "/sys/devices/system/cpu";
     let names = tree.list_names(CPU);
-    let counts = names
-        .iter()
-        .filter(|name| is_processor(name))
-        .filter_map(|name| {
-            tree.read_value::<u64>(format!("{CPU}/{name}/thermal_throttle/core_throttle_count"))
-        });
+    let counts = names.iter().filter(|name| is_processor(name)).filter_map(|name| {
+        tree.read_value::<u64>(format!("{CPU}/{name}/thermal_throttle/core_throttle_count"))
+    });
     counts.max()
 }
 
 fn check_throttling(tree: &FileTree) -> Option<CheckResult> {
     let max_count = throttle_count(tree)?;
-    let state = if max_count == 0 {
-        CheckState::Good
-    } else {
-        CheckState::Warning
-    };
+    let state = if max_count == 0 { CheckState::Good } else { CheckState::Warning };
     let description = format!("a core was throttled {max_count} times since boot");
     Some(
         CheckResult::new("thermal throttling", state, description)
@@ -150,10 +121,8 @@ fn check_throttling(tree: &FileTree) -> Option<CheckResult> {
 }
 
 pub(super) fn clock_checks(tree: &FileTree) -> Vec<CheckResult> {
-    let mut checks = vec![
-        check_clock_source(tree),
-        check_clock_cost(read_cost_ns(), resolution_ns()),
-    ];
+    let mut checks =
+        vec![check_clock_source(tree), check_clock_cost(read_cost_ns(), resolution_ns())];
     let slack: Option<u64> = tree.read_value("/proc/self/timerslack_ns");
     checks.push(check_lateness(&measure_lateness_ns(), slack));
     checks
@@ -161,28 +130,17 @@ pub(super) fn clock_checks(tree: &FileTree) -> Vec<CheckResult> {
 
 /// Clock sources that can be read without entering the kernel. With any other source, each reading
 /// costs a system call or an access to a slow device.
-const FAST_SOURCES: &[&str] = &[
-    "tsc",
-    "arch_sys_counter",
-    "kvm-clock",
-    "hyperv_clocksource_tsc_page",
-    "timebase",
-];
+const FAST_SOURCES: &[&str] =
+    &["tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "timebase"];
 
 fn check_clock_source(tree: &FileTree) -> CheckResult {
     const NAME: &str = "clock source";
     let Some((current, available)) = clock_source(tree) else {
         return CheckResult::not_reported(NAME);
     };
-    let state = if FAST_SOURCES.contains(&current.as_str()) {
-        CheckState::Good
-    } else {
-        CheckState::Bad
-    };
-    let remedy = match available
-        .iter()
-        .find(|name| FAST_SOURCES.contains(&name.as_str()))
-    {
+    let state =
+        if FAST_SOURCES.contains(&current.as_str()) { CheckState::Good } else { CheckState::Bad };
+    let remedy = match available.iter().find(|name| FAST_SOURCES.contains(&name.as_str())) {
         Some(fast_source) => {
             format!("echo {fast_source} | sudo tee {CLOCK_FOLDER}/current_clocksource")
         }
@@ -203,9 +161,7 @@ fn check_clock_cost(cost_ns: f64, resolution_ns: Option<u64>) -> CheckResult {
         Some(ns) if ns > 1_000 => CheckState::Bad,
         _ => CheckState::Good,
     };
-    let step = resolution_ns
-        .map(|ns| format!(", resolution {ns} ns"))
-        .unwrap_or_default();
+    let step = resolution_ns.map(|ns| format!(", resolution {ns} ns")).unwrap_or_default();
     CheckResult::new(
         "clock cost",
         cost_state.max(resolution_state),
@@ -259,9 +215,7 @@ fn check_lateness(late_ns: &[f64], slack_ns: Option<u64>) -> CheckResult {
         (typical, worst) if typical > 500.0 || worst > 2_000.0 => CheckState::Warning,
         _ => CheckState::Good,
     };
-    let slack = slack_ns
-        .map(|ns| format!(", slack {} µs", ns / 1000))
-        .unwrap_or_default();
+    let slack = slack_ns.map(|ns| format!(", slack {} µs", ns / 1000)).unwrap_or_default();
     let description =
         format!("a sleep ends {typical_us:.0} µs late, at worst {worst_us:.0} µs{slack}");
     CheckResult::new("timer lateness", state, description)
@@ -293,10 +247,7 @@ mod tests {
         };
         assert_eq!(check_of("Discharging").state, CheckState::Bad);
         let charged = check_of("Full");
-        assert_eq!(
-            (charged.state, charged.found.as_str()),
-            (CheckState::Good, "full")
-        );
+        assert_eq!((charged.state, charged.found.as_str()), (CheckState::Good, "full"));
     }
 
     #[test]
@@ -307,30 +258,15 @@ mod tests {
                 ("/sys/class/thermal/thermal_zone0/temp", "60000"),
                 ("/sys/class/thermal/thermal_zone1/type", "x86_pkg_temp"),
                 ("/sys/class/thermal/thermal_zone1/temp", package),
-                (
-                    "/sys/class/thermal/thermal_zone1/trip_point_0_type",
-                    "passive",
-                ),
-                (
-                    "/sys/class/thermal/thermal_zone1/trip_point_0_temp",
-                    "90000",
-                ),
-                (
-                    "/sys/class/thermal/thermal_zone1/trip_point_1_type",
-                    "critical",
-                ),
-                (
-                    "/sys/class/thermal/thermal_zone1/trip_point_1_temp",
-                    "105000",
-                ),
+                ("/sys/class/thermal/thermal_zone1/trip_point_0_type", "passive"),
+                ("/sys/class/thermal/thermal_zone1/trip_point_0_temp", "90000"),
+                ("/sys/class/thermal/thermal_zone1/trip_point_1_type", "critical"),
+                ("/sys/class/thermal/thermal_zone1/trip_point_1_temp", "105000"),
             ]))
             .unwrap()
         };
         let cool = check_of("55000");
-        assert_eq!(
-            cool.found,
-            "x86_pkg_temp at 55 degrees Celsius, throttles at 90"
-        );
+        assert_eq!(cool.found, "x86_pkg_temp at 55 degrees Celsius, throttles at 90");
         assert_eq!(cool.state, CheckState::Good);
         assert_eq!(check_of("87000").state, CheckState::Warning);
         assert_eq!(check_of("91000").state, CheckState::Bad);
@@ -339,14 +275,8 @@ mod tests {
     #[test]
     fn throttling_since_the_start_is_counted() {
         let machine = machine(&[
-            (
-                "/sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count",
-                "0",
-            ),
-            (
-                "/sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count",
-                "7",
-            ),
+            ("/sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "0"),
+            ("/sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", "7"),
         ]);
         let check = check_throttling(&machine).unwrap();
         assert_eq!(check.state, CheckState::Warning);
@@ -357,30 +287,16 @@ mod tests {
     fn a_slow_source_is_exchanged_for_the_fast_one_that_is_there() {
         let check_of = |current, known| {
             check_clock_source(&machine(&[
-                (
-                    "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-                    current,
-                ),
-                (
-                    "/sys/devices/system/clocksource/clocksource0/available_clocksource",
-                    known,
-                ),
+                ("/sys/devices/system/clocksource/clocksource0/current_clocksource", current),
+                ("/sys/devices/system/clocksource/clocksource0/available_clocksource", known),
             ]))
         };
         assert_eq!(check_of("tsc\n", "tsc hpet").state, CheckState::Good);
         let slow = check_of("hpet\n", "hpet tsc acpi_pm\n");
-        assert_eq!(
-            (slow.state, slow.found.as_str()),
-            (CheckState::Bad, "'hpet'")
-        );
+        assert_eq!((slow.state, slow.found.as_str()), (CheckState::Bad, "'hpet'"));
         let command = format!("echo tsc | sudo tee {CLOCK_FOLDER}/current_clocksource");
         assert_eq!(slow.remedy, Some(command));
-        assert!(
-            check_of("acpi_pm", "acpi_pm")
-                .remedy
-                .unwrap()
-                .contains("dmesg")
-        );
+        assert!(check_of("acpi_pm", "acpi_pm").remedy.unwrap().contains("dmesg"));
         assert_eq!(check_clock_source(&machine(&[])).state, CheckState::Unknown);
     }
 
@@ -388,14 +304,8 @@ mod tests {
     fn expensive_and_coarse_clocks_are_told() {
         assert_eq!(check_clock_cost(25.0, Some(1)).state, CheckState::Good);
         assert_eq!(check_clock_cost(400.0, Some(1)).state, CheckState::Warning);
-        assert_eq!(
-            check_clock_cost(25.0, Some(4_000_000)).state,
-            CheckState::Bad
-        );
-        assert_eq!(
-            check_clock_cost(25.4, Some(1)).found,
-            "25 ns per reading, resolution 1 ns"
-        );
+        assert_eq!(check_clock_cost(25.0, Some(4_000_000)).state, CheckState::Bad);
+        assert_eq!(check_clock_cost(25.4, Some(1)).found, "25 ns per reading, resolution 1 ns");
     }
 
     #[test]
@@ -405,10 +315,7 @@ mod tests {
         late[7] = 5e6;
         let check = check_lateness(&late, Some(50_000));
         assert_eq!(check.state, CheckState::Warning);
-        assert_eq!(
-            check.found,
-            "a sleep ends 60 µs late, at worst 5000 µs, slack 50 µs"
-        );
+        assert_eq!(check.found, "a sleep ends 60 µs late, at worst 5000 µs, slack 50 µs");
         assert_eq!(check_lateness(&[3e6; 50], None).state, CheckState::Bad);
     }
 

@@ -11,11 +11,7 @@ use std::path::Path;
 use std::thread;
 
 pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
-    vec![
-        check_address_layout(tree),
-        check_performance_counters(tree),
-        check_open_files(tree),
-    ]
+    vec![check_address_layout(tree), check_performance_counters(tree), check_open_files(tree)]
 }
 
 /// Checks whether address layouts are randomized. If so, their effects average out over processes.
@@ -77,11 +73,7 @@ fn check_performance_counters(tree: &FileTree) -> CheckResult {
         .list_names("/sys/bus/event_source/devices")
         .iter()
         .any(|name| name == "cpu" || name.starts_with("cpu_") || name.starts_with("armv"));
-    let hardware = if has_hardware {
-        ""
-    } else {
-        "; the processor's own counters are missing"
-    };
+    let hardware = if has_hardware { "" } else { "; the processor's own counters are missing" };
     CheckResult::new(NAME, state, format!("{description}{hardware}"))
         .with_remedy("sudo sysctl kernel.perf_event_paranoid=1")
 }
@@ -92,24 +84,15 @@ fn check_open_files(tree: &FileTree) -> CheckResult {
     const NAME: &str = "open files";
     const REQUIRED: u64 = 4096;
     let limits = tree.read_text("/proc/self/limits").unwrap_or_default();
-    let line = limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max open files"));
-    let mut fields = line
-        .unwrap_or_default()
-        .split_whitespace()
-        .map(|field| match field {
-            "unlimited" => Some(u64::MAX),
-            number => number.parse().ok(),
-        });
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let mut fields = line.unwrap_or_default().split_whitespace().map(|field| match field {
+        "unlimited" => Some(u64::MAX),
+        number => number.parse().ok(),
+    });
     let (Some(Some(soft)), Some(Some(hard))) = (fields.next(), fields.next()) else {
         return CheckResult::not_reported(NAME);
     };
-    let state = if soft >= REQUIRED {
-        CheckState::Good
-    } else {
-        CheckState::Warning
-    };
+    let state = if soft >= REQUIRED { CheckState::Good } else { CheckState::Warning };
     let description = match soft {
         u64::MAX => "no limit".to_owned(),
         soft => format!("at most {soft} at once"),
@@ -145,15 +128,9 @@ fn judge_free_disk(folder: &Path, free_bytes: u64) -> CheckResult {
         0..1024 => format!("{mebibytes} MiB"),
         _ => format!("{:.1} GiB", mebibytes as f64 / 1024.0),
     };
-    CheckResult::new(
-        "free disk",
-        state,
-        format!("{amount} at '{}'", folder.display()),
+    CheckResult::new("free disk", state, format!("{amount} at '{}'", folder.display())).with_remedy(
+        format!("df -h '{}', and choose another file with --db FILE", folder.display()),
     )
-    .with_remedy(format!(
-        "df -h '{}', and choose another file with --db FILE",
-        folder.display()
-    ))
 }
 
 /// Returns how many bytes a user without privileges can still write.
@@ -198,10 +175,7 @@ pub(super) fn toolchain_checks(tree: &FileTree, search: &OsStr) -> Vec<CheckResu
                 scope.spawn(move || check_toolchain(tree, search, name, install))
             })
             .collect();
-        threads
-            .into_iter()
-            .filter_map(|check| check.join().ok())
-            .collect()
+        threads.into_iter().filter_map(|check| check.join().ok()).collect()
     })
 }
 
@@ -209,10 +183,7 @@ fn check_toolchain(tree: &FileTree, search: &OsStr, program: &str, install: Stri
     let name = format!("toolchain {program}");
     let Some(path) = find_executable(tree, search, program) else {
         let missing = CheckResult::new(name, CheckState::Unknown, "not found in PATH");
-        return CheckResult {
-            remedy: Some(install),
-            ..missing
-        };
+        return CheckResult { remedy: Some(install), ..missing };
     };
     match program_version(&path).text {
         Some(version) => {
@@ -262,16 +233,8 @@ mod tests {
         assert_eq!(check_of("1", user).state, CheckState::Good);
         assert_eq!(check_of("2", user).found, "allowed for user code only");
         assert_eq!(check_of("4", user).found, "not allowed");
-        assert!(
-            check_of("4", user)
-                .remedy
-                .unwrap()
-                .contains("perf_event_paranoid=1")
-        );
-        assert_eq!(
-            check_of("4", "CapEff:\t000001ffffffffff").state,
-            CheckState::Good
-        );
+        assert!(check_of("4", user).remedy.unwrap().contains("perf_event_paranoid=1"));
+        assert_eq!(check_of("4", "CapEff:\t000001ffffffffff").state, CheckState::Good);
     }
 
     #[test]
@@ -296,12 +259,7 @@ mod tests {
             (low.state, low.remedy.as_deref()),
             (CheckState::Warning, Some("ulimit -n 65536"))
         );
-        assert!(
-            check_of("1024", "1024")
-                .remedy
-                .unwrap()
-                .starts_with("sudo prlimit")
-        );
+        assert!(check_of("1024", "1024").remedy.unwrap().starts_with("sudo prlimit"));
         assert_eq!(check_of("unlimited", "unlimited").found, "no limit");
         assert_eq!(check_of("20000", "20000").state, CheckState::Good);
     }
@@ -310,20 +268,11 @@ mod tests {
     fn little_room_is_told_with_a_way_out() {
         let folder = Path::new("/data");
         let full = judge_free_disk(folder, 50 << 20);
-        assert_eq!(
-            (full.state, full.found.as_str()),
-            (CheckState::Bad, "50 MiB at '/data'")
-        );
+        assert_eq!((full.state, full.found.as_str()), (CheckState::Bad, "50 MiB at '/data'"));
         assert!(full.remedy.unwrap().contains("--db FILE"));
-        assert_eq!(
-            judge_free_disk(folder, 500 << 20).state,
-            CheckState::Warning
-        );
+        assert_eq!(judge_free_disk(folder, 500 << 20).state, CheckState::Warning);
         let result = judge_free_disk(folder, 3 << 29);
-        assert_eq!(
-            (result.state, result.found.as_str()),
-            (CheckState::Good, "1.5 GiB at '/data'")
-        );
+        assert_eq!((result.state, result.found.as_str()), (CheckState::Good, "1.5 GiB at '/data'"));
     }
 
     #[test]
@@ -331,13 +280,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let check = check_free_disk(&home.path().join("not/yet/there/results.db"));
         assert_ne!(check.state, CheckState::Unknown);
-        assert!(
-            check
-                .found
-                .ends_with(&format!("'{}'", home.path().display())),
-            "{}",
-            check.found
-        );
+        assert!(check.found.ends_with(&format!("'{}'", home.path().display())), "{}", check.found);
     }
 
     fn with_programs(files: &[(&str, &str)]) -> FakeMachine {
@@ -363,11 +306,7 @@ mod tests {
         ]);
         let gcc = check_of(&machine, "gcc");
         assert_eq!(gcc.state, CheckState::Good);
-        assert!(
-            gcc.found.starts_with("gcc (Debian) 12.2.0 (/"),
-            "{}",
-            gcc.found
-        );
+        assert!(gcc.found.starts_with("gcc (Debian) 12.2.0 (/"), "{}", gcc.found);
         let broken = check_of(&machine, "python3");
         assert_eq!(broken.state, CheckState::Warning);
         assert!(broken.remedy.unwrap().ends_with("python3 --version"));
@@ -378,10 +317,7 @@ mod tests {
         let debian = with_programs(&[("/usr/bin/apt", "#!/bin/sh\n")]);
         let missing = check_of(&debian, "erl");
         assert_eq!(missing.state, CheckState::Unknown);
-        assert_eq!(
-            missing.remedy.as_deref(),
-            Some("sudo apt install erlang-base")
-        );
+        assert_eq!(missing.remedy.as_deref(), Some("sudo apt install erlang-base"));
         let other = check_of(&with_programs(&[]), "erl");
         assert!(other.remedy.unwrap().contains("package manager"));
     }

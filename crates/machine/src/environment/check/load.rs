@@ -37,12 +37,8 @@ fn check_load(tree: &FileTree) -> CheckResult {
     };
     let cpus = processors::available_count(tree).unwrap_or(1);
     let state = judge_figure(now / f64::from(cpus), 0.25, 0.75);
-    CheckResult::new(
-        NAME,
-        state,
-        format!("{now:.2} over the last minute, on {cpus} processors"),
-    )
-    .with_remedy(SHOW_BUSY_COMMAND)
+    CheckResult::new(NAME, state, format!("{now:.2} over the last minute, on {cpus} processors"))
+        .with_remedy(SHOW_BUSY_COMMAND)
 }
 
 fn check_pressure(tree: &FileTree, resource: PressureResource) -> CheckResult {
@@ -52,16 +48,12 @@ fn check_pressure(tree: &FileTree, resource: PressureResource) -> CheckResult {
     };
     let (warning_limit, bad_limit) = resource.limits_percent();
     let description = format!("tasks waited in {percent:.1} % of the last 10 seconds");
-    CheckResult::new(
-        name,
-        judge_figure(percent, warning_limit, bad_limit),
-        description,
-    )
-    .with_remedy(match resource {
-        PressureResource::Cpu => SHOW_BUSY_COMMAND,
-        PressureResource::Memory => "ps -eo pid,pmem,rss,args --sort=-rss | head",
-        PressureResource::Io => "ps -eo pid,stat,wchan:20,args | awk '$2 ~ /D/'",
-    })
+    CheckResult::new(name, judge_figure(percent, warning_limit, bad_limit), description)
+        .with_remedy(match resource {
+            PressureResource::Cpu => SHOW_BUSY_COMMAND,
+            PressureResource::Memory => "ps -eo pid,pmem,rss,args --sort=-rss | head",
+            PressureResource::Io => "ps -eo pid,stat,wchan:20,args | awk '$2 ~ /D/'",
+        })
 }
 
 /// Checks what percentage of the time the host stole. More runs do not help if this percentage
@@ -86,9 +78,8 @@ fn check_free_memory(tree: &FileTree) -> CheckResult {
     let used_percent =
         100.0 - memory.available_bytes as f64 / memory.total_bytes.max(1) as f64 * 100.0;
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-    let limit_note = limit
-        .map(|limit| format!(", limited to {:.1} GiB", gib(limit)))
-        .unwrap_or_default();
+    let limit_note =
+        limit.map(|limit| format!(", limited to {:.1} GiB", gib(limit))).unwrap_or_default();
     let description = format!(
         "{:.1} of {:.1} GiB available{limit_note}",
         gib(memory.available_bytes),
@@ -107,12 +98,8 @@ fn check_swap(tree: &FileTree) -> CheckResult {
     };
     match memory.swap_used_bytes {
         0 => CheckResult::new(NAME, CheckState::Good, "not in use"),
-        used => CheckResult::new(
-            NAME,
-            CheckState::Warning,
-            format!("{} MiB in use", used >> 20),
-        )
-        .with_remedy("sudo swapoff --all && sudo swapon --all"),
+        used => CheckResult::new(NAME, CheckState::Warning, format!("{} MiB in use", used >> 20))
+            .with_remedy("sudo swapoff --all && sudo swapon --all"),
     }
 }
 
@@ -134,10 +121,7 @@ fn measure_ns() -> Vec<f64> {
     };
     // Of a few attempts, the fastest is the least disturbed.
     const TRIAL: u64 = 100_000;
-    let trial_ns = (0..10)
-        .map(|_| time(TRIAL))
-        .fold(f64::INFINITY, f64::min)
-        .max(1.0);
+    let trial_ns = (0..10).map(|_| time(TRIAL)).fold(f64::INFINITY, f64::min).max(1.0);
     let rounds = (TARGET_NS / trial_ns * TRIAL as f64) as u64;
     (0..MEASUREMENTS).map(|_| time(rounds)).collect()
 }
@@ -147,9 +131,8 @@ fn measure_ns() -> Vec<f64> {
 fn spin_rounds(rounds: u64) -> u64 {
     let mut state = 1u64;
     for _ in 0..rounds {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     }
     state
 }
@@ -166,10 +149,7 @@ fn judge_noise(durations_ns: &[f64]) -> CheckResult {
     };
     let count = durations_ns.len() as f64;
     let mean = durations_ns.iter().sum::<f64>() / count;
-    let squares = durations_ns
-        .iter()
-        .map(|duration| (duration - mean).powi(2))
-        .sum::<f64>();
+    let squares = durations_ns.iter().map(|duration| (duration - mean).powi(2)).sum::<f64>();
     let variation_percent = (squares / (count - 1.0).max(1.0)).sqrt() / mean * 100.0;
     let state = match variation_percent {
         percent if percent > 5.0 => CheckState::Bad,
@@ -210,22 +190,10 @@ mod tests {
     #[test]
     fn memory_pressure_weighs_more_than_waiting_for_a_processor() {
         let line = "some avg10=3.00 avg60=0.80 avg300=7.59 total=1\n";
-        let machine = machine(&[
-            ("/proc/pressure/memory", line),
-            ("/proc/pressure/cpu", line),
-        ]);
-        assert_eq!(
-            check_pressure(&machine, PressureResource::Memory).state,
-            CheckState::Warning
-        );
-        assert_eq!(
-            check_pressure(&machine, PressureResource::Cpu).state,
-            CheckState::Good
-        );
-        assert_eq!(
-            check_pressure(&machine, PressureResource::Io).state,
-            CheckState::Unknown
-        );
+        let machine = machine(&[("/proc/pressure/memory", line), ("/proc/pressure/cpu", line)]);
+        assert_eq!(check_pressure(&machine, PressureResource::Memory).state, CheckState::Warning);
+        assert_eq!(check_pressure(&machine, PressureResource::Cpu).state, CheckState::Good);
+        assert_eq!(check_pressure(&machine, PressureResource::Io).state, CheckState::Unknown);
     }
 
     #[test]
@@ -248,23 +216,16 @@ mod tests {
             (CheckState::Warning, "0.5 of 8.0 GiB available")
         );
         let swap = check_swap(&machine);
-        assert_eq!(
-            (swap.state, swap.found.as_str()),
-            (CheckState::Warning, "2 MiB in use")
-        );
-        assert_eq!(
-            swap.remedy.as_deref(),
-            Some("sudo swapoff --all && sudo swapon --all")
-        );
+        assert_eq!((swap.state, swap.found.as_str()), (CheckState::Warning, "2 MiB in use"));
+        assert_eq!(swap.remedy.as_deref(), Some("sudo swapoff --all && sudo swapon --all"));
     }
 
     #[test]
     fn the_score_is_the_coefficient_of_variation() {
         // The mean is 1 ms, and every duration deviates from it by 20 us. The standard deviation is
         // 20.05 us.
-        let uneven: Vec<f64> = (0..200)
-            .map(|n| 1e6 + if n % 2 == 0 { 2e4 } else { -2e4 })
-            .collect();
+        let uneven: Vec<f64> =
+            (0..200).map(|n| 1e6 + if n % 2 == 0 { 2e4 } else { -2e4 }).collect();
         let check = judge_noise(&uneven);
         assert_eq!(check.state, CheckState::Warning);
         assert_eq!(
@@ -285,9 +246,6 @@ mod tests {
         let fastest = durations.iter().copied().fold(f64::INFINITY, f64::min);
         // The fastest duration must be near the target. A busy machine can only make it longer, so
         // the upper limit is generous.
-        assert!(
-            (TARGET_NS / 3.0..TARGET_NS * 30.0).contains(&fastest),
-            "{fastest} ns"
-        );
+        assert!((TARGET_NS / 3.0..TARGET_NS * 30.0).contains(&fastest), "{fastest} ns");
     }
 }

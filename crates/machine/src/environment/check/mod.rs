@@ -54,10 +54,7 @@ mod tests {
         let measured = ["noise", "clock cost", "timer lateness"];
         for check in run_all_checks(machine.0.path()) {
             let quiet = matches!(check.state, CheckState::Unknown | CheckState::Good);
-            assert!(
-                quiet || measured.contains(&check.name.as_str()),
-                "{check:?}"
-            );
+            assert!(quiet || measured.contains(&check.name.as_str()), "{check:?}");
         }
     }
 
@@ -70,15 +67,8 @@ mod tests {
         let needs_one =
             |check: &&CheckResult| check.state >= CheckState::Warning && check.remedy.is_none();
         // A virtual machine cannot lift restrictions that its host imposes.
-        let helpless: Vec<&str> = all
-            .iter()
-            .filter(needs_one)
-            .map(|check| &*check.name)
-            .collect();
+        let helpless: Vec<&str> = all.iter().filter(needs_one).map(|check| &*check.name).collect();
         let allowed = ["virtual machine"];
-        assert!(
-            helpless.iter().all(|name| allowed.contains(name)),
-            "{helpless:?}"
-        );
+        assert!(helpless.iter().all(|name| allowed.contains(name)), "{helpless:?}");
     }
 }

@@ -28,18 +28,10 @@ fn check_governor(tree: &FileTree) -> CheckResult {
         };
         return CheckResult::new(NAME, CheckState::Unknown, description);
     }
-    let is_fixed = governors
-        .keys()
-        .all(|name| name == "performance" || name == "userspace");
-    let counts: Vec<String> = governors
-        .iter()
-        .map(|(name, count)| format!("'{name}' on {count}"))
-        .collect();
-    let state = if is_fixed {
-        CheckState::Good
-    } else {
-        CheckState::Warning
-    };
+    let is_fixed = governors.keys().all(|name| name == "performance" || name == "userspace");
+    let counts: Vec<String> =
+        governors.iter().map(|(name, count)| format!("'{name}' on {count}")).collect();
+    let state = if is_fixed { CheckState::Good } else { CheckState::Warning };
     CheckResult::new(NAME, state, format!("{} processors", counts.join(", "))).with_remedy(
         "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
     )
@@ -81,21 +73,13 @@ fn check_processor_count(tree: &FileTree) -> CheckResult {
         return CheckResult::not_reported(NAME);
     };
     let online = processors::online_count(tree).unwrap_or(available);
-    let state = if available > 1 {
-        CheckState::Good
-    } else {
-        CheckState::Warning
-    };
+    let state = if available > 1 { CheckState::Good } else { CheckState::Warning };
     let remedy = match online {
         1 => "measure on a machine with at least two processors".to_owned(),
         _ => format!("taskset --cpu-list --pid 0-{} $$", online - 1),
     };
-    CheckResult::new(
-        NAME,
-        state,
-        format!("{available} of {online} online processors available"),
-    )
-    .with_remedy(remedy)
+    CheckResult::new(NAME, state, format!("{available} of {online} online processors available"))
+        .with_remedy(remedy)
 }
 
 /// Checks for a quota of CPU time. When a control group has used up its quota, the kernel stops its
@@ -106,14 +90,10 @@ fn check_quota(tree: &FileTree) -> CheckResult {
         return CheckResult::new(NAME, CheckState::Good, "no limit");
     };
     let (state, throttled) = match limit.throttled_periods {
-        Some(0) => (
-            CheckState::Warning,
-            "; this limit has not been reached so far".to_owned(),
-        ),
-        Some(periods) => (
-            CheckState::Bad,
-            format!("; this limit was reached in {periods} periods so far"),
-        ),
+        Some(0) => (CheckState::Warning, "; this limit has not been reached so far".to_owned()),
+        Some(periods) => {
+            (CheckState::Bad, format!("; this limit was reached in {periods} periods so far"))
+        }
         None => (CheckState::Warning, String::new()),
     };
     let found = format!("limited to {} processors{throttled}", limit.cpus);
@@ -148,28 +128,14 @@ mod tests {
     fn a_governor_that_changes_frequencies_is_warned_of() {
         let files = |second| {
             machine(&[
-                (
-                    "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-                    "performance",
-                ),
-                (
-                    "/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor",
-                    second,
-                ),
+                ("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance"),
+                ("/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", second),
             ])
         };
         let check = check_governor(&files("powersave"));
         assert_eq!(check.state, CheckState::Warning);
-        assert_eq!(
-            check.found,
-            "'performance' on 1, 'powersave' on 1 processors"
-        );
-        assert!(
-            check
-                .remedy
-                .unwrap()
-                .starts_with("echo performance | sudo tee")
-        );
+        assert_eq!(check.found, "'performance' on 1, 'powersave' on 1 processors");
+        assert!(check.remedy.unwrap().starts_with("echo performance | sudo tee"));
         let check = check_governor(&files("performance"));
         assert_eq!((check.state, check.remedy), (CheckState::Good, None));
         assert_eq!(check_governor(&machine(&[])).state, CheckState::Unknown);
@@ -177,15 +143,10 @@ mod tests {
 
     #[test]
     fn turbo_is_switched_off_through_the_driver_in_use() {
-        let check = check_turbo(&machine(&[(
-            "/sys/devices/system/cpu/intel_pstate/no_turbo",
-            "0",
-        )]));
+        let check =
+            check_turbo(&machine(&[("/sys/devices/system/cpu/intel_pstate/no_turbo", "0")]));
         let command = format!("echo 1 | sudo tee {CPU}/intel_pstate/no_turbo");
-        assert_eq!(
-            (check.state, check.remedy),
-            (CheckState::Warning, Some(command))
-        );
+        assert_eq!((check.state, check.remedy), (CheckState::Warning, Some(command)));
         let check = check_turbo(&machine(&[("/sys/devices/system/cpu/cpufreq/boost", "0")]));
         assert_eq!((check.state, check.remedy), (CheckState::Good, None));
     }
@@ -194,10 +155,7 @@ mod tests {
     fn shared_cores_are_warned_of() {
         let state =
             |active| check_smt(&machine(&[("/sys/devices/system/cpu/smt/active", active)])).state;
-        assert_eq!(
-            (state("1"), state("0")),
-            (CheckState::Warning, CheckState::Good)
-        );
+        assert_eq!((state("1"), state("0")), (CheckState::Warning, CheckState::Good));
     }
 
     #[test]
@@ -213,14 +171,8 @@ mod tests {
             (pinned.state, pinned.found.as_str()),
             (CheckState::Warning, "1 of 4 online processors available")
         );
-        assert_eq!(
-            pinned.remedy.as_deref(),
-            Some("taskset --cpu-list --pid 0-3 $$")
-        );
-        assert_eq!(
-            check_of("0-3", "Cpus_allowed_list:\t0-3").state,
-            CheckState::Good
-        );
+        assert_eq!(pinned.remedy.as_deref(), Some("taskset --cpu-list --pid 0-3 $$"));
+        assert_eq!(check_of("0-3", "Cpus_allowed_list:\t0-3").state, CheckState::Good);
     }
 
     #[test]
@@ -228,10 +180,7 @@ mod tests {
         let check_of = |stat| {
             check_quota(&machine(&[
                 ("/proc/self/cgroup", "0::/"),
-                (
-                    "/proc/self/mountinfo",
-                    "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 none rw",
-                ),
+                ("/proc/self/mountinfo", "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 none rw"),
                 ("/sys/fs/cgroup/cpu.max", "150000 100000"),
                 ("/sys/fs/cgroup/cpu.stat", stat),
             ]))
@@ -242,10 +191,7 @@ mod tests {
             check.found,
             "limited to 1.5 processors; this limit was reached in 3 periods so far"
         );
-        assert_eq!(
-            check.remedy.as_deref(),
-            Some("echo max | sudo tee /sys/fs/cgroup/cpu.max")
-        );
+        assert_eq!(check.remedy.as_deref(), Some("echo max | sudo tee /sys/fs/cgroup/cpu.max"));
         assert_eq!(check_of("nr_throttled 0").state, CheckState::Warning);
         assert_eq!(check_quota(&machine(&[])).state, CheckState::Good);
     }

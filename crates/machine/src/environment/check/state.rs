@@ -33,12 +33,7 @@ impl CheckResult {
         state: CheckState,
         found: impl Into<String>,
     ) -> CheckResult {
-        CheckResult {
-            name: name.into(),
-            state,
-            found: found.into(),
-            remedy: None,
-        }
+        CheckResult { name: name.into(), state, found: found.into(), remedy: None }
     }
 
     pub(super) fn not_reported(name: impl Into<String>) -> CheckResult {
@@ -48,9 +43,6 @@ impl CheckResult {
     /// Adds a remedy, if the state requires one.
     pub(super) fn with_remedy(self, remedy: impl Into<String>) -> CheckResult {
         let is_due = matches!(self.state, CheckState::Warning | CheckState::Bad);
-        CheckResult {
-            remedy: is_due.then(|| remedy.into()),
-            ..self
-        }
+        CheckResult { remedy: is_due.then(|| remedy.into()), ..self }
     }
 }

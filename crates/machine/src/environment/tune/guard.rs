@@ -28,9 +28,7 @@ pub fn start_guard(machine: &TunableMachine, limit: Option<Duration>) -> Result<
     let begin = || -> Result<ProcessIdentity> {
         let end = pidfd_open(getpid(), PidfdFlags::empty())?;
         let mut command = Command::new(std::env::current_exe()?);
-        command
-            .arg(COMMAND)
-            .arg(std::path::absolute(machine.root())?);
+        command.arg(COMMAND).arg(std::path::absolute(machine.root())?);
         if let Some(limit) = limit {
             command.arg(limit.as_millis().to_string());
         }
@@ -58,10 +56,7 @@ pub fn run_guard(machine: &TunableMachine, limit: Option<Duration>) -> Result<()
     loop {
         wait_for_event(&mut events, deadline);
         let lock = TuneLock::acquire(machine)?;
-        let Some(journal) = lock
-            .current_journal()?
-            .filter(|journal| journal.guard == guard)
-        else {
+        let Some(journal) = lock.current_journal()?.filter(|journal| journal.guard == guard) else {
             return Ok(());
         };
         let is_over =
@@ -76,11 +71,12 @@ pub fn run_guard(machine: &TunableMachine, limit: Option<Duration>) -> Result<()
 /// Waits until one of these descriptors is ready, the deadline passes, or a signal arrives.
 fn wait_for_event(events: &mut [PollFd<'_>], deadline: Option<Instant>) {
     while !process::is_interrupt_requested() {
-        let timeout = deadline
-            .map(|end| end.saturating_duration_since(Instant::now()))
-            .map(|remaining| Timespec {
-                tv_sec: remaining.as_secs() as i64,
-                tv_nsec: i64::from(remaining.subsec_nanos()),
+        let timeout =
+            deadline.map(|end| end.saturating_duration_since(Instant::now())).map(|remaining| {
+                Timespec {
+                    tv_sec: remaining.as_secs() as i64,
+                    tv_nsec: i64::from(remaining.subsec_nanos()),
+                }
             });
         if poll(events, timeout.as_ref()).is_ok() {
             return;

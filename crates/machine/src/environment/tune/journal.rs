@@ -94,10 +94,7 @@ impl TuneLock<'_> {
     /// Fails if the journal's folder cannot be created or is writable by others.
     pub fn acquire(machine: &TunableMachine) -> Result<TuneLock<'_>> {
         let folder = machine.tree.resolve(JOURNAL_FOLDER);
-        let created = DirBuilder::new()
-            .mode(0o755)
-            .recursive(true)
-            .create(&folder);
+        let created = DirBuilder::new().mode(0o755).recursive(true).create(&folder);
         let shown_path = folder.display();
         created.with_context(|| {
             format!("cannot create the folder '{shown_path}', so nothing was changed")
@@ -114,10 +111,7 @@ impl TuneLock<'_> {
         file.set_permissions(Permissions::from_mode(0o755))?;
         flock(&file, FlockOperation::LockExclusive)
             .with_context(|| format!("cannot lock '{shown_path}'"))?;
-        Ok(TuneLock {
-            machine,
-            folder: file,
-        })
+        Ok(TuneLock { machine, folder: file })
     }
 
     /// Returns the journal. If it is from before the last boot, removes it and returns `None`.
@@ -243,9 +237,7 @@ impl TuneJournal {
         // Restoring one setting may change another that was restored earlier: the governor is
         // restored after turbo, and may change it again. Therefore every setting is checked, and
         // written again if necessary.
-        for setting in settings
-            .iter_mut()
-            .filter(|setting| setting.outcome == RestoreOutcome::Done)
+        for setting in settings.iter_mut().filter(|setting| setting.outcome == RestoreOutcome::Done)
         {
             let current = machine.current_value(&setting.path);
             if current.is_some_and(|current| !is_same(&setting.path, &current, &setting.old)) {
@@ -264,8 +256,7 @@ impl TuneJournal {
         if refused.is_empty() || forgets {
             lock.remove_journal()?;
         } else {
-            self.entries
-                .retain(|entry| refused.contains(&entry.path.as_str()));
+            self.entries.retain(|entry| refused.contains(&entry.path.as_str()));
             lock.save_journal(&self)?;
         }
         Ok(settings)
@@ -325,10 +316,7 @@ impl JournalEntry {
         if self.done && !is_same(&self.path, &current, &self.new) {
             return RestoreOutcome::LeftAlone(current);
         }
-        restore_outcome(
-            machine,
-            machine.write_setting(&self.path, SettingChange::Value(old)),
-        )
+        restore_outcome(machine, machine.write_setting(&self.path, SettingChange::Value(old)))
     }
 }
 

@@ -8,56 +8,20 @@ use std::fs;
 /// A machine on which every knob can be applied.
 const MACHINE: &[(&str, &str)] = &[
     ("/sys/devices/system/cpu/online", "0-3"),
-    (
-        "/sys/devices/system/cpu/cpufreq/policy0/affected_cpus",
-        "0 1",
-    ),
-    (
-        "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor",
-        "powersave",
-    ),
-    (
-        "/sys/devices/system/cpu/cpufreq/policy0/scaling_min_freq",
-        "800000",
-    ),
-    (
-        "/sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq",
-        "3200000",
-    ),
-    (
-        "/sys/devices/system/cpu/cpufreq/policy2/affected_cpus",
-        "2 3",
-    ),
-    (
-        "/sys/devices/system/cpu/cpufreq/policy2/scaling_governor",
-        "schedutil",
-    ),
-    (
-        "/sys/devices/system/cpu/cpufreq/policy2/scaling_min_freq",
-        "900000",
-    ),
-    (
-        "/sys/devices/system/cpu/cpufreq/policy2/scaling_max_freq",
-        "2400000",
-    ),
+    ("/sys/devices/system/cpu/cpufreq/policy0/affected_cpus", "0 1"),
+    ("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave"),
+    ("/sys/devices/system/cpu/cpufreq/policy0/scaling_min_freq", "800000"),
+    ("/sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq", "3200000"),
+    ("/sys/devices/system/cpu/cpufreq/policy2/affected_cpus", "2 3"),
+    ("/sys/devices/system/cpu/cpufreq/policy2/scaling_governor", "schedutil"),
+    ("/sys/devices/system/cpu/cpufreq/policy2/scaling_min_freq", "900000"),
+    ("/sys/devices/system/cpu/cpufreq/policy2/scaling_max_freq", "2400000"),
     ("/sys/devices/system/cpu/intel_pstate/no_turbo", "0"),
     ("/sys/devices/system/cpu/smt/control", "on"),
-    (
-        "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
-        "0,2",
-    ),
-    (
-        "/sys/devices/system/cpu/cpu1/topology/thread_siblings_list",
-        "1,3",
-    ),
-    (
-        "/sys/devices/system/cpu/cpu2/topology/thread_siblings_list",
-        "0,2",
-    ),
-    (
-        "/sys/devices/system/cpu/cpu3/topology/thread_siblings_list",
-        "1,3",
-    ),
+    ("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list", "0,2"),
+    ("/sys/devices/system/cpu/cpu1/topology/thread_siblings_list", "1,3"),
+    ("/sys/devices/system/cpu/cpu2/topology/thread_siblings_list", "0,2"),
+    ("/sys/devices/system/cpu/cpu3/topology/thread_siblings_list", "1,3"),
     ("/sys/devices/system/cpu/cpu1/online", "1"),
     ("/proc/sys/kernel/random/boot_id", "first"),
     ("/proc/sys/kernel/randomize_va_space", "0"),
@@ -136,9 +100,7 @@ fn changed_machine(
 /// [`MACHINE`] with a kernel that gives the same response to every write of a knob.
 fn answering(knob: &str, says: &str) -> fake::FakeMachine {
     let folder = fake::machine(MACHINE);
-    let answers = settings(knob)
-        .into_iter()
-        .map(|one| format!("{} {says}\n", one.path));
+    let answers = settings(knob).into_iter().map(|one| format!("{} {says}\n", one.path));
     fs::write(folder.resolve("/answers"), answers.collect::<String>()).unwrap();
     folder
 }
@@ -165,45 +127,28 @@ fn files(folder: &fake::FakeMachine) -> Vec<(String, String)> {
 }
 
 fn nobody() -> ProcessIdentity {
-    ProcessIdentity {
-        pid: 0,
-        ..ProcessIdentity::current_process()
-    }
+    ProcessIdentity { pid: 0, ..ProcessIdentity::current_process() }
 }
 
 fn apply(lock: &TuneLock<'_>, request: &TuneRequest) -> TunePlan {
     let mut plan = plan(lock.machine, request).unwrap();
-    plan.apply(lock, nobody(), "speedwell tune", true, None)
-        .unwrap();
+    plan.apply(lock, nobody(), "speedwell tune", true, None).unwrap();
     plan
 }
 
 fn turn(folder: &fake::FakeMachine, knob: &str) -> KnobState {
     let machine = machine(folder);
     let plan = apply(&TuneLock::acquire(&machine).unwrap(), &request(knob));
-    plan.knobs
-        .into_iter()
-        .find(|one| one.knob.name == knob)
-        .unwrap()
+    plan.knobs.into_iter().find(|one| one.knob.name == knob).unwrap()
 }
 
 /// Restores everything and returns the failures.
 fn reset(folder: &fake::FakeMachine) -> Vec<RestoredSetting> {
     let machine = machine(folder);
     let lock = TuneLock::acquire(&machine).unwrap();
-    let all = lock
-        .current_journal()
-        .unwrap()
-        .unwrap()
-        .restore_all(&lock, true)
-        .unwrap();
-    assert!(
-        lock.current_journal().unwrap().is_none(),
-        "the journal is gone"
-    );
-    all.into_iter()
-        .filter(|one| one.outcome != RestoreOutcome::Done)
-        .collect()
+    let all = lock.current_journal().unwrap().unwrap().restore_all(&lock, true).unwrap();
+    assert!(lock.current_journal().unwrap().is_none(), "the journal is gone");
+    all.into_iter().filter(|one| one.outcome != RestoreOutcome::Done).collect()
 }
 
 #[test]
@@ -212,11 +157,7 @@ fn a_setting_with_another_value_is_changed_and_put_back() {
         let folder = fake::machine(MACHINE);
         let before = files(&folder);
         let state = turn(&folder, knob);
-        assert_eq!(
-            (state.outcome, state.note.as_str()),
-            (KnobOutcome::Set, ""),
-            "{knob}"
-        );
+        assert_eq!((state.outcome, state.note.as_str()), (KnobOutcome::Set, ""), "{knob}");
         let held = machine(&folder);
         for setting in &state.settings {
             assert_eq!(
@@ -274,10 +215,7 @@ fn a_setting_that_is_not_there_is_said_to_be_missing_or_the_hosts() {
 
 #[test]
 fn what_may_not_be_written_is_seen_without_writing() {
-    for (says, words) in [
-        ("EACCES", "the kernel does not allow it"),
-        ("EROFS", "read-only here"),
-    ] {
+    for (says, words) in [("EACCES", "the kernel does not allow it"), ("EROFS", "read-only here")] {
         for knob in knobs_of_files() {
             let folder = answering(knob, says);
             let before = files(&folder);
@@ -287,18 +225,10 @@ fn what_may_not_be_written_is_seen_without_writing() {
                 let state = state(&plan, knob);
                 (state.outcome, state.note.clone())
             };
-            assert_eq!(
-                planned_state(&folder),
-                (KnobOutcome::Cannot, words.to_owned()),
-                "{knob}"
-            );
+            assert_eq!(planned_state(&folder), (KnobOutcome::Cannot, words.to_owned()), "{knob}");
             fs::write(folder.resolve("/.dockerenv"), "").unwrap();
             let note = "read-only in this container: change it on the host".to_owned();
-            assert_eq!(
-                planned_state(&folder),
-                (KnobOutcome::Cannot, note),
-                "{knob}"
-            );
+            assert_eq!(planned_state(&folder), (KnobOutcome::Cannot, note), "{knob}");
             turn(&folder, knob);
             reset(&folder);
             assert_eq!(files(&folder), before, "{knob}");
@@ -308,19 +238,13 @@ fn what_may_not_be_written_is_seen_without_writing() {
 
 #[test]
 fn what_the_device_refuses_is_said_and_leaves_no_trace() {
-    for (says, words) in [
-        ("EIO", "the device cannot do it"),
-        ("EBUSY", "in use by something else"),
-    ] {
+    for (says, words) in [("EIO", "the device cannot do it"), ("EBUSY", "in use by something else")]
+    {
         for knob in knobs_of_files() {
             let folder = answering(knob, says);
             let before = files(&folder);
             let state = turn(&folder, knob);
-            assert_eq!(
-                (state.outcome, &*state.note),
-                (KnobOutcome::Cannot, words),
-                "{knob}"
-            );
+            assert_eq!((state.outcome, &*state.note), (KnobOutcome::Cannot, words), "{knob}");
             let journal = current_changes(&machine(&folder)).unwrap().unwrap();
             let refused =
                 |entry: &JournalEntry| state.settings.iter().any(|one| one.path == entry.path);
@@ -334,11 +258,7 @@ fn what_the_device_refuses_is_said_and_leaves_no_trace() {
 #[test]
 fn one_interrupt_that_cannot_be_moved_does_not_hinder_the_others() {
     let folder = fake::machine(MACHINE);
-    fs::write(
-        folder.resolve("/answers"),
-        "/proc/irq/24/smp_affinity_list EIO\n",
-    )
-    .unwrap();
+    fs::write(folder.resolve("/answers"), "/proc/irq/24/smp_affinity_list EIO\n").unwrap();
     let state = turn(&folder, "irq");
     assert_eq!(state.outcome, KnobOutcome::Set);
     assert_eq!(state.note, "1 of 3 settings: the device cannot do it");
@@ -361,10 +281,7 @@ fn what_somebody_changed_meanwhile_is_left_alone() {
         assert_eq!(changed_settings.len(), state.settings.len(), "{knob}");
         for one in changed_settings {
             let value = theirs(&one.path).to_owned();
-            assert_eq!(
-                machine(&folder).current_value(&one.path).as_ref(),
-                Some(&value)
-            );
+            assert_eq!(machine(&folder).current_value(&one.path).as_ref(), Some(&value));
             assert_eq!(one.outcome, RestoreOutcome::LeftAlone(value), "{knob}");
         }
     }
@@ -388,10 +305,7 @@ fn processors_that_are_offline_are_passed_over_and_those_that_go_take_their_sett
         fs::write(folder.resolve("/sys/devices/system/cpu/online"), "0-1").unwrap();
         let state = turn(&folder, knob);
         let paths: Vec<&str> = state.settings.iter().map(|one| one.path.as_str()).collect();
-        assert!(
-            matches!(paths[..], [one] if one.contains("policy0")),
-            "{paths:?}"
-        );
+        assert!(matches!(paths[..], [one] if one.contains("policy0")), "{paths:?}");
         fs::remove_dir_all(folder.resolve("/sys/devices/system/cpu/cpufreq/policy0")).unwrap();
         let results = reset(&folder);
         assert!(
@@ -401,36 +315,19 @@ fn processors_that_are_offline_are_passed_over_and_those_that_go_take_their_sett
     }
     let folder = fake::machine(MACHINE);
     fs::write(folder.resolve("/sys/devices/system/cpu/online"), "0,2-3").unwrap();
-    assert_eq!(
-        turn(&folder, "irq").settings[0].after,
-        "1",
-        "interrupts go to those online"
-    );
+    assert_eq!(turn(&folder, "irq").settings[0].after, "1", "interrupts go to those online");
     let plan = plan(&machine(&folder), &request("smt")).unwrap();
-    assert_eq!(
-        state(&plan, "smt").outcome,
-        KnobOutcome::Cannot,
-        "its sibling is gone already"
-    );
+    assert_eq!(state(&plan, "smt").outcome, KnobOutcome::Cannot, "its sibling is gone already");
 }
 
 #[test]
 fn the_lowest_frequency_stays_where_it_is_as_long_as_turbo_is_on() {
     let folder = answering("turbo", "EIO");
     let state = turn(&folder, "minimum-frequency");
-    assert_eq!(
-        (state.outcome, &*state.note),
-        (KnobOutcome::Cannot, "only with turbo off")
-    );
-    let alone = TuneRequest {
-        knobs: vec!["minimum-frequency".into()],
-        ..TuneRequest::default()
-    };
+    assert_eq!((state.outcome, &*state.note), (KnobOutcome::Cannot, "only with turbo off"));
+    let alone = TuneRequest { knobs: vec!["minimum-frequency".into()], ..TuneRequest::default() };
     let found = plan(&machine(&fake::machine(MACHINE)), &alone).unwrap();
-    let found = found
-        .knobs
-        .iter()
-        .find(|one| one.knob.name == "minimum-frequency");
+    let found = found.knobs.iter().find(|one| one.knob.name == "minimum-frequency");
     assert_eq!(found.unwrap().note, "only with turbo off");
 }
 
@@ -450,16 +347,10 @@ fn a_governor_that_comes_back_and_sets_turbo_anew_does_not_win() {
     let before = files(&folder);
     let turbo = "/sys/devices/system/cpu/intel_pstate/no_turbo";
     let governor = "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor";
-    fs::write(
-        folder.resolve("/answers"),
-        format!("{governor} also {turbo} 1\n"),
-    )
-    .unwrap();
+    fs::write(folder.resolve("/answers"), format!("{governor} also {turbo} 1\n")).unwrap();
     let machine = machine(&folder);
-    let request = TuneRequest {
-        knobs: vec!["governor".into(), "turbo".into()],
-        ..TuneRequest::default()
-    };
+    let request =
+        TuneRequest { knobs: vec!["governor".into(), "turbo".into()], ..TuneRequest::default() };
     apply(&TuneLock::acquire(&machine).unwrap(), &request);
     reset(&folder);
     assert_eq!(files(&folder), before);
@@ -472,31 +363,18 @@ fn threads_of_a_core_are_switched_off_only_where_processors_are_left() {
         for (path, text) in files {
             fs::write(folder.resolve(path), text).unwrap();
         }
-        let request = TuneRequest {
-            cpus,
-            ..request("smt")
-        };
+        let request = TuneRequest { cpus, ..request("smt") };
         let plan = plan(&machine(&folder), &request).unwrap();
         let state = state(&plan, "smt");
-        let files = state
-            .settings
-            .iter()
-            .map(|one| format!("{} {}", one.path, one.after));
+        let files = state.settings.iter().map(|one| format!("{} {}", one.path, one.after));
         (files.collect::<Vec<_>>().join(", "), state.note.clone())
     };
     let control = "/sys/devices/system/cpu/smt/control off".to_owned();
     assert_eq!(smt(&[], None), (control, String::new()));
     let sibling = "/sys/devices/system/cpu/cpu1/online 0".to_owned();
-    assert_eq!(
-        smt(&[], Some(vec![2, 3])),
-        (sibling, String::new()),
-        "never processor 0"
-    );
+    assert_eq!(smt(&[], Some(vec![2, 3])), (sibling, String::new()), "never processor 0");
     let two_online = [("/sys/devices/system/cpu/online", "0,2")];
-    assert_eq!(
-        smt(&two_online, None).1,
-        "fewer than two processors would be left"
-    );
+    assert_eq!(smt(&two_online, None).1, "fewer than two processors would be left");
     let unsupported = [("/sys/devices/system/cpu/smt/control", "notsupported")];
     assert_eq!(smt(&unsupported, None).1, "not on this machine");
 }
@@ -510,30 +388,16 @@ fn a_command_gets_a_control_group_that_goes_with_it() {
     assert_eq!((state.outcome, state.note.as_str()), (KnobOutcome::Set, ""));
     let group_value = |name: &str| machine.current_value(&format!("{TUNE_CGROUP}/{name}"));
     assert_eq!(group_value("cpuset.cpus").as_deref(), Some("2-3"));
-    assert_eq!(
-        group_value("cpuset.cpus.partition").as_deref(),
-        Some("isolated")
-    );
+    assert_eq!(group_value("cpuset.cpus.partition").as_deref(), Some("isolated"));
     plan.enter_own_cpus(&machine).unwrap();
-    assert_eq!(
-        group_value("cgroup.procs").as_deref(),
-        Some("0"),
-        "the writer itself"
-    );
+    assert_eq!(group_value("cgroup.procs").as_deref(), Some("0"), "the writer itself");
     // A process that remains in the group moves back to the root group.
     fs::write(folder.resolve(format!("{TUNE_CGROUP}/cgroup.procs")), "7\n").unwrap();
     assert_eq!(reset(&folder), []);
     assert_eq!(group_value("cpuset.cpus"), None);
+    assert_eq!(machine.current_value("/sys/fs/cgroup/cgroup.procs").as_deref(), Some("7"));
     assert_eq!(
-        machine
-            .current_value("/sys/fs/cgroup/cgroup.procs")
-            .as_deref(),
-        Some("7")
-    );
-    assert_eq!(
-        machine
-            .current_value("/sys/fs/cgroup/cgroup.subtree_control")
-            .as_deref(),
+        machine.current_value("/sys/fs/cgroup/cgroup.subtree_control").as_deref(),
         Some("-cpuset")
     );
 }
@@ -577,9 +441,7 @@ fn memory_comes_from_the_node_of_the_processors_where_there_are_several() {
     let folder = fake::machine(&[MACHINE, GROUPS, &nodes].concat());
     let plan = plan(&machine(&folder), &request("own-cpus")).unwrap();
     let settings = &state(&plan, "own-cpus").settings;
-    let memory = settings
-        .iter()
-        .find(|one| one.path.ends_with("cpuset.mems"));
+    let memory = settings.iter().find(|one| one.path.ends_with("cpuset.mems"));
     assert_eq!(memory.unwrap().after, "1");
 }
 
@@ -595,23 +457,14 @@ fn what_works_against_the_settings_is_said() {
     assert!(warnings_of(&daemon, "swap").is_empty());
     let folder = fake::machine(&[MACHINE, &daemon, &[("/service:irqbalance", "active")]].concat());
     let machine = machine(&folder);
-    let stops = TuneRequest {
-        stops_services: true,
-        ..request("irq")
-    };
+    let stops = TuneRequest { stops_services: true, ..request("irq") };
     let lock = TuneLock::acquire(&machine).unwrap();
     let plan_with = apply(&lock, &stops);
     assert!(plan_warnings(&machine, &plan_with).is_empty());
-    assert_eq!(
-        machine.current_value("service:irqbalance").as_deref(),
-        Some("inactive")
-    );
+    assert_eq!(machine.current_value("service:irqbalance").as_deref(), Some("inactive"));
     drop(lock);
     assert_eq!(reset(&folder), []);
-    assert_eq!(
-        machine.current_value("service:irqbalance").as_deref(),
-        Some("active")
-    );
+    assert_eq!(machine.current_value("service:irqbalance").as_deref(), Some("active"));
     let battery = [
         ("/sys/class/power_supply/BAT0/type", "Battery"),
         ("/sys/class/power_supply/BAT0/status", "Discharging"),
@@ -646,11 +499,7 @@ fn a_journal_from_before_the_machine_was_started_is_removed() {
     let machine = machine(&folder);
     assert_eq!(list_changed_knobs(&machine.tree).as_deref(), Some("swap"));
     fs::write(folder.resolve("/proc/sys/kernel/random/boot_id"), "second").unwrap();
-    assert_eq!(
-        list_changed_knobs(&machine.tree),
-        None,
-        "sessions do not note it"
-    );
+    assert_eq!(list_changed_knobs(&machine.tree), None, "sessions do not note it");
     let lock = TuneLock::acquire(&machine).unwrap();
     assert!(lock.current_journal().unwrap().is_none());
     assert!(!folder.resolve("/run/speedwell/tune.json").exists());
@@ -661,37 +510,21 @@ fn what_a_tuner_was_writing_when_it_died_goes_back_whatever_the_kernel_made_of_i
     let folder = fake::machine(MACHINE);
     turn(&folder, "swap");
     let file = folder.resolve("/run/speedwell/tune.json");
-    let text = fs::read_to_string(&file)
-        .unwrap()
-        .replace("\"done\": true", "\"done\": false");
+    let text = fs::read_to_string(&file).unwrap().replace("\"done\": true", "\"done\": false");
     fs::write(&file, text).unwrap();
     fs::write(folder.resolve("/proc/sys/vm/swappiness"), "2").unwrap();
     assert_eq!(reset(&folder), []);
-    assert_eq!(
-        machine(&folder)
-            .current_value("/proc/sys/vm/swappiness")
-            .as_deref(),
-        Some("60")
-    );
+    assert_eq!(machine(&folder).current_value("/proc/sys/vm/swappiness").as_deref(), Some("60"));
 }
 
 #[test]
 fn what_cannot_be_put_back_stays_in_the_journal_of_a_guard() {
     let folder = fake::machine(MACHINE);
     turn(&folder, "timers");
-    fs::write(
-        folder.resolve("/answers"),
-        "/proc/sys/kernel/timer_migration EIO\n",
-    )
-    .unwrap();
+    fs::write(folder.resolve("/answers"), "/proc/sys/kernel/timer_migration EIO\n").unwrap();
     let machine = machine(&folder);
     let lock = TuneLock::acquire(&machine).unwrap();
-    let restored = lock
-        .current_journal()
-        .unwrap()
-        .unwrap()
-        .restore_all(&lock, false)
-        .unwrap();
+    let restored = lock.current_journal().unwrap().unwrap().restore_all(&lock, false).unwrap();
     let refused = RestoreOutcome::Refused("the device cannot do it".into());
     assert_eq!(restored[0].outcome, refused);
     assert_eq!(lock.current_journal().unwrap().unwrap().entries.len(), 1);
@@ -708,10 +541,7 @@ fn a_knob_that_needs_more_says_so_where_it_is_named() {
     assert_eq!(error.to_string(), "'irq' needs --cpus CPUS");
     let plan = plan(&machine(&folder), &bare(&[])).unwrap();
     let found = |name| (state(&plan, name).outcome, state(&plan, name).note.clone());
-    assert_eq!(
-        found("irq"),
-        (KnobOutcome::OnRequest, "needs --cpus CPUS".into())
-    );
+    assert_eq!(found("irq"), (KnobOutcome::OnRequest, "needs --cpus CPUS".into()));
     assert_eq!(found("smt"), (KnobOutcome::OnRequest, String::new()));
 }
 

@@ -136,11 +136,7 @@ pub const KNOBS: [TuneKnob; 14] = [
         effect: "only programs that request huge pages get them, none by chance",
         is_usual: true,
         find: |machine, _| {
-            single_setting(
-                machine,
-                "/sys/kernel/mm/transparent_hugepage/enabled",
-                "madvise",
-            )
+            single_setting(machine, "/sys/kernel/mm/transparent_hugepage/enabled", "madvise")
         },
     },
     TuneKnob {
@@ -172,11 +168,7 @@ pub const KNOBS: [TuneKnob; 14] = [
         effect: "perf interrupts at most once a second, so --profile gets one sample a second",
         is_usual: false,
         find: |machine, _| {
-            single_setting(
-                machine,
-                &format!("{KERNEL}/perf_event_max_sample_rate"),
-                "1",
-            )
+            single_setting(machine, &format!("{KERNEL}/perf_event_max_sample_rate"), "1")
         },
     },
     TuneKnob {
@@ -194,10 +186,7 @@ fn text_value(value: &str) -> DesiredValue {
 }
 
 fn desired_text(path: impl Into<String>, value: &str) -> DesiredSetting {
-    DesiredSetting {
-        path: path.into(),
-        value: text_value(value),
-    }
+    DesiredSetting { path: path.into(), value: text_value(value) }
 }
 
 fn missing_setting<T>(machine: &TunableMachine) -> Result<T, MissingReason> {
@@ -218,11 +207,7 @@ fn existing_settings(
 ) -> Result<Vec<DesiredSetting>, MissingReason> {
     let existing = |setting: &DesiredSetting| machine.current_value(&setting.path).is_some();
     let existing: Vec<DesiredSetting> = desired.into_iter().filter(existing).collect();
-    if existing.is_empty() {
-        missing_setting(machine)
-    } else {
-        Ok(existing)
-    }
+    if existing.is_empty() { missing_setting(machine) } else { Ok(existing) }
 }
 
 fn single_setting(
@@ -261,14 +246,11 @@ fn policy_settings(
         let names = machine.tree.list_names(CPU);
         let cpus = names.iter().filter(|name| is_processor(name));
         let online_names = cpus.filter(|name| is_online(&parse_cpu_list(&name[3..])));
-        folders = online_names
-            .map(|name| format!("{CPU}/{name}/cpufreq"))
-            .collect();
+        folders = online_names.map(|name| format!("{CPU}/{name}/cpufreq")).collect();
     }
-    let wishes = folders.iter().map(|folder| DesiredSetting {
-        path: format!("{folder}/{file}"),
-        value: value(folder),
-    });
+    let wishes = folders
+        .iter()
+        .map(|folder| DesiredSetting { path: format!("{folder}/{file}"), value: value(folder) });
     existing_settings(machine, wishes.collect())
 }
 
@@ -308,16 +290,11 @@ fn smt_settings(
 ) -> Result<Vec<DesiredSetting>, MissingReason> {
     let online = online_cpus(machine);
     let siblings = |cpu: u32| {
-        let list = machine
-            .tree
-            .read_text(format!("{CPU}/cpu{cpu}/topology/thread_siblings_list"));
+        let list = machine.tree.read_text(format!("{CPU}/cpu{cpu}/topology/thread_siblings_list"));
         list.map_or_else(|| vec![cpu], |list| parse_cpu_list(&list))
     };
     let kept_cpus: BTreeSet<u32> = match &request.cpus {
-        None => online
-            .iter()
-            .filter_map(|cpu| siblings(*cpu).first().copied())
-            .collect(),
+        None => online.iter().filter_map(|cpu| siblings(*cpu).first().copied()).collect(),
         Some(cpus) => {
             let shared = |cpu: &u32| {
                 let threads = siblings(*cpu);
@@ -328,11 +305,7 @@ fn smt_settings(
             online.iter().copied().filter(|cpu| !shared(cpu)).collect()
         }
     };
-    let surplus: Vec<u32> = online
-        .iter()
-        .copied()
-        .filter(|cpu| !kept_cpus.contains(cpu))
-        .collect();
+    let surplus: Vec<u32> = online.iter().copied().filter(|cpu| !kept_cpus.contains(cpu)).collect();
     let control = format!("{CPU}/smt/control");
     match machine.current_value(&control).as_deref() {
         None | Some("notsupported" | "notimplemented") => return missing_setting(machine),
@@ -348,18 +321,11 @@ fn smt_settings(
     if surplus.is_empty() {
         return missing_here("no core of --cpus has a second thread that can be switched off");
     }
-    Ok(surplus
-        .iter()
-        .map(|cpu| desired_text(format!("{CPU}/cpu{cpu}/online"), "0"))
-        .collect())
+    Ok(surplus.iter().map(|cpu| desired_text(format!("{CPU}/cpu{cpu}/online"), "0")).collect())
 }
 
 fn needs_command(request: &TuneRequest) -> Result<(), MissingReason> {
-    if request.has_command {
-        Ok(())
-    } else {
-        Err(MissingReason::Option("a command, after '--'"))
-    }
+    if request.has_command { Ok(()) } else { Err(MissingReason::Option("a command, after '--'")) }
 }
 
 const NEEDS_CPUS: MissingReason = MissingReason::Option("--cpus CPUS");
@@ -374,24 +340,16 @@ fn interrupt_settings(
     let Some(reserved) = &request.cpus else {
         return Err(NEEDS_CPUS);
     };
-    let others: Vec<u32> = online_cpus(machine)
-        .into_iter()
-        .filter(|cpu| !reserved.contains(cpu))
-        .collect();
+    let others: Vec<u32> =
+        online_cpus(machine).into_iter().filter(|cpu| !reserved.contains(cpu)).collect();
     let list = format_cpu_list(&others);
     let names = machine.tree.list_names("/proc/irq");
     let interrupts = names.iter().filter(|name| name.parse::<u32>().is_ok());
     // Settings are restored in reverse order. Being first here, the service is restarted last.
     let balancer = desired_text(IRQ_BALANCER, "inactive");
-    let mut wishes: Vec<DesiredSetting> = request
-        .stops_services
-        .then_some(balancer)
-        .into_iter()
-        .collect();
-    wishes.push(desired_text(
-        "/proc/irq/default_smp_affinity",
-        &cpu_mask(&others),
-    ));
+    let mut wishes: Vec<DesiredSetting> =
+        request.stops_services.then_some(balancer).into_iter().collect();
+    wishes.push(desired_text("/proc/irq/default_smp_affinity", &cpu_mask(&others)));
     wishes.extend(
         interrupts.map(|interrupt| {
             desired_text(format!("/proc/irq/{interrupt}/smp_affinity_list"), &list)
@@ -408,10 +366,8 @@ fn cpu_mask(cpus: &[u32]) -> String {
         let bits = cpus.iter().filter(|cpu| **cpu / 32 == index);
         bits.fold(0u32, |word, cpu| word | 1 << (cpu % 32))
     };
-    let groups: Vec<String> = (0..word_count)
-        .rev()
-        .map(|index| format!("{:08x}", word(index)))
-        .collect();
+    let groups: Vec<String> =
+        (0..word_count).rev().map(|index| format!("{:08x}", word(index))).collect();
     let text = groups.join(",");
     text.trim_start_matches(['0', ',']).to_owned()
 }
@@ -426,19 +382,14 @@ fn own_cpu_settings(
         return Err(NEEDS_CPUS);
     };
     needs_command(request)?;
-    let controllers = machine
-        .tree
-        .read_text(format!("{CGROUP_ROOT}/cgroup.controllers"));
+    let controllers = machine.tree.read_text(format!("{CGROUP_ROOT}/cgroup.controllers"));
     if !controllers.is_some_and(|names| names.split(' ').any(|name| name == "cpuset")) {
         return missing_here("needs cgroup v2 with 'cpuset': measure with --pin instead");
     }
     let file = |name: &str| format!("{TUNE_CGROUP}/{name}");
     let mut wishes = vec![
         desired_text(format!("{CGROUP_ROOT}/cgroup.subtree_control"), "+cpuset"),
-        DesiredSetting {
-            path: TUNE_CGROUP.to_owned(),
-            value: DesiredValue::Group,
-        },
+        DesiredSetting { path: TUNE_CGROUP.to_owned(), value: DesiredValue::Group },
         desired_text(file("cpuset.cpus"), &format_cpu_list(reserved)),
     ];
     // Memory of another node is slower, and its share varies from run to run.
@@ -456,9 +407,7 @@ fn own_cpu_settings(
 pub(super) const PARTITION_FILE: &str = "cpuset.cpus.partition";
 
 fn memory_nodes(machine: &TunableMachine, cpus: &[u32]) -> Vec<u32> {
-    let names = cpus
-        .iter()
-        .flat_map(|cpu| machine.tree.list_names(&format!("{CPU}/cpu{cpu}")));
+    let names = cpus.iter().flat_map(|cpu| machine.tree.list_names(&format!("{CPU}/cpu{cpu}")));
     let nodes = names.filter_map(|name| name.strip_prefix("node")?.parse().ok());
     nodes.collect()
 }

@@ -110,14 +110,8 @@ impl TunableMachine {
     /// does not exist.
     pub(super) fn current_value(&self, path: &str) -> Option<String> {
         if let Some(service) = self.service_name(path) {
-            let answer = Command::new("systemctl")
-                .args(["is-active", service])
-                .output();
-            return Some(
-                String::from_utf8_lossy(&answer.ok()?.stdout)
-                    .trim()
-                    .to_owned(),
-            );
+            let answer = Command::new("systemctl").args(["is-active", service]).output();
+            return Some(String::from_utf8_lossy(&answer.ok()?.stdout).trim().to_owned());
         }
         if self.tree.resolve(path).is_dir() {
             return Some(String::new());
@@ -191,8 +185,7 @@ impl TunableMachine {
     /// Returns the service whose state a setting represents; `None` if the setting is a file. On a
     /// simulated machine, all settings are files.
     fn service_name<'p>(&self, path: &'p str) -> Option<&'p str> {
-        path.strip_prefix(SERVICE_PREFIX)
-            .filter(|_| !self.is_rehearsal())
+        path.strip_prefix(SERVICE_PREFIX).filter(|_| !self.is_rehearsal())
     }
 
     /// Kills this process if a test chose this call with `dies_at` ([`Self::open`]).
@@ -217,16 +210,11 @@ pub(super) const SERVICE_PREFIX: &str = "service:";
 /// Starts or stops a service (systemctl(1)).
 fn switch_service(service: &str, value: &str) -> io::Result<()> {
     let verb = if value == "active" { "start" } else { "stop" };
-    let output = Command::new("systemctl")
-        .args([verb, service])
-        .stdin(Stdio::null())
-        .output()?;
+    let output = Command::new("systemctl").args([verb, service]).stdin(Stdio::null()).output()?;
     if output.status.success() {
         return Ok(());
     }
-    Err(io::Error::other(
-        String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-    ))
+    Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -249,15 +237,10 @@ fn parse_answer(line: &str) -> io::Result<SimulatedAnswer> {
         [_, "holds", ..] => SimulatedResponse::Holds(fields[2..].join(" ")),
         [_, "also", other, text] => SimulatedResponse::Also(other.to_owned(), text.to_owned()),
         _ => {
-            return Err(io::Error::other(format!(
-                "cannot parse simulated answer '{line}'"
-            )));
+            return Err(io::Error::other(format!("cannot parse simulated answer '{line}'")));
         }
     };
-    Ok(SimulatedAnswer {
-        path: fields[0].to_owned(),
-        response,
-    })
+    Ok(SimulatedAnswer { path: fields[0].to_owned(), response })
 }
 
 /// Whether two values of a setting are equal. Processor masks are compared without regard to
@@ -276,18 +259,14 @@ fn to_input_form(path: &str, kernel_value: &str) -> String {
         }
         // The kernel shows a list of enabled controllers, but accepts changes such as `+cpuset`.
         "cgroup.subtree_control" => {
-            let is_on = kernel_value
-                .split(' ')
-                .any(|word| matches!(word, "cpuset" | "+cpuset"));
+            let is_on = kernel_value.split(' ').any(|word| matches!(word, "cpuset" | "+cpuset"));
             if is_on { "+cpuset" } else { "-cpuset" }.to_owned()
         }
         _ => {
             let selection = kernel_value
                 .split_once('[')
                 .and_then(|(_, after_bracket)| after_bracket.split_once(']'));
-            selection
-                .map_or(kernel_value, |(choice, _)| choice)
-                .to_owned()
+            selection.map_or(kernel_value, |(choice, _)| choice).to_owned()
         }
     }
 }
@@ -300,17 +279,9 @@ mod tests {
     #[test]
     fn what_the_kernel_shows_is_read_as_what_it_takes() {
         for (path, shown, written) in [
-            (
-                "/sys/kernel/mm/transparent_hugepage/enabled",
-                "always [madvise] never",
-                "madvise",
-            ),
+            ("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never", "madvise"),
             ("/proc/irq/9/smp_affinity_list", "3,0-1", "0-1,3"),
-            (
-                "/sys/fs/cgroup/cgroup.subtree_control",
-                "cpuset memory",
-                "+cpuset",
-            ),
+            ("/sys/fs/cgroup/cgroup.subtree_control", "cpuset memory", "+cpuset"),
             ("/sys/fs/cgroup/cgroup.subtree_control", "memory", "-cpuset"),
             ("/proc/sys/vm/swappiness", "60", "60"),
         ] {
@@ -327,30 +298,16 @@ mod tests {
             ("/a", "1\n"),
             ("/b", "1\n"),
             ("/c", "1\n"),
-            (
-                "/answers",
-                "/a EIO\n/b holds isolated invalid (no cpu)\n/c also /a 7\n",
-            ),
+            ("/answers", "/a EIO\n/b holds isolated invalid (no cpu)\n/c also /a 7\n"),
         ]);
         let machine = TunableMachine::open(folder.0.path(), None).unwrap();
-        let error = machine
-            .write_setting("/a", SettingChange::Value("2"))
-            .unwrap_err();
+        let error = machine.write_setting("/a", SettingChange::Value("2")).unwrap_err();
         assert_eq!(machine.explain_refusal(&error), "the device cannot do it");
-        machine
-            .write_setting("/b", SettingChange::Value("isolated"))
-            .unwrap();
-        assert_eq!(
-            machine.current_value("/b").unwrap(),
-            "isolated invalid (no cpu)"
-        );
-        machine
-            .write_setting("/c", SettingChange::Value("2"))
-            .unwrap();
+        machine.write_setting("/b", SettingChange::Value("isolated")).unwrap();
+        assert_eq!(machine.current_value("/b").unwrap(), "isolated invalid (no cpu)");
+        machine.write_setting("/c", SettingChange::Value("2")).unwrap();
         assert_eq!(machine.current_value("/a").as_deref(), Some("7"));
-        let missing = machine
-            .write_setting("/d", SettingChange::Value("2"))
-            .unwrap_err();
+        let missing = machine.write_setting("/d", SettingChange::Value("2")).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound, "nothing is made");
     }
 }

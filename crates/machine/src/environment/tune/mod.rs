@@ -119,10 +119,7 @@ fn find_knob(
         Err(MissingReason::Option(option)) => bail!("'{}' needs {option}", knob.name),
     };
     let mut knob_state = KnobState {
-        settings: desired
-            .into_iter()
-            .map(|setting| desired_setting(machine, setting))
-            .collect(),
+        settings: desired.into_iter().map(|setting| desired_setting(machine, setting)).collect(),
         ..state(KnobOutcome::Planned, String::new())
     };
     for index in 0..knob_state.settings.len() {
@@ -151,18 +148,8 @@ fn desired_setting(
         (Some(before), _) => is_same(&path, before, &after),
         (None, _) => false,
     };
-    let outcome = if is_as_desired {
-        KnobOutcome::Already
-    } else {
-        KnobOutcome::Planned
-    };
-    KnobSetting {
-        path,
-        before,
-        after,
-        outcome,
-        value,
-    }
+    let outcome = if is_as_desired { KnobOutcome::Already } else { KnobOutcome::Planned };
+    KnobSetting { path, before, after, outcome, value }
 }
 
 impl DesiredValue {
@@ -185,12 +172,8 @@ impl KnobState {
 
     /// Derives the state of the knob from its settings.
     fn update_outcome(&mut self) {
-        let count = |outcome| {
-            self.settings
-                .iter()
-                .filter(|setting| setting.outcome == outcome)
-                .count()
-        };
+        let count =
+            |outcome| self.settings.iter().filter(|setting| setting.outcome == outcome).count();
         let (refused, total) = (count(KnobOutcome::Cannot), self.settings.len());
         self.outcome = match self.outcome {
             outcome @ (KnobOutcome::OnRequest | KnobOutcome::Cannot) => outcome,
@@ -267,16 +250,9 @@ impl TunePlan {
         let is_own = |setting: &KnobSetting| {
             setting.value == DesiredValue::Group && setting.outcome != KnobOutcome::Cannot
         };
-        if self
-            .knobs
-            .iter()
-            .flat_map(|knob| &knob.settings)
-            .any(is_own)
-        {
-            machine.write_setting(
-                &format!("{TUNE_CGROUP}/cgroup.procs"),
-                SettingChange::Value("0"),
-            )?;
+        if self.knobs.iter().flat_map(|knob| &knob.settings).any(is_own) {
+            machine
+                .write_setting(&format!("{TUNE_CGROUP}/cgroup.procs"), SettingChange::Value("0"))?;
         }
         Ok(())
     }
@@ -349,11 +325,7 @@ fn change_setting(
         done: false,
     });
     lock.save_journal(journal)?;
-    let change = if is_group {
-        SettingChange::Make
-    } else {
-        SettingChange::Value(&setting.after)
-    };
+    let change = if is_group { SettingChange::Make } else { SettingChange::Value(&setting.after) };
     let refusal = match machine.write_setting(&setting.path, change) {
         Err(error) => Some(machine.explain_refusal(&error)),
         Ok(()) => read_back_mismatch(machine, setting),
@@ -388,17 +360,12 @@ fn read_back_mismatch(machine: &TunableMachine, setting: &mut KnobSetting) -> Op
     if is_same(&setting.path, &current, &setting.after) {
         return None;
     }
-    let are_numbers = [&current, &setting.after]
-        .iter()
-        .all(|value| value.parse::<u64>().is_ok());
+    let are_numbers = [&current, &setting.after].iter().all(|value| value.parse::<u64>().is_ok());
     if are_numbers && setting.before.as_ref() != Some(&current) {
         setting.after = current;
         return None;
     }
-    Some(format!(
-        "its value is '{current}' instead of '{}'",
-        setting.after
-    ))
+    Some(format!("its value is '{current}' instead of '{}'", setting.after))
 }
 
 /// Returns the changes in effect on a machine, and the process that made them; `None` without
@@ -440,17 +407,12 @@ pub fn plan_warnings(machine: &TunableMachine, plan: &TunePlan) -> Vec<String> {
     let tree = &machine.tree;
     let moves_interrupts = |knob: &KnobState| {
         let fits = matches!(knob.outcome, KnobOutcome::Planned | KnobOutcome::Set);
-        let stops = knob
-            .settings
-            .iter()
-            .any(|setting| setting.path.starts_with(SERVICE_PREFIX));
+        let stops = knob.settings.iter().any(|setting| setting.path.starts_with(SERVICE_PREFIX));
         knob.knob.name == "irq" && fits && !stops
     };
     let is_running = |name: &str| {
         let processes = tree.list_names("/proc");
-        let mut numbers = processes
-            .iter()
-            .filter(|process| process.parse::<u32>().is_ok());
+        let mut numbers = processes.iter().filter(|process| process.parse::<u32>().is_ok());
         numbers
             .any(|process| tree.read_text(format!("/proc/{process}/comm")).as_deref() == Some(name))
     };

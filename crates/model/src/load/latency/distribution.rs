@@ -17,10 +17,7 @@ pub struct TimeDistribution<K> {
 
 impl<K> Default for TimeDistribution<K> {
     fn default() -> TimeDistribution<K> {
-        TimeDistribution {
-            values: TimeValues::default(),
-            kind: PhantomData,
-        }
+        TimeDistribution { values: TimeValues::default(), kind: PhantomData }
     }
 }
 
@@ -42,10 +39,7 @@ impl<K> Deref for TimeDistribution<K> {
 
 impl<K> From<TimeValues> for TimeDistribution<K> {
     fn from(values: TimeValues) -> TimeDistribution<K> {
-        TimeDistribution {
-            values,
-            kind: PhantomData,
-        }
+        TimeDistribution { values, kind: PhantomData }
     }
 }
 
@@ -160,12 +154,7 @@ struct ExactSums {
 }
 
 impl ExactSums {
-    const EMPTY: ExactSums = ExactSums {
-        min_ns: u64::MAX,
-        max_ns: 0,
-        sum: 0,
-        sum_of_squares: 0,
-    };
+    const EMPTY: ExactSums = ExactSums { min_ns: u64::MAX, max_ns: 0, sum: 0, sum_of_squares: 0 };
 }
 
 /// All components of recorded times, for files.
@@ -273,11 +262,7 @@ impl TimeValues {
         moments.sum = moments.sum.saturating_add(sum);
         let squares = sum.saturating_mul(u128::from(ns));
         moments.sum_of_squares = moments.sum_of_squares.saturating_add(squares);
-        if ns <= MAX_RECORDABLE_NS {
-            self.store_times(ns, count)
-        } else {
-            self.beyond += count
-        }
+        if ns <= MAX_RECORDABLE_NS { self.store_times(ns, count) } else { self.beyond += count }
     }
 
     fn store_times(&mut self, ns: u64, count: u64) {
@@ -414,16 +399,10 @@ impl TimeValues {
             return None;
         }
         let count = self.count() as f64;
-        let ExactSums {
-            sum,
-            sum_of_squares: squares,
-            ..
-        } = self.moments;
+        let ExactSums { sum, sum_of_squares: squares, .. } = self.moments;
         // In floating point, n * squares - sum^2 loses precision by cancellation. Use integers
         // unless they overflow; a billion values of ten seconds still fit.
-        let exact = squares
-            .checked_mul(u128::from(self.count()))
-            .zip(sum.checked_mul(sum));
+        let exact = squares.checked_mul(u128::from(self.count())).zip(sum.checked_mul(sum));
         let spread = match exact {
             Some((left, right)) => left.saturating_sub(right) as f64,
             None => (squares as f64 * count - (sum as f64).powi(2)).max(0.0),
@@ -536,12 +515,7 @@ pub fn percent_rows_of(times: &TimeValues, percents: &[u32]) -> Vec<PercentRow> 
     percents
         .iter()
         .zip(times.quantiles(&ppm))
-        .filter_map(|(percent, within)| {
-            Some(PercentRow {
-                percent: *percent,
-                within: within?,
-            })
-        })
+        .filter_map(|(percent, within)| Some(PercentRow { percent: *percent, within: within? }))
         .collect()
 }
 

@@ -88,10 +88,7 @@ pub fn write_log(epoch_ms: u64, rows: &[HistogramLogRow]) -> Result<String, Hist
     let mut text = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
     let begin = UNIX_EPOCH + Duration::from_millis(epoch_ms);
-    let failed = |tag: &str, why: String| HistogramLogError::Write {
-        tag: tag.to_owned(),
-        why,
-    };
+    let failed = |tag: &str, why: String| HistogramLogError::Write { tag: tag.to_owned(), why };
     let mut writer = IntervalLogWriterBuilder::new()
         .add_comment("[Histogram log format version 1.3]")
         .with_start_time(begin)
@@ -106,14 +103,10 @@ pub fn write_log(epoch_ms: u64, rows: &[HistogramLogRow]) -> Result<String, Hist
                 "[{}: {} values above 1 h are not in the histogram, {} are lower bounds]",
                 row.tag, row.beyond, row.lower_bounds
             );
-            writer
-                .write_comment(&remark)
-                .map_err(|error| failed(&row.tag, error.to_string()))?;
+            writer.write_comment(&remark).map_err(|error| failed(&row.tag, error.to_string()))?;
         }
-        let (start, length) = (
-            Duration::from_nanos(row.start_ns),
-            Duration::from_nanos(row.length_ns),
-        );
+        let (start, length) =
+            (Duration::from_nanos(row.start_ns), Duration::from_nanos(row.length_ns));
         writer
             .write_histogram(&row.histogram, start, length, Some(tag))
             .map_err(|error| failed(&row.tag, error.to_string()))?;
@@ -165,10 +158,7 @@ pub fn read_log(text: &str) -> Result<Vec<LoggedHistogram>, HistogramLogError> {
         let tag = line.tag().map(|tag| tag.as_str().to_owned());
         found.push(LoggedHistogram {
             histogram: decode_histogram(line.encoded_histogram()).map_err(|why| {
-                HistogramLogError::Payload {
-                    tag: tag.clone().unwrap_or_default(),
-                    why,
-                }
+                HistogramLogError::Payload { tag: tag.clone().unwrap_or_default(), why }
             })?,
             tag,
             start: line.start_timestamp(),
@@ -182,9 +172,7 @@ fn decode_histogram(payload: &str) -> Result<Histogram<u64>, String> {
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(payload)
         .map_err(|error| error.to_string())?;
-    Payload::new()
-        .deserialize(&mut bytes.as_slice())
-        .map_err(|error| error.to_string())
+    Payload::new().deserialize(&mut bytes.as_slice()).map_err(|error| error.to_string())
 }
 
 // The code below stores times through serde without loss.
@@ -231,12 +219,9 @@ impl<K: TimeQuantity> Serialize for TimeDistribution<K> {
 impl<'de, K: TimeQuantity> Deserialize<'de> for TimeDistribution<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let record = SerializedTimes::deserialize(deserializer)?;
-        let payload = STANDARD
-            .decode(&record.histogram)
-            .map_err(D::Error::custom)?;
-        let histogram = Payload::new()
-            .deserialize(&mut payload.as_slice())
-            .map_err(D::Error::custom)?;
+        let payload = STANDARD.decode(&record.histogram).map_err(D::Error::custom)?;
+        let histogram =
+            Payload::new().deserialize(&mut payload.as_slice()).map_err(D::Error::custom)?;
         let whole = |text: &str| text.parse().map_err(D::Error::custom);
         TimeValues::restore(StoredTimes {
             histogram,

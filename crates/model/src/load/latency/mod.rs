@@ -70,11 +70,7 @@ impl RequestOutcome {
     }
 
     fn all_outcomes() -> impl Iterator<Item = RequestOutcome> {
-        let last = [
-            RequestOutcome::InFlight,
-            RequestOutcome::Cancelled,
-            RequestOutcome::Unsent,
-        ];
+        let last = [RequestOutcome::InFlight, RequestOutcome::Cancelled, RequestOutcome::Unsent];
         std::iter::once(RequestOutcome::Ok)
             .chain(ErrorClass::all_classes().map(RequestOutcome::Failed))
             .chain(last)
@@ -183,25 +179,16 @@ impl OutcomeSet for ServiceTimes {
 
 impl ServiceTimes {
     fn record(&mut self, outcome: RequestOutcome, times: RequestTimes) {
-        record_time(
-            &mut self.service,
-            outcome,
-            times.end_ns.saturating_sub(times.sent_ns),
-        );
+        record_time(&mut self.service, outcome, times.end_ns.saturating_sub(times.sent_ns));
         if let Some(first_byte_ns) = times.first_byte_ns {
-            self.first_byte
-                .record(first_byte_ns.saturating_sub(times.sent_ns));
+            self.first_byte.record(first_byte_ns.saturating_sub(times.sent_ns));
         }
     }
 }
 
 /// Records a time. If the request has not ended, the time is a lower bound.
 fn record_time<K: TimeQuantity>(times: &mut TimeDistribution<K>, outcome: RequestOutcome, ns: u64) {
-    if outcome.has_ended() {
-        times.record(ns)
-    } else {
-        times.record_lower_bound(ns)
-    }
+    if outcome.has_ended() { times.record(ns) } else { times.record_lower_bound(ns) }
 }
 
 /// Latency of a closed load. Requests have no intended start, so there is no response time.
@@ -477,10 +464,7 @@ impl OpenVerdict {
     pub fn assess(latency: &OpenLatency, achieved: AchievedCounts) -> OpenVerdict {
         let response = latency.requests.merge_all().response;
         let p99_ns = response.quantile(TAIL_PPM).map_or(0, |value| value.ns);
-        let own = latency
-            .own_lag
-            .quantile(TAIL_PPM)
-            .map_or(0, |value| value.ns);
+        let own = latency.own_lag.quantile(TAIL_PPM).map_or(0, |value| value.ns);
         let allowed_ns = (p99_ns as f64 * MAX_LAG_SHARE) as u64;
         OpenVerdict {
             achieved: achieved.sent_share(),

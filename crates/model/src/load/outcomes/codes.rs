@@ -16,10 +16,7 @@ pub struct StatusCounts {
 
 impl Default for StatusCounts {
     fn default() -> StatusCounts {
-        StatusCounts {
-            counts: Box::new([0; 900]),
-            outside: 0,
-        }
+        StatusCounts { counts: Box::new([0; 900]), outside: 0 }
     }
 }
 
@@ -50,9 +47,7 @@ impl StatusCounts {
     /// Number of responses in the status class with this first digit, for example 200 to 299 for 2.
     pub fn class_count(&self, hundred: u16) -> u64 {
         let first = hundred.saturating_mul(100);
-        (first..first.saturating_add(100))
-            .map(|code| self.count_of(code))
-            .sum()
+        (first..first.saturating_add(100)).map(|code| self.count_of(code)).sum()
     }
 
     /// Number of responses whose status does not have three digits.
@@ -62,9 +57,7 @@ impl StatusCounts {
 
     /// Iterates over the statuses that occurred, each with its count, in ascending order.
     pub fn nonzero_counts(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        COUNTED_STATUSES
-            .zip(self.counts.iter().copied())
-            .filter(|(_, count)| *count > 0)
+        COUNTED_STATUSES.zip(self.counts.iter().copied()).filter(|(_, count)| *count > 0)
     }
 
     /// Total number of responses.
@@ -115,9 +108,7 @@ impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
 
     /// Iterates over the codes that occurred, each with its count, in ascending order.
     pub fn nonzero_counts(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        (FIRST..=LAST)
-            .zip(self.counts)
-            .filter(|(_, count)| *count > 0)
+        (FIRST..=LAST).zip(self.counts).filter(|(_, count)| *count > 0)
     }
 
     /// Number of streams reset with a code that the protocol does not define.

@@ -91,51 +91,19 @@ pub enum ErrorClass {
 
 /// Name and description of each class, in enum order.
 const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
-    (
-        ErrorClass::Dns,
-        "dns",
-        "the server's name could not be resolved",
-    ),
-    (
-        ErrorClass::ConnectRefused,
-        "connect.refused",
-        "the server refused the connection",
-    ),
-    (
-        ErrorClass::ConnectTimeout,
-        "connect.timeout",
-        "the operating system gave up connecting",
-    ),
-    (
-        ErrorClass::ConnectUnreachable,
-        "connect.unreachable",
-        "the server's address is unreachable",
-    ),
+    (ErrorClass::Dns, "dns", "the server's name could not be resolved"),
+    (ErrorClass::ConnectRefused, "connect.refused", "the server refused the connection"),
+    (ErrorClass::ConnectTimeout, "connect.timeout", "the operating system gave up connecting"),
+    (ErrorClass::ConnectUnreachable, "connect.unreachable", "the server's address is unreachable"),
     (
         ErrorClass::ConnectNoPort,
         "connect.no-port",
         "no local port or file descriptor was free for a connection",
     ),
-    (
-        ErrorClass::TlsHandshake,
-        "tls.handshake",
-        "the TLS handshake failed",
-    ),
-    (
-        ErrorClass::TlsVerify,
-        "tls.verify",
-        "the server's certificate could not be verified",
-    ),
-    (
-        ErrorClass::TlsAlpn,
-        "tls.alpn",
-        "the server did not accept the protocol",
-    ),
-    (
-        ErrorClass::TlsRecord,
-        "tls.record",
-        "TLS failed after the handshake",
-    ),
+    (ErrorClass::TlsHandshake, "tls.handshake", "the TLS handshake failed"),
+    (ErrorClass::TlsVerify, "tls.verify", "the server's certificate could not be verified"),
+    (ErrorClass::TlsAlpn, "tls.alpn", "the server did not accept the protocol"),
+    (ErrorClass::TlsRecord, "tls.record", "TLS failed after the handshake"),
     (
         ErrorClass::TlsTruncated,
         "tls.truncated",
@@ -157,16 +125,8 @@ const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
         "reset.in-body",
         "the server reset the connection during the response body",
     ),
-    (
-        ErrorClass::EofFirst,
-        "eof.first",
-        "the server closed a new connection without a response",
-    ),
-    (
-        ErrorClass::EofStale,
-        "eof.stale",
-        "the server closed a reused connection without a response",
-    ),
+    (ErrorClass::EofFirst, "eof.first", "the server closed a new connection without a response"),
+    (ErrorClass::EofStale, "eof.stale", "the server closed a reused connection without a response"),
     (
         ErrorClass::EofInHead,
         "eof.in-head",
@@ -187,26 +147,14 @@ const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
         "protocol.header",
         "the response has a malformed header, or a head of more than 64 KiB or 1000 fields",
     ),
-    (
-        ErrorClass::ProtocolLength,
-        "protocol.length",
-        "the response states two different lengths",
-    ),
-    (
-        ErrorClass::ProtocolChunk,
-        "protocol.chunk",
-        "the response has a malformed chunk",
-    ),
+    (ErrorClass::ProtocolLength, "protocol.length", "the response states two different lengths"),
+    (ErrorClass::ProtocolChunk, "protocol.chunk", "the response has a malformed chunk"),
     (
         ErrorClass::ProtocolExtraBytes,
         "protocol.extra-bytes",
         "bytes followed the end of the response",
     ),
-    (
-        ErrorClass::ProtocolEarly,
-        "protocol.early",
-        "a response arrived before its request was sent",
-    ),
+    (ErrorClass::ProtocolEarly, "protocol.early", "a response arrived before its request was sent"),
     (
         ErrorClass::TimeoutConnect,
         "timeout.connect",
@@ -217,76 +165,24 @@ const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
         "timeout.first-byte",
         "the first byte of the response did not arrive within the timeout",
     ),
-    (
-        ErrorClass::TimeoutTotal,
-        "timeout.total",
-        "the response was not complete within the timeout",
-    ),
-    (
-        ErrorClass::H2GoAway,
-        "h2.goaway",
-        "the server closed the HTTP/2 connection",
-    ),
-    (
-        ErrorClass::H2Reset,
-        "h2.rst-stream",
-        "the server reset the HTTP/2 stream",
-    ),
-    (
-        ErrorClass::H2Refused,
-        "h2.refused",
-        "the server refused the HTTP/2 stream",
-    ),
-    (
-        ErrorClass::H2FlowStall,
-        "h2.flow-stall",
-        "HTTP/2 flow control stalled",
-    ),
+    (ErrorClass::TimeoutTotal, "timeout.total", "the response was not complete within the timeout"),
+    (ErrorClass::H2GoAway, "h2.goaway", "the server closed the HTTP/2 connection"),
+    (ErrorClass::H2Reset, "h2.rst-stream", "the server reset the HTTP/2 stream"),
+    (ErrorClass::H2Refused, "h2.refused", "the server refused the HTTP/2 stream"),
+    (ErrorClass::H2FlowStall, "h2.flow-stall", "HTTP/2 flow control stalled"),
     (
         ErrorClass::H2Flood,
         "h2.flood",
         "the server flooded the HTTP/2 connection with header blocks or control frames",
     ),
-    (
-        ErrorClass::H2Protocol,
-        "h2.protocol",
-        "the server violated HTTP/2",
-    ),
-    (
-        ErrorClass::H3GoAway,
-        "h3.goaway",
-        "the server closed the HTTP/3 connection",
-    ),
-    (
-        ErrorClass::H3Reset,
-        "h3.reset",
-        "the server reset the HTTP/3 stream",
-    ),
-    (
-        ErrorClass::H3Refused,
-        "h3.refused",
-        "the server refused the HTTP/3 stream",
-    ),
-    (
-        ErrorClass::H3Idle,
-        "h3.idle",
-        "the HTTP/3 connection was idle for too long",
-    ),
-    (
-        ErrorClass::H3Protocol,
-        "h3.protocol",
-        "the server violated HTTP/3 or QUIC",
-    ),
-    (
-        ErrorClass::Status,
-        "status",
-        "the response status counts as failure",
-    ),
-    (
-        ErrorClass::Assertion,
-        "assertion",
-        "the response is not the expected one",
-    ),
+    (ErrorClass::H2Protocol, "h2.protocol", "the server violated HTTP/2"),
+    (ErrorClass::H3GoAway, "h3.goaway", "the server closed the HTTP/3 connection"),
+    (ErrorClass::H3Reset, "h3.reset", "the server reset the HTTP/3 stream"),
+    (ErrorClass::H3Refused, "h3.refused", "the server refused the HTTP/3 stream"),
+    (ErrorClass::H3Idle, "h3.idle", "the HTTP/3 connection was idle for too long"),
+    (ErrorClass::H3Protocol, "h3.protocol", "the server violated HTTP/3 or QUIC"),
+    (ErrorClass::Status, "status", "the response status counts as failure"),
+    (ErrorClass::Assertion, "assertion", "the response is not the expected one"),
 ];
 
 impl ErrorClass {

@@ -94,8 +94,7 @@ impl OutcomeCounts {
     pub fn count_reset_http3_stream(&mut self, code: u64) {
         self.errors.0[ErrorClass::H3Reset.index()] += 1;
         // HTTP/3 codes have up to 62 bits. A code that exceeds 32 bits counts as unknown.
-        self.resets_of_http3
-            .count_reset(u32::try_from(code).unwrap_or(u32::MAX));
+        self.resets_of_http3.count_reset(u32::try_from(code).unwrap_or(u32::MAX));
     }
 
     /// Counts a request that failed without a complete response. The classes `Status`, `Assertion`,
@@ -237,11 +236,7 @@ impl ConnectionCounts {
     /// Counts a request written to a connection.
     pub fn count_send(&mut self, is_reused: bool) {
         self.sends += 1;
-        if is_reused {
-            self.reused_sends += 1
-        } else {
-            self.first_sends += 1
-        }
+        if is_reused { self.reused_sends += 1 } else { self.first_sends += 1 }
     }
 
     fn merge(&mut self, other: &ConnectionCounts) {
@@ -292,9 +287,7 @@ impl OutcomeCounts {
             row("cancelled", self.cancelled),
             row("unsent", self.unsent),
         ];
-        std::iter::once(row("ok", self.ok))
-            .chain(errors)
-            .chain(last)
+        std::iter::once(row("ok", self.ok)).chain(errors).chain(last)
     }
 
     /// Pairs of counts that must be equal. The name of each count precedes the count.
@@ -307,18 +300,8 @@ impl OutcomeCounts {
         let lines = &self.connections;
         let settled = lines.opened + lines.failed + lines.pending;
         [
-            (
-                "requests attempted",
-                self.attempted,
-                "requests accounted for",
-                ended,
-            ),
-            (
-                "complete responses",
-                self.ok + answered,
-                "counted statuses",
-                self.codes.total(),
-            ),
+            ("requests attempted", self.attempted, "requests accounted for", ended),
+            ("complete responses", self.ok + answered, "counted statuses", self.codes.total()),
             (
                 "reset streams",
                 self.errors(ErrorClass::H2Reset),
@@ -337,12 +320,7 @@ impl OutcomeCounts {
                 "statuses from 100 to 199",
                 self.interim.class_count(1),
             ),
-            (
-                "attempts to connect",
-                lines.tried,
-                "connections accounted for",
-                settled,
-            ),
+            ("attempts to connect", lines.tried, "connections accounted for", settled),
             (
                 "requests written",
                 lines.sends,
@@ -375,11 +353,7 @@ impl OutcomeCounts {
                 right,
             })
             .collect();
-        if imbalances.is_empty() {
-            Ok(())
-        } else {
-            Err(imbalances)
-        }
+        if imbalances.is_empty() { Ok(()) } else { Err(imbalances) }
     }
 }
 
@@ -425,10 +399,7 @@ struct StoredStatuses {
 
 impl From<&StatusCounts> for StoredStatuses {
     fn from(codes: &StatusCounts) -> StoredStatuses {
-        StoredStatuses {
-            codes: codes.nonzero_counts().collect(),
-            outside: codes.count_outside(),
-        }
+        StoredStatuses { codes: codes.nonzero_counts().collect(), outside: codes.count_outside() }
     }
 }
 
@@ -497,9 +468,7 @@ impl TryFrom<StoredOutcomes> for OutcomeCounts {
         for (code, count) in stored.h2_reset {
             outcomes.resets.add_resets(code, count);
         }
-        outcomes
-            .resets
-            .add_resets(u32::MAX, stored.h2_reset_unknown);
+        outcomes.resets.add_resets(u32::MAX, stored.h2_reset_unknown);
         for (code, count) in stored.h3_reset {
             outcomes.resets_of_http3.add_resets(code, count);
         }

@@ -71,9 +71,7 @@ impl AllocationLease {
     /// Returns the names of a component's machines.
     pub fn machines(&self, component: u32) -> impl Iterator<Item = &str> {
         let components = self.allocation.components.iter();
-        components
-            .filter(move |(_, index)| *index == component)
-            .map(|(name, _)| name.as_str())
+        components.filter(move |(_, index)| *index == component).map(|(name, _)| name.as_str())
     }
 }
 
@@ -92,11 +90,8 @@ impl SallocGuard {
         let Some(status) = self.shell.try_wait()? else {
             return Ok(None);
         };
-        let stderr = self
-            .stderr_reader
-            .take()
-            .and_then(|reader| reader.join().ok())
-            .unwrap_or_default();
+        let stderr =
+            self.stderr_reader.take().and_then(|reader| reader.join().ok()).unwrap_or_default();
         if stderr.trim().is_empty() {
             return Ok(Some(format!("salloc exited: {status}")));
         }
@@ -133,28 +128,17 @@ impl SlurmEngine {
         };
         for (component, (_, nodes)) in (0..).zip(&components) {
             let names =
-                run_program(
-                    self.slurm_command("scontrol")
-                        .args(["show", "hostnames", nodes]),
-                )?;
+                run_program(self.slurm_command("scontrol").args(["show", "hostnames", nodes]))?;
             let node_names = names.split_whitespace();
             (allocation.components).extend(node_names.map(|name| (name.to_owned(), component)));
         }
         let addresses = self.node_addresses(&allocation)?;
-        Ok(AllocationLease {
-            allocation,
-            addresses,
-            _guard: guard,
-        })
+        Ok(AllocationLease { allocation, addresses, _guard: guard })
     }
 
     fn start_salloc(&self, name: &str, components: &[LeaseComponent]) -> Result<SallocGuard> {
-        let mut arguments: Vec<String> = vec![
-            "-c".into(),
-            GUARD_SCRIPT.into(),
-            "sh".into(),
-            "salloc".into(),
-        ];
+        let mut arguments: Vec<String> =
+            vec!["-c".into(), GUARD_SCRIPT.into(), "sh".into(), "salloc".into()];
         for (index, component) in components.iter().enumerate() {
             arguments.extend((index > 0).then(|| ":".to_owned()));
             arguments.extend(["--no-bell", "--kill-command"].map(str::to_owned));
@@ -176,11 +160,7 @@ impl SlurmEngine {
                 text
             })
         });
-        Ok(SallocGuard {
-            _companion: CompanionProcess::of(&shell),
-            shell,
-            stderr_reader,
-        })
+        Ok(SallocGuard { _companion: CompanionProcess::of(&shell), shell, stderr_reader })
     }
 
     /// Returns the options of salloc for one role. The role gets whole machines, as every job does.
@@ -207,11 +187,8 @@ impl SlurmEngine {
     }
 
     fn node_addresses(&self, allocation: &MachineAllocation) -> Result<BTreeMap<String, IpAddr>> {
-        let names: Vec<&str> = allocation
-            .components
-            .iter()
-            .map(|(name, _)| name.as_str())
-            .collect();
+        let names: Vec<&str> =
+            allocation.components.iter().map(|(name, _)| name.as_str()).collect();
         let mut scontrol = self.slurm_command("scontrol");
         let output = run_program(scontrol.args(["--oneliner", "show", "node", &names.join(",")]))?;
         Ok(parse_addresses(&output))
@@ -225,10 +202,8 @@ impl SlurmEngine {
         let (_, component) = components.find(|(name, _)| name == machine)?;
         let is_heterogeneous = allocation.components.iter().any(|(_, other)| *other > 0);
         let group = is_heterogeneous.then(|| format!("--het-group={component}"));
-        let frequency = self
-            .file_options()
-            .into_iter()
-            .filter(|option| option.starts_with("--cpu-freq="));
+        let frequency =
+            self.file_options().into_iter().filter(|option| option.starts_with("--cpu-freq="));
         let options = [
             format!("--jobid={}", allocation.job),
             format!("--nodelist={machine}"),
@@ -282,12 +257,7 @@ fn is_active(queue: &str) -> bool {
 /// Returns the job's number and state, and why the job has not started. Returns `None` if the queue
 /// has no rows for the job.
 fn describe_queue_state(queue: &str) -> Option<String> {
-    let first_row: Vec<&str> = queue
-        .lines()
-        .next()?
-        .splitn(4, '|')
-        .map(str::trim)
-        .collect();
+    let first_row: Vec<&str> = queue.lines().next()?.splitn(4, '|').map(str::trim).collect();
     let [id, state, ..] = first_row[..] else {
         return None;
     };
@@ -301,10 +271,7 @@ fn describe_queue_state(queue: &str) -> Option<String> {
 
 /// Returns Slurm's reason why a job has not started. It is empty while the reason is unknown.
 fn pending_reason(queue: &str) -> &str {
-    let mut reasons = queue
-        .lines()
-        .filter_map(|row| row.splitn(4, '|').nth(3))
-        .map(str::trim);
+    let mut reasons = queue.lines().filter_map(|row| row.splitn(4, '|').nth(3)).map(str::trim);
     let is_informative = |reason: &&str| !["", "None", "(null)"].contains(reason);
     reasons.find(is_informative).unwrap_or_default()
 }
@@ -318,11 +285,8 @@ fn parse_addresses(output: &str) -> BTreeMap<String, IpAddr> {
     let address = |line: &str| {
         let name = value(line, "NodeName")?;
         let host = value(line, "NodeAddr")?;
-        let addresses: Vec<IpAddr> = (host.as_str(), 0)
-            .to_socket_addrs()
-            .ok()?
-            .map(|address| address.ip())
-            .collect();
+        let addresses: Vec<IpAddr> =
+            (host.as_str(), 0).to_socket_addrs().ok()?.map(|address| address.ip()).collect();
         // A machine may resolve its own name to a loopback address, which other machines cannot
         // use.
         let external = addresses.iter().find(|address| !address.is_loopback());
@@ -352,19 +316,9 @@ mod tests {
         assert!(!is_active("9|COMPLETING|n1|None") && !is_active(""));
         let said = [waiting, "9|RUNNING|n1|None", ""].map(describe_queue_state);
         let own = |text: &str| Some(text.to_owned());
-        assert_eq!(
-            said,
-            [
-                own("job 8: PENDING (Resources)"),
-                own("job 9: RUNNING"),
-                None
-            ]
-        );
+        assert_eq!(said, [own("job 8: PENDING (Resources)"), own("job 9: RUNNING"), None]);
         let own = |job: &str, nodes: &str| (job.to_owned(), nodes.to_owned());
-        assert_eq!(
-            granted_components("9|RUNNING|n1|None", 1),
-            Some(vec![own("9", "n1")])
-        );
+        assert_eq!(granted_components("9|RUNNING|n1|None", 1), Some(vec![own("9", "n1")]));
         assert_eq!(
             pending_reason("8+0|PENDING||Nodes required | are DOWN"),
             "Nodes required | are DOWN"
@@ -417,11 +371,7 @@ mod tests {
         shell.stdin(Stdio::piped()).stdout(Stdio::piped());
         let shell = shell.stderr(Stdio::null()).spawn();
         let shell = shell.expect("there is a shell");
-        SallocGuard {
-            _companion: CompanionProcess::of(&shell),
-            shell,
-            stderr_reader: None,
-        }
+        SallocGuard { _companion: CompanionProcess::of(&shell), shell, stderr_reader: None }
     }
 
     #[test]

@@ -24,10 +24,7 @@ pub struct LocalEngine {
 impl LocalEngine {
     /// Creates an engine with several names for this machine, each with a fleet folder.
     pub fn new(machines: Vec<FleetMachine>) -> LocalEngine {
-        LocalEngine {
-            machines,
-            jobs: BTreeMap::new(),
-        }
+        LocalEngine { machines, jobs: BTreeMap::new() }
     }
 
     pub(super) fn list_machines(&self) -> Vec<FleetMachine> {
@@ -99,10 +96,7 @@ impl LocalEngine {
     }
 
     fn ensure_known(&self, machine: &str) -> anyhow::Result<()> {
-        let is_known = self
-            .machines
-            .iter()
-            .any(|candidate| candidate.name == machine);
+        let is_known = self.machines.iter().any(|candidate| candidate.name == machine);
         anyhow::ensure!(is_known, "unknown machine '{machine}'");
         Ok(())
     }
@@ -148,10 +142,7 @@ mod tests {
     }
 
     fn work(folder: &Path, machine: &str) -> TaskBatch {
-        let task = |number| ShardTask {
-            number,
-            request: "{}".into(),
-        };
+        let task = |number| ShardTask { number, request: "{}".into() };
         TaskBatch {
             machine: machine.into(),
             folder: folder.into(),
@@ -162,10 +153,7 @@ mod tests {
 
     fn wait_for_end(engine: &mut FleetEngine, job: &crate::machines::JobId) -> JobState {
         loop {
-            let state = engine
-                .job_states(std::slice::from_ref(job))
-                .unwrap()
-                .remove(0);
+            let state = engine.job_states(std::slice::from_ref(job)).unwrap().remove(0);
             if state != JobState::Running {
                 return state;
             }
@@ -178,10 +166,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut engine = fleet(folder.path(), r#"echo "$@" > "$3/words""#);
         let submitted = engine.submit(&work(folder.path(), "here")).unwrap();
-        assert_eq!(
-            wait_for_end(&mut engine, &submitted.job),
-            JobState::Ended(None)
-        );
+        assert_eq!(wait_for_end(&mut engine, &submitted.job), JobState::Ended(None));
         let words = std::fs::read_to_string(folder.path().join("words")).unwrap();
         let expected = format!("worker shard {} 4 7\n", folder.path().display());
         assert_eq!(words, expected);
@@ -223,17 +208,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut engine = fleet(folder.path(), "");
         let mut line = engine.start_command("here", &["tr", "a-z", "A-Z"]).unwrap();
-        line.stdin
-            .take()
-            .unwrap()
-            .write_all(b"ready $(id)")
-            .unwrap();
+        line.stdin.take().unwrap().write_all(b"ready $(id)").unwrap();
         let mut answer = String::new();
-        line.stdout
-            .take()
-            .unwrap()
-            .read_to_string(&mut answer)
-            .unwrap();
+        line.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
         line.wait().unwrap();
         assert_eq!(answer, "READY $(ID)");
     }

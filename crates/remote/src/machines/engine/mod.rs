@@ -109,10 +109,7 @@ pub enum JobState {
 impl FleetEngine {
     /// Creates the engine that the file describes.
     pub fn from_file(file: &FleetFile) -> FleetEngine {
-        let folder = file
-            .folder
-            .clone()
-            .unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER));
+        let folder = file.folder.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER));
         match file.engine {
             EngineKind::Slurm => {
                 let (options, entries) = (file.slurm.clone(), file.machines.clone());

@@ -67,10 +67,7 @@ impl SlurmEngine {
 
     /// Makes Slurm's programs use this configuration.
     pub fn with_conf(self, conf: PathBuf) -> SlurmEngine {
-        SlurmEngine {
-            conf: Some(conf),
-            ..self
-        }
+        SlurmEngine { conf: Some(conf), ..self }
     }
 
     pub(super) fn list_machines(&self) -> Result<Vec<FleetMachine>> {
@@ -88,13 +85,8 @@ impl SlurmEngine {
             if machines.iter().any(|machine| machine.name == name) {
                 continue;
             }
-            let configured = self
-                .configured_machines
-                .iter()
-                .find(|entry| entry.name == name);
-            let mut labels = configured
-                .map(|entry| entry.labels.clone())
-                .unwrap_or_default();
+            let configured = self.configured_machines.iter().find(|entry| entry.name == name);
+            let mut labels = configured.map(|entry| entry.labels.clone()).unwrap_or_default();
             labels.extend(
                 features
                     .split(',')
@@ -143,39 +135,22 @@ impl SlurmEngine {
         sbatch.arg(format!("--array={}%1", indexes.join(",")));
         sbatch.args(self.exclusive_options(&batch.machine));
         sbatch.args(self.file_options());
-        sbatch
-            .arg("/dev/stdin")
-            .arg(&batch.folder)
-            .arg(first.to_string());
+        sbatch.arg("/dev/stdin").arg(&batch.folder).arg(first.to_string());
         let output = run_with_retry(&mut sbatch, BATCH_SCRIPT)?;
         let id = output.trim().split(';').next().unwrap_or_default();
         let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
-        ensure!(
-            is_number,
-            "sbatch printed '{}' instead of a job number",
-            output.trim()
-        );
+        ensure!(is_number, "sbatch printed '{}' instead of a job number", output.trim());
         Ok(id.to_owned())
     }
 
     fn exclusive_options(&self, machine: &str) -> [String; 3] {
-        [
-            "--exclusive".to_owned(),
-            "--mem=0".to_owned(),
-            format!("--nodelist={machine}"),
-        ]
+        ["--exclusive".to_owned(), "--mem=0".to_owned(), format!("--nodelist={machine}")]
     }
 
     /// Options from the fleet file.
     pub(super) fn file_options(&self) -> Vec<String> {
-        let SlurmOptions {
-            partition,
-            account,
-            reservation,
-            time,
-            cpu_freq,
-            core_spec,
-        } = &self.options;
+        let SlurmOptions { partition, account, reservation, time, cpu_freq, core_spec } =
+            &self.options;
         let option = |name: &str, value: &Option<String>| {
             value.as_ref().map(|value| format!("--{name}={value}"))
         };
@@ -199,10 +174,7 @@ impl SlurmEngine {
         let mut squeue = self.slurm_command("squeue");
         squeue.args(["-h", "--me", "-t", "all", "-o", "%F|%T|%r"]);
         let rows = run_program(&mut squeue)?;
-        Ok(jobs
-            .iter()
-            .map(|job| job_state_in_queue(job, &rows))
-            .collect())
+        Ok(jobs.iter().map(|job| job_state_in_queue(job, &rows)).collect())
     }
 
     pub(super) fn cancel_jobs(&self, jobs: &[JobId]) -> Result<()> {
@@ -221,29 +193,19 @@ impl SlurmEngine {
         let program = arguments.first().context("nothing to start")?;
         ensure!(!program.starts_with('-'), "invalid program '{program}'");
         let mut srun = self.slurm_command("srun");
-        srun.args([
-            "--quiet",
-            "--job-name=speedwell",
-            "--nodes=1",
-            "--ntasks=1",
-            "--chdir=/",
-        ]);
+        srun.args(["--quiet", "--job-name=speedwell", "--nodes=1", "--ntasks=1", "--chdir=/"]);
         // A step has no login shell, so set PATH.
         srun.arg(format!("--export=PATH={SEARCH_PATH}"));
         match self.step_options(machine) {
             Some(options) => srun.args(options),
-            None => srun
-                .args(self.exclusive_options(machine))
-                .args(self.file_options()),
+            None => srun.args(self.exclusive_options(machine)).args(self.file_options()),
         };
         srun.args(arguments);
         srun.stdin(Stdio::piped()).stdout(Stdio::piped());
         // The child gets its own process group, because Ctrl-C must reach only us. We then notify
         // the remote process over the connection.
         srun.process_group(0);
-        srun.stderr(Stdio::piped())
-            .spawn()
-            .context("cannot start 'srun'")
+        srun.stderr(Stdio::piped()).spawn().context("cannot start 'srun'")
     }
 
     fn array_limit(&mut self) -> Result<u32> {
@@ -271,11 +233,9 @@ impl SlurmEngine {
         // Slurm's programs also read options from the environment. Remove these variables, so that
         // only our options apply.
         let is_option = |name: &str| {
-            [
-                "SALLOC_", "SBATCH_", "SRUN_", "SQUEUE_", "SINFO_", "SCANCEL_",
-            ]
-            .iter()
-            .any(|prefix| name.starts_with(prefix))
+            ["SALLOC_", "SBATCH_", "SRUN_", "SQUEUE_", "SINFO_", "SCANCEL_"]
+                .iter()
+                .any(|prefix| name.starts_with(prefix))
         };
         for (name, _) in std::env::vars_os() {
             if name.to_str().is_some_and(is_option) {
@@ -391,10 +351,7 @@ fn run_with_input(command: &mut Command, input: &str) -> Result<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    bail!(
-        "{program}: {}",
-        failure_reason(&program, &String::from_utf8_lossy(&output.stderr))
-    )
+    bail!("{program}: {}", failure_reason(&program, &String::from_utf8_lossy(&output.stderr)))
 }
 
 /// Calls [`run_with_input`], and retries for a while if the controller is unreachable. Such a
@@ -418,12 +375,8 @@ fn run_with_retry(command: &mut Command, input: &str) -> Result<String> {
 /// Extracts the last line of a Slurm program's stderr, without the program's name.
 pub(super) fn failure_reason<'a>(program: &str, stderr: &'a str) -> &'a str {
     let mut lines = stderr.lines().map(str::trim);
-    let last_line = lines
-        .rfind(|line| !line.is_empty())
-        .unwrap_or("no reason given");
-    last_line
-        .strip_prefix(&format!("{program}: error: "))
-        .unwrap_or(last_line)
+    let last_line = lines.rfind(|line| !line.is_empty()).unwrap_or("no reason given");
+    last_line.strip_prefix(&format!("{program}: error: ")).unwrap_or(last_line)
 }
 
 #[cfg(test)]
@@ -440,10 +393,7 @@ mod tests {
         assert_eq!(group_into_arrays(&[], 10), []);
         let all: Vec<u32> = (0..2500).collect();
         let parts = group_into_arrays(&all, 1001);
-        assert_eq!(
-            parts.iter().map(|(first, _)| *first).collect::<Vec<_>>(),
-            [0, 1001, 2002]
-        );
+        assert_eq!(parts.iter().map(|(first, _)| *first).collect::<Vec<_>>(), [0, 1001, 2002]);
         let again: Vec<u32> = (parts.iter())
             .flat_map(|(first, indexes)| indexes.iter().map(move |index| first + index))
             .collect();
@@ -455,35 +405,16 @@ mod tests {
         let state = |id: &str, rows: &str| job_state_in_queue(&JobId(id.to_owned()), rows);
         let waiting = |why: &str| JobState::Waiting(why.to_owned());
         let ended = |why: &str| JobState::Ended(Some(why.to_owned()));
+        assert_eq!(state("7", "6|RUNNING|None\n7|PENDING|Resources"), waiting("Resources"));
+        assert_eq!(state("7", "7|RUNNING|None\n7|PENDING|JobArrayTaskLimit"), JobState::Running);
         assert_eq!(
-            state("7", "6|RUNNING|None\n7|PENDING|Resources"),
-            waiting("Resources")
-        );
-        assert_eq!(
-            state("7", "7|RUNNING|None\n7|PENDING|JobArrayTaskLimit"),
-            JobState::Running
-        );
-        assert_eq!(
-            state(
-                "7,9",
-                "7|COMPLETED|None\n9|PENDING|JobArrayTaskLimit\n9|PENDING|Resources"
-            ),
+            state("7,9", "7|COMPLETED|None\n9|PENDING|JobArrayTaskLimit\n9|PENDING|Resources"),
             waiting("Resources")
         );
         assert_eq!(state("7", "7|COMPLETED|None"), JobState::Ended(None));
-        assert_eq!(
-            state("7", "7|NODE_FAIL|NodeDown"),
-            ended("NODE_FAIL (NodeDown)")
-        );
-        assert_eq!(
-            state("7", "7|TIMEOUT|None\n7|COMPLETED|None"),
-            ended("TIMEOUT")
-        );
-        assert_eq!(
-            state("7", "77|RUNNING|None"),
-            JobState::Ended(None),
-            "it is forgotten"
-        );
+        assert_eq!(state("7", "7|NODE_FAIL|NodeDown"), ended("NODE_FAIL (NodeDown)"));
+        assert_eq!(state("7", "7|TIMEOUT|None\n7|COMPLETED|None"), ended("TIMEOUT"));
+        assert_eq!(state("7", "77|RUNNING|None"), JobState::Ended(None), "it is forgotten");
     }
 
     #[test]
@@ -494,10 +425,7 @@ mod tests {
         assert_eq!(machine_state("mixed", "none"), MachineState::Busy);
         assert_eq!(machine_state("planned", "none"), MachineState::Busy);
         assert_eq!(machine_state("idle*", "none"), unfit("it does not respond"));
-        assert_eq!(
-            machine_state("drained", "new fans | soon"),
-            unfit("drained: new fans | soon")
-        );
+        assert_eq!(machine_state("drained", "new fans | soon"), unfit("drained: new fans | soon"));
         assert_eq!(machine_state("down", "none"), unfit("down"));
     }
 
@@ -510,9 +438,6 @@ mod tests {
             ..SlurmOptions::default()
         };
         let slurm = SlurmEngine::new(options, "/shared".into(), Vec::new());
-        assert_eq!(
-            slurm.file_options(),
-            ["--partition=bench", "--time=2", "--core-spec=1"]
-        );
+        assert_eq!(slurm.file_options(), ["--partition=bench", "--time=2", "--core-spec=1"]);
     }
 }

@@ -97,11 +97,7 @@ impl StderrTail {
 impl SshEngine {
     /// Creates an engine for these machines; `config` replaces `~/.ssh/config`.
     pub fn new(machines: Vec<FleetMachine>, config: Option<PathBuf>) -> SshEngine {
-        SshEngine {
-            config,
-            machines,
-            jobs: BTreeMap::new(),
-        }
+        SshEngine { config, machines, jobs: BTreeMap::new() }
     }
 
     /// Queries all machines in parallel.
@@ -140,36 +136,18 @@ impl SshEngine {
         self.ensure_known(&batch.machine)?;
         let folder = batch.folder.to_string_lossy();
         let program = format!("{folder}/bin/speedwell");
-        let requests: String = batch
-            .tasks
-            .iter()
-            .map(|task| format!("{}\n", task.request))
-            .collect();
+        let requests: String =
+            batch.tasks.iter().map(|task| format!("{}\n", task.request)).collect();
         if batch.is_detached {
-            let arguments = [
-                program.as_str(),
-                WORKER_COMMAND,
-                SHARD_SUBCOMMAND,
-                "--launch",
-                &folder,
-            ];
+            let arguments =
+                [program.as_str(), WORKER_COMMAND, SHARD_SUBCOMMAND, "--launch", &folder];
             let connection = self.start_command(&batch.machine, &arguments)?;
             let name = send_and_read(connection, &mut requests.as_bytes())?;
             let job = JobId(name.trim().to_owned());
-            ensure!(
-                detached::is_detached_worker(&job),
-                "unexpected answer '{}'",
-                job.0
-            );
+            ensure!(detached::is_detached_worker(&job), "unexpected answer '{}'", job.0);
             return Ok(SubmittedJob { job, lines: None });
         }
-        let arguments = [
-            program.as_str(),
-            WORKER_COMMAND,
-            SHARD_SUBCOMMAND,
-            &folder,
-            "-",
-        ];
+        let arguments = [program.as_str(), WORKER_COMMAND, SHARD_SUBCOMMAND, &folder, "-"];
         let mut child = self.start_command(&batch.machine, &arguments)?;
         let stderr_tail = read_stderr(&mut child);
         let (lines, mut lease) = (child.stdout.take(), child.stdin.take());
@@ -179,12 +157,7 @@ impl SshEngine {
             let _ = lease.flush();
         }
         let job = JobId::next_held();
-        let entry = SshJob {
-            connection: child,
-            lease,
-            followed_worker: None,
-            stderr_tail,
-        };
+        let entry = SshJob { connection: child, lease, followed_worker: None, stderr_tail };
         self.jobs.insert(job.clone(), entry);
         Ok(SubmittedJob { job, lines })
     }
@@ -200,21 +173,12 @@ impl SshEngine {
         let folder_text = folder.to_string_lossy();
         let program = format!("{folder_text}/bin/speedwell");
         let mode = if follows { "--follow" } else { "--read" };
-        let mut arguments = vec![
-            program.as_str(),
-            WORKER_COMMAND,
-            SHARD_SUBCOMMAND,
-            mode,
-            &folder_text,
-            &job.0,
-        ];
+        let mut arguments =
+            vec![program.as_str(), WORKER_COMMAND, SHARD_SUBCOMMAND, mode, &folder_text, &job.0];
         arguments.extend(spools.iter().map(String::as_str));
         let mut child = self.start_command(machine, &arguments)?;
         let stderr_tail = read_stderr(&mut child);
-        let lines = child
-            .stdout
-            .take()
-            .context("the connection has no stdout")?;
+        let lines = child.stdout.take().context("the connection has no stdout")?;
         let entry = SshJob {
             lease: child.stdin.take(),
             connection: child,
@@ -228,19 +192,9 @@ impl SshEngine {
     fn end_detached(&self, machine: &str, folder: &Path, job: &JobId) -> Result<()> {
         let folder_text = folder.to_string_lossy();
         let program = format!("{folder_text}/bin/speedwell");
-        let arguments = [
-            program.as_str(),
-            WORKER_COMMAND,
-            SHARD_SUBCOMMAND,
-            "--end",
-            &folder_text,
-            &job.0,
-        ];
-        send_and_read(
-            self.start_command(machine, &arguments)?,
-            &mut std::io::empty(),
-        )
-        .map(drop)
+        let arguments =
+            [program.as_str(), WORKER_COMMAND, SHARD_SUBCOMMAND, "--end", &folder_text, &job.0];
+        send_and_read(self.start_command(machine, &arguments)?, &mut std::io::empty()).map(drop)
     }
 
     pub(super) fn job_state(&mut self, id: &JobId) -> JobState {
@@ -267,10 +221,7 @@ impl SshEngine {
     /// these jobs. The other workers then end, because the connection is their lease.
     pub(super) fn cancel_jobs(&mut self, jobs: &[JobId]) -> Result<()> {
         for id in jobs {
-            let followed_worker = self
-                .jobs
-                .get(id)
-                .and_then(|job| job.followed_worker.clone());
+            let followed_worker = self.jobs.get(id).and_then(|job| job.followed_worker.clone());
             if let Some((machine, folder)) = followed_worker {
                 self.end_detached(&machine, &folder, id)?;
             }
@@ -309,10 +260,7 @@ impl SshEngine {
         // The child gets its own process group, because Ctrl-C must reach only us. We then notify
         // the remote process over the connection.
         command.process_group(0);
-        command
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("cannot start 'ssh'")
+        command.stderr(Stdio::piped()).spawn().context("cannot start 'ssh'")
     }
 
     /// Builds an ssh command for a machine. Quotes the arguments for the shell that sshd starts.
@@ -323,19 +271,13 @@ impl SshEngine {
             ssh.arg("-F").arg(config);
         }
         // The text of ssh's messages is searched, so their language must not vary.
-        ssh.arg("--")
-            .arg(machine)
-            .args(arguments.iter().map(|argument| quote(argument)));
+        ssh.arg("--").arg(machine).args(arguments.iter().map(|argument| quote(argument)));
         ssh.env("LC_ALL", "C");
         ssh
     }
 
     fn ensure_known(&self, machine: &str) -> Result<()> {
-        if !self
-            .machines
-            .iter()
-            .any(|candidate| candidate.name == machine)
-        {
+        if !self.machines.iter().any(|candidate| candidate.name == machine) {
             bail!("unknown machine '{machine}'");
         }
         Ok(())
@@ -368,18 +310,12 @@ fn read_stderr(child: &mut Child) -> StderrTail {
             tail.drain(..surplus);
         }
     });
-    StderrTail {
-        bytes,
-        reader: Some(reader),
-    }
+    StderrTail { bytes, reader: Some(reader) }
 }
 
 fn last_nonempty_line(stderr: &[u8]) -> String {
     let stderr = String::from_utf8_lossy(stderr);
-    let mut lines = stderr
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty());
+    let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.next_back().unwrap_or_default().to_owned()
 }
 

@@ -25,10 +25,7 @@ pub fn write_document(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
 
 fn write_blocks(blocks: &[&ReportBlock], top: bool, writer: &mut HtmlWriter) {
     let is_gathered = |block: &ReportBlock| {
-        matches!(
-            block,
-            ReportBlock::Note(_) | ReportBlock::Warning(_) | ReportBlock::Chart(_)
-        )
+        matches!(block, ReportBlock::Note(_) | ReportBlock::Warning(_) | ReportBlock::Chart(_))
     };
     for run in group_blocks(blocks, is_gathered) {
         match run[0] {
@@ -57,11 +54,7 @@ fn add_block(block: &ReportBlock, top: bool, writer: &mut HtmlWriter) {
         ReportBlock::Gallery(gallery) => add_gallery(gallery, writer),
         ReportBlock::Verbatim { label, text } => write_verbatim(label, text, writer),
         ReportBlock::Command { label, line } => write_command(label, line, writer),
-        ReportBlock::Aside {
-            summary,
-            open,
-            blocks,
-        } => {
+        ReportBlock::Aside { summary, open, blocks } => {
             let open = if *open { " open" } else { "" };
             write_details(summary, open, blocks, top, writer);
         }
@@ -79,10 +72,7 @@ fn write_heading(level: u8, text: &str, top: bool, writer: &mut HtmlWriter) {
     if top && level == 2 {
         writer.contents.push((id.clone(), text.to_owned()));
     }
-    writer.push_raw(&format!(
-        "<h{level} id=\"{id}\">{}</h{level}>\n",
-        escape_html(text)
-    ));
+    writer.push_raw(&format!("<h{level} id=\"{id}\">{}</h{level}>\n", escape_html(text)));
 }
 
 fn write_list<'t>(items: impl Iterator<Item = &'t str>, writer: &mut HtmlWriter) {
@@ -177,14 +167,8 @@ fn write_chart(chart: &ReportChart, width_px: u32, writer: &mut HtmlWriter) {
         );
         return;
     }
-    let class = if is_flame(chart) {
-        "chart flame"
-    } else {
-        "chart"
-    };
-    writer.push_raw(&format!(
-        "<figure class=\"{class}\" tabindex=\"0\">\n{svg}</figure>\n"
-    ));
+    let class = if is_flame(chart) { "chart flame" } else { "chart" };
+    writer.push_raw(&format!("<figure class=\"{class}\" tabindex=\"0\">\n{svg}</figure>\n"));
 }
 
 fn write_verbatim(label: &str, text: &str, writer: &mut HtmlWriter) {
@@ -193,10 +177,7 @@ fn write_verbatim(label: &str, text: &str, writer: &mut HtmlWriter) {
         return;
     }
     writer.push_element("p", "label", label);
-    writer.push_raw(&format!(
-        "<pre tabindex=\"0\">{}</pre>\n",
-        escape_html(text.trim_end())
-    ));
+    writer.push_raw(&format!("<pre tabindex=\"0\">{}</pre>\n", escape_html(text.trim_end())));
 }
 
 fn write_command(label: &str, line: &str, writer: &mut HtmlWriter) {

@@ -60,9 +60,7 @@ pub fn part_of_charts(document: &Document, number: usize) -> Option<PartOfCharts
     let mut shown = Vec::new();
     for gallery in galleries(document) {
         let skipped = first.saturating_sub(preceding).min(gallery.cases.len());
-        let end = (first + CASES_PER_PAGE)
-            .saturating_sub(preceding)
-            .min(gallery.cases.len());
+        let end = (first + CASES_PER_PAGE).saturating_sub(preceding).min(gallery.cases.len());
         preceding += gallery.cases.len();
         if skipped < end {
             shown.push(CaseGallery {
@@ -78,19 +76,12 @@ pub fn part_of_charts(document: &Document, number: usize) -> Option<PartOfCharts
         text: format!("{title} of {}", format_number(preceding as f64, 0)),
     });
     document.extend(shown.into_iter().map(ReportBlock::Gallery));
-    Some(PartOfCharts {
-        document,
-        first,
-        title,
-    })
+    Some(PartOfCharts { document, first, title })
 }
 
 /// Formats the title of part `number`, as in `cases 51 to 100`. The document has `cases` cases.
 fn part_title(number: usize, cases: usize) -> String {
-    let (first, last) = (
-        (number - 1) * CASES_PER_PAGE + 1,
-        (number * CASES_PER_PAGE).min(cases),
-    );
+    let (first, last) = ((number - 1) * CASES_PER_PAGE + 1, (number * CASES_PER_PAGE).min(cases));
     let [from, to] = [first, last].map(|index| format_number(index as f64, 0));
     if first == last {
         return format!("case {from}");
@@ -105,9 +96,7 @@ pub(super) fn list_parts(charts: &ChartsLocation, document: &Document) -> Vec<(S
     };
     let cases = galleries(document).map(|gallery| gallery.cases.len()).sum();
     let numbers = 1..=parts_of_charts(document);
-    numbers
-        .map(|number| (format!("{address}{number}"), part_title(number, cases)))
-        .collect()
+    numbers.map(|number| (format!("{address}{number}"), part_title(number, cases))).collect()
 }
 
 /// Returns every gallery of a document, in reading order.
@@ -153,9 +142,7 @@ pub(super) fn cases_before(charts: &ChartsLocation) -> usize {
 pub(super) fn cases_of<'g>(
     galleries: impl Iterator<Item = &'g CaseGallery>,
 ) -> Vec<(&'g CaseGallery, &'g CaseView)> {
-    galleries
-        .flat_map(|gallery| gallery.cases.iter().map(move |case| (gallery, case)))
-        .collect()
+    galleries.flat_map(|gallery| gallery.cases.iter().map(move |case| (gallery, case))).collect()
 }
 
 #[cfg(test)]
@@ -208,10 +195,7 @@ mod tests {
         assert_eq!(parts_of_charts(&whole), 0);
         assert!(part_of_charts(&whole, 1).is_none());
         let charts = ChartsLocation::Apart("?charts=".into());
-        assert!(!has_separate_charts(
-            &charts,
-            galleries(&whole).next().unwrap()
-        ));
+        assert!(!has_separate_charts(&charts, galleries(&whole).next().unwrap()));
         assert_eq!(list_parts(&charts, &document(&[101]))[2].1, "case 101");
     }
 }

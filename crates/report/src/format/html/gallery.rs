@@ -96,12 +96,7 @@ fn draw_case(picture: &Picture, number: &str, detail: TrendDetail) -> String {
     let Picture::Trend(trend) = picture else {
         return picture.svg_on_page(CASE_PX, &id);
     };
-    let with_detail = |detail| {
-        Picture::Trend(TrendChart {
-            detail,
-            ..trend.clone()
-        })
-    };
+    let with_detail = |detail| Picture::Trend(TrendChart { detail, ..trend.clone() });
     format!(
         "<figure class=\"wide\">\n{}</figure>\n<figure class=\"narrow\">\n{}</figure>\n",
         with_detail(detail).svg_below_heading(TREND_PX, &id),
@@ -118,19 +113,14 @@ fn sort_by_urgency(cases: &[&CaseView]) -> Vec<usize> {
 pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
     let CaseGallery { kind, cases } = gallery;
     let id = writer.new_id("cases");
-    writer
-        .contents
-        .push((id.clone(), gallery_title(*kind).into()));
+    writer.contents.push((id.clone(), gallery_title(*kind).into()));
     writer.push_raw(&format!(
         "<section id=\"{id}\" class=\"gallery\">\n<h2>{}</h2>\n",
         gallery_title(*kind)
     ));
     let mut order: Vec<&CaseView> = cases.iter().collect();
     if *kind == GalleryKind::Courses {
-        order = sort_by_urgency(&order)
-            .into_iter()
-            .map(|index| &cases[index])
-            .collect();
+        order = sort_by_urgency(&order).into_iter().map(|index| &cases[index]).collect();
         write_sparklines(&order, writer);
     }
     writer.push_element("p", "hint", legend_text(*kind));
@@ -216,9 +206,7 @@ fn write_sparklines(cases: &[&CaseView], writer: &mut HtmlWriter) {
 /// Returns the emphasis of a case's most urgent answer.
 fn case_emphasis(case: &CaseView) -> TextEmphasis {
     let emphases = case.answers.iter().map(|answer| answer.emphasis);
-    emphases
-        .min_by_key(|emphasis| severity(*emphasis))
-        .unwrap_or_default()
+    emphases.min_by_key(|emphasis| severity(*emphasis)).unwrap_or_default()
 }
 
 fn answers_markup(case: &CaseView) -> String {

@@ -49,11 +49,8 @@ pub const EARLY_SCRIPT: &str = "document.documentElement.classList.add('js');\
 pub const SERVED_STYLE: &str = concat!(include_str!("style.css"), include_str!("served.css"));
 
 /// The script of served pages.
-pub const SERVED_SCRIPT: &str = concat!(
-    include_str!("script.js"),
-    include_str!("flames.js"),
-    include_str!("served.js")
-);
+pub const SERVED_SCRIPT: &str =
+    concat!(include_str!("script.js"), include_str!("flames.js"), include_str!("served.js"));
 
 /// Content security policy: the browser enforces that the page loads nothing.
 const CONTENT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
@@ -131,11 +128,7 @@ impl TopOfPage {
         if let Some(question) = leading_question(document) {
             // The question is the title, so the answers below do not repeat it as their heading.
             let answers = headlines.into_iter().map(|(part, text)| {
-                if part == *question {
-                    (String::new(), text)
-                } else {
-                    (part, text)
-                }
+                if part == *question { (String::new(), text) } else { (part, text) }
             });
             return TopOfPage {
                 title: question.clone(),
@@ -161,9 +154,7 @@ impl TopOfPage {
             remainder: String::new(),
             answers: headlines,
             is_headline: false,
-            subject: subject
-                .filter(|_| is_of_one_table(document))
-                .map(str::to_owned),
+            subject: subject.filter(|_| is_of_one_table(document)).map(str::to_owned),
         }
     }
 }
@@ -245,19 +236,15 @@ fn write_masthead(
     frame: PageFrame<'_>,
 ) -> String {
     let kind = match frame {
-        PageFrame::Alone => format!(
-            "<p class=\"kind\"><b>Speedwell</b> {}</p>\n",
-            escape_html(document.report)
-        ),
+        PageFrame::Alone => {
+            format!("<p class=\"kind\"><b>Speedwell</b> {}</p>\n", escape_html(document.report))
+        }
         PageFrame::Served(served) => page_layout::breadcrumbs_markup(served),
     };
     let title = escape_html(&answer.title);
     let mut out = format!("<header class=\"masthead\">\n{kind}<h1>{title}</h1>\n");
     if !answer.remainder.is_empty() {
-        out.push_str(&format!(
-            "<p class=\"lede\">{}</p>\n",
-            escape_html(&answer.remainder)
-        ));
+        out.push_str(&format!("<p class=\"lede\">{}</p>\n", escape_html(&answer.remainder)));
     }
     let answer_item = |(part, text): &(String, String)| {
         let part = match part.as_str() {
@@ -278,9 +265,7 @@ fn write_masthead(
     };
     if contents.len() > 1 {
         let links: String = contents.iter().map(link).collect();
-        out.push_str(&format!(
-            "<nav aria-label=\"Parts of this report\"><ul>{links}</ul></nav>\n"
-        ));
+        out.push_str(&format!("<nav aria-label=\"Parts of this report\"><ul>{links}</ul></nav>\n"));
     }
     out + "</header>\n"
 }
@@ -292,9 +277,7 @@ fn write_raw_data(document: &Document, writer: &mut HtmlWriter) -> io::Result<()
     let json = escape_json(&String::from_utf8_lossy(&bytes));
     let id = "data";
     writer.contents.push((id.into(), "Raw data".into()));
-    writer.push_raw(&format!(
-        "<section id=\"{id}\" class=\"data\">\n<h2>Raw data</h2>\n"
-    ));
+    writer.push_raw(&format!("<section id=\"{id}\" class=\"data\">\n<h2>Raw data</h2>\n"));
     if json.len() > MAX_DATA_BYTES {
         writer.push_raw(&format!(
             "<p>The raw data ({} MB) are left out to keep this page small; \
@@ -326,10 +309,7 @@ mod tests {
         let text = "new is faster in 3.5 % of 2 cases; 1 unclear. Typical change: +6 % [+2, +10].";
         assert_eq!(
             split_sentence(text),
-            (
-                "new is faster in 3.5 % of 2 cases; 1 unclear",
-                "Typical change: +6 % [+2, +10]."
-            )
+            ("new is faster in 3.5 % of 2 cases; 1 unclear", "Typical change: +6 % [+2, +10].")
         );
         assert_eq!(split_sentence("all is well."), ("all is well", ""));
     }

@@ -75,11 +75,7 @@ pub struct PageLink {
 impl PageLink {
     /// Creates a link to another page.
     pub fn new(href: impl Into<String>, text: impl Into<String>) -> PageLink {
-        PageLink {
-            href: href.into(),
-            text: text.into(),
-            is_here: false,
-        }
+        PageLink { href: href.into(), text: text.into(), is_here: false }
     }
 }
 
@@ -150,9 +146,10 @@ pub(super) fn page_head(title: &str, report: &str, frame: &ServedFrame) -> Strin
     let assets = &frame.assets;
     let [style, early, script] =
         [&assets.style, &assets.early_script, &assets.script].map(|href| escape_html(href));
-    let events = frame.events.as_ref().map_or_else(String::new, |address| {
-        format!(" data-events=\"{}\"", escape_html(address))
-    });
+    let events = frame
+        .events
+        .as_ref()
+        .map_or_else(String::new, |address| format!(" data-events=\"{}\"", escape_html(address)));
     // A page that follows events needs scripts. Without scripts, it reloads, but only if the reader
     // opted in: a screen reader starts over at each reload.
     let (refresh, choice) = match (&frame.events, frame.is_reloaded) {
@@ -218,11 +215,7 @@ fn account_markup(account: &LoginState) -> String {
 }
 
 fn link_markup(link: &PageLink) -> String {
-    let current_attribute = if link.is_here {
-        " aria-current=\"page\""
-    } else {
-        ""
-    };
+    let current_attribute = if link.is_here { " aria-current=\"page\"" } else { "" };
     format!(
         "<a href=\"{}\"{current_attribute}>{}</a>",
         escape_html(&link.href),
@@ -270,18 +263,10 @@ fn change_form(form: &PageForm) -> String {
 
 fn write_fields(out: &mut String, form: &PageForm) {
     for field in &form.fields {
-        let _ = writeln!(
-            out,
-            "<label>{} {}</label>",
-            escape_html(&field.label),
-            field_control(field)
-        );
+        let _ =
+            writeln!(out, "<label>{} {}</label>", escape_html(&field.label), field_control(field));
     }
-    let _ = writeln!(
-        out,
-        "<button type=\"submit\">{}</button>",
-        escape_html(&form.button)
-    );
+    let _ = writeln!(out, "<button type=\"submit\">{}</button>", escape_html(&form.button));
 }
 
 fn filters_form(form: &PageForm) -> String {
@@ -302,11 +287,7 @@ fn filters_form(form: &PageForm) -> String {
                 escape_html(&link.text)
             )
         });
-        let _ = writeln!(
-            out,
-            "<ul class=\"set\">{}</ul>",
-            active_filters.collect::<String>()
-        );
+        let _ = writeln!(out, "<ul class=\"set\">{}</ul>", active_filters.collect::<String>());
     }
     out + "</details>\n"
 }
@@ -327,11 +308,7 @@ fn field_control(field: &FormField) -> String {
     }
     let mut out = format!("<select name=\"{name}\">");
     for (option_value, label) in &field.options {
-        let selected = if *option_value == field.value {
-            " selected"
-        } else {
-            ""
-        };
+        let selected = if *option_value == field.value { " selected" } else { "" };
         let _ = write!(
             out,
             "<option value=\"{}\"{selected}>{}</option>",
@@ -403,10 +380,7 @@ mod tests {
                 ],
                 set: vec![link],
             }),
-            account: Some(LoginState::In {
-                name: HOSTILE.into(),
-                action: HOSTILE.into(),
-            }),
+            account: Some(LoginState::In { name: HOSTILE.into(), action: HOSTILE.into() }),
             changes: vec![PageForm {
                 action: HOSTILE.into(),
                 title: HOSTILE.into(),
@@ -433,9 +407,7 @@ mod tests {
         document.push(ReportBlock::Headline(HOSTILE.into()));
         document.push(ReportBlock::Table(ReportTable {
             columns: vec![ReportColumn::new("number", "session", ColumnKind::Figure)],
-            rows: vec![ReportRow::Cells(vec![
-                ReportCell::words("@1").with_link(HOSTILE),
-            ])],
+            rows: vec![ReportRow::Cells(vec![ReportCell::words("@1").with_link(HOSTILE)])],
             ..ReportTable::new("t")
         }));
         document
@@ -446,10 +418,7 @@ mod tests {
         let frame = hostile_frame();
         let page = render_page(&document(), PageFrame::Served(&frame)).unwrap();
         assert!(!page.contains("<script>"), "{page}");
-        assert!(
-            !page.contains("<style") && !page.contains(" style="),
-            "{page}"
-        );
+        assert!(!page.contains("<style") && !page.contains(" style="), "{page}");
         assert_eq!(page.matches("<script").count(), 2, "those of the assets");
         assert!(!page.contains("\"'&\""), "{page}");
     }

@@ -52,10 +52,7 @@ struct TableView<'t> {
 impl<'t> TableView<'t> {
     fn new(table: &'t ReportTable, shown: Vec<usize>, id: &str, is_served: bool) -> TableView<'t> {
         let find_column = |is_wanted: fn(&crate::table::ReportColumn) -> bool| {
-            shown
-                .iter()
-                .copied()
-                .find(|&column| is_wanted(&table.columns[column]))
+            shown.iter().copied().find(|&column| is_wanted(&table.columns[column]))
         };
         let facet = find_column(|column| column.facet);
         let emphases = table.row_emphases();
@@ -127,10 +124,7 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
     // Only a first table without a heading gets an entry here. Other tables follow headings, and
     // the table of contents lists the headings.
     if top && writer.contents.is_empty() {
-        writer.contents.push((
-            id.to_owned(),
-            capitalize_word(&table.name.replace('_', " ")),
-        ));
+        writer.contents.push((id.to_owned(), capitalize_word(&table.name.replace('_', " "))));
     }
     writer.push_raw(&format!("<section class=\"sheet\" id=\"{id}\">\n"));
     let caption = format!("{id}-caption");
@@ -141,17 +135,10 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
         format!("aria-label=\"{}\"", escape_html(title))
     };
     write_tally(view, writer);
-    let long = if view.rows > MAX_UNSCROLLED_ROWS {
-        " long"
-    } else {
-        ""
-    };
+    let long = if view.rows > MAX_UNSCROLLED_ROWS { " long" } else { "" };
     // A table that has only columns of numbers is narrow. The style does not stretch it to the page
     // width.
-    let figures = view
-        .shown
-        .iter()
-        .all(|&at| table.columns[at].kind == ColumnKind::Figure);
+    let figures = view.shown.iter().all(|&at| table.columns[at].kind == ColumnKind::Figure);
     let class = if figures { " class=\"figures\"" } else { "" };
     let choice = writer.choice_of(table.name).cloned();
     if let Some(choice) = &choice {
@@ -238,11 +225,8 @@ fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
                 strips.axis
             ),
             _ => {
-                let long = if column.header.chars().count() > MAX_UNBROKEN_HEADER {
-                    " long"
-                } else {
-                    ""
-                };
+                let long =
+                    if column.header.chars().count() > MAX_UNBROKEN_HEADER { " long" } else { "" };
                 let title = match explain_column(column.key) {
                     "" => String::new(),
                     explanation => format!(" title=\"{}\"", escape_html(explanation)),
@@ -291,11 +275,7 @@ fn write_rows(view: &TableView<'_>, writer: &mut HtmlWriter) {
         match row {
             ReportRow::Group(name) => {
                 group = &name.full;
-                let class = if group.is_empty() {
-                    ""
-                } else {
-                    " class=\"grouped\""
-                };
+                let class = if group.is_empty() { "" } else { " class=\"grouped\"" };
                 writer.push_raw(&format!("</tbody>\n<tbody{class}>\n"));
                 if !group.is_empty() {
                     writer.push_raw(&format!(
@@ -313,14 +293,7 @@ fn write_rows(view: &TableView<'_>, writer: &mut HtmlWriter) {
                     remarks.push(text.as_str());
                 }
                 if view.shown_rows.contains(&number) {
-                    let markup = HtmlRow {
-                        view,
-                        cells,
-                        group,
-                        number,
-                        remarks,
-                    }
-                    .row_markup(writer);
+                    let markup = HtmlRow { view, cells, group, number, remarks }.row_markup(writer);
                     writer.push_raw(&markup);
                 }
                 number += 1;
@@ -349,16 +322,10 @@ impl HtmlRow<'_> {
     fn row_markup(&self, writer: &HtmlWriter) -> String {
         let mut out = String::from("<tr class=\"row\">");
         for (number, &column_index) in self.view.shown.iter().enumerate() {
-            let (column, cell) = (
-                &self.view.table.columns[column_index],
-                &self.cells[column_index],
-            );
+            let (column, cell) =
+                (&self.view.table.columns[column_index], &self.cells[column_index]);
             let first = number == 0;
-            let (tag, scope) = if first {
-                ("th", " scope=\"row\"")
-            } else {
-                ("td", "")
-            };
+            let (tag, scope) = if first { ("th", " scope=\"row\"") } else { ("td", "") };
             let class = [kind_class(column.kind), emphasis_class(cell.emphasis)].join(" ");
             let _ = write!(
                 out,
@@ -470,11 +437,7 @@ fn write_footnotes(view: &TableView<'_>, writer: &mut HtmlWriter) {
     }
     writer.push_raw("<div class=\"footnotes\">\n");
     for (index, footnote) in view.table.footnotes.iter().enumerate() {
-        writer.push_element(
-            "p",
-            "",
-            &format!("{} {footnote}", superscript_number(index + 1)),
-        );
+        writer.push_element("p", "", &format!("{} {footnote}", superscript_number(index + 1)));
     }
     writer.push_raw("</div>\n");
 }

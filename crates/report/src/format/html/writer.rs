@@ -75,11 +75,7 @@ impl HtmlWriter {
 
     /// Appends an element with text as its only content.
     pub fn push_element(&mut self, tag: &str, class: &str, text: &str) {
-        let class = if class.is_empty() {
-            String::new()
-        } else {
-            format!(" class=\"{class}\"")
-        };
+        let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
         // Writing to a `String` cannot fail.
         let _ = writeln!(self.out, "<{tag}{class}>{}</{tag}>", escape_html(text));
     }

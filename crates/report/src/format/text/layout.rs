@@ -69,14 +69,8 @@ impl<'a> TablePage<'a> {
         page.short = page.total_width() > max_width;
         page.layout = page.columns_up_to(0);
         let excess = page.total_width().saturating_sub(max_width);
-        if let Some((_, width)) = page
-            .layout
-            .iter_mut()
-            .find(|(index, _)| is_name(table, *index))
-        {
-            *width = (*width)
-                .saturating_sub(excess)
-                .max(MIN_NAME_WIDTH.min(*width));
+        if let Some((_, width)) = page.layout.iter_mut().find(|(index, _)| is_name(table, *index)) {
+            *width = (*width).saturating_sub(excess).max(MIN_NAME_WIDTH.min(*width));
         }
         page.add_expendable();
         page
@@ -87,9 +81,7 @@ impl<'a> TablePage<'a> {
     fn columns_up_to(&self, expendable: u8) -> Vec<PlacedColumn> {
         let shown = self.people.iter().copied();
         let included = shown.filter(|&index| self.table.columns[index].expendable <= expendable);
-        included
-            .map(|index| (index, self.natural_width(index)))
-            .collect()
+        included.map(|index| (index, self.natural_width(index))).collect()
     }
 
     /// Adds each expendable column that still fits, most important column first.
@@ -114,11 +106,7 @@ impl<'a> TablePage<'a> {
         for row in &self.table.rows {
             match row {
                 ReportRow::Group(name) => {
-                    indent = if self.shown_name(name).is_empty() {
-                        0
-                    } else {
-                        GROUP_INDENT
-                    }
+                    indent = if self.shown_name(name).is_empty() { 0 } else { GROUP_INDENT }
                 }
                 ReportRow::Cells(cells) if self.is_first(index) => {
                     widest = widest.max(indent + display_width(&self.shown_text(&cells[index])));
@@ -151,10 +139,8 @@ impl<'a> TablePage<'a> {
     }
 
     fn write_header(&self, out: &mut String) {
-        let columns = self
-            .layout
-            .iter()
-            .map(|&(index, width)| fit_header(&self.table.columns[index], width));
+        let columns =
+            self.layout.iter().map(|&(index, width)| fit_header(&self.table.columns[index], width));
         let line = columns.collect::<Vec<_>>().join(&" ".repeat(COLUMN_GAP));
         if line.trim().is_empty() {
             return;
@@ -169,11 +155,7 @@ impl<'a> TablePage<'a> {
         if name.is_empty() {
             return 0;
         }
-        self.write_line(
-            &shorten_text(&name, self.max_width),
-            TextEmphasis::Strong,
-            out,
-        );
+        self.write_line(&shorten_text(&name, self.max_width), TextEmphasis::Strong, out);
         GROUP_INDENT
     }
 
@@ -189,11 +171,7 @@ impl<'a> TablePage<'a> {
             let text = " ".repeat(indent) + &text;
             let padding = width.saturating_sub(display_width(&text));
             let is_right_aligned = self.table.columns[index].kind == ColumnKind::Figure;
-            let (before, after) = if is_right_aligned {
-                (padding, 0)
-            } else {
-                (0, padding)
-            };
+            let (before, after) = if is_right_aligned { (padding, 0) } else { (0, padding) };
             line.push_str(&" ".repeat(pending_spaces + before));
             line.push_str(&paint_text(&text, cells[index].emphasis, self.color));
             pending_spaces = after + COLUMN_GAP;
@@ -213,14 +191,10 @@ impl<'a> TablePage<'a> {
     fn write_omitted(&self, out: &mut String) {
         let shown = |index: &usize| self.layout.iter().any(|(shown, _)| shown == index);
         let missing = self.people.iter().copied().filter(|index| !shown(index));
-        let names: Vec<_> = missing
-            .map(|index| self.table.columns[index].header.as_str())
-            .collect();
+        let names: Vec<_> =
+            missing.map(|index| self.table.columns[index].header.as_str()).collect();
         if !names.is_empty() {
-            for line in wrap_text(
-                &format!("(no room for: {})", names.join(", ")),
-                self.max_width,
-            ) {
+            for line in wrap_text(&format!("(no room for: {})", names.join(", ")), self.max_width) {
                 self.write_line(&line, TextEmphasis::Muted, out);
             }
         }
@@ -239,11 +213,7 @@ fn is_name(table: &ReportTable, index: usize) -> bool {
 fn fit_header(column: &ReportColumn, width: usize) -> String {
     let text = shorten_text(&column.header, width);
     let padding = " ".repeat(width.saturating_sub(display_width(&text)));
-    if column.kind == ColumnKind::Figure {
-        padding + &text
-    } else {
-        text + &padding
-    }
+    if column.kind == ColumnKind::Figure { padding + &text } else { text + &padding }
 }
 
 /// Returns the display width of `text` in terminal columns.
@@ -254,9 +224,7 @@ pub fn display_width(text: &str) -> usize {
 /// Wraps `text` at spaces into lines of at most `max_width` columns. A longer word gets its own
 /// line, unbroken: ids and paths must stay copyable. Line breaks in the text are kept.
 pub fn wrap_text(text: &str, max_width: usize) -> Vec<String> {
-    text.lines()
-        .flat_map(|line| wrap_line(line, max_width))
-        .collect()
+    text.lines().flat_map(|line| wrap_line(line, max_width)).collect()
 }
 
 fn wrap_line(line: &str, max_width: usize) -> Vec<String> {
@@ -310,10 +278,8 @@ pub fn shorten_text(text: &str, max_width: usize) -> String {
     let remaining = max_width.saturating_sub(1);
     let front = remaining * 2 / 5;
     let head = take_columns(text.chars(), front);
-    let tail: String = take_columns(text.chars().rev(), remaining - display_width(&head))
-        .chars()
-        .rev()
-        .collect();
+    let tail: String =
+        take_columns(text.chars().rev(), remaining - display_width(&head)).chars().rev().collect();
     format!("{head}…{tail}")
 }
 
@@ -395,10 +361,7 @@ mod tests {
             ReportColumn::new("verdict", "verdict", ColumnKind::Words),
         ];
         let row = |full: &str, short: &str| {
-            let name = RowName {
-                full: full.into(),
-                short: short.into(),
-            };
+            let name = RowName { full: full.into(), short: short.into() };
             ReportRow::Cells(vec![
                 ReportCell::words(full).with_name(&name),
                 ReportCell::words("1.23"),
@@ -407,10 +370,8 @@ mod tests {
                 ReportCell::words("▲ better"),
             ])
         };
-        let heading = RowName {
-            full: "decoder n=5".into(),
-            short: "decoder n=5 (encoding, len)".into(),
-        };
+        let heading =
+            RowName { full: "decoder n=5".into(), short: "decoder n=5 (encoding, len)".into() };
         let rows = vec![
             ReportRow::Group(heading),
             row("encoding=base64-utf8 len=16", "base64-utf8 16"),
@@ -418,11 +379,7 @@ mod tests {
             ReportRow::Group(RowName::default()),
             row("compare", "compare"),
         ];
-        ReportTable {
-            columns,
-            rows,
-            ..ReportTable::new("t")
-        }
+        ReportTable { columns, rows, ..ReportTable::new("t") }
     }
 
     fn lines(room: Option<usize>) -> Vec<String> {
@@ -449,10 +406,7 @@ mod tests {
     #[test]
     fn names_stay_whole_if_only_unimportant_columns_have_to_go() {
         let narrow = lines(Some(55));
-        assert_eq!(
-            narrow[3],
-            "  encoding=base64-utf8 len=16  1.23  0.02  ▲ better"
-        );
+        assert_eq!(narrow[3], "  encoding=base64-utf8 len=16  1.23  0.02  ▲ better");
         assert_eq!(narrow[6], "(no room for: p)");
     }
 
@@ -471,10 +425,8 @@ mod tests {
         let (mut plain, mut painted) = (String::new(), String::new());
         write_table(&sample(), Some(60), false, &mut plain);
         write_table(&sample(), Some(60), true, &mut painted);
-        let bare = regex::Regex::new("\x1b\\[[0-9]*m")
-            .unwrap()
-            .replace_all(&painted, "")
-            .into_owned();
+        let bare =
+            regex::Regex::new("\x1b\\[[0-9]*m").unwrap().replace_all(&painted, "").into_owned();
         assert!(painted.len() > plain.len());
         assert_eq!(bare, plain);
     }
@@ -488,19 +440,13 @@ mod tests {
 
     #[test]
     fn figures_are_not_torn_apart() {
-        assert_eq!(
-            wrap_text("change: +8 % [+7, +9].", 14),
-            ["change: +8 %", "[+7, +9]."]
-        );
+        assert_eq!(wrap_text("change: +8 % [+7, +9].", 14), ["change: +8 %", "[+7, +9]."]);
         assert_eq!(wrap_text("within 2 % in", 8), ["within", "2 % in"]);
     }
 
     #[test]
     fn the_middle_is_left_out() {
-        assert_eq!(
-            shorten_text("string-decoder.js len=16", 15),
-            "strin…js len=16"
-        );
+        assert_eq!(shorten_text("string-decoder.js len=16", 15), "strin…js len=16");
         assert_eq!(shorten_text("short", 5), "short");
         assert_eq!(display_width(&shorten_text("日本語のベンチマーク", 9)), 9);
         assert_eq!(shorten_text("abc", 1), "…");
@@ -534,11 +480,7 @@ mod tests {
         ];
         let rows = ["a\n\u{1b}b", "abcdefghij"]
             .map(|name| ReportRow::Cells(vec![ReportCell::words(name), ReportCell::words("1")]));
-        let named = ReportTable {
-            columns,
-            rows: rows.to_vec(),
-            ..ReportTable::new("t")
-        };
+        let named = ReportTable { columns, rows: rows.to_vec(), ..ReportTable::new("t") };
         let mut out = String::new();
         write_table(&named, None, false, &mut out);
         let lines: Vec<&str> = out.lines().skip(2).collect();

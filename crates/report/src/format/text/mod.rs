@@ -87,15 +87,10 @@ impl TextFormat {
                 let line = escape_controls(line);
                 out.push_str(&format!("{}{label}: {line}\n", " ".repeat(indent)));
             }
-            ReportBlock::Appendix {
-                instead: Some(words),
-                ..
-            } if self.brief => self.write_sentences("", words, indent, TextEmphasis::None, out),
-            ReportBlock::Aside {
-                summary: title,
-                blocks,
-                ..
+            ReportBlock::Appendix { instead: Some(words), .. } if self.brief => {
+                self.write_sentences("", words, indent, TextEmphasis::None, out)
             }
+            ReportBlock::Aside { summary: title, blocks, .. }
             | ReportBlock::Appendix { title, blocks, .. } => {
                 self.write_sentences("", title, indent, TextEmphasis::Strong, out);
                 let mut inside = String::new();
@@ -109,10 +104,7 @@ impl TextFormat {
     fn write_heading(&self, level: u8, text: &str, out: &mut String) {
         let rule = if level == 1 { "═" } else { "─" };
         let width = layout::display_width(text).min(self.reading_width());
-        out.push_str(&format!(
-            "{}\n",
-            paint_text(text, TextEmphasis::Strong, self.color)
-        ));
+        out.push_str(&format!("{}\n", paint_text(text, TextEmphasis::Strong, self.color)));
         out.push_str(&format!("{}\n", rule.repeat(width)));
     }
 
@@ -128,11 +120,7 @@ impl TextFormat {
         let width = self.reading_width().saturating_sub(indent + lead_width);
         let margin = " ".repeat(indent);
         for (index, line) in wrap_text(text, width).iter().enumerate() {
-            let lead = if index == 0 {
-                lead.to_owned()
-            } else {
-                " ".repeat(lead_width)
-            };
+            let lead = if index == 0 { lead.to_owned() } else { " ".repeat(lead_width) };
             let line = paint_text(&format!("{lead}{line}"), emphasis, self.color);
             out.push_str(format!("{margin}{line}").trim_end());
             out.push('\n');
@@ -163,11 +151,7 @@ impl TextFormat {
     }
 
     fn write_facts(&self, facts: &[Fact], indent: usize, out: &mut String) {
-        let widest = facts
-            .iter()
-            .map(|(name, _)| layout::display_width(name))
-            .max()
-            .unwrap_or(0);
+        let widest = facts.iter().map(|(name, _)| layout::display_width(name)).max().unwrap_or(0);
         for (name, value) in facts {
             let padding = " ".repeat(widest + 2 - layout::display_width(name));
             self.write_sentences(
@@ -222,20 +206,11 @@ mod tests {
     #[test]
     fn other_programs_do_not_steer_the_terminal() {
         let text = "\x1b]0;title\x07boom\tat 1\n".to_owned();
-        let block = ReportBlock::Verbatim {
-            label: "stderr".into(),
-            text,
-        };
-        let document = Document {
-            blocks: vec![block],
-            ..Document::new("t")
-        };
+        let block = ReportBlock::Verbatim { label: "stderr".into(), text };
+        let document = Document { blocks: vec![block], ..Document::new("t") };
         let mut out = Vec::new();
         TextFormat::default().render(&document, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
-        assert!(
-            text.contains("\n\\x1b]0;title\\x07boom\tat 1\n"),
-            "{text:?}"
-        );
+        assert!(text.contains("\n\\x1b]0;title\\x07boom\tat 1\n"), "{text:?}");
     }
 }

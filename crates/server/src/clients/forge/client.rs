@@ -91,12 +91,7 @@ impl ForgeClient {
     /// environment names.
     pub fn new(pull_request: PullRequestRef, token: SecretToken) -> ForgeClient {
         let config = agent_config(Vec::new()).timeout_global(Some(ATTEMPT_TIMEOUT));
-        ForgeClient {
-            pull_request,
-            token,
-            agent: config.build().into(),
-            clock: WaitClock::REAL,
-        }
+        ForgeClient { pull_request, token, agent: config.build().into(), clock: WaitClock::REAL }
     }
 
     /// Uses this clock for the pauses between attempts.
@@ -258,11 +253,8 @@ impl ForgeClient {
 fn is_retryable(status: StatusCode, retry_delay: Option<Duration>) -> bool {
     let is_rate_limit = status == StatusCode::FORBIDDEN && retry_delay.is_some();
     // Two jobs that edit at the same time conflict. The conflict is temporary.
-    let temporary = [
-        StatusCode::REQUEST_TIMEOUT,
-        StatusCode::CONFLICT,
-        StatusCode::TOO_MANY_REQUESTS,
-    ];
+    let temporary =
+        [StatusCode::REQUEST_TIMEOUT, StatusCode::CONFLICT, StatusCode::TOO_MANY_REQUESTS];
     temporary.contains(&status) || is_rate_limit || status.is_server_error()
 }
 
@@ -272,12 +264,7 @@ fn retry_after(response: &Response<Body>) -> Option<Duration> {
 }
 
 fn has_next_page(response: &Response<Body>) -> bool {
-    let header = |name: &str| {
-        response
-            .headers()
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-    };
+    let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
     let has_next_link = header("link").is_some_and(|links| links.contains("rel=\"next\""));
     has_next_link || header("x-next-page").is_some_and(|page| !page.trim().is_empty())
 }
@@ -285,11 +272,7 @@ fn has_next_page(response: &Response<Body>) -> bool {
 /// Truncates a string and replaces its control characters with spaces.
 pub(crate) fn truncate_text(text: &str, max_chars: usize) -> String {
     let printable = |character: char| {
-        if character.is_control() {
-            ' '
-        } else {
-            character
-        }
+        if character.is_control() { ' ' } else { character }
     };
     text.chars().take(max_chars).map(printable).collect()
 }

@@ -174,12 +174,9 @@ impl ForgeClient {
 
     /// Returns the name of the token's user. On GitHub, a job's token may not query the name.
     fn query_user_name(&self) -> Option<String> {
-        let (response, _) = self
-            .send_request("query the user name", Method::GET, "/user", None)
-            .ok()?;
-        let name = response["login"]
-            .as_str()
-            .or_else(|| response["username"].as_str());
+        let (response, _) =
+            self.send_request("query the user name", Method::GET, "/user", None).ok()?;
+        let name = response["login"].as_str().or_else(|| response["username"].as_str());
         name.map(str::to_owned)
     }
 
@@ -190,10 +187,7 @@ impl ForgeClient {
                 format!("/repos/{repository}/issues/{number}/comments")
             }
             ForgeKind::GitLab => {
-                format!(
-                    "/projects/{}/merge_requests/{number}/notes",
-                    encode_segment(repository)
-                )
+                format!("/projects/{}/merge_requests/{number}/notes", encode_segment(repository))
             }
         }
     }
@@ -201,10 +195,7 @@ impl ForgeClient {
     fn comment_path(&self, id: u64) -> String {
         match self.pull_request.forge {
             ForgeKind::GitHub | ForgeKind::Gitea => {
-                format!(
-                    "/repos/{}/issues/comments/{id}",
-                    self.pull_request.repository
-                )
+                format!("/repos/{}/issues/comments/{id}", self.pull_request.repository)
             }
             ForgeKind::GitLab => format!("{}/{id}", self.comments_path()),
         }
@@ -229,11 +220,7 @@ fn parse_comment(entry: &Value) -> Option<ForgeComment> {
     if entry["system"].as_bool() == Some(true) {
         return None;
     }
-    let user = if entry["user"].is_object() {
-        &entry["user"]
-    } else {
-        &entry["author"]
-    };
+    let user = if entry["user"].is_object() { &entry["user"] } else { &entry["author"] };
     let author = (user["login"].as_str())
         .or_else(|| user["username"].as_str())
         .unwrap_or_default()
@@ -253,11 +240,7 @@ pub(crate) fn encode_segment(path: &str) -> String {
 
 impl ResultStamp {
     fn to_line(&self) -> String {
-        format!(
-            "<!-- measured {} at {} -->",
-            sanitize_text(&self.revision),
-            self.at_unix_ms
-        )
+        format!("<!-- measured {} at {} -->", sanitize_text(&self.revision), self.at_unix_ms)
     }
 
     /// Parses the stamp in the second line of a comment.
@@ -265,10 +248,7 @@ impl ResultStamp {
         let line = body.lines().nth(1)?.trim();
         let fields = line.strip_prefix("<!-- measured ")?.strip_suffix(" -->")?;
         let (revision, time) = fields.split_once(" at ")?;
-        Some(ResultStamp {
-            revision: revision.to_owned(),
-            at_unix_ms: time.parse().ok()?,
-        })
+        Some(ResultStamp { revision: revision.to_owned(), at_unix_ms: time.parse().ok()? })
     }
 
     pub(crate) fn is_about(&self, revision: &str) -> bool {
@@ -287,10 +267,7 @@ impl ResultStamp {
 fn sanitize_text(text: &str) -> String {
     let is_harmless =
         |character: &char| character.is_alphanumeric() || ":._/-".contains(*character);
-    text.chars()
-        .filter(is_harmless)
-        .collect::<String>()
-        .replace("--", "-")
+    text.chars().filter(is_harmless).collect::<String>().replace("--", "-")
 }
 
 impl CommentText {
@@ -316,10 +293,8 @@ impl CommentText {
             body.push_str(line);
         }
         // Close open elements: otherwise, they would extend over the rest of the page.
-        let open_elements = body
-            .matches("<details")
-            .count()
-            .saturating_sub(body.matches("</details>").count());
+        let open_elements =
+            body.matches("<details").count().saturating_sub(body.matches("</details>").count());
         let fences = body.lines().filter(|line| line.starts_with("```")).count();
         let fence = if fences % 2 == 1 { "```\n" } else { "" };
         let closing = "</details>\n".repeat(open_elements.min(10));
@@ -339,10 +314,7 @@ mod tests {
     fn text(body: &str) -> CommentText {
         CommentText {
             marker: "speedwell:a/b:x --> <script>".into(),
-            stamp: ResultStamp {
-                revision: "abc -->".into(),
-                at_unix_ms: 5,
-            },
+            stamp: ResultStamp { revision: "abc -->".into(), at_unix_ms: 5 },
             body: body.into(),
         }
     }
@@ -366,10 +338,7 @@ mod tests {
         );
         let full_body = text(&body).full_body(65_536);
         assert!(full_body.chars().count() <= 65_536);
-        assert!(
-            full_body.chars().count() > 65_000,
-            "most of the room is used"
-        );
+        assert!(full_body.chars().count() > 65_000, "most of the room is used");
         assert!(full_body.ends_with(
             "line of words\n```\n\n</details>\n\n_Truncated: the rest is too long for a comment._\n"
         ));
@@ -377,10 +346,8 @@ mod tests {
 
     #[test]
     fn the_order_of_revisions_outranks_the_clock() {
-        let stamp = |revision: &str, at_unix_ms| ResultStamp {
-            revision: revision.into(),
-            at_unix_ms,
-        };
+        let stamp =
+            |revision: &str, at_unix_ms| ResultStamp { revision: revision.into(), at_unix_ms };
         let order = |one: &str, other: &str| Some(one.cmp(other));
         assert!(stamp("a", 9).is_older_than(&stamp("b", 1), &order));
         assert!(!stamp("b", 1).is_older_than(&stamp("a", 9), &order));

@@ -19,11 +19,8 @@ pub enum ForgeKind {
 }
 
 impl ForgeKind {
-    const NAMES: [(ForgeKind, &str); 3] = [
-        (ForgeKind::GitHub, "github"),
-        (ForgeKind::GitLab, "gitlab"),
-        (ForgeKind::Gitea, "gitea"),
-    ];
+    const NAMES: [(ForgeKind, &str); 3] =
+        [(ForgeKind::GitHub, "github"), (ForgeKind::GitLab, "gitlab"), (ForgeKind::Gitea, "gitea")];
 
     /// Returns the default server. Gitea is self-hosted and has none.
     fn default_server(self) -> Option<&'static str> {
@@ -97,17 +94,12 @@ pub enum ParsePullRequestError {
 impl PullRequestRef {
     /// Returns the pull request that the environment variables of a CI job identify, if any.
     pub fn from_job(variable: EnvLookup<'_>) -> Option<PullRequestRef> {
-        let is_gitea = ["GITEA_ACTIONS", "FORGEJO_ACTIONS"]
-            .iter()
-            .any(|name| variable(name).is_some());
+        let is_gitea =
+            ["GITEA_ACTIONS", "FORGEJO_ACTIONS"].iter().any(|name| variable(name).is_some());
         if is_gitea || variable("GITHUB_ACTIONS").is_some() {
             let git_ref = variable("GITHUB_REF")?;
             let (number, _) = git_ref.strip_prefix("refs/pull/")?.split_once('/')?;
-            let forge = if is_gitea {
-                ForgeKind::Gitea
-            } else {
-                ForgeKind::GitHub
-            };
+            let forge = if is_gitea { ForgeKind::Gitea } else { ForgeKind::GitHub };
             let default_api_url = || Some(forge.api_url(&variable("GITHUB_SERVER_URL")?));
             return Some(PullRequestRef {
                 forge,
@@ -144,10 +136,7 @@ impl FromStr for PullRequestRef {
                 let (host, repository) = rest.split_once('/').ok_or_else(invalid_form)?;
                 (format!("{scheme}://{host}"), repository)
             }
-            None => (
-                forge.default_server().ok_or_else(invalid_form)?.to_owned(),
-                path,
-            ),
+            None => (forge.default_server().ok_or_else(invalid_form)?.to_owned(), path),
         };
         let segments: Vec<&str> = repository.split('/').collect();
         let is_name = |segment: &&str| {
@@ -158,11 +147,7 @@ impl FromStr for PullRequestRef {
                     .clone()
                     .all(|character| character.is_alphanumeric() || "-_.".contains(character))
         };
-        let segment_counts = if *forge == ForgeKind::GitLab {
-            2..=21
-        } else {
-            2..=2
-        };
+        let segment_counts = if *forge == ForgeKind::GitLab { 2..=21 } else { 2..=2 };
         if !segment_counts.contains(&segments.len()) || !segments.iter().all(is_name) {
             return Err(invalid_form());
         }
@@ -193,11 +178,7 @@ fn is_secure(server: &str) -> bool {
 
 impl fmt::Display for PullRequestRef {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let separator = if self.forge == ForgeKind::GitLab {
-            '!'
-        } else {
-            '#'
-        };
+        let separator = if self.forge == ForgeKind::GitLab { '!' } else { '#' };
         write!(formatter, "{}{separator}{}", self.repository, self.number)
     }
 }
@@ -210,41 +191,17 @@ mod tests {
     #[test]
     fn words_name_a_pull_request() {
         for (text, api, repository) in [
-            (
-                "github:nodejs/node#12",
-                "https://api.github.com",
-                "nodejs/node",
-            ),
-            (
-                "github:https://ghe.example/a/b#12",
-                "https://ghe.example/api/v3",
-                "a/b",
-            ),
+            ("github:nodejs/node#12", "https://api.github.com", "nodejs/node"),
+            ("github:https://ghe.example/a/b#12", "https://ghe.example/api/v3", "a/b"),
             ("gitlab:a/b/c!12", "https://gitlab.com/api/v4", "a/b/c"),
             ("gitlab:a/b#12", "https://gitlab.com/api/v4", "a/b"),
-            (
-                "gitea:https://codeberg.org/a/b#12",
-                "https://codeberg.org/api/v1",
-                "a/b",
-            ),
-            (
-                "gitea:http://127.0.0.1:3000/a/b#12",
-                "http://127.0.0.1:3000/api/v1",
-                "a/b",
-            ),
-            (
-                "gitea:http://[::1]:3000/a/b#12",
-                "http://[::1]:3000/api/v1",
-                "a/b",
-            ),
+            ("gitea:https://codeberg.org/a/b#12", "https://codeberg.org/api/v1", "a/b"),
+            ("gitea:http://127.0.0.1:3000/a/b#12", "http://127.0.0.1:3000/api/v1", "a/b"),
+            ("gitea:http://[::1]:3000/a/b#12", "http://[::1]:3000/api/v1", "a/b"),
         ] {
             let pull_request: PullRequestRef = text.parse().unwrap();
             assert_eq!(
-                (
-                    &*pull_request.api,
-                    &*pull_request.repository,
-                    pull_request.number
-                ),
+                (&*pull_request.api, &*pull_request.repository, pull_request.number),
                 (api, repository, 12)
             );
         }
@@ -290,11 +247,7 @@ mod tests {
         let variables: HashMap<&str, &str> = variables.iter().copied().collect();
         let variable = |name: &str| variables.get(name).map(|value| (*value).to_owned());
         let pull_request = PullRequestRef::from_job(&variable)?;
-        Some((
-            pull_request.forge,
-            pull_request.api.clone(),
-            pull_request.to_string(),
-        ))
+        Some((pull_request.forge, pull_request.api.clone(), pull_request.to_string()))
     }
 
     #[test]
@@ -305,23 +258,12 @@ mod tests {
             ("GITHUB_REPOSITORY", "a/b"),
             ("GITHUB_REF", "refs/pull/7/merge"),
         ];
-        let expected = (
-            ForgeKind::GitHub,
-            "https://api.example".to_owned(),
-            "a/b#7".to_owned(),
-        );
+        let expected = (ForgeKind::GitHub, "https://api.example".to_owned(), "a/b#7".to_owned());
         assert_eq!(pull_request_of_job(&actions), Some(expected.clone()));
         let gitea = [&actions[..], &[("GITEA_ACTIONS", "true")]].concat();
-        assert_eq!(
-            pull_request_of_job(&gitea),
-            Some((ForgeKind::Gitea, expected.1, expected.2))
-        );
+        assert_eq!(pull_request_of_job(&gitea), Some((ForgeKind::Gitea, expected.1, expected.2)));
         let branch = [&actions[..3], &[("GITHUB_REF", "refs/heads/main")]].concat();
-        assert_eq!(
-            pull_request_of_job(&branch),
-            None,
-            "a push has no pull request"
-        );
+        assert_eq!(pull_request_of_job(&branch), None, "a push has no pull request");
         let gitlab = [
             ("GITLAB_CI", "true"),
             ("CI_API_V4_URL", "https://git.example/api/v4"),
@@ -329,11 +271,8 @@ mod tests {
             ("CI_MERGE_REQUEST_PROJECT_PATH", "a/b"),
             ("CI_MERGE_REQUEST_IID", "7"),
         ];
-        let expected = (
-            ForgeKind::GitLab,
-            "https://git.example/api/v4".to_owned(),
-            "a/b!7".to_owned(),
-        );
+        let expected =
+            (ForgeKind::GitLab, "https://git.example/api/v4".to_owned(), "a/b!7".to_owned());
         assert_eq!(pull_request_of_job(&gitlab), Some(expected));
     }
 }

@@ -113,11 +113,7 @@ impl ForgeClient {
         let repository = &self.pull_request.repository;
         let is_gitlab = self.pull_request.forge == ForgeKind::GitLab;
         let path = if is_gitlab {
-            format!(
-                "/projects/{}/statuses/{}",
-                encode_segment(repository),
-                status.revision
-            )
+            format!("/projects/{}/statuses/{}", encode_segment(repository), status.revision)
         } else {
             format!("/repos/{repository}/statuses/{}", status.revision)
         };
@@ -132,23 +128,19 @@ impl ForgeClient {
         }
         match self.send_request(SET_STATUS, Method::POST, &path, Some(&body)) {
             // GitLab refuses to set the state that a status already has.
-            Err(Error::Refused {
-                status: 400,
-                message,
-                ..
-            }) if is_gitlab && message.contains("transition") => Ok(()),
+            Err(Error::Refused { status: 400, message, .. })
+                if is_gitlab && message.contains("transition") =>
+            {
+                Ok(())
+            }
             other => other.map(|_| ()),
         }
     }
 }
 
 impl CommitState {
-    const ALL: [CommitState; 4] = [
-        CommitState::Pending,
-        CommitState::Success,
-        CommitState::Failure,
-        CommitState::Error,
-    ];
+    const ALL: [CommitState; 4] =
+        [CommitState::Pending, CommitState::Success, CommitState::Failure, CommitState::Error];
 
     fn name(self, forge: ForgeKind) -> &'static str {
         let is_gitlab = forge == ForgeKind::GitLab;
@@ -169,9 +161,7 @@ const MEASURED_PREFIX: &str = " (measured ";
 
 impl CommitStatus {
     fn description_with_time(&self) -> String {
-        let unix_ms = self
-            .at_unix_ms
-            .and_then(|unix_ms| i64::try_from(unix_ms).ok());
+        let unix_ms = self.at_unix_ms.and_then(|unix_ms| i64::try_from(unix_ms).ok());
         let time = unix_ms.and_then(|unix_ms| Timestamp::from_millisecond(unix_ms).ok());
         let suffix = time.map_or_else(String::new, |time| format!("{MEASURED_PREFIX}{time})"));
         truncate_text(&self.description, MAX_DESCRIPTION - suffix.len()) + &suffix
@@ -187,9 +177,7 @@ fn parse_status(entry: &Value, revision: &str) -> Option<CommitStatus> {
     // GitHub calls this field `state`. Other forges call it `status`.
     let state = field(&["state", "status"])?;
     let is_named = |candidate: &CommitState| {
-        [ForgeKind::GitHub, ForgeKind::GitLab]
-            .map(|forge| candidate.name(forge))
-            .contains(&state)
+        [ForgeKind::GitHub, ForgeKind::GitLab].map(|forge| candidate.name(forge)).contains(&state)
     };
     Some(CommitStatus {
         revision: revision.to_owned(),
@@ -197,8 +185,6 @@ fn parse_status(entry: &Value, revision: &str) -> Option<CommitStatus> {
         state: CommitState::ALL.into_iter().find(is_named)?,
         description: description.to_owned(),
         at_unix_ms: Some(u64::try_from(time.as_millisecond()).ok()?),
-        link: field(&["target_url"])
-            .filter(|link| !link.is_empty())
-            .map(str::to_owned),
+        link: field(&["target_url"]).filter(|link| !link.is_empty()).map(str::to_owned),
     })
 }

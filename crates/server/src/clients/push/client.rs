@@ -53,10 +53,7 @@ pub enum UploadError {
 
 impl UploadError {
     fn retryable(reason: impl Into<String>) -> UploadError {
-        UploadError::Retryable {
-            reason: reason.into(),
-            retry_after: None,
-        }
+        UploadError::Retryable { reason: reason.into(), retry_after: None }
     }
 }
 
@@ -90,10 +87,7 @@ impl UploadClient {
         let config = agent_config(authorities)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_global(Some(REQUEST_TIMEOUT));
-        UploadClient {
-            agent: config.build().into(),
-            token,
-        }
+        UploadClient { agent: config.build().into(), token }
     }
 
     /// Sends a session. The server may already have any part of it.
@@ -134,19 +128,13 @@ impl UploadClient {
             ServerReply::Done(_, body) => received_lines(&body)?,
             ServerReply::ContinueAt(next) => next,
             ServerReply::NotStarted => {
-                return Err(UploadError::retryable(
-                    "the server dropped the partial upload",
-                ));
+                return Err(UploadError::retryable("the server dropped the partial upload"));
             }
         };
         let mut position_changes = 0;
         loop {
             let response = if next < count {
-                self.send_request(
-                    Method::PATCH,
-                    &format!("{url}?at={next}"),
-                    &read_part(next)?,
-                )?
+                self.send_request(Method::PATCH, &format!("{url}?at={next}"), &read_part(next)?)?
             } else {
                 let body = json!({"lines": count, "sha256": lines.sha256}).to_string();
                 self.send_request(Method::POST, &format!("{url}/finish"), body.as_bytes())?
@@ -164,9 +152,7 @@ impl UploadClient {
                 ServerReply::Done(status, _) => return Ok(upload_outcome(status)),
                 // Another process sends the same session, or the server dropped the partial upload.
                 ServerReply::ContinueAt(0) | ServerReply::NotStarted => {
-                    return Err(UploadError::retryable(
-                        "the server asked to restart the upload",
-                    ));
+                    return Err(UploadError::retryable("the server asked to restart the upload"));
                 }
                 ServerReply::ContinueAt(received) => {
                     position_changes += 1;
@@ -233,10 +219,7 @@ fn explain_connect_error(message: &str) -> String {
         return message.to_owned();
     };
     let explanations = [
-        (
-            "UnknownIssuer",
-            "this machine does not trust its issuer; add the issuer with --ca FILE",
-        ),
+        ("UnknownIssuer", "this machine does not trust its issuer; add the issuer with --ca FILE"),
         (
             "CaUsedAsEndEntity",
             "it is a CA certificate, but the server must use a certificate signed by that CA",
@@ -279,21 +262,17 @@ fn interpret_response(mut response: Response<Body>) -> Result<ServerReply, Uploa
     let status = response.status();
     let retry_after = (response.headers().get("retry-after"))
         .and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let text = response
-        .body_mut()
-        .with_config()
-        .limit(MAX_RESPONSE_BYTES)
-        .read_to_string()
-        .map_err(|error| UploadError::retryable(format!("the response ended early: {error}")))?;
+    let text =
+        response.body_mut().with_config().limit(MAX_RESPONSE_BYTES).read_to_string().map_err(
+            |error| UploadError::retryable(format!("the response ended early: {error}")),
+        )?;
     let body: Value = serde_json::from_str(&text).unwrap_or_default();
     if status.is_success() {
         // A successful response without `state` comes from an intermediary, such as a proxy.
         return if body["state"].is_string() {
             Ok(ServerReply::Done(status, body))
         } else {
-            Err(UploadError::retryable(
-                "the response is not from a Speedwell server",
-            ))
+            Err(UploadError::retryable("the response is not from a Speedwell server"))
         };
     }
     if let (StatusCode::CONFLICT, Some(lines)) = (status, body["lines"].as_u64()) {
@@ -358,15 +337,9 @@ mod tests {
     #[test]
     fn a_certificate_that_is_refused_says_why_in_words() {
         for (error, words) in [
-            (
-                "io: invalid peer certificate: UnknownIssuer",
-                "add the issuer with --ca FILE",
-            ),
+            ("io: invalid peer certificate: UnknownIssuer", "add the issuer with --ca FILE"),
             ("io: invalid peer certificate: Expired", "has expired"),
-            (
-                "io: invalid peer certificate: certificate expired: verification time 2",
-                "expired",
-            ),
+            ("io: invalid peer certificate: certificate expired: verification time 2", "expired"),
             (
                 "io: invalid peer certificate: certificate not valid for name \"a\"",
                 "not valid for name",
@@ -376,19 +349,14 @@ mod tests {
             let explanation = explain_connect_error(error);
             assert!(explanation.contains(words), "{explanation}");
         }
-        assert!(
-            parse_authorities(b"hello")
-                .unwrap_err()
-                .contains("no certificate")
-        );
+        assert!(parse_authorities(b"hello").unwrap_err().contains("no certificate"));
     }
 
     #[test]
     fn what_looks_like_a_bomb_is_not_packed() {
         assert!(!compress_text(&vec![b'0'; 1 << 20]).1);
-        let text: Vec<u8> = (0..20_000_u32)
-            .flat_map(|n| format!("{}\n", n * 7919).into_bytes())
-            .collect();
+        let text: Vec<u8> =
+            (0..20_000_u32).flat_map(|n| format!("{}\n", n * 7919).into_bytes()).collect();
         let (small, is_packed) = compress_text(&text);
         assert!(is_packed && small.len() < text.len() / 2);
     }

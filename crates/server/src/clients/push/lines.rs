@@ -112,11 +112,7 @@ impl LineFile {
             counted.flush()?;
             (counted.count, counted.offsets)
         };
-        Ok(LineFile {
-            file,
-            count,
-            offsets,
-        })
+        Ok(LineFile { file, count, offsets })
     }
 
     /// Returns all bytes in order, in chunks.
@@ -130,9 +126,7 @@ impl LineFile {
                 chunk.truncate(count);
             }
             let chunk = read.map(|_| chunk);
-            chunk
-                .map(|chunk| (!chunk.is_empty()).then_some(chunk))
-                .transpose()
+            chunk.map(|chunk| (!chunk.is_empty()).then_some(chunk)).transpose()
         })
     }
 
@@ -141,10 +135,7 @@ impl LineFile {
         let Some(&offset) = self.offsets.get((from / LINES_PER_OFFSET) as usize) else {
             return Ok(part);
         };
-        let tail = FileTail {
-            file: &self.file,
-            offset,
-        };
+        let tail = FileTail { file: &self.file, offset };
         let mut reader = BufReader::with_capacity(PART_BYTES, tail);
         for _ in 0..from % LINES_PER_OFFSET {
             reader.skip_until(b'\n')?;
@@ -228,37 +219,22 @@ mod tests {
         let file = tempfile::tempfile().expect("a file");
         let line_file = LineFile::write(file, |out| {
             // Writes need not end at line ends.
-            text.as_bytes()
-                .chunks(1013)
-                .try_for_each(|chunk| out.write_all(chunk))
+            text.as_bytes().chunks(1013).try_for_each(|chunk| out.write_all(chunk))
         });
         let line_file = line_file.expect("it can be written");
-        let (in_memory, in_file) = (
-            LineSource::InMemory(text.as_bytes()),
-            LineSource::InFile(&line_file),
-        );
-        assert_eq!(
-            (in_file.line_count(), in_file.within_limit(usize::MAX)),
-            (5002, None)
-        );
+        let (in_memory, in_file) =
+            (LineSource::InMemory(text.as_bytes()), LineSource::InFile(&line_file));
+        assert_eq!((in_file.line_count(), in_file.within_limit(usize::MAX)), (5002, None));
         let (mut from, mut parts) = (0, 0);
         while from < in_memory.line_count() {
             let part = in_file.read_part(from).expect("it can be read");
-            assert_eq!(
-                part,
-                in_memory.read_part(from).expect("it is there"),
-                "from {from}"
-            );
+            assert_eq!(part, in_memory.read_part(from).expect("it is there"), "from {from}");
             from += LineSource::InMemory(&part).line_count();
             parts += 1;
         }
         assert!(parts > 5, "{parts}");
         for from in [1, 1023, 1024, 1025, 4999, 5001, 5002, 9999] {
-            assert_eq!(
-                in_file.read_part(from).ok(),
-                in_memory.read_part(from).ok(),
-                "from {from}"
-            );
+            assert_eq!(in_file.read_part(from).ok(), in_memory.read_part(from).ok(), "from {from}");
         }
         let chunks: Result<Vec<Vec<u8>>, io::Error> = line_file.chunks().collect();
         assert_eq!(chunks.expect("it can be read").concat(), text.as_bytes());

@@ -77,9 +77,7 @@ fn is_this_machine(host: &str) -> bool {
         None => host.split(':').next().unwrap_or_default(),
     };
     name == "localhost"
-        || name
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
+        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 impl fmt::Display for UploadTarget {
@@ -93,26 +91,16 @@ mod tests {
     use super::*;
 
     fn parse_session_url(text: &str) -> Result<String, ParseTargetError> {
-        text.parse::<UploadTarget>()
-            .map(|target| target.session_url("x"))
+        text.parse::<UploadTarget>().map(|target| target.session_url("x"))
     }
 
     #[test]
     fn the_last_part_of_an_address_is_the_project() {
         for (text, address) in [
             ("https://h/core", "https://h/api/v1/core/sessions/x"),
-            (
-                "https://h:8443/perf/core/",
-                "https://h:8443/perf/api/v1/core/sessions/x",
-            ),
-            (
-                "http://127.0.0.1:7600/a-1",
-                "http://127.0.0.1:7600/api/v1/a-1/sessions/x",
-            ),
-            (
-                "http://[::1]:7600/a",
-                "http://[::1]:7600/api/v1/a/sessions/x",
-            ),
+            ("https://h:8443/perf/core/", "https://h:8443/perf/api/v1/core/sessions/x"),
+            ("http://127.0.0.1:7600/a-1", "http://127.0.0.1:7600/api/v1/a-1/sessions/x"),
+            ("http://[::1]:7600/a", "http://[::1]:7600/api/v1/a/sessions/x"),
         ] {
             assert_eq!(parse_session_url(text).as_deref(), Ok(address));
         }
@@ -144,10 +132,7 @@ mod tests {
             "https://h/a b/core",
         ] {
             assert!(
-                matches!(
-                    parse_session_url(text),
-                    Err(ParseTargetError::InvalidAddress(_))
-                ),
+                matches!(parse_session_url(text), Err(ParseTargetError::InvalidAddress(_))),
                 "{text}"
             );
         }

@@ -40,11 +40,7 @@ pub fn check_lines(text: &[u8], first_number: u64) -> Result<(), ApiError> {
             .with_hint("end each line with a line break"));
     }
     for (line, number) in text.lines().zip(first_number..) {
-        let max_keys = if number == 0 {
-            MAX_HEADER_KEYS
-        } else {
-            MAX_KEYS
-        };
+        let max_keys = if number == 0 { MAX_HEADER_KEYS } else { MAX_KEYS };
         let fault = match scan_line(line.as_bytes()) {
             _ if line.len() > MAX_LINE_BYTES => Some("is longer than 16 MiB".to_owned()),
             _ if line.trim().is_empty() => Some("is empty".to_owned()),
@@ -102,10 +98,8 @@ fn scan_line(line: &[u8]) -> LineScan {
 /// Returns 400 or 413.
 pub fn check_session(session: &Session, id: &str) -> Result<(), ApiError> {
     if session.id != id {
-        let message = format!(
-            "the header names session '{}': expected '{id}'",
-            shorten_name(&session.id)
-        );
+        let message =
+            format!("the header names session '{}': expected '{id}'", shorten_name(&session.id));
         return Err(ApiError::bad_request(message));
     }
     if session.state == speedwell_model::SessionState::Running {
@@ -114,9 +108,7 @@ pub fn check_session(session: &Session, id: &str) -> Result<(), ApiError> {
     }
     let is_time = |unix_ms: i64| (0..=LATEST_UNIX_MS).contains(&unix_ms);
     if !is_time(session.started_unix_ms) {
-        return Err(ApiError::bad_request(
-            "the session starts before 1970 or after 9999",
-        ));
+        return Err(ApiError::bad_request("the session starts before 1970 or after 9999"));
     }
     check_names(session)?;
     for (run, run_number) in session.runs.iter().zip(1..) {
@@ -213,14 +205,7 @@ mod tests {
     #[test]
     fn brackets_in_texts_and_escapes_do_not_count() {
         let line = br#"{"a":"[[[{\"\\","b":[1,{"c:d":2}]}"#;
-        assert_eq!(
-            scan_line(line),
-            LineScan {
-                depth: 3,
-                keys: 3,
-                has_nul: false
-            }
-        );
+        assert_eq!(scan_line(line), LineScan { depth: 3, keys: 3, has_nul: false });
         assert!(scan_line(br#""\u0000""#).has_nul);
         assert!(!scan_line(br#""\\u0000""#).has_nul);
     }
@@ -230,19 +215,13 @@ mod tests {
         let nested = |deep: usize| format!("{}{}\n", "[".repeat(deep), "]".repeat(deep));
         assert_eq!((status(&nested(64)), status(&nested(65))), (200, 413));
         let keys = |count: usize| format!("{{{}}}\n", "\"a\":1,".repeat(count));
-        assert_eq!(
-            (status(&keys(MAX_KEYS)), status(&keys(MAX_KEYS + 1))),
-            (200, 413)
-        );
+        assert_eq!((status(&keys(MAX_KEYS)), status(&keys(MAX_KEYS + 1))), (200, 413));
         let header = check_lines(keys(MAX_HEADER_KEYS + 1).as_bytes(), 0).unwrap_err();
         assert!(header.error.contains("line 1 has more"), "{header:?}");
         let long = format!("\"{}\"\n", "a".repeat(MAX_LINE_BYTES));
         assert_eq!(status(&long), 413);
         let second = check_lines(b"{}\n\"\\u0000\"\n", 6).unwrap_err();
         assert!(second.error.contains("line 8 contains"), "{second:?}");
-        assert_eq!(
-            (status("{}"), status("{}\n\n{}\n"), status("")),
-            (400, 413, 200)
-        );
+        assert_eq!((status("{}"), status("{}\n\n{}\n"), status("")), (400, 413, 200));
     }
 }

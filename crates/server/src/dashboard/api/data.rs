@@ -38,9 +38,8 @@ pub fn page_document(call: &ApiRequest<'_>, path: &str) -> DataResult {
         "" => path.to_owned(),
         query => format!("{path}?{query}"),
     };
-    let uri: Uri = address
-        .parse()
-        .map_err(|_| ApiError::bad_request("cannot parse the query string"))?;
+    let uri: Uri =
+        address.parse().map_err(|_| ApiError::bad_request("cannot parse the query string"))?;
     Ok(handler::document_response(call.site, call.caller, &uri)?)
 }
 
@@ -128,10 +127,8 @@ pub fn evaluate_gate(call: &ApiRequest<'_>) -> DataResult {
         );
     };
     let options = GATE_OPTIONS.map(|name| (name, query.get(name)));
-    let mut options: Vec<(&str, &str)> = options
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value?)))
-        .collect();
+    let mut options: Vec<(&str, &str)> =
+        options.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
     if query.get("fail-on").is_none() {
         options.push(("fail-on", "worse"));
     }
@@ -143,16 +140,12 @@ pub fn evaluate_gate(call: &ApiRequest<'_>) -> DataResult {
                 .and_then(|()| Ok((project.lookups.gate)(store, &references, &options)?)))
         })?
         .map_err(|problem| match problem.status {
-            StatusCode::INTERNAL_SERVER_ERROR => ApiError {
-                status: StatusCode::BAD_REQUEST,
-                ..problem
-            },
+            StatusCode::INTERNAL_SERVER_ERROR => {
+                ApiError { status: StatusCode::BAD_REQUEST, ..problem }
+            }
             _ => problem,
         })?;
-    Ok(json_response(
-        StatusCode::OK,
-        &json!({"status": gate.status, "words": gate.message}),
-    ))
+    Ok(json_response(StatusCode::OK, &json!({"status": gate.status, "words": gate.message})))
 }
 
 /// Rejects comparisons that would take too long.
@@ -161,13 +154,9 @@ fn check_size(call: &ApiRequest<'_>, store: &Store, references: &[String]) -> Re
     for reference in references {
         let without_filter = reference.split("::").next().unwrap_or_default();
         let reference = without_filter.split('[').next().unwrap_or_default();
-        let number = (call.site.lookups.session)(store, reference).map_err(|error| ApiError {
-            status: StatusCode::NOT_FOUND,
-            ..ApiError::from(error)
-        })?;
-        runs += store
-            .find_overview(number)?
-            .map_or(0, |session| session.runs);
+        let number = (call.site.lookups.session)(store, reference)
+            .map_err(|error| ApiError { status: StatusCode::NOT_FOUND, ..ApiError::from(error) })?;
+        runs += store.find_overview(number)?.map_or(0, |session| session.runs);
     }
     if runs <= MAX_RUNS {
         return Ok(());
@@ -179,10 +168,7 @@ fn check_size(call: &ApiRequest<'_>, store: &Store, references: &[String]) -> Re
 /// Lists the tokens, without secrets.
 pub fn list_tokens(call: &ApiRequest<'_>) -> DataResult {
     call.parse_query()?.check_names(&[])?;
-    let tokens = call
-        .site
-        .first
-        .with_reader(|store| Ok(store.list_tokens()?))?;
+    let tokens = call.site.first.with_reader(|store| Ok(store.list_tokens()?))?;
     let rows = tokens.iter().map(|token| {
         let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
         json!({
@@ -205,10 +191,8 @@ pub fn list_tokens(call: &ApiRequest<'_>) -> DataResult {
 /// Returns the newest entries of the audit log.
 pub fn list_audit_entries(call: &ApiRequest<'_>) -> DataResult {
     call.parse_query()?.check_names(&[])?;
-    let entries = call
-        .site
-        .first
-        .with_reader(|store| Ok(store.latest_audit_entries(MAX_AUDIT_ENTRIES)?))?;
+    let entries =
+        call.site.first.with_reader(|store| Ok(store.latest_audit_entries(MAX_AUDIT_ENTRIES)?))?;
     let rows = entries.iter().map(|entry| {
         json!({
             "at_unix_ms": entry.at_unix_ms,

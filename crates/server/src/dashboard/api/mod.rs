@@ -92,12 +92,7 @@ async fn route_request(
         api_pool.run(identify).await??
     };
     let permit = if route.is_heavy {
-        Some(
-            api.site
-                .client_limiter
-                .acquire_permit(&caller.limiter_key(&client))
-                .await?,
-        )
+        Some(api.site.client_limiter.acquire_permit(&caller.limiter_key(&client)).await?)
     } else {
         None
     };

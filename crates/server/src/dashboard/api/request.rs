@@ -48,16 +48,12 @@ impl ApiRequest<'_> {
     /// Records an action on a session in the audit log.
     pub fn record_action(&self, action: &str, id: &str, result: &str) {
         let project = Some(self.project());
-        self.site
-            .record_action(self.caller, project, action, id, result);
+        self.site.record_action(self.caller, project, action, id, result);
     }
 
     /// Returns the token that sends the request, and the current time.
     pub fn upload_sender(&self) -> UploadSender<'_> {
-        UploadSender {
-            token: self.caller.token.as_deref(),
-            at_unix_ms: unix_ms(),
-        }
+        UploadSender { token: self.caller.token.as_deref(), at_unix_ms: unix_ms() }
     }
 
     /// Rejects a session if the token may not push sessions of its branch or machine.
@@ -70,16 +66,11 @@ impl ApiRequest<'_> {
         let branch = origin.and_then(|origin| origin.branch.clone());
         let environment = &session.environment;
         let machine = environment.machine.clone().or(environment.host.clone());
-        let restrictions = [
-            ("branch", &caller.branches, branch),
-            ("machine", &caller.machines, machine),
-        ];
+        let restrictions =
+            [("branch", &caller.branches, branch), ("machine", &caller.machines, machine)];
         for (kind, allowed, name) in restrictions {
             let name = name.unwrap_or_default();
-            if allowed
-                .as_ref()
-                .is_some_and(|allowed| !allowed.contains(&name))
-            {
+            if allowed.as_ref().is_some_and(|allowed| !allowed.contains(&name)) {
                 let message = format!("the token may not push sessions of the {kind} '{name}'");
                 self.record_action("push", &session.id, &message);
                 return Err(ApiError::new(StatusCode::FORBIDDEN, message)
@@ -114,8 +105,6 @@ pub fn json_response(status: StatusCode, body: &Value) -> Response<Body> {
     let mut response = Response::new(Body::from(body.to_string() + "\n"));
     *response.status_mut() = status;
     let content_type = HeaderValue::from_static("application/json");
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, content_type);
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
     response
 }

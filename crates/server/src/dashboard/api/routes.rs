@@ -21,12 +21,7 @@ pub const ROUTES: &[ApiRoute] = &[
         body_kind: BodyKind::Nothing,
         is_heavy: false,
         responses: &[(200, "the OpenAPI document")],
-        handler: |_| {
-            Ok(json_response(
-                StatusCode::OK,
-                &openapi::openapi_document(ROUTES),
-            ))
-        },
+        handler: |_| Ok(json_response(StatusCode::OK, &openapi::openapi_document(ROUTES))),
     },
     ApiRoute {
         method: "PUT",
@@ -40,10 +35,7 @@ pub const ROUTES: &[ApiRoute] = &[
         body_kind: BodyKind::Lines,
         is_heavy: false,
         responses: &[
-            (
-                200,
-                "upload state: 'arriving' with the number of lines received, or 'known'",
-            ),
+            (200, "upload state: 'arriving' with the number of lines received, or 'known'"),
             (201, "'stored': the session is stored now"),
         ],
         handler: sessions::put_session,
@@ -53,16 +45,10 @@ pub const ROUTES: &[ApiRoute] = &[
         path: "{project}/sessions/{id}",
         permission: RequiredPermission::Push,
         summary: "Append lines to an upload",
-        query: &[(
-            "at",
-            "number of the first line in the body; line 0 is the header",
-        )],
+        query: &[("at", "number of the first line in the body; line 0 is the header")],
         body_kind: BodyKind::Lines,
         is_heavy: false,
-        responses: &[(
-            200,
-            "'arriving' with the number of lines received, or 'known'",
-        )],
+        responses: &[(200, "'arriving' with the number of lines received, or 'known'")],
         handler: sessions::append_lines,
     },
     ApiRoute {
@@ -126,12 +112,9 @@ pub const ROUTES: &[ApiRoute] = &[
         responses: &[(200, "'tagged', even if the session already had the tag")],
         handler: sessions::add_tag,
     },
-    document_route(
-        "projects",
-        "All readable projects, with their newest sessions",
-        &[],
-        |call| data::page_document(call, "/index.json"),
-    ),
+    document_route("projects", "All readable projects, with their newest sessions", &[], |call| {
+        data::page_document(call, "/index.json")
+    }),
     document_route(
         "{project}/sessions",
         "The newest sessions",
@@ -204,12 +187,7 @@ pub const ROUTES: &[ApiRoute] = &[
     }),
     ApiRoute {
         permission: RequiredPermission::Admin,
-        ..document_route(
-            "tokens",
-            "All tokens, without their secrets",
-            &[],
-            data::list_tokens,
-        )
+        ..document_route("tokens", "All tokens, without their secrets", &[], data::list_tokens)
     },
     ApiRoute {
         permission: RequiredPermission::Admin,
@@ -222,12 +200,9 @@ pub const ROUTES: &[ApiRoute] = &[
     },
     ApiRoute {
         permission: RequiredPermission::Admin,
-        ..document_route(
-            "settings",
-            "Projects, tokens and the audit log",
-            &[],
-            |call| data::page_document(call, "/settings.json"),
-        )
+        ..document_route("settings", "Projects, tokens and the audit log", &[], |call| {
+            data::page_document(call, "/settings.json")
+        })
     },
 ];
 
@@ -262,10 +237,7 @@ const fn expensive_route(
     query: &'static [(&'static str, &'static str)],
     answer: RouteHandler,
 ) -> ApiRoute {
-    ApiRoute {
-        is_heavy: true,
-        ..document_route(path, summary, query, answer)
-    }
+    ApiRoute { is_heavy: true, ..document_route(path, summary, query, answer) }
 }
 
 /// Finds the route of a request, and the names in its path.
@@ -298,9 +270,6 @@ pub(super) fn find_route(
         let hint = "GET /api/v1/openapi.json lists all endpoints";
         return Err(ApiError::not_found("API endpoint not found").with_hint(hint));
     }
-    let message = format!(
-        "method {method} not allowed: expected {}",
-        methods.join(", ")
-    );
+    let message = format!("method {method} not allowed: expected {}", methods.join(", "));
     Err(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, message))
 }

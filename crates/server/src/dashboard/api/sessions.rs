@@ -30,11 +30,10 @@ pub fn put_session(call: &ApiRequest<'_>) -> SessionResult {
         }
         None => {
             if count_lines(call.body) != 1 {
-                return Err(
-                    ApiError::bad_request("expected a single line, the session header").with_hint(
+                return Err(ApiError::bad_request("expected a single line, the session header")
+                    .with_hint(
                         "send the other lines by PATCH, or all lines at once with ?sha256=DIGEST",
-                    ),
-                );
+                    ));
             }
             let origin = parse_header(call, id)?.origin;
             call.with_writer(|store| {
@@ -117,12 +116,7 @@ pub fn finish_upload(call: &ApiRequest<'_>) -> SessionResult {
             return call.with_writer(|store| {
                 let stored_digest = store.session_digest(number)?;
                 if stored_digest == sent_digest {
-                    Ok(known_response(
-                        StatusCode::OK,
-                        "known",
-                        number,
-                        stored_digest,
-                    ))
+                    Ok(known_response(StatusCode::OK, "known", number, stored_digest))
                 } else {
                     Err(session_conflict(id, stored_digest, sent_digest))
                 }
@@ -163,9 +157,7 @@ pub fn get_session(call: &ApiRequest<'_>) -> SessionResult {
     })?;
     let mut response = Response::new(Body::from(lines));
     let content_type = HeaderValue::from_static("application/jsonl");
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, content_type);
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
     Ok(response)
 }
 
@@ -176,10 +168,7 @@ pub fn delete_session(call: &ApiRequest<'_>) -> SessionResult {
         let sender = call.upload_sender();
         store.delete_session(number, &call.caller.name, "asked for", sender.at_unix_ms)?;
         call.record_action("delete", id, "done");
-        Ok(json_response(
-            StatusCode::OK,
-            &json!({"state": "deleted", "number": number}),
-        ))
+        Ok(json_response(StatusCode::OK, &json!({"state": "deleted", "number": number})))
     })
 }
 
@@ -189,13 +178,8 @@ pub fn add_tag(call: &ApiRequest<'_>) -> SessionResult {
     let body: Value = serde_json::from_slice(call.body).map_err(|error| {
         ApiError::bad_request(format!("cannot parse the body as JSON: {error}"))
     })?;
-    let Some(tag) = body["tag"]
-        .as_str()
-        .filter(|tag| tag.len() <= check::MAX_NAME_BYTES)
-    else {
-        return Err(ApiError::bad_request(
-            "invalid body: expected {\"tag\": NAME}",
-        ));
+    let Some(tag) = body["tag"].as_str().filter(|tag| tag.len() <= check::MAX_NAME_BYTES) else {
+        return Err(ApiError::bad_request("invalid body: expected {\"tag\": NAME}"));
     };
     call.with_writer(|store| {
         let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
@@ -203,10 +187,7 @@ pub fn add_tag(call: &ApiRequest<'_>) -> SessionResult {
         call.ensure_push_permitted(&session)?;
         store.tag_session(number, tag).map_err(unreadable_session)?;
         call.record_action("tag", id, "done");
-        Ok(json_response(
-            StatusCode::OK,
-            &json!({"state": "tagged", "number": number}),
-        ))
+        Ok(json_response(StatusCode::OK, &json!({"state": "tagged", "number": number})))
     })
 }
 
@@ -266,19 +247,11 @@ fn store_upload(
             }
             call.record_action("push", id, "done");
             call.site.record_upload();
-            Ok(known_response(
-                StatusCode::CREATED,
-                "stored",
-                number,
-                upload.digest,
-            ))
+            Ok(known_response(StatusCode::CREATED, "stored", number, upload.digest))
         }
-        UploadStatus::Known(number) => Ok(known_response(
-            StatusCode::OK,
-            "known",
-            number,
-            upload.digest,
-        )),
+        UploadStatus::Known(number) => {
+            Ok(known_response(StatusCode::OK, "known", number, upload.digest))
+        }
         UploadStatus::Differs { here } => Err(session_conflict(id, here, upload.digest)),
         other => arrival_response(call, store, id, other),
     }
@@ -291,16 +264,12 @@ fn arrival_response(
     status: UploadStatus,
 ) -> SessionResult {
     match status {
-        UploadStatus::Arriving(lines) => Ok(json_response(
-            StatusCode::OK,
-            &json!({"state": "arriving", "lines": lines}),
-        )),
-        UploadStatus::Known(number) | UploadStatus::Stored(number) => Ok(known_response(
-            StatusCode::OK,
-            "known",
-            number,
-            store.session_digest(number)?,
-        )),
+        UploadStatus::Arriving(lines) => {
+            Ok(json_response(StatusCode::OK, &json!({"state": "arriving", "lines": lines})))
+        }
+        UploadStatus::Known(number) | UploadStatus::Stored(number) => {
+            Ok(known_response(StatusCode::OK, "known", number, store.session_digest(number)?))
+        }
         UploadStatus::Differs { here } => {
             let message = format!("a different session '{id}' is already stored");
             Err(ApiError::new(StatusCode::CONFLICT, message)
@@ -330,11 +299,7 @@ fn parse_digest(digest: &str) -> Result<SessionDigest, ApiError> {
 }
 
 fn unreadable_session(error: anyhow::Error) -> ApiError {
-    ApiError {
-        status: StatusCode::BAD_REQUEST,
-        retry_after_s: None,
-        ..ApiError::from(error)
-    }
+    ApiError { status: StatusCode::BAD_REQUEST, retry_after_s: None, ..ApiError::from(error) }
 }
 
 fn upload_not_begun(id: &str) -> ApiError {

@@ -29,24 +29,17 @@ pub fn alerts_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
             name: "branch",
             label: "branch".into(),
             value: trend_query.branch.clone().unwrap_or_default(),
-            options: std::iter::once(default_option)
-                .chain(branch_options)
-                .collect(),
+            options: std::iter::once(default_option).chain(branch_options).collect(),
             ..FormField::default()
         }],
         set: Vec::new(),
     };
     let own_href = context.page_href(&format!("alerts{}", context.query.to_query_string()));
     let candidates = triage_candidates(&history);
-    let may_triage = context
-        .caller
-        .is_permitted(RequiredPermission::Triage, Some(&context.project.name));
+    let may_triage =
+        context.caller.is_permitted(RequiredPermission::Triage, Some(&context.project.name));
     let changes = (may_triage && !candidates.is_empty()).then(|| {
-        triage_form(
-            context.page_href("alerts"),
-            candidates,
-            trend_query.branch.as_deref(),
-        )
+        triage_form(context.page_href("alerts"), candidates, trend_query.branch.as_deref())
     });
     Ok(PageContent {
         changes: changes.into_iter().collect(),
@@ -65,9 +58,7 @@ fn triage_candidates(history: &ProjectHistory) -> Vec<(String, String)> {
     });
     let (open, closed): (Vec<_>, Vec<_>) =
         changes_by_series.partition(|(_, change)| change.is_open());
-    let triaged = closed
-        .into_iter()
-        .filter(|(_, change)| change.triage != ChangeTriage::Open);
+    let triaged = closed.into_iter().filter(|(_, change)| change.triage != ChangeTriage::Open);
     let labelled = open.into_iter().chain(triaged).map(|(series, change)| {
         let number = change.number.to_string();
         let mut label = format!("{number}: {}", series.key.case);
@@ -82,17 +73,11 @@ fn triage_candidates(history: &ProjectHistory) -> Vec<(String, String)> {
 /// Builds the table of open changes. Each row links to the case's trend and to the revision after
 /// the change.
 pub fn open_changes_table(context: PageContext<'_>, history: &ProjectHistory) -> Document {
-    let mut document = report::report_changes(
-        history,
-        &|_, change| change.is_open(),
-        &context.report_options(),
-    );
+    let mut document =
+        report::report_changes(history, &|_, change| change.is_open(), &context.report_options());
     link_column(&mut document, "changes", "case", |case| {
         let case = case.as_str()?;
-        let is_known = history
-            .series
-            .iter()
-            .any(|series| *series.key.case == *case);
+        let is_known = history.series.iter().any(|series| *series.key.case == *case);
         is_known.then(|| context.trend_href(case))
     });
     link_by(&mut document, "changes", ["between", "after"], |after| {

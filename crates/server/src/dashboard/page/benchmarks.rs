@@ -36,9 +36,7 @@ pub fn benchmark_page(context: PageContext<'_>, name: &str) -> Result<PageConten
         return Err(unknown_benchmark(context, name)?);
     };
     let mut document = report::list_cases(name, &cases);
-    link_column(&mut document, "cases", "case", |case| {
-        Some(context.trend_href(case.as_str()?))
-    });
+    link_column(&mut document, "cases", "case", |case| Some(context.trend_href(case.as_str()?)));
     link_column(&mut document, "cases", "newest", |number| {
         Some(context.numbered_href(number.as_i64()?))
     });
@@ -48,10 +46,8 @@ pub fn benchmark_page(context: PageContext<'_>, name: &str) -> Result<PageConten
         document.push_heading(2, format!("In the newest session, @{newest}"));
         document.append_document(session_results(context, &session, name)?);
     }
-    let sessions = context.page_href(&format!(
-        "sessions?benchmark={}",
-        crate::dashboard::link::encode_segment(name)
-    ));
+    let sessions = context
+        .page_href(&format!("sessions?benchmark={}", crate::dashboard::link::encode_segment(name)));
     Ok(PageContent {
         crumbs: vec![
             PageLink::new(context.page_href("benchmarks"), "benchmarks"),
@@ -59,10 +55,7 @@ pub fn benchmark_page(context: PageContext<'_>, name: &str) -> Result<PageConten
         ],
         links: vec![
             PageLink::new(sessions, "all sessions"),
-            PageLink::new(
-                context.numbered_href(newest),
-                format!("newest session @{newest}"),
-            ),
+            PageLink::new(context.numbered_href(newest), format!("newest session @{newest}")),
         ],
         is_cacheable: true,
         ..PageContent::from_document(document)
@@ -71,12 +64,9 @@ pub fn benchmark_page(context: PageContext<'_>, name: &str) -> Result<PageConten
 
 fn unknown_benchmark(context: PageContext<'_>, name: &str) -> Result<PageError, PageError> {
     let benchmarks = context.store.list_benchmarks()?;
-    let pages = nearest_names(
-        name,
-        benchmarks.iter().map(|benchmark| benchmark.name.as_str()),
-    )
-    .into_iter()
-    .map(|name| (context.benchmark_href(name), name.to_owned()));
+    let pages = nearest_names(name, benchmarks.iter().map(|benchmark| benchmark.name.as_str()))
+        .into_iter()
+        .map(|name| (context.benchmark_href(name), name.to_owned()));
     Ok(PageError::not_found(format!("benchmark '{name}' not found")).with_nearest(pages.collect()))
 }
 
@@ -93,9 +83,7 @@ fn session_results(
     let mut document =
         report::report_findings(&analysis::analyze_session(&part, &settings), &output)?;
     // The page has a headline of its own.
-    document
-        .blocks
-        .retain(|block| !matches!(block, report::ReportBlock::Headline(_)));
+    document.blocks.retain(|block| !matches!(block, report::ReportBlock::Headline(_)));
     if let Some(parameter) = studied_parameter(&part) {
         let study = analysis::study_parameter(&part, &parameter, None, &settings)?;
         document.push_heading(2, format!("By {parameter}"));

@@ -15,39 +15,29 @@ const DEFAULT_BRANCHES: [&str; 2] = ["main", "master"];
 
 pub fn branch_page(context: PageContext<'_>, name: &str) -> Result<PageContent, PageError> {
     context.query.check_names(&[])?;
-    let filter = SessionFilter {
-        branch: Some(name.to_owned()),
-        ..SessionFilter::default()
-    };
+    let filter = SessionFilter { branch: Some(name.to_owned()), ..SessionFilter::default() };
     let sessions = context.store.select_sessions(&filter, MAX_SESSIONS)?;
     let [branches, _] = context.store.branches_and_tags()?;
     if sessions.is_empty() {
         let pages = nearest_names(name, branches.iter().map(String::as_str))
             .into_iter()
             .map(|branch| (context.branch_href(branch), branch.to_owned()));
-        return Err(
-            PageError::not_found(format!("no sessions on branch '{name}'"))
-                .with_nearest(pages.collect()),
-        );
+        return Err(PageError::not_found(format!("no sessions on branch '{name}'"))
+            .with_nearest(pages.collect()));
     }
     let mut document = Document::new("branch");
     document.push(ReportBlock::Headline(format!("branch {name}")));
     document.append_document(context.list_sessions(&sessions));
     let trend = context.page_href(&format!("trend?branch={}", encode_segment(name)));
     let sessions_href = context.page_href(&format!("sessions?branch={}", encode_segment(name)));
-    let mut links = vec![
-        PageLink::new(trend, "trend"),
-        PageLink::new(sessions_href, "all sessions"),
-    ];
+    let mut links =
+        vec![PageLink::new(trend, "trend"), PageLink::new(sessions_href, "all sessions")];
     let default_branches = branches
         .iter()
         .filter(|branch| *branch != name && DEFAULT_BRANCHES.contains(&branch.as_str()));
     for default_branch in default_branches {
         links.push(PageLink::new(
-            context.compare_href(
-                &format!("@branch:{default_branch}"),
-                &format!("@branch:{name}"),
-            ),
+            context.compare_href(&format!("@branch:{default_branch}"), &format!("@branch:{name}")),
             format!("compare with {default_branch}"),
         ));
     }

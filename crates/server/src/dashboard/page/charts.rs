@@ -50,16 +50,12 @@ impl ChartPart {
         };
         let part_count = parts_of_charts(&page.document);
         if part_count == 0 {
-            return Err(
-                PageError::bad_request(format!("unknown parameter '{QUERY_KEY}'"))
-                    .with_hint("all charts are on the page itself"),
-            );
+            return Err(PageError::bad_request(format!("unknown parameter '{QUERY_KEY}'"))
+                .with_hint("all charts are on the page itself"));
         }
         let Some(part) = part_of_charts(&page.document, number) else {
-            return Err(
-                PageError::not_found(format!("part {number} of the charts not found"))
-                    .with_hint(format!("{QUERY_KEY} ranges from 1 to {part_count}")),
-            );
+            return Err(PageError::not_found(format!("part {number} of the charts not found"))
+                .with_hint(format!("{QUERY_KEY} ranges from 1 to {part_count}")));
         };
         let neighbour = |number: usize| {
             let title = part_of_charts(&page.document, number)?.title;
@@ -70,10 +66,7 @@ impl ChartPart {
         let after =
             neighbour(number + 1).map(|(href, title)| PageLink::new(href, format!("{title} →")));
         let mut crumbs = page.crumbs;
-        crumbs.push(PageLink::new(
-            part_link_prefix(query) + &number.to_string(),
-            part.title,
-        ));
+        crumbs.push(PageLink::new(part_link_prefix(query) + &number.to_string(), part.title));
         Ok(PageContent {
             crumbs,
             links: before.into_iter().chain(after).collect(),
@@ -103,10 +96,7 @@ mod tests {
         assert_eq!(part_link_prefix(&rest), "?base=@1&charts=");
         assert_eq!(part_link_prefix(&PageQuery::default()), "?charts=");
         let json = PageFormat::Document(speedwell_report::ReportFormat::Json);
-        assert_eq!(
-            ChartPart::split_query(&query, json).unwrap_err().status,
-            400
-        );
+        assert_eq!(ChartPart::split_query(&query, json).unwrap_err().status, 400);
         let query = PageQuery::parse("charts=all").unwrap();
         let refused = ChartPart::split_query(&query, PageFormat::Page).unwrap_err();
         assert_eq!(refused.status, 400);

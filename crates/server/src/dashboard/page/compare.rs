@@ -29,11 +29,8 @@ pub fn compare_page(context: PageContext<'_>) -> Result<PageOutcome, PageError> 
     if let [first_reference, second_reference] = chosen[..] {
         return redirect_ordered(context, first_reference, second_reference);
     }
-    let references: Vec<String> = [query.get("base"), query.get("with")]
-        .into_iter()
-        .flatten()
-        .map(str::to_owned)
-        .collect();
+    let references: Vec<String> =
+        [query.get("base"), query.get("with")].into_iter().flatten().map(str::to_owned).collect();
     if query.get("base").is_none() {
         let hint = match chosen.len() {
             0 => "",
@@ -83,22 +80,14 @@ fn comparison_page(
     let lookups = &context.project.lookups;
     let bad_request = |error: anyhow::Error| PageError::from_error(StatusCode::BAD_REQUEST, &error);
     let options = COMPARISON_OPTIONS.map(|name| (name, context.query.get(name)));
-    let options: Vec<(&str, &str)> = options
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value?)))
-        .collect();
+    let options: Vec<(&str, &str)> =
+        options.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
     let settings = (lookups.settings)(&options).map_err(bad_request)?;
     check_size(context, references)?;
     let resolved = (lookups.sources)(context.store, references).map_err(bad_request)?;
     let sources: Vec<LabelledSession<'_>> = resolved
         .iter()
-        .map(|source| {
-            (
-                source.label.clone(),
-                &source.session,
-                source.variant.clone(),
-            )
-        })
+        .map(|source| (source.label.clone(), &source.session, source.variant.clone()))
         .collect();
     let mut findings = sources::compare_sources(&sources, &settings).map_err(bad_request)?;
     let sessions: Vec<_> = resolved.iter().map(|source| &source.session).collect();
@@ -111,9 +100,7 @@ fn comparison_page(
         document.push(ReportBlock::Warning(error.message));
         document.extend(error.hints.into_iter().map(ReportBlock::Note));
     }
-    let resolution_notes = resolved
-        .iter()
-        .filter_map(|source| source.resolved_as.clone());
+    let resolution_notes = resolved.iter().filter_map(|source| source.resolved_as.clone());
     document.extend(resolution_notes.map(ReportBlock::Note));
     let own_href = context.page_href(&format!("compare{}", context.query.to_query_string()));
 
@@ -177,13 +164,9 @@ fn check_size(context: PageContext<'_>, references: &[String]) -> Result<(), Pag
 
 /// Shows the newest sessions, so that the user can choose two.
 fn choose_page(context: PageContext<'_>, hint: &str) -> Result<PageContent, PageError> {
-    let newest = context
-        .store
-        .select_sessions(&SessionFilter::default(), 20)?;
+    let newest = context.store.select_sessions(&SessionFilter::default(), 20)?;
     let mut document = Document::new("compare");
-    document.push(ReportBlock::Headline(
-        "select two sessions to compare".into(),
-    ));
+    document.push(ReportBlock::Headline("select two sessions to compare".into()));
     if !hint.is_empty() {
         document.push(ReportBlock::Paragraph(format!("{hint}.")));
     }
@@ -209,9 +192,7 @@ fn compare_form(context: PageContext<'_>) -> PageForm {
         ..FormField::default()
     };
     let options = |first: &str, names: &[&str]| {
-        let named = names
-            .iter()
-            .map(|name| ((*name).to_owned(), (*name).to_owned()));
+        let named = names.iter().map(|name| ((*name).to_owned(), (*name).to_owned()));
         let default_option = std::iter::once((String::new(), first.to_owned()));
         default_option.chain(named).collect::<Vec<_>>()
     };

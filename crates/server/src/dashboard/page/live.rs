@@ -30,14 +30,10 @@ pub fn live_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
     let mut document = Document::new("live");
     document.push(ReportBlock::Headline(match (running.len(), loads.len()) {
         (0, 0) => "nothing is being measured".to_owned(),
-        (0, count) => format!(
-            "{} running",
-            report::format_count(count, "load is", "loads are")
-        ),
-        (count, _) => format!(
-            "{} running",
-            report::format_count(count, "session is", "sessions are")
-        ),
+        (0, count) => format!("{} running", report::format_count(count, "load is", "loads are")),
+        (count, _) => {
+            format!("{} running", report::format_count(count, "session is", "sessions are"))
+        }
     }));
     document.append_document(report::report_live_loads(&loads, unix_ms()));
     if !running.is_empty() {
@@ -86,11 +82,8 @@ fn progress_page(
     let saved: usize = decided.values().sum();
     let now_unix_ms = unix_ms();
     let verdicts = decided_verdicts(context, &session, &decided)?;
-    let last_run_end = session
-        .runs
-        .iter()
-        .map(|run| run.started_unix_ms + (run.wall_ns / 1_000_000) as i64)
-        .max();
+    let last_run_end =
+        session.runs.iter().map(|run| run.started_unix_ms + (run.wall_ns / 1_000_000) as i64).max();
     let state = LiveState {
         number: overview.number,
         is_killed: overview.is_killed,
@@ -126,11 +119,7 @@ fn count_case_runs(session: &Session, verdicts: &BTreeMap<String, String>) -> Ve
         let id = run.case.id();
         match cases.iter_mut().find(|case| case.id == id) {
             Some(case) => case.runs += 1,
-            None => cases.push(LiveCase {
-                verdict: verdicts.get(&id).cloned(),
-                id,
-                runs: 1,
-            }),
+            None => cases.push(LiveCase { verdict: verdicts.get(&id).cloned(), id, runs: 1 }),
         }
     }
     cases
@@ -152,11 +141,7 @@ fn decided_verdicts(
     for case in decided.keys() {
         verdicts.insert(case.clone(), "decided".to_owned());
     }
-    for row in findings
-        .comparisons
-        .iter()
-        .flat_map(|comparison| &comparison.rows)
-    {
+    for row in findings.comparisons.iter().flat_map(|comparison| &comparison.rows) {
         let verdict = match &row.withheld {
             Some(withheld) => withheld.to_string(),
             None => row.verdict.to_string(),

@@ -24,9 +24,8 @@ pub fn machines_page(context: PageContext<'_>) -> Result<PageContent, PageError>
     let machines = context.store.list_machines()?;
     let calibrations = context.store.list_calibrations()?;
     let calibration_of = |machine: &StoredMachine| {
-        let found = calibrations
-            .iter()
-            .find(|calibration| calibration.host == machine.machine.name);
+        let found =
+            calibrations.iter().find(|calibration| calibration.host == machine.machine.name);
         found.map(|calibration| calibration.found)
     };
     let mut document = report::list_machines(&machines, &calibration_of);
@@ -43,9 +42,7 @@ pub fn machines_page(context: PageContext<'_>) -> Result<PageContent, PageError>
 pub fn machine_page(context: PageContext<'_>, number: &str) -> Result<PageContent, PageError> {
     context.query.check_names(&[])?;
     let machines = context.store.list_machines()?;
-    let found = machines
-        .iter()
-        .find(|machine| machine.number.to_string() == number);
+    let found = machines.iter().find(|machine| machine.number.to_string() == number);
     let Some(machine) = found else {
         let pages = machines.iter().take(5).map(|machine| {
             let address = context.page_href(&format!("machines/{}", machine.number));
@@ -54,18 +51,13 @@ pub fn machine_page(context: PageContext<'_>, number: &str) -> Result<PageConten
         return Err(PageError::not_found(format!("machine {number} not found"))
             .with_nearest(pages.collect()));
     };
-    let filter = SessionFilter {
-        machine: Some(machine.number),
-        ..SessionFilter::default()
-    };
+    let filter = SessionFilter { machine: Some(machine.number), ..SessionFilter::default() };
     let mut document = report::describe_machine(machine);
     if let Some(newest) = machine.newest {
         let session = context.store.load_session_without_runs(newest)?;
         document.append_document(report::report_environment(&session.environment, None));
     }
-    let numbers = context
-        .store
-        .selected_numbers(&filter, MAX_SEARCHED_SESSIONS)?;
+    let numbers = context.store.selected_numbers(&filter, MAX_SEARCHED_SESSIONS)?;
     document.append_document(report::list_environment_changes(&environment_changes(
         context, &numbers,
     )?));
@@ -132,10 +124,7 @@ pub fn calibration_page(context: PageContext<'_>) -> Result<PageContent, PageErr
         Some(context.numbered_href(number.as_i64()?))
     });
     Ok(PageContent {
-        crumbs: vec![PageLink::new(
-            context.page_href("calibration"),
-            "calibration",
-        )],
+        crumbs: vec![PageLink::new(context.page_href("calibration"), "calibration")],
         is_cacheable: true,
         ..PageContent::from_document(document)
     })

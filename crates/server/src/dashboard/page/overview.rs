@@ -29,9 +29,7 @@ pub fn overview_page(context: PageContext<'_>) -> Result<PageContent, PageError>
         summaries.remove(0);
     }
     let mut document = list_projects(&summaries);
-    link_column(&mut document, "projects", "project", |name| {
-        Some(format!("/{}/", name.as_str()?))
-    });
+    link_column(&mut document, "projects", "project", |name| Some(format!("/{}/", name.as_str()?)));
     link_by(&mut document, "projects", ["newest", "project"], |name| {
         let name = name.as_str()?;
         let summary = summaries.iter().find(|summary| summary.name == name)?;
@@ -58,15 +56,10 @@ fn summarize_project(name: &str, store: &Store) -> Result<ProjectLine, PageError
 fn sessions_per_day(store: &Store) -> Result<Vec<(String, usize)>, PageError> {
     let now = unix_ms();
     let today = now - now.rem_euclid(DAY_MS);
-    let days: Vec<i64> = (0..7)
-        .rev()
-        .map(|days_ago| today - days_ago * DAY_MS)
-        .collect();
+    let days: Vec<i64> = (0..7).rev().map(|days_ago| today - days_ago * DAY_MS).collect();
     let started = store.start_times_since(days[0])?;
     let count_day = |day: &i64| {
-        let started_then = started
-            .iter()
-            .filter(|time| (*day..*day + DAY_MS).contains(*time));
+        let started_then = started.iter().filter(|time| (*day..*day + DAY_MS).contains(*time));
         let moment = format_moment(*day);
         let date = moment.split_whitespace().next().unwrap_or_default();
         (date.to_owned(), started_then.count())

@@ -21,9 +21,7 @@ const MAX_SERIES: usize = 60;
 
 pub fn project_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
     context.query.check_names(&[])?;
-    let newest_sessions = context
-        .store
-        .select_sessions(&SessionFilter::default(), MAX_SESSIONS)?;
+    let newest_sessions = context.store.select_sessions(&SessionFilter::default(), MAX_SESSIONS)?;
     let Some(newest_session) = newest_sessions.first() else {
         let mut document = Document::new("project");
         report::add_first_steps(&mut document);
@@ -39,10 +37,7 @@ pub fn project_page(context: PageContext<'_>) -> Result<PageContent, PageError> 
     let history = context.project.load_history(&TrendQuery::default());
     let mut document = Document::new("project");
     let headline = project_headline(newest_session, running.len(), history.as_deref().ok());
-    document.push(ReportBlock::Headline(format!(
-        "{}: {headline}",
-        context.project.name
-    )));
+    document.push(ReportBlock::Headline(format!("{}: {headline}", context.project.name)));
     // A running session may be killed without a trace in the store, so a page that shows one may go
     // stale although the store has not changed.
     let is_cacheable = running.is_empty();
@@ -106,17 +101,12 @@ fn add_history(document: &mut Document, context: PageContext<'_>, history: &Proj
 }
 
 fn project_links(context: PageContext<'_>) -> Result<Vec<PageLink>, PageError> {
-    let mut links = vec![PageLink::new(
-        context.compare_href("@prev", "@latest"),
-        "compare @prev with @latest",
-    )];
+    let mut links =
+        vec![PageLink::new(context.compare_href("@prev", "@latest"), "compare @prev with @latest")];
     let [branches, _] = context.store.branches_and_tags()?;
     for branch in branches.iter().take(4) {
         let trend = context.page_href(&format!("trend?branch={}", encode_segment(branch)));
-        links.push(PageLink::new(
-            context.branch_href(branch),
-            format!("branch {branch}"),
-        ));
+        links.push(PageLink::new(context.branch_href(branch), format!("branch {branch}")));
         links.push(PageLink::new(trend, format!("trend of {branch}")));
     }
     Ok(links)

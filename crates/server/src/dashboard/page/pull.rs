@@ -12,10 +12,7 @@ const MAX_SESSIONS: usize = 50;
 
 pub fn pull_page(context: PageContext<'_>, pull: &str) -> Result<PageContent, PageError> {
     context.query.check_names(&[])?;
-    let filter = SessionFilter {
-        pull: Some(pull.to_owned()),
-        ..SessionFilter::default()
-    };
+    let filter = SessionFilter { pull: Some(pull.to_owned()), ..SessionFilter::default() };
     let sessions = context.store.select_sessions(&filter, MAX_SESSIONS)?;
     let comments = context.store.posted_comments(pull)?;
     if sessions.is_empty() && comments.is_empty() {
@@ -42,17 +39,11 @@ pub fn pull_page(context: PageContext<'_>, pull: &str) -> Result<PageContent, Pa
     if let Some(origin) = head {
         if let Some(base) = &origin.base {
             links.push(PageLink::new(
-                context.compare_href(
-                    &format!("@rev:{base}"),
-                    &format!("@rev:{}", origin.revision),
-                ),
+                context.compare_href(&format!("@rev:{base}"), &format!("@rev:{}", origin.revision)),
                 "compare with base",
             ));
         }
-        links.push(PageLink::new(
-            context.revision_href(&origin.revision),
-            "newest revision",
-        ));
+        links.push(PageLink::new(context.revision_href(&origin.revision), "newest revision"));
     }
     Ok(PageContent {
         crumbs: vec![
@@ -75,15 +66,15 @@ fn comment_status(job: &CommentJob) -> Option<ReportBlock> {
     let reason = job.reason.as_deref().unwrap_or_default();
     match (job.state, reason) {
         (CommentState::Posted, _) => None,
-        (CommentState::Waiting, "") => Some(ReportBlock::Note(format!(
-            "The comment on {revision} is queued."
-        ))),
+        (CommentState::Waiting, "") => {
+            Some(ReportBlock::Note(format!("The comment on {revision} is queued.")))
+        }
         (CommentState::Waiting, reason) => Some(ReportBlock::Note(format!(
             "The comment on {revision} could not be posted yet and will be retried: {reason}."
         ))),
-        (CommentState::Refused, reason) => Some(ReportBlock::Warning(format!(
-            "The comment on {revision} was rejected: {reason}."
-        ))),
+        (CommentState::Refused, reason) => {
+            Some(ReportBlock::Warning(format!("The comment on {revision} was rejected: {reason}.")))
+        }
     }
 }
 
@@ -99,21 +90,12 @@ fn push_comments(document: &mut Document, comments: &[PostedComment]) {
             },
         );
         document.push(ReportBlock::Facts(vec![
-            (
-                "Repository".into(),
-                format!("{} on {}", comment.repository, comment.forge),
-            ),
+            ("Repository".into(), format!("{} on {}", comment.repository, comment.forge)),
             ("Revision".into(), comment.revision.clone()),
         ]));
         // Omit the hidden lines that identify the comment to later updates.
-        let lines = comment
-            .text
-            .lines()
-            .filter(|line| !line.starts_with("<!--"));
+        let lines = comment.text.lines().filter(|line| !line.starts_with("<!--"));
         let text: Vec<&str> = lines.collect();
-        document.push(ReportBlock::Verbatim {
-            label: "Markdown".into(),
-            text: text.join("\n"),
-        });
+        document.push(ReportBlock::Verbatim { label: "Markdown".into(), text: text.join("\n") });
     }
 }

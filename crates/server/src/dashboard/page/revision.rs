@@ -18,28 +18,19 @@ pub fn revision_page(context: PageContext<'_>, id: &str) -> Result<PageOutcome, 
         _ if matches_found.iter().any(|candidate| candidate == id) => id.to_owned(),
         [only] => return Ok(PageOutcome::Redirect(context.revision_href(only))),
         [] => {
-            return Err(
-                PageError::not_found(format!("no sessions for revision '{id}'"))
-                    .with_hint(format!(
-                        "measure it with: speedwell run --variant 'then=rev:{id}'"
-                    ))
-                    .with_nearest(vec![(context.page_href("sessions"), "sessions".into())]),
-            );
+            return Err(PageError::not_found(format!("no sessions for revision '{id}'"))
+                .with_hint(format!("measure it with: speedwell run --variant 'then=rev:{id}'"))
+                .with_nearest(vec![(context.page_href("sessions"), "sessions".into())]));
         }
         several => {
-            let pages = several
-                .iter()
-                .map(|id| (context.revision_href(id), id.clone()));
+            let pages = several.iter().map(|id| (context.revision_href(id), id.clone()));
             return Err(PageError::not_found(format!(
                 "'{id}' is ambiguous: several revisions start with it"
             ))
             .with_nearest(pages.collect()));
         }
     };
-    let filter = SessionFilter {
-        revision: Some(revision.clone()),
-        ..SessionFilter::default()
-    };
+    let filter = SessionFilter { revision: Some(revision.clone()), ..SessionFilter::default() };
     let sessions = context.store.select_sessions(&filter, MAX_SESSIONS)?;
     let origin = sessions.iter().find_map(|session| session.origin.as_ref());
     let mut document = Document::new("revision");
@@ -68,10 +59,7 @@ fn revision_facts(origin: &CodeOrigin) -> ReportBlock {
     let parents = origin.parents.iter().map(|parent| short_revision(parent));
     let facts = [
         ("Revision", Some(origin.revision.clone())),
-        (
-            "Committed (UTC)",
-            origin.committed_unix_ms.map(format_moment),
-        ),
+        ("Committed (UTC)", origin.committed_unix_ms.map(format_moment)),
         ("Branch", origin.branch.clone()),
         ("Parents", Some(parents.collect::<Vec<_>>().join(" "))),
         ("Pull request", origin.pull.clone()),
@@ -96,10 +84,7 @@ fn revision_links(
         return Ok(links);
     };
     let is_measured = |id: &str| {
-        context
-            .store
-            .resolve_reference(&SessionReference::Revision(id.to_owned()))
-            .is_ok()
+        context.store.resolve_reference(&SessionReference::Revision(id.to_owned())).is_ok()
     };
     let mut earlier: Vec<(&str, &String)> = Vec::new();
     earlier.extend(origin.base.iter().map(|base| ("base", base)));
@@ -113,10 +98,7 @@ fn revision_links(
         }
     }
     if let Some(branch) = &origin.branch {
-        links.push(PageLink::new(
-            context.branch_href(branch),
-            format!("branch {branch}"),
-        ));
+        links.push(PageLink::new(context.branch_href(branch), format!("branch {branch}")));
     }
     Ok(links)
 }

@@ -29,10 +29,7 @@ pub fn search_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
         (term, 1) => format!("1 result for '{term}'"),
         (term, hits) => format!("{hits} results for '{term}'"),
     }));
-    for (kind, hits) in hits_by_kind
-        .into_iter()
-        .filter(|(_, hits)| !hits.is_empty())
-    {
+    for (kind, hits) in hits_by_kind.into_iter().filter(|(_, hits)| !hits.is_empty()) {
         document.push_heading(2, format!("{}{}", kind[..1].to_uppercase(), &kind[1..]));
         let rows = hits
             .iter()
@@ -67,15 +64,10 @@ fn find_hits(context: PageContext<'_>, term: &str) -> Result<Vec<SearchHits>, Pa
     }
     let [branches, tags] = store.branches_and_tags()?;
     let tag = term.trim_start_matches('@').to_lowercase();
-    let tagged = tags
-        .into_iter()
-        .filter(|candidate| candidate.to_lowercase().contains(&tag));
+    let tagged = tags.into_iter().filter(|candidate| candidate.to_lowercase().contains(&tag));
     sessions.extend(tagged.map(|tag| {
         let reference = format!("@{tag}");
-        (
-            context.page_href(&crate::dashboard::link::encode_path(&reference)),
-            reference,
-        )
+        (context.page_href(&crate::dashboard::link::encode_path(&reference)), reference)
     }));
     let revisions = store
         .revisions_with_prefix(term, MAX_HITS)?
@@ -115,8 +107,6 @@ fn find_cases(
             break;
         }
     }
-    let links = names
-        .into_iter()
-        .map(|case| (context.trend_href(&case), case));
+    let links = names.into_iter().map(|case| (context.trend_href(&case), case));
     Ok(links.collect())
 }

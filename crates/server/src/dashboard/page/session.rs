@@ -107,24 +107,15 @@ fn session_links(
         links.push(PageLink::new(live, "live"));
     }
     if let Some(number) = before {
-        links.push(PageLink::new(
-            context.numbered_href(number),
-            format!("← @{number}"),
-        ));
+        links.push(PageLink::new(context.numbered_href(number), format!("← @{number}")));
     }
     if let Some(number) = after {
-        links.push(PageLink::new(
-            context.numbered_href(number),
-            format!("@{number} →"),
-        ));
+        links.push(PageLink::new(context.numbered_href(number), format!("@{number} →")));
     }
     if let Some(number) = before {
         let earlier = format!("@{number}");
         let label = format!("compare with {earlier}");
-        links.push(PageLink::new(
-            context.compare_href(&earlier, &reference),
-            label,
-        ));
+        links.push(PageLink::new(context.compare_href(&earlier, &reference), label));
     }
     links.push(PageLink::new(
         context.page_href(&format!("compare?with={reference}")),
@@ -132,15 +123,9 @@ fn session_links(
     ));
     if let Some(origin) = &overview.origin {
         let label = format!("revision {}", short_revision(&origin.revision));
-        links.push(PageLink::new(
-            context.revision_href(&origin.revision),
-            label,
-        ));
+        links.push(PageLink::new(context.revision_href(&origin.revision), label));
         if let Some(branch) = &origin.branch {
-            links.push(PageLink::new(
-                context.branch_href(branch),
-                format!("branch {branch}"),
-            ));
+            links.push(PageLink::new(context.branch_href(branch), format!("branch {branch}")));
         }
     }
     Ok(links)

@@ -13,30 +13,17 @@ const SESSIONS_PER_PAGE: usize = 50;
 const MAX_COUNTED: usize = 1_000;
 
 /// Query keys.
-const QUERY_KEYS: [&str; 9] = [
-    "branch",
-    "revision",
-    "machine",
-    "tag",
-    "state",
-    "variant",
-    "benchmark",
-    "pull",
-    "before",
-];
+const QUERY_KEYS: [&str; 9] =
+    ["branch", "revision", "machine", "tag", "state", "variant", "benchmark", "pull", "before"];
 
 pub fn sessions_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
     context.query.check_names(&QUERY_KEYS)?;
     let filter = session_filter(context)?;
-    let mut sessions = context
-        .store
-        .select_sessions(&filter, SESSIONS_PER_PAGE + 1)?;
+    let mut sessions = context.store.select_sessions(&filter, SESSIONS_PER_PAGE + 1)?;
     let has_more = sessions.len() > SESSIONS_PER_PAGE;
     sessions.truncate(SESSIONS_PER_PAGE);
     let mut document = Document::new("sessions");
-    let is_filtered = QUERY_KEYS
-        .iter()
-        .any(|name| context.query.get(name).is_some());
+    let is_filtered = QUERY_KEYS.iter().any(|name| context.query.get(name).is_some());
     match (sessions.is_empty(), is_filtered) {
         (true, true) => document.push(ReportBlock::Headline("no sessions match".into())),
         (true, false) => add_first_steps(&mut document),
@@ -47,10 +34,8 @@ pub fn sessions_page(context: PageContext<'_>) -> Result<PageContent, PageError>
     }
     let mut links = Vec::new();
     if context.query.get("before").is_some() {
-        let newest = context.page_href(&format!(
-            "sessions{}",
-            context.query.with_value("before", None)
-        ));
+        let newest =
+            context.page_href(&format!("sessions{}", context.query.with_value("before", None)));
         links.push(PageLink::new(newest, "newest sessions"));
     }
     if let Some(last) = sessions.last().filter(|_| has_more) {
@@ -89,13 +74,8 @@ fn session_filter(context: PageContext<'_>) -> Result<SessionFilter, PageError> 
 }
 
 fn count_headline(context: PageContext<'_>, filter: &SessionFilter) -> Result<String, PageError> {
-    let all_pages = SessionFilter {
-        before: None,
-        ..filter.clone()
-    };
-    let numbers = context
-        .store
-        .selected_numbers(&all_pages, MAX_COUNTED + 1)?;
+    let all_pages = SessionFilter { before: None, ..filter.clone() };
+    let numbers = context.store.selected_numbers(&all_pages, MAX_COUNTED + 1)?;
     Ok(match numbers.len() {
         1 => "1 session".to_owned(),
         count if count > MAX_COUNTED => "more than 1,000 sessions".to_owned(),
@@ -135,15 +115,12 @@ fn filter_form(context: PageContext<'_>) -> Result<PageForm, PageError> {
         field("benchmark", Vec::new()),
         field("pull", Vec::new()),
     ];
-    let set = QUERY_KEYS
-        .iter()
-        .filter(|name| **name != "before")
-        .filter_map(|name| {
-            let value = context.query.get(name)?;
-            let query_without = context.query.with_value(name, None);
-            let href = context.page_href(&format!("sessions{query_without}"));
-            Some(PageLink::new(href, format!("{name}: {value}")))
-        });
+    let set = QUERY_KEYS.iter().filter(|name| **name != "before").filter_map(|name| {
+        let value = context.query.get(name)?;
+        let query_without = context.query.with_value(name, None);
+        let href = context.page_href(&format!("sessions{query_without}"));
+        Some(PageLink::new(href, format!("{name}: {value}")))
+    });
     Ok(PageForm {
         action: context.page_href("sessions"),
         title: "Filter".into(),

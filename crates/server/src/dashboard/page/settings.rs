@@ -19,9 +19,7 @@ pub fn settings_page(context: PageContext<'_>) -> Result<PageContent, PageError>
             is_public,
             sessions: project
                 .with_reader(|store| Ok(store.count_sessions(&SessionFilter::default())?))?,
-            bytes: std::fs::metadata(project.path())
-                .ok()
-                .map(|data| data.len()),
+            bytes: std::fs::metadata(project.path()).ok().map(|data| data.len()),
             forge: project
                 .with_reader(|store| Ok(store.forge_setting()?.map(|forge| forge.repository)))?,
         });

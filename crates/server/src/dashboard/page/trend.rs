@@ -19,9 +19,8 @@ const MAX_ROWS: usize = 100;
 const MAX_FILE_ROWS: usize = 1_000;
 
 /// Query keys.
-const QUERY_KEYS: [&str; 8] = [
-    "case", "metric", "variant", "branch", "machine", "from", "to", "space",
-];
+const QUERY_KEYS: [&str; 8] =
+    ["case", "metric", "variant", "branch", "machine", "from", "to", "space"];
 
 pub fn trend_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
     context.query.check_names(&QUERY_KEYS)?;
@@ -46,10 +45,7 @@ pub fn trend_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
     let parts = selected.into_iter().take(MAX_SERIES);
     let parts =
         parts.filter_map(|series| series.restrict_points(|point| filter.matches_point(point)));
-    let shown_history = ProjectHistory {
-        series: parts.collect(),
-        ..without_series(&history)
-    };
+    let shown_history = ProjectHistory { series: parts.collect(), ..without_series(&history) };
     let max_rows = match context.format {
         PageFormat::Page => MAX_ROWS,
         PageFormat::Document(report::ReportFormat::Html) => MAX_FILE_ROWS,
@@ -57,9 +53,7 @@ pub fn trend_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
     };
     let mut document =
         report::report_trend(&shown_history, axis, max_rows, &context.report_options());
-    document
-        .blocks
-        .splice(0..0, note_shortened(&shown_history, max_rows));
+    document.blocks.splice(0..0, note_shortened(&shown_history, max_rows));
     if omitted > 0 {
         let note = format!(
             "{MAX_SERIES} of {} series are shown; the page of a benchmark links to the trend of each case.",
@@ -92,15 +86,11 @@ fn trend_axis(context: PageContext<'_>) -> Result<TrendXAxis, PageError> {
 /// Links the tables to revisions, sessions and trends.
 fn link_tables(document: &mut Document, context: PageContext<'_>) {
     let string = |value: &serde_json::Value| value.as_str().map(str::to_owned);
-    link_column(document, "points", "revision", |id| {
-        Some(context.revision_href(&string(id)?))
-    });
+    link_column(document, "points", "revision", |id| Some(context.revision_href(&string(id)?)));
     link_column(document, "points", "session", |number| {
         Some(context.numbered_href(number.as_i64()?))
     });
-    link_by(document, "changes", ["case", "case"], |case| {
-        Some(context.trend_href(&string(case)?))
-    });
+    link_by(document, "changes", ["case", "case"], |case| Some(context.trend_href(&string(case)?)));
 }
 
 /// Filter for the points to show. Levels and changes always come from the whole series.
@@ -136,11 +126,7 @@ impl PointFilter {
             return Err(PageError::not_found(format!("machine {number} not found"))
                 .with_nearest(vec![(context.page_href("machines"), "machines".into())]));
         }
-        Ok(PointFilter {
-            machine: machine.and_then(|number| u32::try_from(number).ok()),
-            from,
-            to,
-        })
+        Ok(PointFilter { machine: machine.and_then(|number| u32::try_from(number).ok()), from, to })
     }
 
     /// Filters by the commit time, or by the measurement time if the commit time is unknown.
@@ -154,10 +140,7 @@ impl PointFilter {
 
 /// Returns a note if the tables omit the oldest points.
 fn note_shortened(history: &ProjectHistory, max_rows: usize) -> Option<ReportBlock> {
-    let points = history
-        .series
-        .iter()
-        .map(|series| series.trend.points.len());
+    let points = history.series.iter().map(|series| series.trend.points.len());
     let omitted: usize = points.map(|points| points.saturating_sub(max_rows)).sum();
     (omitted > 0).then(|| {
         ReportBlock::Note(format!(
@@ -196,10 +179,8 @@ fn unknown_series(
     let pages = nearest_names(case, cases)
         .into_iter()
         .map(|case| (context.trend_href(case), case.to_owned()));
-    Ok(
-        PageError::not_found(format!("no points of '{case}' on this branch"))
-            .with_nearest(pages.collect()),
-    )
+    Ok(PageError::not_found(format!("no points of '{case}' on this branch"))
+        .with_nearest(pages.collect()))
 }
 
 fn trend_form(context: PageContext<'_>) -> Result<PageForm, PageError> {
@@ -234,13 +215,7 @@ fn trend_form(context: PageContext<'_>) -> Result<PageForm, PageError> {
             field("case", "all", Vec::new()),
             field("metric", "primary", Vec::new()),
             field("variant", "any", Vec::new()),
-            field(
-                "branch",
-                "",
-                std::iter::once(default_option)
-                    .chain(branch_options)
-                    .collect(),
-            ),
+            field("branch", "", std::iter::once(default_option).chain(branch_options).collect()),
             field("machine", "", any.chain(machines).collect()),
             field("from", "2026-03-01", Vec::new()),
             field("to", "2026-03-31", Vec::new()),

@@ -14,11 +14,7 @@ pub struct ServerEvent {
 impl ServerEvent {
     /// Creates an event without an id. When the hub sends the event, the event gets the next id.
     pub fn new(name: impl Into<String>, data: impl Into<String>) -> ServerEvent {
-        ServerEvent {
-            name: name.into(),
-            data: data.into(),
-            id: None,
-        }
+        ServerEvent { name: name.into(), data: data.into(), id: None }
     }
 
     /// Sets the id of the event, for example its offset in a stored log. Ids must increase from

@@ -83,9 +83,7 @@ impl Default for EventHub {
 
 impl fmt::Debug for EventHub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub")
-            .field("viewers", &self.count_viewers())
-            .finish()
+        f.debug_struct("Hub").field("viewers", &self.count_viewers()).finish()
     }
 }
 
@@ -94,9 +92,7 @@ impl EventHub {
     pub fn new() -> EventHub {
         // The first id is derived from the time, and so is greater than all ids of an earlier
         // process. A viewer of an earlier process therefore gets the initial events.
-        let since = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let first = u64::try_from(since.as_millis()).unwrap_or_default() << 10;
         EventHub {
             state: Arc::new(Mutex::new(HubState {
@@ -139,11 +135,7 @@ impl EventHub {
 
     /// Returns the number of connected viewers.
     pub fn count_viewers(&self) -> usize {
-        lock(&self.state)
-            .viewers
-            .iter()
-            .filter(|viewer| viewer.strong_count() > 0)
-            .count()
+        lock(&self.state).viewers.iter().filter(|viewer| viewer.strong_count() > 0).count()
     }
 
     /// Sends an event to all viewers and returns its id. If the event's id is not greater than the
@@ -191,11 +183,7 @@ impl EventHub {
             let mut state = lock(&self.state);
             state.has_ended = true;
             let final_event = state.final_event.clone();
-            for viewer in state
-                .viewers
-                .drain(..)
-                .filter_map(|viewer| viewer.upgrade())
-            {
+            for viewer in state.viewers.drain(..).filter_map(|viewer| viewer.upgrade()) {
                 let mut queue = lock(&viewer);
                 queue.finish_with(final_event.as_ref());
                 wakers.extend(queue.waker.take());
@@ -212,11 +200,8 @@ impl EventHub {
         initial_events: impl FnOnce() -> Vec<ServerEvent>,
     ) -> Response {
         let viewer = self.add_viewer(headers);
-        let initial_events = if viewer.needs_initial_events() {
-            initial_events()
-        } else {
-            Vec::new()
-        };
+        let initial_events =
+            if viewer.needs_initial_events() { initial_events() } else { Vec::new() };
         viewer.into_stream_response(&initial_events)
     }
 
@@ -247,13 +232,7 @@ impl EventHub {
 }
 
 fn last_event_id(headers: &HeaderMap) -> Option<u64> {
-    headers
-        .get("last-event-id")?
-        .to_str()
-        .ok()?
-        .trim()
-        .parse()
-        .ok()
+    headers.get("last-event-id")?.to_str().ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]

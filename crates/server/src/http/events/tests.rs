@@ -10,9 +10,7 @@ use tokio::time::Instant;
 /// Returns what the viewer receives now, without waiting.
 fn receive_now(viewer: &mut EventViewer) -> Poll<Option<String>> {
     let mut cx = Context::from_waker(Waker::noop());
-    viewer
-        .poll_text(&mut cx)
-        .map(|text| text.map(|text| String::from_utf8(text.to_vec()).unwrap()))
+    viewer.poll_text(&mut cx).map(|text| text.map(|text| String::from_utf8(text.to_vec()).unwrap()))
 }
 
 /// Reconnects as a viewer that has seen event `seen`; it is shown `first` if it starts anew.
@@ -38,17 +36,11 @@ fn event(number: u64) -> ServerEvent {
 #[tokio::test]
 async fn an_event_reaches_all_that_watch() {
     let hub = EventHub::starting_at(0);
-    let mut viewers = [
-        hub.add_viewer(&HeaderMap::new()),
-        hub.add_viewer(&HeaderMap::new()),
-    ];
+    let mut viewers = [hub.add_viewer(&HeaderMap::new()), hub.add_viewer(&HeaderMap::new())];
     assert_eq!(hub.count_viewers(), 2);
     hub.send_event(event(1));
     for viewer in &mut viewers {
-        assert_eq!(
-            receive_now(viewer),
-            ready_text("event: n\nid: 1\ndata: 1\n\n")
-        );
+        assert_eq!(receive_now(viewer), ready_text("event: n\nid: 1\ndata: 1\n\n"));
         assert_eq!(receive_now(viewer), Poll::Pending);
     }
     drop(viewers);
@@ -115,20 +107,15 @@ async fn an_event_number_is_sent_once() {
     for number in [3, 4, 5, 5, 2] {
         hub.send_event(event(number));
     }
-    assert_eq!(
-        receive_now(&mut viewer),
-        ready_text("event: n\nid: 5\ndata: 5\n\n")
-    );
+    assert_eq!(receive_now(&mut viewer), ready_text("event: n\nid: 5\ndata: 5\n\n"));
     assert_eq!(receive_now(&mut viewer), Poll::Pending);
 }
 
 #[tokio::test]
 async fn a_viewer_more_than_64_events_behind_is_cut_off() {
     let hub = EventHub::starting_at(0);
-    let (mut slow, mut quick) = (
-        hub.add_viewer(&HeaderMap::new()),
-        hub.add_viewer(&HeaderMap::new()),
-    );
+    let (mut slow, mut quick) =
+        (hub.add_viewer(&HeaderMap::new()), hub.add_viewer(&HeaderMap::new()));
     for number in 1..=64 {
         hub.send_event(event(number));
         assert!(receive_now(&mut quick).is_ready());
@@ -173,10 +160,7 @@ async fn the_end_of_the_server_is_the_last_event() {
     assert_eq!(receive_now(&mut viewer), ready_text(rest));
     assert_eq!(receive_now(&mut viewer), Poll::Ready(None));
     let mut late = hub.add_viewer(&HeaderMap::new());
-    assert_eq!(
-        receive_now(&mut late),
-        ready_text("event: over\ndata: \n\n")
-    );
+    assert_eq!(receive_now(&mut late), ready_text("event: over\ndata: \n\n"));
     assert_eq!(receive_now(&mut late), Poll::Ready(None));
 }
 

@@ -67,9 +67,7 @@ pub struct EventViewer {
 
 impl fmt::Debug for EventViewer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Viewer")
-            .field("since", &self.since)
-            .finish_non_exhaustive()
+        f.debug_struct("Viewer").field("since", &self.since).finish_non_exhaustive()
     }
 }
 
@@ -79,13 +77,7 @@ impl EventViewer {
         since: Option<u64>,
         heartbeat: Duration,
     ) -> EventViewer {
-        EventViewer {
-            queue,
-            first: None,
-            since,
-            heartbeat,
-            timer: None,
-        }
+        EventViewer { queue, first: None, since, heartbeat, timer: None }
     }
 
     /// Sets the initial events, if there are any.
@@ -152,7 +144,6 @@ impl hyper::body::Body for EventViewer {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        self.poll_text(cx)
-            .map(|text| text.map(|text| Ok(Frame::data(text))))
+        self.poll_text(cx).map(|text| text.map(|text| Ok(Frame::data(text))))
     }
 }

@@ -86,15 +86,9 @@ impl BackfillResult {
     /// Number of revisions with points.
     pub fn count_points(&self) -> usize {
         let has_points = |outcome: &RevisionOutcome| {
-            matches!(
-                outcome,
-                RevisionOutcome::Measured(..) | RevisionOutcome::AlreadyMeasured
-            )
+            matches!(outcome, RevisionOutcome::Measured(..) | RevisionOutcome::AlreadyMeasured)
         };
-        self.revisions
-            .iter()
-            .filter(|(_, outcome)| has_points(outcome))
-            .count()
+        self.revisions.iter().filter(|(_, outcome)| has_points(outcome)).count()
     }
 }
 
@@ -129,13 +123,9 @@ pub fn backfill_line(
     let mut stop_reason = Some(EarlyStop::NoMoreRevisions);
     let mut points = 0;
     for index in coarse_to_fine(line.len()) {
-        let is_late = request
-            .budget
-            .is_some_and(|budget| begin.elapsed() > budget);
+        let is_late = request.budget.is_some_and(|budget| begin.elapsed() > budget);
         if points == request.points || is_late {
-            stop_reason = is_late
-                .then_some(EarlyStop::Budget)
-                .filter(|_| points < request.points);
+            stop_reason = is_late.then_some(EarlyStop::Budget).filter(|_| points < request.points);
             break;
         }
         run.report_progress(&line[index], points)?;
@@ -181,12 +171,9 @@ fn list_line(range: &str) -> Result<Vec<Revision>> {
     };
     let (first, last) = (commit(oldest)?, commit(newest)?);
     let git = GitRepository::for_folder(&directory, LIST_TIMEOUT);
-    let first = git
-        .commit_details(&first.id)
-        .context("git cannot show the oldest revision")?;
-    let later_revisions = git
-        .first_parent_line(&last.id, Some(&first.id))
-        .context("git cannot list the commits")?;
+    let first = git.commit_details(&first.id).context("git cannot show the oldest revision")?;
+    let later_revisions =
+        git.first_parent_line(&last.id, Some(&first.id)).context("git cannot list the commits")?;
     let is_ancestor = match later_revisions.first() {
         Some(next) => next.parents.first() == Some(&first.id),
         None => first.id == last.id,
@@ -331,14 +318,12 @@ impl BackfillRun<'_, '_> {
 
     /// Returns the session options with this revision, not the checkout, as the origin.
     fn session_for(&self, revision: &Revision) -> SessionRequest {
-        let origin = self.session.origin.clone().map(|origin| OriginRequest {
-            revision: Some(revision.id.clone()),
-            ..origin
-        });
-        SessionRequest {
-            origin,
-            ..self.session.clone()
-        }
+        let origin = self
+            .session
+            .origin
+            .clone()
+            .map(|origin| OriginRequest { revision: Some(revision.id.clone()), ..origin });
+        SessionRequest { origin, ..self.session.clone() }
     }
 
     /// Returns the build command. A revision that failed with this command is not tried again.
@@ -366,27 +351,16 @@ impl BackfillRun<'_, '_> {
             case: None,
             variant: Some(plan.variants[0].name.clone()),
             slot: None,
-            cause: FailureCause::Invalid {
-                reason: reason.to_owned(),
-            },
+            cause: FailureCause::Invalid { reason: reason.to_owned() },
             stderr_tail: output.to_owned(),
-            replay: format!(
-                "git checkout --detach {} && sh -c {}",
-                revision.id,
-                quote(&command)
-            ),
+            replay: format!("git checkout --detach {} && sh -c {}", revision.id, quote(&command)),
         };
         let request = self.session_for(revision);
         let header = session_header(&plan, Default::default(), &request);
-        let mut recorder = self
-            .store
-            .begin_recording(&header, &serde_json::to_string(&plan)?)?;
+        let mut recorder = self.store.begin_recording(&header, &serde_json::to_string(&plan)?)?;
         recorder.observe(&SessionEvent::Failed(&failure))?;
         recorder.observe(&SessionEvent::Finished { interrupted: false })?;
-        let note = format!(
-            "cannot measure {}; skipping it",
-            short_revision(&revision.id)
-        );
+        let note = format!("cannot measure {}; skipping it", short_revision(&revision.id));
         self.listener.observe(&SessionEvent::Note(&note))
     }
 }

@@ -93,10 +93,7 @@ fn parse_points(text: &str) -> Result<usize, String> {
 /// cannot be written.
 pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
     args.output.check_report(ReportSubject::Backfill)?;
-    ensure!(
-        !args.store.no_save,
-        "backfill needs to store its sessions\nhint: leave out --no-save"
-    );
+    ensure!(!args.store.no_save, "backfill needs to store its sessions\nhint: leave out --no-save");
     let mut store = args.store.open_store()?;
     let mut progress = ProgressDisplay::with_notes(&args.output);
     let result = measure::backfill_line(
@@ -110,10 +107,7 @@ pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
             status::print_warning(reason);
         }
     }
-    args.output.print_document(&report::report_backfill(
-        &backfill_lines(&result),
-        result.line,
-    ))?;
+    args.output.print_document(&report::report_backfill(&backfill_lines(&result), result.line))?;
     Ok(match result.early {
         None => CommandStatus::DONE,
         Some(EarlyStop::Interrupted) => {
@@ -132,11 +126,7 @@ pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
                 "the history has data for {points} of the {} revisions",
                 result.line
             ));
-            if points == result.line {
-                CommandStatus::DONE
-            } else {
-                CommandStatus::NEGATIVE
-            }
+            if points == result.line { CommandStatus::DONE } else { CommandStatus::NEGATIVE }
         }
     })
 }
@@ -153,12 +143,7 @@ fn backfill_lines(result: &BackfillResult) -> Vec<BackfillLine> {
                 (BackfillOutcome::FailedBefore, Some(*number), 0)
             }
         };
-        BackfillLine {
-            revision: Clone::clone(revision),
-            outcome,
-            session,
-            failures,
-        }
+        BackfillLine { revision: Clone::clone(revision), outcome, session, failures }
     };
     result.revisions.iter().map(line).collect()
 }

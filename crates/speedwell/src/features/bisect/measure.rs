@@ -141,10 +141,7 @@ fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)
     let [good_id, bad_id] =
         ids.map(|commit| commit.map(|commit| commit.id).with_context(error_context));
     let (good_id, bad_id) = (good_id?, bad_id?);
-    ensure!(
-        good_id != bad_id,
-        "'{good}' and '{bad}' are the same revision: nothing to bisect"
-    );
+    ensure!(good_id != bad_id, "'{good}' and '{bad}' are the same revision: nothing to bisect");
     let git = GitRepository::for_folder(&directory, LIST_TIMEOUT);
     if let Some(line) = revision_line(&git, &good_id, &bad_id, request.along_all_parents)? {
         return Ok(([good.to_owned(), bad.to_owned()], line));
@@ -203,9 +200,7 @@ pub fn start_bisection(
         emit_warning(listener, sentence)?;
     }
     check_processors(&plans.plan)?;
-    let PreparedPlan {
-        mut plan, suite, ..
-    } = plans;
+    let PreparedPlan { mut plan, suite, .. } = plans;
     match plan.design.counting {
         Some(_) => instructions::prepare_counting(&mut plan)?,
         None => warn_if_busy(listener)?,
@@ -229,9 +224,7 @@ pub fn resume_bisection(
     let mut session = store.load_session(number)?;
     let finished = store.finished_slots(number)?;
     session.runs.retain(|run| finished.contains(&run.slot));
-    session
-        .failures
-        .retain(|failure| failure.slot.is_none_or(|slot| finished.contains(&slot)));
+    session.failures.retain(|failure| failure.slot.is_none_or(|slot| finished.contains(&slot)));
     let recorder = store.resume_recording(number)?;
     let ended = run_search(plan, session, recorder, listener)?;
     Ok((store.load_session(number)?, ended))
@@ -254,9 +247,7 @@ fn run_search(
     };
     let result = search.run_steps();
     let has_answer = matches!(result, Ok((SessionEnd::Complete, true)));
-    let finished = search.recorder.observe(&SessionEvent::Finished {
-        interrupted: !has_answer,
-    });
+    let finished = search.recorder.observe(&SessionEvent::Finished { interrupted: !has_answer });
     clear_interrupt();
     let (session_end, _) = result?;
     finished?;
@@ -327,10 +318,7 @@ impl BisectRun<'_, '_> {
             (BisectPhase::Search, &[_, middle, _]) => {
                 let remaining = bisect::bisect_state(state).set.len();
                 let total = bisection.line.len() - 1;
-                format!(
-                    "measuring {}: {remaining} of {total} revisions left",
-                    name(middle)
-                )
+                format!("measuring {}: {remaining} of {total} revisions left", name(middle))
             }
             (BisectPhase::Confirm, &[before, after]) => {
                 format!("confirming {} against {}", name(after), name(before))
@@ -359,10 +347,7 @@ impl BisectRun<'_, '_> {
         }
         let revision = &bisection.line[index];
         let is_of_revision = |variant: &&Variant| {
-            variant
-                .worktree
-                .as_ref()
-                .is_some_and(|worktree| worktree.revision == revision.id)
+            variant.worktree.as_ref().is_some_and(|worktree| worktree.revision == revision.id)
         };
         let existing = self.session.variants.iter().find(is_of_revision).cloned();
         let built = match existing {
@@ -396,10 +381,7 @@ impl BisectRun<'_, '_> {
     /// worktree.
     fn create_variant(&mut self, revision: &LineRevision) -> Result<Variant> {
         let good = &self.plan.variants[0];
-        let good_worktree = good
-            .worktree
-            .as_ref()
-            .context("the good end is not a revision")?;
+        let good_worktree = good.worktree.as_ref().context("the good end is not a revision")?;
         let checkout = Checkout::find(&good_worktree.checkout)?;
         let commit = checkout.resolve_commit(&revision.id)?;
         let worktree =
@@ -427,20 +409,15 @@ impl BisectRun<'_, '_> {
     fn note_failure(&mut self, revision: &LineRevision, error: &anyhow::Error) -> Result<()> {
         let message = format!("{error:#}");
         let (reason, output) = message.split_once('\n').unwrap_or((&message, ""));
-        let worktree = self.plan.variants[0]
-            .worktree
-            .clone()
-            .context("the good end is not a revision")?;
+        let worktree =
+            self.plan.variants[0].worktree.clone().context("the good end is not a revision")?;
         let folder = format!("/tmp/{}", revision.short());
         let add_worktree = format!("git worktree add --detach {folder} {}", revision.id);
         let replay = match &worktree.build {
             Some(build) => {
                 let build_directory = std::path::Path::new(&folder).join(&build.directory);
                 let build_directory = quote(&build_directory.to_string_lossy());
-                format!(
-                    "{add_worktree} && cd {build_directory} && {}",
-                    build.command
-                )
+                format!("{add_worktree} && cd {build_directory} && {}", build.command)
             }
             None => add_worktree,
         };
@@ -459,9 +436,7 @@ impl BisectRun<'_, '_> {
             case: None,
             variant: Some(variant.name),
             slot: None,
-            cause: FailureCause::Invalid {
-                reason: reason.to_owned(),
-            },
+            cause: FailureCause::Invalid { reason: reason.to_owned() },
             stderr_tail: output.to_owned(),
             replay,
         };
@@ -475,10 +450,7 @@ impl BisectRun<'_, '_> {
     /// Measures the missing runs of a block.
     fn measure_block(&mut self, block: &BisectBlock) -> Result<SessionEnd> {
         let variant = |index: &usize| {
-            let ready = self
-                .ready
-                .iter()
-                .find(|(ready_index, _)| ready_index == index);
+            let ready = self.ready.iter().find(|(ready_index, _)| ready_index == index);
             ready.map(|(_, variant)| variant.clone())
         };
         let variants: Option<Vec<Variant>> = block.revisions.iter().map(variant).collect();
@@ -488,9 +460,7 @@ impl BisectRun<'_, '_> {
             design: SessionDesign {
                 baseline: variants[0].name.clone(),
                 seed: seed_of_step(self.plan.design.seed, block.number),
-                stopping: StoppingDesign::Fixed {
-                    runs: RUNS_PER_BLOCK,
-                },
+                stopping: StoppingDesign::Fixed { runs: RUNS_PER_BLOCK },
                 runs_per_block: RUNS_PER_BLOCK,
                 ..self.plan.design.clone()
             },
@@ -504,11 +474,7 @@ impl BisectRun<'_, '_> {
         let first = block.first_slot;
         let block_slots = first..first + block.run_count();
         let runs = self.session.runs.iter().map(|run| run.slot);
-        let failures = self
-            .session
-            .failures
-            .iter()
-            .filter_map(|failure| failure.slot);
+        let failures = self.session.failures.iter().filter_map(|failure| failure.slot);
         let options = ExecuteOptions {
             completed_slots: runs
                 .chain(failures)
@@ -517,11 +483,8 @@ impl BisectRun<'_, '_> {
                 .collect(),
             ..ExecuteOptions::default()
         };
-        let mut block_recorder = BlockRecorder {
-            block,
-            session: &mut self.session,
-            recorder: &mut self.recorder,
-        };
+        let mut block_recorder =
+            BlockRecorder { block, session: &mut self.session, recorder: &mut self.recorder };
         runner::execute(
             &plan,
             options,
@@ -560,10 +523,8 @@ impl SessionObserver for BlockRecorder<'_, '_> {
                 Ok(())
             }
             SessionEvent::Failed(failure) => {
-                let failure = StepFailure {
-                    slot: failure.slot.map(session_slot),
-                    ..(*failure).clone()
-                };
+                let failure =
+                    StepFailure { slot: failure.slot.map(session_slot), ..(*failure).clone() };
                 self.recorder.observe(&SessionEvent::Failed(&failure))?;
                 self.session.failures.push(failure);
                 Ok(())

@@ -163,12 +163,7 @@ fn resume_note(session: &Session, store: &StoreArgs) -> String {
 
 impl BisectArgs {
     fn bisect_request(&self, store: &Store) -> anyhow::Result<BisectRequest> {
-        let SamplingArgs {
-            runs,
-            precision,
-            steady,
-            ..
-        } = self.sampling;
+        let SamplingArgs { runs, precision, steady, .. } = self.sampling;
         ensure!(
             runs.is_none() && precision.is_none() && !steady,
             "a bisection determines the number of runs itself\nhint: leave out --runs, --precision and --steady"

@@ -28,15 +28,9 @@ impl SuspectChange {
     fn new(store: &Store, change: RecordedChange, series: StoredSeries) -> Result<SuspectChange> {
         let points = store.load_points(series.number)?;
         let numbers: BTreeSet<i64> = points.iter().map(|point| point.machine).collect();
-        let machines = numbers
-            .into_iter()
-            .map(|number| store.find_machine(number))
-            .collect::<Result<_>>()?;
-        Ok(SuspectChange {
-            change,
-            series: series.key,
-            machines,
-        })
+        let machines =
+            numbers.into_iter().map(|number| store.find_machine(number)).collect::<Result<_>>()?;
+        Ok(SuspectChange { change, series: series.key, machines })
     }
 
     /// Whether this is a change of `metric` in `case`.
@@ -84,21 +78,14 @@ impl SuspectGroup {
 pub fn keep_cases(suspects: &[SuspectChange], plans: &mut PreparedPlan) -> Result<()> {
     for SuspectChange { change, series, .. } in suspects {
         ensure!(
-            plans
-                .plan
-                .jobs
-                .iter()
-                .any(|job| measures_series(job, series)),
+            plans.plan.jobs.iter().any(|job| measures_series(job, series)),
             "the revisions of change {} no longer have case '{}'",
             change.number,
             series.case
         );
     }
     let series = suspects.iter().map(|suspect| &suspect.series);
-    plans
-        .plan
-        .jobs
-        .retain(|job| series.clone().any(|series| measures_series(job, series)));
+    plans.plan.jobs.retain(|job| series.clone().any(|series| measures_series(job, series)));
     Ok(())
 }
 
@@ -127,15 +114,9 @@ pub fn group_changes(
     let mut groups: Vec<SuspectGroup> = Vec::new();
     for number in numbers {
         let (suspect, request) = prepare_change(store, *number, request)?;
-        match groups
-            .iter_mut()
-            .find(|group| group.accepts_change(&suspect, &request))
-        {
+        match groups.iter_mut().find(|group| group.accepts_change(&suspect, &request)) {
             Some(group) => group.add_change(suspect, request),
-            None => groups.push(SuspectGroup {
-                suspects: vec![suspect],
-                request,
-            }),
+            None => groups.push(SuspectGroup { suspects: vec![suspect], request }),
         }
     }
     Ok(groups)
@@ -146,26 +127,14 @@ pub fn group_changes(
 /// # Errors
 /// Fails if the store cannot be read.
 pub fn changes_in_plan(store: &Store, plan: &SessionPlan) -> Result<Vec<SuspectChange>> {
-    let commit = |variant: usize| {
-        Some(
-            plan.variants
-                .get(variant)?
-                .worktree
-                .as_ref()?
-                .revision
-                .as_str(),
-        )
-    };
+    let commit =
+        |variant: usize| Some(plan.variants.get(variant)?.worktree.as_ref()?.revision.as_str());
     let (Some(before), Some(after)) = (commit(0), commit(1)) else {
         return Ok(Vec::new());
     };
     let mut suspects = Vec::new();
     for series in store.list_series()? {
-        if !plan
-            .jobs
-            .iter()
-            .any(|job| measures_series(job, &series.key))
-        {
+        if !plan.jobs.iter().any(|job| measures_series(job, &series.key)) {
             continue;
         }
         for number in store.find_changes_between(series.number, before, after)? {
@@ -204,9 +173,7 @@ pub fn prepare_change(
     let case = job.case.as_ref();
     let values = case.map(|case| case.values.as_slice()).unwrap_or_default();
     if !job.source.is_program() {
-        let sets = values
-            .iter()
-            .map(|(name, value)| (name.clone(), value.plain()));
+        let sets = values.iter().map(|(name, value)| (name.clone(), value.plain()));
         request.selection.sets.extend(sets);
     }
     let name = case.map_or(&job.source.name, |case| &case.benchmark);
@@ -217,11 +184,8 @@ pub fn prepare_change(
         program: None,
         names_variant: true,
     };
-    let after_request = RevisionRequest {
-        variant: 1,
-        revision: change.after.clone(),
-        ..before_request.clone()
-    };
+    let after_request =
+        RevisionRequest { variant: 1, revision: change.after.clone(), ..before_request.clone() };
     let named_variant = |name: &str| Variant {
         name: name.to_owned(),
         program: None,
@@ -246,10 +210,7 @@ fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Varia
             continue;
         };
         if let Some(job) = plan.jobs.iter().find(|job| measures_series(job, key)) {
-            let same_variant = plan
-                .variants
-                .iter()
-                .find(|variant| variant.name == key.variant);
+            let same_variant = plan.variants.iter().find(|variant| variant.name == key.variant);
             let mut variant = same_variant
                 .or(plan.variants.first())
                 .cloned()

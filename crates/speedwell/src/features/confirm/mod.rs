@@ -74,10 +74,7 @@ pub fn run(args: ConfirmArgs) -> anyhow::Result<CommandStatus> {
         request.plan.purpose = SessionPurpose::Confirm;
         return measure_suspects(&request, &[], &mut store, &task);
     }
-    let mut request = MeasureRequest {
-        plan: args.plan_request()?,
-        ..MeasureRequest::default()
-    };
+    let mut request = MeasureRequest { plan: args.plan_request()?, ..MeasureRequest::default() };
     let variants = &mut request.variants;
     variants.build = args.variants.build.build_request();
     variants.arguments.clone_from(&args.arguments);
@@ -189,19 +186,15 @@ fn measure_and_record(
     task: &MeasureTask,
 ) -> anyhow::Result<CommandStatus> {
     let (session, ended) = measuring::measure_session(plans, store, task)?;
-    let metric_names: BTreeSet<&String> = suspects
-        .iter()
-        .map(|suspect| &suspect.series.metric.name)
-        .collect();
+    let metric_names: BTreeSet<&String> =
+        suspects.iter().map(|suspect| &suspect.series.metric.name).collect();
     let mut settings = task.settings.clone();
     if settings.metrics.is_empty() {
         settings.metrics = metric_names.into_iter().cloned().collect();
     }
     let findings = analysis::analyze_session(&session, &settings);
     let is_increase = |case: &str, metric: &str| {
-        let suspect = suspects
-            .iter()
-            .find(|suspect| suspect.is_of(case, metric))?;
+        let suspect = suspects.iter().find(|suspect| suspect.is_of(case, metric))?;
         Some(suspect.change.ratio.value > 1.0)
     };
     let mut document: Document =
@@ -209,10 +202,7 @@ fn measure_and_record(
     if let Some(note) = other_machines_note(&session, suspects) {
         document.push(ReportBlock::Note(note));
     }
-    document.append_document(report::report_measurement_details(
-        &[(None, &session)],
-        &findings,
-    ));
+    document.append_document(report::report_measurement_details(&[(None, &session)], &findings));
     task.output.print_document(&document)?;
     let mut status_of_changes = CommandStatus::DONE;
     let confirmations = read_confirmations(&findings, &is_increase);
@@ -230,9 +220,7 @@ fn measure_and_record(
     if confirmations.is_empty() {
         status_of_changes = CommandStatus::NEGATIVE;
     }
-    Ok(ended
-        .worse_of(status_of_changes)
-        .worse_of(status::status_of_failures(&findings.failures)))
+    Ok(ended.worse_of(status_of_changes).worse_of(status::status_of_failures(&findings.failures)))
 }
 
 /// Returns a note if only other machines have measured some of the suspects. The note names these
@@ -240,12 +228,7 @@ fn measure_and_record(
 fn other_machines_note(session: &Session, suspects: &[SuspectChange]) -> Option<String> {
     let this_machine = identify_machine(&session.environment, session.origin.as_ref());
     let earlier_machines: BTreeSet<&str> = (suspects.iter())
-        .filter(|suspect| {
-            !suspect
-                .machines
-                .iter()
-                .any(|machine| machine.id == this_machine.id)
-        })
+        .filter(|suspect| !suspect.machines.iter().any(|machine| machine.id == this_machine.id))
         .flat_map(|suspect| suspect.machines.iter().map(Machine::title))
         .collect();
     (!earlier_machines.is_empty()).then(|| {
@@ -269,21 +252,12 @@ fn record_outcome(
     let change = suspect.change.clone();
     let ratio = outcome.map_or(change.ratio, |outcome| {
         let IntervalEstimate { value, low, high } = outcome.change();
-        IntervalEstimate {
-            value: 1.0 + value,
-            low: 1.0 + low,
-            high: 1.0 + high,
-        }
+        IntervalEstimate { value: 1.0 + value, low: 1.0 + low, high: 1.0 + high }
     });
     let state = match outcome {
         Some(ConfirmationResult::Confirmed(_)) => ChangeState::Confirmed,
         _ => ChangeState::Refuted,
     };
     status::print_note(&format!("change {} is {state}", change.number));
-    store.store_confirmation(&RecordedChange {
-        state,
-        ratio,
-        confirmed_by: session,
-        ..change
-    })
+    store.store_confirmation(&RecordedChange { state, ratio, confirmed_by: session, ..change })
 }

@@ -65,18 +65,10 @@ pub fn search_iterations(
     request: &IterationsRequest,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<IterationsResult> {
-    let mut rounds = SearchRounds {
-        request,
-        failures: Vec::new(),
-        listener,
-    };
+    let mut rounds = SearchRounds { request, failures: Vec::new(), listener };
     let mut files = rounds.find_files()?;
     let ended = rounds.run_rounds(&mut files)?;
-    Ok(IterationsResult {
-        files,
-        failures: rounds.failures,
-        ended,
-    })
+    Ok(IterationsResult { files, failures: rounds.failures, ended })
 }
 
 /// Measures files until every search has ended.
@@ -99,17 +91,12 @@ impl SearchRounds<'_, '_> {
         let mut files: IndexMap<String, Vec<Case>> = IndexMap::new();
         for job in &plans.plan.jobs {
             let case = job.case.clone().or_else(|| job.label_as_case());
-            files
-                .entry(job.source.name.clone())
-                .or_default()
-                .extend(case);
+            files.entry(job.source.name.clone()).or_default().extend(case);
         }
         let has_parameter = |cases: &[Case]| {
             // A file without a list of its cases may have the parameter.
             cases.is_empty()
-                || cases
-                    .iter()
-                    .any(|case| case.value(&self.request.parameter).is_some())
+                || cases.iter().any(|case| case.value(&self.request.parameter).is_some())
         };
         let messages: Vec<String> = files
             .iter()
@@ -142,21 +129,14 @@ impl SearchRounds<'_, '_> {
     }
 
     fn missing_parameter_message(&self, file: &str, cases: &[Case]) -> String {
-        let mut names: Vec<&str> = cases
-            .iter()
-            .flat_map(|case| &case.values)
-            .map(|(name, _)| name.as_str())
-            .collect();
+        let mut names: Vec<&str> =
+            cases.iter().flat_map(|case| &case.values).map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
         let reason = if names.is_empty() {
             "has no parameters".to_owned()
         } else {
-            format!(
-                "has no parameter '{}', only {}",
-                self.request.parameter,
-                names.join(", ")
-            )
+            format!("has no parameter '{}', only {}", self.request.parameter, names.join(", "))
         };
         format!("'{file}' {reason}")
     }
@@ -175,11 +155,7 @@ impl SearchRounds<'_, '_> {
             if unfinished.is_empty() {
                 return Ok(SessionEnd::Complete);
             }
-            let runs = if has_short_samples {
-                1
-            } else {
-                self.request.runs
-            };
+            let runs = if has_short_samples { 1 } else { self.request.runs };
             let (plan, session, session_end) = self.measure_round(&unfinished, runs)?;
             if session_end != SessionEnd::Complete {
                 return Ok(session_end);
@@ -225,13 +201,9 @@ impl SearchRounds<'_, '_> {
         request.selection.of_benchmarks.extend(values_of_file);
         let mut plans = PreparedPlan::read(&request, self.listener)?;
         let is_unfinished = |name: &str| unfinished.iter().any(|file| file.name == name);
-        plans
-            .plan
-            .jobs
-            .retain(|job| is_unfinished(&job.source.name));
+        plans.plan.jobs.retain(|job| is_unfinished(&job.source.name));
         let failures = std::mem::take(&mut plans.suite.failures).into_iter();
-        self.failures
-            .extend(failures.filter(|failure| is_unfinished(&failure.benchmark)));
+        self.failures.extend(failures.filter(|failure| is_unfinished(&failure.benchmark)));
         let plan = plans.plan.clone();
         let (session, mut store) = (SessionRequest::default(), Store::in_memory()?);
         let measured = execute_session(plans, &session, &mut store, self.listener)?;
@@ -249,26 +221,17 @@ fn group_by_file(
     parameter: &str,
 ) -> IndexMap<String, IterationLevel> {
     let slots = plan.slots();
-    let file = |slot: u32| {
-        slots
-            .get(slot as usize)
-            .map(|slot| plan.jobs[slot.job].source.name.as_str())
-    };
-    let failed: Vec<&str> = session
-        .failures
-        .iter()
-        .filter_map(|failure| file(failure.slot?))
-        .collect();
+    let file =
+        |slot: u32| slots.get(slot as usize).map(|slot| plan.jobs[slot.job].source.name.as_str());
+    let failed: Vec<&str> =
+        session.failures.iter().filter_map(|failure| file(failure.slot?)).collect();
     let mut files: IndexMap<String, IndexMap<String, CaseSamples>> = IndexMap::new();
     let metric = session.metrics.first().map(|metric| metric.name.as_str());
     for run in &session.runs {
         let Some(name) = file(run.slot).filter(|name| !failed.contains(name)) else {
             continue;
         };
-        let samples = run
-            .samples
-            .iter()
-            .filter(|sample| Some(&*sample.metric) == metric);
+        let samples = run.samples.iter().filter(|sample| Some(&*sample.metric) == metric);
         let (mut sum, mut count) = (0.0, 0);
         let results = files
             .entry(name.to_owned())
@@ -284,11 +247,7 @@ fn group_by_file(
         }
     }
     let level = |(name, cases): (String, IndexMap<String, CaseSamples>)| {
-        let n = unfinished
-            .iter()
-            .find(|file| file.name == name)?
-            .search
-            .next_number()?;
+        let n = unfinished.iter().find(|file| file.name == name)?.search.next_number()?;
         Some((name, IterationLevel::new(n, cases)))
     };
     files.into_iter().filter_map(level).collect()

@@ -43,12 +43,7 @@ pub struct IterationsArgs {
     #[arg(index = 2, last = true, value_name = "ARG")]
     arguments: Vec<String>,
     /// Parameter for the number of iterations
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "n",
-        help_heading = "Search"
-    )]
+    #[arg(long, value_name = "NAME", default_value = "n", help_heading = "Search")]
     parameter: String,
     /// First number to try
     #[arg(long, value_name = "N", default_value = "10", value_parser = parse::count, help_heading = "Search")]
@@ -111,10 +106,8 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<CommandStatus> {
     args.output.output = report_files;
     args.output.check_report(ReportSubject::Iterations)?;
     let (output, parameter) = (&args.output, &args.parameter);
-    let result = search_iterations(
-        &args.iterations_request()?,
-        &mut ProgressDisplay::with_notes(output),
-    )?;
+    let result =
+        search_iterations(&args.iterations_request()?, &mut ProgressDisplay::with_notes(output))?;
     let outcomes: Vec<IterationsOfFile> = result.files.iter().map(outcome_of_file).collect();
     let mut document = report::report_iterations(&outcomes, parameter, &output.report_settings());
     document.append_document(report::report_failures(
@@ -130,10 +123,7 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<CommandStatus> {
         && let Some(set_option) = set_argument(&outcomes, parameter, set_files.first())
     {
         let targets: Vec<String> = args.targets.iter().map(|target| quote(target)).collect();
-        status::print_note(&format!(
-            "next: speedwell run {} {set_option}",
-            targets.join(" ")
-        ));
+        status::print_note(&format!("next: speedwell run {} {set_option}", targets.join(" ")));
     }
     let is_settled = |file: &FileSearch| file.failed || file.search.sufficient_level().is_some();
     let result_status = if result.files.iter().all(is_settled) {
@@ -142,9 +132,7 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<CommandStatus> {
         CommandStatus::NEGATIVE
     };
     let ended = CommandStatus::from_session_end(result.ended);
-    Ok(ended
-        .worse_of(result_status)
-        .worse_of(status::status_of_failures(&result.failures)))
+    Ok(ended.worse_of(result_status).worse_of(status::status_of_failures(&result.failures)))
 }
 
 impl IterationsArgs {
@@ -158,10 +146,7 @@ impl IterationsArgs {
             pin: self.pin.clone(),
             ..PlanRequest::default()
         };
-        let required = RequiredSteadiness {
-            mean: self.cv,
-            single: 2.0 * self.cv,
-        };
+        let required = RequiredSteadiness { mean: self.cv, single: 2.0 * self.cv };
         let steps = IterationSteps {
             start: self.start.into(),
             factor: self.factor,
@@ -188,9 +173,7 @@ impl IterationsArgs {
 fn reject_set(args: &IterationsArgs) -> anyhow::Result<()> {
     let mut arguments = args.selection.set.iter().chain(&args.targets);
     let is_parameter = |argument: &&String| {
-        argument
-            .split_once('=')
-            .is_some_and(|(name, _)| name == args.parameter)
+        argument.split_once('=').is_some_and(|(name, _)| name == args.parameter)
             && !Path::new(argument).exists()
     };
     match arguments.find(is_parameter) {
@@ -221,10 +204,8 @@ fn outcome_of_file(file: &FileSearch) -> IterationsOfFile {
 fn write_lines(path: &Path, files: &[IterationsOfFile], parameter: &str) -> anyhow::Result<()> {
     let mut text = String::new();
     for file in files {
-        let line = file
-            .level
-            .as_ref()
-            .map(|level| format!("{} {parameter}={}", file.file, level.n));
+        let line =
+            file.level.as_ref().map(|level| format!("{} {parameter}={}", file.file, level.n));
         text += &match (line, file.outcome) {
             (Some(line), IterationsOutcome::Steady) => format!("{line}\n"),
             (Some(line), outcome) => format!("# {}: {line}\n", outcome.outcome_name()),
@@ -240,12 +221,8 @@ fn set_argument(
     parameter: &str,
     set_file: Option<&PathBuf>,
 ) -> Option<String> {
-    let steady = files
-        .iter()
-        .filter(|file| file.outcome == IterationsOutcome::Steady);
-    let mut numbers: Vec<u64> = steady
-        .filter_map(|file| Some(file.level.as_ref()?.n))
-        .collect();
+    let steady = files.iter().filter(|file| file.outcome == IterationsOutcome::Steady);
+    let mut numbers: Vec<u64> = steady.filter_map(|file| Some(file.level.as_ref()?.n)).collect();
     numbers.dedup();
     match (set_file, numbers.as_slice()) {
         (_, []) => None,

@@ -111,8 +111,7 @@ impl PushArgs {
 pub fn run(args: PushArgs) -> anyhow::Result<CommandStatus> {
     let mut store = args.store.open_store()?;
     if args.list {
-        args.output
-            .print_document(&report::report_outbox(&store.list_uploads()?))?;
+        args.output.print_document(&report::report_outbox(&store.list_uploads()?))?;
         return Ok(CommandStatus::DONE);
     }
     let client = build_client(args.token_file.as_deref(), args.ca.as_deref())?;
@@ -174,9 +173,7 @@ fn report_unsent(
     let context = || format!("cannot write '{}'", spool.display());
     let mut lines = BufWriter::new(File::create(spool).with_context(context)?);
     for item in unsent {
-        store
-            .write_lines(item.session, &mut lines)
-            .with_context(context)?;
+        store.write_lines(item.session, &mut lines).with_context(context)?;
     }
     lines.flush().with_context(context)?;
     status::print_note(&format!(
@@ -191,10 +188,7 @@ fn describe_item(item: &OutboxEntry) -> String {
     let reason = item.reason.as_deref().unwrap_or("not tried yet");
     match item.state {
         UploadState::Refused => format!("{} rejected @{}: {reason}.", item.url, item.session),
-        _ => format!(
-            "@{} could not be sent to {}: {reason}.",
-            item.session, item.url
-        ),
+        _ => format!("@{} could not be sent to {}: {reason}.", item.session, item.url),
     }
 }
 
@@ -270,11 +264,8 @@ impl NamedSessions {
         let Some(newest) = self.unfinished.last() else {
             return;
         };
-        let names: Vec<String> = self
-            .unfinished
-            .iter()
-            .map(|number| format!("@{number}"))
-            .collect();
+        let names: Vec<String> =
+            self.unfinished.iter().map(|number| format!("@{number}")).collect();
         status::print_warning(&format!(
             "Sessions were not sent, because they are being measured or their measurement was killed: {}.",
             names.join(", ")
@@ -286,11 +277,7 @@ impl NamedSessions {
 
     /// Returns the exit status. An unfinished session is an error if it was named individually.
     fn exit_status(&self) -> CommandStatus {
-        if self.misses_named_session {
-            CommandStatus::FAILED
-        } else {
-            CommandStatus::DONE
-        }
+        if self.misses_named_session { CommandStatus::FAILED } else { CommandStatus::DONE }
     }
 }
 
@@ -329,17 +316,12 @@ fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Resu
 fn build_client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<UploadClient> {
     let token = read_token(token_file)?;
     let from_environment = std::env::var_os("SPEEDWELL_CA").filter(|value| !value.is_empty());
-    let Some(path) = ca
-        .map(Path::to_owned)
-        .or(from_environment.map(PathBuf::from))
-    else {
+    let Some(path) = ca.map(Path::to_owned).or(from_environment.map(PathBuf::from)) else {
         return Ok(UploadClient::new(token));
     };
     let context = || format!("cannot read the certificate authority '{}'", path.display());
     let pem = fs::read(&path).with_context(context)?;
-    let authorities = parse_authorities(&pem)
-        .map_err(anyhow::Error::msg)
-        .with_context(context)?;
+    let authorities = parse_authorities(&pem).map_err(anyhow::Error::msg).with_context(context)?;
     Ok(UploadClient::with_authorities(token, authorities))
 }
 
@@ -391,9 +373,7 @@ impl UploadJob<'_> {
             }
             // The remaining items are due later, or another process is sending them.
             let unsent = self.unsent_items(store)?;
-            let waiting_items = unsent
-                .iter()
-                .filter(|item| item.state == UploadState::Waiting);
+            let waiting_items = unsent.iter().filter(|item| item.state == UploadState::Waiting);
             let Some(next) = waiting_items.map(|item| item.next_unix_ms).min() else {
                 break;
             };
@@ -442,11 +422,8 @@ impl UploadJob<'_> {
                 item.sent_unix_ms = Some(now_unix_ms());
                 item.reason = None;
                 if !self.is_quiet {
-                    let note = if result == UploadOutcome::Known {
-                        ", which already had it"
-                    } else {
-                        ""
-                    };
+                    let note =
+                        if result == UploadOutcome::Known { ", which already had it" } else { "" };
                     status::print_note(&format!("sent @{} to {}{note}", item.session, item.url));
                 }
             }
@@ -457,10 +434,7 @@ impl UploadJob<'_> {
                     status::print_warning(&describe_item(item));
                 }
             }
-            Err(UploadError::Retryable {
-                reason,
-                retry_after,
-            }) => {
+            Err(UploadError::Retryable { reason, retry_after }) => {
                 let failure_count = failure_counts.entry(item.url.clone()).or_default();
                 let wait = MIN_RETRY_DELAY
                     .saturating_mul(1 << (*failure_count).min(6))
@@ -523,10 +497,7 @@ impl SessionUpload {
                 Ok(SessionUpload {
                     id: stored.header().id.clone(),
                     sha256,
-                    text: UploadText::Filed {
-                        line_file,
-                        _folder: scratch,
-                    },
+                    text: UploadText::Filed { line_file, _folder: scratch },
                 })
             },
         );
@@ -541,17 +512,13 @@ impl SessionUpload {
             id: session.id,
             text: UploadText::Here(text),
         });
-        Ok(upload.map_err(|error| UploadError::Rejected {
-            reason: format!("{error:#}"),
-        }))
+        Ok(upload.map_err(|error| UploadError::Rejected { reason: format!("{error:#}") }))
     }
 
     fn send_to(&self, client: &UploadClient, url: &str) -> Result<UploadOutcome, UploadError> {
-        let target: UploadTarget =
-            url.parse()
-                .map_err(|error: ParseTargetError| UploadError::Rejected {
-                    reason: error.to_string(),
-                })?;
+        let target: UploadTarget = url.parse().map_err(|error: ParseTargetError| {
+            UploadError::Rejected { reason: error.to_string() }
+        })?;
         let lines = SessionLines {
             id: &self.id,
             text: match &self.text {
@@ -599,24 +566,14 @@ pub fn push_pending(
     store.retry_uploads_now()?;
     let send_result = (|| upload_job.send_all(store, &build_client(None, None)?))();
     let uploads = store.list_uploads()?;
-    let upload = uploads
-        .into_iter()
-        .find(|item| item.session == number && item.url == url);
-    let is_sent = upload
-        .as_ref()
-        .is_some_and(|item| item.state == UploadState::Sent);
+    let upload = uploads.into_iter().find(|item| item.session == number && item.url == url);
+    let is_sent = upload.as_ref().is_some_and(|item| item.state == UploadState::Sent);
     if !is_sent {
         let reason = upload.map(|item| describe_item(&item)).unwrap_or_default();
-        let reason = send_result
-            .err()
-            .map_or(reason, |error| format!("{error}."));
+        let reason = send_result.err().map_or(reason, |error| format!("{error}."));
         status::print_warning(&format!(
             "{reason} The session stays in the outbox; send it with: speedwell push @{number} --to {url}"
         ));
     }
-    Ok(if is_sent || !owing.push_required {
-        CommandStatus::DONE
-    } else {
-        CommandStatus::FAILED
-    })
+    Ok(if is_sent || !owing.push_required { CommandStatus::DONE } else { CommandStatus::FAILED })
 }

@@ -145,11 +145,8 @@ fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
         return Ok(plan_status(&plan));
     }
     let has_command = request.has_command;
-    let program = args
-        .command
-        .first()
-        .map(|name| process::resolve_program(Path::new(name)))
-        .transpose()?;
+    let program =
+        args.command.first().map(|name| process::resolve_program(Path::new(name))).transpose()?;
     let lock = lock_untuned(&machine)?;
     // Plan again, because the lock now prevents other changes.
     let mut plan = tune::plan(&machine, &request)?;
@@ -202,22 +199,13 @@ impl MachineTuner {
         let machine = place.open_machine()?;
         require_root(&machine, "doctor --calibrate TARGET --tuned")?;
         drop(lock_untuned(&machine)?);
-        let cpus = pin
-            .map(cpu_numbers)
-            .filter(|cpus| tune::check_cpus(&machine, cpus).is_ok());
-        let request = TuneRequest {
-            cpus,
-            ..TuneRequest::default()
-        };
+        let cpus = pin.map(cpu_numbers).filter(|cpus| tune::check_cpus(&machine, cpus).is_ok());
+        let request = TuneRequest { cpus, ..TuneRequest::default() };
         if !tune::plan(&machine, &request)?.has_work() {
             return Ok(None);
         }
         let guard = guard::start_guard(&machine, None)?;
-        Ok(Some(MachineTuner {
-            machine,
-            request,
-            guard,
-        }))
+        Ok(Some(MachineTuner { machine, request, guard }))
     }
 
     /// Changes the settings; returns the knobs that were set.
@@ -230,10 +218,7 @@ impl MachineTuner {
         let mut plan = tune::plan(&self.machine, &self.request)?;
         let command_line = "speedwell doctor --calibrate --tuned";
         plan.apply(&lock, self.guard.clone(), command_line, false, None)?;
-        let knobs = plan
-            .knobs
-            .iter()
-            .filter(|knob| knob.outcome == KnobOutcome::Set);
+        let knobs = plan.knobs.iter().filter(|knob| knob.outcome == KnobOutcome::Set);
         let names: Vec<&str> = knobs.map(|knob| knob.knob.name).collect();
         Ok(names.join(", "))
     }
@@ -303,8 +288,7 @@ fn execute_command(
     program: &Path,
     arguments: &[String],
 ) -> anyhow::Result<CommandStatus> {
-    plan.enter_own_cpus(machine)
-        .context("cannot move the command to its reserved processors")?;
+    plan.enter_own_cpus(machine).context("cannot move the command to its reserved processors")?;
     process::install_handlers()?;
     let throttle_count = tune::ThrottleCount::now(machine);
     let folder = std::env::current_dir()?;
@@ -349,17 +333,10 @@ fn reset_settings(args: &ActionArgs) -> anyhow::Result<CommandStatus> {
     journal.dismiss_guard(&lock);
     let restored = journal.restore_all(&lock, true)?;
     let others = not_restored(&restored);
-    args.output.print_document(&report::report_restored(
-        restored.len() - others.len(),
-        &others,
-    ))?;
+    args.output.print_document(&report::report_restored(restored.len() - others.len(), &others))?;
     let is_refused =
         |setting: &RestoredSetting| matches!(setting.outcome, RestoreOutcome::Refused(_));
-    Ok(if restored.iter().any(is_refused) {
-        CommandStatus::NEGATIVE
-    } else {
-        CommandStatus::DONE
-    })
+    Ok(if restored.iter().any(is_refused) { CommandStatus::NEGATIVE } else { CommandStatus::DONE })
 }
 
 fn not_restored(restored: &[RestoredSetting]) -> Vec<SettingLine> {
@@ -370,12 +347,7 @@ fn not_restored(restored: &[RestoredSetting]) -> Vec<SettingLine> {
             RestoreOutcome::Gone => ("gone".to_owned(), String::new()),
             RestoreOutcome::Refused(reason) => (reason.clone(), String::new()),
         };
-        Some(SettingLine {
-            path: setting.path.clone(),
-            state,
-            before: setting.old.clone(),
-            after,
-        })
+        Some(SettingLine { path: setting.path.clone(), state, before: setting.old.clone(), after })
     });
     unrestored.collect()
 }
@@ -398,26 +370,17 @@ fn show_status(args: &ActionArgs) -> anyhow::Result<CommandStatus> {
             .collect(),
         knobs: journal.knobs,
     });
-    args.output
-        .print_document(&report::report_tuned(tuned.as_ref()))?;
+    args.output.print_document(&report::report_tuned(tuned.as_ref()))?;
     Ok(CommandStatus::DONE)
 }
 
 fn plan_status(plan: &TunePlan) -> CommandStatus {
-    if plan.has_effect() {
-        CommandStatus::DONE
-    } else {
-        CommandStatus::NEGATIVE
-    }
+    if plan.has_effect() { CommandStatus::DONE } else { CommandStatus::NEGATIVE }
 }
 
 fn print_plan(plan: &TunePlan, is_plan: bool, output: &OutputArgs) -> anyhow::Result<()> {
     let lines: Vec<KnobLine> = plan.knobs.iter().map(knob_line).collect();
-    output.print_document(&report::report_knobs(
-        &lines,
-        is_plan,
-        &output.report_settings(),
-    ))
+    output.print_document(&report::report_knobs(&lines, is_plan, &output.report_settings()))
 }
 
 fn knob_line(knob: &KnobState) -> KnobLine {

@@ -61,10 +61,8 @@ pub fn plan_series(
         check_records_series(job)?;
     }
     ensure!(
-        matches!(
-            plans.plan.design.order,
-            RunOrder::Blocks | RunOrder::Alternate
-        ) && !plans.plan.shared,
+        matches!(plans.plan.design.order, RunOrder::Blocks | RunOrder::Alternate)
+            && !plans.plan.shared,
         "--order cannot be combined with recording series: every process must run alone\nhint: leave \
          out --order"
     );
@@ -117,10 +115,7 @@ fn check_records_series(job: &BenchmarkJob) -> anyhow::Result<()> {
         }
         _ => "",
     };
-    bail!(
-        "'{}' has its own loop, so its first iterations cannot be recorded{hint}",
-        quote(name)
-    )
+    bail!("'{}' has its own loop, so its first iterations cannot be recorded{hint}", quote(name))
 }
 
 /// Runs every case and variant once to find out how long iterations take.
@@ -140,12 +135,8 @@ fn measure_iteration_times(
     let mut store = Store::in_memory()?;
     let request = SessionRequest::default();
     let mut silent = SilentObserver;
-    let measured = execute_session(
-        PreparedPlan::new(plan, suite),
-        &request,
-        &mut store,
-        &mut silent,
-    )?;
+    let measured =
+        execute_session(PreparedPlan::new(plan, suite), &request, &mut store, &mut silent)?;
     if measured.ended? != SessionEnd::Complete {
         return Err(InterruptedEarly.into());
     }
@@ -169,10 +160,7 @@ fn divide_series(length: SeriesLength, time_ns: f64) -> anyhow::Result<SampleDiv
         SeriesLength::Usual => {
             let iterations = iterations_lasting(MIN_POINT_NS);
             let max_points = MAX_DEFAULT_TIME.as_nanos() as f64 / (iterations as f64 * time_ns);
-            (
-                iterations,
-                DEFAULT_POINTS.min(max_points as u64).max(MIN_POINTS),
-            )
+            (iterations, DEFAULT_POINTS.min(max_points as u64).max(MIN_POINTS))
         }
         SeriesLength::Time(time) => {
             let total_ns = time.as_nanos() as f64;
@@ -181,11 +169,8 @@ fn divide_series(length: SeriesLength, time_ns: f64) -> anyhow::Result<SampleDiv
             (iterations, count.min(MAX_POINTS))
         }
         SeriesLength::Iterations(total) => {
-            let min_iterations = if time_ns < SINGLE_POINT_NS {
-                iterations_lasting(MIN_SHORT_POINT_NS)
-            } else {
-                1
-            };
+            let min_iterations =
+                if time_ns < SINGLE_POINT_NS { iterations_lasting(MIN_SHORT_POINT_NS) } else { 1 };
             let iterations = iterations_lasting(MIN_POINT_NS)
                 .min(total / DEFAULT_POINTS)
                 .max(min_iterations)
@@ -239,16 +224,8 @@ mod tests {
         );
         assert_eq!(of(20_000, 300e3), (5000, 4));
         assert_eq!(of(500_000, 1e3), (2000, 250));
-        assert_eq!(
-            of(100_000, 1e3),
-            (2000, 50),
-            "no point is shorter than 50 us"
-        );
-        assert_eq!(
-            of(1_000_000, 2e6),
-            (100_000, 10),
-            "there are no more than 100 000 points"
-        );
+        assert_eq!(of(100_000, 1e3), (2000, 50), "no point is shorter than 50 us");
+        assert_eq!(of(1_000_000, 2e6), (100_000, 10), "there are no more than 100 000 points");
     }
 
     #[test]
@@ -261,13 +238,8 @@ mod tests {
 
     #[test]
     fn a_series_that_is_too_short_says_how_long_it_must_be() {
-        let told = divide_series(SeriesLength::Iterations(1000), 100.0)
-            .unwrap_err()
-            .to_string();
+        let told = divide_series(SeriesLength::Iterations(1000), 100.0).unwrap_err().to_string();
         assert!(told.contains("points of 500 iterations each"), "{told}");
-        assert!(
-            told.ends_with("hint: --iterations 25000 or more, or a longer --time"),
-            "{told}"
-        );
+        assert!(told.ends_with("hint: --iterations 25000 or more, or a longer --time"), "{told}");
     }
 }

@@ -42,11 +42,7 @@ pub struct WarmupArgs {
     /// Files, folders, group names, NAME=VALUE; with --code, snippets
     ///
     /// NAME=VALUE sets a parameter.
-    #[arg(
-        index = 1,
-        value_name = "TARGET|NAME=VALUE",
-        required_unless_present = "resume"
-    )]
+    #[arg(index = 1, value_name = "TARGET|NAME=VALUE", required_unless_present = "resume")]
     targets: Vec<String>,
     /// After '--': arguments for every measured program
     ///
@@ -122,12 +118,8 @@ pub fn run(args: WarmupArgs) -> anyhow::Result<CommandStatus> {
     if args.execution.list || args.execution.test {
         return measuring::execute_plans(plans, &mut store, &task);
     }
-    let series = plan_series(
-        plans,
-        args.series_length(),
-        args.steady_rule(),
-        &mut task.progress_display(),
-    )?;
+    let series =
+        plan_series(plans, args.series_length(), args.steady_rule(), &mut task.progress_display())?;
     measuring::execute_plans(series, &mut store, &task)
 }
 

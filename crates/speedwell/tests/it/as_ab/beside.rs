@@ -36,11 +36,7 @@ fn lines(report: &str) -> Vec<String> {
 
 /// The original reads a median from the wrong index; whether it warns depends on chance.
 fn is_skew(line: &str) -> bool {
-    let beginnings = [
-        "WARNING: The median",
-        "These results are probably",
-        "ERROR: The median",
-    ];
+    let beginnings = ["WARNING: The median", "These results are probably", "ERROR: The median"];
     beginnings.iter().any(|start| line.starts_with(start)) || line.starts_with("deviation apart")
 }
 
@@ -76,11 +72,7 @@ fn both_print_the_same_lines_and_count_the_same() {
         assert_eq!(ours.stderr, theirs.stderr, "{words} {page}");
         for name in COUNTS {
             if theirs.stdout.contains(&format!("\n{name}:")) {
-                assert_eq!(
-                    ours.count(name),
-                    theirs.count(name),
-                    "{words} {page}: {name}"
-                );
+                assert_eq!(ours.count(name), theirs.count(name), "{words} {page}: {name}");
             }
         }
     }
@@ -92,14 +84,8 @@ fn what_ab_calls_failed_by_length_is_counted_alike() {
     let Some(theirs) = run_original("-k -n 40 -c 1", &server.url("/var")) else {
         return;
     };
-    let ours = as_ab(
-        "--http1.0 --ab-lengths -k -n 40 -c 1",
-        &PageServer::start().url("/var"),
-    );
-    assert_eq!(
-        ours.count("Failed by ab's rule"),
-        theirs.count("Failed requests")
-    );
+    let ours = as_ab("--http1.0 --ab-lengths -k -n 40 -c 1", &PageServer::start().url("/var"));
+    assert_eq!(ours.count("Failed by ab's rule"), theirs.count("Failed requests"));
     assert_eq!(ours.count("Failed requests"), 0);
 }
 
@@ -109,14 +95,7 @@ fn the_old_form_is_on_the_line_what_ab_writes() {
     let form = folder.path().join("form");
     std::fs::write(&form, "a=1\n").unwrap();
     let post = format!("-p {} -T text/x", form.display());
-    for words in [
-        "",
-        "-k",
-        "-i",
-        "-m DELETE",
-        "-A u:p -C a=1 -H X-A:b -H Host:other",
-        &post,
-    ] {
+    for words in ["", "-k", "-i", "-m DELETE", "-A u:p -C a=1 -H X-A:b -H Host:other", &post] {
         let server = PageServer::start();
         if run_original(&format!("-n 1 {words}"), &server.url("/ok?a=b")).is_none() {
             return;
@@ -126,9 +105,7 @@ fn the_old_form_is_on_the_line_what_ab_writes() {
         assert_eq!(heads.len(), 3, "{words}");
         assert_eq!(
             heads[0],
-            heads[1]
-                .replace("X-A: b", "X-A:b")
-                .replace("Host: other", "Host:other")
+            heads[1].replace("X-A: b", "X-A:b").replace("Host: other", "Host:other")
         );
         assert_eq!(heads[1], heads[2]);
     }

@@ -44,9 +44,7 @@ impl AbCall {
 
     /// Returns the failures by kind.
     fn kinds(&self) -> Option<&str> {
-        self.stdout
-            .lines()
-            .find(|line| line.starts_with("   (Connect:"))
+        self.stdout.lines().find(|line| line.starts_with("   (Connect:"))
     }
 }
 
@@ -68,10 +66,7 @@ fn a_good_server_is_reported_like_by_ab() {
     let called = as_ab("-k -n 200 -c 10", &server.url("/ok"));
     assert_eq!(called.status, 0, "{}", called.stderr);
     assert_eq!(called.value("Server Software"), "demo/1");
-    assert_eq!(
-        called.value("Server Port"),
-        server.address.port().to_string()
-    );
+    assert_eq!(called.value("Server Port"), server.address.port().to_string());
     assert_eq!(called.value("Document Length"), "14 bytes");
     assert_eq!(called.count("Complete requests"), 200);
     assert_eq!(called.count("Failed requests"), 0);
@@ -90,12 +85,7 @@ fn without_keep_alive_every_request_has_its_connection() {
     let called = as_ab("-n 20 -c 2", &server.url("/ok"));
     assert_eq!(called.count("Complete requests"), 20);
     assert!(!called.stdout.contains("Keep-Alive requests"));
-    assert!(
-        server
-            .heads()
-            .iter()
-            .all(|head| head.contains("\r\nConnection: close"))
-    );
+    assert!(server.heads().iter().all(|head| head.contains("\r\nConnection: close")));
     let connect = called.value("Connect").split_whitespace().next().unwrap();
     assert!(connect.parse::<f64>().unwrap() > 0.0, "{connect}");
 }
@@ -107,15 +97,9 @@ fn lengths_that_vary_are_no_failures_and_ab_s_count_is_told_on_request() {
     assert_eq!(called.status, 0);
     assert_eq!(called.count("Failed requests"), 0);
     assert_eq!(called.kinds(), None);
-    assert_eq!(
-        called.value("Body lengths"),
-        "1 to 5 bytes, not counted as failures"
-    );
+    assert_eq!(called.value("Body lengths"), "1 to 5 bytes, not counted as failures");
     // Of five lengths in turn, four differ from the first.
-    assert_eq!(
-        called.value("Failed by ab's rule"),
-        "32 of 40 (length differs from the first)"
-    );
+    assert_eq!(called.value("Failed by ab's rule"), "32 of 40 (length differs from the first)");
     let plain = as_ab("-k -l -n 40 -c 2", &server.url("/var"));
     assert_eq!(plain.value("Document Length"), "Variable");
     assert!(!plain.stdout.contains("Failed by ab's rule"));
@@ -128,10 +112,7 @@ fn a_body_that_is_cut_short_fails_by_its_length() {
     assert_eq!(called.status, 0);
     let kinds = "   (Connect: 0, Receive: 0, Length: 20, Exceptions: 0)";
     assert_eq!(called.kinds(), Some(kinds));
-    assert_eq!(
-        called.value("Account"),
-        "40 attempted = 20 ok + 20 eof.in-body"
-    );
+    assert_eq!(called.value("Account"), "40 attempted = 20 ok + 20 eof.in-body");
 }
 
 #[test]
@@ -141,10 +122,7 @@ fn an_answer_without_the_wanted_text_fails() {
     assert_eq!((called.status, called.count("Failed requests")), (0, 0));
     let called = as_ab("-k -n 10 --verify World", &server.url("/ok"));
     assert_eq!(called.status, 2);
-    assert_eq!(
-        called.value("Account"),
-        "10 attempted = 0 ok + 10 assertion"
-    );
+    assert_eq!(called.value("Account"), "10 attempted = 0 ok + 10 assertion");
     let kinds = "   (Connect: 0, Receive: 0, Length: 0, Exceptions: 10)";
     assert_eq!(called.kinds(), Some(kinds));
 }
@@ -180,16 +158,8 @@ fn a_reset_ends_the_test_and_r_goes_on() {
             .stdout
             .contains("\nWARNING:                This report covers only part of the test: ")
     );
-    assert!(
-        called
-            .stderr
-            .contains("\nab: test aborted: the server reset the connection")
-    );
-    assert!(
-        called
-            .stderr
-            .ends_with("\nhint: use '-r' to continue after connection errors\n")
-    );
+    assert!(called.stderr.contains("\nab: test aborted: the server reset the connection"));
+    assert!(called.stderr.ends_with("\nhint: use '-r' to continue after connection errors\n"));
 }
 
 #[test]
@@ -197,22 +167,12 @@ fn a_server_that_is_not_there_is_reported_too() {
     let url = format!("http://{}/", closed_port());
     let called = as_ab("-n 10 -c 2", &url);
     assert_eq!(called.status, 2);
-    assert_eq!(
-        called.value("Account"),
-        "1 attempted = 0 ok + 1 connect.refused"
-    );
-    assert!(
-        called
-            .stderr
-            .starts_with("ab: test aborted: the server refused the connection\n")
-    );
+    assert_eq!(called.value("Account"), "1 attempted = 0 ok + 1 connect.refused");
+    assert!(called.stderr.starts_with("ab: test aborted: the server refused the connection\n"));
     let called = as_ab("-r -n 10 -c 2", &url);
     assert_eq!(called.status, 2);
     assert_eq!(called.count("Complete requests"), 10);
-    assert_eq!(
-        called.value("Account"),
-        "10 attempted = 0 ok + 10 connect.refused"
-    );
+    assert_eq!(called.value("Account"), "10 attempted = 0 ok + 10 connect.refused");
     let kinds = "   (Connect: 10, Receive: 0, Length: 0, Exceptions: 0)";
     assert_eq!(called.kinds(), Some(kinds));
 }
@@ -222,10 +182,7 @@ fn an_answer_that_never_comes_is_a_timeout_and_not_the_end_of_the_report() {
     let server = PageServer::start();
     let called = as_ab("-r -s 0.3 -n 4 -c 2", &server.url("/never"));
     assert_eq!(called.status, 2);
-    assert_eq!(
-        called.value("Account"),
-        "4 attempted = 0 ok + 4 timeout.total"
-    );
+    assert_eq!(called.value("Account"), "4 attempted = 0 ok + 4 timeout.total");
     let kinds = "   (Connect: 0, Receive: 4, Length: 0, Exceptions: 0)";
     assert_eq!(called.kinds(), Some(kinds));
 }
@@ -261,30 +218,18 @@ fn what_is_asked_for_is_sent() {
         "Authorization: Basic dXNlcjpwdw==",
         "X-A: b",
     ] {
-        assert!(
-            head.lines().any(|known| known == line),
-            "{line} is not in\n{head}"
-        );
+        assert!(head.lines().any(|known| known == line), "{line} is not in\n{head}");
     }
     // The head, the empty line and seven bytes.
     let bytes = head.len() as u64 + 4 + 7;
     assert_eq!(called.count("Total body sent"), bytes);
     assert!(called.stdout.contains(" kb/s sent\n") && called.stdout.contains(" kb/s total\n"));
 
-    let proxied = as_ab(
-        &format!("-n 1 -X {}", server.address),
-        "http://example.test/ok",
-    );
+    let proxied = as_ab(&format!("-n 1 -X {}", server.address), "http://example.test/ok");
     assert_eq!(proxied.status, 0, "{}", proxied.stderr);
     let head = server.heads().pop().unwrap();
-    assert!(
-        head.starts_with("GET http://example.test/ok HTTP/1.1\r\n"),
-        "{head}"
-    );
-    let through = format!(
-        "Benchmarking example.test [through {}] (be patient)",
-        server.address
-    );
+    assert!(head.starts_with("GET http://example.test/ok HTTP/1.1\r\n"), "{head}");
+    let through = format!("Benchmarking example.test [through {}] (be patient)", server.address);
     assert!(proxied.stdout.contains(&through));
 }
 
@@ -306,11 +251,7 @@ fn files_are_written_beside_the_report_and_can_be_read_again() {
     assert_eq!(rows.lines().count(), 61);
     let refused = as_ab("-n 1 -e /nowhere/p.csv", &server.url("/ok"));
     assert_eq!(refused.status, 2);
-    assert!(
-        refused
-            .stderr
-            .starts_with("ab: cannot write '/nowhere/p.csv': ")
-    );
+    assert!(refused.stderr.starts_with("ab: cannot write '/nowhere/p.csv': "));
     assert_eq!(refused.stdout, "");
 }
 
@@ -327,10 +268,7 @@ fn the_report_is_read_like_one_of_ab() {
         let word = called.value(name).split_whitespace().nth(at).unwrap();
         word.parse().unwrap()
     };
-    assert_eq!(
-        run.value_of("throughput"),
-        Some(of("Requests per second", 0))
-    );
+    assert_eq!(run.value_of("throughput"), Some(of("Requests per second", 0)));
     assert_eq!(run.value_of("latency_mean"), Some(of("Total", 1) * 1e6));
     assert_eq!(run.value_of("http_errors"), Some(0.0));
 }
@@ -342,9 +280,5 @@ fn a_command_line_that_makes_no_sense_is_refused_with_status_2() {
     let why = "ab: Cannot use concurrency level greater than total number of requests\n";
     assert!(called.stderr.starts_with(why), "{}", called.stderr);
     assert_eq!(as_ab("-h", "").status, 0);
-    assert!(
-        as_ab("-V", "")
-            .stdout
-            .starts_with("This is ApacheBench, Version 2.3 <Speedwell ")
-    );
+    assert!(as_ab("-V", "").stdout.starts_with("This is ApacheBench, Version 2.3 <Speedwell "));
 }

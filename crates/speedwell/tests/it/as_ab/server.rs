@@ -39,11 +39,7 @@ impl PageServer {
                 std::thread::spawn(move || serve(stream, &seen));
             }
         });
-        PageServer {
-            address,
-            seen,
-            over,
-        }
+        PageServer { address, seen, over }
     }
 
     pub fn url(&self, page: &str) -> String {
@@ -69,10 +65,7 @@ impl Drop for PageServer {
 }
 
 pub fn closed_port() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 fn serve(mut stream: TcpStream, seen: &SeenRequests) {
@@ -131,11 +124,7 @@ fn answer(stream: &mut TcpStream, head: &str, page: &str, number: u64, uploaded:
         body.clear();
     }
     let connection = if keeps { "keep-alive" } else { "close" };
-    let version = if first_line.ends_with("HTTP/1.0") {
-        "1.0"
-    } else {
-        "1.1"
-    };
+    let version = if first_line.ends_with("HTTP/1.0") { "1.0" } else { "1.1" };
     let answer = format!(
         "HTTP/{version} {status}\r\nServer: demo/1\r\nContent-Length: {length}\r\n\
          Connection: {connection}\r\n\r\n{body}"
@@ -150,9 +139,8 @@ fn reset(stream: &TcpStream) {
 }
 
 fn read_request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<(String, Vec<u8>)> {
-    let end = read_until(stream, unread, |bytes| {
-        bytes.windows(4).position(|end| end == b"\r\n\r\n")
-    })?;
+    let end =
+        read_until(stream, unread, |bytes| bytes.windows(4).position(|end| end == b"\r\n\r\n"))?;
     let head = String::from_utf8_lossy(&unread[..end]).into_owned();
     unread.drain(..end + 4);
     let lower = head.to_ascii_lowercase();

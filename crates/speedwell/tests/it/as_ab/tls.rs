@@ -26,15 +26,7 @@ fn start(folder: &Path, more: &[&str]) -> Option<TlsServer> {
     let name = "subjectAltName=DNS:localhost,IP:127.0.0.1";
     let made = Command::new("openssl")
         .current_dir(folder)
-        .args([
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-subj",
-            "/CN=localhost",
-        ])
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"])
         .args(["-addext", name, "-keyout", "key.pem", "-out", "cert.pem"])
         .stderr(Stdio::null())
         .status();
@@ -45,9 +37,7 @@ fn start(folder: &Path, more: &[&str]) -> Option<TlsServer> {
     let port = closed_port().port();
     let child = Command::new("openssl")
         .current_dir(folder)
-        .args([
-            "s_server", "-quiet", "-WWW", "-cert", "cert.pem", "-key", "key.pem", "-accept",
-        ])
+        .args(["s_server", "-quiet", "-WWW", "-cert", "cert.pem", "-key", "key.pem", "-accept"])
         .arg(format!("127.0.0.1:{port}"))
         .args(more)
         .stdin(Stdio::piped())
@@ -85,10 +75,7 @@ fn tls_is_reported_as_by_ab_and_certificates_are_verified() {
     }
     let refused = as_ab("-r -n 6", &url);
     assert_eq!(refused.status, 2);
-    assert_eq!(
-        refused.value("Account"),
-        "1 attempted = 0 ok + 1 tls.verify"
-    );
+    assert_eq!(refused.value("Account"), "1 attempted = 0 ok + 1 tls.verify");
     let hint = "hint: '--insecure' accepts any certificate, as ab itself does\n";
     assert!(refused.stderr.ends_with(hint), "{}", refused.stderr);
 }

@@ -40,14 +40,7 @@ fn codes_take_turns_unless_they_are_to_be_measured_at_once() {
         return;
     }
     let took = |order: &str| {
-        let words = [
-            "timer:sleep(1).",
-            "timer:sleep(2).",
-            "-d",
-            "400",
-            "--order",
-            order,
-        ];
+        let words = ["timer:sleep(1).", "timer:sleep(2).", "-d", "400", "--order", order];
         let begin = Instant::now();
         let called = as_erlperf(&words);
         assert_eq!(called.status, 0, "{}", called.stderr);
@@ -63,23 +56,11 @@ fn waiting_for_steady_samples_ends_and_says_that_they_never_were() {
     if is_missing("erl") {
         return;
     }
-    let words = [
-        "timer:sleep(1).",
-        "-d",
-        "10",
-        "--cv",
-        "0.0",
-        "--max-samples",
-        "9",
-    ];
+    let words = ["timer:sleep(1).", "-d", "10", "--cv", "0.0", "--max-samples", "9"];
     let called = as_erlperf(&words);
     assert_eq!(called.status, 0);
     called.row("timer:sleep(1).");
-    assert!(
-        called.stderr.contains("that --cv requires"),
-        "{}",
-        called.stderr
-    );
+    assert!(called.stderr.contains("that --cv requires"), "{}", called.stderr);
 }
 
 #[test]
@@ -118,11 +99,7 @@ fn a_search_tells_its_passes_and_the_best_of_them() {
     };
     assert!(is_best, "{one} and {two}: {row}");
     let exported = as_erlperf(&[&words[..], &["--format", "json"]].concat());
-    assert!(
-        exported.stdout.contains("\"passes\""),
-        "{}",
-        exported.stdout
-    );
+    assert!(exported.stdout.contains("\"passes\""), "{}", exported.stdout);
 }
 
 #[test]
@@ -130,16 +107,7 @@ fn a_pass_without_completed_iterations_counts() {
     if is_missing("erl") {
         return;
     }
-    let called = as_erlperf(&[
-        "timer:sleep(100).",
-        "-d",
-        "10",
-        "-q",
-        "--max",
-        "2",
-        "-s",
-        "1",
-    ]);
+    let called = as_erlperf(&["timer:sleep(100).", "-d", "10", "-q", "--max", "2", "-s", "1"]);
     assert_eq!(called.status, 0, "{}", called.stderr);
     called.row("timer:sleep(100).");
 }
@@ -152,11 +120,8 @@ fn a_forgotten_dot_is_forgiven_and_calls_are_hooks_too() {
     let called = as_erlperf(&["timer:sleep(1)", "-d", "20"]);
     assert_eq!(called.status, 0, "{}", called.stderr);
     called.row("timer:sleep(1)");
-    let words = [
-        "r(Node) -> nonode@nohost = Node, timer:sleep(1).",
-        "--init_runner",
-        "{erlang, node, []}",
-    ];
+    let words =
+        ["r(Node) -> nonode@nohost = Node, timer:sleep(1).", "--init_runner", "{erlang, node, []}"];
     let called = as_erlperf(&[&words[..], &["-d", "20"]].concat());
     assert_eq!(called.status, 0, "{}", called.stderr);
     let nonsense = as_erlperf(&["no_calls.bin"]);
@@ -184,14 +149,7 @@ fn a_runner_that_fails_is_a_row_and_the_others_have_their_figures() {
         return;
     }
     for order in ["blocks", "parallel"] {
-        let words = [
-            "erlang:error(boom).",
-            "timer:sleep(1).",
-            "-d",
-            "20",
-            "--order",
-            order,
-        ];
+        let words = ["erlang:error(boom).", "timer:sleep(1).", "-d", "20", "--order", order];
         let called = as_erlperf(&words);
         assert_eq!(called.status, 2);
         assert_eq!(called.row("erlang:error(boom)."), ["1", "failed", "-", "-"]);
@@ -200,9 +158,7 @@ fn a_runner_that_fails_is_a_row_and_the_others_have_their_figures() {
         assert!(["us", "ms"].contains(&sleep[3]), "{sleep:?}");
         assert_eq!(sleep[4..], ["100%"]);
         assert!(
-            called
-                .stderr
-                .contains("'erlang:error(boom).': the runner failed: boom"),
+            called.stderr.contains("'erlang:error(boom).': the runner failed: boom"),
             "{}",
             called.stderr
         );
@@ -234,19 +190,11 @@ fn iterations_that_are_far_longer_than_samples_have_their_figures_or_fail() {
     assert_eq!(called.status, 0, "{}", called.stderr);
     let row = called.row("timer:sleep(3000).");
     assert_eq!(row[0], "1");
-    assert!(
-        called.stderr.contains("Only 1 of 2 samples were taken"),
-        "{}",
-        called.stderr
-    );
+    assert!(called.stderr.contains("Only 1 of 2 samples were taken"), "{}", called.stderr);
     // In its warm-up.
     let called = as_erlperf(&[&words[..], &["-w", "1"]].concat());
     assert_eq!((called.status, &*called.stdout), (2, ""));
-    assert!(
-        called.stderr.contains("no sample was taken"),
-        "{}",
-        called.stderr
-    );
+    assert!(called.stderr.contains("no sample was taken"), "{}", called.stderr);
 }
 
 #[test]
@@ -254,19 +202,11 @@ fn what_fails_after_measuring_leaves_the_figures_and_ends_with_2() {
     if is_missing("erl") {
         return;
     }
-    let called = as_erlperf(&[
-        "timer:sleep(1).",
-        "--done",
-        "erlang:error(doneboom).",
-        "-d",
-        "20",
-    ]);
+    let called = as_erlperf(&["timer:sleep(1).", "--done", "erlang:error(doneboom).", "-d", "20"]);
     assert_eq!(called.status, 2);
     called.row("timer:sleep(1).");
     assert!(
-        called
-            .stderr
-            .contains("exception while executing 'done': error:doneboom"),
+        called.stderr.contains("exception while executing 'done': error:doneboom"),
         "{}",
         called.stderr
     );
@@ -280,13 +220,7 @@ fn codes_in_machines_of_their_own_have_columns_in_the_monitor() {
     let words = ["timer:sleep(1).", "timer:sleep(2).", "-i", "-v", "-s", "2"];
     let called = as_erlperf(&words);
     assert_eq!(called.status, 0, "{}", called.stderr);
-    assert!(
-        called
-            .stdout
-            .contains("Mem ETS           #1           #2\n"),
-        "{}",
-        called.stdout
-    );
+    assert!(called.stdout.contains("Mem ETS           #1           #2\n"), "{}", called.stdout);
     let lines = called.stdout.lines().filter(|line| line.starts_with("20"));
     assert!(lines.count() >= 1, "{}", called.stdout);
 }
@@ -299,14 +233,8 @@ fn a_fixed_number_of_short_iterations_has_a_time_below_a_nanosecond_or_digits() 
     let called = as_erlperf(&["ok.", "-l", "3m"]);
     assert_eq!(called.status, 0, "{}", called.stderr);
     let row = called.row("ok.");
-    let time = row
-        .iter()
-        .position(|cell| *cell == "ns")
-        .map(|at| row[at - 1]);
-    assert!(
-        time.is_some_and(|time| time.parse::<f64>().unwrap() > 0.0),
-        "{row:?}"
-    );
+    let time = row.iter().position(|cell| *cell == "ns").map(|at| row[at - 1]);
+    assert!(time.is_some_and(|time| time.parse::<f64>().unwrap() > 0.0), "{row:?}");
 }
 
 #[test]
@@ -315,15 +243,7 @@ fn what_an_empty_iteration_costs_can_be_left_out() {
         return;
     }
     let time = |more: &[&str]| -> f64 {
-        let words = [
-            "rand:uniform().",
-            "-l",
-            "200k",
-            "-s",
-            "5",
-            "--format",
-            "json",
-        ];
+        let words = ["rand:uniform().", "-l", "200k", "-s", "5", "--format", "json"];
         let called = as_erlperf(&[&words[..], more].concat());
         let document: serde_json::Value = serde_json::from_str(&called.stdout).unwrap();
         let text = document.to_string();
@@ -340,21 +260,10 @@ fn programs_are_told_codes_and_exact_figures() {
     if is_missing("erl") {
         return;
     }
-    let words = [
-        "timer:sleep(1).",
-        "erlang:error(x).",
-        "-d",
-        "20",
-        "--format",
-        "csv",
-    ];
+    let words = ["timer:sleep(1).", "erlang:error(x).", "-d", "20", "--format", "csv"];
     let called = as_erlperf(&words);
     assert_eq!(called.status, 2);
-    let rows: Vec<Vec<&str>> = called
-        .stdout
-        .lines()
-        .map(|row| row.split(',').collect())
-        .collect();
+    let rows: Vec<Vec<&str>> = called.stdout.lines().map(|row| row.split(',').collect()).collect();
     assert_eq!(rows[0][..4], ["code", "workers", "samples", "average"]);
     assert_eq!(rows[1][..3], ["timer:sleep(1).", "1", "3"]);
     assert!(rows[1][3].parse::<f64>().unwrap() > 0.0);
@@ -373,13 +282,9 @@ fn ctrl_c_shows_what_there_is_and_ends_with_130() {
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     // The first line of the monitor comes when a sample is nearly over.
-    lines
-        .find(|line| line.as_ref().unwrap().starts_with("20"))
-        .unwrap()
-        .unwrap();
-    let killed = std::process::Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
+    lines.find(|line| line.as_ref().unwrap().starts_with("20")).unwrap().unwrap();
+    let killed =
+        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(killed.unwrap().success());
     let begin = Instant::now();
     assert_eq!(child.wait().unwrap().code(), Some(130));
@@ -404,18 +309,14 @@ fn the_native_command_prints_the_same_tables_on_request() {
     let eval = |style: &str| {
         let mut native = std::process::Command::new(env!("CARGO_BIN_EXE_speedwell"));
         native.args(["eval", "erlang", "timer:sleep(1).", "timer:sleep(2)."]);
-        native.args([
-            "--runs", "2", "-n", "2", "-t", "20ms", "-w", "0", "--style", style,
-        ]);
+        native.args(["--runs", "2", "-n", "2", "-t", "20ms", "-w", "0", "--style", style]);
         native.arg("--db").arg(store.path().join("store"));
         super::ErlperfCall::from(native.output().unwrap())
     };
     let basic = eval("erlperf");
     assert_eq!(basic.status, 0, "{}", basic.stderr);
     assert!(
-        basic
-            .stdout
-            .starts_with("Code                    ||        QPS       Time   Rel\n"),
+        basic.stdout.starts_with("Code                    ||        QPS       Time   Rel\n"),
         "{}",
         basic.stdout
     );
@@ -424,10 +325,7 @@ fn the_native_command_prints_the_same_tables_on_request() {
     assert!(basic.stdout.lines().nth(1).unwrap().ends_with(" 100%"));
     let full = eval("erlperf-full");
     assert!(full.stdout.starts_with("OS : Linux\n"), "{}", full.stdout);
-    assert_eq!(
-        eval("erlperf-extended").stdout.lines().next(),
-        full.stdout.lines().nth(4)
-    );
+    assert_eq!(eval("erlperf-extended").stdout.lines().next(), full.stdout.lines().nth(4));
     assert_eq!(eval("other").status, 2);
 }
 
@@ -463,26 +361,12 @@ fn a_sample_that_ends_when_the_next_one_is_due_has_the_warning_of_the_original()
     // An iteration takes a millisecond, except for every hundredth, which takes 600.
     let code = "r(S, N) when is_integer(N), N rem 100 =:= 99 -> timer:sleep(600), 0; \
                 r(S, N) when is_integer(N) -> timer:sleep(1), N + 1; r(_, _) -> 0.";
-    let called = as_erlperf(&[
-        code,
-        "--init_runner",
-        "0.",
-        "-d",
-        "100",
-        "-s",
-        "12",
-        "-r",
-        "basic",
-    ]);
+    let called = as_erlperf(&[code, "--init_runner", "0.", "-d", "100", "-s", "12", "-r", "basic"]);
     assert_eq!(called.status, 0, "{}", called.stderr);
     let first = called.stdout.lines().next();
     let warning = "Timer accuracy problem detected, results may be inaccurate";
     assert_eq!(first, Some(warning), "{}", called.stdout);
-    for part in [
-        "A sample ended ",
-        " late, although samples should take only 100 ms",
-        "lcnt",
-    ] {
+    for part in ["A sample ended ", " late, although samples should take only 100 ms", "lcnt"] {
         assert!(called.stderr.contains(part), "{part}: {}", called.stderr);
     }
     // Each iteration takes as long as it is late.

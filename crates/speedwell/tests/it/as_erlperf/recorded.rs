@@ -22,9 +22,7 @@ fn cases(is_wanted: impl Fn(&str) -> bool) -> Vec<RecordedCall> {
         let name = case["name"].as_str().unwrap().to_owned();
         let words = case["argv"].as_array().unwrap().iter();
         RecordedCall {
-            words: words
-                .map(|word| word.as_str().unwrap().to_owned())
-                .collect(),
+            words: words.map(|word| word.as_str().unwrap().to_owned()).collect(),
             output: fs::read_to_string(golden().join(format!("{name}.out"))).unwrap(),
             name,
         }
@@ -98,15 +96,9 @@ fn same_layout(case: &RecordedCall) -> Result<(), String> {
     let name = &case.name;
     assert_eq!(called.status, 0, "{name}: {}", called.stderr);
     let has_monitor = case.output.contains("\nYYYY-");
-    let own = if has_monitor {
-        called.stdout.clone()
-    } else {
-        without_monitor(&called.stdout)
-    };
+    let own = if has_monitor { called.stdout.clone() } else { without_monitor(&called.stdout) };
     let (own, recorded) = (mask_figures(&own), mask_figures(&case.output));
-    ensure_holds(own == recorded, || {
-        format!("{name}:\n{}\n{own:#?}\n{recorded:#?}", called.stdout)
-    })
+    ensure_holds(own == recorded, || format!("{name}:\n{}\n{own:#?}\n{recorded:#?}", called.stdout))
 }
 
 /// On a busy machine even short samples may last until the first line of the monitor.
@@ -165,11 +157,7 @@ fn row(line: &str, width: usize, figure: &Regex) -> String {
     let (code, figures) = letters.split_at(width);
     let code: String = code.iter().collect();
     let figures: String = figures.iter().collect();
-    let code = if code.ends_with(' ') {
-        code.trim_end()
-    } else {
-        "cut"
-    };
+    let code = if code.ends_with(' ') { code.trim_end() } else { "cut" };
     let code = if code.contains('…') { "cut" } else { code };
     format!("{code}|{}", figures_as_nines(&figures, figure))
 }
@@ -227,16 +215,8 @@ fn modules_are_found_by_pa_in_every_machine_and_by_erl_libs() {
     let ebin = folder.path().join("libs/own/ebin");
     fs::create_dir_all(&ebin).unwrap();
     let source = folder.path().join("mymod.erl");
-    fs::write(
-        &source,
-        "-module(mymod).\n-export([do/1]).\ndo(N) -> timer:sleep(N).\n",
-    )
-    .unwrap();
-    let compiled = Command::new("erlc")
-        .arg("-o")
-        .arg(&ebin)
-        .arg(&source)
-        .status();
+    fs::write(&source, "-module(mymod).\n-export([do/1]).\ndo(N) -> timer:sleep(N).\n").unwrap();
+    let compiled = Command::new("erlc").arg("-o").arg(&ebin).arg(&source).status();
     assert!(compiled.unwrap().success());
     let words = ["mymod:do(1).", "-d", "20", "-s", "1"];
     let ebin = ebin.to_str().unwrap();
@@ -257,10 +237,7 @@ fn modules_are_found_by_pa_in_every_machine_and_by_erl_libs() {
 const MESSAGES: &[(&str, &str)] = &[
     ("err_badopt", "unrecognised argument: --un"),
     ("err_c0", "invalid argument 0 for: --concurrency"),
-    (
-        "err_compile",
-        "compile error: variable 'X' is unbound (line 1)",
-    ),
+    ("err_compile", "compile error: variable 'X' is unbound (line 1)"),
     ("err_crash", "the runner failed: boom (line 1)"),
     ("err_crash_timed", "the runner failed: boom (line 1)"),
     ("err_cx", "invalid argument x for: --concurrency"),
@@ -268,81 +245,30 @@ const MESSAGES: &[(&str, &str)] = &[
     ("err_exit_normal", "the runner failed: exit:normal"),
     ("err_exit_shutdown", "the runner failed: exit:shutdown"),
     ("err_init1", "init takes 1 argument"),
-    (
-        "err_init_crash",
-        "exception while executing 'init': error:initboom",
-    ),
-    (
-        "err_initrunner_crash",
-        "exception while executing 'init_runner': error:irboom",
-    ),
-    (
-        "err_ir1_no_init",
-        "init_runner/1 requires init function defined",
-    ),
+    ("err_init_crash", "exception while executing 'init': error:initboom"),
+    ("err_initrunner_crash", "exception while executing 'init_runner': error:irboom"),
+    ("err_ir1_no_init", "init_runner/1 requires init function defined"),
     ("err_ir2", "init_runner takes 2 arguments"),
-    (
-        "err_loop_c",
-        "timed benchmarking is not compatible with --concurrency option",
-    ),
-    (
-        "err_loop_cv",
-        "timed benchmarking is not compatible with --cv option",
-    ),
-    (
-        "err_loop_d",
-        "timed benchmarking is not compatible with --duration option",
-    ),
-    (
-        "err_loop_neg",
-        "unsupported syntax for timed iteration count: -5",
-    ),
-    (
-        "err_loop_q",
-        "timed benchmarking is not compatible with --squeeze option",
-    ),
-    (
-        "err_loop_w",
-        "timed benchmarking is not compatible with --warmup option",
-    ),
-    (
-        "err_loop_zero",
-        "unsupported syntax for timed iteration count: 0",
-    ),
-    (
-        "err_nameclash",
-        "compile error: function foo/0 already defined",
-    ),
+    ("err_loop_c", "timed benchmarking is not compatible with --concurrency option"),
+    ("err_loop_cv", "timed benchmarking is not compatible with --cv option"),
+    ("err_loop_d", "timed benchmarking is not compatible with --duration option"),
+    ("err_loop_neg", "unsupported syntax for timed iteration count: -5"),
+    ("err_loop_q", "timed benchmarking is not compatible with --squeeze option"),
+    ("err_loop_w", "timed benchmarking is not compatible with --warmup option"),
+    ("err_loop_zero", "unsupported syntax for timed iteration count: 0"),
+    ("err_nameclash", "compile error: function foo/0 already defined"),
     ("err_noargs", "required argument missing: code"),
-    (
-        "err_pa",
-        "cannot add '/nonexistent' of -pa to the code path",
-    ),
-    (
-        "err_q_c",
-        "concurrency estimation is not compatible with --concurrency option",
-    ),
-    (
-        "err_q_two",
-        "parallel concurrency estimation runs are not supported: ",
-    ),
-    (
-        "err_runner1_no_ir",
-        "runner/1 requires init_runner function defined",
-    ),
+    ("err_pa", "cannot add '/nonexistent' of -pa to the code path"),
+    ("err_q_c", "concurrency estimation is not compatible with --concurrency option"),
+    ("err_q_two", "parallel concurrency estimation runs are not supported: "),
+    ("err_runner1_no_ir", "runner/1 requires init_runner function defined"),
     ("err_runner3", "runner/3 cannot be called"),
     ("err_scan", "parse error for runner: unterminated string"),
-    (
-        "err_syntax",
-        "parse error for runner: syntax error before: '.'",
-    ),
+    ("err_syntax", "parse error for runner: syntax error before: '.'"),
     ("err_throw", "the runner failed: {nocatch,ball}"),
     ("err_undef", "undef (line 1)\n    in nomod:nofun/0"),
     ("err_undef_mfa", "undef (line 1)\n    in nomod:nofun/0"),
-    (
-        "init_order_bad",
-        "'run(1) -> timer:sleep(1).': the runner failed: function_clause",
-    ),
+    ("init_order_bad", "'run(1) -> timer:sleep(1).': the runner failed: function_clause"),
     ("isolated_crash", "the runner failed: boom"),
     ("two_forms", "parse error for runner: syntax error before: "),
 ];
@@ -359,10 +285,7 @@ fn errors_are_on_standard_error_once_and_end_with_2() {
             scope.spawn(move || {
                 for case in quarter {
                     let called = call(case);
-                    let (_, told) = MESSAGES
-                        .iter()
-                        .find(|(name, _)| *name == case.name)
-                        .unwrap();
+                    let (_, told) = MESSAGES.iter().find(|(name, _)| *name == case.name).unwrap();
                     let context = format!("{}: {}", case.name, called.stderr);
                     assert_eq!(called.status, 2, "{context}");
                     assert_eq!(called.stderr.matches(told).count(), 1, "{context}");

@@ -62,10 +62,7 @@ pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
             fclose(trace);",
         ),
     }),
-    failing: TestSnippet {
-        runner: "fail(\"bad luck\")",
-        ..KEEPER
-    },
+    failing: TestSnippet { runner: "fail(\"bad luck\")", ..KEEPER },
     failing_done: EMPTY.done("fail(\"no room\")"),
     faults: &[
         TestFault {

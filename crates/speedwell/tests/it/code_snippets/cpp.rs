@@ -44,10 +44,7 @@ pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
             ofstream(getenv(\"TRACE\")) << \"answer \" << answer<int> << \"\\n\"",
         ),
     }),
-    failing: TestSnippet {
-        runner: "throw runtime_error(\"bad luck\")",
-        ..KEEPER
-    },
+    failing: TestSnippet { runner: "throw runtime_error(\"bad luck\")", ..KEEPER },
     failing_done: EMPTY.done("throw runtime_error(\"no room\")"),
     faults: &[
         TestFault {

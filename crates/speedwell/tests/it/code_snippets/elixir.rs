@@ -5,11 +5,7 @@ use super::{LanguageSnippets, TestFault, TestModule, TestSnippet};
 /// An expression that appends to the trace.
 macro_rules! trace {
     ($text:literal) => {
-        concat!(
-            "File.write!(System.get_env(\"TRACE\"), \"",
-            $text,
-            "\", [:append])"
-        )
+        concat!("File.write!(System.get_env(\"TRACE\"), \"", $text, "\", [:append])")
     };
 }
 
@@ -19,16 +15,8 @@ const HOOKS: TestSnippet = TestSnippet::new(concat!(
     "\n    previous + 1\n  _, previous -> previous + 1\nend"
 ))
 .init(concat!(trace!("init\\n"), "\n1000"))
-.init_runner(concat!(
-    "fn shared ->\n  ",
-    trace!("runner #{shared}\\n"),
-    "\n  shared\nend"
-))
-.done(concat!(
-    "fn shared -> ",
-    trace!("done #{shared}\\n"),
-    " end"
-));
+.init_runner(concat!("fn shared ->\n  ", trace!("runner #{shared}\\n"), "\n  shared\nend"))
+.done(concat!("fn shared -> ", trace!("done #{shared}\\n"), " end"));
 
 const KEEPER: TestSnippet = TestSnippet::new(concat!(
     "if Process.delete(:fresh), do: ",

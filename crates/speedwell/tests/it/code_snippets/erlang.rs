@@ -24,11 +24,7 @@ const HOOKS: TestSnippet = TestSnippet::new(concat!(
     trace!("io_lib:format(\"runner ~p~n\", [Shared])"),
     ", Shared."
 ))
-.done(concat!(
-    "fun(Shared) -> ",
-    trace!("io_lib:format(\"done ~p~n\", [Shared])"),
-    " end"
-));
+.done(concat!("fun(Shared) -> ", trace!("io_lib:format(\"done ~p~n\", [Shared])"), " end"));
 
 const KEEPER: TestSnippet = TestSnippet::new(concat!(
     "case erase(fresh) of true -> ",
@@ -62,10 +58,7 @@ pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
             "."
         )),
     }),
-    failing: TestSnippet {
-        runner: "erlang:error(\"bad luck\").",
-        ..KEEPER
-    },
+    failing: TestSnippet { runner: "erlang:error(\"bad luck\").", ..KEEPER },
     failing_done: EMPTY.done("erlang:error(\"no room\")."),
     faults: &[
         TestFault {

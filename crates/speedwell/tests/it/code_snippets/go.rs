@@ -60,10 +60,7 @@ pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     awaited_20_ms: None,
     // A module consists of a folder with a file that names it, and another one with its code.
     module: None,
-    failing: TestSnippet {
-        runner: "panic(\"bad luck\")",
-        ..KEEPER
-    },
+    failing: TestSnippet { runner: "panic(\"bad luck\")", ..KEEPER },
     failing_done: EMPTY.done("panic(\"no room\")"),
     faults: &[
         TestFault {

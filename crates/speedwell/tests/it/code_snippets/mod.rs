@@ -94,12 +94,7 @@ pub fn of(language: &str) -> Option<&'static LanguageSnippets> {
 impl TestSnippet {
     /// A runner without hooks.
     pub const fn new(runner: &'static str) -> TestSnippet {
-        TestSnippet {
-            runner,
-            init: "",
-            init_runner: "",
-            done: "",
-        }
+        TestSnippet { runner, init: "", init_runner: "", done: "" }
     }
 
     /// Returns the snippet with another hook, by its name on the wire.
@@ -108,10 +103,7 @@ impl TestSnippet {
     }
 
     pub const fn init_runner(self, init_runner: &'static str) -> TestSnippet {
-        TestSnippet {
-            init_runner,
-            ..self
-        }
+        TestSnippet { init_runner, ..self }
     }
 
     pub const fn done(self, done: &'static str) -> TestSnippet {

@@ -63,10 +63,7 @@ pub const SNIPPETS: LanguageSnippets = LanguageSnippets {
     awaited_20_ms: None,
     // A crate must be compiled before it can be found.
     module: None,
-    failing: TestSnippet {
-        runner: "panic!(\"bad luck\")",
-        ..KEEPER
-    },
+    failing: TestSnippet { runner: "panic!(\"bad luck\")", ..KEEPER },
     failing_done: EMPTY.done("panic!(\"no room\")"),
     faults: &[
         TestFault {

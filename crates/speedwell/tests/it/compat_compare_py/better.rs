@@ -8,18 +8,14 @@ use unicode_width::UnicodeWidthStr;
 /// The rows of the table, each as its words.
 fn rows(outcome: &DropInOutcome) -> Vec<Vec<&str>> {
     let lines = outcome.stdout.lines().skip(3);
-    lines
-        .map(|line| line.split_whitespace().collect())
-        .collect()
+    lines.map(|line| line.split_whitespace().collect()).collect()
 }
 
 #[test]
 fn a_filter_that_mixes_benchmarks_is_noticed() {
     let (outcome, _) = call_case(&case("filt_wholefam"), &[]);
     assert!(
-        outcome
-            .stderr
-            .contains("the filter 'BM_memcpy/.*' makes 25 names equal"),
+        outcome.stderr.contains("the filter 'BM_memcpy/.*' makes 25 names equal"),
         "{}",
         outcome.stderr
     );
@@ -34,10 +30,7 @@ fn names_on_one_side_are_named() {
     let old = [repetition("a", "ns", "1"), repetition("b", "ns", "1")].join(",");
     let new = [repetition("a", "ns", "2"), repetition("c", "ns", "9")].join(",");
     let outcome = compare("--no-color", &old, &new);
-    assert_eq!(
-        rows(&outcome)[1],
-        ["OVERALL_GEOMEAN", "+1.0000", "+1.0000", "0", "0", "0", "0"]
-    );
+    assert_eq!(rows(&outcome)[1], ["OVERALL_GEOMEAN", "+1.0000", "+1.0000", "0", "0", "0", "0"]);
     assert_eq!(
         outcome.stderr,
         "compare.py: warning: only in 'old.json': b\n\
@@ -53,21 +46,10 @@ fn names_on_one_side_are_named() {
 fn units_are_converted() {
     let (old, new) = (repetition("a", "us", "2"), repetition("a", "ns", "1000"));
     let outcome = compare("--no-color", &old, &new);
-    assert_eq!(
-        rows(&outcome)[0],
-        ["a", "-0.5000", "-0.5000", "2", "1", "2", "1"]
-    );
+    assert_eq!(rows(&outcome)[0], ["a", "-0.5000", "-0.5000", "2", "1", "2", "1"]);
     let strict = compare("--no-color --strict-compat", &old, &new);
-    assert_eq!(
-        rows(&strict)[0][0],
-        "OVERALL_GEOMEAN",
-        "the original drops it"
-    );
-    let outcome = compare(
-        "--no-color",
-        &repetition("a", "ps", "2"),
-        &repetition("a", "ns", "1"),
-    );
+    assert_eq!(rows(&strict)[0][0], "OVERALL_GEOMEAN", "the original drops it");
+    let outcome = compare("--no-color", &repetition("a", "ps", "2"), &repetition("a", "ns", "1"));
     assert!(outcome.stderr.contains("their units are incompatible: a"));
 }
 
@@ -78,17 +60,11 @@ fn a_change_from_zero_is_not_available() {
     let line = outcome.stdout.lines().nth(3).unwrap();
     assert_eq!(
         line,
-        format!(
-            "{:<16}{:>16}{:>16}{:>14}{:>14}{:>14}{:>14}",
-            "a", "n/a", "n/a", 0, 3, 0, 3
-        )
+        format!("{:<16}{:>16}{:>16}{:>14}{:>14}{:>14}{:>14}", "a", "n/a", "n/a", 0, 3, 0, 3)
     );
     assert!(dump.contains(r#""time": null,"#), "{dump}");
     let colored = compare("", &old, &new);
-    assert!(
-        colored.stdout.contains("\x1b[97m             n/a"),
-        "neither gain nor loss"
-    );
+    assert!(colored.stdout.contains("\x1b[97m             n/a"), "neither gain nor loss");
     let strict = compare("--no-color --strict-compat", &old, &new);
     assert_eq!(rows(&strict)[0][1], "+2.0000");
 }
@@ -98,16 +74,8 @@ fn a_time_that_is_no_number_is_neither_gain_nor_proof() {
     let old = [repetition("a", "ns", "NaN"), repetition("a", "ns", "2")].join(",");
     let new = [repetition("a", "ns", "1"), repetition("a", "ns", "1")].join(",");
     let (outcome, dump) = compare_and_dump("-d dump.json", &old, &new);
-    assert!(
-        outcome.stdout.contains("\x1b[97m            +nan\x1b[0m"),
-        "{}",
-        outcome.stdout
-    );
-    assert!(
-        outcome.stdout.contains("\x1b[91m             nan\x1b[0m"),
-        "{}",
-        outcome.stdout
-    );
+    assert!(outcome.stdout.contains("\x1b[97m            +nan\x1b[0m"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("\x1b[91m             nan\x1b[0m"), "{}", outcome.stdout);
     let dump: Value = serde_json::from_str(&dump).unwrap();
     assert_eq!(dump[0]["measurements"][0]["real_time"], Value::Null);
     assert_eq!(dump[0]["utest"]["time_pvalue"], Value::Null);
@@ -118,11 +86,7 @@ fn a_time_that_is_no_number_is_neither_gain_nor_proof() {
 
 #[test]
 fn columns_line_up_after_wide_characters() {
-    let old = [
-        repetition("漢字漢字漢字漢字漢字", "ns", "1"),
-        repetition("a", "ns", "1"),
-    ]
-    .join(",");
+    let old = [repetition("漢字漢字漢字漢字漢字", "ns", "1"), repetition("a", "ns", "1")].join(",");
     let outcome = compare("--no-color", &old, &old);
     let lines: Vec<&str> = outcome.stdout.lines().skip(3).collect();
     assert_eq!(lines[0].width(), lines[1].width());
@@ -133,11 +97,8 @@ fn columns_line_up_after_wide_characters() {
 
 #[test]
 fn raw_control_characters_in_names_are_accepted() {
-    let outcome = compare(
-        "--no-color",
-        &repetition("a\tb", "ns", "1"),
-        &repetition("a\tb", "ns", "2"),
-    );
+    let outcome =
+        compare("--no-color", &repetition("a\tb", "ns", "1"), &repetition("a\tb", "ns", "2"));
     assert_eq!(outcome.status, 0);
     assert!(outcome.stdout.lines().nth(3).unwrap().starts_with("a\tb"));
 }
@@ -149,10 +110,7 @@ fn the_filter_of_programs_chooses_in_files_too() {
         let words = format!("--no-color benchmarks old.json new.json --benchmark_filter={filter}");
         let outcome = compare(&words, &both, &both);
         let rows = rows(&outcome);
-        rows.iter()
-            .map(|row| row[0].to_owned())
-            .filter(|name| name.len() == 3)
-            .collect()
+        rows.iter().map(|row| row[0].to_owned()).filter(|name| name.len() == 3).collect()
     };
     assert_eq!(names("^o"), ["one"]);
     assert_eq!(names("-^o"), ["two"]);
@@ -182,11 +140,7 @@ fn colours_can_be_switched_off_in_three_ways() {
         ("--color=auto", false),
         ("--color always", true),
     ] {
-        assert_eq!(
-            has_colours(&compare(options, &old, &new)),
-            expected,
-            "{options}"
-        );
+        assert_eq!(has_colours(&compare(options, &old, &new)), expected, "{options}");
     }
     let folder = inputs();
     for (options, expected) in [("", false), ("--color=always ", true)] {
@@ -204,15 +158,10 @@ fn colours_can_be_switched_off_in_three_ways() {
 #[test]
 fn different_circumstances_are_said() {
     let folder = inputs();
-    let file = recorded("in_copy_r1b.json").replace(
-        "\"library_build_type\": \"release\"",
-        "\"library_build_type\": \"debug\"",
-    );
+    let file = recorded("in_copy_r1b.json")
+        .replace("\"library_build_type\": \"release\"", "\"library_build_type\": \"debug\"");
     std::fs::write(folder.path().join("debug.json"), file).unwrap();
-    let outcome = call(
-        folder.path(),
-        &["benchmarks", "in_copy_r1a.json", "debug.json"],
-    );
+    let outcome = call(folder.path(), &["benchmarks", "in_copy_r1a.json", "debug.json"]);
     assert_eq!(outcome.status, 0);
     for sentence in [
         "'debug.json': the benchmark library is a debug build, so times are too long",
@@ -227,12 +176,7 @@ fn help_shows_modes_and_options() {
     for arguments in ["--help", "-h", "benchmarks --help"] {
         let outcome = DropIn::new("compare.py", arguments).run();
         assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""));
-        for word in [
-            "benchmarksfiltered",
-            "--dump_to_json",
-            "--strict-compat",
-            "Exit status",
-        ] {
+        for word in ["benchmarksfiltered", "--dump_to_json", "--strict-compat", "Exit status"] {
             assert!(outcome.stdout.contains(word), "{word}");
         }
     }
@@ -243,10 +187,7 @@ fn help_shows_modes_and_options() {
 fn a_backslash_in_a_filter_is_kept_as_it_is() {
     let (outcome, _) = call_case(&case("filt_backref"), &[]);
     assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""));
-    assert_eq!(
-        rows(&outcome)[0][..3],
-        [r"[BM_memcpy\d?", "vs.", "BM_copy]/8"]
-    );
+    assert_eq!(rows(&outcome)[0][..3], [r"[BM_memcpy\d?", "vs.", "BM_copy]/8"]);
 }
 
 #[test]
@@ -260,17 +201,12 @@ fn what_failed_or_was_skipped_is_told_below_the_table() {
         .collect();
     let found: Vec<&str> = outcome.stdout.lines().collect();
     assert_eq!(&found[..expected.len()], expected);
-    let [geomean, failed, skipped] = found[expected.len()..] else {
-        panic!("{found:?}")
-    };
+    let [geomean, failed, skipped] = found[expected.len()..] else { panic!("{found:?}") };
     // The original drops this row, because the failed benchmark has a time of zero.
     assert!(geomean.starts_with("OVERALL_GEOMEAN "), "{geomean}");
     let sides = "(2 times in 'in_kitchen_a.json', 2 times in 'in_kitchen_b.json')";
     assert_eq!(failed, format!("not compared: BM_err failed: boom {sides}"));
-    assert_eq!(
-        skipped,
-        format!("not compared: BM_skip was skipped: not today {sides}")
-    );
+    assert_eq!(skipped, format!("not compared: BM_skip was skipped: not today {sides}"));
     assert_eq!(outcome.status, 0);
     let dump = std::fs::read_to_string(folder.path().join("kitchen_dump.json")).unwrap();
     assert!(!dump.contains("BM_err") && dump.contains("OVERALL_GEOMEAN"));
@@ -281,19 +217,10 @@ fn nothing_compared_is_no_success() {
     for (name, reason) in [
         ("nobench", "'nobench.json' has no benchmarks"),
         ("nobench2", "'nobench.json' has no benchmarks"),
-        (
-            "filt_nomatch",
-            "no name in 'in_copy_r1a.json' matches 'nope'",
-        ),
-        (
-            "filt_empty",
-            "a filter is empty, so both sides have all benchmarks of",
-        ),
+        ("filt_nomatch", "no name in 'in_copy_r1a.json' matches 'nope'"),
+        ("filt_empty", "a filter is empty, so both sides have all benchmarks of"),
         ("aggr_json", "no aggregates"),
-        (
-            "kitchen_filters2",
-            "the sides have no common benchmark with times",
-        ),
+        ("kitchen_filters2", "the sides have no common benchmark with times"),
     ] {
         let (outcome, _) = call_case(&case(name), &[]);
         assert_eq!(outcome.status, 2, "{name}");

@@ -179,14 +179,8 @@ fn the_table_is_that_of_the_original() {
 
 #[test]
 fn with_strict_compat_the_original_is_followed_wherever_it_does_not_crash() {
-    let further = [
-        "kitchen",
-        "kitchen_filters2",
-        "nobench",
-        "nobench2",
-        "filt_nomatch",
-        "filt_empty",
-    ];
+    let further =
+        ["kitchen", "kitchen_filters2", "nobench", "nobench2", "filt_nomatch", "filt_empty"];
     for name in IDENTICAL.iter().chain(&further) {
         let case = case(name);
         let (outcome, folder) = call_case(&case, &["--strict-compat"]);
@@ -231,37 +225,20 @@ fn what_cannot_be_used_is_refused_in_one_line_with_status_2() {
         ("dirin", "'DIR' is a folder"),
         ("nofile", "cannot open 'nonexist.json': No such file"),
         ("schema2", "unsupported json_schema_version 2: expected 1"),
-        (
-            "nokey",
-            "cannot compare 'nokey.json': the key 'benchmarks' is missing",
-        ),
+        ("nokey", "cannot compare 'nokey.json': the key 'benchmarks' is missing"),
         ("listjson", "the key 'benchmarks' is missing"),
-        (
-            "optbefore",
-            "unknown option '--benchmark_filter'\nhint: put options for the",
-        ),
-        (
-            "filt_badre",
-            "cannot use the filter '(': unclosed group at position 0",
-        ),
+        ("optbefore", "unknown option '--benchmark_filter'\nhint: put options for the"),
+        ("filt_badre", "cannot use the filter '(': unclosed group at position 0"),
         ("stdin", "'<stdin>' is empty"),
     ] {
         let (outcome, _) = call_case(&case(name), &[]);
         assert_eq!((outcome.status, outcome.stdout.as_str()), (2, ""), "{name}");
-        assert!(
-            outcome.stderr.starts_with("compare.py: "),
-            "{}",
-            outcome.stderr
-        );
+        assert!(outcome.stderr.starts_with("compare.py: "), "{}", outcome.stderr);
         assert!(outcome.stderr.contains(reason), "{}", outcome.stderr);
     }
     let (outcome, _) = call_case(&case("baddump"), &[]);
     assert_eq!(outcome.stdout, recorded("baddump.out"));
-    assert!(
-        outcome
-            .stderr
-            .starts_with("compare.py: cannot write '/nonexistent/x.json': No such")
-    );
+    assert!(outcome.stderr.starts_with("compare.py: cannot write '/nonexistent/x.json': No such"));
     assert_eq!(outcome.status, 2);
 }
 
@@ -280,9 +257,7 @@ fn families_are_compared_by_the_rest_of_their_names() {
         ("BM_Bar", "10"),
         ("BM_Foo", "5"),
     ];
-    let entries = lines
-        .map(|(name, time)| repetition(name, "ns", time))
-        .join(",");
+    let entries = lines.map(|(name, time)| repetition(name, "ns", time)).join(",");
     let outcome = compare("--no-color filters old.json BM_Z.ro BM_O.e", &entries, "");
     let common = "[BM_Z.ro vs. BM_O.e]";
     for (line, name) in outcome.stdout.lines().skip(3).zip([
@@ -316,10 +291,6 @@ fn the_original_itself_says_the_same() {
         eprint!("{text}");
         return;
     }
-    assert!(
-        output.status.success(),
-        "{text}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     assert!(text.ends_with(" known deviations, 0 different\n"), "{text}");
 }

@@ -26,9 +26,7 @@ END
 fn project(programs: &[(&str, &str)]) -> TempProject {
     let project = TempProject::new();
     std::fs::create_dir(project.path("tmp")).unwrap();
-    programs.iter().fold(project, |project, (name, text)| {
-        project.with_program(name, text)
-    })
+    programs.iter().fold(project, |project, (name, text)| project.with_program(name, text))
 }
 
 fn two_programs() -> TempProject {
@@ -57,10 +55,7 @@ fn lines(answer: &CommandResult) -> Vec<String> {
 
 #[test]
 fn the_baseline_runs_first_and_each_line_comes_before_the_output_it_announces() {
-    let answer = run(
-        &two_programs(),
-        &["-a", "benchmarks", "./old", "./new", "--x=1", "--", "y"],
-    );
+    let answer = run(&two_programs(), &["-a", "benchmarks", "./old", "./new", "--x=1", "--", "y"]);
     let flags = "--x=1 -- y --benchmark_display_aggregates_only=true --benchmark_out=TMP";
     assert_eq!(
         lines(&answer)[..5],
@@ -74,16 +69,8 @@ fn the_baseline_runs_first_and_each_line_comes_before_the_output_it_announces() 
     );
     assert!(lines(&answer)[7].starts_with("BM_x_pvalue "), "{answer:#?}");
     assert_eq!(answer.status, 0);
-    assert!(
-        answer
-            .stderr
-            .contains("hint: the sides run one after the other"),
-        "{answer:#?}"
-    );
-    assert!(
-        answer.stderr.contains("'speedwell compare ./old ./new'"),
-        "{answer:#?}"
-    );
+    assert!(answer.stderr.contains("hint: the sides run one after the other"), "{answer:#?}");
+    assert!(answer.stderr.contains("'speedwell compare ./old ./new'"), "{answer:#?}");
 }
 
 #[test]
@@ -126,10 +113,7 @@ fn a_failing_program_is_shown_and_ends_the_comparison() {
     let answer = run(&project, &["benchmarks", "./old", "./new", "--bogus=1 2"]);
     assert_eq!(
         lines(&answer),
-        [
-            "RUNNING: ./old --bogus=1 2 --benchmark_out=TMP",
-            "TEST FAILED..."
-        ]
+        ["RUNNING: ./old --bogus=1 2 --benchmark_out=TMP", "TEST FAILED..."]
     );
     assert_eq!(answer.status, 2);
     assert!(
@@ -164,34 +148,17 @@ fn a_name_without_a_slash_is_looked_for_here_first() {
     assert_eq!(lines(&answer)[0], "RUNNING: ./ls --benchmark_out=TMP");
     assert_eq!(answer.status, 0);
     let answer = run(&project, &["benchmarks", "true", "true"]);
-    assert!(
-        answer.stdout.contains("/true --benchmark_out="),
-        "{answer:#?}"
-    );
+    assert!(answer.stdout.contains("/true --benchmark_out="), "{answer:#?}");
     assert_eq!(answer.status, 2);
 }
 
 #[test]
 fn own_options_after_the_inputs_are_not_passed_to_programs() {
-    let answer = run(
-        &two_programs(),
-        &["benchmarks", "./old", "./new", "--no-color", "-a"],
-    );
+    let answer = run(&two_programs(), &["benchmarks", "./old", "./new", "--no-color", "-a"]);
     assert_eq!(lines(&answer)[0], "RUNNING: ./old -a --benchmark_out=TMP");
-    assert!(
-        answer
-            .stderr
-            .contains("'--no-color' has no effect after the inputs"),
-        "{answer:#?}"
-    );
-    let answer = run(
-        &two_programs(),
-        &["benchmarks", "./old", "./new", "--", "--no-color"],
-    );
-    assert_eq!(
-        lines(&answer)[0],
-        "RUNNING: ./old --no-color --benchmark_out=TMP"
-    );
+    assert!(answer.stderr.contains("'--no-color' has no effect after the inputs"), "{answer:#?}");
+    let answer = run(&two_programs(), &["benchmarks", "./old", "./new", "--", "--no-color"]);
+    assert_eq!(lines(&answer)[0], "RUNNING: ./old --no-color --benchmark_out=TMP");
     assert!(!answer.stderr.contains("has no effect"), "{answer:#?}");
 }
 
@@ -200,10 +167,7 @@ fn what_would_fail_after_measuring_is_found_out_before() {
     let project = two_programs().with("broken.json", "{\"benchmarks\": [");
     for (words, reason) in [
         (vec!["benchmarks", "./old", "broken.json"], "cut short"),
-        (
-            vec!["-d", "no/x.json", "benchmarks", "./old", "./new"],
-            "the folder does not exist",
-        ),
+        (vec!["-d", "no/x.json", "benchmarks", "./old", "./new"], "the folder does not exist"),
         (vec!["filters", "./old", "(", "x"], "unclosed group"),
     ] {
         let answer = run(&project, &words);
@@ -223,9 +187,7 @@ fn an_interrupted_comparison_leaves_nothing_behind() {
     while !project.path("started").exists() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    let kill = std::process::Command::new("kill")
-        .arg(child.id().to_string())
-        .status();
+    let kill = std::process::Command::new("kill").arg(child.id().to_string()).status();
     assert!(kill.unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(std::fs::read_dir(project.path("tmp")).unwrap().count(), 0);

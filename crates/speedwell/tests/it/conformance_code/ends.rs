@@ -15,17 +15,11 @@ fn first_error(harness: &CodeHarness, fault: &TestFault) -> HarnessEvent {
         Err(refused) => return refused.only("error").clone(),
     };
     let loaded = talk.load("a", fault.snippet);
-    let error = found(&loaded)
-        .or_else(|| found(&talk.workers("a", 1)))
-        .or_else(|| {
-            let answer = talk.measure_windows("a", 10, 1);
-            assert_eq!(
-                answer.only("end").list("jobs"),
-                ["a"],
-                "a failed job is named as well"
-            );
-            found(&answer)
-        });
+    let error = found(&loaded).or_else(|| found(&talk.workers("a", 1))).or_else(|| {
+        let answer = talk.measure_windows("a", 10, 1);
+        assert_eq!(answer.only("end").list("jobs"), ["a"], "a failed job is named as well");
+        found(&answer)
+    });
     let error = error.unwrap_or_else(|| panic!("no error of {:?}", fault.snippet));
     let hello = talk.send_and_wait("hello", &[("proto", "1")]);
     assert_eq!(hello.verbs(), "ready", "the conversation goes on");
@@ -37,21 +31,11 @@ pub fn tells_where_code_is_wrong(harness: &CodeHarness) {
     for fault in harness.snippets.faults {
         let error = first_error(harness, fault);
         let told = (error.text("stage"), error.text("job"));
-        assert_eq!(
-            told,
-            (fault.stage.into(), "a".into()),
-            "{:?}: {error:?}",
-            fault.snippet
-        );
+        assert_eq!(told, (fault.stage.into(), "a".into()), "{:?}: {error:?}", fault.snippet);
         assert!(error.text("msg").contains(fault.message), "{error:?}");
         assert!(!error.text("class").is_empty(), "{error:?}");
         if let Some(line) = fault.line {
-            assert_eq!(
-                error.text("line"),
-                line.to_string(),
-                "{:?}: {error:?}",
-                fault.snippet
-            );
+            assert_eq!(error.text("line"), line.to_string(), "{:?}: {error:?}", fault.snippet);
         }
     }
 }
@@ -69,24 +53,14 @@ pub fn goes_on_after_a_job_that_fails(harness: &CodeHarness) {
     assert_eq!([&*told[0], &*told[1]], ["a", "run"], "told once: {error:?}");
     assert!(told[2].contains("bad luck"), "{error:?}");
     let worker = answer.only("worker");
-    assert_eq!(
-        (worker.text("job").as_str(), worker.numbers("count").len()),
-        ("b", 4)
-    );
+    assert_eq!((worker.text("job").as_str(), worker.numbers("count").len()), ("b", 4));
     assert_eq!(answer.only("end").list("jobs"), ["a", "b"]);
     let timed = talk.measure_samples("b", 3, 2);
-    assert_eq!(
-        timed.verbs(),
-        "timed end",
-        "the other job is as good as before"
-    );
+    assert_eq!(timed.verbs(), "timed end", "the other job is as good as before");
     let (ended, trace) = talk.quit();
     assert_eq!(ended.code, Some(0));
     let undone = trace.iter().filter(|line| *line == "done").count();
-    assert_eq!(
-        undone, 2,
-        "what was prepared for the failed job is undone, too"
-    );
+    assert_eq!(undone, 2, "what was prepared for the failed job is undone, too");
 }
 
 pub fn keeps_its_figures_when_undoing_fails(harness: &CodeHarness) {
@@ -94,10 +68,7 @@ pub fn keeps_its_figures_when_undoing_fails(harness: &CodeHarness) {
     assert_eq!(talk.measure_windows("a", 10, 2).verbs(), "worker end");
     let answer = talk.send_and_wait("unload", &[("job", "a")]);
     let error = answer.only("error");
-    assert_eq!(
-        (error.text("stage"), error.text("job")),
-        ("done".into(), "a".into())
-    );
+    assert_eq!((error.text("stage"), error.text("job")), ("done".into(), "a".into()));
     assert!(error.text("msg").contains("no room"), "{error:?}");
     assert_eq!(talk.quit().0.code, Some(0));
 }
@@ -128,11 +99,7 @@ fn stopped_after(pause_ms: u64, harness: &CodeHarness, snippet: TestSnippet) -> 
     // On a busy machine, a worker may stand still until the harness gives it up.
     let given_up = answer.all("error");
     ensure_holds(given_up.is_empty(), || format!("{given_up:?}"))?;
-    assert_eq!(
-        talk.measure_windows("a", 20, 1).verbs(),
-        "worker worker end",
-        "it can go on"
-    );
+    assert_eq!(talk.measure_windows("a", 20, 1).verbs(), "worker worker end", "it can go on");
     let workers = answer.all("worker");
     assert_eq!(workers.len(), 2);
     for worker in workers {
@@ -165,19 +132,10 @@ fn given_up_after(pause_ms: u64, harness: &CodeHarness) -> Result<(), String> {
     // If a busy machine has not started the runner yet, there is nothing to abort.
     ensure_holds(!answer.all("error").is_empty(), || format!("{answer:#?}"))?;
     let error = answer.only("error");
-    assert_eq!(
-        (error.text("stage"), error.text("job")),
-        ("timeout".into(), "a".into())
-    );
-    assert_eq!(
-        talk.send_and_wait("hello", &[("proto", "1")]).verbs(),
-        "ready"
-    );
+    assert_eq!((error.text("stage"), error.text("job")), ("timeout".into(), "a".into()));
+    assert_eq!(talk.send_and_wait("hello", &[("proto", "1")]).verbs(), "ready");
     let (ended, trace) = talk.quit();
-    assert_eq!(
-        (ended.code, trace.as_slice()),
-        (Some(0), &["done".to_owned()][..])
-    );
+    assert_eq!((ended.code, trace.as_slice()), (Some(0), &["done".to_owned()][..]));
     Ok(())
 }
 
@@ -185,10 +143,7 @@ pub fn undoes_when_the_commands_end(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.hooks);
     talk.close();
     let (ended, trace) = talk.end();
-    assert_eq!(
-        (ended.code, trace.last().map(String::as_str)),
-        (Some(0), Some("done 1000"))
-    );
+    assert_eq!((ended.code, trace.last().map(String::as_str)), (Some(0), Some("done 1000")));
 
     let mut talk = harness.with(harness.snippets.keeper);
     talk.workers("a", 2);
@@ -211,10 +166,7 @@ pub fn leaves_a_runner_that_never_ends_when_the_commands_end(harness: &CodeHarne
     let begin = Instant::now();
     let (ended, trace) = talk.end();
     assert!(begin.elapsed() < Duration::from_secs(30));
-    assert_eq!(
-        (ended.code, trace.as_slice()),
-        (Some(0), &["done".to_owned()][..])
-    );
+    assert_eq!((ended.code, trace.as_slice()), (Some(0), &["done".to_owned()][..]));
 }
 
 pub fn is_seen_to_be_killed(harness: &CodeHarness) {
@@ -226,10 +178,7 @@ pub fn is_seen_to_be_killed(harness: &CodeHarness) {
     }
     talk.kill();
     let (ended, _) = talk.end();
-    assert_eq!(
-        (ended.signal, ended.verbs().as_str()),
-        (Some(Signal::KILL.as_raw()), "")
-    );
+    assert_eq!((ended.signal, ended.verbs().as_str()), (Some(Signal::KILL.as_raw()), ""));
 }
 
 pub fn takes_no_print_for_a_message(harness: &CodeHarness) {
@@ -240,8 +189,5 @@ pub fn takes_no_print_for_a_message(harness: &CodeHarness) {
     let (ended, _) = talk.quit();
     assert_eq!(ended.code, Some(0));
     let printed = ended.stdout.matches("end\tid=1\tjobs=a").count();
-    assert!(
-        printed as f64 >= counted,
-        "{printed} of {counted} lines were printed"
-    );
+    assert!(printed as f64 >= counted, "{printed} of {counted} lines were printed");
 }

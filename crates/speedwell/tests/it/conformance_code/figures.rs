@@ -41,11 +41,7 @@ pub fn times_a_sleep_by_passes(harness: &CodeHarness) {
             (timed.text("loop"), timed.text("workers"), timed.text("job")),
             ("3".into(), "1".into(), "a".into())
         );
-        assert_eq!(
-            timed.number("batches"),
-            12.0,
-            "a slow runner has batches of one"
-        );
+        assert_eq!(timed.number("batches"), 12.0, "a slow runner has batches of one");
         assert_eq!(timed.numbers("q_ps").len(), 4);
         let times: Vec<f64> = timed.numbers("ns").iter().map(|ns| ns / 3e6).collect();
         assert_eq!(times.len(), 4);
@@ -69,10 +65,7 @@ pub fn records_a_series_with_its_reference_loop(harness: &CodeHarness) {
     let answer = talk.send_and_wait("run", &series);
     let timed = answer.only("timed");
     assert_eq!(timed.list("ns").len(), samples);
-    assert_eq!(
-        (timed.text("loop"), timed.text("workers")),
-        ("1".into(), "1".into())
-    );
+    assert_eq!((timed.text("loop"), timed.text("workers")), ("1".into(), "1".into()));
     let reference_ns = timed.numbers("reference_ns");
     if harness.has_cpu_clock() {
         assert_eq!(timed.list("cpu_ns").len(), samples);
@@ -96,10 +89,7 @@ pub fn tells_processor_time_from_waiting(harness: &CodeHarness) {
     assert_eq!(cpu_ns.len(), 4);
     assert!(cpu_ns.iter().all(|ns| *ns >= 0.0), "{timed:?}");
     let sum = |times: &[f64]| times.iter().sum::<f64>();
-    assert!(
-        sum(&cpu_ns) < sum(&timed.numbers("ns")) / 2.0,
-        "{timed:?} slept"
-    );
+    assert!(sum(&cpu_ns) < sum(&timed.numbers("ns")) / 2.0, "{timed:?} slept");
 }
 
 /// The worker's processor time is most of what its process used. On a busy machine, the compiler
@@ -140,12 +130,7 @@ pub fn tells_the_processor_time_of_its_process(harness: &CodeHarness) {
     let mut cpu_ns = 0.0;
     retry_busy(2, || {
         let before_ns = used_ns();
-        cpu_ns = talk
-            .measure_samples("a", count, 6)
-            .only("timed")
-            .numbers("cpu_ns")
-            .iter()
-            .sum();
+        cpu_ns = talk.measure_samples("a", count, 6).only("timed").numbers("cpu_ns").iter().sum();
         ensure_is_most_of(cpu_ns, used_ns() - before_ns)
     });
     let answer = talk.measure_windows("a", 20, 10);
@@ -167,9 +152,7 @@ pub fn tells_the_processor_time_of_its_process(harness: &CodeHarness) {
 pub fn adds_up_its_workers(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.sleep_20_ms);
     assert_eq!(talk.workers("a", 4).only("workers").number("n"), 4.0);
-    retry_busy(6, || {
-        four_take_20_ms_each(&talk.measure_windows("a", 60, 5))
-    })
+    retry_busy(6, || four_take_20_ms_each(&talk.measure_windows("a", 60, 5)))
 }
 
 pub fn awaits_each_iteration(harness: &CodeHarness) {
@@ -180,9 +163,7 @@ pub fn awaits_each_iteration(harness: &CodeHarness) {
     let answer = talk.load("a", snippet);
     assert_eq!(answer.only("loaded").text("async"), "1");
     talk.workers("a", 4);
-    retry_busy(6, || {
-        four_take_20_ms_each(&talk.measure_windows("a", 60, 5))
-    })
+    retry_busy(6, || four_take_20_ms_each(&talk.measure_windows("a", 60, 5)))
 }
 
 fn four_take_20_ms_each(answer: &CodeAnswer) -> Result<(), String> {
@@ -199,10 +180,7 @@ fn four_take_20_ms_each(answer: &CodeAnswer) -> Result<(), String> {
 
 /// Cost of an iteration in windows and in batches, in ns; the minimum of each.
 fn cost_ns(worker: &HarnessEvent) -> (f64, f64) {
-    (
-        minimum_of(windows_ns(worker)),
-        worker.numbers("q_ps")[0] / 1e3,
-    )
+    (minimum_of(windows_ns(worker)), worker.numbers("q_ps")[0] / 1e3)
 }
 
 /// Updates the minimum of each of several costs: other load, on this machine or its neighbors in a
@@ -276,9 +254,7 @@ pub fn keeps_what_a_pure_runner_computes(harness: &CodeHarness) {
         let good = pure_ns > empty_ns * 1.2
             && (0.6..1.7).contains(&(told / empty_ns))
             && told_beside_pure < pure_ns;
-        ensure_holds(good, || {
-            format!("empty, pure, told, told beside pure: {costs:?} ns")
-        })
+        ensure_holds(good, || format!("empty, pure, told, told beside pure: {costs:?} ns"))
     });
 }
 
@@ -291,16 +267,9 @@ pub fn has_windows_as_long_as_they_are(harness: &CodeHarness) {
         let worker = answer.only("worker");
         let (times, counts) = (worker.numbers("t_ns"), worker.numbers("count"));
         assert_eq!((times.len(), counts.len()), (11, 11));
-        assert_eq!(
-            (times[0], counts[0]),
-            (0.0, 0.0),
-            "the first point is the start"
-        );
+        assert_eq!((times[0], counts[0]), (0.0, 0.0), "the first point is the start");
         for points in [&times, &counts] {
-            assert!(
-                points.windows(2).all(|pair| pair[0] < pair[1]),
-                "{points:?}"
-            );
+            assert!(points.windows(2).all(|pair| pair[0] < pair[1]), "{points:?}");
         }
         let end = answer.only("end");
         let late = max_late_ns(&times, 1e8);
@@ -309,10 +278,9 @@ pub fn has_windows_as_long_as_they_are(harness: &CodeHarness) {
         assert!(times[10] <= told_ns);
         // On a busy machine the response takes a few ms, and the clock of Erlang is slewed now and
         // then; wrong units would be off by far more.
-        ensure_holds(
-            (0.98 * seen_ns..1.0001 * seen_ns).contains(&told_ns),
-            || format!("{told_ns} ns, seen {seen_ns} ns"),
-        )
+        ensure_holds((0.98 * seen_ns..1.0001 * seen_ns).contains(&told_ns), || {
+            format!("{told_ns} ns, seen {seen_ns} ns")
+        })
     });
 }
 
@@ -332,11 +300,8 @@ pub fn is_not_moved_by_load_beside_it(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.pure);
     talk.measure_windows("a", 100, 3);
     retry_busy(5, || {
-        let mut batch_median = || {
-            talk.measure_windows("a", 30, 3)
-                .only("worker")
-                .numbers("q_ps")[3]
-        };
+        let mut batch_median =
+            || talk.measure_windows("a", 30, 3).only("worker").numbers("q_ps")[3];
         let mut ratios = Vec::new();
         for pair in 0..6 {
             // Alternate the order, so that a processor that speeds up or slows down favors neither.
@@ -351,9 +316,7 @@ pub fn is_not_moved_by_load_beside_it(harness: &CodeHarness) {
         }
         ratios.sort_by(f64::total_cmp);
         let middle = (ratios[2] + ratios[3]) / 2.0;
-        ensure_holds((middle - 1.0).abs() < 0.05, || {
-            format!("with load / without: {ratios:?}")
-        })
+        ensure_holds((middle - 1.0).abs() < 0.05, || format!("with load / without: {ratios:?}"))
     });
 }
 

@@ -9,10 +9,7 @@ pub fn says_what_it_offers(harness: &CodeHarness) {
     let answer = talk.send_and_wait("hello", &[("proto", "1")]);
     let offered = answer.only("ready").list("caps");
     for ability in ["continuous", "timed", "workers", "monitor"] {
-        assert!(
-            offered.iter().any(|one| one == ability),
-            "{ability} in {offered:?}"
-        );
+        assert!(offered.iter().any(|one| one == ability), "{ability} in {offered:?}");
     }
     let awaits = offered.iter().any(|one| one == "async");
     assert_eq!(awaits, harness.snippets.awaited_20_ms.is_some());
@@ -27,11 +24,7 @@ pub fn hands_values_from_hook_to_hook(harness: &CodeHarness) {
     let (ended, mut trace) = talk.quit();
     assert_eq!(ended.code, Some(0));
     assert_eq!(trace.remove(0), "init", "once and before everything else");
-    assert_eq!(
-        trace.pop().as_deref(),
-        Some("done 1000"),
-        "once and at the end"
-    );
+    assert_eq!(trace.pop().as_deref(), Some("done 1000"), "once and at the end");
     trace.sort();
     let of_workers = ["runner 1000", "turn 1000", "turn 1001", "turn 1002"];
     let expected: Vec<&str> = of_workers.iter().flat_map(|line| [*line; 2]).collect();
@@ -52,11 +45,7 @@ pub fn initialises_new_workers_only(harness: &CodeHarness) {
         );
         let answer = talk.measure_windows("a", 20, 1);
         assert_eq!(answer.all("worker").len(), wanted as usize);
-        assert_eq!(
-            talk.count_traced("first"),
-            made,
-            "the state of {known} workers was kept"
-        );
+        assert_eq!(talk.count_traced("first"), made, "the state of {known} workers was kept");
         known = made;
     }
     let (ended, trace) = talk.quit();
@@ -74,10 +63,7 @@ pub fn keeps_the_workers_of_two_jobs_in_turn(harness: &CodeHarness) {
         let answer = talk.measure_windows(["a", "b"][turn % 2], 5, 1);
         assert_eq!(answer.verbs(), "worker end");
     }
-    assert_eq!(
-        (talk.count_traced("runner"), talk.count_traced("first")),
-        (2, 2)
-    );
+    assert_eq!((talk.count_traced("runner"), talk.count_traced("first")), (2, 2));
 }
 
 pub fn measures_two_jobs_at_the_same_time(harness: &CodeHarness) {
@@ -100,9 +86,7 @@ pub fn measures_two_jobs_at_the_same_time(harness: &CodeHarness) {
         // Run one after the other, both would have lasted this long together.
         let both_ns: f64 = workers.iter().map(|one| one.numbers("t_ns")[3]).sum();
         let whole_ns = end.number("elapsed_ns");
-        ensure_holds(whole_ns < both_ns, || {
-            format!("{whole_ns} ns, both {both_ns} ns")
-        })
+        ensure_holds(whole_ns < both_ns, || format!("{whole_ns} ns, both {both_ns} ns"))
     });
     let again = talk.measure_samples("b,a", 2, 1);
     assert_eq!(again.verbs(), "timed timed end");
@@ -127,10 +111,8 @@ pub fn shows_gauges_while_it_measures(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.keeper);
     let hello = talk.send_and_wait("hello", &[("proto", "1")]);
     let declared = hello.only("ready").list("gauges");
-    let names: Vec<&str> = declared
-        .iter()
-        .map(|gauge| gauge.split_once(':').expect("name:unit").0)
-        .collect();
+    let names: Vec<&str> =
+        declared.iter().map(|gauge| gauge.split_once(':').expect("name:unit").0).collect();
     assert!(!names.is_empty());
     let first = talk.send_and_wait("monitor", &[("interval_ns", "50000000")]);
     let id = first.only("gauge").text("id");
@@ -139,11 +121,7 @@ pub fn shows_gauges_while_it_measures(harness: &CodeHarness) {
         let begin = Instant::now();
         talk.aside.clear();
         talk.measure_windows("a", 200, 2);
-        let gauges: Vec<_> = talk
-            .aside
-            .drain(..)
-            .filter(|one| one.verb == "gauge")
-            .collect();
+        let gauges: Vec<_> = talk.aside.drain(..).filter(|one| one.verb == "gauge").collect();
         for gauge in &gauges {
             assert_eq!(gauge.text("id"), id);
             assert!(names.iter().all(|name| gauge.number(name).is_finite()));
@@ -161,11 +139,7 @@ pub fn shows_gauges_while_it_measures(harness: &CodeHarness) {
     talk.aside.clear();
     std::thread::sleep(Duration::from_millis(150));
     talk.workers("a", 1);
-    assert!(
-        talk.aside.iter().all(|event| event.verb != "gauge"),
-        "{:?}",
-        talk.aside
-    );
+    assert!(talk.aside.iter().all(|event| event.verb != "gauge"), "{:?}", talk.aside);
 }
 
 pub fn shows_samples_while_it_measures(harness: &CodeHarness) {
@@ -181,26 +155,16 @@ pub fn shows_samples_while_it_measures(harness: &CodeHarness) {
     ];
     let answer = talk.send_and_wait("run", &fields);
     let samples = answer.all("sample");
-    let told: Vec<(f64, f64)> = samples
-        .iter()
-        .map(|sample| (sample.number("k"), sample.number("workers")))
-        .collect();
+    let told: Vec<(f64, f64)> =
+        samples.iter().map(|sample| (sample.number("k"), sample.number("workers"))).collect();
     assert_eq!(told, [(0.0, 2.0), (1.0, 2.0), (2.0, 2.0), (3.0, 2.0)]);
     let workers = answer.all("worker");
     for (k, sample) in samples.iter().enumerate() {
-        let counted: f64 = workers
-            .iter()
-            .map(|worker| worker.numbers("count")[k])
-            .sum();
+        let counted: f64 = workers.iter().map(|worker| worker.numbers("count")[k]).sum();
         assert_eq!(sample.number("count"), counted, "of all workers together");
         assert!(sample.number("t_ns") >= 60e6 && sample.number("late_ns") >= 0.0);
     }
-    assert!(
-        workers
-            .iter()
-            .all(|worker| worker.numbers("t_ns")[0] >= 60e6),
-        "the warm-up"
-    );
+    assert!(workers.iter().all(|worker| worker.numbers("t_ns")[0] >= 60e6), "the warm-up");
     let place = |verb| answer.events.iter().position(|event| event.verb == verb);
     assert!(place("sample") < place("worker"));
 }
@@ -209,17 +173,11 @@ pub fn undoes_what_is_unloaded(harness: &CodeHarness) {
     let mut talk = harness.with(harness.snippets.hooks);
     talk.measure_windows("a", 10, 1);
     assert_eq!(talk.count_traced("done"), 0);
-    assert_eq!(
-        talk.send_and_wait("unload", &[("job", "a")]).verbs(),
-        "unloaded"
-    );
+    assert_eq!(talk.send_and_wait("unload", &[("job", "a")]).verbs(), "unloaded");
     assert_eq!(talk.count_traced("done 1000"), 1);
     let refused = talk.measure_windows("a", 10, 1);
     assert_eq!(refused.only("error").text("stage"), "protocol");
     let (ended, trace) = talk.quit();
     assert_eq!(ended.code, Some(0));
-    assert_eq!(
-        trace.iter().filter(|line| line.starts_with("done")).count(),
-        1
-    );
+    assert_eq!(trace.iter().filter(|line| line.starts_with("done")).count(), 1);
 }

@@ -17,8 +17,7 @@ use super::harness_driver::HarnessEvent;
 fn windows_ns(worker: &HarnessEvent) -> Vec<f64> {
     let (times, counts) = (worker.numbers("t_ns"), worker.numbers("count"));
     let ends = times.windows(2).zip(counts.windows(2));
-    ends.map(|(time, count)| (time[1] - time[0]) / (count[1] - count[0]))
-        .collect()
+    ends.map(|(time, count)| (time[1] - time[0]) / (count[1] - count[0])).collect()
 }
 
 fn minimum_of(values: impl IntoIterator<Item = f64>) -> f64 {

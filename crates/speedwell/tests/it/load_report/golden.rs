@@ -22,11 +22,7 @@ pub fn text(loads: &[LoadFindings<'_>]) -> String {
 }
 
 fn terminal() -> TextFormat {
-    TextFormat {
-        width: Some(100),
-        brief: true,
-        ..TextFormat::default()
-    }
+    TextFormat { width: Some(100), brief: true, ..TextFormat::default() }
 }
 
 fn golden(name: &str, text: &str) {
@@ -65,11 +61,7 @@ pub fn troubled_load() -> MadeLoad {
         made.add_request(RequestOutcome::Ok, MS + at * US, 100 * US);
     }
     made.with_outcomes(RequestOutcome::Failed(ErrorClass::Status), 12, MS)
-        .with_outcomes(
-            RequestOutcome::Failed(ErrorClass::ResetBeforeFirstByte),
-            3,
-            200 * US,
-        )
+        .with_outcomes(RequestOutcome::Failed(ErrorClass::ResetBeforeFirstByte), 3, 200 * US)
         .with_outcomes(RequestOutcome::Failed(ErrorClass::TimeoutTotal), 2, S)
         .with_change(|run| {
             for _ in 0..5 {
@@ -98,10 +90,7 @@ fn a_clean_closed_load_in_every_format() {
     let loads = [analyze_load(&made.run)];
     let document = report_loads(&loads, &OutputOptions::default());
     golden("closed-100.txt", &render_document(&document, &terminal()));
-    golden(
-        "closed.md",
-        &render_document(&document, &Markdown::default()),
-    );
+    golden("closed.md", &render_document(&document, &Markdown::default()));
     golden("closed.csv", &render_document(&document, &Csv));
     let page = render_document(&document, &Html);
     assert_eq!(page.matches("<svg").count(), 4, "one for each chart");
@@ -146,9 +135,8 @@ fn several_loads_side_by_side() {
 fn a_gate_says_what_was_found_and_what_cannot_be_judged() {
     let (clean, troubled) = (clean_load(), troubled_load());
     let loads = [analyze_load(&clean.run), analyze_load(&troubled.run)];
-    let conditions: Vec<gate::LoadCondition> = ["p99>2ms", "errors>1%", "lag-p99>5ms"]
-        .map(|text| text.parse().unwrap())
-        .to_vec();
+    let conditions: Vec<gate::LoadCondition> =
+        ["p99>2ms", "errors>1%", "lag-p99>5ms"].map(|text| text.parse().unwrap()).to_vec();
     let judged = gate::judge_conditions(&conditions, &loads);
     let mut document = Document::new("gate");
     add_gate(&judged, &mut document);
@@ -170,12 +158,7 @@ fn machines_get_every_figure_by_name_and_the_load_without_loss() {
     let at_99 = at_99.clone().find(|row| row["percent"] == 99).unwrap();
     assert_eq!(at_99["lower_bounds"], serde_json::json!([]));
     let remarks = &value["load_findings"][0]["notes"];
-    assert!(
-        remarks
-            .as_array()
-            .unwrap()
-            .contains(&"connections-capped".into())
-    );
+    assert!(remarks.as_array().unwrap().contains(&"connections-capped".into()));
     let back: speedwell_model::load::run::LoadRun =
         serde_json::from_value(value["loads"][0].clone()).unwrap();
     assert_eq!(back, made.run);
@@ -210,13 +193,8 @@ fn a_steady_load_is_drawn_as_a_level_line_from_its_first_interval_on() {
 #[test]
 fn the_time_axis_names_a_warm_up_only_where_there_was_one() {
     let ok = [98; 8];
-    for (warmup, label) in [
-        (0, "seconds after the start"),
-        (2, "seconds after the warm-up"),
-    ] {
-        let made = MadeLoad::closed(4)
-            .with_successes(10_000, 200)
-            .with_ticks(warmup, &ok);
+    for (warmup, label) in [(0, "seconds after the start"), (2, "seconds after the warm-up")] {
+        let made = MadeLoad::closed(4).with_successes(10_000, 200).with_ticks(warmup, &ok);
         let svg = throughput_chart(&made);
         assert!(svg.contains(label), "{label}: {svg}");
     }
@@ -240,10 +218,9 @@ fn a_page_says_its_answer_once() {
 fn charts_are_well_formed_pictures() {
     let (one, mut other) = (clean_load(), clean_load());
     other.run.label = "other".into();
-    for loads in [
-        vec![analyze_load(&one.run)],
-        vec![analyze_load(&one.run), analyze_load(&other.run)],
-    ] {
+    for loads in
+        [vec![analyze_load(&one.run)], vec![analyze_load(&one.run), analyze_load(&other.run)]]
+    {
         let document = report_loads(&loads, &OutputOptions::default());
         let charts: Vec<_> = document.charts().collect();
         assert_eq!(charts.len(), 4);

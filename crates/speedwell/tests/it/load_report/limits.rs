@@ -25,11 +25,8 @@ fn passes(judged: &[JudgedCondition<'_>]) -> bool {
 
 #[test]
 fn limits_pass_fail_or_cannot_be_judged() {
-    let made = thousand().with_outcomes(
-        RequestOutcome::Failed(ErrorClass::TimeoutTotal),
-        10,
-        10 * US,
-    );
+    let made =
+        thousand().with_outcomes(RequestOutcome::Failed(ErrorClass::TimeoutTotal), 10, 10 * US);
     let loads = [analyze_load(&made.run)];
     for (text, answer) in [
         ("p99>991ms", ConditionAnswer::Passed),
@@ -46,14 +43,8 @@ fn limits_pass_fail_or_cannot_be_judged() {
         ("throughput<9k", ConditionAnswer::Passed),
         ("throughput<10k", ConditionAnswer::Failed),
         ("connect-max>80us", ConditionAnswer::Passed),
-        (
-            "response p99>1s",
-            ConditionAnswer::Unknown(UnknownReason::ClosedLoad),
-        ),
-        (
-            "lag-p99>1s",
-            ConditionAnswer::Unknown(UnknownReason::ClosedLoad),
-        ),
+        ("response p99>1s", ConditionAnswer::Unknown(UnknownReason::ClosedLoad)),
+        ("lag-p99>1s", ConditionAnswer::Unknown(UnknownReason::ClosedLoad)),
     ] {
         let conditions = conditions(&[text]);
         let judged = judge_conditions(&conditions, &loads);
@@ -67,15 +58,10 @@ fn a_refused_figure_never_passes_and_a_lower_bound_only_where_it_decides() {
     let limited = scheduled(5 * MS);
     let loads = [analyze_load(&limited.run)];
     let conditions_of_times = conditions(&["p50>1h", "service-p50>1h", "mean>1h", "lag-p99>1s"]);
-    let answers: Vec<ConditionAnswer> = judge_conditions(&conditions_of_times, &loads)
-        .iter()
-        .map(|row| row.answer)
-        .collect();
+    let answers: Vec<ConditionAnswer> =
+        judge_conditions(&conditions_of_times, &loads).iter().map(|row| row.answer).collect();
     let refused = ConditionAnswer::Unknown(UnknownReason::Refused(TimeRefusal::GeneratorLimited));
-    assert_eq!(
-        answers,
-        [refused, refused, refused, ConditionAnswer::Passed]
-    );
+    assert_eq!(answers, [refused, refused, refused, ConditionAnswer::Passed]);
 
     // Between 1 and 1.5 ms: half a millisecond is the generator's own lateness.
     let late = scheduled(500 * US);
@@ -83,10 +69,7 @@ fn a_refused_figure_never_passes_and_a_lower_bound_only_where_it_decides() {
     for (text, answer) in [
         ("p99>1200us", ConditionAnswer::Unknown(UnknownReason::Range)),
         ("p99<1200us", ConditionAnswer::Unknown(UnknownReason::Range)),
-        (
-            "mean>1200us",
-            ConditionAnswer::Unknown(UnknownReason::Range),
-        ),
+        ("mean>1200us", ConditionAnswer::Unknown(UnknownReason::Range)),
         ("max>1200us", ConditionAnswer::Unknown(UnknownReason::Range)),
         ("p99>2ms", ConditionAnswer::Passed),
         ("p99>900us", ConditionAnswer::Failed),
@@ -105,22 +88,12 @@ fn a_refused_figure_never_passes_and_a_lower_bound_only_where_it_decides() {
     let loads = [analyze_load(&made.run)];
     for (text, answer) in [
         ("p99>9ms", ConditionAnswer::Failed),
-        (
-            "p99>11ms",
-            ConditionAnswer::Unknown(UnknownReason::LowerBound),
-        ),
+        ("p99>11ms", ConditionAnswer::Unknown(UnknownReason::LowerBound)),
         ("p99<9ms", ConditionAnswer::Passed),
-        (
-            "p99<11ms",
-            ConditionAnswer::Unknown(UnknownReason::LowerBound),
-        ),
+        ("p99<11ms", ConditionAnswer::Unknown(UnknownReason::LowerBound)),
         ("p90>2ms", ConditionAnswer::Passed),
     ] {
-        assert_eq!(
-            judge_conditions(&conditions(&[text]), &loads)[0].answer,
-            answer,
-            "{text}"
-        );
+        assert_eq!(judge_conditions(&conditions(&[text]), &loads)[0].answer, answer, "{text}");
     }
 }
 
@@ -132,9 +105,7 @@ fn a_load_without_requests_passes_no_limit_of_times_or_shares() {
     let conditions = conditions(&["p99>1h", "errors>50%", "ok<1%", "throughput<1"]);
     let judged = judge_conditions(&conditions, &loads);
     assert!(
-        judged
-            .iter()
-            .all(|row| row.answer == ConditionAnswer::Unknown(UnknownReason::NoRequests))
+        judged.iter().all(|row| row.answer == ConditionAnswer::Unknown(UnknownReason::NoRequests))
     );
 }
 
@@ -168,12 +139,8 @@ fn a_rate_that_is_missed_while_others_took_the_processor_may_not_be_the_limit() 
         let found = group_by_rate(&loads, &[]).remove(0);
         let bounds = (found.answer.kept, found.answer.missed);
         assert_eq!(bounds, (Some(1000.0), Some(1050.0)));
-        let report = report_search(
-            &loads,
-            &[],
-            std::slice::from_ref(&found),
-            &OutputOptions::default(),
-        );
+        let report =
+            report_search(&loads, &[], std::slice::from_ref(&found), &OutputOptions::default());
         let headline = report.blocks.iter().find_map(|block| match block {
             ReportBlock::Headline(text) => Some(text.clone()),
             _ => None,
@@ -181,17 +148,11 @@ fn a_rate_that_is_missed_while_others_took_the_processor_may_not_be_the_limit() 
         (found.is_disturbed, headline.unwrap())
     };
     let (is_disturbed, headline) = answer(300, 300);
-    assert!(
-        is_disturbed && headline.contains("at least 1,000/s; unclear whether"),
-        "{headline}"
-    );
+    assert!(is_disturbed && headline.contains("at least 1,000/s; unclear whether"), "{headline}");
     // Queues at the missed rate mean that few interrupts affect many requests, which is only the
     // server's fault.
     let (is_disturbed, headline) = answer(2, 300);
-    assert!(
-        !is_disturbed && headline.contains("misses 1,050/s (fewer"),
-        "{headline}"
-    );
+    assert!(!is_disturbed && headline.contains("misses 1,050/s (fewer"), "{headline}");
     assert!(!answer(300, 0).0 && !answer(0, 0).0);
 }
 
@@ -204,11 +165,7 @@ fn the_highest_rate_is_refused_where_the_generator_was_the_limit() {
         }
         made
     };
-    let rules = RateRules {
-        first: 1000.0,
-        limit: 1e6,
-        resolution: 0.05,
-    };
+    let rules = RateRules { first: 1000.0, limit: 1e6, resolution: 0.05 };
     let mut tries = vec![at(1000.0, 0), at(1000.0, 0)];
     for _ in 0..4 {
         let loads: Vec<_> = tries.iter().map(|made| analyze_load(&made.run)).collect();
@@ -221,8 +178,5 @@ fn the_highest_rate_is_refused_where_the_generator_was_the_limit() {
     assert_eq!(next_rate(&loads, &[], &rules), NextRate::Stop);
     let found = group_by_rate(&loads, &[]);
     assert_eq!(found[0].refused_at, Some(2000.0));
-    assert_eq!(
-        (found[0].answer.kept, found[0].answer.missed),
-        (Some(1000.0), None)
-    );
+    assert_eq!((found[0].answer.kept, found[0].answer.missed), (Some(1000.0), None));
 }

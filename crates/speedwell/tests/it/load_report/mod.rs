@@ -14,9 +14,7 @@ use speedwell_model::load::latency::{RequestOutcome, TimeQuantile};
 use speedwell_model::load::outcomes::ErrorClass;
 
 fn reported_time(served: &QuantityPercentiles, ppm: u32) -> ReportedTime {
-    let at = speedwell_analysis::load::PERCENTILES_PPM
-        .iter()
-        .position(|listed| *listed == ppm);
+    let at = speedwell_analysis::load::PERCENTILES_PPM.iter().position(|listed| *listed == ppm);
     served.percentiles[at.unwrap()]
 }
 
@@ -26,11 +24,7 @@ fn assert_time(told: Option<ReportedTime>, ns: u64, is_lower_bound: bool) {
     let Some(ReportedTime::Time(time)) = told else {
         panic!("{told:?} is no time");
     };
-    assert!(
-        (ns..=ns + ns / 1000).contains(&time.ns),
-        "{} for {ns}",
-        time.ns
-    );
+    assert!((ns..=ns + ns / 1000).contains(&time.ns), "{} for {ns}", time.ns);
     assert_eq!(time.is_lower_bound, is_lower_bound);
 }
 
@@ -47,35 +41,14 @@ fn a_closed_load_has_the_figures_worked_out_on_paper() {
     let made = thousand();
     let found = analyze_load(&made.run);
     assert!((found.throughput_per_s.unwrap() - 1000.0 / 0.1001).abs() < 1e-6);
-    assert_eq!(
-        found.principal_quantity(),
-        (TimedQuantity::Service, RequestGroup::Ok)
-    );
-    for (ppm, us) in [
-        (500_000, 500),
-        (990_000, 990),
-        (999_000, 999),
-        (1_000_000, 1000),
-    ] {
-        assert_time(
-            found.quantile(TimedQuantity::Service, RequestGroup::Ok, ppm),
-            us * US,
-            false,
-        );
+    assert_eq!(found.principal_quantity(), (TimedQuantity::Service, RequestGroup::Ok));
+    for (ppm, us) in [(500_000, 500), (990_000, 990), (999_000, 999), (1_000_000, 1000)] {
+        assert_time(found.quantile(TimedQuantity::Service, RequestGroup::Ok, ppm), us * US, false);
     }
     // A percentile that is in no table: the one of rank 123.
-    assert_time(
-        found.quantile(TimedQuantity::Service, RequestGroup::Ok, 123_000),
-        123 * US,
-        false,
-    );
-    let spread = found
-        .spread_of(TimedQuantity::Service, RequestGroup::Ok)
-        .unwrap();
-    assert_eq!(
-        (spread.least_ns, spread.greatest.longest_ns()),
-        (US, Some(MS))
-    );
+    assert_time(found.quantile(TimedQuantity::Service, RequestGroup::Ok, 123_000), 123 * US, false);
+    let spread = found.spread_of(TimedQuantity::Service, RequestGroup::Ok).unwrap();
+    assert_eq!((spread.least_ns, spread.greatest.longest_ns()), (US, Some(MS)));
     assert_eq!(spread.mean_ns, 500.5 * US as f64);
     // 500.5 ms of service time in 100.1 ms are 5 requests in flight.
     assert_eq!(found.concurrency.effective, Some(5.0));
@@ -92,16 +65,9 @@ fn a_closed_load_has_no_response_time_to_mix_up() {
         found.served.iter().map(|served| served.quantity).collect();
     assert_eq!(
         quantities,
-        [
-            TimedQuantity::Service,
-            TimedQuantity::FirstByte,
-            TimedQuantity::Connect
-        ]
+        [TimedQuantity::Service, TimedQuantity::FirstByte, TimedQuantity::Connect]
     );
-    assert_eq!(
-        found.quantile(TimedQuantity::Response, RequestGroup::All, 990_000),
-        None
-    );
+    assert_eq!(found.quantile(TimedQuantity::Response, RequestGroup::All, 990_000), None);
 }
 
 #[test]
@@ -114,13 +80,7 @@ fn a_lighter_load_than_asked_for_is_warned_of_with_its_reason() {
         }
     });
     let found = analyze_load(&made.run);
-    let [
-        LoadRemark::ConcurrencyShort {
-            requested,
-            effective,
-            connecting,
-        },
-    ] = &found.remarks[..]
+    let [LoadRemark::ConcurrencyShort { requested, effective, connecting }] = &found.remarks[..]
     else {
         panic!("{:?}", found.remarks);
     };
@@ -142,10 +102,7 @@ fn clients_that_pause_are_not_expected_to_be_busy() {
         }
     });
     let found = analyze_load(&made.run);
-    assert_eq!(
-        (found.concurrency.requested, &found.remarks[..]),
-        (None, &[][..])
-    );
+    assert_eq!((found.concurrency.requested, &found.remarks[..]), (None, &[][..]));
 }
 
 /// 1000 requests that were due at the start and took a millisecond each, sent `late_ns` late.
@@ -161,10 +118,7 @@ fn scheduled(late_ns: u64) -> MadeLoad {
 fn an_open_load_is_judged_by_its_response_time() {
     let made = scheduled(500 * US);
     let found = analyze_load(&made.run);
-    assert_eq!(
-        found.principal_quantity(),
-        (TimedQuantity::Response, RequestGroup::All)
-    );
+    assert_eq!(found.principal_quantity(), (TimedQuantity::Response, RequestGroup::All));
     // Half a millisecond of it is the generator's own lateness.
     let Some(ReportedTime::Range { low, high }) =
         found.quantile(TimedQuantity::Response, RequestGroup::All, 990_000)
@@ -173,16 +127,8 @@ fn an_open_load_is_judged_by_its_response_time() {
     };
     assert_time(Some(ReportedTime::Time(low)), MS, false);
     assert_time(Some(ReportedTime::Time(high)), 1500 * US, false);
-    assert_time(
-        found.quantile(TimedQuantity::Service, RequestGroup::Ok, 990_000),
-        MS,
-        false,
-    );
-    assert_time(
-        found.quantile(TimedQuantity::Lag, RequestGroup::All, 990_000),
-        500 * US,
-        false,
-    );
+    assert_time(found.quantile(TimedQuantity::Service, RequestGroup::Ok, 990_000), MS, false);
+    assert_time(found.quantile(TimedQuantity::Lag, RequestGroup::All, 990_000), 500 * US, false);
     assert_eq!(found.remarks, []);
 }
 
@@ -191,16 +137,10 @@ fn the_times_of_a_generator_that_was_late_are_refused_and_its_lag_is_told() {
     // 5 ms late, where a tenth of the response time, or 1 ms, is allowed.
     let made = scheduled(5 * MS);
     let found = analyze_load(&made.run);
-    assert!(matches!(
-        found.remarks[..],
-        [LoadRemark::GeneratorLimited(_)]
-    ));
+    assert!(matches!(found.remarks[..], [LoadRemark::GeneratorLimited(_)]));
     for quantity in [TimedQuantity::Response, TimedQuantity::Service] {
-        let group = if quantity == TimedQuantity::Service {
-            RequestGroup::Ok
-        } else {
-            RequestGroup::All
-        };
+        let group =
+            if quantity == TimedQuantity::Service { RequestGroup::Ok } else { RequestGroup::All };
         for ppm in [1, 500_000, 990_000, 1_000_000] {
             assert_eq!(
                 found.quantile(quantity, group, ppm),
@@ -211,11 +151,7 @@ fn the_times_of_a_generator_that_was_late_are_refused_and_its_lag_is_told() {
         assert_eq!(spread.refusal, Some(TimeRefusal::GeneratorLimited));
     }
     assert!(found.principal_bins().is_empty());
-    assert_time(
-        found.quantile(TimedQuantity::Lag, RequestGroup::All, 990_000),
-        5 * MS,
-        false,
-    );
+    assert_time(found.quantile(TimedQuantity::Lag, RequestGroup::All, 990_000), 5 * MS, false);
 }
 
 #[test]
@@ -226,17 +162,8 @@ fn a_missed_rate_refuses_the_tail_only() {
         made.add_request(RequestOutcome::Unsent, 0, 10 * MS);
     }
     let found = analyze_load(&made.run);
-    assert!(
-        found
-            .remarks
-            .iter()
-            .any(|remark| matches!(remark, LoadRemark::RateMissed(_)))
-    );
-    assert_time(
-        found.quantile(TimedQuantity::Response, RequestGroup::All, 950_000),
-        MS,
-        false,
-    );
+    assert!(found.remarks.iter().any(|remark| matches!(remark, LoadRemark::RateMissed(_))));
+    assert_time(found.quantile(TimedQuantity::Response, RequestGroup::All, 950_000), MS, false);
     for ppm in [990_000, 999_000, 1_000_000] {
         assert_eq!(
             found.quantile(TimedQuantity::Response, RequestGroup::All, ppm),
@@ -249,11 +176,7 @@ fn a_missed_rate_refuses_the_tail_only() {
         made.add_request(RequestOutcome::Unsent, 0, 10 * MS);
     }
     let found = analyze_load(&made.run);
-    assert_time(
-        found.quantile(TimedQuantity::Response, RequestGroup::All, 990_000),
-        10 * MS,
-        true,
-    );
+    assert_time(found.quantile(TimedQuantity::Response, RequestGroup::All, 990_000), 10 * MS, true);
     assert_eq!(found.run.measured.totals.outcomes.check_balance(), Ok(()));
 }
 
@@ -263,11 +186,7 @@ fn failures_are_told_with_the_most_frequent_class() {
         .with_outcomes(RequestOutcome::Failed(ErrorClass::Status), 30, 10 * US)
         .with_outcomes(RequestOutcome::Failed(ErrorClass::ResetInBody), 20, 10 * US);
     let found = analyze_load(&made.run);
-    let failed = LoadRemark::Failed {
-        count: 50,
-        total: 1050,
-        class: ErrorClass::Status,
-    };
+    let failed = LoadRemark::Failed { count: 50, total: 1050, class: ErrorClass::Status };
     assert!(found.remarks.contains(&failed), "{:?}", found.remarks);
     // Successful responses and all requests have a column each.
     let of_service = |group| {
@@ -277,10 +196,7 @@ fn failures_are_told_with_the_most_frequent_class() {
         found.served.iter().find(is).unwrap()
     };
     assert_eq!(
-        (
-            of_service(RequestGroup::Ok).count,
-            of_service(RequestGroup::All).count
-        ),
+        (of_service(RequestGroup::Ok).count, of_service(RequestGroup::All).count),
         (1000, 1050)
     );
     let ReportedTime::Time(TimeQuantile { ns, .. }) =
@@ -298,10 +214,7 @@ fn outcomes_that_do_not_add_up_are_an_error_of_ours_and_come_first() {
     assert_eq!(found.remarks[0].severity(), RemarkSeverity::Wrong);
     let text = golden::text(std::slice::from_ref(&found));
     assert!(text.contains("BUG IN SPEEDWELL"), "{text}");
-    assert!(
-        text.contains("1,001 attempted = 1,000 ok: NOT BALANCED"),
-        "{text}"
-    );
+    assert!(text.contains("1,001 attempted = 1,000 ok: NOT BALANCED"), "{text}");
 }
 
 #[test]
@@ -309,11 +222,7 @@ fn a_busy_generator_and_a_disturbed_one_are_told_apart() {
     let busy = thousand().with_change(|run| run.measured.threads[0].cpu_ns = S / 100 * 95);
     assert!(matches!(
         analyze_load(&busy.run).remarks[..],
-        [LoadRemark::GeneratorBound {
-            bottlenecks: 1,
-            threads: 1,
-            ..
-        }]
+        [LoadRemark::GeneratorBound { bottlenecks: 1, threads: 1, .. }]
     ));
     let polling = busy.with_change(|run| run.requested.busy_polls = true);
     assert_eq!(analyze_load(&polling.run).remarks, []);
@@ -321,13 +230,7 @@ fn a_busy_generator_and_a_disturbed_one_are_told_apart() {
     // second: 2.5 %.
     let disturbed = thousand().with_change(|run| run.measured.threads[0].involuntary_switches = 50);
     let found = analyze_load(&disturbed.run);
-    let [
-        LoadRemark::Disturbed {
-            switches_per_s,
-            share,
-        },
-    ] = found.remarks[..]
-    else {
+    let [LoadRemark::Disturbed { switches_per_s, share }] = found.remarks[..] else {
         panic!("{:?}", found.remarks);
     };
     assert_eq!(switches_per_s, 50.0);
@@ -352,14 +255,8 @@ fn properties_of_answers_are_remarked_without_being_failures() {
     let expected = [
         LoadRemark::DoubtfulFraming { count: 3 },
         LoadRemark::StrayBytes { count: 1 },
-        LoadRemark::LengthsVary {
-            least: 14,
-            greatest: 20,
-        },
-        LoadRemark::NotReusable {
-            count: 10,
-            total: 1000,
-        },
+        LoadRemark::LengthsVary { least: 14, greatest: 20 },
+        LoadRemark::NotReusable { count: 10, total: 1000 },
         LoadRemark::Retried { count: 1 },
         LoadRemark::Interim { count: 1 },
     ];
@@ -394,8 +291,7 @@ fn the_warm_up_and_a_last_interval_cut_short_are_left_out_of_the_halves() {
     let mut ok = vec![1; 10];
     ok.extend([1000; 20]);
     ok.push(3);
-    let made = thousand()
-        .with_ticks(10, &ok)
-        .with_change(|run| run.measured.elapsed_ns = 2_050 * MS);
+    let made =
+        thousand().with_ticks(10, &ok).with_change(|run| run.measured.elapsed_ns = 2_050 * MS);
     assert_eq!(analyze_load(&made.run).halves, None);
 }

@@ -22,22 +22,13 @@ pub struct MadeLoad {
 impl MadeLoad {
     /// A closed load with this many clients, for one second.
     pub fn closed(concurrency: u32) -> MadeLoad {
-        let pace = PaceFacts::Closed {
-            concurrency,
-            think_ns: 0,
-            thinks_at_random: false,
-            seed: 0,
-        };
+        let pace = PaceFacts::Closed { concurrency, think_ns: 0, thinks_at_random: false, seed: 0 };
         MadeLoad::from_pace(pace, true)
     }
 
     /// An open load at a steady rate, for one second.
     pub fn open(per_s: f64) -> MadeLoad {
-        let stage = StageFacts {
-            from_per_s: per_s,
-            to_per_s: per_s,
-            duration_ns: None,
-        };
+        let stage = StageFacts { from_per_s: per_s, to_per_s: per_s, duration_ns: None };
         let pace = PaceFacts::Open {
             stages: vec![stage],
             is_poisson: false,
@@ -56,11 +47,7 @@ impl MadeLoad {
             in_flight_ns: None,
             totals: RequestTotals::new(is_closed),
             warmup: RequestTotals::new(is_closed),
-            timeline: LoadTimeline {
-                interval_ns: 100 * MS,
-                warmup: 0,
-                ticks: Vec::new(),
-            },
+            timeline: LoadTimeline { interval_ns: 100 * MS, warmup: 0, ticks: Vec::new() },
             threads: vec![ThreadReport {
                 elapsed_ns: S,
                 cpu_ns: S / 4,
@@ -114,9 +101,7 @@ impl MadeLoad {
     /// Adds one request; in an open load it is sent `late_ns` after it was due, on a free
     /// connection.
     pub fn add_request(&mut self, outcome: RequestOutcome, service_ns: u64, late_ns: u64) {
-        let LoadMeasurement {
-            totals, ok_in_time, ..
-        } = &mut self.run.measured;
+        let LoadMeasurement { totals, ok_in_time, .. } = &mut self.run.measured;
         let counts = &mut totals.outcomes;
         counts.count_attempt();
         match outcome {
@@ -141,10 +126,7 @@ impl MadeLoad {
         counts.bytes.sent += 60;
         counts.bytes.received += 185;
         counts.bytes.body += 14;
-        let freed = ConnectionLag {
-            since_ns: 0,
-            own_lag_ns: 0,
-        };
+        let freed = ConnectionLag { since_ns: 0, own_lag_ns: 0 };
         let mut intended = IntendedStart::default();
         if let LoadLatency::Open(latency) = &mut totals.latency {
             intended.own_lag_ns = latency.record_sent(0, freed, late_ns);

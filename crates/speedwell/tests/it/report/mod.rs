@@ -32,17 +32,11 @@ fn golden(name: &str, document: &Document, format: &dyn RenderDocument) {
 }
 
 fn text(width: usize) -> TextFormat {
-    TextFormat {
-        width: Some(width),
-        ..TextFormat::default()
-    }
+    TextFormat { width: Some(width), ..TextFormat::default() }
 }
 
 fn mixed() -> AnalysisFindings {
-    AnalysisFindings {
-        failures: failures(),
-        ..comparison()
-    }
+    AnalysisFindings { failures: failures(), ..comparison() }
 }
 
 fn report_of(findings: &AnalysisFindings) -> Document {
@@ -56,53 +50,24 @@ fn a_comparison_in_every_format() {
     let document = report_of(&mixed());
     golden("comparison-80.txt", &document, &text(80));
     golden("comparison-120.txt", &document, &text(120));
-    golden(
-        "comparison.md",
-        &document,
-        &Markdown {
-            pictures: vec!["changes.svg".into()],
-        },
-    );
-    golden(
-        "comparison-brief-80.txt",
-        &document,
-        &TextFormat {
-            brief: true,
-            ..text(80)
-        },
-    );
+    golden("comparison.md", &document, &Markdown { pictures: vec!["changes.svg".into()] });
+    golden("comparison-brief-80.txt", &document, &TextFormat { brief: true, ..text(80) });
     golden("comparison.csv", &document, &Csv);
     golden("comparison.json", &document, &Json);
 }
 
 #[test]
 fn a_comparison_for_those_who_ask_for_more_or_less() {
-    let verbose = OutputOptions {
-        verbosity: Verbosity::Verbose,
-        ..OutputOptions::default()
-    };
-    golden(
-        "comparison-verbose-160.txt",
-        &findings_of(&mixed(), &verbose).unwrap(),
-        &text(160),
-    );
-    let quiet = OutputOptions {
-        verbosity: Verbosity::Quiet,
-        ..OutputOptions::default()
-    };
-    golden(
-        "comparison-quiet-80.txt",
-        &findings_of(&comparison(), &quiet).unwrap(),
-        &text(80),
-    );
+    let verbose = OutputOptions { verbosity: Verbosity::Verbose, ..OutputOptions::default() };
+    golden("comparison-verbose-160.txt", &findings_of(&mixed(), &verbose).unwrap(), &text(160));
+    let quiet = OutputOptions { verbosity: Verbosity::Quiet, ..OutputOptions::default() };
+    golden("comparison-quiet-80.txt", &findings_of(&comparison(), &quiet).unwrap(), &text(80));
 }
 
 #[test]
 fn a_summary_in_every_format() {
-    let document = report_of(&AnalysisFindings {
-        summaries: one_sided(),
-        ..AnalysisFindings::default()
-    });
+    let document =
+        report_of(&AnalysisFindings { summaries: one_sided(), ..AnalysisFindings::default() });
     golden("summary-80.txt", &document, &text(80));
     golden("summary-120.txt", &document, &text(120));
     golden("summary.md", &document, &Markdown::default());
@@ -112,15 +77,8 @@ fn a_summary_in_every_format() {
 
 #[test]
 fn metrics_or_candidates_of_a_single_case_are_rows_of_one_table() {
-    let one = AnalysisFindings {
-        summaries: load_test(),
-        ..AnalysisFindings::default()
-    };
-    golden(
-        "load-80.txt",
-        &findings_of(&one, &OutputOptions::default()).unwrap(),
-        &text(80),
-    );
+    let one = AnalysisFindings { summaries: load_test(), ..AnalysisFindings::default() };
+    golden("load-80.txt", &findings_of(&one, &OutputOptions::default()).unwrap(), &text(80));
     golden(
         "contest-80.txt",
         &findings_of(&sample_findings::contest(), &OutputOptions::default()).unwrap(),
@@ -150,9 +108,8 @@ fn no_line_of_a_report_is_wider_than_the_screen() {
         text(width).render(&document, &mut bytes).unwrap();
         let all = String::from_utf8(bytes).unwrap();
         // Commands to copy, and output of other programs, are never wrapped.
-        let ours = all
-            .lines()
-            .filter(|line| !line.contains("repeat it") && !line.contains("/opt/node"));
+        let ours =
+            all.lines().filter(|line| !line.contains("repeat it") && !line.contains("/opt/node"));
         for line in ours {
             let columns = unicode_width::UnicodeWidthStr::width(line);
             assert!(columns <= width, "{columns} columns of {width}: {line}");
@@ -165,31 +122,19 @@ fn files_are_written_beside_standard_output() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
     let output = OutputOptions {
-        files: ["r.md", "r.csv", "r.json", "r.svg", "r.png"]
-            .map(file)
-            .to_vec(),
+        files: ["r.md", "r.csv", "r.json", "r.svg", "r.png"].map(file).to_vec(),
         chart: Some(ChartKind::Forest),
         ..OutputOptions::default()
     };
     let mut stdout = Vec::new();
     let document = findings_of(&mixed(), &output).unwrap();
     let written = print_document(&document, &output, &mut stdout).unwrap();
-    let names: Vec<_> = written
-        .iter()
-        .map(|file| file.path.file_name().unwrap().to_str().unwrap())
-        .collect();
-    assert_eq!(
-        names,
-        [
-            "r.md", "r.csv", "r.json", "r.svg", "r-2.svg", "r.png", "r-2.png"
-        ]
-    );
+    let names: Vec<_> =
+        written.iter().map(|file| file.path.file_name().unwrap().to_str().unwrap()).collect();
+    assert_eq!(names, ["r.md", "r.csv", "r.json", "r.svg", "r-2.svg", "r.png", "r-2.png"]);
     assert!(String::from_utf8(stdout).unwrap().starts_with("! "));
     let markdown = std::fs::read_to_string(file("r.md")).unwrap();
-    assert!(
-        markdown.contains("](<r.svg>)") && markdown.contains("](<r-2.svg>)"),
-        "{markdown}"
-    );
+    assert!(markdown.contains("](<r.svg>)") && markdown.contains("](<r-2.svg>)"), "{markdown}");
     let svg = std::fs::read_to_string(file("r.svg")).unwrap();
     assert!(svg.starts_with("<svg") && svg.contains("buffer-compare.js"));
     let png = std::fs::read(file("r-2.png")).unwrap();
@@ -201,10 +146,7 @@ fn files_are_written_beside_standard_output() {
 
 #[test]
 fn a_file_of_unknown_kind_stops_before_anything_is_written() {
-    let output = OutputOptions {
-        files: vec!["r.pdf".into()],
-        ..OutputOptions::default()
-    };
+    let output = OutputOptions { files: vec!["r.pdf".into()], ..OutputOptions::default() };
     let mut stdout = Vec::new();
     let document = findings_of(&comparison(), &output).unwrap();
     assert!(print_document(&document, &output, &mut stdout).is_err());
@@ -217,29 +159,19 @@ fn a_unit_that_no_metric_has_is_refused() {
         unit: Some(unit.parse().unwrap()),
         ..OutputOptions::default()
     };
-    let one = AnalysisFindings {
-        summaries: one_sided(),
-        ..AnalysisFindings::default()
-    };
+    let one = AnalysisFindings { summaries: one_sided(), ..AnalysisFindings::default() };
     let message = findings_of(&one, &output("MiB")).unwrap_err().to_string();
-    assert_eq!(
-        message,
-        "no metric can be shown in 'MiB' (the metrics are measured in 1/s)"
-    );
+    assert_eq!(message, "no metric can be shown in 'MiB' (the metrics are measured in 1/s)");
     let mut bytes = Vec::new();
-    text(100)
-        .render(&findings_of(&one, &output("us")).unwrap(), &mut bytes)
-        .unwrap();
+    text(100).render(&findings_of(&one, &output("us")).unwrap(), &mut bytes).unwrap();
     assert!(String::from_utf8(bytes).unwrap().contains("0.870 µs"));
 }
 
 #[test]
 fn every_kind_of_chart_can_be_drawn() {
     for kind in ["box", "scatter", "bar", "forest", "histogram"] {
-        let output = OutputOptions {
-            chart: Some(kind.parse().unwrap()),
-            ..OutputOptions::default()
-        };
+        let output =
+            OutputOptions { chart: Some(kind.parse().unwrap()), ..OutputOptions::default() };
         let document = findings_of(&comparison(), &output).unwrap();
         for chart in document.charts() {
             let svg = chart.picture.svg(chart.picture.natural_size());
@@ -247,24 +179,15 @@ fn every_kind_of_chart_can_be_drawn() {
         }
         assert!(document.charts().count() > 0, "{kind}");
     }
-    let line = OutputOptions {
-        chart: Some(ChartKind::Line),
-        ..OutputOptions::default()
-    };
+    let line = OutputOptions { chart: Some(ChartKind::Line), ..OutputOptions::default() };
     assert!(findings_of(&comparison(), &line).is_err());
-    assert_eq!(
-        study_of(&study(), false, &line).unwrap().charts().count(),
-        1
-    );
+    assert_eq!(study_of(&study(), false, &line).unwrap().charts().count(), 1);
 }
 
 /// The first headline of a comparison with these verdicts.
 fn headline(verdicts: &[(Verdict, f64)]) -> String {
-    let document = findings_of(
-        &sample_findings::verdicts(verdicts),
-        &OutputOptions::default(),
-    )
-    .unwrap();
+    let document =
+        findings_of(&sample_findings::verdicts(verdicts), &OutputOptions::default()).unwrap();
     let first = document.blocks.iter().find_map(|block| match block {
         ReportBlock::Headline(text) => Some(text.clone()),
         _ => None,
@@ -276,10 +199,7 @@ fn headline(verdicts: &[(Verdict, f64)]) -> String {
 fn the_answer_is_said_in_words() {
     use Verdict::{Better, Same, Unclear, Worse};
     for (verdicts, sentence) in [
-        (
-            vec![(Better, 0.08)],
-            "new is faster than old: throughput +8.0 % [+7.0, +9.0].",
-        ),
+        (vec![(Better, 0.08)], "new is faster than old: throughput +8.0 % [+7.0, +9.0]."),
         (
             vec![(Same, 0.001)],
             "new and old are the same within 2 %: throughput +0.1 % [-0.9, +1.1].",
@@ -289,10 +209,7 @@ fn the_answer_is_said_in_words() {
             "it is unclear whether new is faster than old: throughput +2.0 % [+1.0, +3.0] (higher is better); \
              about 12 more runs a side would decide.",
         ),
-        (
-            vec![(Worse, -0.1); 3],
-            "new is slower than old in all 3 cases. Each changes by -10.0 %.",
-        ),
+        (vec![(Worse, -0.1); 3], "new is slower than old in all 3 cases. Each changes by -10.0 %."),
         (
             vec![(Same, 0.0); 2],
             "new and old are the same within 2 % in both cases. Each changes by 0.0 %.",
@@ -318,17 +235,12 @@ fn a_long_table_names_its_largest_changes_first() {
     all.push((Verdict::Worse, -0.3));
     let document =
         findings_of(&sample_findings::verdicts(&all), &OutputOptions::default()).unwrap();
-    let Some(ReportBlock::List(items)) = document
-        .blocks
-        .iter()
-        .find(|block| matches!(block, ReportBlock::List(_)))
+    let Some(ReportBlock::List(items)) =
+        document.blocks.iter().find(|block| matches!(block, ReportBlock::List(_)))
     else {
         panic!("no list of changes")
     };
-    let starts: Vec<_> = items
-        .iter()
-        .map(|item| item.split(" [").next().unwrap())
-        .collect();
+    let starts: Vec<_> = items.iter().map(|item| item.split(" [").next().unwrap()).collect();
     assert_eq!(
         starts,
         [
@@ -344,11 +256,7 @@ fn a_long_table_names_its_largest_changes_first() {
 
 #[test]
 fn tables_can_be_sorted_by_any_figure() {
-    let all = [
-        (Verdict::Better, 0.1),
-        (Verdict::Worse, -0.2),
-        (Verdict::Better, 0.3),
-    ];
+    let all = [(Verdict::Better, 0.1), (Verdict::Worse, -0.2), (Verdict::Better, 0.3)];
     let output = OutputOptions {
         sort: Some("-change".into()),
         format: Some(speedwell_report::ReportFormat::Csv),
@@ -358,30 +266,15 @@ fn tables_can_be_sorted_by_any_figure() {
     let document = findings_of(&sample_findings::verdicts(&all), &output).unwrap();
     print_document(&document, &output, &mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();
-    let cases: Vec<_> = text
-        .lines()
-        .skip(1)
-        .map(|line| line.split(',').next().unwrap())
-        .collect();
+    let cases: Vec<_> = text.lines().skip(1).map(|line| line.split(',').next().unwrap()).collect();
     assert_eq!(cases, ["math/add n=1", "math/add n=0", "math/add n=2"]);
 }
 
 #[test]
 fn nothing_measured_is_said() {
-    let failed = AnalysisFindings {
-        failures: failures(),
-        ..AnalysisFindings::default()
-    };
+    let failed = AnalysisFindings { failures: failures(), ..AnalysisFindings::default() };
     let mut bytes = Vec::new();
-    text(80)
-        .render(
-            &findings_of(&failed, &OutputOptions::default()).unwrap(),
-            &mut bytes,
-        )
-        .unwrap();
+    text(80).render(&findings_of(&failed, &OutputOptions::default()).unwrap(), &mut bytes).unwrap();
     let all = String::from_utf8(bytes).unwrap();
-    assert!(
-        all.starts_with("nothing was measured\n\n3 steps failed\n"),
-        "{all}"
-    );
+    assert!(all.starts_with("nothing was measured\n\n3 steps failed\n"), "{all}");
 }

@@ -25,40 +25,28 @@ fn of_findings(findings: &AnalysisFindings) -> Document {
 }
 
 fn pages() -> Vec<(&'static str, String)> {
-    let summaries = |summaries| AnalysisFindings {
-        summaries,
-        ..AnalysisFindings::default()
-    };
+    let summaries = |summaries| AnalysisFindings { summaries, ..AnalysisFindings::default() };
     vec![
         ("comparison", page(&report_of(&mixed()))),
         ("summary", page(&of_findings(&summaries(one_sided())))),
         ("load", page(&of_findings(&summaries(load_test())))),
         ("load compared", page(&of_findings(&load_compared()))),
         ("contest", page(&of_findings(&contest()))),
-        (
-            "study",
-            page(&study_of(&study(), true, &OutputOptions::default()).unwrap()),
-        ),
+        ("study", page(&study_of(&study(), true, &OutputOptions::default()).unwrap())),
         ("nothing", page(&of_findings(&AnalysisFindings::default()))),
     ]
 }
 
 fn found<'p>(pattern: &str, page: &'p str) -> Vec<&'p str> {
     let pattern = Regex::new(pattern).unwrap();
-    pattern
-        .captures_iter(page)
-        .map(|found| found.get(1).unwrap().as_str())
-        .collect()
+    pattern.captures_iter(page).map(|found| found.get(1).unwrap().as_str()).collect()
 }
 
 #[test]
 fn a_page_refers_to_nothing_outside_of_it() {
     for (kind, page) in pages() {
         // Property names in the raw data are not attributes.
-        let markup = page
-            .split("<script type=\"application/json\"")
-            .next()
-            .unwrap();
+        let markup = page.split("<script type=\"application/json\"").next().unwrap();
         for outside in ["http://", "https://", "src=", "@import", "url(\"", "url('"] {
             assert!(!markup.contains(outside), "{kind}: {outside}");
         }
@@ -99,10 +87,7 @@ fn ids_are_given_once_and_every_link_has_its_target() {
 fn the_style_knows_every_colour_of_the_charts() {
     for (kind, page) in pages() {
         for variable in found(r"var\((--[a-z0-9-]+)[,)]", &page) {
-            assert!(
-                page.contains(&format!("{variable}: ")),
-                "{kind}: {variable} has no value"
-            );
+            assert!(page.contains(&format!("{variable}: ")), "{kind}: {variable} has no value");
         }
     }
 }
@@ -112,10 +97,7 @@ fn everything_that_the_text_says_is_on_the_page() {
     let document = report_of(&mixed());
     let page = page(&document);
     let escaped = |text: &str| {
-        let text = text
-            .replace('&', "&amp;")
-            .replace('<', "&lt;")
-            .replace('>', "&gt;");
+        let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         text.replace('"', "&quot;").replace('\'', "&#39;")
     };
     for block in document.all_blocks() {
@@ -130,10 +112,7 @@ fn everything_that_the_text_says_is_on_the_page() {
             ReportBlock::Table(table) => {
                 let shown = table.for_people();
                 let texts = |cells: &'_ Vec<speedwell_report::ReportCell>| {
-                    shown
-                        .iter()
-                        .map(|&at| cells[at].text.clone())
-                        .collect::<Vec<_>>()
+                    shown.iter().map(|&at| cells[at].text.clone()).collect::<Vec<_>>()
                 };
                 for text in table.cell_rows().flat_map(texts) {
                     assert!(page.contains(&escaped(&text)), "{text}");
@@ -167,11 +146,7 @@ fn a_thousand_cases_make_a_page_that_can_be_sent_around() {
     let page = page(&document);
     let took = begin.elapsed();
     assert_eq!(page.matches("<tr class=\"row\">").count(), 1_000);
-    assert_eq!(
-        page.matches("class=\"point\"").count(),
-        1_000 * 16,
-        "8 runs a side"
-    );
+    assert_eq!(page.matches("class=\"point\"").count(), 1_000 * 16, "8 runs a side");
     assert!(!page.contains("class=\"left-out\""), "everything has room");
     assert!(page.len() < 9 << 20, "{} bytes", page.len());
     // In a debug build and beside other tests; anything quadratic in the number of cases takes
@@ -186,37 +161,19 @@ fn what_ten_thousand_cases_have_no_room_for_is_left_out_and_told() {
     assert!(page.len() < 25 << 20, "{} bytes", page.len());
     eprintln!("10,000 cases: {:.1} MB", page.len() as f64 / 1e6);
     let left_out = found(r#"<p class="left-out">([^<]+)</p>"#, &page);
-    assert!(
-        left_out
-            .iter()
-            .any(|text| text.starts_with("6,000 rows of 10000")),
-        "{left_out:?}"
-    );
-    assert!(
-        left_out.iter().any(|text| text.contains("charts of 10000")),
-        "{left_out:?}"
-    );
+    assert!(left_out.iter().any(|text| text.starts_with("6,000 rows of 10000")), "{left_out:?}");
+    assert!(left_out.iter().any(|text| text.contains("charts of 10000")), "{left_out:?}");
     for (verdict, number) in [("worse", 1_000), ("better", 2_000)] {
-        assert_eq!(
-            page.matches(&format!("data-v=\"{verdict}\">")).count(),
-            number + 1
-        );
+        assert_eq!(page.matches(&format!("data-v=\"{verdict}\">")).count(), number + 1);
     }
-    assert!(
-        page.contains("8000 same") || page.contains("6000 same"),
-        "all are counted"
-    );
+    assert!(page.contains("8000 same") || page.contains("6000 same"), "all are counted");
 }
 
 /// Relative luminance of a colour written as `#rrggbb` (WCAG 2.2, "relative luminance").
 fn luminance(colour: &str) -> f64 {
     let channel = |at: usize| {
         let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
-        if value <= 0.04045 {
-            value / 12.92
-        } else {
-            ((value + 0.055) / 1.055).powf(2.4)
-        }
+        if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
     };
     0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
 }
@@ -231,12 +188,7 @@ fn text_stands_out_from_its_ground_in_both_themes() {
     };
     // 4.5 for text, 3 for marks (WCAG 2.2, success criteria 1.4.3 and 1.4.11).
     let texts = ["ink", "muted", "accent", "good", "bad", "caution"].map(|name| (name, 4.5));
-    let marks = [
-        "plot-neutral",
-        "plot-series-0",
-        "plot-series-1",
-        "plot-series-2",
-    ];
+    let marks = ["plot-neutral", "plot-series-0", "plot-series-1", "plot-series-2"];
     for (name, least) in texts.into_iter().chain(marks.map(|name| (name, 3.0))) {
         for ground in ["paper", "raised"] {
             for theme in 0..2 {
@@ -244,10 +196,7 @@ fn text_stands_out_from_its_ground_in_both_themes() {
                     [&colours(name)[theme], &colours(ground)[theme]].map(|c| luminance(c));
                 both.sort_by(f64::total_cmp);
                 let contrast = (both[1] + 0.05) / (both[0] + 0.05);
-                assert!(
-                    contrast >= least,
-                    "{name} on {ground}, theme {theme}: {contrast:.2}"
-                );
+                assert!(contrast >= least, "{name} on {ground}, theme {theme}: {contrast:.2}");
             }
         }
     }
@@ -256,16 +205,10 @@ fn text_stands_out_from_its_ground_in_both_themes() {
 #[test]
 fn a_thousand_cases_fit_into_a_comment() {
     let mut bytes = Vec::new();
-    Markdown::default()
-        .render(&many(1_000), &mut bytes)
-        .unwrap();
+    Markdown::default().render(&many(1_000), &mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     assert!(text.chars().count() < 65_536, "{} characters", text.len());
-    assert_eq!(
-        text.matches("▼ worse |").count(),
-        100,
-        "all bad news are told"
-    );
+    assert_eq!(text.matches("▼ worse |").count(), 100, "all bad news are told");
 }
 
 #[test]

@@ -13,11 +13,7 @@ fn values(center: f64, spread: f64, number: usize) -> Vec<RunValue> {
         // Multiples of the golden ratio modulo 1, which have no visible order.
         let place = (at as f64 * 0.618_033_988_75).fract() - 0.5;
         let value = center * (1.0 + 2.0 * spread * place);
-        RunValue {
-            slot: at as u32,
-            block: (at / 2) as u32,
-            value: (value * 1e3).round() / 1e3,
-        }
+        RunValue { slot: at as u32, block: (at / 2) as u32, value: (value * 1e3).round() / 1e3 }
     };
     (0..number).map(value).collect()
 }
@@ -90,16 +86,8 @@ fn row(
 
 const DECODER: &str = "string_decoder/string-decoder.js n=2500000";
 
-const BETTER: IntervalEstimate = IntervalEstimate {
-    value: 0.0823,
-    low: 0.0691,
-    high: 0.0958,
-};
-const SAME: IntervalEstimate = IntervalEstimate {
-    value: 0.0012,
-    low: -0.0052,
-    high: 0.0071,
-};
+const BETTER: IntervalEstimate = IntervalEstimate { value: 0.0823, low: 0.0691, high: 0.0958 };
+const SAME: IntervalEstimate = IntervalEstimate { value: 0.0012, low: -0.0052, high: 0.0071 };
 const DEPENDENT: &str = "runs depend on each other; blocks protect the test";
 
 fn throughput_rows() -> Vec<CaseComparison> {
@@ -107,44 +95,20 @@ fn throughput_rows() -> Vec<CaseComparison> {
     let worse = estimate(-0.0514, -0.0632, -0.0401);
     let jump = estimate(0.352, 0.321, 0.384);
     let mut rows = vec![
-        row(
-            &id("encoding=ascii inLen=32"),
-            1_148_312.0,
-            BETTER,
-            8,
-            Verdict::Better,
-        ),
+        row(&id("encoding=ascii inLen=32"), 1_148_312.0, BETTER, 8, Verdict::Better),
         CaseComparison {
             p: Some(0.61),
             q: Some(0.61),
-            ..row(
-                &id("encoding=ascii inLen=1024"),
-                903_112.0,
-                SAME,
-                14,
-                Verdict::Same,
-            )
+            ..row(&id("encoding=ascii inLen=1024"), 903_112.0, SAME, 14, Verdict::Same)
         },
-        row(
-            &id("encoding=utf8 inLen=32"),
-            1_020_500.0,
-            worse,
-            8,
-            Verdict::Worse,
-        ),
+        row(&id("encoding=utf8 inLen=32"), 1_020_500.0, worse, 8, Verdict::Worse),
     ];
     rows.extend(special_rows());
     let compare = "buffers/buffer-compare.js n=1000000 size=16";
     rows.push(row(compare, 2_214_000.0, jump, 8, Verdict::Better));
     rows.push(CaseComparison {
         notes: vec![DEPENDENT.into()],
-        ..row(
-            "util/format.js n=100000 type=\"a|b\"",
-            310_000.0,
-            SAME,
-            8,
-            Verdict::Same,
-        )
+        ..row("util/format.js n=100000 type=\"a|b\"", 310_000.0, SAME, 8, Verdict::Same)
     });
     rows
 }
@@ -161,36 +125,18 @@ fn special_rows() -> [CaseComparison; 3] {
             detectable: Some(0.034),
             more_runs: Some(38),
             notes: vec![DEPENDENT.into()],
-            ..row(
-                &id("encoding=utf8 inLen=1024"),
-                455_210.0,
-                unclear,
-                32,
-                Verdict::Unclear,
-            )
+            ..row(&id("encoding=utf8 inLen=1024"), 455_210.0, unclear, 32, Verdict::Unclear)
         },
         CaseComparison {
             mean_change: Some(estimate(0.214, 0.162, 0.261)),
             is_shape_changed: true,
-            ..row(
-                &id("encoding=base64-utf8 inLen=32"),
-                1_301_120.0,
-                BETTER,
-                8,
-                Verdict::Better,
-            )
+            ..row(&id("encoding=base64-utf8 inLen=32"), 1_301_120.0, BETTER, 8, Verdict::Better)
         },
         CaseComparison {
             is_exact: false,
             is_indicative: true,
             candidate: side(812_000.0, 0.02, 6),
-            ..row(
-                &id("encoding=base64-utf8 inLen=1024"),
-                760_000.0,
-                BETTER,
-                8,
-                Verdict::Better,
-            )
+            ..row(&id("encoding=base64-utf8 inLen=1024"), 760_000.0, BETTER, 8, Verdict::Better)
         },
     ]
 }
@@ -288,34 +234,13 @@ fn summary(case: &Arc<Case>, variant: &str, metric: &Metric, runs: Vec<RunValue>
 /// One variant, cases of three benchmarks.
 pub fn one_sided() -> Vec<CaseSummary> {
     let summary = |id: &str, center: f64, runs: usize| {
-        summary(
-            &case(id),
-            "node",
-            &Metric::throughput(),
-            values(center, 0.015, runs),
-        )
+        summary(&case(id), "node", &Metric::throughput(), values(center, 0.015, runs))
     };
     let mut summaries = vec![
-        summary(
-            &format!("{DECODER} encoding=ascii inLen=32"),
-            1_148_312.0,
-            12,
-        ),
-        summary(
-            &format!("{DECODER} encoding=ascii inLen=1024"),
-            903_112.0,
-            12,
-        ),
-        summary(
-            &format!("{DECODER} encoding=base64-utf8 inLen=1024"),
-            455_210.0,
-            12,
-        ),
-        summary(
-            "buffers/buffer-compare.js n=1000000 size=16",
-            2_214_000.0,
-            12,
-        ),
+        summary(&format!("{DECODER} encoding=ascii inLen=32"), 1_148_312.0, 12),
+        summary(&format!("{DECODER} encoding=ascii inLen=1024"), 903_112.0, 12),
+        summary(&format!("{DECODER} encoding=base64-utf8 inLen=1024"), 455_210.0, 12),
+        summary("buffers/buffer-compare.js n=1000000 size=16", 2_214_000.0, 12),
         summary("util/format.js n=100000 type=number", 310_000.0, 4),
     ];
     summaries[1].outliers = vec![3, 7];
@@ -326,18 +251,9 @@ pub fn one_sided() -> Vec<CaseSummary> {
 fn load_metrics() -> Vec<(Metric, f64)> {
     vec![
         (Metric::throughput(), 51_234.0),
-        (
-            Metric::new("latency_p50", "ns", MetricDirection::Lower),
-            912_000.0,
-        ),
-        (
-            Metric::new("latency_p99", "ns", MetricDirection::Lower),
-            3_410_000.0,
-        ),
-        (
-            Metric::new("received", "B/s", MetricDirection::Higher),
-            8.4e6,
-        ),
+        (Metric::new("latency_p50", "ns", MetricDirection::Lower), 912_000.0),
+        (Metric::new("latency_p99", "ns", MetricDirection::Lower), 3_410_000.0),
+        (Metric::new("received", "B/s", MetricDirection::Higher), 8.4e6),
     ]
 }
 
@@ -363,10 +279,7 @@ pub fn load_compared() -> AnalysisFindings {
         against_old(metric, vec![row(LOAD, center, change, 14, verdict)])
     };
     let comparisons = load_metrics().into_iter().map(one);
-    AnalysisFindings {
-        comparisons: comparisons.collect(),
-        ..AnalysisFindings::default()
-    }
+    AnalysisFindings { comparisons: comparisons.collect(), ..AnalysisFindings::default() }
 }
 
 /// A comparison of throughput with one case per verdict and change.
@@ -387,10 +300,7 @@ pub fn verdicts(verdicts: &[(Verdict, f64)]) -> AnalysisFindings {
         is_typical: false,
         ..against_old(Metric::throughput(), rows)
     };
-    AnalysisFindings {
-        comparisons: vec![comparison],
-        ..AnalysisFindings::default()
-    }
+    AnalysisFindings { comparisons: vec![comparison], ..AnalysisFindings::default() }
 }
 
 /// Three ways to do the same thing, compared with a fourth.
@@ -410,8 +320,5 @@ pub fn contest() -> AnalysisFindings {
         ("template", estimate(0.003, -0.007, 0.012), Verdict::Same),
         ("buffer", estimate(1.84, 1.72, 1.97), Verdict::Better),
     ];
-    AnalysisFindings {
-        comparisons: candidates.map(one).to_vec(),
-        ..AnalysisFindings::default()
-    }
+    AnalysisFindings { comparisons: candidates.map(one).to_vec(), ..AnalysisFindings::default() }
 }

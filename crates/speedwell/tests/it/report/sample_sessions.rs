@@ -32,9 +32,7 @@ pub fn failures() -> Vec<StepFailure> {
     };
     let skipped = StepFailure {
         benchmark: "napi/function_call".into(),
-        cause: FailureCause::Skipped {
-            reason: "the addon is not built".into(),
-        },
+        cause: FailureCause::Skipped { reason: "the addon is not built".into() },
         ..silent.clone()
     };
     vec![crash(17), silent, skipped, crash(41)]

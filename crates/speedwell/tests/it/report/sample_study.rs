@@ -17,11 +17,7 @@ pub fn study() -> ParameterStudy {
         line: line.into(),
         runs: vec![mean(top, len); 40],
         cases: 4,
-        mean: estimate(
-            mean(top, len),
-            mean(top, len) * 0.98,
-            mean(top, len) * 1.021,
-        ),
+        mean: estimate(mean(top, len), mean(top, len) * 0.98, mean(top, len) * 1.021),
         median: mean(top, len) * 1.004,
         is_skewed: line == "utf8" && len == 1024.0,
     };
@@ -39,14 +35,8 @@ pub fn study() -> ParameterStudy {
         x_axis: "inLen".into(),
         by: Some("encoding".into()),
         aggregated: vec![
-            AggregatedParameter {
-                name: "chunkLen".into(),
-                explained: Some(0.62),
-            },
-            AggregatedParameter {
-                name: "n".into(),
-                explained: None,
-            },
+            AggregatedParameter { name: "chunkLen".into(), explained: Some(0.62) },
+            AggregatedParameter { name: "n".into(), explained: None },
         ],
         points: lines
             .iter()
@@ -56,10 +46,7 @@ pub fn study() -> ParameterStudy {
             .iter()
             .flat_map(|&(line, _)| [step(line, 32.0, 256.0), step(line, 256.0, 1024.0)])
             .collect(),
-        exponents: lines
-            .iter()
-            .map(|&(line, _)| (line.to_owned(), Some(-0.4)))
-            .collect(),
+        exponents: lines.iter().map(|&(line, _)| (line.to_owned(), Some(-0.4))).collect(),
         warnings: vec![
             "chunkLen explains most of the variance within points: study it by itself".into(),
         ],

@@ -54,20 +54,12 @@ pub struct BlockObservation {
 impl BlockObservation {
     /// An observation of the baseline.
     pub fn baseline(value: f64, block: u32) -> BlockObservation {
-        BlockObservation {
-            value,
-            side: BlockSide::Baseline,
-            block,
-        }
+        BlockObservation { value, side: BlockSide::Baseline, block }
     }
 
     /// An observation of the candidate.
     pub fn candidate(value: f64, block: u32) -> BlockObservation {
-        BlockObservation {
-            value,
-            side: BlockSide::Candidate,
-            block,
-        }
+        BlockObservation { value, side: BlockSide::Candidate, block }
     }
 }
 
@@ -110,11 +102,8 @@ impl RankedBlocks {
         }
         let mut in_order: Vec<&BlockObservation> = observations.iter().collect();
         in_order.sort_by_key(|observation| observation.block);
-        let mut blocks = RankedBlocks {
-            baseline: Vec::new(),
-            candidate: Vec::new(),
-            sizes: Vec::new(),
-        };
+        let mut blocks =
+            RankedBlocks { baseline: Vec::new(), candidate: Vec::new(), sizes: Vec::new() };
         for block in in_order.chunk_by(|a, b| a.block == b.block) {
             blocks.push(block);
         }
@@ -127,22 +116,13 @@ impl RankedBlocks {
     }
 
     fn push(&mut self, block: &[&BlockObservation]) {
-        let candidate = block
-            .iter()
-            .filter(|o| o.side == BlockSide::Candidate)
-            .count();
-        let size = BlockSize {
-            baseline: block.len() - candidate,
-            candidate,
-        };
+        let candidate = block.iter().filter(|o| o.side == BlockSide::Candidate).count();
+        let size = BlockSize { baseline: block.len() - candidate, candidate };
         if size.baseline == 0 || size.candidate == 0 {
             return;
         }
         for observation in block {
-            let member = BlockMember {
-                log: observation.value.ln(),
-                block: self.sizes.len(),
-            };
+            let member = BlockMember { log: observation.value.ln(), block: self.sizes.len() };
             match observation.side {
                 BlockSide::Baseline => self.baseline.push(member),
                 BlockSide::Candidate => self.candidate.push(member),
@@ -169,9 +149,7 @@ impl RankedBlocks {
         let copies = |side: &[BlockMember]| {
             let copies_of = |member: &BlockMember| {
                 let log = member.log;
-                copy_blocks[member.block]
-                    .iter()
-                    .map(move |&block| BlockMember { log, block })
+                copy_blocks[member.block].iter().map(move |&block| BlockMember { log, block })
             };
             side.iter().flat_map(copies_of).collect()
         };
@@ -188,9 +166,7 @@ impl RankedBlocks {
 
     /// All differences between a logarithm of the candidate and a logarithm of the baseline.
     pub(super) fn differences(&self) -> impl Iterator<Item = f64> {
-        self.candidate
-            .iter()
-            .flat_map(|c| self.baseline.iter().map(move |b| c.log - b.log))
+        self.candidate.iter().flat_map(|c| self.baseline.iter().map(move |b| c.log - b.log))
     }
 
     /// Calls `visit(block, side, doubled mid-rank)` for every value in ascending order, with
@@ -211,12 +187,8 @@ impl RankedBlocks {
                 j += 1;
             }
             let rank = first_i + first_j + i + j + 1;
-            a[first_i..i]
-                .iter()
-                .for_each(|member| visit(member.block, BlockSide::Baseline, rank));
-            b[first_j..j]
-                .iter()
-                .for_each(|member| visit(member.block, BlockSide::Candidate, rank));
+            a[first_i..i].iter().for_each(|member| visit(member.block, BlockSide::Baseline, rank));
+            b[first_j..j].iter().for_each(|member| visit(member.block, BlockSide::Candidate, rank));
         }
     }
 
@@ -224,11 +196,7 @@ impl RankedBlocks {
     /// arrangement changes the sum.
     pub(crate) fn z_score(&self, theta: f64) -> f64 {
         let (excess, variance) = self.excess_and_variance(theta);
-        if variance > 0.0 {
-            excess / variance.sqrt()
-        } else {
-            0.0
-        }
+        if variance > 0.0 { excess / variance.sqrt() } else { 0.0 }
     }
 
     /// The candidate's rank sum minus its mean under permutation, and the variance of the sum.

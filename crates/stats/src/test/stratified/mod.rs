@@ -154,10 +154,7 @@ fn shift_interval(blocks: &RankedBlocks, p_limit: f64) -> Interval {
     let is_above = |theta: f64| tail_probabilities(blocks, theta).lower <= limit;
     if is_affordable(blocks) {
         let steps = ShiftSteps::new(blocks);
-        return Interval {
-            low: steps.first_beyond(is_below),
-            high: steps.last_before(is_above),
-        };
+        return Interval { low: steps.first_beyond(is_below), high: steps.last_before(is_above) };
     }
     // Each end is the outermost tried shift that was not rejected.
     Interval {
@@ -211,11 +208,7 @@ impl ShiftSteps {
         };
         // Exactly at a step, values are tied, and the test may still reject.
         let step = self.0[step];
-        if rejected(step) {
-            step + FINE_RESOLUTION
-        } else {
-            step
-        }
+        if rejected(step) { step + FINE_RESOLUTION } else { step }
     }
 
     /// The largest shift that is not `rejected`, given that all larger shifts are rejected.
@@ -224,11 +217,7 @@ impl ShiftSteps {
         let Some(&step) = accepted.checked_sub(1).and_then(|last| self.0.get(last)) else {
             return f64::INFINITY;
         };
-        if rejected(step) {
-            step - FINE_RESOLUTION
-        } else {
-            step
-        }
+        if rejected(step) { step - FINE_RESOLUTION } else { step }
     }
 }
 

@@ -78,9 +78,8 @@ fn ranks_on_lattice(blocks: &RankedBlocks, theta: f64) -> (Vec<BlockRanks>, usiz
     });
     // Values are visited in ascending order of rank, so the first is the smallest, and the order
     // does not depend on the labels.
-    let differences = ranks
-        .iter()
-        .flat_map(|ranks| ranks.doubled.iter().map(|rank| rank - ranks.doubled[0]));
+    let differences =
+        ranks.iter().flat_map(|ranks| ranks.doubled.iter().map(|rank| rank - ranks.doubled[0]));
     let step = differences.fold(0, greatest_common_divisor);
     (ranks, step)
 }
@@ -105,25 +104,17 @@ pub(super) fn is_affordable(blocks: &RankedBlocks) -> bool {
 fn approximate_tails(blocks: &RankedBlocks, theta: f64, doubled_step: usize) -> TailProbabilities {
     let (excess, variance) = blocks.excess_and_variance(theta);
     if variance <= 0.0 {
-        return TailProbabilities {
-            lower: 1.0,
-            upper: 1.0,
-        };
+        return TailProbabilities { lower: 1.0, upper: 1.0 };
     }
     let half_step = 0.25 * doubled_step as f64;
     let tail = |excess: f64| normal::upper_tail((excess - half_step) / variance.sqrt());
-    TailProbabilities {
-        lower: tail(-excess),
-        upper: tail(excess),
-    }
+    TailProbabilities { lower: tail(-excess), upper: tail(excess) }
 }
 
 impl PermutationDistribution {
     fn new(ranks: &[BlockRanks], step: usize, sizes: &[BlockSize]) -> PermutationDistribution {
-        let mut permutation = PermutationDistribution {
-            blocks: Vec::with_capacity(ranks.len()),
-            observed: 0,
-        };
+        let mut permutation =
+            PermutationDistribution { blocks: Vec::with_capacity(ranks.len()), observed: 0 };
         for (ranks, size) in ranks.iter().zip(sizes) {
             permutation.push(ranks, step.max(1), size.candidate);
         }
@@ -132,11 +123,7 @@ impl PermutationDistribution {
 
     fn push(&mut self, ranks: &BlockRanks, step: usize, candidates: usize) {
         let smallest = ranks.doubled[0];
-        let offsets: Vec<usize> = ranks
-            .doubled
-            .iter()
-            .map(|r| (r - smallest) / step)
-            .collect();
+        let offsets: Vec<usize> = ranks.doubled.iter().map(|r| (r - smallest) / step).collect();
         let mut sums = sums_of_choices(&offsets, candidates);
         let smallest_sum = sums[0].0;
         for sum in &mut sums {
@@ -179,10 +166,7 @@ impl PermutationDistribution {
                 *sum += probability;
                 Some(*sum)
             });
-            cumulative
-                .take_while(|&sum| sum <= limit)
-                .last()
-                .unwrap_or(0.0)
+            cumulative.take_while(|&sum| sum <= limit).last().unwrap_or(0.0)
         };
         tail(&mut sums.iter().copied()) + tail(&mut sums.iter().rev().copied())
     }
@@ -228,10 +212,7 @@ fn merge_sums(first: &[(usize, f64)], second: &[(usize, f64)], shift: usize) -> 
 
 /// Number of ways to choose `k` of `n`, as a float, because the number may be astronomically large.
 fn combinations(n: usize, k: usize) -> f64 {
-    (1..=k.min(n - k))
-        .map(|i| (n + 1 - i) as f64 / i as f64)
-        .product::<f64>()
-        .round()
+    (1..=k.min(n - k)).map(|i| (n + 1 - i) as f64 / i as f64).product::<f64>().round()
 }
 
 fn greatest_common_divisor(a: usize, b: usize) -> usize {

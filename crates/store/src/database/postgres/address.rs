@@ -67,18 +67,13 @@ fn env_value(name: &str) -> Option<String> {
 
 /// Returns whether the address contains a password, even if the address is invalid.
 fn has_password(address: &str) -> bool {
-    let without_scheme = address
-        .split_once("://")
-        .map_or(address, |(_, without_scheme)| without_scheme);
-    let (server, options) = without_scheme
-        .split_once('?')
-        .unwrap_or((without_scheme, ""));
+    let without_scheme =
+        address.split_once("://").map_or(address, |(_, without_scheme)| without_scheme);
+    let (server, options) = without_scheme.split_once('?').unwrap_or((without_scheme, ""));
     let login = server.split('/').next().unwrap_or_default();
     let user = login.rsplit_once('@').map(|(user, _)| user);
     user.is_some_and(|user| user.contains(':'))
-        || options
-            .split('&')
-            .any(|option| option.starts_with("password="))
+        || options.split('&').any(|option| option.starts_with("password="))
 }
 
 fn password_in_address() -> anyhow::Error {
@@ -102,10 +97,7 @@ fn look_up_password(config: &Config) -> anyhow::Result<Option<String>> {
     }
     let read = || -> anyhow::Result<Option<String>> {
         ensure_private(&path)?;
-        Ok(find_password(
-            &fs::read_to_string(&path)?,
-            &password_key(config),
-        ))
+        Ok(find_password(&fs::read_to_string(&path)?, &password_key(config)))
     };
     read().with_context(|| format!("cannot use the password file '{}'", path.display()))
 }
@@ -114,10 +106,7 @@ fn look_up_password(config: &Config) -> anyhow::Result<Option<String>> {
 fn ensure_private(path: &Path) -> anyhow::Result<()> {
     let rights = fs::metadata(path)?.permissions().mode();
     if rights & 0o077 != 0 {
-        bail!(
-            "other users can read it\nhint: chmod 600 '{}'",
-            path.display()
-        );
+        bail!("other users can read it\nhint: chmod 600 '{}'", path.display());
     }
     Ok(())
 }
@@ -187,10 +176,7 @@ mod tests {
 
     #[test]
     fn an_address_that_is_not_understood_says_why() {
-        let words = format!(
-            "{:#}",
-            parse_config("postgres://host/db?colour=red").unwrap_err()
-        );
+        let words = format!("{:#}", parse_config("postgres://host/db?colour=red").unwrap_err());
         assert!(
             words.contains("colour") && words.contains("hint: write postgres://HOST/DATABASE"),
             "{words}"
@@ -212,10 +198,7 @@ mod tests {
         let found = |host: &str| find_password(text, &login(host).try_into().unwrap());
         assert_eq!(found("ho:st").as_deref(), Some("a:b:c"));
         assert_eq!(found("host").as_deref(), Some("last"));
-        assert_eq!(
-            find_password("host:5432:db:me", &login("host").try_into().unwrap()),
-            None
-        );
+        assert_eq!(find_password("host:5432:db:me", &login("host").try_into().unwrap()), None);
     }
 
     #[test]

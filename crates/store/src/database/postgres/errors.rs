@@ -16,10 +16,9 @@ pub(super) fn explain_error(error: &Error) -> anyhow::Error {
             "the server cannot be reached",
             "check host and port, and whether the server is running: pg_isready",
         ),
-        None if error_message(error).contains("password missing") => (
-            "the server requires a password",
-            "set PGPASSWORD, or add a line to ~/.pgpass",
-        ),
+        None if error_message(error).contains("password missing") => {
+            ("the server requires a password", "set PGPASSWORD, or add a line to ~/.pgpass")
+        }
         None if error_message(error).contains("TLS") => (
             "the server requires TLS, which is not supported",
             "use a tunnel, for example ssh -L 5432:localhost:5432 HOST",
@@ -52,10 +51,7 @@ const EXPLANATIONS: &[(&[SqlState], &str, &str)] = &[
         "create it with createdb, or choose another one with --db",
     ),
     (
-        &[
-            SqlState::INSUFFICIENT_PRIVILEGE,
-            SqlState::READ_ONLY_SQL_TRANSACTION,
-        ],
+        &[SqlState::INSUFFICIENT_PRIVILEGE, SqlState::READ_ONLY_SQL_TRANSACTION],
         "it is not writable",
         "request write access, or choose another database with --db",
     ),
@@ -80,11 +76,7 @@ const EXPLANATIONS: &[(&[SqlState], &str, &str)] = &[
         "wait until other programs have ended",
     ),
     (
-        &[
-            SqlState::ADMIN_SHUTDOWN,
-            SqlState::CRASH_SHUTDOWN,
-            SqlState::CANNOT_CONNECT_NOW,
-        ],
+        &[SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW],
         "the server is starting up or shutting down",
         "repeat the command when it is running",
     ),
@@ -96,9 +88,7 @@ const EXPLANATIONS: &[(&[SqlState], &str, &str)] = &[
 ];
 
 fn explain_state(state: &SqlState) -> Option<(&'static str, &'static str)> {
-    let explanation = EXPLANATIONS
-        .iter()
-        .find(|(states, ..)| states.contains(state));
+    let explanation = EXPLANATIONS.iter().find(|(states, ..)| states.contains(state));
     explanation.map(|(_, message, hint)| (*message, *hint))
 }
 
@@ -114,19 +104,14 @@ fn error_message(error: &Error) -> String {
 }
 
 fn is_io_error(error: &Error) -> bool {
-    error
-        .source()
-        .is_some_and(|cause| cause.is::<std::io::Error>())
+    error.source().is_some_and(|cause| cause.is::<std::io::Error>())
         || error_message(error).contains("timed out")
 }
 
 /// Classifies the error by whether a retry may help.
 pub(in crate::database) fn error_kind(error: &Error) -> StoreErrorKind {
-    let transient = [
-        SqlState::QUERY_CANCELED,
-        SqlState::LOCK_NOT_AVAILABLE,
-        SqlState::TOO_MANY_CONNECTIONS,
-    ];
+    let transient =
+        [SqlState::QUERY_CANCELED, SqlState::LOCK_NOT_AVAILABLE, SqlState::TOO_MANY_CONNECTIONS];
     match error.code() {
         Some(&SqlState::DISK_FULL) => StoreErrorKind::DiskFull,
         Some(state) if transient.contains(state) => StoreErrorKind::Unavailable,
@@ -137,11 +122,8 @@ pub(in crate::database) fn error_kind(error: &Error) -> StoreErrorKind {
 
 /// Returns whether the connection is unusable.
 pub(super) fn has_lost_connection(error: &Error) -> bool {
-    let stopping = [
-        SqlState::ADMIN_SHUTDOWN,
-        SqlState::CRASH_SHUTDOWN,
-        SqlState::CANNOT_CONNECT_NOW,
-    ];
+    let stopping =
+        [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW];
     error.is_closed()
         || is_io_error(error)
         || error.code().is_some_and(|state| stopping.contains(state))

@@ -68,13 +68,9 @@ impl PostgresConnection {
     /// program or a newer version.
     pub fn open(address: &str) -> anyhow::Result<PostgresConnection> {
         let server = PostgresConnection::connect(address)?;
-        let kind = server
-            .database_owner(schema::STEPS.len())
-            .map_err(Error::explain_error)?;
+        let kind = server.database_owner(schema::STEPS.len()).map_err(Error::explain_error)?;
         if schema::supported_version(kind)? < schema::STEPS.len() {
-            server
-                .migrate(schema::STEPS)
-                .map_err(Error::explain_error)?;
+            server.migrate(schema::STEPS).map_err(Error::explain_error)?;
         }
         Ok(server)
     }
@@ -149,9 +145,7 @@ impl PostgresConnection {
             let prepared = match line.prepared.get(&key) {
                 Some(prepared) => prepared,
                 None => {
-                    let prepared = line
-                        .client
-                        .prepare(&statement.postgres_text_for_rows(rows))?;
+                    let prepared = line.client.prepare(&statement.postgres_text_for_rows(rows))?;
                     line.prepared.entry(key).or_insert(prepared)
                 }
             };
@@ -176,11 +170,7 @@ impl PostgresConnection {
         self.with_client(|client| {
             let count = client.prepare(statement.postgres_text())?.params().len();
             let nulls = vec!["NULL"; count].join(", ");
-            let params = if count > 0 {
-                format!("({nulls})")
-            } else {
-                nulls
-            };
+            let params = if count > 0 { format!("({nulls})") } else { nulls };
             client.batch_execute("DEALLOCATE ALL")?;
             client.batch_execute(&format!("PREPARE planned AS {}", statement.postgres_text()))?;
             let rows = client.query(&format!("EXPLAIN EXECUTE planned{params}"), &[])?;
@@ -211,11 +201,7 @@ impl PostgresConnection {
 
     pub(super) fn commit_transaction(&self) -> Result<(), Error> {
         let mut line = self.line.borrow_mut();
-        let end = if line.is_writing {
-            listen::COMMIT_AND_NOTIFY
-        } else {
-            "COMMIT"
-        };
+        let end = if line.is_writing { listen::COMMIT_AND_NOTIFY } else { "COMMIT" };
         line.client.batch_execute(end)?;
         line.is_in_transaction = false;
         Ok(())
@@ -270,10 +256,7 @@ impl PostgresConnection {
 }
 
 fn sql_params<'a>(params: &'a [SqlParam<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
-    params
-        .iter()
-        .map(|value| value as &(dyn ToSql + Sync))
-        .collect()
+    params.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
 }
 
 fn connect(config: &Config) -> Result<ActiveConnection, Error> {
@@ -290,10 +273,7 @@ fn connect(config: &Config) -> Result<ActiveConnection, Error> {
 /// Connects again. Retries until `timeout` has passed, because a restarting server needs time.
 fn reconnect(config: &Config, timeout: Duration) -> Result<ActiveConnection, Error> {
     let mut config = config.clone();
-    if config
-        .get_connect_timeout()
-        .is_none_or(|known| *known > timeout)
-    {
+    if config.get_connect_timeout().is_none_or(|known| *known > timeout) {
         config.connect_timeout(timeout);
     }
     let begun = Instant::now();
@@ -316,18 +296,16 @@ pub(super) fn raw_value(row: &Row, column: usize) -> Result<SqlValue<'_>, postgr
             let value: Option<bool> = row.try_get(column)?;
             value.map_or(SqlValue::Null, |yes| SqlValue::Integer(i64::from(yes)))
         }
-        Type::FLOAT8 => row
-            .try_get::<_, Option<f64>>(column)?
-            .map_or(SqlValue::Null, SqlValue::Real),
-        Type::TEXT => row
-            .try_get::<_, Option<&str>>(column)?
-            .map_or(SqlValue::Null, SqlValue::Text),
-        Type::BYTEA => row
-            .try_get::<_, Option<&[u8]>>(column)?
-            .map_or(SqlValue::Null, SqlValue::Bytes),
-        _ => row
-            .try_get::<_, Option<i64>>(column)?
-            .map_or(SqlValue::Null, SqlValue::Integer),
+        Type::FLOAT8 => {
+            row.try_get::<_, Option<f64>>(column)?.map_or(SqlValue::Null, SqlValue::Real)
+        }
+        Type::TEXT => {
+            row.try_get::<_, Option<&str>>(column)?.map_or(SqlValue::Null, SqlValue::Text)
+        }
+        Type::BYTEA => {
+            row.try_get::<_, Option<&[u8]>>(column)?.map_or(SqlValue::Null, SqlValue::Bytes)
+        }
+        _ => row.try_get::<_, Option<i64>>(column)?.map_or(SqlValue::Null, SqlValue::Integer),
     })
 }
 

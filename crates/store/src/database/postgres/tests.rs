@@ -44,20 +44,14 @@ fn tables_of_earlier_versions_keep_their_rows_and_learn_the_rest() {
     for version in 1..schema::STEPS.len() {
         let server = connect_without_migration(&schema);
         server.migrate(&schema::STEPS[..version]).unwrap();
-        assert_eq!(
-            server.database_owner(99).unwrap(),
-            schema::DatabaseOwner::Ours(version)
-        );
+        assert_eq!(server.database_owner(99).unwrap(), schema::DatabaseOwner::Ours(version));
         if version == 1 {
             server.batch(A_SESSION).unwrap();
         }
     }
     let store = Store::open(Path::new(&schema.address)).unwrap();
     assert_eq!(store.find_by_id("a").unwrap(), Some(1));
-    let filter = SessionFilter {
-        variant: Some("old".into()),
-        ..SessionFilter::default()
-    };
+    let filter = SessionFilter { variant: Some("old".into()), ..SessionFilter::default() };
     assert_eq!(store.selected_numbers(&filter, 9).unwrap(), [1]);
 }
 
@@ -78,9 +72,7 @@ fn dump_schema(schema: &TestSchema) -> String {
 #[test]
 fn tables_are_brought_up_to_date_as_a_whole_or_not_at_all() {
     let Some(schema) = new_schema() else { return };
-    connect_without_migration(&schema)
-        .migrate(&schema::STEPS[..1])
-        .unwrap();
+    connect_without_migration(&schema).migrate(&schema::STEPS[..1]).unwrap();
     connect_without_migration(&schema).batch(A_SESSION).unwrap();
     let before = dump_schema(&schema);
     for behind in (1..=schema::STEPS.len()).step_by(4) {
@@ -119,40 +111,22 @@ fn tables_of_another_program_and_of_a_newer_version_are_left_alone() {
     Store::open(Path::new(&schema.address)).unwrap();
     schema.run_statement("UPDATE speedwell_schema SET version = 42");
     let refused = error_text(&schema.address);
-    assert!(
-        refused.contains("format 42") && refused.contains("update speedwell"),
-        "{refused}"
-    );
+    assert!(refused.contains("format 42") && refused.contains("update speedwell"), "{refused}");
 }
 
 #[test]
 fn what_keeps_a_user_out_is_named_with_a_hint() {
     let Some(schema) = new_schema() else { return };
     for (address, expected) in [
-        (
-            schema.database_address("speedwell", "nowhere"),
-            "the database does not exist",
-        ),
-        (
-            schema.database_address(GUARDED_USER, "postgres"),
-            "requires a password",
-        ),
-        (
-            schema.database_address("stranger", "postgres"),
-            "rejected this user name",
-        ),
+        (schema.database_address("speedwell", "nowhere"), "the database does not exist"),
+        (schema.database_address(GUARDED_USER, "postgres"), "requires a password"),
+        (schema.database_address("stranger", "postgres"), "rejected this user name"),
         (
             schema.database_address("speedwell", "postgres") + "?options=-csearch_path%3Dnowhere",
             "the schema does not exist",
         ),
-        (
-            "postgres://127.0.0.1:1/x".to_owned(),
-            "the server cannot be reached",
-        ),
-        (
-            "postgres://%2Fnowhere/x".to_owned(),
-            "the server cannot be reached",
-        ),
+        ("postgres://127.0.0.1:1/x".to_owned(), "the server cannot be reached"),
+        ("postgres://%2Fnowhere/x".to_owned(), "the server cannot be reached"),
     ] {
         let refused = error_text(&address);
         assert!(
@@ -173,24 +147,17 @@ fn a_connection_that_was_cut_is_made_again_and_a_transaction_is_lost_whole() {
     assert_eq!(server.query(count, &[]).unwrap().len(), 1);
 
     let add = super::super::sql!("INSERT INTO project (name) VALUES ($1)");
-    server
-        .begin_transaction(TransactionPurpose::Writing)
-        .unwrap();
+    server.begin_transaction(TransactionPurpose::Writing).unwrap();
     server.execute(add, &["lost".into()]).unwrap();
     schema.terminate_connections();
     assert!(server.execute(add, &["lost too".into()]).is_err());
     server.roll_back().unwrap();
     assert_eq!(self::row_count(&schema, "project"), "1");
 
-    server
-        .begin_transaction(TransactionPurpose::Writing)
-        .unwrap();
+    server.begin_transaction(TransactionPurpose::Writing).unwrap();
     server.execute(add, &["kept".into()]).unwrap();
     server.commit_transaction().unwrap();
-    assert_eq!(
-        schema.run_statement("SELECT number FROM project WHERE name = 'kept'"),
-        "3"
-    );
+    assert_eq!(schema.run_statement("SELECT number FROM project WHERE name = 'kept'"), "3");
 }
 
 #[test]
@@ -198,9 +165,7 @@ fn a_writer_waits_for_another_and_says_so_when_that_takes_too_long() {
     let Some(schema) = new_schema() else { return };
     let first = PostgresConnection::open(&schema.address).unwrap();
     let second = PostgresConnection::open(&schema.address).unwrap();
-    first
-        .begin_transaction(TransactionPurpose::Writing)
-        .unwrap();
+    first.begin_transaction(TransactionPurpose::Writing).unwrap();
     second.batch("SET statement_timeout = '50ms'").unwrap();
     let refused = second
         .begin_transaction(TransactionPurpose::Writing)
@@ -209,8 +174,6 @@ fn a_writer_waits_for_another_and_says_so_when_that_takes_too_long() {
         .to_string();
     assert!(refused.contains("did not respond within"), "{refused}");
     first.commit_transaction().unwrap();
-    second
-        .begin_transaction(TransactionPurpose::Writing)
-        .unwrap();
+    second.begin_transaction(TransactionPurpose::Writing).unwrap();
     second.commit_transaction().unwrap();
 }

@@ -66,9 +66,7 @@ impl SqliteConnection {
         }
         let file =
             SqliteConnection::from_connection(Connection::open(path).map_err(explain_error)?);
-        file.connection
-            .busy_timeout(timeout)
-            .map_err(explain_error)?;
+        file.connection.busy_timeout(timeout).map_err(explain_error)?;
         let kind = retry_while_busy(timeout, || file.database_owner()).map_err(explain_error)?;
         let version = schema::supported_version(kind)?;
         file.configure(timeout).map_err(explain_error)?;
@@ -96,9 +94,7 @@ impl SqliteConnection {
             .replace('#', "%23");
         let connection = Connection::open_with_flags(format!("file:{escaped}?{form}"), flags)
             .map_err(explain_error)?;
-        connection
-            .busy_timeout(LOCK_TIMEOUT)
-            .map_err(explain_error)?;
+        connection.busy_timeout(LOCK_TIMEOUT).map_err(explain_error)?;
         Ok(SqliteConnection::from_connection(connection))
     }
 
@@ -123,9 +119,7 @@ impl SqliteConnection {
     fn configure(&self, timeout: Duration) -> rusqlite::Result<()> {
         let connection = &self.connection;
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
-        retry_while_busy(timeout, || {
-            connection.pragma_update(None, "journal_mode", "WAL")
-        })?;
+        retry_while_busy(timeout, || connection.pragma_update(None, "journal_mode", "WAL"))?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
         connection.pragma_update(None, "foreign_keys", true)?;
@@ -188,9 +182,7 @@ impl SqliteConnection {
         &self,
         statement: &'static SqlStatement,
     ) -> Result<SqliteStatement<'_>, Error> {
-        Ok(SqliteStatement(
-            self.connection.prepare_cached(statement.sqlite_text())?,
-        ))
+        Ok(SqliteStatement(self.connection.prepare_cached(statement.sqlite_text())?))
     }
 
     #[cfg(test)]
@@ -310,10 +302,7 @@ fn retry_while_busy<T>(
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
-    )
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 /// Classifies the error by whether a retry may help.
@@ -342,14 +331,12 @@ pub(super) fn explain_error(error: rusqlite::Error) -> anyhow::Error {
             "it is not writable",
             "check the permissions of the file and its folder, or choose another file with --db FILE",
         ),
-        Some(ErrorCode::DiskFull) => (
-            "the disk is full",
-            "free some space, or choose another file with --db FILE",
-        ),
-        Some(ErrorCode::SystemIoFailure) => (
-            "the disk reported an error",
-            "check the kernel log with dmesg",
-        ),
+        Some(ErrorCode::DiskFull) => {
+            ("the disk is full", "free some space, or choose another file with --db FILE")
+        }
+        Some(ErrorCode::SystemIoFailure) => {
+            ("the disk reported an error", "check the kernel log with dmesg")
+        }
         _ => return error.into(),
     };
     anyhow!("{what} ({error})\nhint: {hint}")

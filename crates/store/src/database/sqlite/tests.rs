@@ -13,9 +13,7 @@ fn error_text(result: anyhow::Result<Store>) -> String {
 }
 
 fn user_version(file: &SqliteConnection) -> i64 {
-    file.connection
-        .query_row("PRAGMA user_version", [], |row| row.get(0))
-        .unwrap()
+    file.connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
 }
 
 #[test]
@@ -23,9 +21,7 @@ fn a_file_catches_up_with_all_steps_it_has_not_seen_and_keeps_its_rows() {
     let file = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
     let old = same_steps(["CREATE TABLE a (x INTEGER)"]);
     file.migrate(&old).unwrap();
-    file.connection
-        .execute("INSERT INTO a VALUES (7)", [])
-        .unwrap();
+    file.connection.execute("INSERT INTO a VALUES (7)", []).unwrap();
 
     let new = same_steps([
         "CREATE TABLE a (x INTEGER)",
@@ -35,19 +31,15 @@ fn a_file_catches_up_with_all_steps_it_has_not_seen_and_keeps_its_rows() {
     file.migrate(&new).unwrap();
 
     assert_eq!(user_version(&file), 3);
-    let row = file
-        .connection
-        .query_row("SELECT x, y FROM a", [], |r| Ok((r.get(0)?, r.get(1)?)));
+    let row = file.connection.query_row("SELECT x, y FROM a", [], |r| Ok((r.get(0)?, r.get(1)?)));
     assert_eq!(row.unwrap(), (7, 8));
 }
 
 #[test]
 fn a_step_that_fails_leaves_the_file_at_its_old_version() {
     let file = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
-    let steps = same_steps([
-        "CREATE TABLE a (x)",
-        "CREATE TABLE b (x); INSERT INTO nowhere VALUES (1)",
-    ]);
+    let steps =
+        same_steps(["CREATE TABLE a (x)", "CREATE TABLE b (x); INSERT INTO nowhere VALUES (1)"]);
     assert!(file.migrate(&steps).is_err());
     assert_eq!(user_version(&file), 0);
     assert_eq!(
@@ -69,16 +61,12 @@ fn a_file_from_before_calibrations_keeps_its_sessions_and_learns_to_hold_them() 
     file.migrate(STEPS).unwrap();
 
     assert_eq!(user_version(&file), STEPS.len() as i64);
-    file.connection
-        .pragma_update(None, "foreign_keys", true)
-        .unwrap();
+    file.connection.pragma_update(None, "foreign_keys", true).unwrap();
     let result = |alarms: u32| -> String {
         let row = "INSERT OR REPLACE INTO calibration (session, started_unix_ms, comparisons,
                    false_alarms, expected_low, expected_high)
                    SELECT number, started_unix_ms, 200, ?1, 4, 16 FROM session RETURNING result";
-        file.connection
-            .query_row(row, [alarms], |row| row.get(0))
-            .unwrap()
+        file.connection.query_row(row, [alarms], |row| row.get(0)).unwrap()
     };
     assert_eq!(result(3), "too few false alarms");
     assert_eq!(result(16), "calibrated");
@@ -101,10 +89,8 @@ fn variants_of_sessions_from_before_are_found_and_those_that_come_later_too() {
         file.connection.execute(row, [id, variants]).unwrap();
     };
     let named = |names: &[&str]| {
-        let variants: Vec<_> = names
-            .iter()
-            .map(|name| serde_json::json!({ "name": name }))
-            .collect();
+        let variants: Vec<_> =
+            names.iter().map(|name| serde_json::json!({ "name": name })).collect();
         serde_json::to_string(&variants).unwrap()
     };
     add("a", &named(&["it's \"new\"", "ö"]));
@@ -129,13 +115,8 @@ fn the_file_tells_whose_it_is() {
     let file = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
     assert_eq!(file.database_owner().unwrap(), DatabaseOwner::Ours(0));
     file.migrate(STEPS).unwrap();
-    assert_eq!(
-        file.database_owner().unwrap(),
-        DatabaseOwner::Ours(STEPS.len())
-    );
-    file.connection
-        .pragma_update(None, "user_version", 99)
-        .unwrap();
+    assert_eq!(file.database_owner().unwrap(), DatabaseOwner::Ours(STEPS.len()));
+    file.connection.pragma_update(None, "user_version", 99).unwrap();
     assert_eq!(file.database_owner().unwrap(), DatabaseOwner::Newer(99));
 
     let other = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
@@ -163,10 +144,7 @@ fn a_file_of_a_newer_version_names_both_versions() {
     store.execute_batch("PRAGMA user_version = 42").unwrap();
     drop(store);
     let message = error_text(Store::open(&path));
-    assert!(
-        message.contains("format 42") && message.contains("update speedwell"),
-        "{message}"
-    );
+    assert!(message.contains("format 42") && message.contains("update speedwell"), "{message}");
 }
 
 #[test]
@@ -177,10 +155,7 @@ fn a_file_that_another_program_holds_is_waited_for_and_then_named() {
     holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let begun = Instant::now();
     let message = error_text(Store::open_with_timeout(&path, Duration::from_millis(60)));
-    assert!(
-        message.contains("is locked by another program"),
-        "{message}"
-    );
+    assert!(message.contains("is locked by another program"), "{message}");
     assert!(begun.elapsed() >= Duration::from_millis(60));
 
     holder.execute_batch("ROLLBACK").unwrap();
@@ -199,9 +174,6 @@ fn errors_a_user_can_mend_carry_a_hint() {
     ] {
         let message =
             explain_error(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)).to_string();
-        assert!(
-            message.contains(expected) && message.contains("hint: "),
-            "{message}"
-        );
+        assert!(message.contains(expected) && message.contains("hint: "), "{message}");
     }
 }

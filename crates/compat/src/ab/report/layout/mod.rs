@@ -72,20 +72,13 @@ fn write_rates(report: &AbReportContent, out: &mut dyn Write) -> io::Result<()> 
         write_field("Requests per second", &rate, out)?;
     }
     if let Some((per_client, across_clients)) = figures.time_per_request_ms() {
-        write_field(
-            "Time per request",
-            &format!("{per_client:.3} [ms] (mean)"),
-            out,
-        )?;
+        write_field("Time per request", &format!("{per_client:.3} [ms] (mean)"), out)?;
         let across_clients =
             format!("{across_clients:.3} [ms] (mean, across all concurrent requests)");
         write_field("Time per request", &across_clients, out)?;
     }
     let rates = report.transfer_rates();
-    for (rate, unit) in rates
-        .iter()
-        .zip(["[Kbytes/sec] received", "kb/s sent", "kb/s total"])
-    {
+    for (rate, unit) in rates.iter().zip(["[Kbytes/sec] received", "kb/s sent", "kb/s total"]) {
         if unit.ends_with("received") {
             write_field("Transfer rate", &format!("{rate:.2} {unit}"), out)?
         } else {
@@ -136,17 +129,10 @@ fn format_mean(spread: &TimeStatistics) -> String {
 }
 
 fn write_percentages(times: &RequestTimings, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "\nPercentage of the requests served within a certain time (ms)"
-    )?;
+    writeln!(out, "\nPercentage of the requests served within a certain time (ms)")?;
     for percent in PERCENTS {
         let time = format_ms(times.percentile_ns(percent));
-        let remark = if percent == 100 {
-            " (longest request)"
-        } else {
-            ""
-        };
+        let remark = if percent == 100 { " (longest request)" } else { "" };
         writeln!(out, "{percent:>4}%  {time:>5}{remark}")?;
     }
     Ok(())
@@ -191,11 +177,7 @@ pub fn write_html(
         }
     }
     if let Some(rate) = report.figures.requests_per_second() {
-        writeln!(
-            out,
-            "{}",
-            field("Requests per second", &format!("{rate:.2}"))
-        )?;
+        writeln!(out, "{}", field("Requests per second", &format!("{rate:.2}")))?;
     }
     let directions = ["received", "sent", "total"];
     for (rate, direction) in report.transfer_rates().iter().zip(directions) {
@@ -225,10 +207,7 @@ fn write_html_times(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let HtmlAttributes { row, cell, .. } = attributes;
-    writeln!(
-        out,
-        "<tr {row}><th {cell} colspan=4>Connection Times (ms)</th></tr>"
-    )?;
+    writeln!(out, "<tr {row}><th {cell} colspan=4>Connection Times (ms)</th></tr>")?;
     writeln!(
         out,
         "<tr {row}><th {cell}>&nbsp;</th> <th {cell}>min</th>   <th {cell}>avg</th>   <th {cell}>max</th></tr>"
@@ -237,11 +216,7 @@ fn write_html_times(
     for (name, kind) in TIME_ROWS.into_iter().filter(|(name, _)| *name != "Waiting") {
         let spread = times.spread(kind);
         write!(out, "<tr {row}><th {cell}>{name}:</th>")?;
-        for ns in [
-            spread.least_ns,
-            spread.mean_ns.round() as u64,
-            spread.greatest_ns,
-        ] {
+        for ns in [spread.least_ns, spread.mean_ns.round() as u64, spread.greatest_ns] {
             write!(out, "<td {cell}>{:>5}</td>", format_ms(ns))?;
         }
         writeln!(out, "</tr>")?;
@@ -250,9 +225,7 @@ fn write_html_times(
 }
 
 fn escape_html(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

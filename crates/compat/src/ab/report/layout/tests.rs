@@ -74,13 +74,8 @@ fn mask_number(word: &str) -> String {
 }
 
 /// Lines added below ab's last one.
-const ADDED: [&str; 5] = [
-    "Account:",
-    "Effective concurrency:",
-    "Body lengths:",
-    "Failed by ab's rule:",
-    "WARNING:",
-];
+const ADDED: [&str; 5] =
+    ["Account:", "Effective concurrency:", "Body lengths:", "Failed by ab's rule:", "WARNING:"];
 
 /// Checks that our report has the lines of ab in the same order, followed by our own. `only_theirs`
 /// are consecutive lines that only ab has.
@@ -91,9 +86,7 @@ fn assert_same_lines(name: &str, ours: &str, only_theirs: &[&str]) {
     let (ours, added) = ours.split_at(end.unwrap());
     let ours = &ours[..ours.len() - 1];
     assert!(
-        added
-            .iter()
-            .all(|line| ADDED.iter().any(|known| line.starts_with(known))),
+        added.iter().all(|line| ADDED.iter().any(|known| line.starts_with(known))),
         "{added:#?}"
     );
     let mut expected = theirs.clone();
@@ -110,42 +103,16 @@ fn assert_same_lines(name: &str, ours: &str, only_theirs: &[&str]) {
 fn the_report_has_the_lines_of_the_original_in_its_order() {
     let base = "http://127.0.0.1:18195";
     for (name, line, made) in [
-        (
-            "ab_plain.out",
-            "-n 200 -c 10 U/ok",
-            LoadBuilder::new().with_answers(200, 200),
-        ),
-        (
-            "ab_keepalive.out",
-            "-k -n 200 -c 10 U/ok",
-            LoadBuilder::new().with_answers(200, 200),
-        ),
-        (
-            "ab_404.out",
-            "-k -n 40 -c 2 U/missing",
-            LoadBuilder::new().with_answers(40, 404),
-        ),
-        (
-            "ab_slow.out",
-            "-k -n 100 -c 10 U/slow",
-            LoadBuilder::new().with_answers(100, 200),
-        ),
-        (
-            "ab_csv_tsv.out",
-            "-q -k -n 60 -c 6 U/slow",
-            LoadBuilder::new().with_answers(60, 200),
-        ),
-        (
-            "ab_length_ok.out",
-            "-k -r -l -n 40 -c 2 U/var",
-            LoadBuilder::new().with_answers(40, 200),
-        ),
+        ("ab_plain.out", "-n 200 -c 10 U/ok", LoadBuilder::new().with_answers(200, 200)),
+        ("ab_keepalive.out", "-k -n 200 -c 10 U/ok", LoadBuilder::new().with_answers(200, 200)),
+        ("ab_404.out", "-k -n 40 -c 2 U/missing", LoadBuilder::new().with_answers(40, 404)),
+        ("ab_slow.out", "-k -n 100 -c 10 U/slow", LoadBuilder::new().with_answers(100, 200)),
+        ("ab_csv_tsv.out", "-q -k -n 60 -c 6 U/slow", LoadBuilder::new().with_answers(60, 200)),
+        ("ab_length_ok.out", "-k -r -l -n 40 -c 2 U/var", LoadBuilder::new().with_answers(40, 200)),
         (
             "ab_non2xx.out",
             "-k -r -l -n 40 -c 2 U/err",
-            LoadBuilder::new()
-                .with_answers(20, 200)
-                .with_answers(20, 500),
+            LoadBuilder::new().with_answers(20, 200).with_answers(20, 500),
         ),
         (
             "ab_reset.out",
@@ -154,11 +121,7 @@ fn the_report_has_the_lines_of_the_original_in_its_order() {
                 .with_answers(20, 200)
                 .with_failures(20, ErrorClass::ResetBeforeFirstByte),
         ),
-        (
-            "ab_post.out",
-            "-k -p f -n 40 -c 2 U/ok",
-            LoadBuilder::new().with_answers(40, 200),
-        ),
+        ("ab_post.out", "-k -p f -n 40 -c 2 U/ok", LoadBuilder::new().with_answers(40, 200)),
         (
             "ab_quiet_nostats.out",
             "-q -S -d -k -n 100 -c 10 U/slow",
@@ -206,13 +169,8 @@ fn where_lines_differ_from_the_original_is_known() {
     assert_same_lines("ab_tls.out", &ours, &[]);
 
     let theirs = line_shapes(&read_golden("ab_refused_r.out"));
-    let tables = theirs
-        .iter()
-        .position(|line| line.starts_with("Connection Times"));
-    let tables: Vec<&str> = theirs[tables.unwrap() - 1..]
-        .iter()
-        .map(String::as_str)
-        .collect();
+    let tables = theirs.iter().position(|line| line.starts_with("Connection Times"));
+    let tables: Vec<&str> = theirs[tables.unwrap() - 1..].iter().map(String::as_str).collect();
     let made = LoadBuilder::new().with_failures(10, ErrorClass::ConnectRefused);
     let ours = print_report_with("-r -n 10 -c 2 http://127.0.0.1:18199/", made, |report| {
         report.server = None;
@@ -247,9 +205,7 @@ fn one_request_has_no_table_of_percentages() {
 
 #[test]
 fn what_is_added_stands_below_and_says_what_became_of_every_request() {
-    let made = LoadBuilder::new()
-        .with_answers(20, 200)
-        .with_failures(20, ErrorClass::EofInBody);
+    let made = LoadBuilder::new().with_answers(20, 200).with_failures(20, ErrorClass::EofInBody);
     let report = print_report("-k -n 40 -c 2 --ab-lengths http://h/", made);
     let added = report.split_once("(longest request)\n\n").unwrap().1;
     let expected = "\
@@ -299,10 +255,7 @@ fn the_formulas_give_what_the_original_printed() {
         let printed_time = find_figure(&report, "Time taken for tests", 0);
         // The time is printed with three decimals only; the rate has the remaining digits.
         let elapsed = complete / rate;
-        assert!(
-            (elapsed - printed_time).abs() <= 0.000_5,
-            "{name}: {elapsed} {printed_time}"
-        );
+        assert!((elapsed - printed_time).abs() <= 0.000_5, "{name}: {elapsed} {printed_time}");
         let measured =
             LoadBuilder::of_rows(Vec::new(), (elapsed * 1e9).round() as u64).build_measured();
         let request = AbRequest {
@@ -316,23 +269,12 @@ fn the_formulas_give_what_the_original_printed() {
         let assert_within = |ours: f64, theirs: f64, unit: f64| {
             // Half a unit of the figure's last digit, plus the effect of half a unit of the rate.
             let slack = unit / 2.0 + theirs * 0.005 / rate;
-            assert!(
-                (ours - theirs).abs() <= slack * 1.001,
-                "{name}: {ours} {theirs}"
-            );
+            assert!((ours - theirs).abs() <= slack * 1.001, "{name}: {ours} {theirs}");
         };
         let (per_client, across_clients) = figures.time_per_request_ms().unwrap();
         assert_within(figures.requests_per_second().unwrap(), rate, 0.01);
-        assert_within(
-            per_client,
-            find_figure(&report, "Time per request", 0),
-            0.001,
-        );
-        assert_within(
-            across_clients,
-            find_figure(&report, "Time per request", 1),
-            0.001,
-        );
+        assert_within(per_client, find_figure(&report, "Time per request", 0), 0.001);
+        assert_within(across_clients, find_figure(&report, "Time per request", 1), 0.001);
         let bytes = find_figure(&report, "Total transferred", 0) as u64;
         let transfer = figures.kib_per_second(bytes).unwrap();
         assert_within(transfer, find_figure(&report, "Transfer rate", 0), 0.01);
@@ -373,10 +315,7 @@ fn html_row_shapes(text: &str) -> Vec<String> {
 fn the_table_has_the_rows_of_the_original() {
     let line = "-w -k -n 60 -c 6 http://127.0.0.1:18195/slow";
     let ours = print_html(line, LoadBuilder::new().with_answers(60, 200));
-    assert_eq!(
-        html_row_shapes(&ours),
-        html_row_shapes(&read_golden("ab_html.out"))
-    );
+    assert_eq!(html_row_shapes(&ours), html_row_shapes(&read_golden("ab_html.out")));
     assert!(ours.contains("</table>\n<p>\n Account: 60 attempted = 60 ok<br>\n"));
     assert!(ours.contains(">a &lt;b&gt;</td>"));
 }
@@ -384,9 +323,7 @@ fn the_table_has_the_rows_of_the_original() {
 #[test]
 fn attributes_are_written_as_typed() {
     let line = "-x border=1 -y a=b -z c=d -n 2 http://h/";
-    let made = LoadBuilder::new()
-        .with_answers(1, 200)
-        .with_failures(1, ErrorClass::EofInHead);
+    let made = LoadBuilder::new().with_answers(1, 200).with_failures(1, ErrorClass::EofInHead);
     let html = print_html(line, made);
     // As recorded from ab with the same attributes.
     assert!(html.starts_with(
