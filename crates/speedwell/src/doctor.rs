@@ -24,7 +24,7 @@ use speedwell_store::Store;
 ///
 /// With --calibrate, the targets are measured against themselves: how often does a comparison find a difference where
 /// there is none, and how noisy is each case? --runs is then the number of runs per side of a comparison (default: 10).
-/// The result is stored; if there are too many or too few false alarms, later comparisons are marked. With --tuned, a
+/// The result is stored; if there are too many or too few false alarms, later comparisons carry a warning. With --tuned, a
 /// second measurement uses the settings of 'speedwell tune', which needs root.
 ///
 /// With --builds, each target is linked 8 times with functions and data in different orders, each build is measured 4
@@ -229,7 +229,7 @@ fn measure_builds(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
     );
     ensure!(
         args.sampling.runs.is_none(),
-        "--builds always measures {BUILDS} builds {RUNS_OF_BUILD} times each\nhint: to choose, use speedwell run FILE --builds N --runs N"
+        "--builds always measures {BUILDS} builds {RUNS_OF_BUILD} times each\nhint: to choose these numbers, use speedwell run FILE --builds N --runs N"
     );
     let mut request = args.measure_request()?;
     request.plan.sampling.runs = Some(BUILDS * RUNS_OF_BUILD);

@@ -35,7 +35,7 @@ pub struct ReportArgs {
     /// Export the raw data to stdout instead of a report
     #[arg(long, value_name = "KIND", conflicts_with_all = ["x_axis", "format", "json", "output"])]
     export: Option<ReportExport>,
-    /// Merge loads that several generators sent at the same time
+    /// Merge the results of load generators that ran at the same time
     ///
     /// For example, loads from several machines (JSON of 'speedwell load'). Histograms are merged exactly.
     #[arg(long, conflicts_with_all = ["export", "x_axis"])]
@@ -59,7 +59,7 @@ pub struct ReportArgs {
 enum ReportExport {
     /// One JSON object per line; lossless, and can be imported again.
     Jsonl,
-    /// CSV of Node core's compare.js, or run.js for one variant.
+    /// CSV as written by Node core's compare.js or, for a single variant, by its run.js.
     NodeCsv,
 }
 
@@ -204,7 +204,7 @@ fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<
         let loads = speedwell_model::load::run::stored_loads(&source.session)?;
         ensure!(
             !loads.is_empty(),
-            "'{}' contains no load\nhint: speedwell load -o part.json writes one",
+            "'{}' contains no results of a load test\nhint: speedwell load -o part.json writes one",
             source.label
         );
         all_loads.extend(loads);

@@ -63,7 +63,7 @@ pub fn build_request(
     let processors = sets.iter().rfind(|(name, _)| name == "CPUSET").map(|(_, list)| list.clone());
     if let Some(list) = processors.as_ref().filter(|list| !is_processor_list(list)) {
         return Err(NodeRefusal::line(format!(
-            "CPUSET '{list}' is not of the form 0, 0-2 or 0,2-4"
+            "CPUSET '{list}' is not of the form '0', '0-2' or '0,2-4'"
         )));
     }
     Ok(ScriptsRequest { folder, scripts, sets, runs, variants, test: false, processors })

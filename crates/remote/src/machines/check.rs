@@ -80,8 +80,8 @@ pub fn check_machine(
             Err(error.context(format!("the program exited: {status}")))
         }
         Err(_) => bail!(
-            "the program does not run there: {last_line}\nhint: in the machine's table in the \
-             fleet file, set binary = \"/path\" to a program that runs on the machine"
+            "the program does not run on the machine: {last_line}\nhint: in the machine's table in \
+             the fleet file, write binary = \"/path/to/a/program/that/runs/there\""
         ),
         result => result,
     }

@@ -111,10 +111,10 @@ pub fn report_gates(found: &ExperimentFindings) -> Document {
             )
         })
         .collect();
-    let kept_count = found.gates.iter().filter(|gate| gate.is_kept).count();
-    let undecided_count = found.gates.len() - kept_count - broken.len();
+    let passed_count = found.gates.iter().filter(|gate| gate.is_kept).count();
+    let undecided_count = found.gates.len() - passed_count - broken.len();
     let sentence = format!(
-        "Gates: {kept_count} of {} kept, {} broken, {undecided_count} undecided.",
+        "Gates: {passed_count} of {} passed, {} failed, {undecided_count} undecided.",
         found.gates.len(),
         broken.len()
     );

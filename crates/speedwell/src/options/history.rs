@@ -26,11 +26,11 @@ pub struct SeriesArgs {
     branch: Option<String>,
     /// Smallest change that matters, e.g. 5%
     ///
-    /// A change is 'worse' or 'better' if its whole interval is beyond the threshold [default: as in speedwell.toml,
-    /// else any significant change].
+    /// A change counts as 'worse' or 'better' only if its whole confidence interval lies beyond the threshold [default: the
+    /// threshold in speedwell.toml; without one, every significant change counts].
     #[arg(long, value_name = "PCT", value_parser = parse::percentage_as_fraction)]
     threshold: Option<f64>,
-    /// Join results across changes to the benchmark itself
+    /// Treat results as one series even if the benchmark itself changed
     #[arg(long)]
     same_work: bool,
 }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// Back up all projects, token digests and settings to a file
 ///
 /// The file is JSON Lines. 'speedwell serve restore' reads it into a database file or into PostgreSQL, no matter which
-/// of the two the sessions came from. It is a consistent snapshot of each project, even while the server runs. Sessions that
+/// of the two the sessions came from. The file is a consistent snapshot of each project, even if the server is running meanwhile. Sessions that
 /// are being measured on this machine are left out; a session whose process was killed is written as interrupted.
 #[derive(Debug, Args)]
 pub struct BackupArgs {
@@ -190,7 +190,7 @@ pub fn open_project_store(path: &Path, name: Option<&str>) -> anyhow::Result<Sto
         return Ok(first_store);
     };
     let project = first_store.find_project(name)?.with_context(|| {
-        format!("unknown project '{name}'\nhint: speedwell serve project list shows all projects")
+        format!("unknown project '{name}'\nhint: 'speedwell serve project list' shows all projects")
     })?;
     Store::open(&first_store.project_path(&project)?)
 }

@@ -124,7 +124,7 @@ fn processors_to_bind_to_are_understood_and_still_handed_on() {
     assert_eq!(request.processors.as_deref(), Some("0,2-4"));
     assert_eq!(request.sets.len(), 2);
     let wrong = call("run.js", "--set CPUSET=all zz");
-    assert_eq!(wrong.stderr, "CPUSET 'all' is not of the form 0, 0-2 or 0,2-4\n");
+    assert_eq!(wrong.stderr, "CPUSET 'all' is not of the form '0', '0-2' or '0,2-4'\n");
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn a_broken_gate_is_exit_status_1() {
     let broken = |at: usize| found["gates"][at]["failed"].as_bool();
     assert_eq!((broken(0), broken(1)), (Some(true), Some(false)));
     slow.run(&["report"]).expect_status(1).expect_stdout(&[
-        "Gates: 1 of 2 kept, 1 broken, 0 undecided.",
+        "Gates: 1 of 2 passed, 1 failed, 0 undecided.",
         "'slow' breaks the gate 'cost < +20%' in costs/print: +49.",
     ]);
     let fast = cost_project(&[("old", "1000"), ("fast", "600")], gate);

@@ -80,7 +80,7 @@ fn a_machine_that_does_not_answer_or_cannot_run_the_program_is_unfit() {
     );
     let project = TempProject::new().with("fleet.toml", &file);
     let checked = project.run(&["fleet", "check"]).expect_status(1);
-    assert!(checked.stdout.contains("the program does not run there: "), "{checked:?}");
+    assert!(checked.stdout.contains("the program does not run on the machine: "), "{checked:?}");
     assert!(checked.stdout.contains("nowhere.invalid"), "{checked:?}");
     assert_eq!(checked.stdout.matches("unfit").count(), 2, "{checked:?}");
 }

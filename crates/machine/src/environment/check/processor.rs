@@ -92,7 +92,7 @@ fn check_quota(tree: &FileTree) -> CheckResult {
     let (state, throttled) = match limit.throttled_periods {
         Some(0) => (CheckState::Warning, "; this limit has not been reached so far".to_owned()),
         Some(periods) => {
-            (CheckState::Bad, format!("; this limit was reached in {periods} periods so far"))
+            (CheckState::Bad, format!("; this limit has been reached in {periods} periods so far"))
         }
         None => (CheckState::Warning, String::new()),
     };
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(check.state, CheckState::Bad);
         assert_eq!(
             check.found,
-            "limited to 1.5 processors; this limit was reached in 3 periods so far"
+            "limited to 1.5 processors; this limit has been reached in 3 periods so far"
         );
         assert_eq!(check.remedy.as_deref(), Some("echo max | sudo tee /sys/fs/cgroup/cpu.max"));
         assert_eq!(check_of("nr_throttled 0").state, CheckState::Warning);

@@ -224,8 +224,8 @@ fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Varia
         }
     }
     bail!(
-        "no session records the target of '{}': it was imported or renamed\nhint: speedwell confirm \
-         --old rev:OLD --new rev:NEW TARGET",
+        "no session records the target of '{}': its results were imported, or the case was \
+         renamed\nhint: speedwell confirm --old rev:OLD --new rev:NEW TARGET",
         key.case
     )
 }
