@@ -68,16 +68,16 @@ pub struct SessionPlan {
     pub sampling: SamplingOptions,
     /// Processors that measured processes may use.
     pub pin: Option<CpuSet>,
-    /// Whether snippets share one process. Depending on the order, they take turns or run at the
-    /// same time.
+    /// Whether snippets share one process. Depending on the design's [`RunOrder`], they take turns
+    /// or run at the same time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
     /// Whether later measurements depend on earlier ones. If so, the slots of the session differ
     /// from the slots of the plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_search: bool,
-    /// Number of strata: how often the whole plan is executed, each time with its own blocks and
-    /// random order.
+    /// Number of strata: how many times the whole plan is executed, each time with its own blocks
+    /// and random order.
     #[serde(default = "default_strata", skip_serializing_if = "is_default_strata")]
     pub strata: u32,
     /// How this plan relates to a larger plan, if it is a part of one.
@@ -108,8 +108,8 @@ pub struct PlanSlot {
     pub ordinal: u32,
     /// Whether this slot is the last of its block. A case can end early only after a whole block.
     pub closes_block: bool,
-    /// Whether this slot is executed at the same time as the other slot of its pair. That slot
-    /// directly precedes or follows this one.
+    /// Whether this slot is executed at the same time as the other slot of its pair. The indexes of
+    /// the two slots are adjacent.
     pub is_at_once: bool,
     /// Number of earlier executions of this slot. A plan has each slot once, but disturbed runs are
     /// retried.
@@ -144,8 +144,8 @@ impl SessionPlan {
         self.design.max_runs()
     }
 
-    /// Whether there may be fewer runs than the maximum, because a case may need no more of them or
-    /// time may run out.
+    /// Whether there may be fewer runs than the maximum, because a case may need fewer, or time may
+    /// run out.
     pub fn may_need_fewer_runs(&self) -> bool {
         let is_sequential = matches!(self.design.stopping, StoppingDesign::Sequential { .. });
         is_sequential || self.sampling.precision.is_some() || self.sampling.budget_ms.is_some()

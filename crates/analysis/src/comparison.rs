@@ -25,7 +25,7 @@ use crate::{
 };
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use speedwell_model::{IntervalEstimate, Metric, REPETITION, Run};
+use speedwell_model::{IntervalEstimate, Metric, Run};
 use speedwell_stats::describe::{mean, median, quantile};
 use speedwell_stats::distribution::mean_squares::chi_squared_upper_tail;
 use speedwell_stats::distribution::normal;
@@ -233,10 +233,6 @@ fn has_value(run: &Run, metric: &Metric) -> bool {
     run.value_of(&metric.name).is_some_and(f64::is_finite)
 }
 
-fn is_repetition(run: &Run) -> bool {
-    run.notes.iter().any(|note| note == REPETITION)
-}
-
 /// The runs of one side by case id, for each case that has values of the metric.
 fn runs_by_case<'a, 's>(
     side: &SourceSide<'a, 's>,
@@ -308,7 +304,7 @@ pub(super) fn match_cases<'r>(
             sides: (apart || policy.unit != IndependentUnit::Run)
                 .then(|| [old, new].map(|side| finite_values(side, &metric.name))),
             pair: PairedRuns::new(units_old, units_new, policy.matching)
-                .with_repetitions([old, new].concat().iter().any(|run| is_repetition(run))),
+                .with_repetitions([old, new].concat().iter().any(|run| run.is_repetition())),
             alone,
             apart,
             exposures: [&case.exposures[baseline.variant], exposure]

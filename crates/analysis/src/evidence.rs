@@ -381,7 +381,7 @@ fn look_by_interval(
 
 /// Range of changes that count as no change. It reaches from minus to plus the threshold, and is
 /// widened by the variation that repetitions within one process can explain
-/// (docs/why/statistics.md, "Repetitions of one process").
+/// (docs/why/statistics.md, "Repetitions within one process").
 fn tolerated_interval(threshold: f64, data: &ComparedData) -> Interval {
     Interval {
         low: (1.0 - threshold) * (-data.allowance).exp() - 1.0,

@@ -25,13 +25,14 @@ pub struct SnippetFigures {
     pub concurrency: Option<u32>,
     /// Number of runs.
     pub runs: usize,
-    /// Time per iteration and worker in a run's median batch, in nanoseconds: the median over runs.
-    /// If there are too few runs for an interval (fewer than 6 at 95 %), `low` and `high` equal
-    /// `value`.
+    /// Time that one worker needs for an iteration in a run's median batch, in nanoseconds: the
+    /// median over runs. If there are too few runs for an interval (fewer than 6 at 95 %), `low`
+    /// and `high` equal `value`.
     pub time_median_ns: Option<IntervalEstimate>,
-    /// Time per iteration and worker at the 5th percentile of batches, in nanoseconds.
+    /// Time that one worker needs for an iteration at the 5th percentile of batches, in
+    /// nanoseconds.
     pub time_p5_ns: Option<f64>,
-    /// Mean time per iteration and worker, in nanoseconds.
+    /// Mean time that one worker needs for an iteration, in nanoseconds.
     pub time_ns: Option<f64>,
     /// Iterations per second over all workers.
     pub per_s: Option<f64>,
@@ -118,8 +119,8 @@ pub struct SnippetWindows {
     pub concurrency: Option<u32>,
     /// Iterations per second in each window, in execution order over all runs.
     pub per_s: Vec<f64>,
-    /// Time per iteration and worker over all windows, in nanoseconds; `None` if no iteration was
-    /// completed.
+    /// Time that one worker needs for an iteration, over all windows, in nanoseconds; `None` if no
+    /// iteration was completed.
     pub time_ns: Option<f64>,
 }
 

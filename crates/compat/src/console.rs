@@ -3,8 +3,8 @@
 //!
 //! Decides how a drop-in talks to its user. Results go to standard output, in the original tool's
 //! format. Everything else goes to standard error. Messages written here contain no terminal
-//! control sequences. Except for usage texts and hints, they start with the tool's name. Knows
-//! nothing about any particular tool.
+//! control sequences. Except for usage texts and hints, they start with the tool's name. This
+//! module knows nothing about any particular tool.
 
 use rustix::termios::tcgetwinsize;
 use speedwell_engine::ScriptsRequest;

@@ -48,8 +48,8 @@ impl PreparedPlan {
         Ok(PreparedPlan::new(request.plan.build_plan(variants, &suite), suite))
     }
 
-    /// Creates a plan that compares programs with each other. If patterns select the benchmarks of
-    /// each program, `word` replaces the part of a benchmark's name that matches the pattern.
+    /// Creates a plan that compares programs with each other. If a side selects its benchmarks with
+    /// a pattern, `word` replaces the matching text in their names.
     ///
     /// # Errors
     /// Fails if a program cannot be queried, or the programs have no benchmark in common.
@@ -75,8 +75,9 @@ impl PreparedPlan {
     }
 }
 
-/// Gives jobs the text that their definition file had at the start of the session. A plan of an
-/// earlier version of this program lacks the text, so each file is read once.
+/// Gives jobs the text that their definition file had at the start of the session. A plan written
+/// by an earlier version of Speedwell lacks the text; in that case, this function reads each file
+/// once.
 ///
 /// # Errors
 /// Fails if a definition file that the plan does not contain cannot be read.

@@ -309,8 +309,8 @@ fn replay_hint(failure: &StepFailure) -> String {
     }
 }
 
-/// Returns the reason of a failure on one line. Adds the source location of a compile error, or the
-/// last line of stderr.
+/// Returns the reason for a failure on one line. Adds the source location of a compile error, or
+/// the last line of stderr.
 fn failure_reason(failure: &StepFailure) -> String {
     let cause = failure.cause.to_string();
     let mut lines = failure.stderr_tail.lines().map(str::trim);

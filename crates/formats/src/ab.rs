@@ -393,7 +393,11 @@ impl<'a> DelimitedTable<'a> {
         let columns = header.split(separator).count();
         for (line, number) in complete_lines.lines().zip(1..).skip(1) {
             let row: Vec<&str> = line.split(separator).collect();
-            ensure!(row.len() == columns, "line {number} has {} columns, not {columns}", row.len());
+            ensure!(
+                row.len() == columns,
+                "the number of columns in line {number} is {}, expected {columns}",
+                row.len()
+            );
             table.rows.push(row);
         }
         Ok(table)

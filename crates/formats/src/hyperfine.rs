@@ -189,7 +189,7 @@ fn exit_statuses(result: &JsonNode<'_>, count: usize) -> Result<Vec<Option<i32>>
     let elements = codes.elements()?;
     ensure!(
         elements.len() == count,
-        "'{}' has {} values, but there are {count} times",
+        "'{}' has length {}, but 'times' has length {count}",
         codes.location(),
         elements.len()
     );
@@ -321,7 +321,7 @@ mod tests {
         );
         assert_eq!(
             message(r#"{"results":[{"command":"a","times":[1,2],"exit_codes":[0]}]}"#),
-            "'results[0].exit_codes' has 1 values, but there are 2 times"
+            "'results[0].exit_codes' has length 1, but 'times' has length 2"
         );
     }
 }

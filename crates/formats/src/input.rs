@@ -1,7 +1,8 @@
 //! Defines the input of a reader: the content of a file, and facts that the user provides.
 //!
-//! Decides how these facts are parsed. Knows nothing about file formats. Start at [`InputFile`], or
-//! at [`MetricDirections`] for files that do not say which direction of a metric is better.
+//! Decides how these facts are parsed. This module knows nothing about file formats. Start at
+//! [`InputFile`], or at [`MetricDirections`] for files that do not say which direction of a metric
+//! is better.
 
 use anyhow::{Context, Result, bail};
 use speedwell_model::MetricDirection;

@@ -1,7 +1,7 @@
 //! Converts the report of a load test, whichever HTTP tool wrote it, into a run.
 //!
-//! Decides the names of cases and metrics, so that reports of different tools can be compared.
-//! Knows nothing about file formats. Start at [`LoadReport`].
+//! Decides the names of cases and metrics, so that reports of different tools can be compared. This
+//! module knows nothing about file formats. Start at [`LoadReport`].
 
 use super::session_builder::{ImportedProcess, SessionBuilder, value_sample};
 use crate::foreign::http_output;

@@ -2,8 +2,8 @@
 //! one file.
 //!
 //! Compares files by identity (device and inode). This detects links and other spellings of a path,
-//! even for files that do not exist yet. Knows nothing about command lines: callers pass the files
-//! that a command writes. Start at [`OutputFile`].
+//! even for files that do not exist yet. This module knows nothing about command lines: callers
+//! pass the files that a command writes. Start at [`OutputFile`].
 
 use anyhow::{Context, bail};
 use std::ffi::OsStr;

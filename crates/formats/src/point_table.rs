@@ -187,7 +187,7 @@ impl TableColumns {
     fn check_length(&self, row: &TableRow) -> Result<()> {
         ensure!(
             row.cells.len() == self.count,
-            "line {} has {} cells, but the header has {}",
+            "the number of cells in line {} is {}, expected {} as in the header",
             row.line,
             row.cells.len(),
             self.count
@@ -602,7 +602,7 @@ mod tests {
             warnings.concat()
         };
         for (row, mistake) in [
-            ("2026-01-31,c2", "line 3 has 2 cells, but the header has 3"),
+            ("2026-01-31,c2", "the number of cells in line 3 is 2, expected 3 as in the header"),
             ("2026-01-31,c2,fast", "line 3: 'fast' in the column 'ops' is not a number"),
             ("2026-01-31,,5", "line 3: the commit is missing"),
             ("soon,c2,5", "line 3: cannot parse time 'soon'"),

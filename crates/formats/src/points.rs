@@ -1,8 +1,8 @@
 //! Collects the results of many revisions from one file. Each point in time becomes a session.
 //!
 //! Decides which results form a session, and derives the session's id from facts in the file.
-//! Reading the file again therefore yields the same sessions. Knows nothing about file formats.
-//! Start at [`FileSessions`].
+//! Reading the file again therefore yields the same sessions. This module knows nothing about file
+//! formats. Start at [`FileSessions`].
 
 use super::session_builder::SessionBuilder;
 use anyhow::{Result, ensure};

@@ -1,8 +1,8 @@
 //! Builds the session for an imported file.
 //!
-//! Decides the session's design: one variant, and an unknown order of runs. Knows nothing about
-//! file formats. Start at [`SessionBuilder`], or at [`merge_sessions`] to combine several files
-//! with results of the same variant.
+//! Decides the session's design: one variant, and an unknown order of runs. This module knows
+//! nothing about file formats. Start at [`SessionBuilder`], or at [`merge_sessions`] to combine
+//! several files with results of the same variant.
 //!
 //! Values from one process, such as repetitions inside a program, should be samples of one run
 //! (docs/why/statistics.md, "One value per process"). [`merge_sessions`] joins them into such a
@@ -293,8 +293,8 @@ fn join_repetitions(runs: impl Iterator<Item = Run>) -> Vec<Run> {
     let mut joined: Vec<Run> = Vec::new();
     let mut processes: HashMap<String, usize> = HashMap::new();
     for mut run in runs {
-        let is_repetition = run.notes.iter().any(|note| note == NOTE_ON_REPETITIONS);
-        run.notes.retain(|note| note != NOTE_ON_REPETITIONS);
+        let is_repetition = run.is_repetition();
+        run.notes.retain(|note| !Run::is_repetition_note(note));
         match processes.get(&run.case.id()).filter(|_| is_repetition) {
             Some(&index) => joined[index].samples.extend(run.samples),
             None => {

@@ -31,13 +31,14 @@ impl Metric {
     /// The name of the metric that every Node.js benchmark reports.
     pub const THROUGHPUT: &'static str = "throughput";
 
-    /// Mean time per iteration and worker.
+    /// Mean time that one worker needs for an iteration.
     pub const TIME: &'static str = "time";
 
-    /// Time per iteration and worker in the median batch, which disturbances hardly affect.
+    /// Time that one worker needs for an iteration in the median batch, which disturbances hardly
+    /// affect.
     pub const TIME_MEDIAN: &'static str = "time_median";
 
-    /// Time per iteration and worker at the 5th percentile of batches.
+    /// Time that one worker needs for an iteration at the 5th percentile of batches.
     pub const TIME_P5: &'static str = "time_p5";
 
     /// Processor time per iteration over all workers: the part of [`Metric::TIME`] that was spent

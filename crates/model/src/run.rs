@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Note on results that come from several repetitions in one process.
-pub const REPETITION: &str = "Repetitions of one process are not independent.";
+pub const REPETITION: &str = "Repetitions within one process are not independent.";
+
+/// The same note in sessions that were stored with the earlier wording.
+const EARLIER_REPETITION: &str = "Repetitions of one process are not independent.";
 
 /// The samples of one process, with its position in the plan and its resource usage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -189,26 +192,40 @@ pub fn median(values: &mut [f64]) -> Option<f64> {
 pub struct SnippetTiming {
     /// Number of workers.
     pub workers: u32,
-    /// The measuring windows, or samples of fixed length, in order.
+    /// The measuring windows, or samples of fixed length (a number of iterations that was fixed in
+    /// advance), in order.
     pub windows: Vec<TimingWindow>,
-    /// Iterations per second over all windows together. The mean rate of the windows would be more
-    /// biased. Windows end with an iteration, so their lengths x vary, and the mean of 1/x exceeds
-    /// the reciprocal of the mean of x.
+    /// Iterations per second over all windows together. The mean of the rates would be more biased:
+    /// samples of fixed length vary in duration x, and the mean of 1/x exceeds the reciprocal of
+    /// the mean of x.
     pub per_s: Option<f64>,
     /// Quantiles over single batches; `None` if there were no batches after the warm-up.
     pub batches: Option<BatchQuantiles>,
-    /// Processor time per iteration in nanoseconds, over all workers. There is one value per sample
-    /// of fixed length; otherwise, one value for all windows. Empty if the harness cannot measure
-    /// processor time.
+    /// Processor time per iteration in nanoseconds, over all workers: one value per sample of fixed
+    /// length, or a single value for all windows. Empty if the harness cannot measure processor
+    /// time.
     pub cpu_ns: Vec<f64>,
     /// Times of the reference loop between samples, in nanoseconds, if requested.
     pub reference_ns: Vec<f64>,
 }
 
 /// Start of the note on a run that loaded files from the user's checkout.
-const STRAY_FILES: &str = "It loaded files of the checkout and not of its revision: ";
+const STRAY_FILES: &str = "It loaded these files from the checkout instead of from its revision: ";
+
+/// The same start in sessions that were stored with the earlier wording.
+const EARLIER_STRAY_FILES: &str = "It loaded files of the checkout and not of its revision: ";
 
 impl Run {
+    /// Whether the results of this run come from several repetitions in one process.
+    pub fn is_repetition(&self) -> bool {
+        self.notes.iter().any(|note| Run::is_repetition_note(note))
+    }
+
+    /// Whether this is the note [`REPETITION`], in its present or earlier wording.
+    pub fn is_repetition_note(note: &str) -> bool {
+        note == REPETITION || note == EARLIER_REPETITION
+    }
+
     /// Returns the note on a run that loaded these files from the user's checkout instead of from
     /// its revision. The paths are relative to the project.
     pub fn stray_note(files: &[String]) -> String {
@@ -218,7 +235,10 @@ impl Run {
     /// The files named in the notes that [`Run::stray_note`] created.
     pub fn stray_files(&self) -> impl Iterator<Item = &str> {
         let notes = self.notes.iter();
-        let files = notes.filter_map(|note| note.strip_prefix(STRAY_FILES)?.strip_suffix('.'));
+        let files = notes.filter_map(|note| {
+            let mut starts = [STRAY_FILES, EARLIER_STRAY_FILES].into_iter();
+            starts.find_map(|start| note.strip_prefix(start))?.strip_suffix('.')
+        });
         files.flat_map(|files| files.split(", "))
     }
 }
@@ -230,8 +250,8 @@ pub struct TimingWindow {
     pub per_s: f64,
     /// Length of the window, in nanoseconds.
     pub elapsed_ns: f64,
-    /// Iterations of all workers. Iterations in progress at the start or the end of the window are counted as
-    /// fractions.
+    /// Iterations of all workers. Iterations in progress at the start or the end of the window are
+    /// counted as fractions.
     pub iterations: f64,
 }
 
@@ -253,7 +273,7 @@ pub struct BatchQuantiles {
 }
 
 impl SnippetTiming {
-    /// Time per iteration and worker over all windows, in nanoseconds.
+    /// Time that one worker needs for an iteration, over all windows, in nanoseconds.
     pub fn time_ns(&self) -> Option<f64> {
         Some(f64::from(self.workers) / self.per_s? * 1e9)
     }

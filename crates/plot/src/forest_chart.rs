@@ -20,7 +20,7 @@ pub struct ForestChart {
     pub title: String,
     /// Subtitle.
     pub subtitle: Option<String>,
-    /// Label of the estimates, with the unit and the better direction.
+    /// Label of the estimates, with the unit and whether higher or lower is better.
     pub x_label: String,
     /// Whether the estimates are changes in percent. If any estimate is beyond a halving or a
     /// doubling, all changes are placed by their ratio: on a linear axis, the largest change would
@@ -242,8 +242,8 @@ impl<'a> ForestPlot<'a> {
         self.labels.draw_beside(svg, self.plot.left - LABEL_GAP, |index| self.row_middle(index));
     }
 
-    /// Draws the column of numbers. If the rows are too low, draws the numbers of every second row,
-    /// every third row, and so on.
+    /// Draws the column of numbers. If the rows are not tall enough, draws the numbers of every
+    /// second row, every third row, and so on.
     fn draw_figures(&self, svg: &mut SvgWriter) {
         let fitting_px = FIGURES_PX.min(self.row_px * 0.9);
         let stride = if fitting_px < 7.0 { (7.0 / fitting_px).ceil() as usize } else { 1 };

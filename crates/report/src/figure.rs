@@ -355,7 +355,8 @@ pub fn better_direction(better: MetricDirection) -> &'static str {
 }
 
 /// Returns adjectives for a good and a bad candidate: "faster" and "slower" for times and rates,
-/// "better" and "worse" for other metrics. Both are "different" if the better direction is unknown.
+/// "better" and "worse" for other metrics. Both are "different" if it is unknown whether higher or
+/// lower is better.
 pub fn quality_words(metric: &Metric) -> (&'static str, &'static str) {
     match dimension_of(&metric.unit) {
         _ if metric.better == MetricDirection::Unknown => ("different", "different"),

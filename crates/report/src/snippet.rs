@@ -17,19 +17,19 @@ use speedwell_analysis::{AnalysisFindings, LayoutSpread};
 use speedwell_model::IntervalEstimate;
 
 /// The note below the table of figures.
-const FIGURES_NOTE: &str = "median, p5: time per iteration and worker, in the median batch and in \
-    the batch at the 5th percentile; mean: the same over the whole time; disturbance: mean divided \
-    by median.";
+const FIGURES_NOTE: &str = "median, p5: time that one worker needs for an iteration, in the median \
+    batch and in the batch at the 5th percentile; mean: the average of this time over the whole \
+    measurement; disturbance: mean divided by median.";
 
 /// The sentence after [`FIGURES_NOTE`] if commands were run by a shell.
-const SHELL_NOTE: &str = " shell: time of a shell that does nothing; all other times include it, and so \
-    do user and system; own cpu: user and system time minus the shell's, shown where it is \
-    more than noise.";
+const SHELL_NOTE: &str = " shell: time of a shell that does nothing; all other times except own \
+    cpu include it; own cpu: user and system time minus the shell's, shown where it is more than \
+    noise.";
 
 /// The note below a search.
 const SEARCH_NOTE: &str = "The answer is the lowest concurrency whose throughput is statistically \
-    indistinguishable from the highest. ± and [ ] are 95 % intervals from the visits \
-    (measurements) to all levels together, all in one process.";
+    indistinguishable from the highest. ± and [ ] are 95 % intervals, computed from the \
+    measurements (visits) at all levels together. All measurements were made in one process.";
 
 /// Reports snippets that were measured individually or compared. `compared` is the document of the
 /// comparison, if there is one.
@@ -78,8 +78,8 @@ pub fn report_snippets(
     document
 }
 
-/// Moves blocks that are not part of the answer to an appendix in quiet mode. Terminals omit the
-/// appendix, but files contain it.
+/// In quiet mode, moves into an appendix all blocks that are not part of the answer. Terminals omit
+/// the appendix, but files contain it.
 fn quiet_appendix(blocks: Vec<ReportBlock>, is_quiet: bool) -> Vec<ReportBlock> {
     if is_quiet && !blocks.is_empty() {
         vec![ReportBlock::Appendix { title: "Figures and warnings".into(), instead: None, blocks }]
@@ -160,11 +160,11 @@ pub fn hindrance_note(language: &str, scaling: &ScalingFindings) -> Option<Strin
     let tool = match language {
         "erlang" | "elixir" => ERLANG_LOCKS,
         _ => {
-            "perf lock contention names the lock that they wait for, and perf c2c the cache line that they share"
+            "'perf lock contention' names the lock that they wait for, and 'perf c2c' the cache line that they share"
         }
     };
     Some(format!(
-        "Workers hinder each other: {} of them give less than one alone. {tool}.",
+        "Workers hinder each other: {} of them achieve less throughput than one alone. {tool}.",
         hindered.concurrency
     ))
 }

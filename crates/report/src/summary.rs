@@ -285,7 +285,7 @@ pub struct SummaryLine<'a> {
     pub runs: String,
     /// The variant; empty if it is in the caption.
     pub variant: String,
-    /// Mean time per iteration and worker, in nanoseconds and as text, if known.
+    /// Mean time that one worker needs for an iteration, in nanoseconds and as text, if known.
     pub time: Option<(f64, String)>,
     /// Footnote marks.
     pub marks: String,
@@ -360,9 +360,9 @@ fn common_scale(section: &[&CaseSummary], choice: Option<UnitChoice>) -> Option<
     Some(scale.keeping_counts(unit, figures, choice))
 }
 
-/// Returns the time per iteration and worker, or `None` unless the metric is throughput. The
-/// parameter `concurrency` of a case is the number of workers that share the throughput. Without
-/// this parameter, there is one worker.
+/// Returns the time that one worker needs for an iteration, or `None` unless the metric is
+/// throughput. The parameter `concurrency` of a case is the number of workers that share the
+/// throughput. Without this parameter, there is one worker.
 fn time_per_iteration(summary: &CaseSummary, choice: Option<UnitChoice>) -> Option<(f64, String)> {
     let metric = &summary.metric;
     if metric.name != Metric::THROUGHPUT || metric.better != MetricDirection::Higher {

@@ -154,7 +154,7 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
     };
     let settings = format_count(machine.settings.len(), "setting is", "settings are");
     let time_left =
-        machine.left_ms.map(|time_left| format!(", for {} at most", format_duration(time_left)));
+        machine.left_ms.map(|time_left| format!(", for at most {}", format_duration(time_left)));
     document.push(ReportBlock::Headline(format!(
         "{settings} changed by {}{}",
         machine.holder,

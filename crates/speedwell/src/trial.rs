@@ -10,8 +10,8 @@ use speedwell_engine::experiment::{
     ExperimentEstimate, estimate_from_trial, estimate_loads, measuring_time,
 };
 use speedwell_engine::{PreparedPlan, describe_failure, reach_warning, try_cases};
-use speedwell_model::{Case, ParameterValue};
-use speedwell_report::{self as report, CaseLine, TrialOutcome, format_duration};
+use speedwell_model::Case;
+use speedwell_report::{self as report, CaseLine, TrialOutcome, format_count, format_duration};
 
 /// Prints every case.
 ///
@@ -38,9 +38,9 @@ pub fn list_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
         && !task.output.quiet
     {
         status::print_note(&format!(
-            "The loads of {} runs of every case and variant take {}. Starting and stopping the servers takes \
+            "With {} of every case and variant, the loads take {}. Starting and stopping the servers takes \
              additional time; --test estimates the total.",
-            plan.runs_per_variant(),
+            format_count(plan.runs_per_variant() as usize, "run", "runs"),
             describe_time(&estimate, plan)
         ));
     }
@@ -60,8 +60,8 @@ pub fn test_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
         && let Some(estimate) = estimate_from_trial(&plans.plan, &trial_result.lived_ns)?
     {
         status::print_note(&format!(
-            "{} runs of every case and variant would take about {}.",
-            plans.plan.runs_per_variant(),
+            "{} of every case and variant would take about {}.",
+            format_count(plans.plan.runs_per_variant() as usize, "run", "runs"),
             describe_time(&estimate, &plans.plan)
         ));
     }
@@ -84,14 +84,14 @@ pub fn test_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
 fn describe_time(estimate: &ExperimentEstimate, plan: &SessionPlan) -> String {
     let time =
         (!estimate.time.is_zero()).then(|| format_duration(estimate.time.as_millis() as u64));
-    let requests = ParameterValue::Number(estimate.requests as f64);
-    let request_part = (estimate.requests > 0).then(|| format!("the time of {requests} requests"));
+    let requests = format_count(estimate.requests as usize, "request", "requests");
+    let request_part = (estimate.requests > 0).then(|| format!("the time for {requests}"));
     let parts: Vec<String> = time.into_iter().chain(request_part).collect();
     let budget = plan
         .sampling
         .budget_ms
-        .map(|budget| format!("; measuring ends after {} at most", format_duration(budget)));
-    parts.join(" and ") + &budget.unwrap_or_default()
+        .map(|budget| format!("; measuring ends after at most {}", format_duration(budget)));
+    parts.join(" plus ") + &budget.unwrap_or_default()
 }
 
 fn print_suite_problems(plans: &PreparedPlan) -> CommandStatus {

@@ -73,7 +73,8 @@ pub fn run(command: WorkerCommand) -> anyhow::Result<CommandStatus> {
 /// Waits for a request, performs the run, and sends the result.
 ///
 /// # Errors
-/// Fails if this process was started without a private channel, or if the channel is closed.
+/// Fails if this process was started without a private channel, or if the channel is closed before
+/// a request arrives.
 fn perform_run() -> anyhow::Result<CommandStatus> {
     let (commands, mut events) =
         open_private_channel().context("this command is internal to Speedwell")?;
@@ -107,7 +108,8 @@ fn perform_run() -> anyhow::Result<CommandStatus> {
 /// this process is interrupted or the channel is closed.
 ///
 /// # Errors
-/// Fails if this process was started without a private channel, or if the channel is closed.
+/// Fails if this process was started without a private channel, or if the channel is closed before
+/// a request arrives.
 fn keep_services() -> anyhow::Result<CommandStatus> {
     let (commands, mut events) =
         open_private_channel().context("this command is internal to Speedwell")?;
@@ -162,13 +164,13 @@ pub struct ShardArgs {
     /// Start a detached worker for the requests on stdin, and print its name.
     #[arg(long)]
     launch: bool,
-    /// Print the name of this process first.
+    /// Measure as a detached worker, after printing its name.
     #[arg(long)]
     named: bool,
-    /// Write the spools of a worker to stdout until it ends.
+    /// Write a worker's spools (results) to stdout until it has ended.
     #[arg(long)]
     follow: bool,
-    /// Write the current spools of a worker to stdout.
+    /// Write a worker's spools (results) so far to stdout.
     #[arg(long)]
     read: bool,
     /// Stop a worker.
@@ -179,7 +181,11 @@ pub struct ShardArgs {
     clean: bool,
     /// Folder of the fleet, or of a session.
     folder: PathBuf,
-    /// Task numbers ('-': from stdin), worker and spools, or session.
+    /// Numbers of tasks, or the worker or session that a flag affects.
+    ///
+    /// Without a flag, and with --named: the tasks to measure, or '-' to read requests from stdin.
+    /// With --follow and --read: a worker and the names of its spools. With --end: a worker. With
+    /// --clean: a session.
     #[arg(value_name = "TASK", allow_hyphen_values = true)]
     tasks: Vec<String>,
 }

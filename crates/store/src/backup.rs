@@ -124,7 +124,7 @@ impl<R: BufRead> BackupLines<R> {
         let first = lines.next.as_deref().unwrap_or_default();
         let Ok(BackupLine::Backup { version, .. }) = serde_json::from_str(first) else {
             bail!(
-                "it is not a backup\nhint: speedwell import reads files that only contain sessions"
+                "it is not a backup\nhint: 'speedwell import' reads files that only contain sessions"
             )
         };
         ensure!(

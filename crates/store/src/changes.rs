@@ -1,5 +1,5 @@
-//! Stores what is known about the history: changes along the revisions of a branch, with their
-//! triage; renames of benchmarks; and notes on revisions.
+//! Stores what is known about the history: performance changes that were detected along the
+//! revisions of a branch, with their triage; renames of benchmarks; and notes on revisions.
 
 use super::Store;
 use super::database::{Database, Error, SqlParam, SqlRow, sql, sql_params};
@@ -70,7 +70,9 @@ impl Store {
         match self.query_first(sql, sql_params![number], read_change)? {
             Some(found) => Ok(found),
             None => {
-                bail!("change {number} does not exist\nhint: speedwell history changes lists them")
+                bail!(
+                    "change {number} does not exist\nhint: 'speedwell history changes' lists them"
+                )
             }
         }
     }
@@ -163,7 +165,7 @@ impl Store {
         }
         ensure!(
             name != old,
-            "'{new}' was renamed to '{old}' before, so this would be a cycle\nhint: speedwell history rename --undo \
+            "'{new}' was renamed to '{old}' before, so this would be a cycle\nhint: 'speedwell history rename --undo' \
              reverts a rename"
         );
         self.transact(|file| {

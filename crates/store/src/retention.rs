@@ -9,11 +9,11 @@ use speedwell_model::stored::SessionOverview;
 /// confirms a change, or has a pending or rejected upload.
 #[derive(Debug, Clone, Copy)]
 pub struct RetentionRules<'a> {
-    /// Keeps interrupted and empty sessions that started at or after this time, in milliseconds
-    /// since the Unix epoch; `None` keeps all interrupted and empty sessions.
+    /// A session that was interrupted or has no runs expires if it started before this time, in
+    /// milliseconds since the Unix epoch. `None` disables this rule.
     pub failed_since: Option<i64>,
-    /// Keeps the sessions of branches outside `main` that started at or after this time; `None`
-    /// keeps all of them.
+    /// A session of a branch that is not in `main` expires if it started before this time. `None`
+    /// disables this rule.
     pub branches_since: Option<i64>,
     /// Branches whose sessions are always kept.
     pub main: &'a [String],
@@ -52,7 +52,7 @@ impl Store {
             if has_failed && old(keep.failed_since, &session) {
                 found.push((session, "failed"));
             } else if branch.is_some() && old(keep.branches_since, &session) {
-                found.push((session, "of a branch"));
+                found.push((session, "not on a main branch"));
             }
         }
         Ok(found)

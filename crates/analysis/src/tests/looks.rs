@@ -189,7 +189,7 @@ fn precision_is_reached_sooner_with_less_noise() {
         enough.expect("400 runs are enough")
     };
     assert_eq!(runs_until(0.001), 4);
-    // Half the interval is about 1.96 x 3 % / sqrt n: below 1 % from about 35 runs on.
+    // Half the interval is about 1.96 x 3 % / sqrt n: below 1 % with about 35 or more runs.
     let with_noise = runs_until(0.03);
     assert!((12..60).contains(&with_noise), "{with_noise}");
 }

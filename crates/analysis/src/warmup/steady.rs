@@ -1,10 +1,10 @@
 //! Classifies a series of times that starts with the first iteration, and finds its spikes and its
 //! levels.
 //!
-//! Decides where levels change. Knows nothing about processes, variants or metrics. The method
-//! follows Barrett et al. (OOPSLA 2017) with other constants and three differences: times are
-//! compared as ratios, single spikes are not levels, and oscillating series have their own class.
-//! Start at [`classify_series`].
+//! Decides where levels change. This module knows nothing about processes, variants or metrics. The
+//! method follows Barrett et al. (OOPSLA 2017) with other constants and three differences: times
+//! are compared as ratios, single spikes are not levels, and oscillating series have their own
+//! class. Start at [`classify_series`].
 
 use crate::summary::finite_or_none;
 use speedwell_model::SteadyRule;

@@ -288,10 +288,10 @@ impl AbProgress {
     }
 }
 
-/// Verbosity from which the request and the first response are shown.
+/// Minimum verbosity at which the request and the first response are shown.
 const EXCHANGE_VERBOSITY: u32 = 2;
 
-/// Verbosity from which the statuses of all responses are shown.
+/// Minimum verbosity at which the statuses of all responses are shown.
 const STATUS_VERBOSITY: u32 = 3;
 
 /// Prints the request before the test, if `-v` asks for it.

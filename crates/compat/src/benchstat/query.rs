@@ -194,7 +194,7 @@ fn pattern_length(text: &str) -> Option<usize> {
 /// Parses a filter.
 ///
 /// # Errors
-/// Returns the position and the reason of a syntax error.
+/// Returns the position of a syntax error and the reason for it.
 pub fn parse_filter(text: &str) -> Result<BenchstatFilter, String> {
     let (filter, tokens) = parse_or(QueryLexer::new(text))?;
     tokens.expect_end()?;
@@ -314,7 +314,7 @@ fn parse_value(token: &QueryToken, tokens: QueryLexer<'_>) -> Result<Option<Valu
 /// Parses a projection.
 ///
 /// # Errors
-/// Returns the position and the reason of a syntax error.
+/// Returns the position of a syntax error and the reason for it.
 pub fn parse_projection(text: &str) -> Result<Vec<ProjectionPart>, String> {
     let mut parts = Vec::new();
     let mut tokens = QueryLexer::new(text);

@@ -1,5 +1,5 @@
-//! Reads from targets and variants how a program is started: its command line, and changes to its
-//! environment.
+//! Reads how a program is started: its command line, and changes to its environment. Both are keys
+//! of targets and variants.
 
 use crate::file_part::FilePart;
 use crate::value::{OneOrMany, PlainValue, checked};

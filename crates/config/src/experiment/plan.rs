@@ -24,13 +24,13 @@ pub struct ExperimentPlan {
     pub runs: Option<u32>,
     /// Order of runs.
     pub order: RunOrder,
-    /// Variant that is measured twice, to show the size of noise.
+    /// Variant that is measured twice, to show how large the noise is.
     pub control: Option<String>,
     /// Division of processors.
     pub pins: Option<ProcessorPins>,
     /// Time limit of the whole measurement.
     pub budget: Option<Duration>,
-    /// A case is done when the half-width of its interval reaches this fraction.
+    /// A case is done when the half-width of its interval has shrunk to this fraction of the mean.
     pub precision: Option<f64>,
     /// Default time limit of a run.
     pub timeout: Duration,
@@ -170,8 +170,8 @@ pub fn check_variant(
     }
 }
 
-/// Suffix of a control's name. A control is a second measurement of a variant (A/A test): the
-/// difference between the two measurements is noise.
+/// Suffix of the name under which a control is measured the second time (A/A test). The difference
+/// between the two measurements is noise.
 const REPETITION_SUFFIX: &str = "-again";
 
 /// Returns the name of the second measurement of a variant.

@@ -1,8 +1,8 @@
 //! Executes the slots of a plan (its planned runs) in order. After each block, decides which cases
 //! are settled, that is, need no more runs.
 //!
-//! Knows nothing about the store and the terminal: all results are reported as [`SessionEvent`]s.
-//! Start at [`execute`].
+//! This module knows nothing about the store and the terminal: all results are reported as
+//! [`SessionEvent`]s. Start at [`execute`].
 
 use crate::execution::code_change_guard::CodeChangeGuard;
 use crate::execution::pairs;

@@ -59,8 +59,8 @@ pub fn try_all(
     Ok(session_end)
 }
 
-/// Returns the number of variants to try: all variants of an experiment, because they differ in
-/// more than the program, otherwise only the first one.
+/// Returns the number of variants to try. All variants of an experiment are tried, because they
+/// differ in more than the program. Without an experiment, only the first variant is tried.
 fn count_tried_variants(plan: &SessionPlan) -> usize {
     match plan.design.experiment {
         Some(_) => plan.variants.len(),

@@ -1,8 +1,8 @@
 //! Parses the lines of `go test -bench` output, each on its own.
 //!
 //! Start at [`GoBenchLine::parse`]. The format is Go's "Benchmark Data Format"
-//! (golang.org/design/14313-benchmark-format); lines that this format does not define are printed
-//! by cmd/go and package testing. [`measure_for_unit`] decides what the units of a line measure,
+//! (golang.org/design/14313-benchmark-format); cmd/go and the `testing` package also print lines
+//! that this format does not define. [`measure_for_unit`] decides what the units of a line measure,
 //! and [`case_from_name`] decides what the name in a line means. With `-json` the lines are wrapped
 //! in events (`go doc test2json`), and packages that are tested concurrently are interleaved.
 
@@ -45,8 +45,8 @@ pub enum GoBenchLine<'a> {
     End(Option<&'a str>, bool),
     /// `panic: WHY`.
     Panic(&'a str),
-    /// An indented line. It states the reason of a failure or skip in the previous line or, with
-    /// `-v`, in the next line. Otherwise, it is a log.
+    /// An indented line: a log message, or the reason for a failure or skip. The reason follows the
+    /// line that reports the failure or skip; with `-v`, it precedes that line.
     Log(&'a str),
     /// A name alone, without GOMAXPROCS, as `-v` prints it before the results of the benchmark.
     Announced(&'a str),
@@ -158,8 +158,8 @@ fn parse_figures(text: &str) -> Option<GoFigures<'_>> {
     (!values.is_empty()).then_some(GoFigures { iterations: iterations as f64, values })
 }
 
-/// The units that package testing reports, each with the name of its metric, the stored unit, the
-/// direction, and the factor from the reported to the stored unit.
+/// The units that Go's `testing` package reports, each with the name of its metric, the stored
+/// unit, the direction, and the factor from the reported to the stored unit.
 const KNOWN_UNITS: [(&str, &str, &str, MetricDirection, f64); 4] = [
     ("ns/op", "time", "ns", MetricDirection::Lower, 1.0),
     ("MB/s", "bytes_per_second", "B/s", MetricDirection::Higher, 1e6),
@@ -235,11 +235,11 @@ fn is_new_parameter(key: &str, values: &[(String, ParameterValue)]) -> bool {
 
 /// Decides which numbers at the ends of names are GOMAXPROCS.
 ///
-/// Package testing appends `-N` to the name of a result unless N is 1, but `gzip-6` may also be the
-/// name of a sub-benchmark. With `-v`, Go prints the name without GOMAXPROCS before the result,
-/// which resolves the ambiguity. Otherwise, a number counts as GOMAXPROCS only if every benchmark
-/// of the package was measured with this number. If the names are `X`, `X-2` and `X-4` (`-cpu
-/// 1,2,4`), 2 and 4 are GOMAXPROCS; if they are `gzip`, `gzip-6` and `none`, 6 is not.
+/// Go's `testing` package appends `-N` to the name of a result unless N is 1, but `gzip-6` may also
+/// be the name of a sub-benchmark. With `-v`, Go prints the name without GOMAXPROCS before the
+/// result, which resolves the ambiguity. Otherwise, a number counts as GOMAXPROCS only if every
+/// benchmark of the package was measured with this number. If the names are `X`, `X-2` and `X-4`
+/// (`-cpu 1,2,4`), 2 and 4 are GOMAXPROCS; if they are `gzip`, `gzip-6` and `none`, 6 is not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessorSuffixes(BTreeSet<u32>);
 
@@ -297,9 +297,9 @@ impl ProcessorSuffixes {
         number_at_end(name).filter(|(_, number)| self.0.contains(number)).unwrap_or((name, 1))
     }
 
-    /// Splits the name of a benchmark that stopped. The name has no number if the benchmark stopped
-    /// in its first iteration; GOMAXPROCS is then the number in the names of results, if there is
-    /// only one.
+    /// Splits the name of a benchmark that failed or was skipped. The name has no number if the
+    /// benchmark stopped in its first iteration; GOMAXPROCS is then the number in the names of
+    /// results, if there is only one.
     pub fn split_stopped_name<'n>(&self, name: &'n str, announced: Option<&str>) -> (&'n str, u32) {
         let split = announced.and_then(|announced| split_announced_name(announced, name));
         match split.unwrap_or_else(|| self.split_name(name)) {
@@ -323,8 +323,8 @@ pub fn split_announced_name<'n>(announced: &str, name: &'n str) -> Option<(&'n s
     number_at_end(name).filter(|(benchmark, _)| *benchmark == announced)
 }
 
-/// Returns the number at the end of a name if package testing may have appended it: never 1, and
-/// without leading zeros.
+/// Splits a name before the number at its end if Go's `testing` package may have appended the
+/// number. Such a number is never 1 and has no leading zeros.
 fn number_at_end(name: &str) -> Option<(&str, u32)> {
     let (benchmark, digits) = name.rsplit_once('-')?;
     let is_appended = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');

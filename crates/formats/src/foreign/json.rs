@@ -1,9 +1,9 @@
 //! Reads JSON written by other programs: detects formats, and reads values with their locations.
 //!
 //! Accepts non-finite numbers and raw control characters. The JSON standard forbids both, but C++
-//! programs write them. Knows nothing about particular formats. Start at [`JsonContent`] to detect
-//! formats, at [`parse`] and [`JsonNode`] to read, or at [`JsonText`] for files that are too large
-//! to be parsed into [`JsonNode`]s.
+//! programs write them. This module knows nothing about particular formats. Start at
+//! [`JsonContent`] to detect formats, at [`parse`] and [`JsonNode`] to read, or at [`JsonText`] for
+//! files that are too large to be parsed into [`JsonNode`]s.
 
 use anyhow::{Context, Error, Result, anyhow};
 use serde::Deserialize;

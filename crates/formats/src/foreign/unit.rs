@@ -1,8 +1,8 @@
 //! Interprets units as written in files, and returns the metrics they denote.
 //!
 //! Decides how a figure with a unit is stored: times in nanoseconds, sizes in bytes, rates per
-//! second; any other unit defines a metric of its own. Knows nothing about file formats. Start at
-//! [`MetricConversion::from_unit`].
+//! second; any other unit defines a metric of its own. This module knows nothing about file
+//! formats. Start at [`MetricConversion::from_unit`].
 
 use speedwell_model::{Metric, MetricDirection};
 

@@ -1,8 +1,8 @@
 //! Finds the tables in a Markdown text, and the headings above them.
 //!
 //! Splits tables into rows and cells, following GitHub's extension of CommonMark (GFM 0.29, section
-//! 4.10), and parses numbers with units. Knows nothing about metrics. Start at [`parse_tables`] and
-//! [`PrintedNumber::parse`].
+//! 4.10), and parses numbers with units. This module knows nothing about metrics. Start at
+//! [`parse_tables`] and [`PrintedNumber::parse`].
 
 use crate::foreign::unit::MeasuredUnit;
 

@@ -4,7 +4,7 @@
 //! that rows are byte-identical to the rows that Node.js writes. [`parse_configuration`] reads the
 //! output of both (`n=1000 encoding='utf8'`); splitting at blanks would be wrong, because values
 //! may contain blanks (`s='x y'`). Times are whole nanoseconds, and their text is the exact decimal
-//! number of seconds. Knows nothing about the layout of result files.
+//! number of seconds. This module knows nothing about the layout of result files.
 
 use speedwell_model::ParameterValue;
 

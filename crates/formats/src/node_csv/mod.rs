@@ -1,8 +1,8 @@
 //! Reads and writes result files of Node.js core's drivers: `run.js`, `compare.js`, `scatter.js`.
 //!
-//! Knows nothing about how the figures are used. Start at [`RowReader`] for individual rows, at
-//! [`sessions::read`] for a whole session, and at [`rows`] for writing. [`groups`] and [`frame`]
-//! hold the figures of large files compactly, for tables that need no session.
+//! This module knows nothing about how the figures are used. Start at [`RowReader`] for individual
+//! rows, at [`sessions::read`] for a whole session, and at [`rows`] for writing. [`groups`] and
+//! [`frame`] hold the figures of large files compactly, for tables that need no session.
 
 use crate::node_csv::record::{CsvField, ScanResult, scan_record};
 

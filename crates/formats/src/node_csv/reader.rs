@@ -2,7 +2,7 @@
 //!
 //! Decides which lines are rows. All other lines, such as output of benchmarks, are skipped.
 //! Skipped lines are counted, except blank lines and the repeated headers of concatenated files.
-//! Knows nothing about cases or sessions. Start at [`RowReader::next_row`].
+//! This module knows nothing about cases or sessions. Start at [`RowReader::next_row`].
 
 use super::javascript;
 use super::record::{CsvField, ScanResult, scan_record};

@@ -25,8 +25,8 @@ pub(super) struct HeadScanner {
 
 impl HeadScanner {
     /// Continues reading; `head` contains everything from the first byte of the head. Returns the
-    /// end of the head once it is found. The split into pieces does not affect the byte at which an
-    /// error occurs.
+    /// end of the head once it is found. How the head is divided between calls does not affect the
+    /// byte at which an error is found.
     pub(super) fn scan(
         &mut self,
         head: &[u8],

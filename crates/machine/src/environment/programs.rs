@@ -273,7 +273,7 @@ mod tests {
             thread::sleep(Duration::from_millis(2));
             is_done()
         });
-        assert!(tries.is_some(), "it never came");
+        assert!(tries.is_some(), "the condition was never met");
     }
 
     #[test]

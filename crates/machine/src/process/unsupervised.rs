@@ -1,5 +1,5 @@
-//! Starts children without a time limit and without capturing their output. [`run_attached`] starts
-//! a child that talks to the user, and [`spawn_detached`] a child that outlives us.
+//! Starts children without a time limit. [`run_attached`] starts a child that talks to the user,
+//! and [`spawn_detached`] a child that outlives us.
 //!
 //! An attached child has our streams and process group, so that the terminal treats it as part of
 //! this process. A detached child has its own session and another parent.

@@ -75,7 +75,8 @@ impl VerdictLine<'_> {
         format!("{verdict_words} {}", self.marks).trim_end().to_owned()
     }
 
-    /// Whether there is a change in a metric whose better direction is unknown.
+    /// Whether there is a change in a metric for which it is unknown whether higher or lower is
+    /// better.
     fn has_no_direction(&self) -> bool {
         self.row.differs && self.comparison.metric.better == MetricDirection::Unknown
     }

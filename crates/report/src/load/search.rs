@@ -100,11 +100,11 @@ fn levels_note(levels: &ConcurrencySeries) -> String {
     let unit = if levels.is_windowed {
         "time windows of a single load per level, so they exclude differences between loads"
     } else {
-        "the visits (measurements) to all levels together"
+        "the measurements (visits) at all levels together"
     };
     format!(
         "The answer is the lowest concurrency whose throughput is statistically indistinguishable \
-         from the highest. ± and [ ] are 95 % intervals from {unit}. p50 and p99 are \
+         from the highest. ± and [ ] are 95 % intervals, computed from {unit}. p50 and p99 are \
          percentiles of the service time of successful requests; each is the median over the visits \
          to a level."
     )

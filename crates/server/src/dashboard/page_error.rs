@@ -50,8 +50,8 @@ impl PageError {
         PageError { hints: text.hints, ..PageError::new(status, text.message) }
     }
 
-    /// Converts a failure to open a store. A database server was reachable at startup, so a failure
-    /// to reach it is temporary.
+    /// Converts a failure to open a store. If the store is on a database server, that server was
+    /// reachable at startup, so the failure counts as temporary.
     pub fn store_open_error(path: &Path, error: anyhow::Error) -> PageError {
         match Store::server_address(path) {
             Some(_) => PageError::from_error(StatusCode::SERVICE_UNAVAILABLE, &error),
@@ -59,7 +59,7 @@ impl PageError {
         }
     }
 
-    /// Returns when to retry, in seconds, if that helps.
+    /// Returns after how many seconds to retry, if retrying may help.
     pub fn retry_after_s(&self) -> Option<u64> {
         (self.status == StatusCode::SERVICE_UNAVAILABLE).then_some(1)
     }

@@ -19,7 +19,7 @@ use ring::digest::{SHA256, digest};
 struct EntityTag(String);
 
 /// Adds a tag to the response, and drops the body if the client has it. Leaves a response unchanged
-/// if its status is not 200, it has a tag, or the length of its body is unknown.
+/// if its status is not 200, if it already has a tag, or if the length of its body is unknown.
 ///
 /// ```
 /// use axum::http::HeaderMap;

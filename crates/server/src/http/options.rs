@@ -68,16 +68,16 @@ pub struct ServerLimits {
     pub connections_logged_in: usize,
     /// A response is aborted if its client reads nothing for this long.
     pub stalled_answer: Duration,
-    /// How long the server keeps reading from a connection while closing it. A client that is
-    /// sending thus receives the response instead of a reset.
+    /// How long the server keeps reading from a connection while closing it. This way, a client
+    /// that is still sending receives the response instead of a reset.
     pub linger: Duration,
     /// How long a stopping server waits for requests in flight.
     pub stop_timeout: Duration,
 }
 
 impl ServerLimits {
-    /// Decompressed size from which the ratio is enforced. A smaller body may exceed the ratio,
-    /// because a short run of zeros is not an attack.
+    /// Decompressed size at and above which the ratio is enforced. A smaller body may exceed the
+    /// ratio, because a short run of zeros is not an attack.
     pub const MIN_BYTES_FOR_RATIO: u64 = 1 << 20;
 }
 
@@ -102,7 +102,7 @@ impl Default for ServerLimits {
 }
 
 /// Returns the address under which a client is counted. For IPv6, this is the /64 network, because
-/// one client may own all of its addresses.
+/// one client may own all addresses of the network.
 pub(crate) fn address_group(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(four) => IpAddr::V4(four),

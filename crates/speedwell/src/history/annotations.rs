@@ -124,7 +124,7 @@ pub fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
     };
     if pairs.is_empty() {
         bail!(
-            "no benchmark or case in the history is named '{}'\nhint: speedwell history trend lists the names",
+            "no benchmark or case in the history is named '{}'\nhint: 'speedwell history trend' lists the names",
             args.old
         );
     }

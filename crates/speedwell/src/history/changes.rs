@@ -144,8 +144,8 @@ fn is_searchable(history: &ProjectHistory, allow_short_history: bool) -> anyhow:
     Ok(false)
 }
 
-/// Returns why a gate cannot judge some series: the better direction of a metric is unknown, or
-/// values are negative.
+/// Returns why a gate cannot judge some series: it is unknown whether higher or lower values of a
+/// metric are better, or values are negative.
 fn gate_obstacles(searched: &[&SeriesTrend], unsearched: &[&SeriesTrend]) -> Vec<String> {
     let undirected: BTreeSet<&str> = searched
         .iter()

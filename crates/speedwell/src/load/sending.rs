@@ -1,4 +1,5 @@
-//! Sends HTTP loads: in rounds over all addresses, or at several levels or rates.
+//! Sends HTTP loads: in rounds over all addresses, or at several concurrency levels or request
+//! rates.
 //!
 //! Start at [`run_loads`].
 
@@ -19,7 +20,7 @@ use std::path::Path;
 pub struct LoadResults {
     /// The loads, in order.
     pub runs: Vec<LoadRun>,
-    /// An error if a load could not be started. No further loads are sent.
+    /// An error if a load could not be started. After such an error, no further loads are sent.
     pub ended: anyhow::Result<()>,
 }
 

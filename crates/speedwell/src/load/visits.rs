@@ -104,8 +104,8 @@ impl LoadSearch<'_, '_> {
         })
     }
 
-    /// For each address, visits the levels or rates that `next` returns, until `next` returns
-    /// `None`. `next` gets the earlier loads of the address.
+    /// For each address, visits the concurrency levels or request rates that `next` returns, until
+    /// `next` returns `None`. `next` gets the earlier loads of the address.
     fn visit_while(&mut self, next: impl Fn(&[LoadRun]) -> Option<f64>) -> anyhow::Result<()> {
         for index in 0..self.request.specs.len() {
             let begin = self.runs.len();

@@ -67,7 +67,7 @@ pub fn fail_on() -> impl TypedValueParser<Value = FailOn> {
     })
 }
 
-/// Parses a metric and its better direction: `misses/s=lower`. Names may contain `=`.
+/// Parses a metric, and whether higher or lower is better: `misses/s=lower`. Names may contain `=`.
 ///
 /// # Errors
 /// Fails if no direction follows the last `=`.

@@ -125,8 +125,8 @@ impl TypedRevision {
             None => (spec, None),
         };
         let (revision, program) = match program.filter(|_| revision == BASE_REVISION) {
-            // After `@base:`, the name of a branch comes first. `@base:` without a name means
-            // `@base`.
+            // After `@base:`, the name of a branch comes first. An empty name, as in
+            // `@base::PROGRAM`, means `@base`.
             Some(after_base) if !after_base.is_empty() => {
                 let (branch, program) = after_base
                     .split_once(':')

@@ -317,7 +317,7 @@ fn what_need_not_be_kept_is_listed_deleted_and_taken_back(place: &StorePlace) {
     let deleted = store.deleted_sessions().unwrap();
     let whys: Vec<(&str, &str)> =
         deleted.iter().map(|one| (one.id.as_str(), one.reason.as_str())).collect();
-    assert_eq!(whys, [("0197-5", "failed"), ("0197-2", "of a branch")]);
+    assert_eq!(whys, [("0197-5", "failed"), ("0197-2", "not on a main branch")]);
     run(&["--undelete", "0197-2"]).expect_status(0).expect_stderr(&["as @7"]);
     assert_eq!(store.load_session(7).unwrap().runs.len(), 4);
     run(&["--undelete", "0197-2"])

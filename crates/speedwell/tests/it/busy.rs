@@ -22,7 +22,7 @@ pub fn retry_busy(tries: usize, mut attempt: impl FnMut() -> Result<(), String>)
 pub fn wait_until(done: impl Fn() -> bool) {
     let begin = Instant::now();
     while !done() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "it never came");
+        assert!(begin.elapsed() < Duration::from_secs(30), "the condition was never met");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -188,7 +188,7 @@ fn list_says_how_long_the_loads_take() {
         .expect_status(0)
         .expect_stdout(&["3 cases, 60 runs"])
         .expect_stderr(&[
-            "The loads of 10 runs of every case and variant take 7 min 40 s. Starting and stopping",
+            "With 10 runs of every case and variant, the loads take 7 min 40 s. Starting and stopping",
         ]);
     let quiet = project.run(&["run", "web.toml", "--list", "-q"]);
     assert_eq!(quiet.expect_status(0).stderr, "");

@@ -135,7 +135,7 @@ fn everything_that_google_benchmark_can_write_finds_its_place() {
         .expect_status(0)
         .expect_stdout(&[
             "BM_manual/n:1/k:2/iterations:5/manual_time",
-            "Repetitions of one process are not independent.",
+            "Repetitions within one process are not independent.",
             "BM_err (default): boom (2 times)",
             "./k.out '--benchmark_filter=^BM_err$'",
             "Not run, because they cannot run here (1 benchmark):",

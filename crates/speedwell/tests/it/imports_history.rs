@@ -355,7 +355,10 @@ fn broken_files() -> Vec<(String, &'static str)> {
             "'entries.S' is 5, not an array",
         ),
         ("time,commit,m\nsoon,d,6\n".to_owned(), "line 2: cannot parse time 'soon'"),
-        ("time,commit,m\n2026-01-31,c\n".to_owned(), "line 2 has 2 cells, but the header has 3"),
+        (
+            "time,commit,m\n2026-01-31,c\n".to_owned(),
+            "the number of cells in line 2 is 2, expected 3 as in the header",
+        ),
     ]
 }
 

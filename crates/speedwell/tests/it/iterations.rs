@@ -145,7 +145,7 @@ fn files_without_the_parameter_are_named() {
     ]);
     iterations(&project, &["g/steady.fake", "n=5"])
         .expect_status(2)
-        .expect_stderr(&["'n' is the parameter to find"]);
+        .expect_stderr(&["this command searches for the value of 'n'"]);
     iterations(&project, &["g/steady.fake", "--runs", "1"]).expect_status(2);
 }
 

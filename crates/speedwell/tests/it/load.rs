@@ -269,7 +269,7 @@ fn options_that_contradict_each_other_are_refused_with_a_hint() {
         (&["--threads", "40"], "cannot be divided among 40 threads"),
         (&["--rate", "fast"], "cannot parse rate 'fast'"),
         (&["--ramp", "5"], "cannot parse stage '5'"),
-        (&["--requests", "1000"], "the number of requests is -n"),
+        (&["--requests", "1000"], "set the number of requests with -n"),
         (&["--serve", "a", "--serve", "b"], "once for all, or once for each"),
         (&["-u", "anna"], "NAME:PASSWORD"),
         (&["--sort", "typo"], "unknown sort column 'typo'"),

@@ -1,6 +1,6 @@
 //! Computes the distributions of mean squares. The chi-squared distribution has integer degrees of
 //! freedom here, so that its tail is a finite sum. Fisher's F, the distribution of the ratio of two
-//! independent mean squares, has real degrees of freedom.
+//! independent mean squares, has degrees of freedom that need not be whole numbers.
 
 use super::{decreasing_root, student_t::continued_fraction};
 

@@ -1,14 +1,14 @@
-//! Converts t values of Student's distribution to tail areas, and back, for real degrees of
-//! freedom.
+//! Converts t values of Student's distribution to tail areas, and back. Degrees of freedom need not
+//! be whole numbers.
 //!
 //! Start at [`two_sided`]; [`upper_quantile`] goes in the other direction.
 
 use super::{decreasing_root, normal};
 use std::f64::consts::{PI, SQRT_2};
 
-/// Above this limit, the expansion about the normal distribution is used. It is exact to the last
-/// digits there. The continued fraction would lose a digit each time the degrees of freedom grow
-/// tenfold, because its argument df / (df + t^2) approaches 1.
+/// Above this limit, the expansion about the normal distribution is used. There, only its last
+/// digits are inexact. The continued fraction would lose a digit each time the degrees of freedom
+/// grow tenfold, because its argument df / (df + t^2) approaches 1.
 const MANY_DEGREES: f64 = 10_000.0;
 
 /// Probability that |T| exceeds |t| with `df` degrees of freedom; NaN when `df` is not positive.
@@ -44,9 +44,9 @@ pub fn upper_quantile(tail: f64, df: f64) -> f64 {
     if tail == 0.5 {
         return 0.0;
     }
-    // Areas near 1 must not be compared, because their difference has few digits. Therefore, a t in
-    // the tails is found by the area beyond -t and t, and a t in the middle by the area between
-    // them.
+    // Areas near 1 must not be compared, because their difference has few significant digits.
+    // Therefore, a t in the tails is found by the area beyond -t and t, and a t in the middle by
+    // the area between them.
     let outer = 2.0 * tail;
     if outer <= 0.5 {
         tail_quantile(outer, df)
@@ -92,7 +92,7 @@ fn tail_quantile(outer: f64, df: f64) -> f64 {
 }
 
 /// Initial guess of the quantile: the expansion about the normal quantile (Abramowitz and Stegun
-/// 26.7.5), which is close from about 3 degrees of freedom on.
+/// 26.7.5), which is close for about 3 or more degrees of freedom.
 fn initial_guess(tail: f64, df: f64) -> f64 {
     let z = normal::upper_quantile(tail);
     let s = z * z;

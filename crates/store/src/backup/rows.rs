@@ -149,7 +149,7 @@ fn read_value(row: &SqlRow<'_>, column: usize) -> anyhow::Result<ColumnValue> {
 pub(super) fn validate_row(name: &str, values: &[ColumnValue]) -> anyhow::Result<()> {
     let columns = find_table(name).map_or(0, |table| table.columns);
     if values.len() < columns {
-        bail!("a row of '{name}' has {} columns, expected {columns}", values.len(),);
+        bail!("the number of columns in a row of '{name}' is {}, expected {columns}", values.len());
     }
     values.iter().try_for_each(|value| decode_hex(value).map(drop))
 }

@@ -1,8 +1,8 @@
 //! Executes SQL statements in SQLite or PostgreSQL, and returns rows.
 //!
-//! Knows nothing about the stored data. A [`SqlStatement`] is one string in the common SQL dialect
-//! of the back ends (`statement.rs`); all differences between back ends are handled below this
-//! module. Start at [`Database`].
+//! This module knows nothing about the stored data. A [`SqlStatement`] is one string in the common
+//! SQL dialect of the back ends (`statement.rs`); all differences between back ends are handled
+//! below this module. Start at [`Database`].
 
 // Circular modules: `error.rs` and `row.rs` name types of every back end, and every back end
 // returns errors and rows. Trait objects would break the cycle at the cost of an allocation per

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// Paths for commands and events (docs/reference/protocol.md, "Transport").
 const CHANNEL_PATHS: [&str; 2] = ["/proc/self/fd/3", "/proc/self/fd/4"];
 
-/// A loaded command.
+/// A loaded job: a shell command and its workers.
 pub(super) struct LoadedJob {
     pub work: Arc<ExecutionTask>,
     pub workers: Vec<Arc<ProcessStopwatch>>,
@@ -44,7 +44,7 @@ pub struct ShellSession {
 }
 
 /// Speaks the protocol until there are no more commands. `shell` executes the lines that need a
-/// shell, or all lines if `force_shell` is set.
+/// shell, or, if `force_shell` is set, all lines except `init_runner`.
 ///
 /// # Errors
 /// Fails if the descriptors are missing, or if an event cannot be sent.
@@ -470,7 +470,7 @@ impl ShellSession {
         }
     }
 
-    /// Runs the workers of these jobs, and listens to them and to Speedwell until all have
+    /// Runs the workers of these jobs, and listens to them and to Speedwell until all workers have
     /// finished. Returns the reports of the workers by job.
     fn run_workers(
         &mut self,

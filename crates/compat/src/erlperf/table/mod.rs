@@ -3,9 +3,9 @@
 //! Statistics follow erlperf's definitions: median and 99th percentile are elements of the sorted
 //! samples and are never interpolated. For at most 50 samples, the 99th percentile is therefore the
 //! maximum. A number is stated in a larger unit only if it exceeds 100 of this unit. Labels are
-//! aligned by display width, and stay distinct if they are truncated. Knows nothing about how
-//! figures were measured. Start at [`SnippetTable::write`], and at [`build_document`] for Markdown,
-//! CSV, JSON and HTML.
+//! aligned by display width, and stay distinct if they are truncated. This module knows nothing
+//! about how figures were measured. Start at [`SnippetTable::write`], and at [`build_document`] for
+//! Markdown, CSV, JSON and HTML.
 
 use speedwell_report::{
     self as report, ColumnKind, Document, ReportBlock, ReportCell, ReportColumn, ReportRow,
@@ -396,7 +396,8 @@ fn format_scaled(value: f64, units: &[(f64, &str)], smallest: &str) -> String {
 fn format_digits(value: f64) -> String {
     let rounded = value.round();
     let is_whole = (value - rounded).abs() <= 1e-9 * value.abs();
-    // Three digits are shown. From 99.95 on, a value rounds to 100 or more and has no decimals.
+    // Whole numbers are shown in full, other values with three significant digits. Values of at
+    // least 99.95 round to 100 or more, so they have no decimals.
     if is_whole || value.abs() >= 99.95 {
         return format!("{rounded:.0}");
     }

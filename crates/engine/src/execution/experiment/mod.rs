@@ -1,10 +1,10 @@
 //! Performs one run of an experiment: starts a fresh process tree, checks that the intended variant
 //! is running, measures it, and stops all processes.
 //!
-//! Decides the order of stages and which failure belongs to which stage. Knows nothing about
-//! definition files and plans: a [`RunAssignment`] is the whole input, and a [`RunReport`] is the
-//! result. A run needs a process of its own, because it may enter another network namespace. Start
-//! at [`perform_run`]; `lifecycle.rs` has the stages of a server.
+//! Decides the order of stages and which failure belongs to which stage. This module knows nothing
+//! about definition files and plans: a [`RunAssignment`] is the whole input, and a [`RunReport`] is
+//! the result. A run needs a process of its own, because it may enter another network namespace.
+//! Start at [`perform_run`]; `lifecycle.rs` has the stages of a server.
 
 mod assertions;
 mod command;

@@ -110,7 +110,7 @@ impl RunningService {
     }
 }
 
-/// Adds the name of a service to the reason of its failure.
+/// Adds the name of a service to the reason for its failure.
 fn name_service(name: &str, failure: StageFailure) -> StageFailure {
     StageFailure { reason: format!("service '{name}': {}", failure.reason), ..failure }
 }

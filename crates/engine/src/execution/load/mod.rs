@@ -1,8 +1,9 @@
 //! Runs HTTP loads. Unless the user disables it, each load begins with a probe request, which is
 //! not part of the measurement.
 //!
-//! Knows nothing about the command line, the store or reports. Start at [`run_load`], which starts
-//! the server of a load, sends the load and stops the server; [`LoadRun`] is its complete result.
+//! This module knows nothing about the command line, the store or reports. Start at [`run_load`],
+//! which starts the server of a load, sends the load and stops the server; [`LoadRun`] is its
+//! complete result.
 
 mod barrier;
 mod build;

@@ -69,8 +69,8 @@ fn read_kinds(
     let displayed = file.display();
     let text = std::fs::read_to_string(file).with_context(|| {
         let number = ParameterValue::parse(&displayed.to_string(), ValueKind::Number);
-        let hint =
-            number.map_or("", |_| "\nhint: --requests names a file; the number of requests is -n");
+        let hint = number
+            .map_or("", |_| "\nhint: --requests takes a file; set the number of requests with -n");
         format!("cannot read requests from '{displayed}'{hint}")
     })?;
     let folder = file.parent().unwrap_or(Path::new("."));
@@ -276,8 +276,8 @@ pub fn apply_header(kind: &mut RequestKind, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adds a field. Replaces the existing field if fields of this name have a default; if `value` is
-/// `None`, only removes it. The field Host can only be replaced.
+/// Adds a field, unless `value` is `None`. If `name` is one of `DEFAULT_FIELDS`, first removes all
+/// fields with that name. The field Host can only be replaced.
 pub fn set_header(kind: &mut RequestKind, name: &str, value: Option<&str>) {
     if name.eq_ignore_ascii_case("host") {
         // Host is not kept with the other fields, because HTTP/2 sends it as :authority.
@@ -337,7 +337,7 @@ fn parse_csv(bytes: &[u8]) -> anyhow::Result<DataTable> {
         }
         ensure!(
             record.len() == rows.names.len(),
-            "record {number} has {} fields, but there are {} columns",
+            "the number of fields in record {number} is {}, expected {}",
             record.len(),
             rows.names.len()
         );
@@ -422,7 +422,7 @@ mod data_rows_tests {
         assert_eq!(rows.names, ["id", "name"]);
         assert_eq!(rows.values, [["1", "a, b"], ["2", "say \"x\""]]);
         let error = parse_csv(b"a,b\n1\n").unwrap_err().to_string();
-        assert_eq!(error, "record 2 has 1 fields, but there are 2 columns");
+        assert_eq!(error, "the number of fields in record 2 is 1, expected 2");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! timed, because recording slows them.
 //!
 //! Decides which tool is used and how it is controlled; `foreign::profile` reads the output of the
-//! tool. Knows nothing about why a program is recorded. Start at [`ProfileRecorder`]:
+//! tool. This module knows nothing about why a program is recorded. Start at [`ProfileRecorder`]:
 //! [`ProfileRecorder::record`] records a program that runs to its end; [`ProfileRecorder::prepare`]
 //! and [`ProfileRecorder::attach`] record part of a server's lifetime.
 

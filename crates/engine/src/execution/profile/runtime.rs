@@ -60,7 +60,7 @@ pub fn with_v8_profiler(scratch: &ScratchFolder, mut spec: ProcessSpec) -> Proce
     spec
 }
 
-/// Merges all files that V8's profiler wrote into one profile.
+/// Reads all files that V8's profiler wrote, and merges them into one profile.
 ///
 /// # Errors
 /// Fails if a file cannot be read, or if there are no files, which happens if the program was

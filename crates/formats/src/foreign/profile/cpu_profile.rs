@@ -78,8 +78,8 @@ pub fn read(text: &str, names: &FrameNames) -> Result<StackProfile> {
     Ok(profile)
 }
 
-/// Returns the paths of the program's own files. Files of installed packages are excluded, because
-/// packages may be in any folder.
+/// Returns the paths of the program's own files, from which its home folder is inferred. Files of
+/// installed packages are excluded, because they may be outside that folder.
 fn own_files(nodes: &[CpuProfileNode]) -> impl Iterator<Item = &str> {
     let urls = nodes.iter().map(|node| node.call_frame.url.as_str());
     let paths = urls.map(|url| url.strip_prefix("file://").unwrap_or(url));
@@ -144,7 +144,7 @@ impl CallStacks {
 }
 
 impl CallFrame {
-    /// Formats `name file:line`. Lines in a `.cpuprofile` file are counted from 0.
+    /// Formats `name file:line`. Line numbers stored in a `.cpuprofile` file start at 0.
     fn frame_name(&self, names: &FrameNames) -> String {
         let function = match self.function_name.as_str() {
             "" => "(anonymous)",

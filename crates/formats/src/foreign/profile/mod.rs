@@ -2,8 +2,9 @@
 //!
 //! Detects the format from the content of a file: text of `perf script`, `.cpuprofile` of V8, or
 //! folded stacks. B. Gregg's stackcollapse programs and their successors write folded stacks, with
-//! one stack per line: `outermost;...;innermost WEIGHT`. Knows nothing about how recordings are
-//! made. Start at [`read_profile`]; [`FrameNames::shorten_function`] shortens the names of frames.
+//! one stack per line: `outermost;...;innermost WEIGHT`. This module knows nothing about how
+//! recordings are made. Start at [`read_profile`]; [`FrameNames::shorten_function`] shortens the
+//! names of frames.
 
 use crate::foreign::{file_beginning, require_utf8};
 use anyhow::{Context, Result, bail};

@@ -4,7 +4,8 @@
 //! name belong to one result.
 //!
 //! A path consists of keys separated by dots; `[*]` after a key selects every element of its list.
-//! Knows nothing about particular frameworks. Start at [`ResultPaths::read`] and [`read_lines`].
+//! This module knows nothing about particular frameworks. Start at [`ResultPaths::read`] and
+//! [`read_lines`].
 
 use super::{ReportedResult, first_line, shorten_line};
 use crate::foreign::json::{self, JsonNode};

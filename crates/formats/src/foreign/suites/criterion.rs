@@ -21,7 +21,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         (root.require("iters")?.elements()?, root.require("times")?.elements()?);
     ensure!(
         iterations.len() == times.len(),
-        "'iters' has {} elements, but 'times' has {}",
+        "'iters' has length {}, but 'times' has length {}",
         iterations.len(),
         times.len()
     );
@@ -51,7 +51,7 @@ mod tests {
         let error_message = |text: &str| read(text).unwrap_err().to_string();
         assert_eq!(
             error_message(r#"{"iters":[1],"times":[]}"#),
-            "'iters' has 1 elements, but 'times' has 0"
+            "'iters' has length 1, but 'times' has length 0"
         );
         assert_eq!(
             error_message(r#"{"iters":[0],"times":[1]}"#),

@@ -1,5 +1,5 @@
-//! `speedwell iterations`: finds the numbers of iterations that make benchmark files run long and
-//! steadily enough.
+//! `speedwell iterations`: finds the numbers of iterations that make benchmark files run long
+//! enough and steadily.
 //!
 //! This module handles the options and prepares the results for the report; `measure.rs` performs
 //! the search. Start at [`run`].
@@ -20,14 +20,14 @@ use speedwell_report::{self as report, IterationsOfFile, IterationsOutcome, Repo
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Find iteration counts with which benchmark files run long and steadily enough
+/// Find iteration counts that make benchmark files run long enough and steadily
 ///
 /// Files with a parameter for the number of iterations (n in Node.js) are measured with increasing numbers, until a
 /// sample of every case takes long enough, the mean coefficient of variation of the file's cases is below --cv, and the
 /// coefficient of each case is at most twice --cv. Every variant must be steady. '-o FILE.set' writes the numbers as
 /// lines for 'run --set @FILE.set'; the measurements themselves are not stored.
 ///
-/// Exit status 1 if no number is sufficient for a file.
+/// Exit status 1 if, for at least one file, no number is sufficient.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell iterations benchmarks/buffers/copy.js
@@ -54,7 +54,7 @@ pub struct IterationsArgs {
     /// Largest number to try
     #[arg(long, value_name = "N", default_value = "1G", value_parser = parse::count, help_heading = "Search")]
     most: u32,
-    /// Give up after N numbers whose samples were long enough
+    /// Give up after N numbers with long enough but unsteady samples
     #[arg(long, value_name = "N", default_value = "6", value_parser = parse::count, help_heading = "Search")]
     tries: u32,
     /// Coefficient of variation below which a file is steady
@@ -63,7 +63,7 @@ pub struct IterationsArgs {
     /// of 2.
     #[arg(long, value_name = "PCT", default_value = "5%", value_parser = parse::percentage_as_fraction, help_heading = "Search")]
     cv: f64,
-    /// Minimum duration of a sample of every case
+    /// Minimum duration of a sample; every case must reach it
     #[arg(short = 't', long, value_name = "DUR", default_value = "50ms", value_parser = parse::duration, help_heading = "Search")]
     time: Duration,
     /// Runs per case and variant, once the samples are long enough
@@ -178,7 +178,7 @@ fn reject_set(args: &IterationsArgs) -> anyhow::Result<()> {
     };
     match arguments.find(is_parameter) {
         Some(argument) => bail!(
-            "'{}' is the parameter to find and cannot be set: '{argument}'\nhint: --start sets the first number",
+            "cannot set '{argument}': this command searches for the value of '{}'\nhint: --start sets the first number",
             args.parameter
         ),
         None => Ok(()),

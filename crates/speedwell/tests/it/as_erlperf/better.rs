@@ -349,7 +349,7 @@ fn workers_that_hinder_each_other_lead_to_lcnt() {
     ];
     let called = as_erlperf(&words);
     assert_eq!(called.status, 0, "{}", called.stderr);
-    let hint = "Workers hinder each other: 2 of them give less than one alone. lcnt names the lock that they wait for";
+    let hint = "Workers hinder each other: 2 of them achieve less throughput than one alone. lcnt names the lock that they wait for";
     assert!(called.stderr.contains(hint), "{}", called.stderr);
 }
 
