@@ -47,7 +47,7 @@ impl LoadSender for LocalSender {
     }
 }
 
-/// Location of a run, as seen from its machine.
+/// The network address of the machine that executes a run, and the sender of the run's loads.
 pub struct RunSite<'a> {
     /// Address at which other machines reach this machine; servers must listen on it. `None` stands
     /// for the loopback address.
