@@ -105,7 +105,7 @@ pub fn compare_profiles(
     }
     if args.comparison.fail_on != FailOn::Never {
         bail!(
-            "--fail-on needs a verdict, but profiles have none: they show where a cost is, not whether it is real"
+            "--fail-on needs a verdict, but profiles have none: they show where costs differ, not whether a difference is more than noise"
         );
     }
     let labelled_profile = |operand: &'_ SourceOperand, profile| (operand.label.clone(), profile);

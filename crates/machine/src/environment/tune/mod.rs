@@ -211,7 +211,7 @@ impl TunePlan {
     /// restores the previous values after `limit`.
     ///
     /// # Errors
-    /// Fails if the journal cannot be written; the guard then restores earlier changes.
+    /// Fails if the journal cannot be written; the guard then reverts the changes made so far.
     pub fn apply(
         &mut self,
         lock: &TuneLock<'_>,

@@ -227,8 +227,8 @@ impl FleetEngine {
         }
     }
 
-    /// Makes the engine reach the machines of this allocation by steps of the allocation instead of
-    /// new jobs.
+    /// From now on, the engine starts work on the machines of this allocation as Slurm job steps
+    /// within the allocation, and not as new jobs.
     #[must_use]
     pub fn within_allocation(mut self, allocation: Option<&MachineAllocation>) -> FleetEngine {
         if let FleetEngine::Slurm(slurm) = &mut self {
