@@ -16,7 +16,7 @@ use std::ops::Range;
 /// Initial size of the buffer, in bytes. It exceeds the 64 KiB that the pipe of a shell holds.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// Maximum length of a row. A longer text is no row; it merely begins with a quote.
+/// Maximum length of a row. A longer text is presumably a line whose opening quote is never closed.
 const LONGEST_ROW_BYTES: usize = 1024 * 1024;
 
 /// Reads rows from a source, one after the other.

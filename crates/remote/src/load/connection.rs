@@ -223,7 +223,7 @@ impl GeneratorConnection {
     /// the stderr and exit status of this process.
     pub fn end_reason(&self, error: &anyhow::Error) -> String {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
-        // The process exits when its input ends, unless the machine does not respond.
+        // If the machine no longer responds, the process does not exit by itself.
         let _ = child.kill();
         let status = child.wait();
         drop(child);

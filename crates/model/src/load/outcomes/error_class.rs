@@ -22,8 +22,8 @@ pub enum ErrorClass {
     TlsAlpn,
     /// TLS failed after the handshake.
     TlsRecord,
-    /// A body that ends with the connection ended without the close_notify of TLS. An attacker may
-    /// have truncated the body (RFC 8446, section 6.1).
+    /// The connection was closed without the close_notify of TLS, although its end marks the end of
+    /// the body. An attacker may have truncated the body (RFC 8446, section 6.1).
     TlsTruncated,
     /// The request could not be written.
     Send,
