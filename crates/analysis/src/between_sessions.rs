@@ -159,7 +159,8 @@ enum SourceRelation {
     Apart,
     /// Two variants of the same cases of one session.
     Variants,
-    /// Different cases of one session, to which the sources give the same name.
+    /// Different cases of one session. The `::REGEX` of each source renamed them so that they
+    /// match.
     Turns,
 }
 

@@ -460,9 +460,9 @@ fn log_ratio(row: &CaseRow) -> Option<f64> {
 /// level: the baseline has the same location in all of them.
 type RowLevelKey = (String, String, String);
 
-/// Fills in the location of each side. Rows with the same baseline form a level, in which the
-/// baseline has a single figure per case. If no side of a level varies, every side keeps its exact
-/// value: computing it from a ratio would turn 9304 bytes into 9303.999999999998.
+/// Fills in the location of each side, level by level ([`RowLevelKey`]). The baseline gets the same
+/// location in all rows of a level. If no side of a level varies, every side keeps its exact value:
+/// computing it from a ratio would turn 9304 bytes into 9303.999999999998.
 fn fill_locations(comparisons: &mut [CandidateComparison]) {
     let mut levels: HashMap<RowLevelKey, Vec<[usize; 2]>> = HashMap::new();
     for (comparison_index, comparison) in comparisons.iter().enumerate() {

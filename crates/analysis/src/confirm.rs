@@ -91,8 +91,8 @@ pub type IsMore<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
 
 /// Reads the confirmations of a session. Returns each compared case's comparison, row and
 /// confirmation result. If no direction was suspected, a change in either direction can be
-/// confirmed. The result is `None` if there are not enough runs, if the case has no change, or if
-/// its answer is withheld.
+/// confirmed. The result is `None` if there are not enough runs, if no change can be computed, or
+/// if the answer for the case is withheld.
 pub fn read_confirmations<'a>(
     findings: &'a AnalysisFindings,
     is_more: IsMore<'_>,

@@ -14,11 +14,11 @@ use std::collections::HashSet;
 /// Sides count as disturbed equally often if the p value of their difference is at least this.
 const UNEQUAL_P: f64 = 0.05;
 
-/// If a larger fraction of the runs was disturbed, the table shows that fraction.
+/// If more than this fraction of the runs was disturbed, the table shows the fraction.
 const NOTABLE_SHARE: f64 = 0.10;
 
-/// The machine is too busy if a larger fraction of the runs was rejected: the remaining runs may be
-/// a biased selection.
+/// The machine is too busy if more than this fraction of the runs was rejected: the remaining runs
+/// may be a biased selection.
 const MAX_REJECTED_SHARE: f64 = 0.30;
 
 /// How often one side of a case was disturbed, with the kernel figures of its runs.

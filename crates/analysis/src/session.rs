@@ -47,8 +47,8 @@ pub fn analyze_session(session: &Session, settings: &AnalysisSettings) -> Analys
 /// Like [`analyze_session`], for a session whose runs need not fit in memory. `header` is the
 /// session, with or without runs. `parts` calls its argument with one part after the other. A part
 /// is the session with all runs of some of its cases. The parts must follow the order in which the
-/// cases first appear in the runs of the whole session. `parts` is called once, and a second time if runs seem to be copies of other runs. See
-/// [`can_be_divided`].
+/// cases first appear in the runs of the whole session. `parts` is called once, and a second time
+/// if runs seem to be copies of other runs. See [`can_be_divided`].
 ///
 /// # Errors
 /// Passes on errors of `parts`.

@@ -8,7 +8,7 @@ use super::{LoadRemark, MachineLimit};
 use speedwell_model::load::latency::OpenVerdict;
 use speedwell_model::load::run::{LoadPart, LoadRun};
 
-/// A network device that used a larger fraction of its speed may have limited the load.
+/// A network device may have limited the load if it used more than this fraction of its speed.
 const LINK_FULL: f64 = 0.9;
 /// If machines start further apart than this, or than a fraction of the load's length
 /// (`MAX_START_GAP_SHARE`), the load differs from the requested load for a while.

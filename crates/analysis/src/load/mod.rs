@@ -238,8 +238,8 @@ fn drift_metric(run: &LoadRun) -> Option<DriftMetric> {
     }
 }
 
-/// The generator counts as disturbed if preemption affected a larger fraction of the requests. With
-/// one percent, the affected requests alone determine the 99th percentile.
+/// The generator counts as disturbed if preemption affected more than this fraction of the
+/// requests. If it affects one percent, these requests alone can determine the 99th percentile.
 const DISTURBED_SHARE: f64 = 0.01;
 
 /// All remarks, most severe first.

@@ -216,8 +216,8 @@ fn missed_limit(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
     }
 }
 
-/// A level is invalid if a larger fraction of its requests failed: its throughput does not count
-/// the intended work.
+/// A level is invalid if more than this fraction of its requests failed: its throughput then does
+/// not measure the intended work.
 const MAX_FAILED_SHARE: f64 = 0.01;
 
 /// Number of time windows per load if each level was loaded only once. The windows then take the

@@ -195,7 +195,7 @@ fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Va
         .map(|group| {
             let values: Vec<f64> = group.iter().map(|entry| entry.in_flight.value).collect();
             let names: Vec<String> = group.iter().map(|entry| entry.name.clone()).collect();
-            format!("{} of {}", format_span(&values), join_names(&names))
+            format!("{} for {}", format_span(&values), join_names(&names))
         })
         .collect();
     let message = format!(

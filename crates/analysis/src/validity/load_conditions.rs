@@ -2,8 +2,9 @@
 //! whether the requested load was really in flight.
 //!
 //! Sets two kinds of limits. Limits on the machine say when figures may reflect the machine instead
-//! of the server. Examples are a pressure too low to show in `top`, and a generator too busy to
-//! send on time. Limits on the load say when it counts as lighter or heavier than requested.
+//! of the server, for instance because the generator was too busy to send on time. The limit on
+//! pressure is so low that `top` may not show the problem. Limits on the load say when it counts as
+//! lighter or heavier than requested.
 //!
 //! Rate times mean latency is the mean number of requests in flight (Little 1961, "A proof for the
 //! queuing formula L = lambda W"). Start at [`check_machine`] and [`check_in_flight`].

@@ -166,8 +166,8 @@ fn check_alignment(
 }
 
 /// Matches each row's size under the candidate with a similar size under the baseline, which may
-/// belong to another row. If exactly one complete matching exists, some remaining row fits only one
-/// other row at every step, and these two are matched. Otherwise returns `None`.
+/// belong to another row. Each step matches a row for which only one unassigned size fits. If
+/// exactly one complete matching exists, every step finds such a row. Otherwise returns `None`.
 fn only_matching(rows: &[&ResponseSizes<'_>]) -> Option<Vec<usize>> {
     let fits = |row: &usize, similar: &usize| {
         !sizes_differ(&rows[*row].candidate, &rows[*similar].baseline)

@@ -118,7 +118,7 @@ fn three_of_six_published_series_carried_less_than_was_asked_for() {
     };
     assert!(
         ranking.says.contains(
-            "238.4 to 246.2 of blue, red and brown; 186.1 of green; 121.5 to 126.0 of purple and cyan"
+            "238.4 to 246.2 for blue, red and brown; 186.1 for green; 121.5 to 126.0 for purple and cyan"
         ),
         "{}",
         ranking.says

@@ -20,7 +20,7 @@ const MIN_SEGMENT_POINTS: usize = 2;
 /// Limits of the classification: how much levels must differ, and how long the last level must be.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClassifierLimits {
-    /// Levels that differ from the last level by less count as equal to it.
+    /// A level counts as equal to the last level if the two differ by less than this.
     pub delta: LevelDelta,
     /// Number of points at the end that must be steady.
     pub steady: usize,
