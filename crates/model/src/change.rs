@@ -61,15 +61,12 @@ pub struct RecordedChange {
     /// Number of the session that confirmed or refuted the change.
     pub confirmed_by: Option<i64>,
     /// The user's assessment.
-    #[serde(alias = "judgement")]
     pub triage: ChangeTriage,
     /// The user's reason for the assessment.
     pub note: Option<String>,
     /// The user who made the assessment.
-    #[serde(alias = "judged_by")]
     pub triaged_by: Option<String>,
     /// Time of the assessment, in milliseconds since the Unix epoch.
-    #[serde(alias = "judged_unix_ms")]
     pub triaged_unix_ms: Option<i64>,
 }
 

@@ -8,6 +8,8 @@
 //! [`Store::write_backup`]; [`BackupLine`] lists the kinds of lines.
 
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use super::changes::insert_change;
 use super::database::{Database, TransactionPurpose, sql, sql_params};
@@ -22,12 +24,8 @@ use speedwell_formats::json_lines::{ParsedLine, StreamingReader};
 use speedwell_model::{Metric, RecordedChange, Revision, SeriesKey, Session, SessionState};
 use std::io::{BufRead, Write};
 
-/// Version written, and the highest version that can be read. Version 3 renamed kinds of lines,
-/// keys and tables; the older names are still read.
+/// Version written, and the only one that can be read: older ones were never released.
 const BACKUP_VERSION: u64 = 3;
-
-/// The first version of the format whose files end with [`BackupLine::End`].
-const FIRST_WITH_END: u64 = 2;
 
 /// Largest gap between session numbers that a restore reproduces. If a gap is larger, sessions get
 /// new numbers.
@@ -44,7 +42,6 @@ enum BackupLine {
     /// A row of a table that refers to no other table.
     Row { table: String, values: Vec<rows::ColumnValue> },
     /// The revisions of a branch, oldest first.
-    #[serde(alias = "line")]
     Branch { branch: String, revisions: Vec<Revision> },
     /// Metadata of the session that follows.
     Stored(SessionMetadata),
@@ -64,13 +61,13 @@ enum BackupLine {
 struct SessionMetadata {
     number: i64,
     /// The upload through which the session arrived.
-    #[serde(default, alias = "pushed", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     upload: Option<UploadRecord>,
     /// Spread between builds of one source: case, metric, number of builds, standard deviation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     layout_spread: Vec<(String, String, i64, f64)>,
     /// Pending uploads: address and state.
-    #[serde(alias = "owed", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pending_uploads: Vec<(String, String)>,
 }
 
@@ -100,7 +97,6 @@ pub struct BackupLines<R> {
     next: Option<String>,
     /// Number of the next line, counting from 1.
     number: usize,
-    version: u64,
     /// Numbers of projects and sessions read so far.
     counts: [usize; 2],
     has_ended: bool,
@@ -110,16 +106,11 @@ impl<R: BufRead> BackupLines<R> {
     /// Starts reading.
     ///
     /// # Errors
-    /// Fails if the input cannot be read, is not a backup, or was written by a newer version.
+    /// Fails if the input cannot be read, is not a backup, or was written by a newer or an
+    /// unreleased version.
     pub fn new(reader: R) -> anyhow::Result<BackupLines<R>> {
-        let mut lines = BackupLines {
-            reader,
-            next: None,
-            number: 0,
-            version: 0,
-            counts: [0; 2],
-            has_ended: false,
-        };
+        let mut lines =
+            BackupLines { reader, next: None, number: 0, counts: [0; 2], has_ended: false };
         lines.advance_line()?;
         let first = lines.next.as_deref().unwrap_or_default();
         let Ok(BackupLine::Backup { version, .. }) = serde_json::from_str(first) else {
@@ -132,15 +123,13 @@ impl<R: BufRead> BackupLines<R> {
             "it was written by a newer speedwell (format {version}; this one reads up to {BACKUP_VERSION})\n\
              hint: update speedwell"
         );
-        lines.version = version;
+        ensure!(
+            version == BACKUP_VERSION,
+            "it was written by an unreleased version of speedwell (format {version})\n\
+             hint: write another with the last unreleased version (speedwell serve backup FILE)"
+        );
         lines.advance_line()?;
         Ok(lines)
-    }
-
-    /// Returns whether a complete file ends with a line of totals. Without such a line (older
-    /// versions), a cut between two sessions cannot be detected.
-    pub fn has_end(&self) -> bool {
-        self.version >= FIRST_WITH_END
     }
 
     fn advance_line(&mut self) -> anyhow::Result<()> {
@@ -166,8 +155,7 @@ impl<R: BufRead> BackupLines<R> {
     /// are wrong.
     pub fn next_project(&mut self) -> anyhow::Result<Option<(String, bool)>> {
         let Some(text) = self.next.as_deref() else {
-            let is_whole = self.has_ended || !self.has_end();
-            ensure!(is_whole, "{}", self.incomplete_message("its last line is missing"));
+            ensure!(self.has_ended, "{}", self.incomplete_message("its last line is missing"));
             return Ok(None);
         };
         match serde_json::from_str(text) {

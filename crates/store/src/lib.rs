@@ -26,8 +26,6 @@ mod deleted;
 mod lines;
 mod live_loads;
 mod merge;
-#[cfg(test)]
-mod migration_tests;
 mod outbox;
 mod packs;
 mod points;
@@ -144,7 +142,8 @@ impl Store {
     ///
     /// # Errors
     /// Fails if the folder cannot be created, or the file is not a database, belongs to another
-    /// program, was written by a newer version, cannot be written, or stays locked for 10 seconds.
+    /// program, was written by a newer or an unreleased version, cannot be written, or stays locked
+    /// for 10 seconds.
     /// Fails if a database server cannot be reached or rejects the login.
     pub fn open(path: &Path) -> anyhow::Result<Store> {
         match Store::server_address(path) {

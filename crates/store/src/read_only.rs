@@ -5,7 +5,7 @@
 //! database is read as immutable or from a temporary copy. Start at [`Store::open_to_read`].
 
 use super::Store;
-use super::schema::{self, DatabaseOwner};
+use super::schema::STEPS;
 use crate::LOCK_TIMEOUT;
 use crate::database::{Database, SqliteConnection};
 use anyhow::{Context, bail};
@@ -86,18 +86,12 @@ fn open_read_only(path: &Path) -> anyhow::Result<Store> {
         if has_changes { &["mode=ro"] } else { &["mode=ro", "immutable=1"] };
     for form in uri_parameters {
         if let Ok(file) = SqliteConnection::open_read_only(path, form)
-            && let Ok(kind) = file.database_owner()
+            && let Ok(owner) = file.database_owner()
         {
-            match kind {
-                DatabaseOwner::Ours(version) if version == schema::STEPS.len() => {
-                    return Ok(store(file, None));
-                }
-                DatabaseOwner::Ours(_) => break,
-                // Fail with the same error as `Store::open` does for a writable file.
-                DatabaseOwner::Newer(_) | DatabaseOwner::Foreign => {
-                    return Ok(store(SqliteConnection::open(path, LOCK_TIMEOUT)?, None));
-                }
+            if owner.usable_steps()? == STEPS.len() {
+                return Ok(store(file, None));
             }
+            break;
         }
     }
     let copy = copy_consistently(path)?;
@@ -146,10 +140,10 @@ mod tests {
     use crate::SessionFilter;
     use speedwell_model::SessionReference;
 
-    /// Creates a store with one session at schema version `steps`, and closes it.
-    fn create_results(folder: &Path, steps: usize) -> PathBuf {
+    /// Creates a store with one session, and closes it.
+    fn create_results(folder: &Path) -> PathBuf {
         let path = folder.join("50% #1?.db");
-        let file = SqliteConnection::with_steps(&path, steps).unwrap();
+        let file = SqliteConnection::open(&path, LOCK_TIMEOUT).unwrap();
         let session = "INSERT INTO session (id, started_unix_ms, state, command, design, variants, environment)
                        VALUES ('a', 5, 'complete', '[]', '{}', '[]', '{}')";
         file.execute_batch(session).unwrap();
@@ -159,7 +153,7 @@ mod tests {
     #[test]
     fn a_file_without_its_log_is_read_where_it_lies() {
         let folder = tempfile::tempdir().unwrap();
-        let path = create_results(folder.path(), schema::STEPS.len());
+        let path = create_results(folder.path());
         let store = open_read_only(&path).unwrap();
         assert_eq!(store.resolve_reference(&SessionReference::Latest).unwrap(), 1);
         assert_eq!(store.list_sessions(&SessionFilter::default()).unwrap().len(), 1);
@@ -168,23 +162,24 @@ mod tests {
         assert!(written.is_err(), "writes are rejected");
     }
 
+    /// An empty file lacks all steps.
     #[test]
-    fn a_file_of_an_earlier_version_is_read_from_a_copy() {
+    fn a_file_that_lacks_steps_is_read_from_a_copy() {
         let folder = tempfile::tempdir().unwrap();
-        let path = create_results(folder.path(), 2);
-        let before = fs::read(&path).unwrap();
+        let path = folder.path().join("empty.db");
+        fs::write(&path, "").unwrap();
         let store = open_read_only(&path).unwrap();
-        assert_eq!(store.list_sessions(&SessionFilter::default()).unwrap().len(), 1);
+        assert!(store.list_sessions(&SessionFilter::default()).unwrap().is_empty());
         let copy = store._copy.as_ref().map(|copy| copy.folder().to_owned());
         drop(store);
         assert!(copy.is_some_and(|copy| !copy.exists()));
-        assert_eq!(fs::read(&path).unwrap(), before);
+        assert!(fs::read(&path).unwrap().is_empty());
     }
 
     #[test]
     fn changes_that_are_only_in_the_log_are_read_too() {
         let folder = tempfile::tempdir().unwrap();
-        let path = create_results(folder.path(), schema::STEPS.len());
+        let path = create_results(folder.path());
         // Simulate a killed writer: its log exists, but the index of the log does not.
         let writer = SqliteConnection::open(&path, LOCK_TIMEOUT).unwrap();
         let later = "INSERT INTO session (number, id, started_unix_ms, state, command, design, variants, environment)

@@ -94,7 +94,6 @@ pub fn restore_backup(args: &RestoreArgs) -> anyhow::Result<CommandStatus> {
         .with_context(context)?;
     file.rewind()?;
     let lines = BackupLines::new(BufReader::new(&file)).with_context(context)?;
-    let has_end = lines.has_end();
     let path = args.store.database_path()?;
     let is_new = Store::server_address(&path).is_none() && !path.exists();
     let result = restore_all(&path, lines);
@@ -112,12 +111,6 @@ pub fn restore_backup(args: &RestoreArgs) -> anyhow::Result<CommandStatus> {
             &format!("; not restored, because deleted here: {}", format_sessions(totals.deleted));
     }
     status::print_note(&message);
-    if !has_end {
-        status::print_note(&format!(
-            "'{displayed_file}' was written by an older version, which did not record the number of sessions: to find out \
-             whether any are missing, compare the number above with the output of 'speedwell serve backup'"
-        ));
-    }
     Ok(CommandStatus::DONE)
 }
 

@@ -275,12 +275,6 @@ fn a_backup_that_is_cut_between_two_lines_is_refused(place: &StorePlace) {
         .expect_status(2)
         .expect_stderr(&["unexpected line after the end of the backup"]);
 
-    // Older versions wrote no such line.
-    let older = lines[..lines.len() - 1].join("\n");
-    let older = older.replacen("\"version\":3", "\"version\":1", 1);
-    restore(&older, "old/results.db")
-        .expect_status(0)
-        .expect_stderr(&["restored 3 sessions", "was written by an older version"]);
     restore(&whole, "new/results.db").expect_status(0);
     let restored = Store::open(&project.path("new/results.db")).unwrap();
     assert_eq!(restored.count_sessions(&SessionFilter::default()).unwrap(), 3);

@@ -18,8 +18,6 @@ pub(super) enum ColumnValue {
 /// A table, with statements that read its rows and insert missing ones.
 struct BackupTable {
     name: &'static str,
-    /// Name of the table up to version 2 of the backup format, if it was different.
-    old_name: Option<&'static str>,
     read: &'static SqlStatement,
     insert: &'static SqlStatement,
     columns: usize,
@@ -29,7 +27,6 @@ struct BackupTable {
 static TABLES: [BackupTable; 7] = [
     BackupTable {
         name: "token",
-        old_name: None,
         read: sql!(
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
                         expires_unix_ms, used_unix_ms, revoked_unix_ms FROM token ORDER BY number"
@@ -43,7 +40,6 @@ static TABLES: [BackupTable; 7] = [
     },
     BackupTable {
         name: "audit",
-        old_name: None,
         read: sql!(
             "SELECT at_unix_ms, actor, token, address, project, action, subject, result
                  FROM audit ORDER BY number"
@@ -59,7 +55,6 @@ static TABLES: [BackupTable; 7] = [
     },
     BackupTable {
         name: "rename",
-        old_name: Some("renamed"),
         read: sql!("SELECT old, new FROM rename ORDER BY old COLLATE {{binary}}"),
         insert: sql!(
             "INSERT INTO rename (project, old, new) VALUES (1, $1, $2) ON CONFLICT DO NOTHING"
@@ -68,7 +63,6 @@ static TABLES: [BackupTable; 7] = [
     },
     BackupTable {
         name: "annotation",
-        old_name: Some("remark"),
         read: sql!("SELECT revision, text FROM annotation ORDER BY number"),
         insert: sql!(
             "INSERT INTO annotation (project, revision, text)
@@ -79,7 +73,6 @@ static TABLES: [BackupTable; 7] = [
     },
     BackupTable {
         name: "deleted_session",
-        old_name: Some("deleted"),
         read: sql!(
             "SELECT id, number, actor, reason, at_unix_ms, lines FROM deleted_session
                  ORDER BY id COLLATE {{binary}}"
@@ -92,7 +85,6 @@ static TABLES: [BackupTable; 7] = [
     },
     BackupTable {
         name: "comment",
-        old_name: None,
         read: sql!(
             "SELECT forge, repository, pull, revision, posted_unix_ms, url, text
                  FROM comment ORDER BY number"
@@ -107,7 +99,6 @@ static TABLES: [BackupTable; 7] = [
     },
     BackupTable {
         name: "setting",
-        old_name: None,
         read: sql!("SELECT name, value FROM setting ORDER BY name COLLATE {{binary}}"),
         insert: sql!("INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING"),
         columns: 2,
@@ -157,7 +148,7 @@ pub(super) fn validate_row(name: &str, values: &[ColumnValue]) -> anyhow::Result
 /// Returns the table with this name; `None` for a table that a later version added. The rows of
 /// such a table are skipped.
 fn find_table(name: &str) -> Option<&'static BackupTable> {
-    TABLES.iter().find(|table| table.name == name || table.old_name == Some(name))
+    TABLES.iter().find(|table| table.name == name)
 }
 
 /// Inserts a validated row unless it exists.

@@ -52,8 +52,8 @@ fn no_statement_is_put_together() {
                 check_folder(&path, count);
                 continue;
             }
-            // The PostgreSQL back end is exempt. It translates migrations, and it creates schemas
-            // whose names consist of letters, digits and underscores.
+            // The PostgreSQL back end is exempt. It creates schemas, whose names consist of
+            // letters, digits and underscores.
             let is_back_end = path.components().any(|part| part.as_os_str() == "postgres");
             if path.extension().is_none_or(|kind| kind != "rs")
                 || is_back_end

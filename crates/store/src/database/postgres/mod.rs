@@ -10,7 +10,7 @@ mod tables;
 
 use super::row::SqlValue;
 use super::{Error, SqlParam, SqlStatement, StoreErrorKind, TransactionPurpose};
-use crate::schema;
+use crate::schema::STEPS;
 use bytes::BytesMut;
 use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use postgres::{Client, Config, NoTls, Row};
@@ -61,16 +61,16 @@ struct ActiveConnection {
 }
 
 impl PostgresConnection {
-    /// Connects to the server and migrates the tables.
+    /// Connects to the server, and creates or migrates the tables.
     ///
     /// # Errors
     /// Fails if the server cannot be reached or rejects the login, or the tables belong to another
-    /// program or a newer version.
+    /// program or to a newer or an unreleased version.
     pub fn open(address: &str) -> anyhow::Result<PostgresConnection> {
         let server = PostgresConnection::connect(address)?;
-        let kind = server.database_owner(schema::STEPS.len()).map_err(Error::explain_error)?;
-        if schema::supported_version(kind)? < schema::STEPS.len() {
-            server.migrate(schema::STEPS).map_err(Error::explain_error)?;
+        let owner = server.database_owner().map_err(Error::explain_error)?;
+        if owner.usable_steps()? < STEPS.len() {
+            server.migrate(STEPS).map_err(Error::explain_error)?;
         }
         Ok(server)
     }
@@ -84,14 +84,6 @@ impl PostgresConnection {
             heard: Cell::new(0),
             config,
         })
-    }
-
-    /// Creates the tables of an earlier version.
-    #[cfg(test)]
-    pub fn with_steps(address: &str, steps: usize) -> anyhow::Result<PostgresConnection> {
-        let server = PostgresConnection::connect(address)?;
-        server.migrate(&schema::STEPS[..steps])?;
-        Ok(server)
     }
 
     pub(super) fn execute(

@@ -1,8 +1,9 @@
 //! Servers in various states, and how they are handled.
 
 use super::*;
+use crate::Store;
 use crate::back_end_tests::new_schema;
-use crate::{SessionFilter, Store};
+use crate::schema::{DatabaseOwner, SchemaStep, version_after};
 use speedwell_fixtures::postgres::{GUARDED_USER, TestSchema};
 use std::path::Path;
 
@@ -15,14 +16,13 @@ fn row_count(schema: &TestSchema, table: &str) -> String {
     schema.run_statement(&format!("SELECT count(*) FROM {table}"))
 }
 
-/// A session as stored by version 1.
 const A_SESSION: &str =
     "INSERT INTO session (id, started_unix_ms, state, command, design, variants, environment)
-     VALUES ('a', 5, 'complete', '[]', '{}', '[{\"name\":\"old\"}]', '{}')";
+     VALUES ('a', 5, 'complete', '[]', '{}', '[]', '{}')";
 
-/// A connection that does not migrate.
-fn connect_without_migration(schema: &TestSchema) -> PostgresConnection {
-    PostgresConnection::connect(&schema.address).unwrap()
+/// The steps of today and a later one. A file does not apply the later one.
+fn with_later_step(postgres: &'static str) -> Vec<SchemaStep> {
+    [STEPS, &[SchemaStep { sqlite: "", postgres }]].concat()
 }
 
 #[test]
@@ -34,84 +34,104 @@ fn programs_that_come_at_the_same_time_make_the_tables_once() {
         }
     });
     let version = schema.run_statement("SELECT version FROM speedwell_schema");
-    assert_eq!(version, schema::STEPS.len().to_string());
+    assert_eq!(version, version_after(STEPS.len()).to_string());
     assert_eq!(row_count(&schema, "project"), "1");
 }
 
+/// Names of the columns and indices. Those that only one back end has are left out: the table of
+/// the version, and indices of constraints.
 #[test]
-fn tables_of_earlier_versions_keep_their_rows_and_learn_the_rest() {
+fn a_server_has_the_tables_and_indices_of_a_file() {
     let Some(schema) = new_schema() else { return };
-    for version in 1..schema::STEPS.len() {
-        let server = connect_without_migration(&schema);
-        server.migrate(&schema::STEPS[..version]).unwrap();
-        assert_eq!(server.database_owner(99).unwrap(), schema::DatabaseOwner::Ours(version));
-        if version == 1 {
-            server.batch(A_SESSION).unwrap();
+    PostgresConnection::open(&schema.address).unwrap();
+    let on_server = schema.run_statement(
+        "SELECT table_name || '.' || column_name FROM information_schema.columns
+         WHERE table_schema = current_schema() AND table_name <> 'speedwell_schema'
+         UNION ALL
+         SELECT indexname FROM pg_indexes
+         WHERE schemaname = current_schema() AND indexname NOT LIKE '%key'",
+    );
+    let mut on_server: Vec<&str> = on_server.lines().collect();
+    on_server.sort_unstable();
+
+    let file = rusqlite::Connection::open_in_memory().unwrap();
+    STEPS.iter().for_each(|step| file.execute_batch(step.sqlite).unwrap());
+    let names = "SELECT made.name || '.' || its.name
+                 FROM sqlite_schema AS made, pragma_table_xinfo(made.name) AS its
+                 WHERE made.type = 'table' AND made.name <> 'sqlite_sequence'
+                 UNION ALL
+                 SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL";
+    let mut statement = file.prepare(names).unwrap();
+    let rows = statement.query_map([], |row| row.get(0)).unwrap();
+    let mut in_file: Vec<String> = rows.map(Result::unwrap).collect();
+    in_file.sort_unstable();
+    assert_eq!(on_server, in_file);
+}
+
+#[test]
+fn a_later_step_keeps_the_rows_and_is_applied_once() {
+    let Some(schema) = new_schema() else { return };
+    let server = PostgresConnection::open(&schema.address).unwrap();
+    server.batch(A_SESSION).unwrap();
+    let steps = with_later_step("ALTER TABLE session ADD COLUMN later TEXT DEFAULT 'new'");
+    server.migrate(&steps).unwrap();
+    server.migrate(&steps).unwrap();
+    assert_eq!(schema.run_statement("SELECT id, later FROM session"), "a|new");
+    let newer = DatabaseOwner::Newer(version_after(steps.len()));
+    assert_eq!(server.database_owner().unwrap(), newer);
+}
+
+/// Terminates the connection of a migration that waits in its last step.
+fn kill_migration(schema: &TestSchema) {
+    let steps = with_later_step("CREATE TABLE later (x BIGINT); SELECT pg_sleep(600);");
+    std::thread::scope(|scope| {
+        let migrating = scope.spawn(|| {
+            let server = PostgresConnection::connect(&schema.address).unwrap();
+            server.migrate(&steps).is_err()
+        });
+        // It reconnects once.
+        while !migrating.is_finished() {
+            let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'
+                           AND application_name = current_schema()";
+            if schema.run_statement(waiting) == "1" {
+                schema.terminate_connections();
+            }
         }
-    }
-    let store = Store::open(Path::new(&schema.address)).unwrap();
-    assert_eq!(store.find_by_id("a").unwrap(), Some(1));
-    let filter = SessionFilter { variant: Some("old".into()), ..SessionFilter::default() };
-    assert_eq!(store.selected_numbers(&filter, 9).unwrap(), [1]);
+        assert!(migrating.join().unwrap());
+    });
 }
 
-/// The whole content: columns, indexes, triggers, version and existing rows.
-fn dump_schema(schema: &TestSchema) -> String {
-    schema.run_statement(
-        "SELECT (SELECT string_agg(table_name || '.' || column_name, ' ' ORDER BY table_name, column_name)
-                 FROM information_schema.columns WHERE table_schema = current_schema())
-             || (SELECT string_agg(indexname, ' ' ORDER BY indexname)
-                 FROM pg_indexes WHERE schemaname = current_schema())
-             || (SELECT count(*) FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
-                 WHERE relnamespace = to_regnamespace(current_schema()::text))
-             || (SELECT version FROM speedwell_schema) || (SELECT string_agg(id, ' ') FROM session)",
-    )
-}
-
-/// The migration waits after a step until it is killed.
 #[test]
 fn tables_are_brought_up_to_date_as_a_whole_or_not_at_all() {
     let Some(schema) = new_schema() else { return };
-    connect_without_migration(&schema).migrate(&schema::STEPS[..1]).unwrap();
-    connect_without_migration(&schema).batch(A_SESSION).unwrap();
-    let before = dump_schema(&schema);
-    for behind in (1..=schema::STEPS.len()).step_by(4) {
-        let waits = [schema::SchemaStep::same("SELECT pg_sleep(600);")];
-        let steps = [&schema::STEPS[..behind], &waits].concat();
-        std::thread::scope(|scope| {
-            let migrating =
-                scope.spawn(|| connect_without_migration(&schema).migrate(&steps).is_err());
-            // It reconnects once.
-            while !migrating.is_finished() {
-                let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'
-                               AND application_name = current_schema()";
-                if schema.run_statement(waiting) == "1" {
-                    schema.terminate_connections();
-                }
-            }
-            assert!(migrating.join().unwrap());
-        });
-        assert_eq!(dump_schema(&schema), before, "killed behind step {behind}");
-    }
-    let store = Store::open(Path::new(&schema.address)).unwrap();
-    assert_eq!(store.find_by_id("a").unwrap(), Some(1));
-    assert_eq!(
-        schema.run_statement("SELECT version FROM speedwell_schema"),
-        schema::STEPS.len().to_string()
-    );
+    let tables = "SELECT count(*) FROM pg_class
+                  WHERE relnamespace = to_regnamespace(current_schema()::text)";
+    kill_migration(&schema);
+    assert_eq!(schema.run_statement(tables), "0", "no table may be left behind");
+
+    PostgresConnection::open(&schema.address).unwrap().batch(A_SESSION).unwrap();
+    let before = schema.run_statement(tables);
+    kill_migration(&schema);
+    assert_eq!(schema.run_statement(tables), before);
+    assert_eq!(row_count(&schema, "session"), "1");
+    let server = PostgresConnection::open(&schema.address).unwrap();
+    assert_eq!(server.database_owner().unwrap(), DatabaseOwner::Ours(STEPS.len()));
 }
 
 #[test]
-fn tables_of_another_program_and_of_a_newer_version_are_left_alone() {
+fn tables_of_another_program_and_of_other_versions_are_left_alone() {
     let Some(schema) = new_schema() else { return };
     schema.run_statement("CREATE TABLE bookmarks (url TEXT)");
     let refused = error_text(&schema.address);
     assert!(refused.contains("belongs to another program"), "{refused}");
     schema.run_statement("DROP TABLE bookmarks");
     Store::open(Path::new(&schema.address)).unwrap();
-    schema.run_statement("UPDATE speedwell_schema SET version = 42");
-    let refused = error_text(&schema.address);
-    assert!(refused.contains("format 42") && refused.contains("update speedwell"), "{refused}");
+    for (version, hint) in [(142, "update speedwell"), (18, "speedwell serve backup FILE")] {
+        schema.run_statement(&format!("UPDATE speedwell_schema SET version = {version}"));
+        let refused = error_text(&schema.address);
+        let format = format!("(format {version}");
+        assert!(refused.contains(&format) && refused.contains(hint), "{refused}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use super::{Error, SqlParam, SqlStatement, StoreErrorKind, TransactionPurpose};
 use crate::LOCK_TIMEOUT;
-use crate::schema::{self, DatabaseOwner, SchemaStep};
+use crate::schema::{DatabaseOwner, STEPS, SchemaStep, applied_steps, version_after};
 use anyhow::{anyhow, bail};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{
@@ -48,15 +48,15 @@ impl SqliteConnection {
     pub fn in_memory() -> Result<SqliteConnection, Error> {
         let file = SqliteConnection::from_connection(Connection::open_in_memory()?);
         file.connection.pragma_update(None, "foreign_keys", true)?;
-        file.migrate(schema::STEPS)?;
+        file.migrate(STEPS)?;
         Ok(file)
     }
 
     /// Opens the file, creating and migrating it as needed.
     ///
     /// # Errors
-    /// Fails if the file is not a database, belongs to another program, was written by a newer
-    /// version, cannot be written, or stays locked.
+    /// Fails if the file is not a database, belongs to another program, was written by a newer or
+    /// an unreleased version, cannot be written, or stays locked.
     pub fn open(path: &Path, timeout: Duration) -> anyhow::Result<SqliteConnection> {
         if path.is_dir() {
             bail!(
@@ -67,13 +67,12 @@ impl SqliteConnection {
         let file =
             SqliteConnection::from_connection(Connection::open(path).map_err(explain_error)?);
         file.connection.busy_timeout(timeout).map_err(explain_error)?;
-        let kind = retry_while_busy(timeout, || file.database_owner()).map_err(explain_error)?;
-        let version = schema::supported_version(kind)?;
+        let owner = retry_while_busy(timeout, || file.database_owner()).map_err(explain_error)?;
+        let steps = owner.usable_steps()?;
         file.configure(timeout).map_err(explain_error)?;
-        // A reader must not wait for a writer, so take the write lock only if a migration is
-        // missing.
-        if version < schema::STEPS.len() {
-            retry_while_busy(timeout, || file.migrate(schema::STEPS)).map_err(explain_error)?;
+        // A reader must not wait for a writer, so take the write lock only if a step is missing.
+        if steps < STEPS.len() {
+            retry_while_busy(timeout, || file.migrate(STEPS)).map_err(explain_error)?;
         }
         Ok(file)
     }
@@ -96,15 +95,6 @@ impl SqliteConnection {
             .map_err(explain_error)?;
         connection.busy_timeout(LOCK_TIMEOUT).map_err(explain_error)?;
         Ok(SqliteConnection::from_connection(connection))
-    }
-
-    /// Creates a file with the tables of an earlier version.
-    #[cfg(test)]
-    pub fn with_steps(path: &Path, steps: usize) -> Result<SqliteConnection, Error> {
-        let file = SqliteConnection::from_connection(Connection::open(path)?);
-        file.configure(LOCK_TIMEOUT)?;
-        file.migrate(&schema::STEPS[..steps])?;
-        Ok(file)
     }
 
     fn from_connection(connection: Connection) -> SqliteConnection {
@@ -139,18 +129,17 @@ impl SqliteConnection {
         // tables right now.
         let moment = self.connection.unchecked_transaction()?;
         let number = |sql: &str| moment.query_row(sql, [], |row| row.get::<_, i64>(0));
-        let version = number("PRAGMA user_version")?.max(0) as usize;
+        let version = number("PRAGMA user_version")?;
         let application = number("PRAGMA application_id")?;
         let tables = number("SELECT count(*) FROM sqlite_schema")?;
         Ok(match (application == i64::from(APPLICATION_ID), tables) {
             (false, 0) => DatabaseOwner::Ours(0),
             (false, _) => DatabaseOwner::Foreign,
-            (true, _) if version > schema::STEPS.len() => DatabaseOwner::Newer(version),
-            (true, _) => DatabaseOwner::Ours(version),
+            (true, _) => DatabaseOwner::of_version(version),
         })
     }
 
-    /// Applies all missing migrations in one transaction.
+    /// Applies all missing steps in one transaction.
     ///
     /// The version is read again under the write lock. So if two programs open a new file at once,
     /// only one creates the tables.
@@ -158,13 +147,13 @@ impl SqliteConnection {
         let file = &self.connection;
         let change = Transaction::new_unchecked(file, TransactionBehavior::Immediate)?;
         let version: i64 = change.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-        let missing = steps.iter().skip(version.max(0) as usize);
+        let missing = steps.iter().skip(applied_steps(version));
         if missing.len() > 0 {
             for step in missing {
-                change.execute_batch(step.text)?;
+                change.execute_batch(step.sqlite)?;
             }
             change.pragma_update(None, "application_id", APPLICATION_ID)?;
-            change.pragma_update(None, "user_version", steps.len() as i64)?;
+            change.pragma_update(None, "user_version", version_after(steps.len()))?;
         }
         change.commit()
     }

@@ -2,10 +2,15 @@
 
 use super::*;
 use crate::Store;
-use crate::schema::STEPS;
+use std::process::{Command, Stdio};
 
-fn same_steps<const N: usize>(texts: [&'static str; N]) -> [SchemaStep; N] {
-    texts.map(SchemaStep::same)
+const A_SESSION: &str =
+    "INSERT INTO session (id, started_unix_ms, state, command, design, variants, environment)
+     VALUES ('a', 5, 'complete', '[]', '{}', '[]', '{}')";
+
+/// Steps of a file. A server does not apply them.
+fn file_steps<const N: usize>(texts: [&'static str; N]) -> [SchemaStep; N] {
+    texts.map(|sqlite| SchemaStep { sqlite, postgres: "" })
 }
 
 fn error_text(result: anyhow::Result<Store>) -> String {
@@ -19,18 +24,18 @@ fn user_version(file: &SqliteConnection) -> i64 {
 #[test]
 fn a_file_catches_up_with_all_steps_it_has_not_seen_and_keeps_its_rows() {
     let file = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
-    let old = same_steps(["CREATE TABLE a (x INTEGER)"]);
+    let old = file_steps(["CREATE TABLE a (x INTEGER)"]);
     file.migrate(&old).unwrap();
     file.connection.execute("INSERT INTO a VALUES (7)", []).unwrap();
 
-    let new = same_steps([
+    let new = file_steps([
         "CREATE TABLE a (x INTEGER)",
         "ALTER TABLE a ADD COLUMN y INTEGER DEFAULT 1",
         "UPDATE a SET y = x + 1",
     ]);
     file.migrate(&new).unwrap();
 
-    assert_eq!(user_version(&file), 3);
+    assert_eq!(user_version(&file), version_after(3));
     let row = file.connection.query_row("SELECT x, y FROM a", [], |r| Ok((r.get(0)?, r.get(1)?)));
     assert_eq!(row.unwrap(), (7, 8));
 }
@@ -39,7 +44,7 @@ fn a_file_catches_up_with_all_steps_it_has_not_seen_and_keeps_its_rows() {
 fn a_step_that_fails_leaves_the_file_at_its_old_version() {
     let file = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
     let steps =
-        same_steps(["CREATE TABLE a (x)", "CREATE TABLE b (x); INSERT INTO nowhere VALUES (1)"]);
+        file_steps(["CREATE TABLE a (x)", "CREATE TABLE b (x); INSERT INTO nowhere VALUES (1)"]);
     assert!(file.migrate(&steps).is_err());
     assert_eq!(user_version(&file), 0);
     assert_eq!(
@@ -49,19 +54,70 @@ fn a_step_that_fails_leaves_the_file_at_its_old_version() {
     );
 }
 
+/// Set for the program that the next test kills: the file to migrate.
+const MIGRATED_FILE: &str = "SPEEDWELL_TEST_MIGRATED_FILE";
+
+/// Writes for seconds, and far more than SQLite keeps in memory until the commit.
+const LONG_STEP: &str = "CREATE TABLE filled AS
+    WITH RECURSIVE counted (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM counted LIMIT 10000000)
+    SELECT x FROM counted";
+
+/// Not a test itself, but the program that the next test kills.
 #[test]
-fn a_file_from_before_calibrations_keeps_its_sessions_and_learns_to_hold_them() {
-    let file = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
-    file.migrate(&STEPS[..1]).unwrap();
-    assert_eq!(user_version(&file), 1);
-    let session = "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
-                   environment) VALUES ('a', 5, 'complete', '[]', '{}', '[]', '{}')";
-    file.connection.execute(session, []).unwrap();
+#[ignore = "is started, and killed, by tables_are_brought_up_to_date_as_a_whole_or_not_at_all"]
+fn a_program_that_migrates_until_it_is_killed() {
+    let path = std::env::var_os(MIGRATED_FILE).expect("only started by the next test");
+    let file = SqliteConnection::from_connection(Connection::open(path).unwrap());
+    file.configure(LOCK_TIMEOUT).unwrap();
+    file.migrate(&[STEPS, &file_steps([LONG_STEP])].concat()).unwrap();
+}
 
-    file.migrate(STEPS).unwrap();
+/// Kills a process in the middle of the last step, when its memory is full and it writes to the log.
+fn kill_migration(path: &Path) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact"])
+        .arg("database::sqlite::tests::a_program_that_migrates_until_it_is_killed")
+        .env(MIGRATED_FILE, path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let log = path.with_extension("db-wal");
+    while fs::metadata(&log).map_or(0, |data| data.len()) == 0 {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    assert!(!child.wait().unwrap().success(), "it was killed");
+}
 
-    assert_eq!(user_version(&file), STEPS.len() as i64);
-    file.connection.pragma_update(None, "foreign_keys", true).unwrap();
+#[test]
+fn tables_are_brought_up_to_date_as_a_whole_or_not_at_all() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("results.db");
+    let owner = || {
+        let file = SqliteConnection::from_connection(Connection::open(&path).unwrap());
+        file.database_owner().unwrap()
+    };
+    kill_migration(&path);
+    assert_eq!(owner(), DatabaseOwner::Ours(0), "no table may be left behind");
+
+    let store = SqliteConnection::open(&path, LOCK_TIMEOUT).unwrap();
+    store.execute_batch(A_SESSION).unwrap();
+    drop(store);
+    kill_migration(&path);
+    assert_eq!(owner(), DatabaseOwner::Ours(STEPS.len()));
+    let store = SqliteConnection::open(&path, LOCK_TIMEOUT).unwrap();
+    let count =
+        |sql: &str| store.connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(count("SELECT count(*) FROM session"), 1);
+    assert_eq!(count("SELECT count(*) FROM sqlite_schema WHERE name = 'filled'"), 0);
+}
+
+#[test]
+fn a_calibration_states_its_result_and_goes_with_its_session() {
+    let file = SqliteConnection::in_memory().unwrap();
+    file.execute_batch(A_SESSION).unwrap();
     let result = |alarms: u32| -> String {
         let row = "INSERT OR REPLACE INTO calibration (session, started_unix_ms, comparisons,
                    false_alarms, expected_low, expected_high)
@@ -80,9 +136,8 @@ fn a_file_from_before_calibrations_keeps_its_sessions_and_learns_to_hold_them() 
 }
 
 #[test]
-fn variants_of_sessions_from_before_are_found_and_those_that_come_later_too() {
-    let file = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
-    file.migrate(&STEPS[..15]).unwrap();
+fn variants_of_sessions_are_found_and_those_that_change_too() {
+    let file = SqliteConnection::in_memory().unwrap();
     let add = |id: &str, variants: &str| {
         let row = "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
                    environment) VALUES (?1, 5, 'complete', '[]', '{}', ?2, '{}')";
@@ -94,7 +149,6 @@ fn variants_of_sessions_from_before_are_found_and_those_that_come_later_too() {
         serde_json::to_string(&variants).unwrap()
     };
     add("a", &named(&["it's \"new\"", "ö"]));
-    file.migrate(STEPS).unwrap();
     add("b", &named(&["ö", "ö"]));
     add("c", "[]");
     let known = || -> Vec<(String, i64)> {
@@ -116,8 +170,14 @@ fn the_file_tells_whose_it_is() {
     assert_eq!(file.database_owner().unwrap(), DatabaseOwner::Ours(0));
     file.migrate(STEPS).unwrap();
     assert_eq!(file.database_owner().unwrap(), DatabaseOwner::Ours(STEPS.len()));
-    file.connection.pragma_update(None, "user_version", 99).unwrap();
-    assert_eq!(file.database_owner().unwrap(), DatabaseOwner::Newer(99));
+    let owner_of_version = |version: i64| {
+        file.connection.pragma_update(None, "user_version", version).unwrap();
+        file.database_owner().unwrap()
+    };
+    assert_eq!(owner_of_version(199), DatabaseOwner::Newer(199));
+    for version in [1, 18] {
+        assert_eq!(owner_of_version(version), DatabaseOwner::Unreleased(version));
+    }
 
     let other = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
     other.execute_batch("CREATE TABLE bookmarks (url)").unwrap();
@@ -141,10 +201,31 @@ fn a_file_of_a_newer_version_names_both_versions() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("results.db");
     let store = SqliteConnection::open(&path, LOCK_TIMEOUT).unwrap();
-    store.execute_batch("PRAGMA user_version = 42").unwrap();
+    store.execute_batch("PRAGMA user_version = 142").unwrap();
     drop(store);
     let message = error_text(Store::open(&path));
-    assert!(message.contains("format 42") && message.contains("update speedwell"), "{message}");
+    let versions = format!("format 142; this one reads up to {}", version_after(STEPS.len()));
+    assert!(message.contains(&versions) && message.contains("update speedwell"), "{message}");
+}
+
+#[test]
+fn a_file_of_an_unreleased_version_is_left_alone_and_the_way_to_move_it_named() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("results.db");
+    let store = SqliteConnection::open(&path, LOCK_TIMEOUT).unwrap();
+    store.execute_batch("PRAGMA user_version = 18").unwrap();
+    drop(store);
+    let before = fs::read(&path).unwrap();
+    for message in [error_text(Store::open(&path)), error_text(Store::open_to_read(&path))] {
+        assert!(
+            message.contains("it was written by an unreleased version of speedwell (format 18)")
+                && message.contains("hint: ")
+                && message.contains("speedwell serve backup FILE")
+                && message.contains("speedwell serve restore FILE --db STORE"),
+            "{message}"
+        );
+    }
+    assert_eq!(fs::read(&path).unwrap(), before);
 }
 
 #[test]
