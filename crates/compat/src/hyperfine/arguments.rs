@@ -1,63 +1,159 @@
-//! Parses the command line of hyperfine according to a table of its options, and converts it to a
-//! request.
+//! Parses the command line of hyperfine, and resolves what its options mean together.
 //!
-//! Classifies each word as an option, a value, or a command, and rejects contradictions. Start at
-//! [`HyperfineCommand::parse`].
+//! [`HyperfineOptions`] is the grammar, from which clap also makes the help. Errors of the kind
+//! [`ErrorKind::ValueValidation`] are about values that make no sense, alone or together; hyperfine
+//! checks them after it has read all options. Start at [`HyperfineRequest::parse`].
 
-use crate::hyperfine::commands::{self, MeasuredCommand};
+use crate::console::EXIT_REJECTED;
+use crate::hyperfine::commands::{MeasuredCommand, TypedParameters, expand_commands};
 use crate::hyperfine::figures::TimeUnit;
-use std::path::PathBuf;
+use clap::builder::{ArgPredicate, NonEmptyStringValueParser};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, ValueEnum};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-/// Parsed command line.
-#[derive(Debug, Clone, PartialEq)]
-pub enum HyperfineCommand {
-    Help,
-    Version,
-    Measure(Box<HyperfineRequest>),
+/// Measure commands as hyperfine 1.20 does
+///
+/// Several commands are measured in randomised blocks and compared by a test, unless --strict-compat is given.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "hyperfine",
+    bin_name = "speedwell as hyperfine",
+    version = "1.20.0",
+    no_binary_name = true,
+    after_help = "Differences from the original: docs/reference/hyperfine.md"
+)]
+pub struct HyperfineOptions {
+    /// Commands to measure
+    #[arg(
+        required = true,
+        value_name = "COMMAND",
+        value_parser = NonEmptyStringValueParser::new()
+    )]
+    pub commands: Vec<String>,
+    /// Discard N runs before measuring
+    #[arg(short, long, value_name = "N", default_value_t = 0)]
+    pub warmup: u64,
+    /// Measure at least N runs of each command [default: 10]
+    #[arg(short, long, value_name = "N")]
+    pub min_runs: Option<u64>,
+    /// Measure at most N runs of each command
+    #[arg(short = 'M', long, value_name = "N")]
+    pub max_runs: Option<u64>,
+    /// Measure exactly N runs of each command
+    #[arg(short, long, value_name = "N", conflicts_with_all = ["min_runs", "max_runs"])]
+    pub runs: Option<u64>,
+    /// Execute CMD once before the runs of each command; commands are then measured one after the other
+    #[arg(short, long, value_name = "CMD")]
+    pub setup: Option<String>,
+    /// Compare with this command instead of the fastest
+    #[arg(long, value_name = "CMD")]
+    pub reference: Option<String>,
+    /// Name of the reference
+    #[arg(long, value_name = "NAME", requires = "reference")]
+    pub reference_name: Option<String>,
+    /// Execute CMD before every run; once for all commands, or once for each
+    #[arg(short, long, value_name = "CMD")]
+    pub prepare: Vec<String>,
+    /// Execute CMD after every run; once for all commands, or once for each
+    #[arg(short = 'C', long, value_name = "CMD")]
+    pub conclude: Vec<String>,
+    /// Execute CMD once after the runs of each command; commands are then measured one after the other
+    #[arg(short, long, value_name = "CMD")]
+    pub cleanup: Option<String>,
+    #[command(flatten)]
+    pub parameters: TypedParameters,
+    /// Shell that executes commands, with its arguments; 'none' starts them without a shell
+    #[arg(
+        short = 'S',
+        long,
+        overrides_with = "shell",
+        default_value = "sh",
+        default_value_if("no_shell", ArgPredicate::IsPresent, "none")
+    )]
+    pub shell: String,
+    /// Start commands without a shell: --shell=none
+    #[arg(short = 'N', conflicts_with_all = ["shell", "debug_mode"])]
+    pub no_shell: bool,
+    /// Ignore nonzero exit statuses: those in a list such as 1,2, or all of them
+    #[arg(
+        short,
+        long = "ignore-failure",
+        value_name = "CODES",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "all-non-zero"
+    )]
+    pub ignored: Option<IgnoredStatuses>,
+    /// How results are shown
+    #[arg(long, default_value = "auto")]
+    pub style: OutputStyle,
+    /// Order of results in the comparison and in exported tables
+    #[arg(long, value_name = "ORDER", default_value = "auto")]
+    pub sort: ResultOrder,
+    /// Unit of times [default: one that fits]
+    #[arg(short, long = "time-unit")]
+    pub unit: Option<TimeUnit>,
+    /// Write an AsciiDoc table; '-' is standard output
+    #[arg(long, value_name = "FILE")]
+    pub export_asciidoc: Option<String>,
+    /// Write CSV; '-' is standard output
+    #[arg(long, value_name = "FILE")]
+    pub export_csv: Option<String>,
+    /// Write JSON with the times of all runs; '-' is standard output
+    #[arg(long, value_name = "FILE")]
+    pub export_json: Option<String>,
+    /// Write a Markdown table; '-' is standard output
+    #[arg(long, value_name = "FILE")]
+    pub export_markdown: Option<String>,
+    /// Write an Org-mode table; '-' is standard output
+    #[arg(long, value_name = "FILE")]
+    pub export_orgmode: Option<String>,
+    /// Show the output of commands: --output=inherit
+    #[arg(long, conflicts_with_all = ["style", "output"])]
+    pub show_output: bool,
+    /// Where the output of commands goes: null, pipe, inherit, or a file with a '/' in its name;
+    /// once for all commands, or once for each
+    #[arg(
+        long,
+        value_name = "WHERE",
+        default_value = "null",
+        default_value_if("show_output", ArgPredicate::IsPresent, "inherit")
+    )]
+    pub output: Vec<OutputTarget>,
+    /// File that commands read as standard input
+    #[arg(long, value_name = "FILE", default_value = "null", value_parser = parse_input)]
+    pub input: PathBuf,
+    /// Name of a command (repeatable)
+    #[arg(short, long = "command-name", value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Minimum time of all runs of a command, in seconds
+    #[arg(long = "min-benchmarking-time", hide = true, default_value_t = 3.0)]
+    pub min_time_s: f64,
+    /// Execute nothing: 'sleep N' counts as a run of N seconds, and any other command takes no time
+    #[arg(long, hide = true)]
+    pub debug_mode: bool,
+    /// Measure one command after the other, with the comparison and the warnings of the original
+    #[arg(long = "strict-compat")]
+    pub strict: bool,
+    /// Seed of the order of runs [default: random]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
 }
 
-/// Options of a measurement.
-#[derive(Debug, Clone, PartialEq)]
+/// A measurement to perform.
+#[derive(Debug, Clone)]
 pub struct HyperfineRequest {
+    /// The options. `output` has a value for each command; `prepare` and `conclude` have the same,
+    /// or are empty.
+    pub options: HyperfineOptions,
     /// Commands in hyperfine's order. If there is a reference, it is the first command.
     pub commands: Vec<MeasuredCommand>,
-    /// Whether the user gave the first command with `--reference`.
-    pub has_reference: bool,
-    /// `-w`.
-    pub warmup: u64,
-    /// `-m`, `-M` and `-r`: minimum and maximum number of runs.
+    /// Minimum and maximum number of runs.
     pub runs: (u64, Option<u64>),
-    /// `--min-benchmarking-time`, in seconds.
-    pub min_time_s: f64,
-    /// `-s`: command that is executed once before the runs of each measured command.
-    pub setup: Option<String>,
-    /// `-p`: commands that are executed before every run. The list is empty, has one command for
-    /// all measured commands, or has one command for each.
-    pub prepare: Vec<String>,
-    /// `-C`: the same as `-p`, but executed after every run.
-    pub conclude: Vec<String>,
-    /// `-c`: command that is executed once after the runs of each measured command.
-    pub cleanup: Option<String>,
     /// How commands are executed.
     pub executor: CommandExecutor,
-    /// `-i`: nonzero statuses that do not count as failures.
-    pub ignored: IgnoredStatuses,
-    /// `--output`: where the output of each measured command goes.
-    pub outputs: Vec<OutputTarget>,
-    /// `--input`: standard input of commands; empty by default.
-    pub input: Option<PathBuf>,
-    /// `--style`; if `None`, the terminal decides.
-    pub style: Option<OutputStyle>,
-    /// `--sort`.
-    pub sort: ResultOrder,
-    /// `-u`.
-    pub unit: Option<TimeUnit>,
-    /// `--export-*`: format and file.
-    pub exports: Vec<(ExportKind, String)>,
-    /// `--strict-compat`: measure one command after the other, and print hyperfine's own messages.
-    pub strict: bool,
-    /// `--seed` of the order of runs; random by default.
-    pub seed: Option<u64>,
 }
 
 /// How commands are executed.
@@ -67,20 +163,31 @@ pub enum CommandExecutor {
     Shell(Vec<String>),
     /// Without a shell: `-N`.
     Direct,
-    /// Not at all: `--debug-mode`. A command `sleep N` counts as a run of N seconds; any other
-    /// command takes no time. The value is the shell, if one was given, and its time is determined
-    /// in the same way.
-    Pretended(Option<String>),
+    /// Not at all: `--debug-mode`. The value is the shell. Its time is determined in the same way
+    /// as that of a command.
+    Pretended(String),
 }
 
 /// Nonzero statuses that do not count as failures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IgnoredStatuses {
-    Nothing,
     /// All statuses, and termination by a signal.
     Everything,
     /// Only these statuses.
     Only(Vec<i32>),
+}
+
+impl FromStr for IgnoredStatuses {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<IgnoredStatuses, String> {
+        if matches!(text, "" | "all-non-zero") {
+            return Ok(IgnoredStatuses::Everything);
+        }
+        let parse =
+            |code: &str| code.trim().parse().map_err(|_| format!("'{code}' is not an exit status"));
+        Ok(IgnoredStatuses::Only(text.split(',').map(parse).collect::<Result<_, _>>()?))
+    }
 }
 
 /// Where the output of a command goes.
@@ -96,23 +203,42 @@ pub enum OutputTarget {
     File(PathBuf),
 }
 
+impl FromStr for OutputTarget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<OutputTarget, String> {
+        match text {
+            "null" => Ok(OutputTarget::Null),
+            "pipe" => Ok(OutputTarget::Pipe),
+            "inherit" => Ok(OutputTarget::Inherit),
+            file if file.contains('/') => Ok(OutputTarget::File(file.into())),
+            text => Err(format!("use null, pipe, inherit, or a file as './{text}'")),
+        }
+    }
+}
+
 /// How results are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OutputStyle {
+    /// What suits standard output and the terminal.
+    Auto,
     /// No colors, no progress line.
     Basic,
     /// Colors and a progress line.
     Full,
     /// A progress line, but no colors.
+    #[value(name = "nocolor")]
     NoColour,
     /// Colors, but no progress line.
+    #[value(name = "color")]
     Colour,
     /// Nothing is shown.
+    #[value(name = "none")]
     Silent,
 }
 
 /// Order of results in the comparison and in exported tables. JSON and CSV have the order typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ResultOrder {
     /// The comparison is sorted by time; exported tables list the commands in the order typed.
     Auto,
@@ -133,15 +259,6 @@ pub enum ExportKind {
 }
 
 impl ExportKind {
-    /// All formats, in the order in which their files are written.
-    const ALL: [ExportKind; 5] = [
-        ExportKind::AsciiDoc,
-        ExportKind::Json,
-        ExportKind::Csv,
-        ExportKind::Markdown,
-        ExportKind::Org,
-    ];
-
     /// Returns the option that asks for this format, without hyphens.
     pub fn option(self) -> &'static str {
         match self {
@@ -154,516 +271,152 @@ impl ExportKind {
     }
 }
 
-/// How many values an option takes, and how often it may be given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ValueCount {
-    Nothing,
-    /// No value, or one after `=`.
-    Perhaps,
-    /// This number of values; the option may be given once.
-    Once(usize),
-    /// This number of values; the option may be given repeatedly.
-    Often(usize),
-    /// One value. The option may be given repeatedly, and the last occurrence counts.
-    Last,
-}
-
-/// Each option: its letter, its name, and the number of its values.
-const OPTION_TABLE: &[(&str, &str, ValueCount)] = &[
-    ("w", "warmup", ValueCount::Once(1)),
-    ("m", "min-runs", ValueCount::Once(1)),
-    ("M", "max-runs", ValueCount::Once(1)),
-    ("r", "runs", ValueCount::Once(1)),
-    ("s", "setup", ValueCount::Once(1)),
-    ("", "reference", ValueCount::Once(1)),
-    ("", "reference-name", ValueCount::Once(1)),
-    ("p", "prepare", ValueCount::Often(1)),
-    ("C", "conclude", ValueCount::Often(1)),
-    ("c", "cleanup", ValueCount::Once(1)),
-    ("P", "parameter-scan", ValueCount::Once(3)),
-    ("D", "parameter-step-size", ValueCount::Once(1)),
-    ("L", "parameter-list", ValueCount::Often(2)),
-    ("S", "shell", ValueCount::Last),
-    ("N", "", ValueCount::Nothing),
-    ("i", "ignore-failure", ValueCount::Perhaps),
-    ("", "style", ValueCount::Once(1)),
-    ("", "sort", ValueCount::Once(1)),
-    ("u", "time-unit", ValueCount::Once(1)),
-    ("", "export-asciidoc", ValueCount::Once(1)),
-    ("", "export-csv", ValueCount::Once(1)),
-    ("", "export-json", ValueCount::Once(1)),
-    ("", "export-markdown", ValueCount::Once(1)),
-    ("", "export-orgmode", ValueCount::Once(1)),
-    ("", "show-output", ValueCount::Nothing),
-    ("", "output", ValueCount::Often(1)),
-    ("", "input", ValueCount::Once(1)),
-    ("n", "command-name", ValueCount::Often(1)),
-    ("h", "help", ValueCount::Nothing),
-    ("V", "version", ValueCount::Nothing),
-    ("", "min-benchmarking-time", ValueCount::Once(1)),
-    ("", "debug-mode", ValueCount::Nothing),
-    ("", "strict-compat", ValueCount::Nothing),
-    ("", "seed", ValueCount::Once(1)),
-];
-
-/// Mutually exclusive options.
-const EXCLUSIVE_OPTIONS: &[(&str, &str)] = &[
-    ("runs", "min-runs"),
-    ("runs", "max-runs"),
-    ("parameter-list", "parameter-scan"),
-    ("parameter-list", "parameter-step-size"),
-    ("N", "shell"),
-    ("N", "debug-mode"),
-    ("show-output", "style"),
-    ("show-output", "output"),
-];
-
-/// The first option of a pair requires the second one.
-const REQUIRED_OPTIONS: &[(&str, &str)] =
-    &[("reference-name", "reference"), ("parameter-step-size", "parameter-scan")];
-
-/// Reason to reject a command line, and the exit status. The status is 1 for values, such as
-/// numbers, that are checked after all options have been read. Otherwise it is 2.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HyperfineRefusal {
-    pub reason: String,
-    /// Exit status, as in hyperfine.
-    pub status: i32,
-}
-
-/// Creates the refusal of a command line that hyperfine's option parser rejects.
-fn syntax_refusal(reason: String) -> HyperfineRefusal {
-    HyperfineRefusal { reason, status: 2 }
-}
-
-/// Creates the refusal of values that hyperfine checks after it has read all options.
-fn conflict_refusal(reason: impl Into<String>) -> HyperfineRefusal {
-    HyperfineRefusal { reason: reason.into(), status: 1 }
-}
-
-/// Command line split into options and commands.
-#[derive(Debug, Default)]
-struct HyperfineArguments<'a> {
-    options: Vec<(&'static str, Vec<&'a str>)>,
-    commands: Vec<&'a str>,
-}
-
-impl<'a> HyperfineArguments<'a> {
-    fn split_arguments(
-        arguments: &'a [String],
-    ) -> Result<HyperfineArguments<'a>, HyperfineRefusal> {
-        let mut parsed = HyperfineArguments::default();
-        let mut remaining = arguments.iter().map(String::as_str);
-        while let Some(argument) = remaining.next() {
-            if argument == "--" {
-                parsed.commands.extend(remaining.by_ref());
-            } else if let Some(long) = argument.strip_prefix("--") {
-                let (name, attached) = match long.split_once('=') {
-                    Some((name, value)) => (name, Some(value)),
-                    None => (long, None),
-                };
-                let option = OPTION_TABLE
-                    .iter()
-                    .find(|option| !name.is_empty() && option.1 == name)
-                    .ok_or_else(|| unknown_option(&format!("--{name}")))?;
-                parsed.take_option(option, argument, attached, &mut remaining)?;
-            } else if let Some(letters) =
-                argument.strip_prefix('-').filter(|remaining| !remaining.is_empty())
-            {
-                parsed.read_letters(letters, argument, &mut remaining)?;
-            } else {
-                parsed.commands.push(argument);
-            }
-        }
-        Ok(parsed)
+impl HyperfineOptions {
+    /// Returns the formats and files of exports, in the order in which they are written.
+    pub fn exports(&self) -> impl Iterator<Item = (ExportKind, &str)> {
+        let exports = [
+            (ExportKind::AsciiDoc, &self.export_asciidoc),
+            (ExportKind::Json, &self.export_json),
+            (ExportKind::Csv, &self.export_csv),
+            (ExportKind::Markdown, &self.export_markdown),
+            (ExportKind::Org, &self.export_orgmode),
+        ];
+        exports.into_iter().filter_map(|(export, file)| Some((export, file.as_deref()?)))
     }
 
-    /// Parses the letters after a single dash. The first letter that takes a value is the last
-    /// letter. The rest of the word, if any, is its value.
-    fn read_letters(
-        &mut self,
-        letters: &'a str,
-        argument: &'a str,
-        remaining: &mut dyn Iterator<Item = &'a str>,
-    ) -> Result<(), HyperfineRefusal> {
-        for (start, letter) in letters.char_indices() {
-            let option = OPTION_TABLE
-                .iter()
-                .find(|option| option.0 == letter.to_string())
-                .ok_or_else(|| unknown_option(&format!("-{letter}")))?;
-            let attached = &letters[start + letter.len_utf8()..];
-            let value = Some(attached.strip_prefix('=').unwrap_or(attached));
-            match option.2 {
-                ValueCount::Nothing => self.take_option(option, argument, None, remaining)?,
-                ValueCount::Perhaps if !attached.starts_with('=') => {
-                    self.take_option(option, argument, None, remaining)?
-                }
-                _ => {
-                    return self.take_option(
-                        option,
-                        argument,
-                        value.filter(|_| !attached.is_empty()),
-                        remaining,
-                    );
+    /// Returns the minimum and the maximum number of runs. By default, the minimum is ten, or the
+    /// maximum if this is lower.
+    fn run_bounds(&self) -> Result<(u64, Option<u64>), String> {
+        match (self.runs.or(self.min_runs), self.runs.or(self.max_runs)) {
+            (Some(min_runs), Some(max_runs)) if min_runs > max_runs => {
+                Err(format!("--min-runs {min_runs} is more than --max-runs {max_runs}"))
+            }
+            (_, Some(0)) => Err("the number of runs must be at least 1".to_owned()),
+            (None, Some(max_runs)) => Ok((max_runs.min(10), Some(max_runs))),
+            (min_runs, max_runs) => Ok((min_runs.unwrap_or(10), max_runs)),
+        }
+    }
+
+    fn executor(&self) -> Result<CommandExecutor, String> {
+        if self.debug_mode {
+            return Ok(CommandExecutor::Pretended(self.shell.clone()));
+        }
+        match self.shell.as_str() {
+            "default" => Ok(CommandExecutor::Shell(vec!["sh".to_owned()])),
+            "none" => Ok(CommandExecutor::Direct),
+            line => {
+                let argv = shell_words::split(line)
+                    .map_err(|error| format!("--shell '{line}': {error}"))?;
+                match argv.first() {
+                    Some(program) if !program.is_empty() => Ok(CommandExecutor::Shell(argv)),
+                    _ => Err("--shell must name a program".to_owned()),
                 }
             }
         }
-        Ok(())
+    }
+}
+
+impl HyperfineRequest {
+    /// Parses the command line.
+    ///
+    /// # Errors
+    /// Fails if hyperfine itself would reject the command line. The help and the version are
+    /// errors, too, as always with clap.
+    pub fn parse(arguments: &[String]) -> Result<HyperfineRequest, clap::Error> {
+        let options = HyperfineOptions::try_parse_from(arguments)?;
+        HyperfineRequest::resolve(options)
+            .map_err(|reason| HyperfineOptions::command().error(ErrorKind::ValueValidation, reason))
     }
 
-    fn take_option(
-        &mut self,
-        option: &(&'static str, &'static str, ValueCount),
-        argument: &str,
-        attached: Option<&'a str>,
-        remaining: &mut dyn Iterator<Item = &'a str>,
-    ) -> Result<(), HyperfineRefusal> {
-        let (letter, name, value_count) = *option;
-        let name = if name.is_empty() { letter } else { name };
-        let count = match value_count {
-            ValueCount::Nothing if attached.is_some() => {
-                return Err(syntax_refusal(format!("'{argument}': the option takes no value")));
-            }
-            ValueCount::Nothing | ValueCount::Perhaps => 0,
-            ValueCount::Once(count) | ValueCount::Often(count) => count,
-            ValueCount::Last => 1,
-        };
-        if !matches!(value_count, ValueCount::Often(_) | ValueCount::Last) && self.has(name) {
-            return Err(syntax_refusal(format!("{} was given more than once", with_dashes(name))));
+    /// Expands the commands. Fails if the values of several options do not fit together.
+    fn resolve(mut options: HyperfineOptions) -> Result<HyperfineRequest, String> {
+        let mut commands = expand_commands(&options.commands, &options.names, &options.parameters)?;
+        if let Some(line) = &options.reference {
+            let name = options.reference_name.as_deref();
+            commands.insert(0, MeasuredCommand::without_parameters(name, line));
         }
-        let mut values: Vec<&str> = attached.into_iter().collect();
-        while values.len() < count {
-            // A value may look like an option only after options that accept negative numbers.
-            let may_be_dashed = matches!(name, "parameter-scan" | "parameter-list");
-            let next = remaining
-                .next()
-                .filter(|next| may_be_dashed || *next == "-" || !next.starts_with('-'));
-            values.push(next.ok_or_else(|| {
-                syntax_refusal(format!("{} needs {count} value(s)", with_dashes(name)))
-            })?);
-        }
-        self.options.push((name, values));
-        Ok(())
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.options.iter().any(|(option, _)| *option == name)
-    }
-
-    fn all_values(&self, name: &str) -> impl Iterator<Item = &'a str> {
-        let occurrences = self.options.iter().filter(move |(option, _)| *option == name);
-        occurrences.flat_map(|(_, values)| values.iter().copied())
-    }
-
-    /// Returns the last value of an option.
-    fn value(&self, name: &str) -> Option<&'a str> {
-        self.all_values(name).last()
-    }
-
-    fn owned_value(&self, name: &str) -> Option<String> {
-        self.value(name).map(str::to_owned)
-    }
-
-    fn parse_number<T: std::str::FromStr>(
-        &self,
-        name: &str,
-    ) -> Result<Option<T>, HyperfineRefusal> {
-        let parse = |text: &str| {
-            text.parse().map_err(|_| conflict_refusal(format!("--{name}: invalid number '{text}'")))
-        };
-        self.value(name).map(parse).transpose()
-    }
-
-    /// Maps the value of an option to its meaning in `choices`.
-    fn parse_choice<T: Copy>(
-        &self,
-        name: &str,
-        choices: &[(&str, T)],
-    ) -> Result<Option<T>, HyperfineRefusal> {
-        let Some(value) = self.value(name) else {
-            return Ok(None);
-        };
-        let found = choices.iter().find(|(name, _)| *name == value);
-        found.map(|(_, meaning)| Some(*meaning)).ok_or_else(|| {
-            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            syntax_refusal(format!(
-                "--{name}: unknown value '{value}'\nhint: expected {}",
-                names.join(", ")
-            ))
+        spread_values("prepare", &mut options.prepare, commands.len())?;
+        spread_values("conclude", &mut options.conclude, commands.len())?;
+        spread_values("output", &mut options.output, commands.len())?;
+        Ok(HyperfineRequest {
+            runs: options.run_bounds()?,
+            executor: options.executor()?,
+            commands,
+            options,
         })
     }
 }
 
-fn with_dashes(name: &str) -> String {
-    match name.len() {
-        1 => format!("-{name}"),
-        _ => format!("--{name}"),
+/// Returns the exit status for a command line that [`HyperfineRequest::parse`] did not accept: as in
+/// hyperfine, 1 for values that make no sense, 2 for other errors, and 0 for help.
+pub fn exit_status(error: &clap::Error) -> i32 {
+    match error.kind() {
+        ErrorKind::ValueValidation => EXIT_REJECTED,
+        _ => error.exit_code(),
     }
 }
 
-fn unknown_option(typed_option: &str) -> HyperfineRefusal {
-    let names: Vec<String> = OPTION_TABLE.iter().map(|option| format!("--{}", option.1)).collect();
-    let similar = speedwell_model::nearest_name(typed_option, &names);
-    let hint = similar.map_or_else(
-        || {
-            format!(
-                "\nhint: put a command that starts like an option after '--': -- \
-                 '{typed_option} ...'"
-            )
-        },
-        |similar| format!("\nhint: did you mean '{similar}'?"),
-    );
-    syntax_refusal(format!("unknown option '{typed_option}'{hint}"))
-}
-
-impl HyperfineCommand {
-    /// Parses the command line.
-    ///
-    /// # Errors
-    /// Fails if hyperfine itself would reject the command line. The refusal has hyperfine's exit
-    /// status.
-    pub fn parse(arguments: &[String]) -> Result<HyperfineCommand, HyperfineRefusal> {
-        let parsed = HyperfineArguments::split_arguments(arguments)?;
-        if parsed.has("help") {
-            return Ok(HyperfineCommand::Help);
-        }
-        if parsed.has("version") {
-            return Ok(HyperfineCommand::Version);
-        }
-        for (first, second) in EXCLUSIVE_OPTIONS {
-            if parsed.has(first) && parsed.has(second) {
-                let (first, second) = (with_dashes(first), with_dashes(second));
-                return Err(syntax_refusal(format!("{first} cannot be used with {second}")));
-            }
-        }
-        for (first, second) in REQUIRED_OPTIONS {
-            if parsed.has(first) && !parsed.has(second) {
-                let (first, second) = (with_dashes(first), with_dashes(second));
-                return Err(syntax_refusal(format!("{first} needs {second}")));
-            }
-        }
-        if parsed.commands.is_empty() || parsed.commands.contains(&"") {
-            return Err(syntax_refusal("missing or empty command".to_owned()));
-        }
-        request(&parsed).map(|request| HyperfineCommand::Measure(Box::new(request)))
+/// Repeats the value of the option `name` for all `count` commands if it was given once. It may
+/// also have been given once for each command, or not at all.
+fn spread_values<T: Clone>(name: &str, values: &mut Vec<T>, count: usize) -> Result<(), String> {
+    if let [value] = &values[..] {
+        *values = vec![value.clone(); count];
     }
-}
-
-fn request(parsed: &HyperfineArguments<'_>) -> Result<HyperfineRequest, HyperfineRefusal> {
-    let style = [
-        ("auto", None),
-        ("basic", Some(OutputStyle::Basic)),
-        ("full", Some(OutputStyle::Full)),
-        ("nocolor", Some(OutputStyle::NoColour)),
-        ("color", Some(OutputStyle::Colour)),
-        ("none", Some(OutputStyle::Silent)),
-    ];
-    let sort = [
-        ("auto", ResultOrder::Auto),
-        ("command", ResultOrder::Command),
-        ("mean-time", ResultOrder::MeanTime),
-    ];
-    let unit = [
-        ("microsecond", TimeUnit::Microsecond),
-        ("millisecond", TimeUnit::Millisecond),
-        ("second", TimeUnit::Second),
-    ];
-    let (style, sort) =
-        (parsed.parse_choice("style", &style)?, parsed.parse_choice("sort", &sort)?);
-    let unit = parsed.parse_choice("time-unit", &unit)?;
-    let names: Vec<&str> = parsed.all_values("command-name").collect();
-    let parameters = commands::TypedParameters {
-        scan: parsed.all_values("parameter-scan").collect(),
-        step: parsed.value("parameter-step-size"),
-        lists: parsed.all_values("parameter-list").collect(),
-    };
-    let mut all_commands = commands::expand_commands(&parsed.commands, &names, &parameters)
-        .map_err(conflict_refusal)?;
-    let reference = parsed.value("reference");
-    if let Some(line) = reference {
-        let name = parsed.value("reference-name");
-        all_commands.insert(0, MeasuredCommand::without_parameters(name, line));
-    }
-    let count = all_commands.len();
-    let request = HyperfineRequest {
-        commands: all_commands,
-        has_reference: reference.is_some(),
-        warmup: parsed.parse_number("warmup")?.unwrap_or(0),
-        runs: run_bounds(parsed)?,
-        min_time_s: parsed.parse_number("min-benchmarking-time")?.unwrap_or(3.0),
-        setup: parsed.owned_value("setup"),
-        prepare: hook_commands(parsed, "prepare", count)?,
-        conclude: hook_commands(parsed, "conclude", count)?,
-        cleanup: parsed.owned_value("cleanup"),
-        executor: executor(parsed)?,
-        ignored: parse_ignored(parsed)?,
-        outputs: parse_outputs(parsed, count)?,
-        input: parse_input(parsed)?,
-        style: style.flatten(),
-        sort: sort.unwrap_or(ResultOrder::Auto),
-        unit,
-        exports: parse_exports(parsed),
-        strict: parsed.has("strict-compat"),
-        seed: parsed.parse_number("seed")?,
-    };
-    Ok(request)
-}
-
-/// Returns the minimum and the maximum number of runs. By default, the minimum is ten, or the
-/// maximum if this is lower.
-fn run_bounds(parsed: &HyperfineArguments<'_>) -> Result<(u64, Option<u64>), HyperfineRefusal> {
-    let exact_runs: Option<u64> = parsed.parse_number("runs")?;
-    let min_runs = exact_runs.or(parsed.parse_number("min-runs")?);
-    let max_runs = exact_runs.or(parsed.parse_number("max-runs")?);
-    match (min_runs, max_runs) {
-        (Some(min_runs), Some(max_runs)) if min_runs > max_runs => Err(conflict_refusal(format!(
-            "--min-runs {min_runs} is more than --max-runs {max_runs}"
-        ))),
-        (_, Some(0)) => Err(conflict_refusal("the number of runs must be at least 1")),
-        (None, Some(max_runs)) => Ok((max_runs.min(10), Some(max_runs))),
-        (min_runs, max_runs) => Ok((min_runs.unwrap_or(10), max_runs)),
-    }
-}
-
-/// Returns the commands of the hook `name`, which is executed before or after every run. The list
-/// is empty, has one command for all `count` measured commands, or has one command for each.
-fn hook_commands(
-    parsed: &HyperfineArguments<'_>,
-    name: &str,
-    count: usize,
-) -> Result<Vec<String>, HyperfineRefusal> {
-    let hooks: Vec<String> = parsed.all_values(name).map(str::to_owned).collect();
-    if hooks.len() > 1 && hooks.len() != count {
-        return Err(conflict_refusal(format!(
+    if !values.is_empty() && values.len() != count {
+        return Err(format!(
             "--{name} was given {} times for {count} commands\nhint: give it once for all, or \
              once for each (including the reference)",
-            hooks.len()
-        )));
+            values.len()
+        ));
     }
-    Ok(hooks)
+    Ok(())
 }
 
-fn executor(parsed: &HyperfineArguments<'_>) -> Result<CommandExecutor, HyperfineRefusal> {
-    if parsed.has("N") {
-        return Ok(CommandExecutor::Direct);
+/// Returns the file that commands read. The word `null` stands for no input.
+fn parse_input(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "null" => Ok("/dev/null".into()),
+        file if Path::new(file).exists() => Ok(file.into()),
+        _ => Err("this file does not exist".to_owned()),
     }
-    let shell = parsed.value("shell");
-    if parsed.has("debug-mode") {
-        return Ok(CommandExecutor::Pretended(shell.map(str::to_owned)));
-    }
-    match shell {
-        None | Some("default") => Ok(CommandExecutor::Shell(vec!["sh".to_owned()])),
-        Some("none") => Ok(CommandExecutor::Direct),
-        Some(line) => {
-            let argv = shell_words::split(line)
-                .map_err(|error| conflict_refusal(format!("--shell '{line}': {error}")))?;
-            match argv.first() {
-                Some(program) if !program.is_empty() => Ok(CommandExecutor::Shell(argv)),
-                _ => Err(conflict_refusal("--shell must name a program")),
-            }
-        }
-    }
-}
-
-fn parse_ignored(parsed: &HyperfineArguments<'_>) -> Result<IgnoredStatuses, HyperfineRefusal> {
-    if !parsed.has("ignore-failure") {
-        return Ok(IgnoredStatuses::Nothing);
-    }
-    match parsed.value("ignore-failure") {
-        None | Some("" | "all-non-zero") => Ok(IgnoredStatuses::Everything),
-        Some(list) => {
-            let codes = list.split(',').map(|code| {
-                code.trim().parse().map_err(|_| {
-                    conflict_refusal(format!("--ignore-failure: '{code}' is not an exit status"))
-                })
-            });
-            Ok(IgnoredStatuses::Only(codes.collect::<Result<_, _>>()?))
-        }
-    }
-}
-
-fn parse_outputs(
-    parsed: &HyperfineArguments<'_>,
-    count: usize,
-) -> Result<Vec<OutputTarget>, HyperfineRefusal> {
-    let mut outputs = Vec::new();
-    for target in parsed.all_values("output") {
-        outputs.push(match target {
-            "null" => OutputTarget::Null,
-            "pipe" => OutputTarget::Pipe,
-            "inherit" => OutputTarget::Inherit,
-            file if file.contains('/') => OutputTarget::File(file.into()),
-            target => {
-                return Err(conflict_refusal(format!(
-                    "--output: unknown target '{target}'\nhint: use null, pipe, inherit, or a file \
-                     as './{target}'"
-                )));
-            }
-        });
-    }
-    if parsed.has("show-output") {
-        outputs = vec![OutputTarget::Inherit];
-    }
-    match outputs.len() {
-        0 => Ok(vec![OutputTarget::Null; count]),
-        1 => Ok(vec![outputs[0].clone(); count]),
-        target_count if target_count == count => Ok(outputs),
-        target_count => Err(conflict_refusal(format!(
-            "--output was given {target_count} times for {count} commands\nhint: give it once for \
-             all, or once for each (including the reference)"
-        ))),
-    }
-}
-
-fn parse_input(parsed: &HyperfineArguments<'_>) -> Result<Option<PathBuf>, HyperfineRefusal> {
-    match parsed.value("input") {
-        None | Some("null") => Ok(None),
-        Some(file) if std::path::Path::new(file).exists() => Ok(Some(file.into())),
-        Some(file) => Err(conflict_refusal(format!("--input: file '{file}' does not exist"))),
-    }
-}
-
-fn parse_exports(parsed: &HyperfineArguments<'_>) -> Vec<(ExportKind, String)> {
-    let exports = ExportKind::ALL
-        .iter()
-        .filter_map(|export| Some((*export, parsed.owned_value(export.option())?)));
-    exports.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<HyperfineRequest, HyperfineRefusal> {
-        let words = shell_words::split(line).unwrap();
-        match HyperfineCommand::parse(&words)? {
-            HyperfineCommand::Measure(request) => Ok(*request),
-            other => panic!("{other:?}"),
-        }
+    fn parse(line: &str) -> Result<HyperfineRequest, clap::Error> {
+        HyperfineRequest::parse(&shell_words::split(line).unwrap())
     }
 
     #[test]
     fn options_may_be_clustered_attached_and_behind_commands() {
         let request = parse("-Nw3 'a b' --runs=7 -i=1,2 c -n x -n y").unwrap();
         assert_eq!(request.executor, CommandExecutor::Direct);
-        assert_eq!((request.warmup, request.runs), (3, (7, Some(7))));
-        assert_eq!(request.ignored, IgnoredStatuses::Only(vec![1, 2]));
+        assert_eq!((request.options.warmup, request.runs), (3, (7, Some(7))));
+        assert_eq!(request.options.ignored, Some(IgnoredStatuses::Only(vec![1, 2])));
         let names: Vec<String> = request.commands.iter().map(MeasuredCommand::name).collect();
         assert_eq!(names, ["x", "y"]);
-        assert_eq!(parse("-i false").unwrap().ignored, IgnoredStatuses::Everything);
+        let line = "-i false -L x -1,2 -L y 3 -S a -S 'b c' --show-output -- -d";
+        let request = parse(line).unwrap();
+        assert_eq!(request.options.ignored, Some(IgnoredStatuses::Everything));
+        assert_eq!(request.options.output, vec![OutputTarget::Inherit; 4]);
+        assert_eq!(request.executor, CommandExecutor::Shell(vec!["b".into(), "c".into()]));
+        assert_eq!(request.commands[1].command_line(), "-d");
+        assert_eq!(parse("-P x -1 1 a").unwrap().commands.len(), 3);
     }
 
     #[test]
     fn what_cannot_be_taken_apart_ends_with_2_and_what_makes_no_sense_with_1() {
         for (line, status, part) in [
-            ("--bogus true", 2, "unknown option"),
-            ("--warmpu 3 true", 2, "did you mean '--warmup'"),
-            ("", 2, "missing or empty command"),
-            ("-r 2 -m 3 true", 2, "--runs cannot be used with --min-runs"),
-            ("-D 2 true", 2, "needs --parameter-scan"),
+            ("--bogus true", 2, "unexpected argument '--bogus'"),
+            ("--warmpu 3 true", 2, "exists: '--warmup'"),
+            ("", 2, "not provided:\n  <COMMAND>"),
+            ("-r 2 -m 3 true", 2, "'--runs <N>' cannot be used with"),
+            ("-D 2 true", 2, "--parameter-scan <VAR> <MIN> <MAX>"),
             ("--sort up true", 2, "auto, command, mean-time"),
-            ("true -w", 2, "--warmup needs 1"),
-            ("-w 1 -w 2 true", 2, "more than once"),
+            ("true -w", 2, "a value is required for '--warmup <N>'"),
+            ("-w 1 -w 2 true", 2, "cannot be used multiple times"),
             ("-r x true", 1, "'x'"),
             ("-r 0 true", 1, "at least 1"),
             ("-m 9 -M 3 true", 1, "more than"),
@@ -672,10 +425,15 @@ mod tests {
             ("-p a -p b -p c x y", 1, "3 times for 2 commands"),
             ("-S '' true", 1, "must name a program"),
             ("-i=a true", 1, "exit status"),
+            ("''", 2, "a value is required for '<COMMAND>...'"),
+            ("-N -S sh true", 2, "cannot be used with"),
+            ("-P x 1", 2, "3 values required"),
+            ("--help", 0, "Usage: speedwell as hyperfine"),
+            ("--version", 0, "hyperfine 1.20.0\n"),
         ] {
             let refusal = parse(line).unwrap_err();
-            assert_eq!(refusal.status, status, "{line}: {refusal:?}");
-            assert!(refusal.reason.contains(part), "{line}: {refusal:?}");
+            assert_eq!(exit_status(&refusal), status, "{line}: {refusal}");
+            assert!(refusal.to_string().contains(part), "{line}: {refusal}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! Expands command lines with parameters to one command for each combination of values, in
 //! hyperfine's order. Start at [`expand_commands`].
 
+use clap::{ArgAction, Args};
 use speedwell_engine::eval::parameters::{parse_list, parse_range};
 use speedwell_model::{Case, ParameterValue, format_fixed};
 
@@ -56,14 +57,31 @@ impl MeasuredCommand {
 }
 
 /// Parameters as typed.
-#[derive(Debug, Clone, Default)]
-pub struct TypedParameters<'a> {
-    /// `-P`: name, first and last number.
-    pub scan: Vec<&'a str>,
-    /// `-D`.
-    pub step: Option<&'a str>,
-    /// `-L`: a name, its list of values, the next name, and so on.
-    pub lists: Vec<&'a str>,
+#[derive(Debug, Clone, Default, Args)]
+pub struct TypedParameters {
+    /// Replace '{VAR}' in commands and in CMD with every number from MIN to MAX
+    #[arg(
+        short = 'P',
+        long = "parameter-scan",
+        value_names = ["VAR", "MIN", "MAX"],
+        num_args = 3,
+        action = ArgAction::Set,
+        allow_hyphen_values = true
+    )]
+    pub scan: Vec<String>,
+    /// Step between these numbers [default: 1]
+    #[arg(short = 'D', long = "parameter-step-size", value_name = "STEP", requires = "scan")]
+    pub step: Option<String>,
+    /// Replace '{VAR}' in commands and in CMD with each of the values V,V... (repeatable)
+    #[arg(
+        short = 'L',
+        long = "parameter-list",
+        value_names = ["VAR", "V,V..."],
+        num_args = 2,
+        conflicts_with_all = ["scan", "step"],
+        allow_hyphen_values = true
+    )]
+    pub lists: Vec<String>,
 }
 
 /// Creates a command for every combination of a command line and parameter values. In the result,
@@ -73,9 +91,9 @@ pub struct TypedParameters<'a> {
 /// Fails if a range is invalid, a parameter is given twice, or the number of names does not match
 /// the number of commands.
 pub fn expand_commands(
-    lines: &[&str],
-    names: &[&str],
-    parameters: &TypedParameters<'_>,
+    lines: &[String],
+    names: &[String],
+    parameters: &TypedParameters,
 ) -> Result<Vec<MeasuredCommand>, String> {
     let rows = parameter_rows(parameters)?;
     let count = rows.len() * lines.len();
@@ -94,10 +112,10 @@ pub fn expand_commands(
     for row in &rows {
         for line in lines {
             let shared_name = names.first().filter(|_| has_parameters);
-            let name = names.get(commands.len()).or(shared_name);
+            let name = names.get(commands.len()).or(shared_name).map(String::as_str);
             commands.push(MeasuredCommand {
                 parameters: row.clone(),
-                ..MeasuredCommand::without_parameters(name.copied(), line)
+                ..MeasuredCommand::without_parameters(name, line)
             });
         }
     }
@@ -109,26 +127,26 @@ type ParameterRow = Vec<(String, String)>;
 
 /// Returns every combination of values. From row to row, the value of the first parameter changes
 /// fastest. Without parameters, there is a single empty row.
-fn parameter_rows(parameters: &TypedParameters<'_>) -> Result<Vec<ParameterRow>, String> {
-    if let [name, first, last] = parameters.scan[..] {
+fn parameter_rows(parameters: &TypedParameters) -> Result<Vec<ParameterRow>, String> {
+    if let [name, first, last] = &parameters.scan[..] {
         let is_whole = |text: &str| text.parse::<i32>().is_ok();
         if parameters.step.is_none() && !(is_whole(first) && is_whole(last)) {
             let reason = "fractional numbers need a step\nhint: use --parameter-step-size, such as \
                        0.1";
             return Err(reason.to_owned());
         }
-        let numbers =
-            parse_range(first, last, parameters.step).map_err(|error| error.to_string())?;
-        return Ok(numbers.into_iter().map(|number| vec![(name.to_owned(), number)]).collect());
+        let numbers = parse_range(first, last, parameters.step.as_deref())
+            .map_err(|error| error.to_string())?;
+        return Ok(numbers.into_iter().map(|number| vec![(name.clone(), number)]).collect());
     }
     let mut lists: Vec<(String, Vec<ParameterValue>)> = Vec::new();
     for pair in parameters.lists.chunks_exact(2) {
-        if lists.iter().any(|(name_before, _)| name_before == pair[0]) {
+        if lists.iter().any(|(name_before, _)| *name_before == pair[0]) {
             return Err(format!("the parameter '{}' was given more than once", pair[0]));
         }
         lists.push((
-            pair[0].to_owned(),
-            parse_list(pair[1]).into_iter().map(ParameterValue::Text).collect(),
+            pair[0].clone(),
+            parse_list(&pair[1]).into_iter().map(ParameterValue::Text).collect(),
         ));
     }
     lists.reverse();
@@ -144,12 +162,16 @@ fn parameter_rows(parameters: &TypedParameters<'_>) -> Result<Vec<ParameterRow>,
 mod tests {
     use super::*;
 
+    fn texts(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
     fn expanded_titles(
         lines: &[&str],
         names: &[&str],
-        parameters: &TypedParameters<'_>,
+        parameters: &TypedParameters,
     ) -> Vec<String> {
-        expand_commands(lines, names, parameters)
+        expand_commands(&texts(lines), &texts(names), parameters)
             .unwrap()
             .iter()
             .map(MeasuredCommand::table_title)
@@ -158,15 +180,14 @@ mod tests {
 
     #[test]
     fn commands_come_in_the_order_of_the_original() {
-        let lists =
-            TypedParameters { lists: vec!["x", "1,2", "y", "a"], ..TypedParameters::default() };
+        let lists = TypedParameters { lists: texts(&["x", "1,2", "y", "a"]), ..Default::default() };
         assert_eq!(
             expanded_titles(&["f {x}", "g"], &[], &lists),
             ["f 1 (y = a)", "g (x = 1, y = a)", "f 2 (y = a)", "g (x = 2, y = a)"]
         );
         let scan = TypedParameters {
-            scan: vec!["d", "0.3", "0.5"],
-            step: Some("0.1"),
+            scan: texts(&["d", "0.3", "0.5"]),
+            step: Some("0.1".to_owned()),
             ..TypedParameters::default()
         };
         assert_eq!(expanded_titles(&["s {d}"], &["n{d}"], &scan), ["n0.3", "n0.4", "n0.5"]);
@@ -175,7 +196,7 @@ mod tests {
     #[test]
     fn a_value_is_not_searched_for_names() {
         let lists = TypedParameters {
-            lists: vec!["foo", "{bar} baz", "bar", "quux"],
+            lists: texts(&["foo", "{bar} baz", "bar", "quux"]),
             ..TypedParameters::default()
         };
         assert_eq!(expanded_titles(&["echo {foo} {bar}"], &[], &lists), ["echo {bar} baz quux"]);
@@ -183,15 +204,18 @@ mod tests {
 
     #[test]
     fn wrong_parameters_are_refused() {
-        for (scan, lists) in [
-            (vec!["d", "0.3", "0.5"], vec![]),
-            (vec!["d", "5", "3"], vec![]),
-            (vec!["d", "a", "3"], vec![]),
-            (vec![], vec!["x", "1", "x", "2"]),
-        ] {
-            let parameters = TypedParameters { scan, lists, step: None };
-            assert!(expand_commands(&["a"], &[], &parameters).is_err(), "{parameters:?}");
+        let cases: [(&[&str], &[&str]); 4] = [
+            (&["d", "0.3", "0.5"], &[]),
+            (&["d", "5", "3"], &[]),
+            (&["d", "a", "3"], &[]),
+            (&[], &["x", "1", "x", "2"]),
+        ];
+        for (scan, lists) in cases {
+            let parameters = TypedParameters { scan: texts(scan), lists: texts(lists), step: None };
+            let expanded = expand_commands(&texts(&["a"]), &[], &parameters);
+            assert!(expanded.is_err(), "{parameters:?}");
         }
-        assert!(expand_commands(&["a"], &["x", "y"], &TypedParameters::default()).is_err());
+        let names = texts(&["x", "y"]);
+        assert!(expand_commands(&texts(&["a"]), &names, &TypedParameters::default()).is_err());
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::hyperfine::arguments::ExportKind;
 use crate::hyperfine::figures::{
-    CommandFigures, RelativeFigures, TimeUnit, fastest_index, relative_to,
+    CommandFigures, RelativeFigures, RunTiming, TimeUnit, fastest_index, relative_to,
 };
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
@@ -104,7 +104,7 @@ fn format_json(commands: &[CommandFigures]) -> anyhow::Result<String> {
             max: figures.max,
             times: figures.wall_times().collect(),
             memory_usage_byte: figures.runs.iter().map(|run| run.memory_bytes).collect(),
-            exit_codes: figures.runs.iter().map(|run| run.status).collect(),
+            exit_codes: figures.runs.iter().map(RunTiming::exit_status).collect(),
             parameters: sorted_parameters(figures),
         }
     };

@@ -2,6 +2,8 @@
 //! of the runs, so that exports agree with hyperfine's to the last digit. Start at
 //! [`CommandFigures::from_runs`].
 
+use clap::ValueEnum;
+use speedwell_machine::process::ProcessEnd;
 use std::cmp::Ordering;
 
 /// Results of one run. Times are in seconds and exclude the time of the shell, unless stated
@@ -16,12 +18,22 @@ pub struct RunTiming {
     pub system_s: f64,
     /// Maximum resident set size.
     pub memory_bytes: u64,
-    /// Exit status; `None` after a signal.
-    pub status: Option<i32>,
+    /// How the command ended.
+    pub ended: ProcessEnd,
     /// Wall time including the shell.
     pub with_shell_s: f64,
     /// Block in which the run was measured.
     pub block: u32,
+}
+
+impl RunTiming {
+    /// Returns the exit status; `None` after a signal.
+    pub fn exit_status(&self) -> Option<i32> {
+        match self.ended {
+            ProcessEnd::Exit(code) => Some(code),
+            _ => None,
+        }
+    }
 }
 
 /// Figures of a command; times in seconds.
@@ -110,7 +122,7 @@ pub fn outlier_scores(values: &[f64]) -> Vec<f64> {
 }
 
 /// Unit of times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TimeUnit {
     /// Shown with one decimal.
     Microsecond,
@@ -232,7 +244,7 @@ mod tests {
             user_s: 0.0,
             system_s: 0.0,
             memory_bytes: 0,
-            status: Some(0),
+            ended: ProcessEnd::Exit(0),
             with_shell_s: real_s,
             block: 0,
         }

@@ -16,15 +16,17 @@ use anyhow::{Context, Result, bail};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use speedwell_adapters::plan::BlockShuffle;
+use speedwell_adapters::snippet::sh::{ShellCommand, time_empty_line};
 use speedwell_machine::process::{OrphanTracker, ProcessEnd, ProcessStopwatch, TimedExecution};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{PipeReader, Read, pipe};
-use std::process::{Command as Process, Stdio};
+use std::process::Command as Process;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Number of times that an empty command is executed to measure the time of the shell.
-const SHELL_CALIBRATION_RUNS: u64 = 50;
+const SHELL_CALIBRATION_RUNS: usize = 50;
 
 /// Maximum length of the environment variable that shifts the addresses of a process (Mytkowicz et
 /// al., Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS 2009).
@@ -53,10 +55,27 @@ struct ShellTimes {
     system_s: f64,
 }
 
+impl ShellTimes {
+    /// Measures the times of a shell, as hyperfine does: by the mean of executions of an empty
+    /// command.
+    fn measure_shell(argv: &[String]) -> Result<ShellTimes> {
+        let executions = time_empty_line(argv, SHELL_CALIBRATION_RUNS, Duration::ZERO)
+            .with_context(|| format!("cannot execute '{} -c \"\"'", argv.join(" ")))?;
+        let mean_of = |time_of: fn(&TimedExecution) -> u64| {
+            mean(&executions.iter().map(|timed| to_seconds(time_of(timed))).collect::<Vec<_>>())
+        };
+        Ok(ShellTimes {
+            real_s: mean_of(|timed| timed.wall_ns),
+            user_s: mean_of(|timed| timed.user_ns),
+            system_s: mean_of(|timed| timed.system_ns),
+        })
+    }
+}
+
 /// Kind of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExecutionKind {
-    /// A step around runs, or a calibration of the shell.
+    /// A step around runs.
     Around,
     Warmup(u64),
     Run(u64),
@@ -81,31 +100,18 @@ impl<'a> CommandMeasurement<'a> {
     /// # Errors
     /// Fails if the shell cannot be started.
     pub fn new(request: &'a HyperfineRequest, seed: u64) -> Result<CommandMeasurement<'a>> {
-        let mut measuring = CommandMeasurement {
+        let shell = match &request.executor {
+            CommandExecutor::Shell(argv) => ShellTimes::measure_shell(argv)?,
+            _ => ShellTimes::default(),
+        };
+        Ok(CommandMeasurement {
             request,
-            shell: ShellTimes::default(),
+            shell,
             offsets: Xoshiro256PlusPlus::seed_from_u64(seed),
             watch: ProcessStopwatch::default(),
             left_behind: OrphanTracker::start_tracking(),
             killed: BTreeMap::new(),
-        };
-        if let CommandExecutor::Shell(argv) = &request.executor {
-            let shell = argv.join(" ");
-            let mut times = Vec::new();
-            for _ in 0..SHELL_CALIBRATION_RUNS {
-                let timing = measuring.execute("", ExecutionKind::Around, &OutputTarget::Null);
-                times.push(timing.with_context(|| format!("cannot execute '{shell} -c \"\"'"))?);
-            }
-            let mean_of = |time_of: fn(&RunTiming) -> f64| {
-                mean(&times.iter().map(time_of).collect::<Vec<_>>())
-            };
-            measuring.shell = ShellTimes {
-                real_s: mean_of(|timing| timing.real_s),
-                user_s: mean_of(|timing| timing.user_s),
-                system_s: mean_of(|timing| timing.system_s),
-            };
-        }
-        Ok(measuring)
+        })
     }
 
     /// Returns messages about processes that were killed because measured commands left them
@@ -123,16 +129,17 @@ impl<'a> CommandMeasurement<'a> {
 
     /// Whether commands are measured one after the other.
     pub fn measures_in_turn(request: &HyperfineRequest) -> bool {
-        let prepares_each_command = request.setup.is_some() || request.cleanup.is_some();
-        request.strict || prepares_each_command || request.commands.len() < 2
+        let options = &request.options;
+        let prepares_each_command = options.setup.is_some() || options.cleanup.is_some();
+        options.strict || prepares_each_command || request.commands.len() < 2
     }
 
     /// Returns the time that the shell adds to every run, in seconds; 0 without a shell.
     pub fn shell_seconds(&self) -> f64 {
         match &self.request.executor {
             CommandExecutor::Shell(_) => self.shell.real_s,
-            CommandExecutor::Direct | CommandExecutor::Pretended(None) => 0.0,
-            CommandExecutor::Pretended(Some(line)) => pretended_seconds(line),
+            CommandExecutor::Direct => 0.0,
+            CommandExecutor::Pretended(line) => pretended_seconds(line),
         }
     }
 
@@ -214,7 +221,7 @@ impl<'a> CommandMeasurement<'a> {
         let mut figures = Vec::new();
         for (number, command) in self.request.commands.iter().enumerate() {
             observer.command_started(number)?;
-            self.run_hook(number, self.request.setup.as_deref(), "setup")?;
+            self.run_hook(number, self.request.options.setup.as_deref(), "setup")?;
             self.warm_up(number)?;
             let (first, count) = self.first_run(number)?;
             let mut runs = vec![first];
@@ -226,13 +233,13 @@ impl<'a> CommandMeasurement<'a> {
             observer.command_measured(&measured)?;
             figures.push(measured);
             observer.save_results(&figures, false)?;
-            self.run_hook(number, self.request.cleanup.as_deref(), "cleanup")?;
+            self.run_hook(number, self.request.options.cleanup.as_deref(), "cleanup")?;
         }
         Ok(figures)
     }
 
     fn warm_up(&mut self, number: usize) -> Result<()> {
-        for index in 0..self.request.warmup {
+        for index in 0..self.request.options.warmup {
             self.run_with_hooks(number, ExecutionKind::Warmup(index), 0)?;
         }
         Ok(())
@@ -245,8 +252,11 @@ impl<'a> CommandMeasurement<'a> {
         let (min_runs, max_runs) = self.request.runs;
         let total_s = timing.real_s + self.shell_seconds() + around_s;
         // If the command takes no time, infinitely many runs would fit.
-        let fitting_runs =
-            if total_s > 0.0 { (self.request.min_time_s / total_s) as u64 } else { min_runs };
+        let fitting_runs = if total_s > 0.0 {
+            (self.request.options.min_time_s / total_s) as u64
+        } else {
+            min_runs
+        };
         Ok((timing, fitting_runs.max(min_runs).min(max_runs.unwrap_or(u64::MAX)).max(1)))
     }
 
@@ -263,13 +273,13 @@ impl<'a> CommandMeasurement<'a> {
         block: u32,
     ) -> Result<(RunTiming, f64)> {
         let request = self.request;
-        let command_for =
-            |hooks: &'a [String]| hooks.get(number).or(hooks.first()).map(String::as_str);
-        let before_s = self.run_hook(number, command_for(&request.prepare), "prepare")?;
+        let options = &request.options;
+        let prepare = options.prepare.get(number).map(String::as_str);
+        let before_s = self.run_hook(number, prepare, "prepare")?;
         let command = &request.commands[number];
         let line = command.command_line();
-        let timing = self.execute(&line, kind, &request.outputs[number])?;
-        if let Some(fault) = describe_failure(timing.status, &request.ignored) {
+        let timing = self.execute(&line, kind, &options.output[number])?;
+        if let Some(fault) = describe_failure(timing.ended, options.ignored.as_ref()) {
             bail!(
                 "'{line}' {fault} in its {}\nhint: use '-i' to ignore this, or '--show-output' to \
                  see its output",
@@ -280,7 +290,8 @@ impl<'a> CommandMeasurement<'a> {
                 }
             );
         }
-        let after_s = self.run_hook(number, command_for(&request.conclude), "conclude")?;
+        let conclude = options.conclude.get(number).map(String::as_str);
+        let after_s = self.run_hook(number, conclude, "conclude")?;
         Ok((RunTiming { block, ..timing }, before_s + after_s))
     }
 
@@ -291,9 +302,9 @@ impl<'a> CommandMeasurement<'a> {
         };
         let line = self.request.commands[number].fill_parameters(template);
         let timing = self
-            .execute(&line, ExecutionKind::Around, &self.request.outputs[number])
+            .execute(&line, ExecutionKind::Around, &self.request.options.output[number])
             .with_context(|| format!("in --{option}"))?;
-        if let Some(fault) = describe_failure(timing.status, &IgnoredStatuses::Nothing) {
+        if let Some(fault) = describe_failure(timing.ended, None) {
             bail!("'{line}' of --{option} {fault}\nhint: if this is intended, append '|| true'");
         }
         Ok(timing.real_s + self.shell_seconds())
@@ -305,21 +316,13 @@ impl<'a> CommandMeasurement<'a> {
         kind: ExecutionKind,
         output: &OutputTarget,
     ) -> Result<RunTiming> {
-        let argv = match &self.request.executor {
+        let mut command = match &self.request.executor {
             CommandExecutor::Pretended(_) => return Ok(pretended_timing(line)),
-            CommandExecutor::Shell(shell) => {
-                let shell_arguments = ["-c".to_owned(), line.to_owned()];
-                shell.iter().cloned().chain(shell_arguments).collect()
-            }
-            CommandExecutor::Direct => {
-                shell_words::split(line).with_context(|| format!("in '{line}'"))?
-            }
+            CommandExecutor::Shell(shell) => ShellCommand::through_shell(line, shell),
+            CommandExecutor::Direct => ShellCommand::without_shell(line)?,
         };
-        let Some((program, arguments)) = argv.split_first() else {
-            bail!("an empty command cannot be executed");
-        };
-        let mut process = Process::new(program);
-        process.args(arguments);
+        command.is_shown = *output == OutputTarget::Inherit;
+        let mut process = command.to_command();
         let drain = self.connect_streams(&mut process, output)?;
         let offset = (self.offsets.next_u32() as usize) % MAX_OFFSET_BYTES;
         process.env("HYPERFINE_RANDOMIZED_ENVIRONMENT_OFFSET", "X".repeat(offset));
@@ -352,56 +355,43 @@ impl<'a> CommandMeasurement<'a> {
         Ok(self.net_timing(&timed))
     }
 
-    /// Sets up the streams of a process; returns the thread that reads its pipe, if any.
+    /// Connects the input of a process, and its output if this goes to a file or a pipe; returns
+    /// the thread that reads its pipe, if any.
     fn connect_streams(
         &self,
         process: &mut Process,
         output: &OutputTarget,
     ) -> Result<Option<JoinHandle<()>>> {
-        match &self.request.input {
-            Some(file) => {
-                let shown_path = file.display();
-                let file =
-                    File::open(file).with_context(|| format!("cannot read '{shown_path}'"))?;
-                process.stdin(file);
-            }
-            None => drop(process.stdin(Stdio::null())),
-        }
-        if *output == OutputTarget::Inherit {
-            return Ok(None);
-        }
-        process.stderr(Stdio::null());
+        let input = &self.request.options.input;
+        let file =
+            File::open(input).with_context(|| format!("cannot read '{}'", input.display()))?;
+        process.stdin(file);
         match output {
-            OutputTarget::Null | OutputTarget::Inherit => drop(process.stdout(Stdio::null())),
-            OutputTarget::File(file) => {
-                let shown_path = file.display();
-                let file =
-                    File::create(file).with_context(|| format!("cannot write '{shown_path}'"))?;
+            OutputTarget::Null | OutputTarget::Inherit => Ok(None),
+            OutputTarget::File(path) => {
+                let file = File::create(path)
+                    .with_context(|| format!("cannot write '{}'", path.display()))?;
                 process.stdout(file);
+                Ok(None)
             }
             OutputTarget::Pipe => {
                 let (reader, writer) = pipe()?;
                 process.stdout(writer);
-                return Ok(Some(std::thread::spawn(move || discard_output(reader))));
+                Ok(Some(std::thread::spawn(move || discard_output(reader))))
             }
         }
-        Ok(None)
     }
 
     /// Subtracts the shell's time from the times of an execution. The results are at least 0.
     fn net_timing(&self, timed: &TimedExecution) -> RunTiming {
-        let seconds = |ns: u64| ns as f64 / 1e9;
         let shell = &self.shell;
         RunTiming {
-            real_s: (seconds(timed.wall_ns) - shell.real_s).max(0.0),
-            user_s: (seconds(timed.user_ns) - shell.user_s).max(0.0),
-            system_s: (seconds(timed.system_ns) - shell.system_s).max(0.0),
+            real_s: (to_seconds(timed.wall_ns) - shell.real_s).max(0.0),
+            user_s: (to_seconds(timed.user_ns) - shell.user_s).max(0.0),
+            system_s: (to_seconds(timed.system_ns) - shell.system_s).max(0.0),
             memory_bytes: timed.max_rss_bytes,
-            status: match timed.ended {
-                ProcessEnd::Exit(code) => Some(code),
-                _ => None,
-            },
-            with_shell_s: seconds(timed.wall_ns),
+            ended: timed.ended,
+            with_shell_s: to_seconds(timed.wall_ns),
             block: 0,
         }
     }
@@ -412,6 +402,10 @@ fn command_figures(command: &MeasuredCommand, runs: Vec<RunTiming>) -> CommandFi
     CommandFigures::from_runs(name, title, command.parameters.clone(), runs)
 }
 
+fn to_seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
 /// Reads and discards output.
 fn discard_output(mut reader: PipeReader) {
     let mut buffer = vec![0; 64 * 1024];
@@ -419,12 +413,13 @@ fn discard_output(mut reader: PipeReader) {
 }
 
 /// Describes the failure of a command, if any.
-fn describe_failure(status: Option<i32>, ignored: &IgnoredStatuses) -> Option<String> {
-    match (status, ignored) {
-        (Some(0), _) | (_, IgnoredStatuses::Everything) => None,
-        (Some(code), IgnoredStatuses::Only(codes)) if codes.contains(&code) => None,
-        (Some(code), _) => Some(format!("exited with status {code}")),
-        (None, _) => Some("was killed by a signal".to_owned()),
+fn describe_failure(ended: ProcessEnd, ignored: Option<&IgnoredStatuses>) -> Option<String> {
+    match (ended, ignored) {
+        (ProcessEnd::Exit(0), _) | (_, Some(IgnoredStatuses::Everything)) => None,
+        (ProcessEnd::Exit(code), Some(IgnoredStatuses::Only(codes))) if codes.contains(&code) => {
+            None
+        }
+        _ => Some(ended.to_string()),
     }
 }
 
@@ -440,7 +435,7 @@ fn pretended_timing(line: &str) -> RunTiming {
         user_s: 0.0,
         system_s: 0.0,
         memory_bytes: 0,
-        status: Some(0),
+        ended: ProcessEnd::Exit(0),
         with_shell_s: pretended_seconds(line),
         block: 0,
     }
@@ -491,14 +486,14 @@ mod tests {
 
     #[test]
     fn only_ends_that_are_ignored_are_no_failures() {
-        let only = IgnoredStatuses::Only(vec![3]);
-        assert_eq!(describe_failure(Some(0), &IgnoredStatuses::Nothing), None);
-        assert_eq!(describe_failure(Some(3), &only), None);
-        assert_eq!(describe_failure(None, &IgnoredStatuses::Everything), None);
-        for (status, ignored) in
-            [(Some(3), &IgnoredStatuses::Nothing), (Some(4), &only), (None, &only)]
-        {
-            assert!(describe_failure(status, ignored).is_some());
+        let codes = IgnoredStatuses::Only(vec![3]);
+        let only = Some(&codes);
+        let (exit, killed) = (ProcessEnd::Exit, ProcessEnd::Signal(9));
+        assert_eq!(describe_failure(exit(0), None), None);
+        assert_eq!(describe_failure(exit(3), only), None);
+        assert_eq!(describe_failure(killed, Some(&IgnoredStatuses::Everything)), None);
+        for (ended, ignored) in [(exit(3), None), (exit(4), only), (killed, only)] {
+            assert!(describe_failure(ended, ignored).is_some());
         }
     }
 }

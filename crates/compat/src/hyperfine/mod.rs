@@ -12,7 +12,7 @@ mod measuring;
 mod report;
 
 use self::arguments::{
-    ExportKind, HyperfineCommand, HyperfineRequest, OutputStyle, OutputTarget, ResultOrder,
+    ExportKind, HyperfineRequest, OutputStyle, OutputTarget, ResultOrder, exit_status,
 };
 use self::figures::CommandFigures;
 use self::measuring::{CommandMeasurement, MeasureObserver};
@@ -27,25 +27,23 @@ use std::fs;
 use std::path::Path;
 
 const TOOL: &str = "hyperfine";
-const USAGE: &str = include_str!("../usage/hyperfine.txt");
-
-/// Output of `--version`. It names the version of hyperfine that we emulate.
-const VERSION: &str = "hyperfine 1.20.0\n";
 
 /// Runs the tool; returns the exit status.
 ///
 /// # Errors
 /// Fails if a command failed, or a file cannot be written.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
-    match HyperfineCommand::parse(arguments) {
-        Ok(HyperfineCommand::Help) => Ok(console.print_help(USAGE)?),
-        Ok(HyperfineCommand::Version) => Ok(console.print_help(VERSION)?),
-        Ok(HyperfineCommand::Measure(request)) => measure_commands(&request, console).map(|()| 0),
-        Err(refusal) => {
-            console.reject_with_hint(TOOL, &refusal.reason, "--help")?;
-            Ok(refusal.status)
-        }
+    let error = match HyperfineRequest::parse(arguments) {
+        Ok(request) => return measure_commands(&request, console).map(|()| 0),
+        Err(error) => error,
+    };
+    let text = error.render().to_string();
+    if error.use_stderr() {
+        console.reject(TOOL, text.trim_start_matches("error: ").trim_end(), "")?;
+    } else {
+        console.print_help(&text)?;
     }
+    Ok(exit_status(&error))
 }
 
 fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>) -> Result<()> {
@@ -53,13 +51,13 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
     let is_silent = style == OutputStyle::Silent;
     let look = ReportLook {
         colours: matches!(style, OutputStyle::Full | OutputStyle::Colour),
-        unit: request.unit,
+        unit: request.options.unit,
     };
     check_files(request)?;
-    for (_, file) in request.exports.iter().filter(|(_, file)| file != "-") {
+    for (_, file) in request.options.exports().filter(|(_, file)| *file != "-") {
         fs::File::create(file).with_context(|| format!("cannot write '{file}'"))?;
     }
-    let seed = request.seed.unwrap_or_else(draw_seed);
+    let seed = request.options.seed.unwrap_or_else(draw_seed);
     let mut measuring = CommandMeasurement::new(request, seed)?;
     let mut observer = ConsoleObserver {
         request,
@@ -70,7 +68,7 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
         has_bar: matches!(style, OutputStyle::Full | OutputStyle::NoColour),
     };
     if CommandMeasurement::measures_in_turn(request)
-        && !request.strict
+        && !request.options.strict
         && request.commands.len() > 1
         && !is_silent
     {
@@ -92,8 +90,8 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
             Err(note) => writeln!(observer.console.stderr, "{note}")?,
         }
     }
-    for (export, _) in request.exports.iter().filter(|(_, file)| file == "-") {
-        let text = observer.format_export(*export, &results)?;
+    for (export, _) in request.options.exports().filter(|(_, file)| *file == "-") {
+        let text = observer.format_export(export, &results)?;
         write!(observer.console.stdout, "\n{text}\n")?;
     }
     Ok(())
@@ -102,14 +100,15 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
 /// Fails if an export or an output file would overwrite another one, or a file that a command
 /// reads.
 fn check_files(request: &HyperfineRequest) -> Result<()> {
-    let exports = request.exports.iter().filter(|(_, file)| file != "-");
+    let options = &request.options;
+    let exports = options.exports().filter(|(_, file)| *file != "-");
     let mut outputs: Vec<OutputFile> = exports
         .filter_map(|(export, file)| {
             OutputFile::new(format!("--{} {file}", export.option()), Path::new(file))
         })
         .collect();
     // Several commands may write into the same file, one run after the other.
-    let written: BTreeSet<&Path> = (request.outputs.iter())
+    let written: BTreeSet<&Path> = (options.output.iter())
         .filter_map(|output| match output {
             OutputTarget::File(file) => Some(file.as_path()),
             _ => None,
@@ -120,12 +119,10 @@ fn check_files(request: &HyperfineRequest) -> Result<()> {
             .filter_map(|file| OutputFile::new(format!("--output {}", file.display()), file)),
     );
     refuse_same(&outputs)?;
-    if let Some(input) = &request.input {
-        refuse_file(&outputs, input)?;
-    }
+    refuse_file(&outputs, &options.input)?;
     // Only hooks that are executed before the runs are checked. Hooks after the runs may read files
     // that the runs have written.
-    let hooks_before = request.setup.iter().chain(&request.prepare);
+    let hooks_before = options.setup.iter().chain(&options.prepare);
     for command in &request.commands {
         let lines = hooks_before.clone().map(|template| command.fill_parameters(template));
         for line in lines.chain([command.command_line()]) {
@@ -139,15 +136,17 @@ fn check_files(request: &HyperfineRequest) -> Result<()> {
 /// the terminal.
 fn output_style(request: &HyperfineRequest, console: &DropInConsole<'_>) -> OutputStyle {
     let variable = |name: &str| (console.variable)(name);
-    let is_inherited = request.outputs.contains(&OutputTarget::Inherit);
-    match request.style {
-        Some(style) => style,
-        None if is_inherited || !console.stdout_is_terminal => OutputStyle::Basic,
-        None if variable("TERM").is_none_or(|term| term == "unknown" || term == "dumb") => {
+    let is_inherited = request.options.output.contains(&OutputTarget::Inherit);
+    match request.options.style {
+        OutputStyle::Auto if is_inherited || !console.stdout_is_terminal => OutputStyle::Basic,
+        OutputStyle::Auto
+            if variable("TERM").is_none_or(|term| term == "unknown" || term == "dumb")
+                || variable("NO_COLOR").is_some_and(|text| !text.is_empty()) =>
+        {
             OutputStyle::NoColour
         }
-        None if variable("NO_COLOR").is_some_and(|text| !text.is_empty()) => OutputStyle::NoColour,
-        None => OutputStyle::Full,
+        OutputStyle::Auto => OutputStyle::Full,
+        style => style,
     }
 }
 
@@ -163,8 +162,8 @@ struct ConsoleObserver<'a, 'c> {
 
 impl ConsoleObserver<'_, '_> {
     fn format_export(&self, export: ExportKind, figures: &[CommandFigures]) -> Result<String> {
-        let by_time = self.request.sort == ResultOrder::MeanTime;
-        export::format_export(export, figures, self.request.unit, by_time)
+        let by_time = self.request.options.sort == ResultOrder::MeanTime;
+        export::format_export(export, figures, self.request.options.unit, by_time)
     }
 }
 
@@ -209,13 +208,13 @@ impl MeasureObserver for ConsoleObserver<'_, '_> {
     }
 
     fn save_results(&mut self, figures: &[CommandFigures], is_part: bool) -> Result<()> {
-        for (export, file) in self.request.exports.iter().filter(|(_, file)| file != "-") {
+        for (export, file) in self.request.options.exports().filter(|(_, file)| *file != "-") {
             // Output to a pipe cannot be replaced, so a pipe gets only the results of commands that
             // have ended.
             if is_part && !Path::new(file).is_file() {
                 continue;
             }
-            let text = self.format_export(*export, figures)?;
+            let text = self.format_export(export, figures)?;
             export::replace_file(file, &text).with_context(|| format!("cannot write '{file}'"))?;
         }
         Ok(())

@@ -9,6 +9,7 @@ use crate::hyperfine::arguments::{CommandExecutor, HyperfineRequest, ResultOrder
 use crate::hyperfine::figures::{
     CommandFigures, RelativeFigures, TimeUnit, fastest_index, outlier_scores, relative_to,
 };
+use speedwell_machine::process::ProcessEnd;
 use speedwell_stats::multiple::adjust_holm;
 use speedwell_stats::test::stratified::{
     BlockObservation, MINIMUM_PER_SIDE, StratifiedRank, stratified_rank,
@@ -105,7 +106,7 @@ pub fn command_warnings(
     let mut warnings = Vec::new();
     let in_shell = matches!(request.executor, CommandExecutor::Shell(_));
     if in_shell && figures.wall_times().any(|time| time < SHORT_TIME_S) {
-        warnings.push(if request.strict {
+        warnings.push(if request.options.strict {
             STRICT_SHORT.to_owned()
         } else {
             let shell = TimeUnit::for_seconds(shell_s).format_time(shell_s);
@@ -117,8 +118,8 @@ pub fn command_warnings(
             )
         });
     }
-    if figures.runs.iter().any(|run| run.status != Some(0)) {
-        warnings.push(if request.strict {
+    if figures.runs.iter().any(|run| run.ended != ProcessEnd::Exit(0)) {
+        warnings.push(if request.options.strict {
             "Ignoring non-zero exit code.".to_owned()
         } else {
             "Some runs exited with a non-zero status, which was ignored.".to_owned()
@@ -126,10 +127,10 @@ pub fn command_warnings(
     }
     let times: Vec<f64> = figures.wall_times().collect();
     let scores = outlier_scores(&times);
-    let (warms, prepares) = (request.warmup > 0, !request.prepare.is_empty());
+    let (warms, prepares) = (request.options.warmup > 0, !request.options.prepare.is_empty());
     if scores[0] > OUTLIER_SCORE {
         let first_time = TimeUnit::for_seconds(times[0]).format_time(times[0]);
-        warnings.push(if request.strict {
+        warnings.push(if request.options.strict {
             strict_slow_first(&first_time, warms, prepares)
         } else {
             let hint = if warms { "more of '--warmup'" } else { "'--warmup 3'" };
@@ -140,7 +141,7 @@ pub fn command_warnings(
             )
         });
     } else if scores.iter().any(|score| score.abs() > OUTLIER_SCORE) {
-        warnings.push(if request.strict {
+        warnings.push(if request.options.strict {
             strict_outliers(warms && prepares)
         } else {
             let count = scores.iter().filter(|score| score.abs() > OUTLIER_SCORE).count();
@@ -169,9 +170,10 @@ pub fn format_comparison(
     if figures.len() < 2 {
         return Ok(String::new());
     }
-    let reference = if request.has_reference { 0 } else { fastest_index(figures) };
-    let by_time = request.sort != ResultOrder::Command;
-    if request.strict {
+    let has_reference = request.options.reference.is_some();
+    let reference = if has_reference { 0 } else { fastest_index(figures) };
+    let by_time = request.options.sort != ResultOrder::Command;
+    if request.options.strict {
         let has_zero =
             figures[fastest_index(figures)].mean == 0.0 || figures[reference].mean == 0.0;
         if has_zero {

@@ -182,7 +182,7 @@ fn failures_have_the_exit_statuses_of_the_original() {
         (&["true", "-p", "exit 4"], 1, "of --prepare exited with status 4"),
         (&["true", "--export-json", "no/folder/r.json"], 1, "cannot write 'no/folder/r.json'"),
         (&["-S", "/no/shell", "true"], 1, "/no/shell"),
-        (&["--bogus"], 2, "unknown option '--bogus'"),
+        (&["--bogus"], 2, "hyperfine: unexpected argument '--bogus' found"),
         (&["true", "-r", "x"], 1, "'x'"),
     ] {
         let output = hyperfine(folder.path(), words);

@@ -3,10 +3,12 @@
 //! Each iteration is one process. A shell executes commands with shell syntax, and commands that
 //! are compared with these. Other commands are started directly. Execution times include the cost
 //! of the shell, which is also measured and reported separately. This cost is not subtracted:
-//! otherwise, a fast command could have times of zero or less, which cannot be compared. Start at
+//! otherwise, a fast command could have times of zero or less, which cannot be compared. The drop-in
+//! for hyperfine builds its commands and times its shell with this module, too. Start at
 //! [`serve_protocol`].
 
-use speedwell_machine::process::{ProcessEnd, ProcessStopwatch};
+use anyhow::{Context, ensure};
+use speedwell_machine::process::{ProcessEnd, ProcessStopwatch, TimedExecution};
 use speedwell_model::FailureCause;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -38,21 +40,22 @@ pub fn needs_shell(line: &str) -> bool {
     !(is_plain && argv.first().is_some_and(|program| is_program(program)))
 }
 
-/// Exit status of a shell for a command that was not found (POSIX, 2.8.2).
-const NOT_FOUND: &str = "127 (command not found?)";
-/// Exit status of a shell for a command that is not executable (POSIX, 2.8.2).
-const NOT_EXECUTABLE: &str = "126 (command not executable?)";
+/// Remark on exit status 127 of a shell (POSIX, 2.8.2).
+const NOT_FOUND: &str = " (command not found?)";
+/// Remark on exit status 126 of a shell (POSIX, 2.8.2).
+const NOT_EXECUTABLE: &str = " (command not executable?)";
 
 /// Whether a run failed because its command could not be started.
 pub fn is_not_started(cause: &FailureCause) -> bool {
-    let has_status =
+    let has_remark =
         |reason: &String| [NOT_FOUND, NOT_EXECUTABLE].iter().any(|end| reason.ends_with(end));
-    matches!(cause, FailureCause::Invalid { reason } if has_status(reason))
+    matches!(cause, FailureCause::Invalid { reason } if has_remark(reason))
 }
 
 /// How a line is executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellCommand {
+    /// A program and its arguments; never empty.
     argv: Vec<String>,
     /// Whether a shell executes it.
     pub in_shell: bool,
@@ -64,29 +67,53 @@ impl ShellCommand {
     /// Creates the command for a line; `shell` executes it if necessary, or always with
     /// `force_shell`.
     pub fn new(line: &str, shell: &str, force_shell: bool) -> ShellCommand {
-        let in_shell = force_shell || needs_shell(line);
-        let argv = if in_shell {
-            vec![shell.to_owned(), "-c".to_owned(), line.to_owned()]
-        } else {
-            shell_words::split(line).unwrap_or_default()
-        };
-        ShellCommand { argv, in_shell, is_shown: false }
+        match ShellCommand::without_shell(line) {
+            Ok(command) if !force_shell && !needs_shell(line) => command,
+            _ => ShellCommand::through_shell(line, &[shell.to_owned()]),
+        }
     }
 
-    /// Returns the process to start. It has its own process group and no input. Its output is
-    /// discarded if `is_shown` is not set.
+    /// Creates the command for a line that a shell executes. `shell` is a program, followed by its
+    /// arguments.
+    pub fn through_shell(line: &str, shell: &[String]) -> ShellCommand {
+        let shell_arguments = ["-c".to_owned(), line.to_owned()];
+        let argv = shell.iter().cloned().chain(shell_arguments).collect();
+        ShellCommand { argv, in_shell: true, is_shown: false }
+    }
+
+    /// Creates the command for a line that begins with the program to start.
+    ///
+    /// # Errors
+    /// Fails if a quote is not closed, or the line is empty.
+    pub fn without_shell(line: &str) -> anyhow::Result<ShellCommand> {
+        let argv = shell_words::split(line).with_context(|| format!("in '{line}'"))?;
+        ensure!(!argv.is_empty(), "an empty command cannot be executed");
+        Ok(ShellCommand { argv, in_shell: false, is_shown: false })
+    }
+
+    /// Returns the process to start. It has no input. Its output is discarded if `is_shown` is not
+    /// set.
     pub fn to_command(&self) -> Command {
         let mut command = Command::new(&self.argv[0]);
-        command.args(&self.argv[1..]).stdin(Stdio::null()).process_group(0);
+        command.args(&self.argv[1..]).stdin(Stdio::null());
         if !self.is_shown {
             command.stdout(Stdio::null()).stderr(Stdio::null());
         }
         command
     }
 
+    /// Executes the command in a process group of its own, so that [`ProcessStopwatch::stop`] kills
+    /// all of its processes.
+    ///
+    /// # Errors
+    /// Fails if the program cannot be started.
+    pub fn time_execution(&self, stopwatch: &ProcessStopwatch) -> io::Result<TimedExecution> {
+        stopwatch.time_process(self.to_command().process_group(0))
+    }
+
     /// Executes the command once without timing. `Err` describes the failure.
     pub fn execute_once(&self, stopwatch: &ProcessStopwatch) -> Result<(), String> {
-        match stopwatch.time_process(&mut self.to_command()) {
+        match self.time_execution(stopwatch) {
             Ok(timed) => describe_failure(timed.ended).map_or(Ok(()), Err),
             Err(error) => Err(format!("'{}': {error}", self.argv[0])),
         }
@@ -95,16 +122,33 @@ impl ShellCommand {
 
 /// Describes how a command failed, if it did.
 pub fn describe_failure(ended: ProcessEnd) -> Option<String> {
-    match ended {
-        ProcessEnd::Exit(0) => None,
-        ProcessEnd::Exit(126) => Some(format!("exited with status {NOT_EXECUTABLE}")),
-        ProcessEnd::Exit(127) => Some(format!("exited with status {NOT_FOUND}")),
-        ProcessEnd::Exit(code) => Some(format!(
-            "exited with status {code}; if that is expected, add '|| true' to the command"
-        )),
-        ProcessEnd::Signal(signal) => Some(format!("was killed by signal {signal}")),
-        _ => Some("did not exit on its own".to_owned()),
+    let remark = match ended {
+        ProcessEnd::Exit(0) => return None,
+        ProcessEnd::Exit(126) => NOT_EXECUTABLE,
+        ProcessEnd::Exit(127) => NOT_FOUND,
+        ProcessEnd::Exit(_) => "; if that is expected, add '|| true' to the command",
+        _ => "",
+    };
+    Some(format!("{ended}{remark}"))
+}
+
+/// Times executions of an empty line in a shell: at least `min_runs` executions, for at least
+/// `min_time`. `shell` is a program, followed by its arguments.
+///
+/// # Errors
+/// Fails if there is no such shell.
+pub fn time_empty_line(
+    shell: &[String],
+    min_runs: usize,
+    min_time: Duration,
+) -> io::Result<Vec<TimedExecution>> {
+    let (empty, stopwatch) = (ShellCommand::through_shell("", shell), ProcessStopwatch::default());
+    let begin = Instant::now();
+    let mut executions = Vec::new();
+    while executions.len() < min_runs || begin.elapsed() < min_time {
+        executions.push(stopwatch.time_process(&mut empty.to_command())?);
     }
+    Ok(executions)
 }
 
 /// Cost of an empty command in the shell.
@@ -124,19 +168,9 @@ impl ShellCost {
     /// # Errors
     /// Fails if there is no such shell.
     pub fn measure_shell(shell: &str) -> io::Result<ShellCost> {
-        let empty = ShellCommand {
-            argv: vec![shell.to_owned(), "-c".to_owned(), String::new()],
-            in_shell: true,
-            is_shown: false,
-        };
-        let stopwatch = ProcessStopwatch::default();
-        let begin = Instant::now();
-        let (mut walls, mut cpus) = (Vec::new(), Vec::new());
-        while walls.len() < MIN_SHELL_RUNS || begin.elapsed() < MIN_SHELL_TIME {
-            let timed = stopwatch.time_process(&mut empty.to_command())?;
-            walls.push(timed.wall_ns);
-            cpus.push(timed.user_ns + timed.system_ns);
-        }
+        let executions = time_empty_line(&[shell.to_owned()], MIN_SHELL_RUNS, MIN_SHELL_TIME)?;
+        let walls = executions.iter().map(|timed| timed.wall_ns).collect();
+        let cpus = executions.iter().map(|timed| timed.user_ns + timed.system_ns).collect();
         Ok(ShellCost::from_times(walls, cpus))
     }
 

@@ -204,7 +204,7 @@ fn execute_prepared(
         }
         prepared.map_err(|reason| format!("the preparation {reason}"))?;
     }
-    let timed = stopwatch.time_process(&mut work.order.to_command());
+    let timed = work.order.time_execution(stopwatch);
     if stopwatch.is_stopped() {
         return Ok(None);
     }
