@@ -11,6 +11,7 @@ mod browse;
 mod case_labels;
 mod changes;
 mod charts;
+mod columns;
 mod comparison;
 mod confirm;
 mod datum;
