@@ -72,35 +72,6 @@ impl<T> ColumnSet<T> {
         self.columns.push((column, Box::new(cell)));
     }
 
-    /// Adds a column of plain text, for people only.
-    pub fn add_text(&mut self, column: ReportColumn, text: impl Fn(&T) -> String + 'static) {
-        self.add_column(column.for_people(), move |item| ReportCell::text(text(item)));
-    }
-
-    /// Adds a value for programs only.
-    pub fn add_value<V: Into<Value>>(
-        &mut self,
-        key: &'static str,
-        value: impl Fn(&T) -> V + 'static,
-    ) {
-        self.add_known(key, move |item| Some(value(item).into()));
-    }
-
-    /// Adds a list with one number per run, for programs only.
-    pub fn add_runs(&mut self, key: &'static str, runs: impl Fn(&T) -> RunList + 'static) {
-        self.add_column(ReportColumn::machine(key), move |item| runs(item).into());
-    }
-
-    /// Adds an optional value for programs only.
-    pub fn add_known(&mut self, key: &'static str, value: impl Fn(&T) -> Option<Value> + 'static) {
-        self.add_column(ReportColumn::machine(key), move |item| value(item).into());
-    }
-
-    /// Adds an optional figure for programs only.
-    pub fn add_figure(&mut self, key: &'static str, figure: impl Fn(&T) -> Option<f64> + 'static) {
-        self.add_column(ReportColumn::machine(key), move |item| figure(item).into());
-    }
-
     /// Adds all columns of `other` at the end.
     pub fn append(&mut self, other: ColumnSet<T>) {
         self.columns.extend(other.columns);

@@ -44,6 +44,8 @@ pub mod sources;
 mod study;
 mod summary;
 mod table;
+#[cfg(test)]
+mod table_keys_tests;
 mod trend;
 mod tune;
 mod unit;
@@ -251,7 +253,12 @@ pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::
         }
         _ => {}
     }
-    let keys = match measured {
+    output::sorts_by(output.sort.as_deref(), sort_keys(measured))
+}
+
+/// Returns the keys by which the tables of a report can be sorted.
+fn sort_keys(measured: ReportSubject) -> Vec<&'static str> {
+    match measured {
         ReportSubject::Runs => summary::sort_keys(),
         ReportSubject::Comparison => [comparison::sort_keys(), summary::sort_keys()].concat(),
         ReportSubject::Study => study::sort_keys(),
@@ -267,6 +274,5 @@ pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::
         ReportSubject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
         ReportSubject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),
         ReportSubject::Backfill => backfill::sort_keys(),
-    };
-    output::sorts_by(output.sort.as_deref(), keys)
+    }
 }

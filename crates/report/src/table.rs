@@ -4,7 +4,6 @@
 //! audience: people see `+8.2 % [+6.9, +9.6]` in two columns where programs get `change`,
 //! `change_low` and `change_high`. Only the formats in `format/` know the width of the page.
 
-pub use crate::columns::ColumnSet;
 use crate::datum::Datum;
 use serde_json::Value;
 use speedwell_model::RunValue;
@@ -201,12 +200,6 @@ impl ReportCell {
     ) -> ReportCell {
         let figure = figure.into();
         ReportCell::figure(figure).with_text(figure.map(format).unwrap_or_default())
-    }
-
-    /// Creates a cell with a count.
-    pub fn count(count: impl Into<u64>) -> ReportCell {
-        let count = count.into();
-        ReportCell::value(count).with_text(count.to_string())
     }
 
     /// Creates a cell with a drawing, if there is one.
