@@ -67,7 +67,8 @@ impl<T> ColumnSet<T> {
         ColumnSet { columns: Vec::new() }
     }
 
-    /// Adds a column with the function that fills it.
+    /// Adds a column with the function that fills it, for columns that depend on the data. Others
+    /// are declared with [`columns!`].
     pub fn add_column(&mut self, column: ReportColumn, cell: impl Fn(&T) -> ReportCell + 'static) {
         self.columns.push((column, Box::new(cell)));
     }

@@ -2,8 +2,9 @@
 //!
 //! A report is a function from findings to a [`Document`], and a format renders any document
 //! (`format/`). Reports and formats are therefore independent. Most numbers in reports are
-//! formatted here: `unit.rs` has the units, `figure.rs` the number of digits, and `table.rs` the
-//! tables. Start with [`report_findings`], then `comparison/` and `format/text/`.
+//! formatted here: `unit.rs` has the units, `figure.rs` the number of digits, `table.rs` the tables,
+//! and `columns.rs` the declaration of columns. Start with [`report_findings`], then `comparison/`
+//! and `format/text/`.
 
 mod backfill;
 mod bisect;
