@@ -7,9 +7,7 @@ use crate::columns::columns;
 use crate::document::ReportChart;
 use crate::experiment::headline::is_control;
 use crate::figure::{Uncertainty, format_count, name_in_unit};
-use crate::table::{
-    ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, json_number,
-};
+use crate::table::{ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, json_number};
 use crate::unit::FigureScale;
 use speedwell_analysis::CandidateComparison;
 use speedwell_analysis::experiment::{ExperimentFindings, GroupFindings, MetricFindings};
@@ -142,13 +140,10 @@ fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
         }));
         ReportRow::Cells(cells)
     });
-    let mut columns = vec![
-        ReportColumn::new("factor", &grid.down, ColumnKind::Label),
-        ReportColumn::machine("values"),
-    ];
+    let mut columns =
+        vec![ReportColumn::label("factor", &grid.down), ReportColumn::machine("values")];
     columns.extend(grid.columns.iter().map(|column| {
-        ReportColumn::new("shown", format!("{}: {column}", grid.across), ColumnKind::Figure)
-            .for_people()
+        ReportColumn::figure("shown", format!("{}: {column}", grid.across)).for_people()
     }));
     ReportTable {
         caption: vec![grid.case.clone(), name_in_unit(&grid.metric.name, &scale.symbol)],
