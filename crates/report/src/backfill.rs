@@ -1,9 +1,10 @@
 //! Builds the report of `backfill`: for which revisions the history now has data. Start at
 //! [`report_backfill`].
 
+use crate::columns::{ColumnSet, columns};
 use crate::document::{Document, ReportBlock};
 use crate::figure::format_count;
-use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, TextEmphasis};
+use crate::table::{ReportCell, TextEmphasis};
 use speedwell_model::{Revision, short_revision};
 
 /// A revision and its outcome.
@@ -42,6 +43,11 @@ impl BackfillOutcome {
         }
     }
 
+    fn outcome_cell(self) -> ReportCell {
+        let emphasis = if self.has_point() { TextEmphasis::None } else { TextEmphasis::Caution };
+        ReportCell::words(self.outcome_text()).with_emphasis(emphasis)
+    }
+
     fn has_point(self) -> bool {
         matches!(self, BackfillOutcome::Measured | BackfillOutcome::Known)
     }
@@ -76,26 +82,17 @@ pub fn sort_keys() -> Vec<&'static str> {
 }
 
 fn backfill_columns() -> ColumnSet<BackfillLine> {
-    let mut columns = ColumnSet::new();
-    columns.add_column(ReportColumn::words("revision", "revision"), |line: &BackfillLine| {
-        let id = &line.revision.id;
-        ReportCell::words(id).with_text(short_revision(id))
-    });
-    columns.add_column(ReportColumn::words("outcome", "outcome"), |line| {
-        let cell = ReportCell::words(line.outcome.outcome_text());
-        if line.outcome.has_point() { cell } else { cell.with_emphasis(TextEmphasis::Caution) }
-    });
-    columns.add_column(ReportColumn::figure("session", "session"), |line| match line.session {
-        Some(number) => ReportCell::value(number).with_text(format!("@{number}")),
-        None => ReportCell::words(""),
-    });
-    columns.add_column(ReportColumn::figure("failures", "failed cases"), |line| {
-        let shown = if line.failures == 0 { String::new() } else { line.failures.to_string() };
-        ReportCell::value(line.failures).with_text(shown)
-    });
-    columns.add_column(
-        ReportColumn::new("subject", "subject", ColumnKind::Label).expendable(1),
-        |line| ReportCell::words(line.revision.subject.clone().unwrap_or_default()),
-    );
-    columns
+    columns! { line: BackfillLine;
+        words("revision", "revision") =>
+            ReportCell::words(&line.revision.id).with_text(short_revision(&line.revision.id)),
+        words("outcome", "outcome") => line.outcome.outcome_cell(),
+        figure("session", "session") => match line.session {
+            Some(number) => ReportCell::session(number),
+            None => ReportCell::words(""),
+        },
+        figure("failures", "failed cases") =>
+            ReportCell::from(line.failures).shown_if(line.failures > 0),
+        label("subject", "subject").expendable(1) =>
+            line.revision.subject.as_deref().unwrap_or_default(),
+    }
 }

@@ -2,21 +2,20 @@
 //! may have introduced it.
 
 use super::output::OutputOptions;
+use crate::columns::{ColumnSet, columns};
 use crate::document::{Document, ReportBlock};
 use crate::failures::report_failures;
 use crate::figure::{
     Uncertainty, format_change_interval, format_count, format_moment, format_quantity,
     format_setting, quality_words,
 };
-use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportTable, TextEmphasis};
+use crate::table::{ReportCell, ReportTable, TextEmphasis};
 use serde_json::json;
 use speedwell_analysis::bisect::{
     BisectAnswer, BisectFindings, BisectOutcome, BisectedChange, ChangeConfirmation, EndsComparison,
 };
 use speedwell_analysis::confirm::ConfirmationResult;
-use speedwell_model::{
-    IntervalEstimate, LineRevision, Metric, MetricDirection, StepFailure, median,
-};
+use speedwell_model::{IntervalEstimate, LineRevision, MetricDirection, StepFailure, median};
 
 /// A longer list of revisions is collapsed.
 const MAX_LISTED_REVISIONS: usize = 20;
@@ -42,7 +41,7 @@ pub fn report_bisection(
             title: format!("{} measured", format_count(revisions.len(), "revision", "revisions")),
             instead: None,
             blocks: vec![ReportBlock::Table(
-                revision_columns(found).build_table("measured", &revisions),
+                measured_columns(found).build_table("measured", &revisions),
             )],
         });
     }
@@ -173,73 +172,72 @@ fn remaining_text(found: &BisectFindings) -> String {
 }
 
 fn changes_table(found: &BisectFindings, parts: &[BisectedChange]) -> ReportTable {
-    let line = found.bisection.line.clone();
-    let mut columns: ColumnSet<BisectedChange> = ColumnSet::new();
-    let revisions = line.clone();
-    add_revision_columns(&mut columns, move |part: &BisectedChange| revisions[part.after].clone());
-    let revisions = line;
-    let findings = found.clone();
-    columns.add_column(ReportColumn::words("change", "change"), move |part: &BisectedChange| {
-        let ChangeConfirmation::Measured(confirmation) = part.confirmed else {
-            let is_hanging = part.confirmed == ChangeConfirmation::Hangs;
-            let text = if is_hanging { "exceeds the time limit" } else { "" };
-            return ReportCell::figure(None).with_text(text);
-        };
-        let change = confirmation.change();
-        let text = change_text(&findings, [part.before, part.after], &change);
-        ReportCell::figure(Some(change.value)).with_text(text)
-    });
-    let ends = |part: &BisectedChange| match part.confirmed {
-        ChangeConfirmation::Measured(confirmation) => Some(confirmation.change()),
-        ChangeConfirmation::Hangs
-        | ChangeConfirmation::BenchmarkChanged
-        | ChangeConfirmation::NotFound => None,
+    let lines: Vec<ChangeLine<'_>> = parts.iter().map(|part| ChangeLine { found, part }).collect();
+    let columns = columns! { line: ChangeLine<'_>;
+        identifier("revision", "revision") => revision_cell(line.revision()),
+        words("date", "written (UTC)").expendable(2) =>
+            format_moment(line.revision().authored_unix_ms),
+        words("author", "author").expendable(1) => &line.revision().author,
+        label("subject", "subject") => &line.revision().subject,
+        words("change", "change") =>
+            ReportCell::from(line.change().map(|change| change.value)).with_text(line.size_text()),
+        machine("change_low") => line.change().map(|change| change.low),
+        machine("change_high") => line.change().map(|change| change.high),
+        words("state", "state") => state_cell(line.part.confirmed),
+        machine("before") => &line.found.bisection.line[line.part.before].id,
     };
-    columns.add_figure("change_low", move |part| ends(part).map(|change| change.low));
-    columns.add_figure("change_high", move |part| ends(part).map(|change| change.high));
-    columns.add_column(ReportColumn::words("state", "state"), |part| match part.confirmed {
-        ChangeConfirmation::Measured(ConfirmationResult::Refuted(_)) => {
-            ReportCell::words("refuted").with_emphasis(TextEmphasis::Caution)
-        }
-        ChangeConfirmation::BenchmarkChanged => {
-            ReportCell::words("the benchmark itself changed").with_emphasis(TextEmphasis::Caution)
-        }
-        ChangeConfirmation::NotFound => {
-            ReportCell::words("not confirmed").with_emphasis(TextEmphasis::Caution)
-        }
-        ChangeConfirmation::Measured(ConfirmationResult::Confirmed(_))
-        | ChangeConfirmation::Hangs => {
-            ReportCell::words("confirmed").with_emphasis(TextEmphasis::Strong)
-        }
-    });
-    columns.add_value("before", move |part| revisions[part.before].id.clone());
-    columns.build_table("changes", parts)
+    columns.build_table("changes", &lines)
 }
 
-/// Adds the columns that identify a revision.
-fn add_revision_columns<T>(
-    columns: &mut ColumnSet<T>,
-    get_revision: impl Fn(&T) -> LineRevision + Clone + 'static,
-) {
-    let get = get_revision.clone();
-    columns.add_column(
-        ReportColumn::new("revision", "revision", ColumnKind::Identifier),
-        move |item| {
-            let revision = get(item);
-            ReportCell::value(revision.id.clone()).with_text(revision.short())
-        },
-    );
-    let get = get_revision.clone();
-    columns.add_column(ReportColumn::words("date", "written (UTC)").expendable(2), move |item| {
-        ReportCell::words(format_moment(get(item).authored_unix_ms))
-    });
-    let get = get_revision.clone();
-    columns.add_column(ReportColumn::words("author", "author").expendable(1), move |item| {
-        ReportCell::words(get(item).author)
-    });
-    columns.add_column(ReportColumn::new("subject", "subject", ColumnKind::Label), move |item| {
-        ReportCell::words(get_revision(item).subject)
-    });
+/// A change with the bisection that found it.
+struct ChangeLine<'a> {
+    found: &'a BisectFindings,
+    part: &'a BisectedChange,
+}
+
+impl ChangeLine<'_> {
+    fn revision(&self) -> &LineRevision {
+        &self.found.bisection.line[self.part.after]
+    }
+
+    /// Returns the change as it was measured again.
+    fn change(&self) -> Option<IntervalEstimate> {
+        match self.part.confirmed {
+            ChangeConfirmation::Measured(confirmation) => Some(confirmation.change()),
+            ChangeConfirmation::Hangs
+            | ChangeConfirmation::BenchmarkChanged
+            | ChangeConfirmation::NotFound => None,
+        }
+    }
+
+    fn size_text(&self) -> String {
+        match self.change() {
+            Some(change) => change_text(self.found, [self.part.before, self.part.after], &change),
+            None if self.part.confirmed == ChangeConfirmation::Hangs => {
+                "exceeds the time limit".to_owned()
+            }
+            None => String::new(),
+        }
+    }
+}
+
+fn revision_cell(revision: &LineRevision) -> ReportCell {
+    ReportCell::words(&revision.id).with_text(revision.short())
+}
+
+fn state_cell(confirmed: ChangeConfirmation) -> ReportCell {
+    let (state, emphasis) = match confirmed {
+        ChangeConfirmation::Measured(ConfirmationResult::Refuted(_)) => {
+            ("refuted", TextEmphasis::Caution)
+        }
+        ChangeConfirmation::BenchmarkChanged => {
+            ("the benchmark itself changed", TextEmphasis::Caution)
+        }
+        ChangeConfirmation::NotFound => ("not confirmed", TextEmphasis::Caution),
+        ChangeConfirmation::Measured(ConfirmationResult::Confirmed(_))
+        | ChangeConfirmation::Hangs => ("confirmed", TextEmphasis::Strong),
+    };
+    ReportCell::words(state).with_emphasis(emphasis)
 }
 
 /// Lists the revisions that may contain the change, unless the search has found a single revision.
@@ -260,10 +258,15 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
     if set.is_empty() {
         return Vec::new();
     }
-    let line = found.bisection.line.clone();
-    let mut columns: ColumnSet<usize> = ColumnSet::new();
-    add_revision_columns(&mut columns, move |index: &usize| line[*index].clone());
-    let table = ReportBlock::Table(columns.build_table("candidates", &set));
+    let line = &found.bisection.line;
+    let revisions: Vec<&LineRevision> = set.iter().map(|&index| &line[index]).collect();
+    let columns = columns! { revision: &LineRevision;
+        identifier("revision", "revision") => revision_cell(revision),
+        words("date", "written (UTC)").expendable(2) => format_moment(revision.authored_unix_ms),
+        words("author", "author").expendable(1) => &revision.author,
+        label("subject", "subject") => &revision.subject,
+    };
+    let table = ReportBlock::Table(columns.build_table("candidates", &revisions));
     if set.len() <= MAX_LISTED_REVISIONS {
         return vec![table];
     }
@@ -321,27 +324,24 @@ fn measured_revisions(found: &BisectFindings) -> Vec<MeasuredRevision> {
         .collect()
 }
 
-fn revision_columns(found: &BisectFindings) -> ColumnSet<MeasuredRevision> {
-    let mut columns: ColumnSet<MeasuredRevision> = ColumnSet::new();
-    add_revision_columns(&mut columns, |row: &MeasuredRevision| row.revision.clone());
-    columns.add_column(ReportColumn::figure("runs", "runs"), |row| {
-        ReportCell::count(row.values.len() as u64)
-    });
-    let metric = found.metric.clone();
-    let name = metric.as_ref().map_or("value", |metric: &Metric| &metric.name);
-    columns.add_column(ReportColumn::figure("median", format!("{name}, median")), move |row| {
-        let unit = metric.as_ref().map_or("", |metric| &metric.unit);
-        ReportCell::shown_figure(median(&mut row.values.clone()), |value| {
-            format_quantity(value, unit, Uncertainty::Unknown)
-        })
-    });
-    columns.add_column(ReportColumn::words("outcome", "outcome"), |row| {
-        ReportCell::words(match row {
+fn measured_columns(found: &BisectFindings) -> ColumnSet<MeasuredRevision> {
+    let metric = found.metric.as_ref();
+    let name = metric.map_or("value", |metric| &metric.name);
+    let unit = metric.map_or(String::new(), |metric| metric.unit.clone());
+    columns! { row: MeasuredRevision;
+        identifier("revision", "revision") => revision_cell(&row.revision),
+        words("date", "written (UTC)").expendable(2) =>
+            format_moment(row.revision.authored_unix_ms),
+        words("author", "author").expendable(1) => &row.revision.author,
+        label("subject", "subject") => &row.revision.subject,
+        figure("runs", "runs") => row.values.len(),
+        figure("median", format!("{name}, median")) =>
+            ReportCell::quantity(median(&mut row.values.clone()), &unit),
+        words("outcome", "outcome") => match row {
             row if row.is_unbuildable => "not built",
             row if row.hung > 0 => "exceeds the time limit",
             row if row.failed > 0 => "fails",
             _ => "measured",
-        })
-    });
-    columns
+        },
+    }
 }

@@ -3,11 +3,10 @@
 //! This module chooses wording and columns; its callers choose the page that a row links to. Start
 //! with [`list_benchmarks`].
 
+use crate::columns::{ColumnSet, columns};
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{format_count, format_moment, format_number, format_share};
-use crate::table::{
-    ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, RowName, TextEmphasis,
-};
+use crate::table::{ReportCell, ReportRow, RowName, TextEmphasis};
 use serde_json::json;
 use speedwell_model::NoiseCalibration;
 use speedwell_model::stored::{
@@ -55,30 +54,15 @@ pub fn list_projects(projects: &[ProjectLine]) -> Document {
             format_count(week, "session", "sessions")
         )));
     }
-    let mut columns = ColumnSet::<ProjectLine>::new();
-    columns.add_column(
-        ReportColumn::new("project", "project", ColumnKind::Label),
-        |project: &ProjectLine| ReportCell::words(&project.name),
-    );
-    columns.add_column(ReportColumn::figure("newest", "newest session"), |project| match &project
-        .newest
-    {
-        Some(newest) => ReportCell::value(newest.number).with_text(format!("@{}", newest.number)),
-        None => ReportCell::default(),
-    });
-    columns.add_column(ReportColumn::words("started_unix_ms", "started (UTC)"), |project| {
-        match &project.newest {
-            Some(newest) => ReportCell::value(newest.started_unix_ms)
-                .with_text(format_moment(newest.started_unix_ms)),
-            None => ReportCell::default(),
-        }
-    });
-    columns.add_column(ReportColumn::figure("sessions", "sessions"), |project| {
-        capped_count_cell(project.sessions)
-    });
-    columns.add_column(ReportColumn::figure("week", "last 7 days"), |project| {
-        count_cell(sessions_of_week(project))
-    });
+    let columns = columns! { project: ProjectLine;
+        label("project", "project") => &project.name,
+        figure("newest", "newest session") =>
+            project.newest.as_ref().map(|newest| ReportCell::session(newest.number)),
+        words("started_unix_ms", "started (UTC)") =>
+            project.newest.as_ref().map(|newest| ReportCell::moment(newest.started_unix_ms)),
+        figure("sessions", "sessions") => capped_count_cell(project.sessions),
+        figure("week", "last 7 days") => ReportCell::large_count(sessions_of_week(project)),
+    };
     document.push(ReportBlock::Table(columns.build_table("projects", projects)));
     for project in projects.iter().filter(|line| sessions_of_week(line) > 0) {
         document.push_charts([ReportChart::new(
@@ -111,11 +95,7 @@ fn week_chart(project: &ProjectLine) -> BarChart {
 
 /// Formats a number of sessions. `None` means that counting stopped at the limit.
 fn capped_count_cell(sessions: Option<usize>) -> ReportCell {
-    sessions.map_or_else(|| ReportCell::text("more than 1,000"), count_cell)
-}
-
-fn count_cell(number: usize) -> ReportCell {
-    ReportCell::value(number).with_text(format_number(number as f64, 0))
+    sessions.map_or_else(|| ReportCell::text("more than 1,000"), ReportCell::large_count)
 }
 
 /// Lists all benchmarks by group.
@@ -131,26 +111,15 @@ pub fn list_benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
         format_count(benchmarks.len(), "benchmark", "benchmarks"),
         format_count(cases, "case", "cases")
     )));
-    let mut columns = ColumnSet::<StoredBenchmark>::new();
-    columns.add_column(
-        ReportColumn::new("benchmark", "benchmark", ColumnKind::Label),
-        |benchmark: &StoredBenchmark| {
-            let (_, name) = split_group(&benchmark.name);
-            ReportCell::words(&benchmark.name).with_text(name)
-        },
-    );
-    columns.add_column(ReportColumn::figure("cases", "cases"), |benchmark| {
-        count_cell(benchmark.cases)
-    });
-    columns.add_column(ReportColumn::figure("sessions", "sessions"), |benchmark| {
-        capped_count_cell(benchmark.sessions)
-    });
-    columns.add_column(ReportColumn::figure("newest", "newest session"), |benchmark| {
-        ReportCell::value(benchmark.newest).with_text(format!("@{}", benchmark.newest))
-    });
-    columns.add_column(ReportColumn::words("ended_unix_ms", "last measured (UTC)"), |benchmark| {
-        ReportCell::value(benchmark.ended_unix_ms).with_text(format_moment(benchmark.ended_unix_ms))
-    });
+    let columns = columns! { benchmark: StoredBenchmark;
+        label("benchmark", "benchmark") =>
+            ReportCell::words(&benchmark.name).with_text(split_group(&benchmark.name).1),
+        figure("cases", "cases") => ReportCell::large_count(benchmark.cases),
+        figure("sessions", "sessions") => capped_count_cell(benchmark.sessions),
+        figure("newest", "newest session") => ReportCell::session(benchmark.newest),
+        words("ended_unix_ms", "last measured (UTC)") =>
+            ReportCell::moment(benchmark.ended_unix_ms),
+    };
     let mut rows = Vec::new();
     let mut group = "";
     for benchmark in benchmarks {
@@ -177,24 +146,22 @@ pub fn list_cases(benchmark: &str, cases: &[StoredCase]) -> Document {
         "{benchmark}: {}",
         format_count(cases.len(), "case", "cases")
     )));
-    let mut columns = ColumnSet::<StoredCase>::new();
-    columns
-        .add_column(ReportColumn::new("case", "case", ColumnKind::Label), |case: &StoredCase| {
-            ReportCell::words(&case.id)
-        });
-    columns.add_column(ReportColumn::figure("sessions", "sessions"), |case| {
-        capped_count_cell(case.sessions)
-    });
-    columns.add_column(ReportColumn::figure("runs", "runs"), |case| match case.sessions {
-        Some(_) => count_cell(case.runs),
-        None => ReportCell::value(case.runs)
-            .with_text(format!("more than {}", format_number(case.runs as f64, 0))),
-    });
-    columns.add_column(ReportColumn::figure("newest", "newest session"), |case| {
-        ReportCell::value(case.newest).with_text(format!("@{}", case.newest))
-    });
+    let columns = columns! { case: StoredCase;
+        label("case", "case") => &case.id,
+        figure("sessions", "sessions") => capped_count_cell(case.sessions),
+        figure("runs", "runs") => runs_cell(case),
+        figure("newest", "newest session") => ReportCell::session(case.newest),
+    };
     document.push(ReportBlock::Table(columns.build_table("cases", cases)));
     document
+}
+
+/// Builds the cell of a number of runs, of which only some are counted if there are too many
+/// sessions.
+fn runs_cell(case: &StoredCase) -> ReportCell {
+    let more_than = if case.sessions.is_some() { "" } else { "more than " };
+    let text = format!("{more_than}{}", format_number(case.runs as f64, 0));
+    ReportCell::value(case.runs).with_text(text)
 }
 
 /// Lists all machines. `calibrated` returns the calibration of a machine, if there is one.
@@ -213,53 +180,26 @@ pub fn list_machines(
             "A machine is listed after its first complete session.".into(),
         ));
     }
-    let lines: Vec<MachineLine> = machines
+    let lines: Vec<MachineLine<'_>> = machines
         .iter()
-        .map(|machine| MachineLine::from_stored((machine, calibrated(machine))))
+        .map(|stored| MachineLine { stored, calibration: calibrated(stored) })
         .collect();
-    let mut columns = ColumnSet::<MachineLine>::new();
-    columns.add_column(
-        ReportColumn::new("machine", "machine", ColumnKind::Label),
-        |line: &MachineLine| ReportCell::words(&line.title),
-    );
-    columns.add_value("number", |line| line.stored.number);
-    columns.add_column(ReportColumn::words("class", "processor"), |line| {
-        ReportCell::words(line.stored.machine.class.clone().unwrap_or_default())
-    });
-    columns.add_column(ReportColumn::figure("sessions", "sessions"), |line| {
-        count_cell(line.stored.sessions)
-    });
-    columns.add_column(ReportColumn::words("first_unix_ms", "first (UTC)"), |line| {
-        ReportCell::value(line.stored.first_unix_ms)
-            .with_text(format_moment(line.stored.first_unix_ms))
-    });
-    columns.add_column(ReportColumn::words("last_unix_ms", "last (UTC)"), |line| {
-        ReportCell::value(line.stored.last_unix_ms)
-            .with_text(format_moment(line.stored.last_unix_ms))
-    });
-    columns.add_column(ReportColumn::words("calibration", "calibration"), |line| {
-        calibration_cell(line.calibration.as_ref())
-    });
+    let columns = columns! { line: MachineLine<'_>;
+        label("machine", "machine") => line.stored.machine.title(),
+        machine("number") => line.stored.number,
+        words("class", "processor") => line.stored.machine.class.as_deref().unwrap_or_default(),
+        figure("sessions", "sessions") => ReportCell::large_count(line.stored.sessions),
+        words("first_unix_ms", "first (UTC)") => ReportCell::moment(line.stored.first_unix_ms),
+        words("last_unix_ms", "last (UTC)") => ReportCell::moment(line.stored.last_unix_ms),
+        words("calibration", "calibration") => calibration_cell(line.calibration.as_ref()),
+    };
     document.push(ReportBlock::Table(columns.build_table("machines", &lines)));
     document
 }
 
-struct MachineLine {
-    title: String,
-    stored: StoredMachine,
+struct MachineLine<'a> {
+    stored: &'a StoredMachine,
     calibration: Option<NoiseCalibration>,
-}
-
-impl MachineLine {
-    fn from_stored(
-        (stored, calibration): (&StoredMachine, Option<NoiseCalibration>),
-    ) -> MachineLine {
-        MachineLine {
-            title: stored.machine.title().to_owned(),
-            stored: stored.clone(),
-            calibration,
-        }
-    }
 }
 
 fn calibration_cell(calibration: Option<&NoiseCalibration>) -> ReportCell {
@@ -328,21 +268,12 @@ pub fn list_environment_changes(changes: &[EnvironmentChange]) -> Document {
         ));
         return document;
     }
-    let mut columns = ColumnSet::<EnvironmentChange>::new();
-    columns.add_column(
-        ReportColumn::new("session", "session", ColumnKind::Label),
-        |change: &EnvironmentChange| {
-            ReportCell::value(change.session).with_text(format!("@{}", change.session))
-        },
-    );
-    columns
-        .add_column(ReportColumn::words("name", "what"), |change| ReportCell::words(&change.name));
-    columns.add_column(ReportColumn::words("before", "before"), |change| {
-        ReportCell::words(&change.before)
-    });
-    columns.add_column(ReportColumn::words("after", "after"), |change| {
-        ReportCell::words(&change.after)
-    });
+    let columns = columns! { change: EnvironmentChange;
+        label("session", "session") => ReportCell::session(change.session),
+        words("name", "what") => &change.name,
+        words("before", "before") => &change.before,
+        words("after", "after") => &change.after,
+    };
     document.push(ReportBlock::Table(columns.build_table("environment_facts", changes)));
     document
 }
@@ -382,41 +313,22 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
 }
 
 fn calibration_columns() -> ColumnSet<StoredCalibration> {
-    let mut columns = ColumnSet::<StoredCalibration>::new();
-    columns.add_column(
-        ReportColumn::new("session", "session", ColumnKind::Label),
-        |line: &StoredCalibration| {
-            ReportCell::value(line.found.session).with_text(format!("@{}", line.found.session))
-        },
-    );
-    columns.add_column(ReportColumn::words("started_unix_ms", "started (UTC)"), |line| {
-        ReportCell::value(line.found.started_unix_ms)
-            .with_text(format_moment(line.found.started_unix_ms))
-    });
-    columns.add_column(ReportColumn::words("host", "host"), |line| {
-        ReportCell::words(line.host.clone().unwrap_or_default())
-    });
-    columns.add_column(ReportColumn::words("cpu", "processor").expendable(1), |line| {
-        ReportCell::words(line.cpu.clone().unwrap_or_default())
-    });
-    columns.add_column(ReportColumn::figure("comparisons", "comparisons"), |line| {
-        ReportCell::count(line.found.comparisons)
-    });
-    columns.add_column(ReportColumn::figure("false_alarms", "false alarms"), |line| {
-        let calibration = &line.found;
-        let share = f64::from(calibration.false_alarms) / f64::from(calibration.comparisons.max(1));
-        ReportCell::value(calibration.false_alarms).with_text(format!(
-            "{} ({})",
-            calibration.false_alarms,
-            format_share(share)
-        ))
-    });
-    columns.add_column(ReportColumn::figure("expected_high", "expected"), |line| {
-        ReportCell::value(line.found.expected_high)
-            .with_text(format!("{} to {}", line.found.expected_low, line.found.expected_high))
-    });
-    columns.add_column(ReportColumn::words("result", "result"), |line| {
-        calibration_cell(Some(&line.found))
-    });
-    columns
+    columns! { line: StoredCalibration;
+        label("session", "session") => ReportCell::session(line.found.session),
+        words("started_unix_ms", "started (UTC)") => ReportCell::moment(line.found.started_unix_ms),
+        words("host", "host") => line.host.as_deref().unwrap_or_default(),
+        words("cpu", "processor").expendable(1) => line.cpu.as_deref().unwrap_or_default(),
+        figure("comparisons", "comparisons") => line.found.comparisons,
+        figure("false_alarms", "false alarms") => false_alarms_cell(&line.found),
+        figure("expected_high", "expected") =>
+            ReportCell::value(line.found.expected_high)
+                .with_text(format!("{} to {}", line.found.expected_low, line.found.expected_high)),
+        words("result", "result") => calibration_cell(Some(&line.found)),
+    }
+}
+
+fn false_alarms_cell(calibration: &NoiseCalibration) -> ReportCell {
+    let NoiseCalibration { false_alarms, comparisons, .. } = *calibration;
+    let share = f64::from(false_alarms) / f64::from(comparisons.max(1));
+    ReportCell::value(false_alarms).with_text(format!("{false_alarms} ({})", format_share(share)))
 }

@@ -1,15 +1,14 @@
-//! Finds short names for the cases of one table. Also adds the columns by which programs identify a
-//! case.
+//! Finds short names for the cases of one table. Also returns parameters for programs.
 //!
 //! The caption of a table states once what all cases share. The heading of a benchmark states what
 //! the benchmark's cases share. Rows show only what differs, so everything that a row omits is
 //! stated further up. A short name also omits the names of parameters; the short heading then lists
 //! them. Machine-readable columns contain full ids.
 
-use crate::table::{ColumnSet, ReportRow, RowName, json_number};
+use crate::table::{ReportRow, RowName, json_number};
 use indexmap::{IndexMap, IndexSet};
 use serde_json::{Map, Value as Json};
-use speedwell_model::{Case, Metric, MetricDirection, ParameterValue};
+use speedwell_model::{Case, ParameterValue};
 use std::hash::Hash;
 use std::sync::Arc;
 use unicode_width::UnicodeWidthStr as _;
@@ -189,23 +188,6 @@ fn align_parameters(case: &Case, widths: &[(&str, usize)], format: ParameterForm
     label.trim_end().to_owned()
 }
 
-/// Adds the columns `benchmark`, `parameters`, `metric`, `unit` and `better`.
-pub fn add_case_columns<T>(
-    columns: &mut ColumnSet<T>,
-    case: impl Fn(&T) -> &Case + Copy + 'static,
-    metric: impl Fn(&T) -> &Metric + Copy + 'static,
-) {
-    columns.add_value("benchmark", move |row| case(row).benchmark.clone());
-    columns.add_value("parameters", move |row| parameters_json(case(row)));
-    columns.add_value("metric", move |row| metric(row).name.clone());
-    columns.add_value("unit", move |row| metric(row).unit.clone());
-    columns.add_value("better", move |row| match metric(row).better {
-        MetricDirection::Higher => "higher",
-        MetricDirection::Lower => "lower",
-        MetricDirection::Unknown => "unknown",
-    });
-}
-
 /// Builds the rows of a table: headings, and the result of `row` for each case index and name.
 pub fn labelled_rows(
     lines: Vec<LabelLine>,
@@ -220,15 +202,17 @@ pub fn labelled_rows(
 
 /// Returns the parameters of a case as an object, in the order of the case.
 pub fn parameters_json(case: &Case) -> Json {
-    let pair = |(name, value): &(String, ParameterValue)| {
-        let value = match value {
-            ParameterValue::Bool(truth) => Json::Bool(*truth),
-            ParameterValue::Number(figure) => json_number(*figure).unwrap_or(Json::Null),
-            ParameterValue::Text(text) => Json::String(text.clone()),
-        };
-        (name.clone(), value)
-    };
-    Json::Object(case.values.iter().map(pair).collect::<Map<_, _>>())
+    let pairs = case.values.iter().map(|(name, value)| (name.clone(), parameter_json(value)));
+    Json::Object(pairs.collect::<Map<_, _>>())
+}
+
+/// Returns the value of a parameter.
+pub fn parameter_json(value: &ParameterValue) -> Json {
+    match value {
+        ParameterValue::Bool(truth) => Json::Bool(*truth),
+        ParameterValue::Number(figure) => json_number(*figure).unwrap_or(Json::Null),
+        ParameterValue::Text(text) => Json::String(text.clone()),
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Builds the report of a confirmation, in which suspected changes were measured again.
 
 use super::output::OutputOptions;
+use crate::columns::{ColumnSet, columns};
 use crate::comparison::{report_comparison, size};
 use crate::document::{Document, ReportBlock};
 use crate::failures::report_failures;
 use crate::figure::{format_count, quality_words};
-use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, TextEmphasis};
+use crate::table::{ReportCell, TextEmphasis};
 use crate::validity::report_validity;
 use speedwell_analysis::AnalysisFindings;
 use speedwell_analysis::confirm::{ConfirmationResult, IsMore, read_confirmations};
@@ -43,7 +44,7 @@ pub fn report_confirmation(
     document.push_warnings(&findings.warnings);
     document.append_document(report_validity(&findings.validity));
     document.push(ReportBlock::Headline(confirm_headline(&lines)));
-    document.push(ReportBlock::Table(columns().build_table("confirmations", &lines)));
+    document.push(ReportBlock::Table(confirm_columns().build_table("confirmations", &lines)));
     let mut compared = report_comparison(findings, output);
     compared.blocks.retain(|block| matches!(block, ReportBlock::Table(_) | ReportBlock::Note(_)));
     document.push(ReportBlock::Appendix {
@@ -88,32 +89,28 @@ fn confirm_headline(lines: &[ConfirmLine]) -> String {
 
 /// The sort keys of the table.
 pub fn sort_keys() -> Vec<&'static str> {
-    columns().sort_keys()
+    confirm_columns().sort_keys()
 }
 
-fn columns() -> ColumnSet<ConfirmLine> {
-    let mut columns: ColumnSet<ConfirmLine> = ColumnSet::new();
-    columns.add_column(ReportColumn::words("state", "state"), |line| match line.outcome {
-        None => ReportCell::words("open").with_emphasis(TextEmphasis::Caution),
-        Some(ConfirmationResult::Confirmed(_)) => {
-            ReportCell::words("confirmed").with_emphasis(TextEmphasis::Strong)
-        }
-        Some(ConfirmationResult::Refuted(_)) => {
-            ReportCell::words("refuted").with_emphasis(TextEmphasis::Muted)
-        }
-    });
-    columns.add_column(ReportColumn::new("case", "case", ColumnKind::Label), |line| {
-        ReportCell::words(line.case.clone())
-    });
-    columns.add_value("metric", |line| line.metric.clone());
-    let change = |line: &ConfirmLine| line.outcome.map(|outcome| outcome.change());
-    columns.add_column(ReportColumn::figure("change", "change"), move |line| {
-        ReportCell::figure(change(line).map(|change| change.value)).with_text(line.size.clone())
-    });
-    columns.add_figure("change_low", move |line| change(line).map(|change| change.low));
-    columns.add_figure("change_high", move |line| change(line).map(|change| change.high));
-    columns.add_column(ReportColumn::figure("runs", "runs per side"), |line| {
-        ReportCell::count(line.runs as u64)
-    });
-    columns
+fn confirm_columns() -> ColumnSet<ConfirmLine> {
+    columns! { line: ConfirmLine;
+        words("state", "state") => state_cell(line.outcome),
+        label("case", "case") => &line.case,
+        machine("metric") => &line.metric,
+        figure("change", "change") =>
+            ReportCell::from(line.outcome.map(|outcome| outcome.change().value))
+                .with_text(&line.size),
+        machine("change_low") => line.outcome.map(|outcome| outcome.change().low),
+        machine("change_high") => line.outcome.map(|outcome| outcome.change().high),
+        figure("runs", "runs per side") => line.runs,
+    }
+}
+
+fn state_cell(outcome: Option<ConfirmationResult>) -> ReportCell {
+    let (state, emphasis) = match outcome {
+        None => ("open", TextEmphasis::Caution),
+        Some(ConfirmationResult::Confirmed(_)) => ("confirmed", TextEmphasis::Strong),
+        Some(ConfirmationResult::Refuted(_)) => ("refuted", TextEmphasis::Muted),
+    };
+    ReportCell::words(state).with_emphasis(emphasis)
 }

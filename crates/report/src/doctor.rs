@@ -5,15 +5,14 @@
 //! Start at [`report_checks`], [`report_calibration`] and [`report_tuned_calibration`].
 
 use crate::case_labels::{CaseLabels, labelled_rows, parameters_json};
+use crate::columns::{ColumnSet, columns};
 use crate::document::{Document, ReportBlock};
 use crate::failures::report_failures;
 use crate::figure::{
     format_change, format_count, format_interval, format_moment, format_setting, format_share,
 };
 use crate::output::{OutputOptions, Verbosity};
-use crate::table::{
-    ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, ReportTable, RowName, TextEmphasis,
-};
+use crate::table::{ReportCell, ReportRow, ReportTable, RowName, TextEmphasis};
 use serde_json::json;
 use speedwell_analysis::{
     AnalysisFindings, CalibratedCase, CalibrationFindings, CalibrationOutcome, SpreadChange,
@@ -85,30 +84,22 @@ pub fn report_layouts(findings: &AnalysisFindings) -> Document {
 }
 
 fn check_columns() -> ColumnSet<CheckLine> {
-    let mut columns = ColumnSet::new();
-    columns.add_column(ReportColumn::words("state", "state"), |check: &CheckLine| {
-        let (symbol, emphasis) = state_symbol(&check.state);
-        ReportCell::value(check.state.clone())
-            .with_text(format!("{symbol} {}", check.state))
-            .with_emphasis(emphasis)
-    });
-    columns.add_column(ReportColumn::new("name", "check", ColumnKind::Identifier), |check| {
-        ReportCell::words(check.name.clone())
-    });
-    columns.add_column(ReportColumn::new("found", "found", ColumnKind::Label), |check| {
-        ReportCell::words(check.found.clone())
-    });
-    columns.add_value("remedy", |check| check.remedy.clone());
-    columns
+    columns! { check: CheckLine;
+        words("state", "state") => state_cell(&check.state),
+        identifier("name", "check") => &check.name,
+        label("found", "found") => &check.found,
+        machine("remedy") => &check.remedy,
+    }
 }
 
-fn state_symbol(state: &str) -> (char, TextEmphasis) {
-    match state {
+fn state_cell(state: &str) -> ReportCell {
+    let (symbol, emphasis) = match state {
         "ok" => ('✓', TextEmphasis::Good),
         "problem" => ('✗', TextEmphasis::Bad),
         "warning" => ('!', TextEmphasis::Caution),
         _ => ('-', TextEmphasis::Muted),
-    }
+    };
+    ReportCell::marked(state, symbol, emphasis)
 }
 
 /// The command for a first calibration, and for another one after changes.
@@ -211,30 +202,19 @@ fn spread_word(spread: &SpreadChange) -> &'static str {
 }
 
 fn spread_columns() -> ColumnSet<SpreadChange> {
-    let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::new("case", "case", ColumnKind::Label),
-        |spread: &SpreadChange| ReportCell::words(spread.case.id()),
-    );
-    columns.add_column(ReportColumn::figure("before", "spread before"), |spread| {
-        ReportCell::shown_figure(Some(spread.before), format_share)
-    });
-    columns.add_column(ReportColumn::figure("after", "after"), |spread| {
-        ReportCell::shown_figure(Some(spread.after), format_share)
-    });
-    columns.add_column(ReportColumn::figure("change", "change").for_people(), |spread| {
-        ReportCell::text(spread.change.as_ref().map(format_change).unwrap_or_default())
-    });
-    columns.add_column(ReportColumn::figure("interval", "95 % interval").for_people(), |spread| {
-        ReportCell::text(spread.change.as_ref().map(format_interval).unwrap_or_default())
-    });
-    columns.add_column(ReportColumn::words("noise", "noise"), |spread| {
-        ReportCell::words(spread_word(spread))
-    });
-    columns.add_figure("change", |spread| spread.change.map(|change| change.value));
-    columns.add_figure("change_low", |spread| spread.change.map(|change| change.low));
-    columns.add_figure("change_high", |spread| spread.change.map(|change| change.high));
-    columns
+    columns! { spread: SpreadChange;
+        label("case", "case") => spread.case.id(),
+        figure("before", "spread before") => ReportCell::share(spread.before),
+        figure("after", "after") => ReportCell::share(spread.after),
+        figure("change", "change").for_people() =>
+            spread.change.map(|change| ReportCell::text(format_change(&change))),
+        figure("interval", "95 % interval").for_people() =>
+            spread.change.map(|change| ReportCell::text(format_interval(&change))),
+        words("noise", "noise") => spread_word(spread),
+        machine("change") => spread.change.map(|change| change.value),
+        machine("change_low") => spread.change.map(|change| change.low),
+        machine("change_high") => spread.change.map(|change| change.high),
+    }
 }
 
 /// Returns the tuning check of `doctor`. `knobs` is `None` if nothing is tuned.
@@ -314,30 +294,22 @@ fn case_table(found: &CalibrationFindings) -> ReportTable {
 }
 
 fn case_columns<'a>() -> ColumnSet<CalibrationEntry<'a>> {
-    let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::new("case", "case", ColumnKind::Label),
-        |row: &CalibrationEntry<'a>| ReportCell::value(row.case.case.id()).with_name(&row.name),
-    );
-    columns.add_value("benchmark", |row| row.case.case.benchmark.clone());
-    columns.add_value("parameters", |row| parameters_json(&row.case.case));
-    columns.add_column(ReportColumn::figure("comparisons", "comparisons"), |row| {
-        ReportCell::count(row.case.comparisons)
-    });
-    columns.add_column(ReportColumn::figure("false_alarms", "false alarms"), |row| {
-        ReportCell::count(row.case.false_alarms)
-    });
-    columns.add_column(ReportColumn::figure("variation", "CV"), |row| {
-        ReportCell::shown_figure(row.case.variation, format_share)
-    });
-    columns.add_column(ReportColumn::figure("autocorrelation", "autocorrelation"), |row| {
-        let mark = if row.case.is_dependent { "*" } else { "" };
-        ReportCell::shown_figure(row.case.autocorrelation, |r1| format!("{r1:+.2}{mark}"))
-    });
-    columns.add_column(ReportColumn::figure("detectable", "32 runs find"), |row| {
-        ReportCell::shown_figure(row.case.detectable, format_share)
-    });
-    columns
+    columns! { row: CalibrationEntry<'a>;
+        label("case", "case") => ReportCell::words(row.case.case.id()).with_name(&row.name),
+        machine("benchmark") => &row.case.case.benchmark,
+        machine("parameters") => parameters_json(&row.case.case),
+        figure("comparisons", "comparisons") => row.case.comparisons,
+        figure("false_alarms", "false alarms") => row.case.false_alarms,
+        figure("variation", "CV") => ReportCell::share(row.case.variation),
+        figure("autocorrelation", "autocorrelation") => autocorrelation_cell(row.case),
+        figure("detectable", "32 runs find") => ReportCell::share(row.case.detectable),
+    }
+}
+
+/// Builds the cell of an autocorrelation. A `*` marks runs that depend on earlier ones.
+fn autocorrelation_cell(case: &CalibratedCase) -> ReportCell {
+    let mark = if case.is_dependent { "*" } else { "" };
+    ReportCell::shown_figure(case.autocorrelation, |r1| format!("{r1:+.2}{mark}"))
 }
 
 fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {

@@ -1,9 +1,10 @@
 //! Reports the machines of a fleet and whether they are fit for measuring. Start at
 //! [`list_fleet_machines`].
 
+use crate::columns::{ColumnSet, columns};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{Uncertainty, format_quantity};
-use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, TextEmphasis};
+use crate::table::{ReportCell, ReportRow, TextEmphasis};
 
 /// A machine of a fleet.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -19,6 +20,13 @@ pub struct FleetLine {
     pub known: Option<FleetFacts>,
     /// Remarks below the row, one per line.
     pub notes: Vec<String>,
+}
+
+impl FleetLine {
+    /// Returns a fact in words, or an empty text if the machine was not asked.
+    fn fact_text(&self, fact: impl Fn(&FleetFacts) -> String) -> String {
+        self.known.as_ref().map(fact).unwrap_or_default()
+    }
 }
 
 /// The facts that a machine reports about itself.
@@ -49,57 +57,28 @@ pub fn list_fleet_machines(machines: &[FleetLine]) -> Document {
     document
 }
 
+/// Returns the columns. Facts have columns only if some machine `is_checked`.
 fn machine_columns(is_checked: bool) -> ColumnSet<FleetLine> {
-    let mut columns = ColumnSet::new();
-    columns.add_column(ReportColumn::words("state", "state"), |machine: &FleetLine| {
-        let (symbol, emphasis) = state_symbol(&machine.state);
-        ReportCell::value(machine.state.clone())
-            .with_text(format!("{symbol} {}", machine.state))
-            .with_emphasis(emphasis)
-    });
-    columns.add_column(ReportColumn::new("name", "machine", ColumnKind::Identifier), |machine| {
-        ReportCell::words(machine.name.clone())
-    });
-    columns.add_column(ReportColumn::words("labels", "labels"), |machine| {
-        ReportCell::words(machine.labels.join(" "))
-    });
-    if is_checked {
-        add_facts(&mut columns);
+    columns! { line: FleetLine;
+        words("state", "state") => state_cell(&line.state),
+        identifier("name", "machine") => &line.name,
+        words("labels", "labels") => line.labels.join(" "),
+        words("class", "class") if is_checked => line.fact_text(|facts| facts.class.clone()),
+        words("clock_shown", "clock").for_people() if is_checked =>
+            line.fact_text(|facts| format_clock(facts.offset_ns)),
+        words("speed_shown", "speed").for_people() if is_checked =>
+            line.fact_text(|facts| facts.speed_probe_ns.map(format_time).join(" + ")),
+        machine("id") if is_checked => line.fact_text(|facts| facts.id.clone()),
+        machine("offset_ns") if is_checked =>
+            line.known.as_ref().map(|facts| facts.offset_ns.0 as f64),
+        machine("uncertainty_ns") if is_checked =>
+            line.known.as_ref().map(|facts| facts.offset_ns.1 as f64),
+        machine("integer_ns") if is_checked =>
+            line.known.as_ref().map(|facts| facts.speed_probe_ns[0] as f64),
+        machine("memory_ns") if is_checked =>
+            line.known.as_ref().map(|facts| facts.speed_probe_ns[1] as f64),
+        machine("notes") => line.notes.join(" "),
     }
-    columns.add_value("notes", |machine| machine.notes.join(" "));
-    columns
-}
-
-fn add_facts(columns: &mut ColumnSet<FleetLine>) {
-    let text = |machine: &FleetLine, fact: fn(&FleetFacts) -> String| {
-        machine.known.as_ref().map(fact).unwrap_or_default()
-    };
-    columns.add_column(ReportColumn::words("class", "class"), move |machine| {
-        ReportCell::words(text(machine, |facts| facts.class.clone()))
-    });
-    columns.add_column(ReportColumn::words("clock_shown", "clock").for_people(), move |machine| {
-        ReportCell::words(text(machine, |facts| format_clock(facts.offset_ns)))
-    });
-    columns.add_column(ReportColumn::words("speed_shown", "speed").for_people(), move |machine| {
-        ReportCell::words(text(machine, |facts| {
-            let [integers, memory] = facts.speed_probe_ns.map(format_time);
-            format!("{integers} + {memory}")
-        }))
-    });
-    columns.add_value("id", move |machine| text(machine, |facts| facts.id.clone()));
-    let figure =
-        |machine: &FleetLine, figure: fn(&FleetFacts) -> f64| machine.known.as_ref().map(figure);
-    columns
-        .add_figure("offset_ns", move |machine| figure(machine, |facts| facts.offset_ns.0 as f64));
-    columns.add_figure("uncertainty_ns", move |machine| {
-        figure(machine, |facts| facts.offset_ns.1 as f64)
-    });
-    columns.add_figure("integer_ns", move |machine| {
-        figure(machine, |facts| facts.speed_probe_ns[0] as f64)
-    });
-    columns.add_figure("memory_ns", move |machine| {
-        figure(machine, |facts| facts.speed_probe_ns[1] as f64)
-    });
 }
 
 /// Formats a time as in `3.200 ms`. The uncertainty is assumed to be 0.5 %.
@@ -119,12 +98,13 @@ fn format_clock((offset_ns, uncertainty_ns): (i64, u64)) -> String {
     format!("{} {word}", format_time(size))
 }
 
-fn state_symbol(state: &str) -> (char, TextEmphasis) {
-    match state {
+fn state_cell(state: &str) -> ReportCell {
+    let (symbol, emphasis) = match state {
         "free" | "fit" => ('✓', TextEmphasis::Good),
         "busy" | "warning" => ('!', TextEmphasis::Caution),
         _ => ('✗', TextEmphasis::Bad),
-    }
+    };
+    ReportCell::marked(state, symbol, emphasis)
 }
 
 #[cfg(test)]

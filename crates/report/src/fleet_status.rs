@@ -2,8 +2,9 @@
 //! machines of an experiment's roles, and the sessions removed from machines. Start at
 //! [`list_fleet_shards`].
 
+use crate::columns::{ColumnSet, columns};
 use crate::document::{Document, ReportBlock};
-use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, TextEmphasis};
+use crate::table::{ReportCell, TextEmphasis};
 
 /// A shard of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,34 +27,31 @@ pub struct ShardRow {
 
 /// Lists the shards, one per row.
 pub fn list_fleet_shards(rows: &[ShardRow]) -> Document {
-    let mut columns = ColumnSet::new();
-    columns.add_column(ReportColumn::words("state", "state"), |row: &ShardRow| {
-        let emphasis = match row.state.as_str() {
-            "done" => TextEmphasis::Good,
-            "lost" => TextEmphasis::Bad,
-            _ => TextEmphasis::Caution,
-        };
-        ReportCell::words(row.state.clone()).with_emphasis(emphasis)
-    });
-    let number_column = ReportColumn::new("shard", "shard", ColumnKind::Identifier);
-    columns.add_column(number_column, |row| ReportCell::words(row.place.to_string()));
-    columns.add_column(ReportColumn::new("machine", "machine", ColumnKind::Identifier), |row| {
-        ReportCell::words(row.machine.clone())
-    });
-    columns.add_column(ReportColumn::figure("cases", "cases"), |row| {
-        ReportCell::count(row.cases as u64)
-    });
-    columns.add_column(ReportColumn::figure("blocks", "blocks"), |row| {
-        ReportCell::count(row.blocks as u64)
-    });
-    columns.add_column(ReportColumn::figure("attempt", "attempt"), |row| {
-        ReportCell::count(row.attempt)
-    });
-    columns.add_column(ReportColumn::words("engine", "engine"), |row| {
-        ReportCell::words(row.said.clone())
-    });
-    let mut document = Document::new("shards");
-    document.push(ReportBlock::Table(columns.build_table("shards", rows)));
+    let columns = columns! { row: ShardRow;
+        words("state", "state") => state_cell(&row.state),
+        identifier("shard", "shard") => row.place.to_string(),
+        identifier("machine", "machine") => &row.machine,
+        figure("cases", "cases") => row.cases,
+        figure("blocks", "blocks") => row.blocks,
+        figure("attempt", "attempt") => row.attempt,
+        words("engine", "engine") => &row.said,
+    };
+    list_rows("shards", columns, rows)
+}
+
+fn state_cell(state: &str) -> ReportCell {
+    let emphasis = match state {
+        "done" => TextEmphasis::Good,
+        "lost" => TextEmphasis::Bad,
+        _ => TextEmphasis::Caution,
+    };
+    ReportCell::words(state).with_emphasis(emphasis)
+}
+
+/// Builds a document of one table. Both have the same name.
+fn list_rows<T>(name: &'static str, columns: ColumnSet<T>, rows: &[T]) -> Document {
+    let mut document = Document::new(name);
+    document.push(ReportBlock::Table(columns.build_table(name, rows)));
     document
 }
 
@@ -74,43 +72,23 @@ pub struct RoleRow {
 
 /// Lists the roles of an experiment, one per row.
 pub fn list_fleet_roles(rows: &[RoleRow]) -> Document {
-    let mut columns = ColumnSet::new();
-    columns.add_column(ReportColumn::words("state", "state"), |row: &RoleRow| {
-        let emphasis = match row.state.as_str() {
-            "done" => TextEmphasis::Good,
-            _ => TextEmphasis::Caution,
-        };
-        ReportCell::words(row.state.clone()).with_emphasis(emphasis)
-    });
-    columns.add_column(ReportColumn::new("role", "role", ColumnKind::Identifier), |row| {
-        ReportCell::words(row.role.clone())
-    });
-    columns.add_column(ReportColumn::new("machine", "machine", ColumnKind::Identifier), |row| {
-        ReportCell::words(row.machine.clone())
-    });
-    columns.add_column(ReportColumn::words("address", "address"), |row| {
-        ReportCell::words(row.address.clone())
-    });
-    columns.add_column(ReportColumn::words("engine", "engine"), |row| {
-        ReportCell::words(row.said.clone())
-    });
-    let mut document = Document::new("roles");
-    document.push(ReportBlock::Table(columns.build_table("roles", rows)));
-    document
+    let columns = columns! { row: RoleRow;
+        words("state", "state") => state_cell(&row.state),
+        identifier("role", "role") => &row.role,
+        identifier("machine", "machine") => &row.machine,
+        words("address", "address") => &row.address,
+        words("engine", "engine") => &row.said,
+    };
+    list_rows("roles", columns, rows)
 }
 
 /// Lists the cleaned machines. A row has a machine's name, the number of removed sessions, and
 /// their size in bytes.
 pub fn list_fleet_cleaned(rows: &[(String, u32, u64)]) -> Document {
-    let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::new("machine", "machine", ColumnKind::Identifier),
-        |row: &(String, u32, u64)| ReportCell::words(row.0.clone()),
-    );
-    columns
-        .add_column(ReportColumn::figure("sessions", "sessions"), |row| ReportCell::count(row.1));
-    columns.add_column(ReportColumn::figure("bytes", "bytes"), |row| ReportCell::count(row.2));
-    let mut document = Document::new("cleaned");
-    document.push(ReportBlock::Table(columns.build_table("cleaned", rows)));
-    document
+    let columns = columns! { row: (String, u32, u64);
+        identifier("machine", "machine") => &row.0,
+        figure("sessions", "sessions") => row.1,
+        figure("bytes", "bytes") => row.2,
+    };
+    list_rows("cleaned", columns, rows)
 }

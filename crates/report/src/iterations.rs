@@ -2,9 +2,10 @@
 //! needs.
 
 use super::output::OutputOptions;
+use crate::columns::{ColumnSet, columns};
 use crate::document::{Document, ReportBlock};
-use crate::figure::{Uncertainty, format_count, format_number, format_quantity, format_share};
-use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, TextEmphasis};
+use crate::figure::format_count;
+use crate::table::{ReportCell, TextEmphasis};
 use speedwell_analysis::iterations::IterationLevel;
 
 /// The outcome of a search.
@@ -76,45 +77,35 @@ pub fn sort_keys() -> Vec<&'static str> {
 }
 
 fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile> {
-    let worst_case = |file: &IterationsOfFile| {
-        let cases = file.level.as_ref()?.cases();
-        let (name, variation) = cases.max_by(|a, b| a.1.total_cmp(&b.1))?;
-        Some((name.to_owned(), variation))
-    };
     let parameter = parameter.to_owned();
-    let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::new("file", "file", ColumnKind::Identifier),
-        |file: &IterationsOfFile| ReportCell::words(file.file.clone()),
-    );
-    columns.add_value("parameter", move |_| parameter.clone());
-    columns.add_column(ReportColumn::figure("n", "iterations"), |file| match &file.level {
-        Some(level) => ReportCell::value(level.n).with_text(format_number(level.n as f64, 0)),
-        None => ReportCell::figure(None),
-    });
-    columns.add_column(ReportColumn::words("outcome", "outcome"), |file| {
-        let emphasis = match file.outcome {
-            IterationsOutcome::Steady => TextEmphasis::Good,
-            IterationsOutcome::Failed => TextEmphasis::Bad,
-            _ => TextEmphasis::Caution,
-        };
-        ReportCell::words(file.outcome.outcome_name()).with_emphasis(emphasis)
-    });
-    columns.add_column(ReportColumn::figure("cv", "CV"), |file| {
-        ReportCell::shown_figure(file.level.as_ref().map(|level| level.spread.mean), format_share)
-    });
-    columns.add_column(ReportColumn::figure("max_cv", "max CV"), move |file| {
-        ReportCell::shown_figure(worst_case(file).map(|(_, variation)| variation), format_share)
-    });
-    columns.add_value("max_cv_case", move |file| {
-        worst_case(file).map(|(name, _)| name).unwrap_or_default()
-    });
-    columns.add_value("cases", |file| file.level.as_ref().map_or(0, |level| level.names.len()));
-    columns.add_column(ReportColumn::figure("shortest_ns", "shortest sample"), |file| {
-        let shortest_ns = file.level.as_ref().and_then(|level| level.shortest_ns);
-        ReportCell::shown_figure(shortest_ns.map(|ns| ns as f64), |ns| {
-            format_quantity(ns, "ns", Uncertainty::Unknown)
-        })
-    });
-    columns
+    columns! { file: IterationsOfFile;
+        identifier("file", "file") => &file.file,
+        machine("parameter") => &parameter,
+        figure("n", "iterations") =>
+            file.level.as_ref().map(|level| ReportCell::large_count(level.n as usize)),
+        words("outcome", "outcome") => outcome_cell(file.outcome),
+        figure("cv", "CV") => ReportCell::share(file.level.as_ref().map(|level| level.spread.mean)),
+        figure("max_cv", "max CV") => ReportCell::share(worst_case(file).map(|(_, cv)| cv)),
+        machine("max_cv_case") => worst_case(file).map_or("", |(name, _)| name),
+        machine("cases") => file.level.as_ref().map_or(0, |level| level.names.len()),
+        figure("shortest_ns", "shortest sample") => ReportCell::time(shortest_ns(file)),
+    }
+}
+
+fn outcome_cell(outcome: IterationsOutcome) -> ReportCell {
+    let emphasis = match outcome {
+        IterationsOutcome::Steady => TextEmphasis::Good,
+        IterationsOutcome::Failed => TextEmphasis::Bad,
+        _ => TextEmphasis::Caution,
+    };
+    ReportCell::words(outcome.outcome_name()).with_emphasis(emphasis)
+}
+
+/// Returns the case that varies most, with its coefficient of variation.
+fn worst_case(file: &IterationsOfFile) -> Option<(&str, f64)> {
+    file.level.as_ref()?.cases().max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+fn shortest_ns(file: &IterationsOfFile) -> Option<f64> {
+    Some(file.level.as_ref()?.shortest_ns? as f64)
 }

@@ -2,8 +2,9 @@
 //!
 //! A report is a function from findings to a [`Document`], and a format renders any document
 //! (`format/`). Reports and formats are therefore independent. Most numbers in reports are
-//! formatted here: `unit.rs` has the units, `figure.rs` the number of digits, and `table.rs` the
-//! tables. Start with [`report_findings`], then `comparison/` and `format/text/`.
+//! formatted here: `unit.rs` has the units, `figure.rs` the number of digits, `table.rs` the tables,
+//! and `columns.rs` the declaration of columns. Start with [`report_findings`], then `comparison/`
+//! and `format/text/`.
 
 mod backfill;
 mod bisect;
@@ -11,6 +12,7 @@ mod browse;
 mod case_labels;
 mod changes;
 mod charts;
+mod columns;
 mod comparison;
 mod confirm;
 mod datum;
@@ -43,6 +45,8 @@ pub mod sources;
 mod study;
 mod summary;
 mod table;
+#[cfg(test)]
+mod table_keys_tests;
 mod trend;
 mod tune;
 mod unit;
@@ -250,7 +254,12 @@ pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::
         }
         _ => {}
     }
-    let keys = match measured {
+    output::sorts_by(output.sort.as_deref(), sort_keys(measured))
+}
+
+/// Returns the keys by which the tables of a report can be sorted.
+fn sort_keys(measured: ReportSubject) -> Vec<&'static str> {
+    match measured {
         ReportSubject::Runs => summary::sort_keys(),
         ReportSubject::Comparison => [comparison::sort_keys(), summary::sort_keys()].concat(),
         ReportSubject::Study => study::sort_keys(),
@@ -266,6 +275,5 @@ pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::
         ReportSubject::LoadLevels => [load::level_sort_keys(), load::sort_keys()].concat(),
         ReportSubject::LoadRates => [load::rate_sort_keys(), load::sort_keys()].concat(),
         ReportSubject::Backfill => backfill::sort_keys(),
-    };
-    output::sorts_by(output.sort.as_deref(), keys)
+    }
 }

@@ -3,12 +3,12 @@
 //! This module chooses the wording; callers decide which cases may already have a verdict. Start at
 //! [`report_live`].
 
+use crate::columns::columns;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{
     Uncertainty, format_about, format_count, format_duration, format_number, format_quantity,
     format_share,
 };
-use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn};
 use serde_json::json;
 use speedwell_model::stored::{LiveLoad, LoadProgress};
 use speedwell_plot::{BarCategory, BarChart, ChartBar};
@@ -96,16 +96,11 @@ pub fn report_live(state: &LiveState) -> Document {
         format_duration(state.elapsed_since(state.started_unix_ms)),
         format_duration(state.elapsed_since(state.last_sign_unix_ms))
     )));
-    let mut columns = ColumnSet::<LiveCase>::new();
-    columns.add_column(ReportColumn::new("case", "case", ColumnKind::Label), |case: &LiveCase| {
-        ReportCell::words(&case.id)
-    });
-    columns.add_column(ReportColumn::figure("runs", "runs so far"), |case| {
-        ReportCell::value(case.runs).with_text(case.runs.to_string())
-    });
-    columns.add_column(ReportColumn::words("verdict", "verdict"), |case| {
-        ReportCell::words(case.verdict.clone().unwrap_or_default())
-    });
+    let columns = columns! { case: LiveCase;
+        label("case", "case") => &case.id,
+        figure("runs", "runs so far") => case.runs,
+        words("verdict", "verdict") => case.verdict.as_deref().unwrap_or_default(),
+    };
     document.push(ReportBlock::Table(columns.build_table("cases", &state.cases)));
     document.push(ReportBlock::Note(
         "Verdicts are given only at the planned interim analyses: in between, false alarms would \

@@ -1,9 +1,9 @@
 //! Reports the outbox, which is the queue of sessions to upload, and the state of its entries.
 
+use crate::columns::columns;
 use crate::doctor::CheckLine;
 use crate::document::{Document, ReportBlock};
-use crate::figure::format_moment;
-use crate::table::{ColumnSet, ReportCell, ReportColumn, TextEmphasis};
+use crate::table::{ReportCell, TextEmphasis};
 use speedwell_model::stored::{OutboxEntry, UploadState};
 
 /// Lists the entries of the outbox.
@@ -12,37 +12,36 @@ pub fn report_outbox(items: &[OutboxEntry]) -> Document {
     if items.is_empty() {
         document.push(ReportBlock::Paragraph("the outbox is empty".to_owned()));
     }
-    let mut columns = ColumnSet::new();
-    columns.add_column(ReportColumn::figure("number", "session"), |item: &OutboxEntry| {
-        ReportCell::value(item.session).with_text(format!("@{}", item.session))
-    });
-    columns.add_value("id", |item| item.id.clone());
-    columns.add_column(ReportColumn::words("state", "state"), |item| {
-        let emphasis = match item.state {
-            UploadState::Sent => TextEmphasis::None,
-            UploadState::Waiting => TextEmphasis::Caution,
-            UploadState::Refused => TextEmphasis::Bad,
-        };
-        ReportCell::words(item.state.name()).with_emphasis(emphasis)
-    });
-    columns.add_text(ReportColumn::words("url", "to"), |item| item.url.clone());
-    columns.add_column(ReportColumn::figure("attempts", "attempts"), |item| {
-        ReportCell::value(item.attempts)
-    });
-    columns.add_column(ReportColumn::words("sent_unix_ms", "sent (UTC)"), |item| {
-        let shown = item.sent_unix_ms.map(format_moment).unwrap_or_default();
-        ReportCell::value(item.sent_unix_ms).with_text(shown)
-    });
-    columns.add_text(ReportColumn::words("reason", "reason"), |item| {
-        let is_over = ["complete", "imported"].contains(&item.ended.as_str());
-        match (&item.reason, is_over || item.state == UploadState::Sent) {
-            (Some(reason), _) => reason.clone(),
-            (None, true) => String::new(),
-            (None, false) => format!("{}: resume it first, or push it by its number", item.ended),
-        }
-    });
+    let columns = columns! { item: OutboxEntry;
+        figure("number", "session") => ReportCell::session(item.session),
+        machine("id") => &item.id,
+        words("state", "state") => state_cell(item.state),
+        words("url", "to").for_people() => ReportCell::text(&item.url),
+        figure("attempts", "attempts") => ReportCell::value(item.attempts),
+        words("sent_unix_ms", "sent (UTC)") => item.sent_unix_ms.map(ReportCell::moment),
+        words("reason", "reason").for_people() => ReportCell::text(reason_text(item)),
+    };
     document.push(ReportBlock::Table(columns.build_table("outbox", items)));
     document
+}
+
+fn state_cell(state: UploadState) -> ReportCell {
+    let emphasis = match state {
+        UploadState::Sent => TextEmphasis::None,
+        UploadState::Waiting => TextEmphasis::Caution,
+        UploadState::Refused => TextEmphasis::Bad,
+    };
+    ReportCell::words(state.name()).with_emphasis(emphasis)
+}
+
+/// Says why the last attempt failed, or why a session is not sent.
+fn reason_text(item: &OutboxEntry) -> String {
+    let is_over = ["complete", "imported"].contains(&item.ended.as_str());
+    match (&item.reason, is_over || item.state == UploadState::Sent) {
+        (Some(reason), _) => reason.clone(),
+        (None, true) => String::new(),
+        (None, false) => format!("{}: resume it first, or push it by its number", item.ended),
+    }
 }
 
 /// Returns the outbox check of `doctor`, or `None` if everything was sent.

@@ -5,10 +5,11 @@
 
 use crate::OutputOptions;
 use crate::case_labels::parameters_json;
+use crate::columns::{ColumnSet, columns};
 use crate::document::{Document, ReportBlock};
 use crate::failures::report_failures;
-use crate::figure::{format_about, format_count, format_number};
-use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn};
+use crate::figure::{format_about, format_count};
+use crate::table::ReportCell;
 use speedwell_model::{Case, StepFailure};
 use std::time::Duration;
 
@@ -44,17 +45,12 @@ pub fn list_planned_cases(
 }
 
 fn case_columns() -> ColumnSet<CaseLine> {
-    let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::new("case", "case", ColumnKind::Identifier),
-        |line: &CaseLine| ReportCell::words(line.case.id()),
-    );
-    columns.add_value("benchmark", |line| line.case.benchmark.clone());
-    columns.add_value("parameters", |line| parameters_json(&line.case));
-    columns.add_column(ReportColumn::figure("runs", "runs"), |line| {
-        ReportCell::value(line.runs).with_text(format_number(line.runs as f64, 0))
-    });
-    columns
+    columns! { line: CaseLine;
+        identifier("case", "case") => line.case.id(),
+        machine("benchmark") => &line.case.benchmark,
+        machine("parameters") => parameters_json(&line.case),
+        figure("runs", "runs") => ReportCell::large_count(line.runs as usize),
+    }
 }
 
 /// The counts of a trial.
@@ -95,13 +91,13 @@ pub fn report_trial(trial: &TrialOutcome, output: &OutputOptions) -> Document {
 
 /// Returns the columns of a trial. They are for programs only: people read the headline.
 fn trial_columns(failed: usize, skipped: usize) -> ColumnSet<TrialOutcome> {
-    let mut columns = ColumnSet::new();
-    columns.add_value("files", |trial: &TrialOutcome| trial.files);
-    columns.add_value("working_files", |trial| trial.working_files);
-    columns.add_value("cases", |trial| trial.cases);
-    columns.add_value("failed", move |_| failed);
-    columns.add_value("skipped", move |_| skipped);
-    columns
+    columns! { trial: TrialOutcome;
+        machine("files") => trial.files,
+        machine("working_files") => trial.working_files,
+        machine("cases") => trial.cases,
+        machine("failed") => failed,
+        machine("skipped") => skipped,
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Lists the stored sessions, a page at a time.
 
+use crate::columns::{ColumnSet, columns};
 use crate::document::{Document, ReportBlock};
-use crate::figure::{format_duration, format_moment, format_number};
-use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, TextEmphasis};
+use crate::figure::{format_duration, format_number};
+use crate::table::{ReportCell, TextEmphasis};
 use speedwell_model::SessionState;
 use speedwell_model::stored::SessionOverview;
 
@@ -50,80 +51,50 @@ pub fn list_sessions(page: &SessionsPage<'_>) -> Document {
     document
 }
 
-/// Adds the numbers of cases, runs and failures.
-fn add_count_columns(columns: &mut ColumnSet<SessionOverview>) {
-    let count_cell =
-        |number: usize| ReportCell::value(number).with_text(format_number(number as f64, 0));
-    columns.add_column(ReportColumn::figure("cases", "cases"), move |session| {
-        count_cell(session.cases)
-    });
-    columns
-        .add_column(ReportColumn::figure("runs", "runs"), move |session| count_cell(session.runs));
-    columns.add_column(ReportColumn::figure("failures", "failed"), move |session| {
-        let shown = if session.failures == 0 {
-            String::new()
-        } else {
-            format_number(session.failures as f64, 0)
-        };
-        ReportCell::value(session.failures).with_text(shown).with_emphasis(TextEmphasis::Bad)
-    });
-}
-
 fn session_columns() -> ColumnSet<SessionOverview> {
-    let mut columns = ColumnSet::new();
-    columns.add_column(ReportColumn::figure("number", "session"), |session: &SessionOverview| {
-        ReportCell::value(session.number).with_text(format!("@{}", session.number))
-    });
-    columns.add_value("id", |session| session.id.clone());
-    columns.add_column(ReportColumn::words("started_unix_ms", "started (UTC)"), |session| {
-        ReportCell::value(session.started_unix_ms).with_text(format_moment(session.started_unix_ms))
-    });
-    columns.add_column(ReportColumn::words("state", "state"), |session| {
-        let (word, emphasis) = if session.is_killed {
-            ("killed", TextEmphasis::Caution)
-        } else {
-            state_word(session.state)
-        };
-        // Only unusual states are shown, so that they stand out.
-        let is_complete = session.state == SessionState::Complete;
-        ReportCell::value(word)
-            .with_text(if is_complete { "" } else { word })
-            .with_emphasis(emphasis)
-    });
-    add_origin_columns(&mut columns);
-    columns.add_column(ReportColumn::words("tags", "tags").expendable(1), |session| {
-        ReportCell::words(session.tags.join(" ")).with_emphasis(TextEmphasis::Strong)
-    });
-    columns.add_column(ReportColumn::words("variants", "variants").expendable(2), |session| {
-        ReportCell::words(session.variants.join(" ")).with_text(variant_names(session))
-    });
-    add_count_columns(&mut columns);
-    columns.add_column(ReportColumn::figure("elapsed_ms", "took").expendable(3), |session| {
-        ReportCell::value(session.elapsed_ms).with_text(format_duration(session.elapsed_ms))
-    });
-    columns.add_column(ReportColumn::new("command", "command", ColumnKind::Label), |session| {
-        ReportCell::words(session.command.join(" ")).with_text(command_line(&session.command))
-    });
-    columns
+    columns! { session: SessionOverview;
+        figure("number", "session") => ReportCell::session(session.number),
+        machine("id") => &session.id,
+        words("started_unix_ms", "started (UTC)") => ReportCell::moment(session.started_unix_ms),
+        words("state", "state") => state_cell(session),
+        words("revision", "revision").expendable(4) => revision_cell(session),
+        words("branch", "branch").expendable(5) =>
+            session.origin.as_ref().and_then(|origin| origin.branch.as_deref()).unwrap_or_default(),
+        words("tags", "tags").expendable(1) =>
+            ReportCell::words(session.tags.join(" ")).with_emphasis(TextEmphasis::Strong),
+        words("variants", "variants").expendable(2) =>
+            ReportCell::words(session.variants.join(" ")).with_text(variant_names(session)),
+        figure("cases", "cases") => ReportCell::large_count(session.cases),
+        figure("runs", "runs") => ReportCell::large_count(session.runs),
+        figure("failures", "failed") =>
+            ReportCell::large_count(session.failures)
+                .shown_if(session.failures > 0)
+                .with_emphasis(TextEmphasis::Bad),
+        figure("elapsed_ms", "took").expendable(3) =>
+            ReportCell::value(session.elapsed_ms).with_text(format_duration(session.elapsed_ms)),
+        label("command", "command") =>
+            ReportCell::words(session.command.join(" ")).with_text(command_line(&session.command)),
+    }
 }
 
-/// Adds the columns that identify the measured code. A `+` after a revision marks a checkout with
-/// uncommitted changes.
-fn add_origin_columns(columns: &mut ColumnSet<SessionOverview>) {
-    columns.add_column(ReportColumn::words("revision", "revision").expendable(4), |session| {
-        match &session.origin {
-            Some(origin) => {
-                let changed = if origin.dirty.is_some() { "+" } else { "" };
-                ReportCell::words(&origin.revision)
-                    .with_text(format!("{}{changed}", origin.short()))
-            }
-            None => ReportCell::words(""),
-        }
-    });
-    columns.add_column(ReportColumn::words("branch", "branch").expendable(5), |session| {
-        let origin = session.origin.as_ref();
-        ReportCell::words(origin.and_then(|origin| origin.branch.as_deref()).unwrap_or_default())
-    });
+/// Builds the cell of a state. Only unusual states are shown, so that they stand out.
+fn state_cell(session: &SessionOverview) -> ReportCell {
+    let (word, emphasis) = if session.is_killed {
+        ("killed", TextEmphasis::Caution)
+    } else {
+        state_word(session.state)
+    };
+    let is_complete = session.state == SessionState::Complete;
+    ReportCell::words(word).shown_if(!is_complete).with_emphasis(emphasis)
+}
+
+/// Builds the cell of the measured revision. A `+` marks a checkout with uncommitted changes.
+fn revision_cell(session: &SessionOverview) -> ReportCell {
+    let Some(origin) = &session.origin else {
+        return ReportCell::words("");
+    };
+    let changed = if origin.dirty.is_some() { "+" } else { "" };
+    ReportCell::words(&origin.revision).with_text(format!("{}{changed}", origin.short()))
 }
 
 /// Returns the names of the variants. A load test without a comparison has a single variant,

@@ -1,9 +1,10 @@
 //! Reports the configuration of a server: its projects, its tokens and the audit log. The command
 //! line and the server's settings page show the same report.
 
+use crate::columns::columns;
 use crate::document::{Document, ReportBlock};
-use crate::figure::{Uncertainty, format_count, format_moment, format_number, format_quantity};
-use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn};
+use crate::figure::format_count;
+use crate::table::ReportCell;
 use speedwell_model::stored::{AuditEntry, StoredToken};
 
 /// A project of a server.
@@ -66,30 +67,16 @@ pub fn report_settings(settings: &ServerSettings<'_>) -> Document {
 /// Lists the projects of a server.
 pub fn list_served_projects(projects: &[ServedProject]) -> Document {
     let mut document = Document::new("projects");
-    let mut columns = ColumnSet::<ServedProject>::new();
-    columns.add_column(
-        ReportColumn::new("project", "project", ColumnKind::Label),
-        |project: &ServedProject| {
-            ReportCell::words(&project.name).with_link(format!("/{}/", project.name))
-        },
-    );
-    columns.add_column(ReportColumn::words("read", "read by"), |project| {
-        ReportCell::words(if project.is_public { "everybody" } else { "tokens" })
-    });
-    columns.add_column(ReportColumn::figure("sessions", "sessions"), |project| {
-        ReportCell::value(project.sessions).with_text(format_number(project.sessions as f64, 0))
-    });
-    columns.add_column(ReportColumn::figure("bytes", "file"), |project| {
-        project.bytes.map_or_else(ReportCell::default, |bytes| {
-            let size = format_quantity(bytes as f64, "B", Uncertainty::Unknown);
-            ReportCell::value(bytes).with_text(size)
-        })
-    });
-    if projects.iter().any(|project| project.forge.is_some()) {
-        columns.add_column(ReportColumn::words("forge", "comments on"), |project| {
-            ReportCell::words(project.forge.as_deref().unwrap_or_default())
-        });
-    }
+    let has_forge = projects.iter().any(|project| project.forge.is_some());
+    let columns = columns! { project: ServedProject;
+        label("project", "project") =>
+            ReportCell::words(&project.name).with_link(format!("/{}/", project.name)),
+        words("read", "read by") => if project.is_public { "everybody" } else { "tokens" },
+        figure("sessions", "sessions") => ReportCell::large_count(project.sessions),
+        figure("bytes", "file") =>
+            ReportCell::quantity(project.bytes.map(|bytes| bytes as f64), "B"),
+        words("forge", "comments on") if has_forge => project.forge.as_deref().unwrap_or_default(),
+    };
     document.push(ReportBlock::Table(columns.build_table("projects", projects)));
     document
 }
@@ -101,59 +88,43 @@ pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
         document.push(ReportBlock::Paragraph("No tokens yet.".into()));
         return document;
     }
-    let time_cell = |unix_ms: Option<i64>| {
-        unix_ms.map_or_else(ReportCell::default, |unix_ms| {
-            ReportCell::value(unix_ms).with_text(format_moment(unix_ms))
-        })
-    };
-    let mut columns = ColumnSet::<StoredToken>::new();
-    columns
-        .add_column(ReportColumn::new("id", "token", ColumnKind::Label), |token: &StoredToken| {
-            ReportCell::words(&token.id)
-        });
-    columns.add_column(ReportColumn::words("name", "name"), |token| ReportCell::words(&token.name));
-    columns.add_column(ReportColumn::words("scopes", "may"), |token| {
-        let names: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
-        ReportCell::words(names.join(", "))
-    });
-    columns.add_column(ReportColumn::words("project", "in"), |token| {
-        ReportCell::words(token.project.as_deref().unwrap_or("all projects"))
-    });
-    columns.add_column(ReportColumn::words("branches", "branches"), |token| {
-        names_cell(&token.branches)
-    });
-    columns.add_column(ReportColumn::words("machines", "machines"), |token| {
-        names_cell(&token.machines)
-    });
-    columns.add_column(ReportColumn::words("state", "state"), move |token| {
-        ReportCell::words(if token.is_valid(now_unix_ms) {
-            "valid"
-        } else if token.revoked_unix_ms.is_some() {
-            "revoked"
-        } else {
-            "expired"
-        })
-    });
-    columns.add_column(ReportColumn::words("created_unix_ms", "made (UTC)"), move |token| {
-        time_cell(Some(token.created_unix_ms))
-    });
-    columns.add_column(ReportColumn::words("expires_unix_ms", "expires (UTC)"), move |token| {
-        time_cell(token.expires_unix_ms)
-    });
-    columns.add_column(
+    let columns = columns! { token: StoredToken;
+        label("id", "token") => &token.id,
+        words("name", "name") => &token.name,
+        words("scopes", "may") => scope_names(token),
+        words("project", "in") => token.project.as_deref().unwrap_or("all projects"),
+        words("branches", "branches") => name_list(token.branches.as_deref()),
+        words("machines", "machines") => name_list(token.machines.as_deref()),
+        words("state", "state") => token_state(token, now_unix_ms),
+        words("created_unix_ms", "made (UTC)") => ReportCell::moment(token.created_unix_ms),
+        words("expires_unix_ms", "expires (UTC)") => token.expires_unix_ms.map(ReportCell::moment),
         // The time is stored as the beginning of an hour, so it may be earlier than the creation of
         // the token.
-        ReportColumn::words("used_unix_ms", "last used (UTC, by the hour)"),
-        move |token| time_cell(token.used_unix_ms.map(|ms| ms.max(token.created_unix_ms))),
-    );
+        words("used_unix_ms", "last used (UTC, by the hour)") =>
+            token.used_unix_ms.map(|ms| ReportCell::moment(ms.max(token.created_unix_ms))),
+    };
     document.push(ReportBlock::Table(columns.build_table("tokens", tokens)));
     document
 }
 
-fn names_cell(names: &Option<Vec<String>>) -> ReportCell {
-    names
-        .as_ref()
-        .map_or_else(|| ReportCell::words("all"), |names| ReportCell::words(names.join(", ")))
+fn scope_names(token: &StoredToken) -> String {
+    let names: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
+    names.join(", ")
+}
+
+/// Joins names. `None` stands for all.
+fn name_list(names: Option<&[String]>) -> String {
+    names.map_or_else(|| "all".to_owned(), |names| names.join(", "))
+}
+
+fn token_state(token: &StoredToken, now_unix_ms: i64) -> &'static str {
+    if token.is_valid(now_unix_ms) {
+        "valid"
+    } else if token.revoked_unix_ms.is_some() {
+        "revoked"
+    } else {
+        "expired"
+    }
 }
 
 /// Lists the audit log: who did what.
@@ -163,31 +134,16 @@ pub fn list_audit(lines: &[AuditEntry]) -> Document {
         document.push(ReportBlock::Paragraph("No changes yet.".into()));
         return document;
     }
-    let mut columns = ColumnSet::<AuditEntry>::new();
-    columns.add_column(
-        ReportColumn::new("at_unix_ms", "when (UTC)", ColumnKind::Label),
-        |line: &AuditEntry| {
-            ReportCell::value(line.at_unix_ms).with_text(format_moment(line.at_unix_ms))
-        },
-    );
-    columns
-        .add_column(ReportColumn::words("actor", "actor"), |line| ReportCell::words(&line.actor));
-    fn optional_text(text: &Option<String>) -> ReportCell {
-        text.as_ref().map_or_else(ReportCell::default, ReportCell::words)
-    }
-    columns.add_column(ReportColumn::words("action", "action"), |line| {
-        ReportCell::words(&line.action)
-    });
-    columns.add_column(ReportColumn::words("token", "token"), |line| optional_text(&line.token));
-    columns
-        .add_column(ReportColumn::words("address", "address"), |line| optional_text(&line.address));
-    columns
-        .add_column(ReportColumn::words("project", "project"), |line| optional_text(&line.project));
-    columns
-        .add_column(ReportColumn::words("subject", "subject"), |line| optional_text(&line.subject));
-    columns.add_column(ReportColumn::words("result", "result"), |line| {
-        ReportCell::words(&line.result)
-    });
+    let columns = columns! { line: AuditEntry;
+        label("at_unix_ms", "when (UTC)") => ReportCell::moment(line.at_unix_ms),
+        words("actor", "actor") => &line.actor,
+        words("action", "action") => &line.action,
+        words("token", "token") => line.token.as_ref(),
+        words("address", "address") => line.address.as_ref(),
+        words("project", "project") => line.project.as_ref(),
+        words("subject", "subject") => line.subject.as_ref(),
+        words("result", "result") => &line.result,
+    };
     document.push(ReportBlock::Table(columns.build_table("audit", lines)));
     document
 }

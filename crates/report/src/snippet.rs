@@ -6,10 +6,11 @@
 
 use super::output::{OutputOptions, Verbosity};
 use super::{Uncertainty, report_failures};
+use crate::columns::{ColumnSet, columns};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_quantity, uncertainty_of};
 use crate::scaling;
-use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportTable};
+use crate::table::{ReportCell, ReportTable};
 use crate::unit::FigureScale;
 use speedwell_analysis::scaling::{LevelState, ScalingFindings};
 use speedwell_analysis::snippet::{MAX_DISTURBANCE, SnippetFigures, SnippetLevels};
@@ -199,10 +200,6 @@ fn format_with_interval(time_ns: &IntervalEstimate) -> String {
     format!("{value} [{low}, {high}]")
 }
 
-fn time_cell(ns: Option<f64>) -> ReportCell {
-    ReportCell::shown_figure(ns, |ns| format_quantity(ns, "ns", Uncertainty::Unknown))
-}
-
 fn format_rate(per_s: f64) -> String {
     format_quantity(per_s, "1/s", Uncertainty::Unknown)
 }
@@ -210,94 +207,65 @@ fn format_rate(per_s: f64) -> String {
 fn figures_table(figures: &[SnippetFigures]) -> ReportTable {
     let with_workers = figures.iter().any(|figures| figures.concurrency.is_some());
     let with_cpu = figures.iter().any(|figures| figures.cpu_ns.is_some());
-    columns(with_workers, with_cpu).build_table("codes", figures)
+    snippet_columns(with_workers, with_cpu).build_table("codes", figures)
 }
 
 /// The sort keys of the tables.
 pub fn sort_keys() -> Vec<&'static str> {
-    columns(true, true).sort_keys()
+    snippet_columns(true, true).sort_keys()
 }
 
-fn columns(with_workers: bool, with_cpu: bool) -> ColumnSet<SnippetFigures> {
-    let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::new("code", "code", ColumnKind::Label),
-        |figures: &SnippetFigures| ReportCell::words(figures.label.clone()),
-    );
-    if with_workers {
-        columns.add_column(ReportColumn::figure("concurrency", "workers"), |figures| {
-            ReportCell::count(figures.concurrency.unwrap_or(1))
-        });
+fn snippet_columns(with_workers: bool, with_cpu: bool) -> ColumnSet<SnippetFigures> {
+    columns! { figures: SnippetFigures;
+        label("code", "code") => &figures.label,
+        figure("concurrency", "workers") if with_workers => figures.concurrency.unwrap_or(1),
+        figure("time_median_ns", "median") => ReportCell::estimate(figures.time_median_ns, "ns"),
+        machine("time_median_low_ns") => figures.time_median_ns.map(|time| time.low),
+        machine("time_median_high_ns") => figures.time_median_ns.map(|time| time.high),
+        figure("time_p5_ns", "p5").expendable(2) => ReportCell::time(figures.time_p5_ns),
+        figure("time_ns", "mean") => ReportCell::time(figures.time_ns),
+        figure("throughput", "throughput") => ReportCell::quantity(figures.per_s, "1/s"),
+        figure("disturbance", "disturbance").expendable(1) => disturbance_cell(figures.disturbance),
+        figure("runs", "runs").expendable(3) => figures.runs,
+        figure("user_ns", "user").expendable(4) if with_cpu =>
+            ReportCell::time(figures.cpu_ns.map(|(user, _)| user)),
+        figure("system_ns", "system").expendable(4) if with_cpu =>
+            ReportCell::time(figures.cpu_ns.map(|(_, system)| system)),
+        figure("own_cpu_ns", "own cpu").expendable(4) if with_cpu =>
+            ReportCell::time(figures.own_cpu_ns),
+        figure("shell_ns", "shell").expendable(4) if with_cpu => ReportCell::time(figures.shell_ns),
+        words("is_folded", "") =>
+            ReportCell::value(figures.is_folded)
+                .with_text(if figures.is_folded { "optimized away?" } else { "" }),
     }
-    add_figures(&mut columns);
-    if with_cpu {
-        columns.add_column(ReportColumn::figure("user_ns", "user").expendable(4), |figures| {
-            time_cell(figures.cpu_ns.map(|cpu| cpu.0))
-        });
-        columns.add_column(ReportColumn::figure("system_ns", "system").expendable(4), |figures| {
-            time_cell(figures.cpu_ns.map(|cpu| cpu.1))
-        });
-        columns
-            .add_column(ReportColumn::figure("own_cpu_ns", "own cpu").expendable(4), |figures| {
-                time_cell(figures.own_cpu_ns)
-            });
-        columns.add_column(ReportColumn::figure("shell_ns", "shell").expendable(4), |figures| {
-            time_cell(figures.shell_ns)
-        });
-    }
-    columns.add_column(ReportColumn::words("is_folded", ""), |figures| {
-        let label = if figures.is_folded { "optimized away?" } else { "" };
-        ReportCell::value(figures.is_folded).with_text(label)
-    });
-    columns
 }
 
-fn add_figures(columns: &mut ColumnSet<SnippetFigures>) {
-    columns.add_column(ReportColumn::figure("time_median_ns", "median"), |figures| {
-        let formatted = figures
-            .time_median_ns
-            .map(|time| format_quantity(time.value, "ns", uncertainty_of(&time)));
-        time_cell(figures.time_median_ns.map(|time| time.value))
-            .with_text(formatted.unwrap_or_default())
-    });
-    columns.add_figure("time_median_low_ns", |figures| Some(figures.time_median_ns?.low));
-    columns.add_figure("time_median_high_ns", |figures| Some(figures.time_median_ns?.high));
-    columns.add_column(ReportColumn::figure("time_p5_ns", "p5").expendable(2), |figures| {
-        time_cell(figures.time_p5_ns)
-    });
-    columns
-        .add_column(ReportColumn::figure("time_ns", "mean"), |figures| time_cell(figures.time_ns));
-    columns.add_column(ReportColumn::figure("throughput", "throughput"), |figures| {
-        ReportCell::shown_figure(figures.per_s, format_rate)
-    });
-    columns.add_column(
-        ReportColumn::figure("disturbance", "disturbance").expendable(1),
-        |figures| {
-            ReportCell::shown_figure(figures.disturbance, |ratio| {
-                let mark = if ratio > MAX_DISTURBANCE { " !" } else { "" };
-                format!("{ratio:.2}x{mark}")
-            })
-        },
-    );
-    columns.add_column(ReportColumn::figure("runs", "runs").expendable(3), |figures| {
-        ReportCell::count(figures.runs as u64)
-    });
+fn disturbance_cell(disturbance: Option<f64>) -> ReportCell {
+    ReportCell::shown_figure(disturbance, |ratio| {
+        let mark = if ratio > MAX_DISTURBANCE { " !" } else { "" };
+        format!("{ratio:.2}x{mark}")
+    })
 }
 
-/// The figures of a level, how the level compares with the best one, and whether it is the answer.
-type SnippetLevelRow = (SnippetFigures, Option<LevelState>, bool);
+/// A level of a search.
+struct SnippetLevelRow<'a> {
+    figures: &'a SnippetFigures,
+    /// How the level compares with the best one.
+    standing: Option<&'a LevelState>,
+    /// Whether the level is the answer.
+    is_knee: bool,
+}
 
 fn levels_table(levels: &SnippetLevels) -> ReportTable {
     let answer = levels.scaling.as_ref().map(|scaling| &scaling.answer);
     let knee = answer.map(|answer| answer.at_knee().concurrency);
-    let row = |figures: &SnippetFigures| -> SnippetLevelRow {
+    let rows = levels.figures.iter().map(|figures| {
         let is_same_level =
             |standing: &&LevelState| Some(standing.concurrency) == figures.concurrency;
         let standing = answer.and_then(|answer| answer.standings.iter().find(is_same_level));
-        (figures.clone(), standing.copied(), figures.concurrency == knee)
-    };
-    let rows: Vec<SnippetLevelRow> = levels.figures.iter().map(row).collect();
-    level_columns().build_table("levels", &rows)
+        SnippetLevelRow { figures, standing, is_knee: figures.concurrency == knee }
+    });
+    level_columns().build_table("levels", &rows.collect::<Vec<_>>())
 }
 
 /// The sort keys of the table of a search.
@@ -305,35 +273,19 @@ pub fn search_sort_keys() -> Vec<&'static str> {
     level_columns().sort_keys()
 }
 
-fn level_columns() -> ColumnSet<SnippetLevelRow> {
-    let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::figure("concurrency", "workers"),
-        |(figures, ..): &SnippetLevelRow| ReportCell::count(figures.concurrency.unwrap_or(1)),
-    );
-    columns.add_column(ReportColumn::figure("visits", "visits").expendable(2), |(figures, ..)| {
-        ReportCell::count(figures.runs as u64)
-    });
-    columns.add_column(
-        ReportColumn::figure("throughput", "throughput"),
-        |(figures, standing, _)| {
-            let formatted = standing.as_ref().map(scaling::format_throughput_error);
-            ReportCell::figure(figures.per_s).with_text(formatted.unwrap_or_default())
-        },
-    );
-    columns.add_column(ReportColumn::figure("change", "vs. best so far"), |(_, standing, _)| {
-        scaling::change_cell(standing.as_ref())
-    });
-    columns.add_column(ReportColumn::figure("time_ns", "mean").expendable(1), |(figures, ..)| {
-        time_cell(figures.time_ns)
-    });
-    columns.add_column(ReportColumn::figure("time_median_ns", "median"), |(figures, ..)| {
-        time_cell(figures.time_median_ns.map(|time| time.value))
-    });
-    columns.add_column(ReportColumn::words("verdict", ""), |(_, standing, is_knee)| {
-        scaling::standing_cell(standing.as_ref(), *is_knee)
-    });
-    columns
+fn level_columns<'a>() -> ColumnSet<SnippetLevelRow<'a>> {
+    columns! { row: SnippetLevelRow<'a>;
+        figure("concurrency", "workers") => row.figures.concurrency.unwrap_or(1),
+        figure("visits", "visits").expendable(2) => row.figures.runs,
+        figure("throughput", "throughput") =>
+            ReportCell::from(row.figures.per_s)
+                .with_text(row.standing.map(scaling::format_throughput_error).unwrap_or_default()),
+        figure("change", "vs. best so far") => scaling::change_cell(row.standing),
+        figure("time_ns", "mean").expendable(1) => ReportCell::time(row.figures.time_ns),
+        figure("time_median_ns", "median") =>
+            ReportCell::time(row.figures.time_median_ns.map(|time| time.value)),
+        words("verdict", "") => scaling::standing_cell(row.standing, row.is_knee),
+    }
 }
 
 #[cfg(test)]

@@ -4,20 +4,19 @@
 
 use super::output::OutputOptions;
 use super::unit::FigureScale;
-use crate::case_labels::{distinct, parameters_json};
+use crate::case_labels::{distinct, parameter_json};
 use crate::charts;
+use crate::columns::{ColumnSet, columns};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{
     better_direction, format_count, format_number, format_probability, format_share, name_in_unit,
     uncertainty_of,
 };
 use crate::table::{
-    ColumnSet, ReportCell, ReportColumn, ReportRow, ReportTable, RowName, TableFootnotes,
-    TextEmphasis, json_number,
+    ReportCell, ReportRow, ReportTable, RowName, TableFootnotes, TextEmphasis, json_number,
 };
 use serde_json::json;
 use speedwell_analysis::{ParameterStudy, StudyPoint, StudyStep};
-use speedwell_model::{Case, ParameterValue};
 
 /// The machine-readable name of the table.
 pub const POINTS_TABLE: &str = "points";
@@ -64,6 +63,20 @@ impl PointLine<'_> {
         let mean = &self.point.mean;
         let place = self.scale.rounding_place(mean.value, uncertainty_of(mean));
         self.scale.format_bare(stored, place)
+    }
+
+    fn mean_cell(&self) -> ReportCell {
+        ReportCell::shown_figure(self.point.mean.value, |mean| self.format_shown(mean))
+            .with_emphasis(TextEmphasis::Strong)
+    }
+
+    /// Formats the interval of the mean. Empty without an interval.
+    fn interval_text(&self) -> String {
+        let mean = &self.point.mean;
+        if mean.low == mean.high {
+            return String::new();
+        }
+        format!("[{}, {}]", self.format_shown(mean.low), self.format_shown(mean.high))
     }
 }
 
@@ -123,70 +136,39 @@ pub fn sort_keys() -> Vec<&'static str> {
 }
 
 fn point_columns<'a>(x_axis: &str) -> ColumnSet<PointLine<'a>> {
-    let mut columns = ColumnSet::new();
-    columns.add_value("metric", |line: &PointLine<'a>| line.study.metric.name.clone());
-    columns.add_value("unit", |line| line.study.metric.unit.clone());
-    columns.add_value("x_axis", |line| line.study.x_axis.clone());
-    columns.add_known("by", |line| line.study.by.clone().map(serde_json::Value::String));
-    columns.add_value("line", |line| line.point.line.clone());
-    columns.add_column(ReportColumn::figure("x", x_axis), |line| {
-        ReportCell::value(json_of(&line.point.x)).with_text(line.point.x.to_string())
-    });
-    add_shown(&mut columns);
-    add_step(&mut columns);
-    columns.add_column(ReportColumn::figure("runs", "runs").expendable(2), |line| {
-        ReportCell::count(line.point.runs.len() as u64)
-    });
-    columns.add_column(ReportColumn::figure("cases", "cases").expendable(3), |line| {
-        let cell = ReportCell::count(line.point.cases as u64);
-        // If the study averages over no parameter, every point is one case. The number of cases
-        // is then not informative.
-        if line.study.aggregated.is_empty() { cell.with_text("") } else { cell }
-    });
-    columns.add_figure("mean", |line| Some(line.point.mean.value));
-    columns.add_figure("mean_low", |line| Some(line.point.mean.low));
-    columns.add_figure("mean_high", |line| Some(line.point.mean.high));
-    columns.add_figure("median", |line| Some(line.point.median));
-    columns.add_value("skewed", |line| line.point.is_skewed);
-    columns
-}
-
-fn json_of(value: &ParameterValue) -> serde_json::Value {
-    // Values have the same form here as in the parameters of a case.
-    parameters_json(&Case::new("", vec![("x".into(), value.clone())]))["x"].clone()
-}
-
-fn add_shown(columns: &mut ColumnSet<PointLine<'_>>) {
-    columns.add_column(ReportColumn::figure("mean_shown", "mean").for_people(), |line| {
-        ReportCell::shown_figure(Some(line.point.mean.value), |mean| line.format_shown(mean))
-            .with_emphasis(TextEmphasis::Strong)
-    });
-    columns.add_text(ReportColumn::figure("interval_shown", "interval"), |line| {
-        let mean = &line.point.mean;
-        if mean.low == mean.high {
-            return String::new();
-        }
-        format!("[{}, {}]", line.format_shown(mean.low), line.format_shown(mean.high))
-    });
-    columns.add_text(ReportColumn::figure("median_shown", "median"), |line| {
-        line.format_shown(line.point.median)
-    });
-    columns.add_text(ReportColumn::words("mark", ""), |line| line.mark.clone());
-}
-
-/// Adds the step from the previous x value.
-fn add_step(columns: &mut ColumnSet<PointLine<'_>>) {
-    columns.add_column(ReportColumn::figure("step_ratio", "step"), |line| {
-        ReportCell::shown_figure(line.step.map(|step| step.ratio), |ratio| format!("×{ratio:.2}"))
-    });
-    columns.add_column(ReportColumn::figure("step_exponent", "exponent"), |line| {
-        let exponent = line.step.and_then(|step| step.exponent);
-        ReportCell::shown_figure(exponent, |exponent| format_number(exponent, 2))
-    });
-    columns.add_column(ReportColumn::figure("step_p", "p").expendable(1), |line| {
-        ReportCell::shown_figure(line.step.and_then(|step| step.p), format_probability)
-    });
-    columns.add_figure("step_cliffs_delta", |line| line.step?.cliffs_delta);
+    columns! { line: PointLine<'a>;
+        machine("metric") => &line.study.metric.name,
+        machine("unit") => &line.study.metric.unit,
+        machine("x_axis") => &line.study.x_axis,
+        machine("by") => line.study.by.as_ref(),
+        machine("line") => &line.point.line,
+        figure("x", x_axis) =>
+            ReportCell::from(parameter_json(&line.point.x)).with_text(line.point.x.to_string()),
+        figure("mean_shown", "mean").for_people() => line.mean_cell(),
+        figure("interval_shown", "interval").for_people() => ReportCell::text(line.interval_text()),
+        figure("median_shown", "median").for_people() =>
+            ReportCell::text(line.format_shown(line.point.median)),
+        words("mark", "").for_people() => ReportCell::text(&line.mark),
+        figure("step_ratio", "step") =>
+            ReportCell::shown_figure(line.step.map(|step| step.ratio), |r| format!("×{r:.2}")),
+        figure("step_exponent", "exponent") =>
+            ReportCell::shown_figure(line.step.and_then(|step| step.exponent), |exponent| {
+                format_number(exponent, 2)
+            }),
+        figure("step_p", "p").expendable(1) =>
+            ReportCell::shown_figure(line.step.and_then(|step| step.p), format_probability),
+        machine("step_cliffs_delta") => line.step.and_then(|step| step.cliffs_delta),
+        figure("runs", "runs").expendable(2) => line.point.runs.len(),
+        // If the study averages over no parameter, every point is one case. The number of cases is
+        // then not informative.
+        figure("cases", "cases").expendable(3) =>
+            ReportCell::from(line.point.cases).shown_if(!line.study.aggregated.is_empty()),
+        machine("mean") => line.point.mean.value,
+        machine("mean_low") => line.point.mean.low,
+        machine("mean_high") => line.point.mean.high,
+        machine("median") => line.point.median,
+        machine("skewed") => line.point.is_skewed,
+    }
 }
 
 fn aggregated_note(study: &ParameterStudy) -> Option<String> {

@@ -3,18 +3,20 @@
 //! A single case with several metrics (a load test, a snippet) gets one table, with a row per
 //! metric. Start at [`report_summaries`]; [`prepare_lines`] prepares the rows.
 
-use crate::case_labels::{CaseLabels, LabelLine, add_case_columns, labelled_rows};
+use crate::case_labels::{CaseLabels, LabelLine, labelled_rows, parameters_json};
+use crate::columns::{ColumnSet, columns};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{
-    Uncertainty, better_direction, format_count, format_number, format_share, format_signed,
-    name_in_unit, uncertainty_of, uncertainty_of_median,
+    Uncertainty, better_direction, format_count, format_number, format_signed, name_in_unit,
+    uncertainty_of, uncertainty_of_median,
 };
 use crate::output::{OutputOptions, Verbosity};
 use crate::table::{
-    ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportTable, RowName, RunList, TableFootnotes,
-    TextEmphasis, take_common_text,
+    ReportCell, ReportColumn, ReportTable, RowName, RunList, TableFootnotes, TextEmphasis,
+    take_common_text,
 };
 use crate::unit::{FigureScale, UnitChoice, in_base_units};
+use serde_json::json;
 use speedwell_analysis::CaseSummary;
 use speedwell_model::{DisturbanceFigure as Recorded, IntervalEstimate, Metric, MetricDirection};
 use std::sync::Arc;
@@ -136,105 +138,63 @@ fn caption_line(
 
 /// Returns all columns. `names` is the heading of the row names.
 fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<SummaryLine<'a>> {
-    let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::new("case", names, ColumnKind::Label),
-        |line: &SummaryLine<'a>| ReportCell::value(line.summary.case.id()).with_name(&line.name),
-    );
-    add_case_columns(
-        &mut columns,
-        |line: &SummaryLine<'a>| &line.summary.case,
-        |line: &SummaryLine<'a>| &line.summary.metric,
-    );
-    add_center(&mut columns);
-    add_spread(&mut columns);
-    if verbosity == Verbosity::Verbose {
-        let mean = ReportColumn::figure("mean_shown", "mean").for_people();
-        columns.add_column(mean.expendable(6), |line| {
-            ReportCell::shown_figure(Some(line.summary.mean), |mean| line.format_shown(mean))
-        });
-        let r1 = ReportColumn::figure("r1_shown", "autocorrelation").for_people();
-        columns.add_column(r1.expendable(7), |line| {
-            ReportCell::shown_figure(line.summary.autocorrelation, |r1| format_signed(r1, 2))
-        });
+    let is_verbose = verbosity == Verbosity::Verbose;
+    columns! { line: SummaryLine<'a>;
+        label("case", names) => ReportCell::words(line.summary.case.id()).with_name(&line.name),
+        machine("benchmark") => &line.summary.case.benchmark,
+        machine("parameters") => parameters_json(&line.summary.case),
+        machine("metric") => &line.summary.metric.name,
+        machine("unit") => &line.summary.metric.unit,
+        machine("better") => json!(line.summary.metric.better),
+        words("variant", "variant") =>
+            ReportCell::words(&*line.summary.variant).with_text(&line.variant),
+        figure("median_shown", "median").for_people() =>
+            line.shown_cell(line.summary.center.value).with_emphasis(TextEmphasis::Strong),
+        words("unit_shown", "unit").for_people() => ReportCell::text(&line.unit),
+        figure("interval_shown", "interval").for_people() => line.interval_cell(),
+        figure("cv_shown", "CV").for_people() => ReportCell::share(line.summary.variation),
+        figure("range_shown", "min … max").for_people().expendable(3) => line.range_cell(),
+        figure("time", "time").for_people().expendable(2) =>
+            line.time.as_ref().map(|(ns, text)| ReportCell::from(*ns).with_text(text)),
+        figure("runs_shown", "runs").for_people().expendable(1) =>
+            ReportCell::from(line.summary.runs.len()).with_text(&line.runs),
+        figure("outliers_shown", "outliers").for_people().expendable(5) =>
+            ReportCell::large_count(line.summary.outliers.len())
+                .shown_if(!line.summary.outliers.is_empty()),
+        figure("mean_shown", "mean").for_people().expendable(6) if is_verbose =>
+            line.shown_cell(line.summary.mean),
+        figure("r1_shown", "autocorrelation").for_people().expendable(7) if is_verbose =>
+            ReportCell::shown_figure(line.summary.autocorrelation, |r1| format_signed(r1, 2)),
+        words("marks", "").for_people() => ReportCell::text(&line.marks),
+        machine("runs") => line.summary.runs.len(),
+        machine("median") => line.summary.center.value,
+        machine("median_low") => known_bound(line.summary, line.summary.center.low),
+        machine("median_high") => known_bound(line.summary, line.summary.center.high),
+        machine("mean") => line.summary.mean,
+        machine("variation") => line.summary.variation,
+        machine("min") => smallest_run(line.summary),
+        machine("max") => largest_run(line.summary),
+        machine("autocorrelation") => line.summary.autocorrelation,
+        machine("outliers") => line.summary.outliers.len(),
+        machine("notes") => line.summary.notes.join(" "),
+        machine("values") => RunList::Values(line.summary.runs.clone()),
+        machine("slots") => RunList::Slots(line.summary.runs.clone()),
     }
-    columns.add_text(ReportColumn::words("marks", ""), |line| line.marks.clone());
-    for (key, figure) in SUMMARY_FIGURES {
-        columns.add_figure(key, move |line| figure(line.summary));
-    }
-    columns.add_value("notes", |line| line.summary.notes.join(" "));
-    columns.add_runs("values", |line| RunList::Values(line.summary.runs.clone()));
-    columns.add_runs("slots", |line| RunList::Slots(line.summary.runs.clone()));
-    columns
 }
 
 /// Adds columns about disturbed runs. People see the fraction of disturbed runs if it is notable.
 /// Programs get the fraction and the kernel's figures.
 fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>) {
-    let disturbed = ReportColumn::figure("disturbed_shown", "disturbed").for_people();
-    columns.add_column(disturbed.expendable(5), |line| {
-        let exposure = &line.summary.exposure;
-        ReportCell::shown_figure(
-            Some(exposure.disturbed_share()).filter(|_| exposure.is_notable()),
-            format_share,
-        )
+    columns.append(columns! { line: SummaryLine<'_>;
+        figure("disturbed_shown", "disturbed").for_people().expendable(5) =>
+            ReportCell::share(line.notable_disturbance()),
+        machine("disturbed") => line.summary.exposure.known_share(),
     });
-    columns.add_figure("disturbed", |line| line.summary.exposure.known_share());
     for figure in Recorded::ALL {
-        columns.add_figure(figure.name(), move |line| line.summary.exposure.median_figure(figure));
+        columns.add_column(ReportColumn::machine(figure.name()), move |line| {
+            line.summary.exposure.median_figure(figure).into()
+        });
     }
-}
-
-fn add_center(columns: &mut ColumnSet<SummaryLine<'_>>) {
-    columns.add_column(ReportColumn::words("variant", "variant"), |line| {
-        ReportCell::value(line.summary.variant.to_string()).with_text(line.variant.clone())
-    });
-    columns.add_column(ReportColumn::figure("median_shown", "median").for_people(), |line| {
-        let median = line.summary.center.value;
-        ReportCell::shown_figure(Some(median), |median| line.format_shown(median))
-            .with_emphasis(TextEmphasis::Strong)
-    });
-    columns.add_text(ReportColumn::words("unit_shown", "unit"), |line| line.unit.clone());
-    columns.add_column(ReportColumn::figure("interval_shown", "interval").for_people(), |line| {
-        let IntervalEstimate { low, high, .. } = line.summary.center;
-        let interval = || format!("[{}, {}]", line.format_shown(low), line.format_shown(high));
-        ReportCell::figure(Some(low)).with_text(if low == high {
-            String::new()
-        } else {
-            interval()
-        })
-    });
-}
-
-fn add_spread(columns: &mut ColumnSet<SummaryLine<'_>>) {
-    columns.add_column(ReportColumn::figure("cv_shown", "CV").for_people(), |line| {
-        ReportCell::shown_figure(line.summary.variation, format_share)
-    });
-    let range = ReportColumn::figure("range_shown", "min … max").for_people();
-    columns.add_column(range.expendable(3), |line| {
-        let range = match (smallest_run(line.summary), largest_run(line.summary)) {
-            (Some(min), Some(max)) if line.summary.runs.len() > 1 => {
-                format!("{} … {}", line.format_shown(min), line.format_shown(max))
-            }
-            _ => String::new(),
-        };
-        ReportCell::figure(smallest_run(line.summary)).with_text(range)
-    });
-    let time = ReportColumn::figure("time", "time").for_people();
-    columns.add_column(time.expendable(2), |line| match &line.time {
-        Some((time_ns, text)) => ReportCell::figure(Some(*time_ns)).with_text(text),
-        None => ReportCell::default(),
-    });
-    let runs = ReportColumn::figure("runs_shown", "runs").for_people();
-    columns.add_column(runs.expendable(1), |line| {
-        ReportCell::figure(Some(line.summary.runs.len() as f64)).with_text(line.runs.clone())
-    });
-    let outliers = ReportColumn::figure("outliers_shown", "outliers").for_people();
-    columns.add_column(outliers.expendable(5), |line| {
-        ReportCell::shown_figure(Some(line.summary.outliers.len() as f64), |number| {
-            if number == 0.0 { String::new() } else { format_number(number, 0) }
-        })
-    });
 }
 
 fn smallest_run(summary: &CaseSummary) -> Option<f64> {
@@ -244,23 +204,6 @@ fn smallest_run(summary: &CaseSummary) -> Option<f64> {
 fn largest_run(summary: &CaseSummary) -> Option<f64> {
     summary.runs.iter().map(|run| run.value).reduce(f64::max)
 }
-
-/// The key of a machine-readable column, and its figure.
-type SummaryFigure = (&'static str, fn(&CaseSummary) -> Option<f64>);
-
-/// Machine-readable figures with all digits.
-const SUMMARY_FIGURES: [SummaryFigure; 10] = [
-    ("runs", |summary| Some(summary.runs.len() as f64)),
-    ("median", |summary| Some(summary.center.value)),
-    ("median_low", |summary| known_bound(summary, summary.center.low)),
-    ("median_high", |summary| known_bound(summary, summary.center.high)),
-    ("mean", |summary| Some(summary.mean)),
-    ("variation", |summary| summary.variation),
-    ("min", smallest_run),
-    ("max", largest_run),
-    ("autocorrelation", |summary| summary.autocorrelation),
-    ("outliers", |summary| Some(summary.outliers.len() as f64)),
-];
 
 /// Returns a bound of the interval, or `None` if there is no interval. With fewer than 6 runs,
 /// there is none, and both bounds are set to the median. If the runs do not vary at all, bounds
@@ -295,6 +238,32 @@ impl SummaryLine<'_> {
     /// Formats `stored` with the precision of the row, without the unit.
     fn format_shown(&self, stored: f64) -> String {
         self.scale.format_bare(stored, self.place)
+    }
+
+    fn shown_cell(&self, stored: f64) -> ReportCell {
+        ReportCell::shown_figure(stored, |stored| self.format_shown(stored))
+    }
+
+    fn interval_cell(&self) -> ReportCell {
+        let IntervalEstimate { low, high, .. } = self.summary.center;
+        let text = format!("[{}, {}]", self.format_shown(low), self.format_shown(high));
+        ReportCell::from(low).with_text(text).shown_if(low != high)
+    }
+
+    fn range_cell(&self) -> ReportCell {
+        let range = match (smallest_run(self.summary), largest_run(self.summary)) {
+            (Some(min), Some(max)) if self.summary.runs.len() > 1 => {
+                format!("{} … {}", self.format_shown(min), self.format_shown(max))
+            }
+            _ => String::new(),
+        };
+        ReportCell::from(smallest_run(self.summary)).with_text(range)
+    }
+
+    /// Returns the fraction of disturbed runs, if it is large enough to matter.
+    fn notable_disturbance(&self) -> Option<f64> {
+        let exposure = &self.summary.exposure;
+        exposure.is_notable().then(|| exposure.disturbed_share())
     }
 }
 

@@ -194,14 +194,12 @@ impl ReportCell {
 
     /// Creates a cell with a figure, if there is one. Programs get the figure. People get the text
     /// that `format` makes of it.
-    pub fn shown_figure(figure: Option<f64>, format: impl FnOnce(f64) -> String) -> ReportCell {
+    pub fn shown_figure(
+        figure: impl Into<Option<f64>>,
+        format: impl FnOnce(f64) -> String,
+    ) -> ReportCell {
+        let figure = figure.into();
         ReportCell::figure(figure).with_text(figure.map(format).unwrap_or_default())
-    }
-
-    /// Creates a cell with a count.
-    pub fn count(count: impl Into<u64>) -> ReportCell {
-        let count = count.into();
-        ReportCell::value(count).with_text(count.to_string())
     }
 
     /// Creates a cell with a drawing, if there is one.
@@ -296,6 +294,16 @@ impl ReportColumn {
     /// Creates a column of words.
     pub fn words(key: &'static str, header: impl Into<String>) -> ReportColumn {
         ReportColumn::new(key, header, ColumnKind::Words)
+    }
+
+    /// Creates a column of row names, which a narrow page may shorten.
+    pub fn label(key: &'static str, header: impl Into<String>) -> ReportColumn {
+        ReportColumn::new(key, header, ColumnKind::Label)
+    }
+
+    /// Creates a column of names that are useless when shortened.
+    pub fn identifier(key: &'static str, header: impl Into<String>) -> ReportColumn {
+        ReportColumn::new(key, header, ColumnKind::Identifier)
     }
 
     /// Creates a column for programs only.
@@ -433,98 +441,6 @@ fn compare_values(a: Option<&Datum>, b: Option<&Datum>, descending: bool) -> Ord
         },
     };
     if descending { order.reverse() } else { order }
-}
-
-/// The columns of a table whose rows are made from values of type `T`. Each column comes with the
-/// function that fills it.
-pub struct ColumnSet<T> {
-    columns: Vec<(ReportColumn, BuildCell<T>)>,
-}
-
-/// Builds a column's cell for one row.
-type BuildCell<T> = Box<dyn Fn(&T) -> ReportCell>;
-
-impl<T> ColumnSet<T> {
-    /// Creates an empty list of columns.
-    pub fn new() -> ColumnSet<T> {
-        ColumnSet { columns: Vec::new() }
-    }
-
-    /// Adds a column with the function that fills it.
-    pub fn add_column(&mut self, column: ReportColumn, cell: impl Fn(&T) -> ReportCell + 'static) {
-        self.columns.push((column, Box::new(cell)));
-    }
-
-    /// Adds a column of plain text, for people only.
-    pub fn add_text(&mut self, column: ReportColumn, text: impl Fn(&T) -> String + 'static) {
-        self.add_column(column.for_people(), move |item| ReportCell::text(text(item)));
-    }
-
-    /// Adds a value for programs only.
-    pub fn add_value<V: Into<Value>>(
-        &mut self,
-        key: &'static str,
-        value: impl Fn(&T) -> V + 'static,
-    ) {
-        self.add_known(key, move |item| Some(value(item).into()));
-    }
-
-    /// Adds a list with one number per run, for programs only.
-    pub fn add_runs(&mut self, key: &'static str, runs: impl Fn(&T) -> RunList + 'static) {
-        self.add_column(ReportColumn::machine(key), move |item| {
-            let mut cell = ReportCell::default();
-            cell.rare_mut().runs = Some(runs(item));
-            cell
-        });
-    }
-
-    /// Adds an optional value for programs only.
-    pub fn add_known(&mut self, key: &'static str, value: impl Fn(&T) -> Option<Value> + 'static) {
-        self.add_column(ReportColumn::machine(key), move |item| ReportCell {
-            value: value(item).map(Datum::from),
-            ..ReportCell::default()
-        });
-    }
-
-    /// Adds an optional figure for programs only.
-    pub fn add_figure(&mut self, key: &'static str, figure: impl Fn(&T) -> Option<f64> + 'static) {
-        self.add_known(key, move |item| figure(item).and_then(json_number));
-    }
-
-    /// Removes the columns that are only for other audiences.
-    pub fn retain_audience(&mut self, audience: ColumnAudience) {
-        let is_for_audience =
-            |column: &ReportColumn| [ColumnAudience::All, audience].contains(&column.audience);
-        self.columns.retain(|(column, _)| is_for_audience(column));
-    }
-
-    /// Builds the row of one item.
-    pub fn build_row(&self, item: &T) -> ReportRow {
-        ReportRow::Cells(self.columns.iter().map(|(_, cell)| cell(item)).collect())
-    }
-
-    /// Builds a table of `rows` made by [`ColumnSet::build_row`]. Headings and remarks may be
-    /// between them.
-    pub fn table_of_rows(self, name: &'static str, rows: Vec<ReportRow>) -> ReportTable {
-        ReportTable {
-            columns: self.columns.into_iter().map(|(column, _)| column).collect(),
-            rows,
-            ..ReportTable::new(name)
-        }
-    }
-
-    /// Builds a table with one row per item.
-    pub fn build_table(self, name: &'static str, items: &[T]) -> ReportTable {
-        let rows = items.iter().map(|item| self.build_row(item)).collect();
-        self.table_of_rows(name, rows)
-    }
-
-    /// Returns the machine-readable names of the columns, which are the sort keys.
-    pub fn sort_keys(&self) -> Vec<&'static str> {
-        let columns = self.columns.iter().map(|(column, _)| column);
-        let machines = columns.filter(|column| column.audience != ColumnAudience::People);
-        machines.map(|column| column.key).collect()
-    }
 }
 
 /// The footnotes of one table, in order of first mention.

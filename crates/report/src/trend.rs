@@ -5,13 +5,12 @@
 use crate::changes;
 use crate::changes::text::{cause_text, series_title};
 use crate::charts::TrendXAxis;
+use crate::columns::{ColumnSet, columns};
 use crate::document::{Document, ReportBlock};
-use crate::figure::{
-    Uncertainty, format_count, format_moment, format_quantity, format_share, uncertainty_of,
-};
+use crate::figure::{format_count, format_quantity, format_share, uncertainty_of};
 use crate::gallery::TrendGallery;
 use crate::output::OutputOptions;
-use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, json_number};
+use crate::table::{ReportCell, json_number};
 use serde_json::{Value, json};
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::{SeriesLevel, TrendPoint, TrendSearch};
@@ -160,6 +159,22 @@ struct TrendPointLine {
     labels: String,
 }
 
+impl TrendPointLine {
+    /// Returns the value of the point. Without an interval, both ends equal the value.
+    fn estimate(&self) -> IntervalEstimate {
+        let value = self.point.point.value;
+        let (low, high) = self.point.point.interval.unwrap_or((value, value));
+        IntervalEstimate { value, low, high }
+    }
+
+    /// Builds the cell of the revision. A `+` marks a checkout with uncommitted changes.
+    fn revision_cell(&self) -> ReportCell {
+        let changed = if self.point.point.is_dirty { "+" } else { "" };
+        let id = &self.point.revision.id;
+        ReportCell::from(id).with_text(format!("{}{changed}", short_revision(id)))
+    }
+}
+
 fn point_lines(
     series: &SeriesTrend,
     history: &ProjectHistory,
@@ -187,56 +202,27 @@ pub(crate) fn labels(history: &ProjectHistory, revision: &str) -> String {
 }
 
 fn trend_columns() -> ColumnSet<TrendPointLine> {
-    let mut columns = ColumnSet::new();
-    columns.add_value("series", |line: &TrendPointLine| line.series.to_string());
-    columns.add_column(ReportColumn::figure("position", "place"), |line| {
-        ReportCell::count(line.point.position)
-    });
-    columns.add_column(ReportColumn::words("revision", "revision"), |line| {
-        let changed = if line.point.point.is_dirty { "+" } else { "" };
-        let id = &line.point.revision.id;
-        ReportCell::words(id).with_text(format!("{}{changed}", short_revision(id)))
-    });
-    columns.add_column(ReportColumn::words("labels", "known as").expendable(3), |line| {
-        ReportCell::words(&line.labels)
-    });
-    columns.add_column(ReportColumn::figure("value", "value"), |line| {
-        let point = &line.point.point;
-        let value = point.value;
-        let (low, high) = point.interval.unwrap_or((value, value));
-        let uncertainty = match point.interval {
-            Some(_) => uncertainty_of(&IntervalEstimate { value, low, high }),
-            None => Uncertainty::Unknown,
-        };
-        let text = format_quantity(value, &line.metric.unit, uncertainty);
-        ReportCell::figure(Some(value)).with_text(text)
-    });
-    columns.add_figure("low", |line| line.point.point.interval.map(|ends| ends.0));
-    columns.add_figure("high", |line| line.point.point.interval.map(|ends| ends.1));
-    columns.add_value("unit", |line| line.metric.unit.clone());
-    columns.add_column(ReportColumn::figure("runs", "runs"), |line| {
-        ReportCell::count(line.point.point.runs)
-    });
-    columns.add_figure("spread", |line| line.point.point.spread);
-    columns.add_column(ReportColumn::words("machine", "machine").expendable(2), |line| {
-        ReportCell::words(&line.machine)
-    });
-    columns.add_value("kind", |line| line.point.point.kind.name());
-    columns.add_value("dirty", |line| line.point.point.is_dirty);
-    columns.add_column(ReportColumn::figure("session", "session"), |line| {
-        ReportCell::value(line.point.session).with_text(format!("@{}", line.point.session))
-    });
-    columns.add_column(ReportColumn::words("at_unix_ms", "measured (UTC)").expendable(4), |line| {
-        ReportCell::value(line.point.at_unix_ms).with_text(format_moment(line.point.at_unix_ms))
-    });
-    columns.add_known("committed_unix_ms", |line| {
-        line.point.revision.committed_unix_ms.map(Value::from)
-    });
-    columns.add_column(
-        ReportColumn::new("subject", "subject", ColumnKind::Label).expendable(1),
-        |line| ReportCell::words(line.point.revision.subject.clone().unwrap_or_default()),
-    );
-    columns
+    columns! { line: TrendPointLine;
+        machine("series") => &*line.series,
+        figure("position", "place") => line.point.position,
+        words("revision", "revision") => line.revision_cell(),
+        words("labels", "known as").expendable(3) => &line.labels,
+        figure("value", "value") => ReportCell::estimate(line.estimate(), &line.metric.unit),
+        machine("low") => line.point.point.interval.map(|(low, _)| low),
+        machine("high") => line.point.point.interval.map(|(_, high)| high),
+        machine("unit") => &line.metric.unit,
+        figure("runs", "runs") => line.point.point.runs,
+        machine("spread") => line.point.point.spread,
+        words("machine", "machine").expendable(2) => &line.machine,
+        machine("kind") => line.point.point.kind.name(),
+        machine("dirty") => line.point.point.is_dirty,
+        figure("session", "session") => ReportCell::session(line.point.session),
+        words("at_unix_ms", "measured (UTC)").expendable(4) =>
+            ReportCell::moment(line.point.at_unix_ms),
+        machine("committed_unix_ms") => line.point.revision.committed_unix_ms,
+        label("subject", "subject").expendable(1) =>
+            line.point.revision.subject.as_deref().unwrap_or_default(),
+    }
 }
 
 /// Describes a series for programs. Points and changes are tables of the document, so they are left

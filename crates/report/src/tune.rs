@@ -1,10 +1,11 @@
 //! Builds the reports of `tune`: the effect of each knob, the current changes, and the restored
 //! settings. Start at [`report_knobs`], [`report_tuned`] and [`report_restored`].
 
+use crate::columns::{ColumnSet, columns};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_duration};
 use crate::output::OutputOptions;
-use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, TextEmphasis};
+use crate::table::{ReportCell, ReportRow, TextEmphasis};
 use serde_json::json;
 use speedwell_model::quote;
 
@@ -83,34 +84,26 @@ pub fn report_knobs(knobs: &[KnobLine], is_plan: bool, output: &OutputOptions) -
 }
 
 fn knob_columns() -> ColumnSet<KnobLine> {
-    let mut columns = ColumnSet::new();
-    columns.add_column(ReportColumn::words("state", "state"), |knob: &KnobLine| {
-        let (symbol, emphasis) = knob_symbol(knob.state);
-        ReportCell::value(knob.state)
-            .with_text(format!("{symbol} {}", knob.state))
-            .with_emphasis(emphasis)
-    });
-    columns.add_column(ReportColumn::new("knob", "knob", ColumnKind::Identifier), |knob| {
-        ReportCell::words(knob.name)
-    });
-    columns.add_column(ReportColumn::new("before", "before", ColumnKind::Label), |knob| {
-        ReportCell::words(summarize_values(knob.settings.iter().map(|setting| &setting.before)))
-    });
-    columns.add_column(ReportColumn::new("after", "after", ColumnKind::Label), |knob| {
-        ReportCell::words(summarize_values(knob.settings.iter().map(|setting| &setting.after)))
-    });
-    columns.add_value("effect", |knob| knob.effect);
-    columns.add_value("note", |knob| knob.note.clone());
-    columns
+    columns! { knob: KnobLine;
+        words("state", "state") => state_cell(knob.state),
+        identifier("knob", "knob") => knob.name,
+        label("before", "before") =>
+            summarize_values(knob.settings.iter().map(|setting| &setting.before)),
+        label("after", "after") =>
+            summarize_values(knob.settings.iter().map(|setting| &setting.after)),
+        machine("effect") => knob.effect,
+        machine("note") => &knob.note,
+    }
 }
 
-fn knob_symbol(state: &str) -> (char, TextEmphasis) {
-    match state {
+fn state_cell(state: &str) -> ReportCell {
+    let (symbol, emphasis) = match state {
         "set" | "already" => ('✓', TextEmphasis::Good),
         "would set" => ('○', TextEmphasis::None),
         "cannot" => ('✗', TextEmphasis::Caution),
         _ => ('-', TextEmphasis::Muted),
-    }
+    };
+    ReportCell::marked(state, symbol, emphasis)
 }
 
 fn knob_remark(knob: &KnobLine, is_plan: bool) -> String {
@@ -161,20 +154,12 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
         time_left.unwrap_or_default()
     )));
     document.push(ReportBlock::Facts(vec![("knobs".to_owned(), machine.knobs.join(", "))]));
-    let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::new("path", "setting", ColumnKind::Identifier),
-        |setting: &SettingLine| ReportCell::words(setting.path.clone()),
-    );
-    columns.add_column(ReportColumn::new("before", "before", ColumnKind::Label), |setting| {
-        ReportCell::words(setting.before.clone())
-    });
-    columns.add_column(ReportColumn::new("now", "now", ColumnKind::Label), |setting| {
-        ReportCell::words(setting.after.clone())
-    });
-    columns.add_column(ReportColumn::words("state", "state"), |setting| {
-        ReportCell::words(setting.state.clone())
-    });
+    let columns = columns! { setting: SettingLine;
+        identifier("path", "setting") => &setting.path,
+        label("before", "before") => &setting.before,
+        label("now", "now") => &setting.after,
+        words("state", "state") => &setting.state,
+    };
     document.push(ReportBlock::Table(columns.build_table("tuned_settings", &machine.settings)));
     document.attach_data(
         "tuned",

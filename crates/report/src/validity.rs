@@ -4,10 +4,9 @@
 //! This module only presents findings; `analysis/validity/` computes them. Start at
 //! [`report_validity`].
 
+use crate::columns::{ColumnSet, columns};
 use crate::document::{Document, ReportBlock};
-use crate::table::{
-    ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis,
-};
+use crate::table::{ReportCell, ReportRow, ReportTable, TextEmphasis};
 use serde_json::json;
 use speedwell_analysis::validity::{FindingSeverity, ValidityFinding, join_names};
 
@@ -40,25 +39,20 @@ pub fn report_validity(findings: &[ValidityFinding]) -> Document {
 }
 
 fn validity_columns() -> ColumnSet<ValidityFinding> {
-    let mut columns = ColumnSet::new();
-    columns.add_column(ReportColumn::words("level", "level"), |finding: &ValidityFinding| {
-        let (name, symbol, emphasis) = match finding.level {
-            FindingSeverity::Red => ("red", '✗', TextEmphasis::Bad),
-            FindingSeverity::Amber => ("amber", '!', TextEmphasis::Caution),
-        };
-        ReportCell::value(name).with_text(format!("{symbol} {name}")).with_emphasis(emphasis)
-    });
-    columns.add_column(ReportColumn::new("check", "check", ColumnKind::Identifier), |finding| {
-        ReportCell::words(finding.check.name())
-    });
-    columns.add_text(ReportColumn::new("location", "where", ColumnKind::Label), finding_place);
-    columns.add_value("cases", |finding| finding.cases.clone());
-    columns.add_value("variants", |finding| finding.variants.clone());
-    columns.add_value("runs", |finding| finding.runs.clone());
-    columns.add_value("pairs", |finding| json!(finding.pairs));
-    columns.add_value("message", |finding| finding.says.clone());
-    columns.add_value("remedy", |finding| finding.remedy.clone());
-    columns
+    columns! { finding: ValidityFinding;
+        words("level", "level") => match finding.level {
+            FindingSeverity::Red => ReportCell::marked("red", '✗', TextEmphasis::Bad),
+            FindingSeverity::Amber => ReportCell::marked("amber", '!', TextEmphasis::Caution),
+        },
+        identifier("check", "check") => finding.check.name(),
+        label("location", "where").for_people() => ReportCell::text(finding_place(finding)),
+        machine("cases") => json!(finding.cases),
+        machine("variants") => json!(finding.variants),
+        machine("runs") => json!(finding.runs),
+        machine("pairs") => json!(finding.pairs),
+        machine("message") => &finding.says,
+        machine("remedy") => &finding.remedy,
+    }
 }
 
 /// Names the case and the variants of a finding, as in `hapi, green`. Several cases are counted

@@ -6,16 +6,17 @@
 
 use crate::case_labels::{distinct, parameters_json};
 use crate::charts::{label_cases, metric_axis};
+use crate::columns::{ColumnSet, columns};
 use crate::comparison;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{
     Uncertainty, decimal_place, format_count, format_number, format_quantity, format_setting,
-    format_share, uncertainty_of,
+    format_share,
 };
 use crate::output::OutputOptions;
-use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportTable, TextEmphasis};
+use crate::table::{ReportCell, ReportTable, TextEmphasis};
 use crate::unit::FigureScale;
-use serde_json::Value;
+use serde_json::{Value, json};
 use speedwell_analysis::CaseComparison;
 use speedwell_analysis::warmup::{
     CaseWarmup, ProcessWarmup, STEADY_TIME, TIME_TO_STEADY, TOTAL_TIME, WarmupAgreement,
@@ -252,10 +253,23 @@ fn warmup_note(found: &WarmupFindings) -> String {
     )
 }
 
-struct CaseLine {
-    name: String,
-    warmup: CaseWarmup,
-    figures: [Option<IntervalEstimate>; 3],
+struct CaseLine<'a> {
+    name: &'a str,
+    warmup: &'a CaseWarmup,
+    steady: Option<IntervalEstimate>,
+    to_steady: Option<IntervalEstimate>,
+    total: Option<IntervalEstimate>,
+}
+
+impl CaseLine<'_> {
+    /// Returns the iteration from which on processes are steady: the median over all processes, if
+    /// all become steady.
+    fn steady_from(&self) -> Option<f64> {
+        let first = self
+            .warmup
+            .median_over_processes(|process| Some(process.search.first_steady_point()? as f64))?;
+        self.warmup.is_steady().then_some(first * self.warmup.iterations)
+    }
 }
 
 fn cases_table(found: &WarmupFindings, names: &[String]) -> ReportTable {
@@ -266,168 +280,106 @@ fn cases_table(found: &WarmupFindings, names: &[String]) -> ReportTable {
             .find(|summary| *summary.case == *warmup.case && summary.variant == warmup.variant)
             .map(|summary| summary.center)
     };
-    let line = |(name, warmup): (&String, &CaseWarmup)| CaseLine {
-        name: name.clone(),
-        figures: [STEADY_TIME, TIME_TO_STEADY, TOTAL_TIME].map(|metric| figure(warmup, metric)),
-        warmup: warmup.clone(),
-    };
-    let lines: Vec<CaseLine> = names.iter().zip(&found.cases).map(line).collect();
-    case_columns(found.clock).build_table("warmup", &lines)
+    let lines = names.iter().zip(&found.cases).map(|(name, warmup)| CaseLine {
+        name,
+        warmup,
+        steady: figure(warmup, STEADY_TIME),
+        to_steady: figure(warmup, TIME_TO_STEADY),
+        total: figure(warmup, TOTAL_TIME),
+    });
+    case_columns(found.clock).build_table("warmup", &lines.collect::<Vec<_>>())
 }
 
-fn agreement_emphasis(agreement: WarmupAgreement) -> TextEmphasis {
-    match agreement {
+fn case_columns<'a>(clock: ComparedClock) -> ColumnSet<CaseLine<'a>> {
+    columns! { line: CaseLine<'a>;
+        label("case", "case") => ReportCell::words(line.warmup.case.id()).with_text(line.name),
+        machine("benchmark") => &line.warmup.case.benchmark,
+        machine("parameters") => parameters_json(&line.warmup.case),
+        machine("variant") => &*line.warmup.variant,
+        words("class", "class").facet() => agreement_cell(line.warmup.agreement()),
+        words("processes", "processes") => class_counts(line.warmup),
+        figure("steady_time", "steady") => ReportCell::estimate(line.steady, "ns"),
+        machine("steady_low") => line.steady.map(|time| time.low),
+        machine("steady_high") => line.steady.map(|time| time.high),
+        figure("time_to_steady", "to steady") => ReportCell::estimate(line.to_steady, "ns"),
+        machine("to_steady_low") => line.to_steady.map(|time| time.low),
+        machine("to_steady_high") => line.to_steady.map(|time| time.high),
+        figure("total", "total") => ReportCell::estimate(line.total, "ns"),
+        machine("total_low") => line.total.map(|time| time.low),
+        machine("total_high") => line.total.map(|time| time.high),
+        machine("clock") => json!(clock),
+        figure("steady_from", "from iteration") => iterations_cell(line.steady_from()),
+        figure("noise", "noise").expendable(1) =>
+            ReportCell::share(
+                line.warmup.median_over_processes(|process| Some(process.search.noise)),
+            ),
+        machine("points") =>
+            line.warmup.median_over_processes(|process| Some(process.times_ns.len() as f64)),
+        machine("iterations_per_point") => line.warmup.iterations,
+    }
+}
+
+fn agreement_cell(agreement: WarmupAgreement) -> ReportCell {
+    let emphasis = match agreement {
         WarmupAgreement::All(class) if class.is_steady() => TextEmphasis::Good,
         WarmupAgreement::MixedGood => TextEmphasis::Good,
         _ => TextEmphasis::Caution,
-    }
-}
-
-/// Adds columns for steady time, time to steady and total time, each with its interval.
-fn add_time_columns(columns: &mut ColumnSet<CaseLine>) {
-    let keys = [
-        ("steady_time", "steady_low", "steady_high", "steady"),
-        ("time_to_steady", "to_steady_low", "to_steady_high", "to steady"),
-        ("total", "total_low", "total_high", "total"),
-    ];
-    for (index, (key, low, high, header)) in keys.into_iter().enumerate() {
-        columns.add_column(ReportColumn::figure(key, header), move |line| {
-            let figure = line.figures[index];
-            ReportCell::shown_figure(figure.map(|estimate| estimate.value), |ns| {
-                let uncertainty =
-                    figure.map_or(Uncertainty::Unknown, |estimate| uncertainty_of(&estimate));
-                format_quantity(ns, "ns", uncertainty)
-            })
-        });
-        columns.add_figure(low, move |line| Some(line.figures[index]?.low));
-        columns.add_figure(high, move |line| Some(line.figures[index]?.high));
-    }
-}
-
-fn case_columns(clock: ComparedClock) -> ColumnSet<CaseLine> {
-    let mut columns = ColumnSet::new();
-    columns.add_column(ReportColumn::new("case", "case", ColumnKind::Label), |line: &CaseLine| {
-        ReportCell::words(line.warmup.case.id()).with_text(line.name.clone())
-    });
-    columns.add_value("benchmark", |line| line.warmup.case.benchmark.clone());
-    columns.add_value("parameters", |line| parameters_json(&line.warmup.case));
-    columns.add_value("variant", |line| line.warmup.variant.to_string());
-    columns.add_column(ReportColumn::words("class", "class").facet(), |line| {
-        let agreement = line.warmup.agreement();
-        ReportCell::words(agreement.to_string()).with_emphasis(agreement_emphasis(agreement))
-    });
-    columns.add_column(ReportColumn::words("processes", "processes"), |line| {
-        ReportCell::words(class_counts(&line.warmup))
-    });
-    add_time_columns(&mut columns);
-    columns.add_value("clock", move |_| match clock {
-        ComparedClock::Cpu => "cpu",
-        ComparedClock::Wall => "wall",
-    });
-    columns.add_column(ReportColumn::figure("steady_from", "from iteration"), |line| {
-        let first = line
-            .warmup
-            .median_over_processes(|process| Some(process.search.first_steady_point()? as f64));
-        let iteration =
-            first.filter(|_| line.warmup.is_steady()).map(|first| first * line.warmup.iterations);
-        ReportCell::shown_figure(iteration, |iteration| format_number(iteration, 0))
-    });
-    columns.add_column(ReportColumn::figure("noise", "noise").expendable(1), |line| {
-        ReportCell::shown_figure(
-            line.warmup.median_over_processes(|process| Some(process.search.noise)),
-            format_share,
-        )
-    });
-    columns.add_figure("points", |line| {
-        line.warmup.median_over_processes(|process| Some(process.times_ns.len() as f64))
-    });
-    columns.add_figure("iterations_per_point", |line| Some(line.warmup.iterations));
-    columns
-}
-
-struct ProcessLine {
-    name: String,
-    case: String,
-    variant: String,
-    iterations: f64,
-    process: ProcessWarmup,
-}
-
-fn process_lines(found: &WarmupFindings, names: &[String]) -> Vec<ProcessLine> {
-    let of_case = |(name, warmup): (&String, &CaseWarmup)| {
-        let line = |process: &ProcessWarmup| ProcessLine {
-            name: name.clone(),
-            case: warmup.case.id(),
-            variant: warmup.variant.to_string(),
-            iterations: warmup.iterations,
-            process: process.clone(),
-        };
-        warmup.processes.iter().map(line).collect::<Vec<_>>()
     };
-    names.iter().zip(&found.cases).flat_map(of_case).collect()
+    ReportCell::words(agreement.to_string()).with_emphasis(emphasis)
 }
 
-fn process_columns() -> ColumnSet<ProcessLine> {
-    let mut columns = ColumnSet::new();
-    columns
-        .add_column(ReportColumn::new("case", "case", ColumnKind::Label), |line: &ProcessLine| {
-            ReportCell::words(line.case.clone()).with_text(line.name.clone())
-        });
-    columns.add_value("variant", |line| line.variant.clone());
-    columns.add_column(ReportColumn::figure("run", "run"), |line| {
-        ReportCell::count(line.process.slot)
-    });
-    columns.add_column(ReportColumn::words("class", "class").facet(), |line| {
-        let class = line.process.search.class;
-        ReportCell::words(class.to_string())
-            .with_emphasis(agreement_emphasis(WarmupAgreement::All(class)))
-    });
-    let format_time = |ns: f64| format_quantity(ns, "ns", Uncertainty::Unknown);
-    columns.add_column(ReportColumn::figure("steady_time", "steady"), move |line| {
-        ReportCell::shown_figure(line.process.steady_ns, format_time)
-    });
-    columns.add_column(ReportColumn::figure("time_to_steady", "to steady"), move |line| {
-        ReportCell::shown_figure(line.process.to_steady_ns, format_time)
-    });
-    columns.add_column(ReportColumn::figure("total", "total"), move |line| {
-        ReportCell::shown_figure(Some(line.process.total_ns), format_time)
-    });
-    columns.add_column(ReportColumn::figure("steady_from", "from iteration"), |line| {
-        let first = line.process.search.first_steady_point();
-        ReportCell::shown_figure(first.map(|first| first as f64 * line.iterations), |iteration| {
-            format_number(iteration, 0)
-        })
-    });
-    add_search_columns(&mut columns);
-    columns
+fn iterations_cell(iterations: Option<f64>) -> ReportCell {
+    ReportCell::shown_figure(iterations, |iterations| format_number(iterations, 0))
 }
 
-/// Adds columns for what was found in the times of a process: levels, spikes, noise, period,
-/// changes of the machine, and the class that `warmup_stats` would give.
-fn add_search_columns(columns: &mut ColumnSet<ProcessLine>) {
-    columns.add_column(ReportColumn::figure("levels", "levels"), |line: &ProcessLine| {
-        ReportCell::count(line.process.search.levels.len() as u64)
+struct ProcessLine<'a> {
+    name: &'a str,
+    warmup: &'a CaseWarmup,
+    process: &'a ProcessWarmup,
+}
+
+impl ProcessLine<'_> {
+    /// Converts a number of points to a number of iterations.
+    fn iterations(&self, points: f64) -> f64 {
+        points * self.warmup.iterations
+    }
+}
+
+fn process_lines<'a>(found: &'a WarmupFindings, names: &'a [String]) -> Vec<ProcessLine<'a>> {
+    let cases = names.iter().zip(&found.cases);
+    let lines = cases.flat_map(|(name, warmup)| {
+        warmup.processes.iter().map(move |process| ProcessLine { name, warmup, process })
     });
-    columns.add_column(ReportColumn::figure("spikes", "spikes"), |line| {
-        ReportCell::count(line.process.search.spikes.len() as u64)
-    });
-    columns.add_column(ReportColumn::figure("noise", "noise"), |line| {
-        ReportCell::shown_figure(Some(line.process.search.noise), format_share)
-    });
-    columns.add_column(ReportColumn::figure("period", "period"), |line| {
-        let period = line.process.search.period.map(|points| points * line.iterations);
-        ReportCell::shown_figure(period, |iterations| format_number(iterations, 0))
-    });
-    columns.add_column(ReportColumn::figure("machine_changes", "machine changed"), |line| {
-        ReportCell::count(line.process.search.machine_changes.len() as u64)
-    });
-    columns.add_column(ReportColumn::words("warmup_stats", "warmup_stats").expendable(2), |line| {
-        ReportCell::words(line.process.compat.to_string())
-    });
-    columns.add_value("starts", |line| {
-        let starts = line.process.search.levels.iter().map(|level| level.points.start);
-        starts.map(Value::from).collect::<Vec<_>>()
-    });
+    lines.collect()
+}
+
+fn process_columns<'a>() -> ColumnSet<ProcessLine<'a>> {
+    columns! { line: ProcessLine<'a>;
+        label("case", "case") => ReportCell::words(line.warmup.case.id()).with_text(line.name),
+        machine("variant") => &*line.warmup.variant,
+        figure("run", "run") => line.process.slot,
+        words("class", "class").facet() =>
+            agreement_cell(WarmupAgreement::All(line.process.search.class)),
+        figure("steady_time", "steady") => ReportCell::time(line.process.steady_ns),
+        figure("time_to_steady", "to steady") => ReportCell::time(line.process.to_steady_ns),
+        figure("total", "total") => ReportCell::time(line.process.total_ns),
+        figure("steady_from", "from iteration") => {
+            let first = line.process.search.first_steady_point();
+            iterations_cell(first.map(|first| line.iterations(first as f64)))
+        },
+        figure("levels", "levels") => line.process.search.levels.len(),
+        figure("spikes", "spikes") => line.process.search.spikes.len(),
+        figure("noise", "noise") => ReportCell::share(line.process.search.noise),
+        figure("period", "period") =>
+            iterations_cell(line.process.search.period.map(|points| line.iterations(points))),
+        figure("machine_changes", "machine changed") => line.process.search.machine_changes.len(),
+        // The class that `warmup_stats` would give.
+        words("warmup_stats", "warmup_stats").expendable(2) => line.process.compat.to_string(),
+        machine("starts") =>
+            (line.process.search.levels.iter())
+                .map(|level| level.points.start)
+                .collect::<Value>(),
+    }
 }
 
 /// Minimum number of processes with a steady part. A case with fewer is left out of the histogram

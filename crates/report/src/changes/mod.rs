@@ -6,14 +6,15 @@ pub(crate) mod text;
 
 use self::text::{SeriesChange, ShownChange, series_changes};
 use crate::charts::TrendXAxis;
+use crate::columns::{ColumnSet, columns};
 use crate::comparison::{verdict_emphasis, verdict_symbol};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_setting, format_share, format_signed};
 use crate::format::ReportFormat;
 use crate::gallery::TrendGallery;
 use crate::output::OutputOptions;
-use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportTable, json_number};
-use serde_json::{Value, json};
+use crate::table::{ReportCell, ReportTable};
+use serde_json::json;
 use speedwell_analysis::history::{CommonChange, ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::TrendSearch;
 use speedwell_model::{
@@ -172,52 +173,33 @@ fn shown_changes(lines: &[SeriesChange<'_>]) -> Vec<ShownChange> {
 }
 
 fn change_columns() -> ColumnSet<ShownChange> {
-    let mut columns = ColumnSet::new();
-    columns.add_column(ReportColumn::figure("number", "no."), |line: &ShownChange| {
-        let shown = if line.number > 0 { line.number.to_string() } else { String::new() };
-        ReportCell::value(line.number).with_text(shown)
-    });
-    columns.add_column(ReportColumn::words("verdict", "verdict").facet(), |line| {
-        ReportCell::words(line.verdict.to_string())
-            .with_text(format!("{} {}", verdict_symbol(line.verdict), line.verdict))
-            .with_emphasis(verdict_emphasis(line.verdict))
-    });
-    columns.add_column(ReportColumn::figure("change", "change"), |line| {
-        ReportCell::figure(Some(line.change.value)).with_text(line.size_text(true))
-    });
-    columns.add_figure("change_low", |line| Some(line.change.low));
-    columns.add_figure("change_high", |line| Some(line.change.high));
-    columns.add_column(ReportColumn::new("case", "case", ColumnKind::Label), |line| {
-        ReportCell::words(&line.case)
-    });
-    columns.add_column(ReportColumn::words("metric", "metric").expendable(1), |line| {
-        ReportCell::words(&line.metric)
-    });
-    columns.add_value("before", |line| line.between[0].clone());
-    columns.add_value("after", |line| line.between[1].clone());
-    columns.add_text(ReportColumn::words("between", "between").for_people(), ShownChange::between);
-    add_state(&mut columns);
-    columns.add_column(ReportColumn::words("causes", "also changed").expendable(2), |line| {
-        ReportCell::words(&line.causes)
-    });
-    columns
+    columns! { line: ShownChange;
+        figure("number", "no.") => ReportCell::from(line.number).shown_if(line.number > 0),
+        words("verdict", "verdict").facet() => verdict_cell(line.verdict),
+        figure("change", "change") =>
+            ReportCell::from(line.change.value).with_text(line.size_text(true)),
+        machine("change_low") => line.change.low,
+        machine("change_high") => line.change.high,
+        label("case", "case") => &line.case,
+        words("metric", "metric").expendable(1) => &line.metric,
+        machine("before") => &line.between[0],
+        machine("after") => &line.between[1],
+        words("between", "between").for_people() => ReportCell::text(line.between()),
+        machine("revisions") => line.revisions,
+        words("subject", "subject").expendable(3) => &line.subject,
+        machine("evidence") => line.evidence,
+        words("state", "state") =>
+            ReportCell::from(line.state.to_string()).with_text(line.state_text()),
+        machine("drift") => line.is_drift,
+        words("triage", "triage") =>
+            ReportCell::from(line.triage.to_string()).with_text(line.triage_text()),
+        machine("note") => &line.note,
+        words("causes", "also changed").expendable(2) => &line.causes,
+    }
 }
 
-/// Adds columns on how well a change is established, and on people's annotations.
-fn add_state(columns: &mut ColumnSet<ShownChange>) {
-    columns.add_known("revisions", |line| line.revisions.map(Value::from));
-    columns.add_column(ReportColumn::words("subject", "subject").expendable(3), |line| {
-        ReportCell::words(&line.subject)
-    });
-    columns.add_known("evidence", |line| json_number(line.evidence));
-    columns.add_column(ReportColumn::words("state", "state"), |line| {
-        ReportCell::words(line.state.to_string()).with_text(line.state_text())
-    });
-    columns.add_value("drift", |line| line.is_drift);
-    columns.add_column(ReportColumn::words("triage", "triage"), |line| {
-        ReportCell::words(line.triage.to_string()).with_text(line.triage_text())
-    });
-    columns.add_value("note", |line| line.note.clone());
+fn verdict_cell(verdict: Verdict) -> ReportCell {
+    ReportCell::marked(verdict.to_string(), verdict_symbol(verdict), verdict_emphasis(verdict))
 }
 
 /// Says how large a change must be for the search to find it. Without this sentence, "no change"

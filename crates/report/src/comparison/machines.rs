@@ -7,13 +7,14 @@
 
 use super::rows::VerdictLine;
 use crate::charts::{forest_row, threshold_band};
+use crate::columns::{ColumnSet, columns};
 use crate::document::ReportChart;
 use crate::figure::{
     better_direction, format_change, format_change_interval, format_count, format_probability,
     format_setting,
 };
 use crate::output::Verbosity;
-use crate::table::{ColumnSet, ReportCell, ReportColumn};
+use crate::table::{ReportCell, ReportColumn};
 use serde_json::{Value, json};
 use speedwell_analysis::{
     AcrossMachines, CandidateComparison, CaseComparison, MachineEffect, MachinePopulation,
@@ -53,25 +54,19 @@ pub fn add_columns<'a>(
     if by_machine.is_empty() {
         return;
     }
-    if by_machine.iter().all(|effects| effects.machines.len() < 2) {
-        columns.add_column(ReportColumn::words("machine", "machine"), |line| {
-            ReportCell::words(
-                line_machines(line).map(|machine| machine.name.clone()).collect::<String>(),
-            )
-        });
-    } else {
-        let range_column = ReportColumn::words("machines_shown", "over machines").for_people();
-        columns.add_column(range_column.expendable(4), |line| {
-            let range = line.row.machines.as_ref().and_then(range_text);
-            ReportCell::words(range.unwrap_or_default())
-        });
-        if verbosity == Verbosity::Verbose {
-            add_machine_columns(columns, &by_machine);
-        }
+    let is_single = by_machine.iter().all(|effects| effects.machines.len() < 2);
+    columns.append(columns! { line: VerdictLine<'a>;
+        words("machine", "machine") if is_single =>
+            line_machines(line).map(|machine| machine.name.as_str()).collect::<String>(),
+        words("machines_shown", "over machines").for_people().expendable(4) if !is_single =>
+            line.row.machines.as_ref().and_then(range_text).unwrap_or_default(),
+    });
+    if !is_single && verbosity == Verbosity::Verbose {
+        add_machine_columns(columns, &by_machine);
     }
-    columns.add_figure("p_equal", |line| line.row.machines.as_ref()?.p_equal);
-    columns.add_value("machines", |line| {
-        line.row.machines.as_ref().map(machines_data).unwrap_or_default()
+    columns.append(columns! { line: VerdictLine<'a>;
+        machine("p_equal") => line.row.machines.as_ref().and_then(|machines| machines.p_equal),
+        machine("machines") => line.row.machines.as_ref().map(machines_data),
     });
 }
 
@@ -95,8 +90,7 @@ fn add_machine_columns<'a>(
         columns.add_column(column.expendable(7), move |line| {
             let effect = line_machines(line).find(|machine| machine.name == name);
             let change = effect.and_then(|machine| machine.change);
-            ReportCell::figure(change.map(|change| change.value))
-                .with_text(change.map(|change| format_change(&change)).unwrap_or_default())
+            change.map(|c| ReportCell::from(c.value).with_text(format_change(&c))).into()
         });
     }
 }

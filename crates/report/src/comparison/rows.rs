@@ -5,17 +5,19 @@
 //! second decides what each column shows.
 
 use super::machines;
-use crate::case_labels::add_case_columns;
+use crate::case_labels::parameters_json;
 use crate::charts::forest_row;
+use crate::columns::{ColumnSet, columns};
 use crate::figure::{
     Uncertainty, format_change, format_change_interval, format_interval, format_number,
     format_probability, format_setting, format_share, format_signed, uncertainty_of_median,
 };
 use crate::output::Verbosity;
 use crate::table::{
-    ColumnKind, ColumnSet, ReportCell, ReportColumn, RowName, RunList, TableFootnotes, TextEmphasis,
+    ColumnKind, ReportCell, ReportColumn, RowName, RunList, TableFootnotes, TextEmphasis,
 };
 use crate::unit::{FigureScale, UnitChoice};
+use serde_json::json;
 use speedwell_analysis::{CandidateComparison, CaseComparison};
 use speedwell_model::{DisturbanceFigure as Recorded, IntervalEstimate, MetricDirection, Verdict};
 use std::borrow::Cow;
@@ -88,6 +90,26 @@ impl VerdictLine<'_> {
             None if self.row.is_from_zero() => self.side_figures().join(" -> "),
             None => "?".to_owned(),
         }
+    }
+
+    fn verdict_cell(&self) -> ReportCell {
+        let wording = match &self.row.withheld {
+            Some(withheld) => withheld.to_string(),
+            None => self.row.verdict.to_string(),
+        };
+        ReportCell::words(wording)
+            .with_text(self.verdict_text())
+            .with_emphasis(verdict_emphasis(self.row.verdict))
+    }
+
+    /// Builds the cell with the fraction of disturbed runs of each side. People see it if one of
+    /// the fractions is large enough to matter.
+    fn disturbance_cell(&self) -> ReportCell {
+        let sides = [&self.row.baseline.exposure, &self.row.candidate.exposure];
+        let shares = sides.map(|side| format_share(side.disturbed_share()));
+        ReportCell::from(sides[1].disturbed_share())
+            .with_text(shares.join(" | "))
+            .shown_if(sides.iter().any(|side| side.is_notable()))
     }
 }
 
@@ -253,84 +275,78 @@ pub fn verdict_columns<'a>(
     confidence: f64,
     verbosity: Verbosity,
 ) -> ColumnSet<VerdictLine<'a>> {
-    let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::new("case", names, ColumnKind::Label),
-        |line: &VerdictLine<'a>| ReportCell::value(line.row.case.id()).with_name(&line.name),
-    );
-    add_case_columns(
-        &mut columns,
-        |line: &VerdictLine<'a>| &line.row.case,
-        |line: &VerdictLine<'a>| &line.comparison.metric,
-    );
-    columns.add_value("baseline", |line| line.comparison.baseline.clone());
-    columns.add_value("candidate", |line| line.comparison.candidate.clone());
-    add_sides(&mut columns, baseline, candidate);
-    add_answer(&mut columns, confidence);
-    add_evidence(&mut columns);
-    if verbosity == Verbosity::Verbose {
-        add_spread(&mut columns, baseline, candidate);
-    }
-    add_figures(&mut columns);
+    let is_verbose = verbosity == Verbosity::Verbose;
+    let interval = format!("{} interval", format_setting(confidence));
+    let mut columns = columns! { line: VerdictLine<'a>;
+        label("case", names) => ReportCell::words(line.row.case.id()).with_name(&line.name),
+        machine("benchmark") => &line.row.case.benchmark,
+        machine("parameters") => parameters_json(&line.row.case),
+        machine("metric") => &line.comparison.metric.name,
+        machine("unit") => &line.comparison.metric.unit,
+        machine("better") => json!(line.comparison.metric.better),
+        machine("baseline") => &line.comparison.baseline,
+        machine("candidate") => &line.comparison.candidate,
+        figure("baseline_shown", baseline).for_people() =>
+            ReportCell::from(line.row.baseline.location).with_text(&line.side_figures()[0]),
+        figure("candidate_shown", candidate).for_people() =>
+            ReportCell::from(line.row.candidate.location).with_text(&line.side_figures()[1]),
+        words("unit_shown", "unit").for_people() => ReportCell::text(&line.unit),
+        figure("change_shown", "change").for_people() =>
+            ReportCell::from(line.row.change.map(|change| change.value))
+                .with_text(line.change_text())
+                .with_emphasis(verdict_emphasis(line.row.verdict)),
+        figure("interval_shown", interval).for_people() =>
+            line.row.change.map(|c| ReportCell::from(c.low).with_text(format_interval(&c))),
+        new("change_drawn", "change in %", ColumnKind::Drawn).for_people() =>
+            ReportCell::drawing(forest_row(line.row, String::new())),
+        words("verdict", "verdict").facet() => line.verdict_cell(),
+        figure("p", "p").expendable(5) => ReportCell::shown_figure(line.row.p, format_probability),
+        figure("q", "q").expendable(2) => ReportCell::shown_figure(line.row.q, format_probability),
+        figure("runs_shown", "runs").for_people().expendable(4) =>
+            ReportCell::from(line.row.baseline.runs.len()).with_text(&line.runs),
+        figure("more_runs", "more runs").expendable(3) =>
+            line.row.more_runs.map(|runs| ReportCell::from(runs).with_text(format!("~{runs}"))),
+        figure("detectable", "detectable").expendable(6) => ReportCell::share(line.row.detectable),
+        figure("baseline_cv", format!("CV {baseline}")).for_people().expendable(7)
+            if is_verbose => ReportCell::share(line.row.baseline.variation),
+        figure("candidate_cv", format!("CV {candidate}")).for_people().expendable(7)
+            if is_verbose => ReportCell::share(line.row.candidate.variation),
+        figure("cliffs", "Cliff's delta").for_people().expendable(8) if is_verbose =>
+            ReportCell::shown_figure(line.row.cliffs_delta, |delta| format_signed(delta, 2)),
+    };
+    columns.append(figure_columns());
     columns
 }
 
-/// Adds both sides in their common unit.
-fn add_sides(columns: &mut ColumnSet<VerdictLine<'_>>, baseline: &str, candidate: &str) {
-    let column = |key, side: &str| ReportColumn::figure(key, side).for_people();
-    columns.add_column(column("baseline_shown", baseline), |line| {
-        ReportCell::figure(Some(line.row.baseline.location)).with_text(&line.side_figures()[0])
-    });
-    columns.add_column(column("candidate_shown", candidate), |line| {
-        ReportCell::figure(Some(line.row.candidate.location)).with_text(&line.side_figures()[1])
-    });
-    columns.add_text(ReportColumn::words("unit_shown", "unit"), |line| line.unit.clone());
-}
-
-/// Adds the change and its verdict.
-fn add_answer(columns: &mut ColumnSet<VerdictLine<'_>>, confidence: f64) {
-    columns.add_column(ReportColumn::figure("change_shown", "change").for_people(), |line| {
-        ReportCell::figure(line.row.change.map(|c| c.value))
-            .with_text(line.change_text())
-            .with_emphasis(verdict_emphasis(line.row.verdict))
-    });
-    let interval = format!("{} interval", format_setting(confidence));
-    columns.add_column(ReportColumn::figure("interval_shown", interval).for_people(), |line| {
-        let change = line.row.change;
-        ReportCell::figure(change.map(|c| c.low))
-            .with_text(change.map(|c| format_interval(&c)).unwrap_or_default())
-    });
-    let drawn = ReportColumn::new("change_drawn", "change in %", ColumnKind::Drawn).for_people();
-    columns.add_column(drawn, |line| ReportCell::drawing(forest_row(line.row, String::new())));
-    columns.add_column(ReportColumn::words("verdict", "verdict").facet(), |line| {
-        let wording = match &line.row.withheld {
-            Some(withheld) => withheld.to_string(),
-            None => line.row.verdict.to_string(),
-        };
-        ReportCell::words(wording)
-            .with_text(line.verdict_text())
-            .with_emphasis(verdict_emphasis(line.row.verdict))
-    });
-}
-
-/// Adds columns on how certain the answer is.
-fn add_evidence(columns: &mut ColumnSet<VerdictLine<'_>>) {
-    columns.add_column(ReportColumn::figure("p", "p").expendable(5), |line| {
-        ReportCell::shown_figure(line.row.p, format_probability)
-    });
-    columns.add_column(ReportColumn::figure("q", "q").expendable(2), |line| {
-        ReportCell::shown_figure(line.row.q, format_probability)
-    });
-    let runs = ReportColumn::figure("runs_shown", "runs").for_people();
-    columns.add_column(runs.expendable(4), |line| {
-        ReportCell::figure(Some(line.row.baseline.runs.len() as f64)).with_text(&line.runs)
-    });
-    columns.add_column(ReportColumn::figure("more_runs", "more runs").expendable(3), |line| {
-        ReportCell::shown_figure(line.row.more_runs.map(f64::from), |n| format!("~{n}"))
-    });
-    columns.add_column(ReportColumn::figure("detectable", "detectable").expendable(6), |line| {
-        ReportCell::shown_figure(line.row.detectable, format_share)
-    });
+/// Returns the columns with every figure and all runs, for programs.
+fn figure_columns<'a>() -> ColumnSet<VerdictLine<'a>> {
+    columns! { line: VerdictLine<'a>;
+        machine("baseline_location") => line.row.baseline.location,
+        machine("candidate_location") => line.row.candidate.location,
+        machine("baseline_median") => line.row.baseline.median,
+        machine("candidate_median") => line.row.candidate.median,
+        machine("baseline_mean") => line.row.baseline.mean,
+        machine("candidate_mean") => line.row.candidate.mean,
+        machine("baseline_variation") => line.row.baseline.variation,
+        machine("candidate_variation") => line.row.candidate.variation,
+        machine("baseline_runs") => line.row.baseline.runs.len(),
+        machine("candidate_runs") => line.row.candidate.runs.len(),
+        machine("change") => line.row.change.map(|change| change.value),
+        machine("change_low") => line.row.change.map(|change| change.low),
+        machine("change_high") => line.row.change.map(|change| change.high),
+        machine("mean_change") => line.row.mean_change.map(|change| change.value),
+        machine("mean_change_low") => line.row.mean_change.map(|change| change.low),
+        machine("mean_change_high") => line.row.mean_change.map(|change| change.high),
+        machine("cliffs_delta") => line.row.cliffs_delta,
+        machine("decided_at") => line.row.decided_at,
+        machine("indicative") => line.row.is_indicative,
+        machine("shape_changed") => line.row.is_shape_changed,
+        machine("notes") => line.row.notes.join(" "),
+        machine("baseline_values") => RunList::Values(line.row.baseline.runs.clone()),
+        machine("candidate_values") => RunList::Values(line.row.candidate.runs.clone()),
+        machine("baseline_slots") => RunList::Slots(line.row.baseline.runs.clone()),
+        machine("candidate_slots") => RunList::Slots(line.row.candidate.runs.clone()),
+    }
 }
 
 /// The figures that the kernel reports. For each, the keys of the columns with the medians of both
@@ -354,77 +370,20 @@ const KERNEL_COLUMNS: [(&str, &str, Recorded); 12] = [
 /// the fraction is large enough to matter. Programs get the fraction and the kernel's figures for
 /// all rows.
 pub fn add_disturbance(columns: &mut ColumnSet<VerdictLine<'_>>) {
-    let column = ReportColumn::figure("disturbed_shown", "disturbed").for_people();
-    columns.add_column(column.expendable(6), |line| {
-        let sides = [&line.row.baseline.exposure, &line.row.candidate.exposure];
-        let shares = sides.map(|side| format_share(side.disturbed_share()));
-        let is_shown = sides.iter().any(|side| side.is_notable());
-        ReportCell::figure(Some(sides[1].disturbed_share())).with_text(if is_shown {
-            shares.join(" | ")
-        } else {
-            String::new()
-        })
+    columns.append(columns! { line: VerdictLine<'_>;
+        figure("disturbed_shown", "disturbed").for_people().expendable(6) =>
+            line.disturbance_cell(),
+        machine("baseline_disturbed") => line.row.baseline.exposure.known_share(),
+        machine("candidate_disturbed") => line.row.candidate.exposure.known_share(),
     });
-    columns.add_figure("baseline_disturbed", |line| line.row.baseline.exposure.known_share());
-    columns.add_figure("candidate_disturbed", |line| line.row.candidate.exposure.known_share());
     for (baseline, candidate, figure) in KERNEL_COLUMNS {
-        columns.add_figure(baseline, move |line| line.row.baseline.exposure.median_figure(figure));
-        columns
-            .add_figure(candidate, move |line| line.row.candidate.exposure.median_figure(figure));
+        columns.add_column(ReportColumn::machine(baseline), move |line| {
+            line.row.baseline.exposure.median_figure(figure).into()
+        });
+        columns.add_column(ReportColumn::machine(candidate), move |line| {
+            line.row.candidate.exposure.median_figure(figure).into()
+        });
     }
-}
-
-/// Adds the spread of the runs on both sides, for verbose output.
-fn add_spread(columns: &mut ColumnSet<VerdictLine<'_>>, baseline: &str, candidate: &str) {
-    let column = |key, header| ReportColumn::figure(key, header).for_people();
-    columns.add_column(column("baseline_cv", format!("CV {baseline}")).expendable(7), |line| {
-        ReportCell::shown_figure(line.row.baseline.variation, format_share)
-    });
-    columns.add_column(column("candidate_cv", format!("CV {candidate}")).expendable(7), |line| {
-        ReportCell::shown_figure(line.row.candidate.variation, format_share)
-    });
-    columns.add_column(column("cliffs", "Cliff's delta".to_owned()).expendable(8), |line| {
-        ReportCell::shown_figure(line.row.cliffs_delta, |delta| format_signed(delta, 2))
-    });
-}
-
-/// The key of a machine-readable column, and the function that returns the column's figure.
-type ComparisonFigure = (&'static str, fn(&CaseComparison) -> Option<f64>);
-
-/// Machine-readable figures with all digits.
-const FIGURE_COLUMNS: [ComparisonFigure; 18] = [
-    ("baseline_location", |row| Some(row.baseline.location)),
-    ("candidate_location", |row| Some(row.candidate.location)),
-    ("baseline_median", |row| Some(row.baseline.median)),
-    ("candidate_median", |row| Some(row.candidate.median)),
-    ("baseline_mean", |row| Some(row.baseline.mean)),
-    ("candidate_mean", |row| Some(row.candidate.mean)),
-    ("baseline_variation", |row| row.baseline.variation),
-    ("candidate_variation", |row| row.candidate.variation),
-    ("baseline_runs", |row| Some(row.baseline.runs.len() as f64)),
-    ("candidate_runs", |row| Some(row.candidate.runs.len() as f64)),
-    ("change", |row| Some(row.change?.value)),
-    ("change_low", |row| Some(row.change?.low)),
-    ("change_high", |row| Some(row.change?.high)),
-    ("mean_change", |row| Some(row.mean_change?.value)),
-    ("mean_change_low", |row| Some(row.mean_change?.low)),
-    ("mean_change_high", |row| Some(row.mean_change?.high)),
-    ("cliffs_delta", |row| row.cliffs_delta),
-    ("decided_at", |row| row.decided_at.map(f64::from)),
-];
-
-/// Adds every figure, and all runs, for programs.
-fn add_figures(columns: &mut ColumnSet<VerdictLine<'_>>) {
-    for (key, figure) in FIGURE_COLUMNS {
-        columns.add_figure(key, move |line| figure(line.row));
-    }
-    columns.add_value("indicative", |line| line.row.is_indicative);
-    columns.add_value("shape_changed", |line| line.row.is_shape_changed);
-    columns.add_value("notes", |line| line.row.notes.join(" "));
-    columns.add_runs("baseline_values", |line| RunList::Values(line.row.baseline.runs.clone()));
-    columns.add_runs("candidate_values", |line| RunList::Values(line.row.candidate.runs.clone()));
-    columns.add_runs("baseline_slots", |line| RunList::Slots(line.row.baseline.runs.clone()));
-    columns.add_runs("candidate_slots", |line| RunList::Slots(line.row.candidate.runs.clone()));
 }
 
 #[cfg(test)]

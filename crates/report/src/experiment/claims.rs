@@ -1,10 +1,11 @@
 //! Reports the claims and gates of an experiment, with their outcomes.
 
+use crate::columns::columns;
 use crate::document::{Document, ReportBlock};
 use crate::figure::{
     Uncertainty, decimal_place, format_change_interval, format_number, format_quantity,
 };
-use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis};
+use crate::table::{ReportCell, ReportRow, ReportTable, TextEmphasis};
 use serde_json::{Value, json};
 use speedwell_analysis::experiment::{
     ClaimAnswer, ClaimComparison, ClaimFound, ExperimentFindings,
@@ -17,17 +18,20 @@ pub fn report_claims(found: &ExperimentFindings) -> Document {
     if found.claims.is_empty() {
         return document;
     }
-    let rows = found.claims.iter().flat_map(claim_rows).collect();
+    let columns = columns! { claim: ClaimFound;
+        words("claim", "claim") => &claim.sentence,
+        words("answer", "answer") => answer_cell(claim.holds),
+        machine("expression") => &claim.text,
+        machine("parts") => parts_data(claim),
+    };
+    let mut rows = Vec::new();
+    for claim in &found.claims {
+        rows.push(columns.build_row(claim));
+        rows.extend(claim.parts.iter().map(comparison_remark).map(ReportRow::Remark));
+    }
     document.push(ReportBlock::Table(ReportTable {
         caption: vec!["claims".to_owned()],
-        columns: vec![
-            ReportColumn::new("claim", "claim", ColumnKind::Words),
-            ReportColumn::new("answer", "answer", ColumnKind::Words),
-            ReportColumn::machine("expression"),
-            ReportColumn::machine("parts"),
-        ],
-        rows,
-        ..ReportTable::new("claims")
+        ..columns.table_of_rows("claims", rows)
     }));
     document
 }
@@ -41,16 +45,9 @@ fn answer_words(answer: ClaimAnswer) -> (&'static str, &'static str, TextEmphasi
     }
 }
 
-fn claim_rows(claim: &ClaimFound) -> Vec<ReportRow> {
-    let (word, shown, emphasis) = answer_words(claim.holds);
-    let cells = vec![
-        ReportCell::words(&claim.sentence),
-        ReportCell::words(word).with_text(shown).with_emphasis(emphasis),
-        ReportCell::value(&*claim.text),
-        ReportCell::value(parts_data(claim)),
-    ];
-    let remarks = claim.parts.iter().map(comparison_remark).map(ReportRow::Remark);
-    [ReportRow::Cells(cells)].into_iter().chain(remarks).collect()
+fn answer_cell(answer: ClaimAnswer) -> ReportCell {
+    let (word, shown, emphasis) = answer_words(answer);
+    ReportCell::words(word).with_text(shown).with_emphasis(emphasis)
 }
 
 /// Describes one comparison of a claim, with its figures.

@@ -3,12 +3,11 @@
 
 use crate::case_labels::distinct;
 use crate::charts::{ComparedSides, forest_row, label_cases, threshold_band};
+use crate::columns::columns;
 use crate::document::ReportChart;
 use crate::experiment::headline::is_control;
 use crate::figure::{Uncertainty, format_count, name_in_unit};
-use crate::table::{
-    ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, json_number,
-};
+use crate::table::{ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, json_number};
 use crate::unit::FigureScale;
 use speedwell_analysis::CandidateComparison;
 use speedwell_analysis::experiment::{ExperimentFindings, GroupFindings, MetricFindings};
@@ -141,13 +140,10 @@ fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
         }));
         ReportRow::Cells(cells)
     });
-    let mut columns = vec![
-        ReportColumn::new("factor", &grid.down, ColumnKind::Label),
-        ReportColumn::machine("values"),
-    ];
+    let mut columns =
+        vec![ReportColumn::label("factor", &grid.down), ReportColumn::machine("values")];
     columns.extend(grid.columns.iter().map(|column| {
-        ReportColumn::new("shown", format!("{}: {column}", grid.across), ColumnKind::Figure)
-            .for_people()
+        ReportColumn::figure("shown", format!("{}: {column}", grid.across)).for_people()
     }));
     ReportTable {
         caption: vec![grid.case.clone(), name_in_unit(&grid.metric.name, &scale.symbol)],
@@ -188,46 +184,46 @@ fn grid_chart(grid: &FactorGrid<'_>) -> ReportChart {
 
 /// Lists every case and variant that failed, with the reason. Returns `None` if nothing failed.
 pub fn cells_table(found: &ExperimentFindings) -> Option<ReportTable> {
-    let mut cells: Vec<(&StepFailure, usize)> = Vec::new();
+    let mut cells: Vec<FailedCell<'_>> = Vec::new();
     for failure in found.failures.iter().filter(|failure| !failure.cause.is_skip()) {
-        let is_same = |(other, _): &&mut (&StepFailure, usize)| {
-            other.case == failure.case
-                && other.variant == failure.variant
-                && other.cause == failure.cause
+        let is_same = |cell: &&mut FailedCell<'_>| {
+            cell.failure.case == failure.case
+                && cell.failure.variant == failure.variant
+                && cell.failure.cause == failure.cause
         };
         match cells.iter_mut().find(is_same) {
-            Some((_, times)) => *times += 1,
-            None => cells.push((failure, 1)),
+            Some(cell) => cell.times += 1,
+            None => cells.push(FailedCell { failure, times: 1 }),
         }
     }
-    (!cells.is_empty()).then(|| ReportTable {
+    if cells.is_empty() {
+        return None;
+    }
+    let columns = columns! { cell: FailedCell<'_>;
+        label("case", "case") => cell.failure.case.as_deref().unwrap_or("all"),
+        words("variant", "variant") => cell.failure.variant.as_deref().unwrap_or("all"),
+        figure("runs", "failed") =>
+            ReportCell::from(cell.times).with_text(format_count(cell.times, "run", "runs")),
+        words("cause", "why") =>
+            ReportCell::words(cell.failure.cause.to_string()).with_emphasis(TextEmphasis::Bad),
+    };
+    let mut rows = Vec::new();
+    for cell in &cells {
+        rows.push(columns.build_row(cell));
+        let last = cell.failure.stderr_tail.lines().last().map(str::trim);
+        let last = last.filter(|line| !line.is_empty());
+        rows.extend(last.map(|line| ReportRow::Remark(format!("last line of stderr: {line}"))));
+    }
+    Some(ReportTable {
         caption: vec!["cases and variants without a result".to_owned()],
-        columns: vec![
-            ReportColumn::new("case", "case", ColumnKind::Label),
-            ReportColumn::new("variant", "variant", ColumnKind::Words),
-            ReportColumn::new("runs", "failed", ColumnKind::Figure),
-            ReportColumn::new("cause", "why", ColumnKind::Words),
-        ],
-        rows: cells.iter().flat_map(|(failure, times)| failure_rows(failure, *times)).collect(),
-        ..ReportTable::new("cells")
+        ..columns.table_of_rows("cells", rows)
     })
 }
 
-fn failure_rows(failure: &StepFailure, times: usize) -> Vec<ReportRow> {
-    let words = |text: &Option<String>| ReportCell::words(text.as_deref().unwrap_or("all"));
-    let cells = vec![
-        words(&failure.case),
-        words(&failure.variant),
-        ReportCell {
-            value: json_number(times as f64).map(Into::into),
-            ..ReportCell::text(format_count(times, "run", "runs"))
-        },
-        ReportCell::words(failure.cause.to_string()).with_emphasis(TextEmphasis::Bad),
-    ];
-    let last = failure.stderr_tail.lines().last().filter(|line| !line.trim().is_empty());
-    let remark =
-        last.map(|line| ReportRow::Remark(format!("last line of stderr: {}", line.trim())));
-    [ReportRow::Cells(cells)].into_iter().chain(remark).collect()
+/// The failures of one case and variant that have the same cause.
+struct FailedCell<'a> {
+    failure: &'a StepFailure,
+    times: usize,
 }
 
 /// Draws a forest chart per metric, with a row for every case of every pair of variants. The shaded

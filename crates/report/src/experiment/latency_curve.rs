@@ -4,7 +4,7 @@
 use crate::document::ReportChart;
 use crate::experiment::headline::variant_label;
 use crate::figure::{Uncertainty, decimal_place, format_number};
-use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, json_number};
+use crate::table::{ReportCell, ReportColumn, ReportRow, ReportTable, json_number};
 use crate::unit::FigureScale;
 use speedwell_analysis::experiment::{GroupFindings, LatencyCurve, PERCENTS};
 use speedwell_config::experiment::{ChartSeries, Experiment, is_repetition, repeated_variant};
@@ -253,13 +253,10 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> 
     let medians = |curve: &&LatencyCurve| PERCENTS.map(|percent| curve.median_at(percent));
     let times: Vec<f64> = curves.iter().flat_map(medians).flatten().collect();
     let scale = FigureScale::fit_scale("ns", &times, None);
-    let mut columns =
-        vec![ReportColumn::machine("case"), ReportColumn::new("percent", "%", ColumnKind::Figure)];
+    let mut columns = vec![ReportColumn::machine("case"), ReportColumn::figure("percent", "%")];
     columns.push(ReportColumn::machine("values"));
     columns.extend(
-        curves.iter().map(|curve| {
-            ReportColumn::new("shown", &*curve.variant, ColumnKind::Figure).for_people()
-        }),
+        curves.iter().map(|curve| ReportColumn::figure("shown", &*curve.variant).for_people()),
     );
     let mut rows: Vec<ReportRow> = PERCENTS
         .iter()

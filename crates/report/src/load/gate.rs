@@ -1,11 +1,10 @@
 //! Reports whether loads met the conditions of a gate, which decide the exit status.
 
+use crate::columns::{ColumnSet, columns};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_number, format_share};
 use crate::load::text::{format_ns, format_ns_range, format_rate, refusal_reason};
-use crate::table::{
-    ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportTable, TableFootnotes, TextEmphasis,
-};
+use crate::table::{ReportCell, ReportTable, TableFootnotes, TextEmphasis};
 use speedwell_analysis::load::TimedQuantity;
 use speedwell_analysis::load::gate::{ConditionAnswer, JudgedCondition, LoadFigure, UnknownReason};
 
@@ -74,30 +73,26 @@ struct ConditionLine<'a> {
 }
 
 fn condition_columns<'a>() -> ColumnSet<ConditionLine<'a>> {
-    let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::new("fails_if", "fails if", ColumnKind::Identifier),
-        |row: &ConditionLine<'a>| ReportCell::words(row.judged.condition.text.clone()),
-    );
-    columns.add_column(ReportColumn::new("load", "load", ColumnKind::Label), |row| {
-        ReportCell::words(row.judged.load)
-    });
-    columns.add_known("quantity", |row| Some(row.judged.quantity?.name().into()));
-    columns.add_column(ReportColumn::figure("value", "found"), |row| {
-        ReportCell::shown_figure(row.judged.value, |value| found_text(row.judged, value))
-    });
-    columns.add_figure("low", |row| row.judged.low);
-    columns.add_figure("limit", |row| Some(row.judged.condition.limit));
-    columns.add_value("is_lower_bound", |row| row.judged.is_lower_bound);
-    columns.add_column(ReportColumn::words("answer", "answer").facet(), |row| {
-        let (name, words, emphasis) = match row.judged.answer {
-            ConditionAnswer::Passed => ("passed", "✓ passed", TextEmphasis::Good),
-            ConditionAnswer::Failed => ("failed", "✗ failed", TextEmphasis::Bad),
-            ConditionAnswer::Unknown(_) => ("unknown", "✗ cannot be judged", TextEmphasis::Caution),
-        };
-        ReportCell::value(name).with_text(format!("{words}{}", row.mark)).with_emphasis(emphasis)
-    });
-    columns
+    columns! { row: ConditionLine<'a>;
+        identifier("fails_if", "fails if") => &row.judged.condition.text,
+        label("load", "load") => row.judged.load,
+        machine("quantity") => row.judged.quantity.map(|quantity| quantity.name()),
+        figure("value", "found") =>
+            ReportCell::shown_figure(row.judged.value, |value| found_text(row.judged, value)),
+        machine("low") => row.judged.low,
+        machine("limit") => row.judged.condition.limit,
+        machine("is_lower_bound") => row.judged.is_lower_bound,
+        words("answer", "answer").facet() => answer_cell(row),
+    }
+}
+
+fn answer_cell(row: &ConditionLine<'_>) -> ReportCell {
+    let (name, words, emphasis) = match row.judged.answer {
+        ConditionAnswer::Passed => ("passed", "✓ passed", TextEmphasis::Good),
+        ConditionAnswer::Failed => ("failed", "✗ failed", TextEmphasis::Bad),
+        ConditionAnswer::Unknown(_) => ("unknown", "✗ cannot be judged", TextEmphasis::Caution),
+    };
+    ReportCell::words(name).with_text(format!("{words}{}", row.mark)).with_emphasis(emphasis)
 }
 
 fn found_text(row: &JudgedCondition<'_>, value: f64) -> String {

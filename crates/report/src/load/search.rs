@@ -5,13 +5,14 @@
 //! [`report_search`].
 
 use crate::charts::point_series;
+use crate::columns::{ColumnSet, columns};
 use crate::document::{Document, ReportBlock, ReportChart};
-use crate::figure::{Uncertainty, format_count, format_quantity, format_share};
+use crate::figure::{format_count, format_share};
 use crate::load::text::format_rate;
 use crate::load::{findings_data, run_data, tables};
 use crate::output::OutputOptions;
 use crate::scaling::{self, throughput_chart};
-use crate::table::{ColumnSet, ReportCell, ReportColumn, ReportTable};
+use crate::table::{ReportCell, ReportTable};
 use serde_json::{Value, json};
 use speedwell_analysis::load::{
     ConcurrencySeries, LevelVisits, LoadFindings, MissedReason, RateAttempt, RateSeries,
@@ -110,19 +111,20 @@ fn levels_note(levels: &ConcurrencySeries) -> String {
     )
 }
 
-/// The loads at a level, and how the level compares with the best one. `None` if the level failed.
-type LevelRow<'a> = (&'a LevelVisits, Option<&'a LevelState>);
+/// A level of concurrency.
+struct LevelRow<'a> {
+    pass: &'a LevelVisits,
+    /// How the level compares with the best one. `None` if the level failed.
+    standing: Option<&'a LevelState>,
+}
 
 fn levels_table(levels: &ConcurrencySeries) -> ReportTable {
     let standings = levels.scaling.as_ref().map(|scaling| &scaling.answer.standings[..]);
-    let row = |pass: &LevelVisits| {
+    let rows = levels.passes.iter().map(|pass| {
         let is_same_level = |state: &&LevelState| state.concurrency == pass.concurrency;
-        let standing = standings.unwrap_or_default().iter().find(is_same_level);
-        (pass.clone(), standing.copied())
-    };
-    let rows: Vec<(LevelVisits, Option<LevelState>)> = levels.passes.iter().map(row).collect();
-    let rows: Vec<LevelRow<'_>> =
-        rows.iter().map(|(pass, standing)| (pass, standing.as_ref())).collect();
+        LevelRow { pass, standing: standings.unwrap_or_default().iter().find(is_same_level) }
+    });
+    let rows: Vec<LevelRow<'_>> = rows.collect();
     let knee = levels.scaling.as_ref().map(|scaling| *scaling.answer.at_knee());
     level_columns(&levels.label, knee.map(|knee| knee.concurrency)).build_table("levels", &rows)
 }
@@ -134,49 +136,33 @@ pub fn level_sort_keys() -> Vec<&'static str> {
 
 fn level_columns<'a>(label: &str, knee: Option<u32>) -> ColumnSet<LevelRow<'a>> {
     let label = label.to_owned();
-    let mut columns = ColumnSet::new();
-    columns.add_value("load", move |_: &LevelRow<'a>| label.clone());
-    columns.add_column(ReportColumn::figure("concurrency", "concurrency"), |(pass, _)| {
-        ReportCell::count(pass.concurrency)
-    });
-    columns.add_column(ReportColumn::figure("visits", "visits").expendable(4), |(pass, _)| {
-        ReportCell::count(pass.visits as u64)
-    });
-    columns.add_column(ReportColumn::figure("throughput", "throughput"), |(pass, standing)| {
-        let formatted = standing.map(scaling::format_throughput_error);
-        ReportCell::figure(Some(pass.throughput_per_s))
-            .with_text(formatted.unwrap_or_else(|| format_rate(pass.throughput_per_s)))
-    });
-    columns.add_column(ReportColumn::figure("change", "vs. best so far"), |(_, standing)| {
-        scaling::change_cell(*standing)
-    });
-    columns.add_column(ReportColumn::words("verdict", ""), move |(pass, standing)| {
-        scaling::standing_cell(*standing, knee == Some(pass.concurrency))
-    });
-    let format_time = |ns| format_quantity(ns, "ns", Uncertainty::Unknown);
-    columns.add_column(ReportColumn::figure("p50_ns", "p50").expendable(2), move |(pass, _)| {
-        ReportCell::shown_figure(pass.p50_ns, format_time)
-    });
-    columns.add_column(ReportColumn::figure("p99_ns", "p99"), move |(pass, _)| {
-        ReportCell::shown_figure(pass.p99_ns, format_time)
-    });
-    let in_flight = ReportColumn::figure("effective_concurrency", "in flight");
-    columns.add_column(in_flight.expendable(3), |(pass, _)| {
-        ReportCell::shown_figure(pass.effective, |effective| format!("{effective:.1}"))
-    });
-    columns.add_column(ReportColumn::figure("errors", "failed"), |(pass, _)| {
-        ReportCell::count(pass.failed.0)
-    });
-    columns.add_column(
-        ReportColumn::figure("generator_busy", "generator").expendable(1),
-        |(pass, _)| {
-            let mark = if pass.is_generator_bound { " !" } else { "" };
-            ReportCell::shown_figure(Some(pass.busiest), |busy| {
-                format!("{}{mark}", format_share(busy))
-            })
-        },
-    );
-    columns
+    columns! { row: LevelRow<'a>;
+        machine("load") => &label,
+        figure("concurrency", "concurrency") => row.pass.concurrency,
+        figure("visits", "visits").expendable(4) => row.pass.visits,
+        figure("throughput", "throughput") => throughput_cell(row),
+        figure("change", "vs. best so far") => scaling::change_cell(row.standing),
+        words("verdict", "") =>
+            scaling::standing_cell(row.standing, knee == Some(row.pass.concurrency)),
+        figure("p50_ns", "p50").expendable(2) => ReportCell::time(row.pass.p50_ns),
+        figure("p99_ns", "p99") => ReportCell::time(row.pass.p99_ns),
+        figure("effective_concurrency", "in flight").expendable(3) =>
+            ReportCell::shown_figure(row.pass.effective, |effective| format!("{effective:.1}")),
+        figure("errors", "failed") => row.pass.failed.0,
+        figure("generator_busy", "generator").expendable(1) => busy_cell(row.pass),
+    }
+}
+
+fn throughput_cell(row: &LevelRow<'_>) -> ReportCell {
+    let per_s = row.pass.throughput_per_s;
+    let text = row.standing.map(scaling::format_throughput_error);
+    ReportCell::from(per_s).with_text(text.unwrap_or_else(|| format_rate(per_s)))
+}
+
+/// Builds the cell of the busiest thread of the generator. A mark says that it was the limit.
+fn busy_cell(pass: &LevelVisits) -> ReportCell {
+    let mark = if pass.is_generator_bound { " !" } else { "" };
+    ReportCell::shown_figure(pass.busiest, |busy| format!("{}{mark}", format_share(busy)))
 }
 
 fn levels_data(levels: &ConcurrencySeries) -> Value {
@@ -276,33 +262,23 @@ pub fn rate_sort_keys() -> Vec<&'static str> {
 }
 
 fn rate_columns(label: &str) -> ColumnSet<RateAttempt> {
-    let time_cell = |ns: Option<f64>| {
-        let formatted = ns.map(|ns| format_quantity(ns, "ns", Uncertainty::Unknown));
-        ReportCell::figure(ns).with_text(formatted.unwrap_or_else(|| "refused".into()))
-    };
     let label = label.to_owned();
-    let mut columns = ColumnSet::new();
-    columns.add_value("load", move |_: &RateAttempt| label.clone());
-    columns.add_column(ReportColumn::figure("rate", "rate"), |attempt| {
-        ReportCell::shown_figure(Some(attempt.rate), format_rate)
-    });
-    columns.add_column(ReportColumn::figure("sent_share", "sent"), |attempt| {
-        ReportCell::shown_figure(Some(attempt.sent), format_share)
-    });
-    columns.add_column(ReportColumn::figure("answered_share", "answered"), |attempt| {
-        ReportCell::shown_figure(Some(attempt.answered), format_share)
-    });
-    columns.add_column(ReportColumn::figure("p50_ns", "p50"), move |attempt| {
-        time_cell(attempt.p50_ns)
-    });
-    columns.add_column(ReportColumn::figure("p99_ns", "p99"), move |attempt| {
-        time_cell(attempt.p99_ns)
-    });
-    columns.add_column(ReportColumn::words("outcome", ""), |attempt| match &attempt.missed {
-        None => ReportCell::words("kept"),
-        Some(missed) => ReportCell::words(missed_reason(missed)),
-    });
-    columns
+    columns! { attempt: RateAttempt;
+        machine("load") => &label,
+        figure("rate", "rate") => ReportCell::shown_figure(attempt.rate, format_rate),
+        figure("sent_share", "sent") => ReportCell::share(attempt.sent),
+        figure("answered_share", "answered") => ReportCell::share(attempt.answered),
+        figure("p50_ns", "p50") => response_cell(attempt.p50_ns),
+        figure("p99_ns", "p99") => response_cell(attempt.p99_ns),
+        words("outcome", "") => attempt.missed.as_ref().map_or("kept".to_owned(), missed_reason),
+    }
+}
+
+fn response_cell(ns: Option<f64>) -> ReportCell {
+    match ns {
+        Some(ns) => ReportCell::time(ns),
+        None => ReportCell::text("refused"),
+    }
 }
 
 fn rates_chart(rates: &RateSeries) -> Option<ReportChart> {

@@ -4,15 +4,13 @@
 //! Each table has its own entry point: [`summary_table`], [`outcome_blocks`], [`percentiles_table`]
 //! and [`times_table`].
 
+use crate::columns::{ColumnSet, columns};
 use crate::document::ReportBlock;
 use crate::figure::{Uncertainty, decimal_place, format_number, format_share};
 use crate::load::text::{
     format_ns, format_ns_range, format_rate, format_reported_time, load_name, refusal_reason,
 };
-use crate::table::{
-    ColumnKind, ColumnSet, ReportCell, ReportColumn, ReportRow, ReportTable, TableFootnotes,
-    json_number,
-};
+use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, TableFootnotes};
 use serde_json::Value;
 use speedwell_analysis::load::{
     LoadFindings, PERCENTILES_PPM, QuantityPercentiles, QuantitySpread, ReportedTime, RequestGroup,
@@ -20,14 +18,6 @@ use speedwell_analysis::load::{
 };
 use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
 use speedwell_model::load::run::PaceFacts;
-
-/// The columns of percentiles: key, heading, and the percentile in parts per million.
-const PERCENTILE_COLUMNS: [(&str, &str, u32); 4] = [
-    ("p50_ns", "p50", 500_000),
-    ("p90_ns", "p90", 900_000),
-    ("p99_ns", "p99", 990_000),
-    ("max_ns", "max", 1_000_000),
-];
 
 type LoadRef<'a> = &'a LoadFindings<'a>;
 
@@ -62,45 +52,72 @@ fn quantity_meaning(quantity: TimedQuantity) -> &'static str {
 
 fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {
     let is_mixed = quantity_caption(loads).is_none();
-    let mut columns = ColumnSet::new();
-    columns
-        .add_column(ReportColumn::new("load", "load", ColumnKind::Label), |load: &LoadRef<'a>| {
-            ReportCell::words(load_name(load))
-        });
-    columns.add_column(ReportColumn::figure("throughput", "throughput"), |load| {
-        ReportCell::shown_figure(load.throughput_per_s, format_rate)
-    });
-    columns.add_column(ReportColumn::words("quantity", "time"), move |load| {
-        let name = load.principal_quantity().0.name();
-        ReportCell::value(name).with_text(if is_mixed { name } else { "" })
-    });
-    for (key, header, ppm) in PERCENTILE_COLUMNS {
-        columns.add_column(ReportColumn::figure(key, header), move |load| {
-            let (quantity, group) = load.principal_quantity();
-            time_cell(load.quantile(quantity, group, ppm))
-        });
+    columns! { load: LoadRef<'a>;
+        label("load", "load") => load_name(load),
+        figure("throughput", "throughput") =>
+            ReportCell::shown_figure(load.throughput_per_s, format_rate),
+        words("quantity", "time") =>
+            ReportCell::words(load.principal_quantity().0.name()).shown_if(is_mixed),
+        figure("p50_ns", "p50") => time_cell(principal_quantile(load, 500_000)),
+        figure("p90_ns", "p90") => time_cell(principal_quantile(load, 900_000)),
+        figure("p99_ns", "p99") => time_cell(principal_quantile(load, 990_000)),
+        figure("max_ns", "max") => time_cell(principal_quantile(load, 1_000_000)),
+        figure("errors", "failed") => errors_cell(outcome_counts(load)),
+        figure("effective_concurrency", "in flight") => concurrency_cell(load),
+        machine("url") => load.run.url.as_str(),
+        machine("round") => load.run.round,
+        machine("protocol") => load.run.requested.protocol.as_str(),
+        machine("model") => match load.run.requested.pace {
+            PaceFacts::Closed { .. } => "closed",
+            _ => "open",
+        },
+        machine("concurrency") => load.run.requested.concurrency(),
+        machine("elapsed_ns") => load.run.measured.elapsed_ns,
+        machine("attempted") => outcome_counts(load).attempts(),
+        machine("ok") => outcome_counts(load).succeeded(),
+        machine("mean_ns") => principal_mean_ns(load),
+        machine("p50_low_ns") => low_ns(principal_quantile(load, 500_000)),
+        machine("p99_low_ns") => low_ns(principal_quantile(load, 990_000)),
+        machine("achieved_share") => load.open.map(|open| open.achieved),
+        machine("lateness_p99_ns") => load.open.map(|open| open.own_lag_p99_ns),
+        machine("received_per_s") => load.bytes_per_s.map(|(received, _)| received),
+        machine("sent_per_s") => load.bytes_per_s.map(|(_, sent)| sent),
+        machine("connections_opened") => outcome_counts(load).connections.opened,
+        machine("generator_busy") => load.generator.busiest,
+        machine("cpu_ns_per_request") => load.generator.cpu_ns_per_request,
+        machine("is_balanced") => load.balance.is_ok(),
     }
-    columns.add_column(ReportColumn::figure("errors", "failed"), |load| {
-        let counts = &load.run.measured.totals.outcomes;
-        let errors = counts.all_errors();
-        let share = errors as f64 / counts.attempts().max(1) as f64;
-        ReportCell::value(errors).with_text(match errors {
-            0 => "0".to_owned(),
-            _ => format!("{errors} ({})", format_share(share)),
-        })
-    });
-    columns.add_column(ReportColumn::figure("effective_concurrency", "in flight"), |load| {
-        ReportCell::shown_figure(load.concurrency.effective, |effective| {
-            match load.concurrency.requested {
-                Some(requested) => format!("{effective:.1} of {requested}"),
-                None => format!("{effective:.1}"),
-            }
-        })
-    });
-    for (key, value) in SUMMARY_VALUES {
-        columns.add_known(key, move |load| value(load));
-    }
-    columns
+}
+
+fn errors_cell(counts: &OutcomeCounts) -> ReportCell {
+    let errors = counts.all_errors();
+    let share = errors as f64 / counts.attempts().max(1) as f64;
+    ReportCell::value(errors).with_text(match errors {
+        0 => "0".to_owned(),
+        _ => format!("{errors} ({})", format_share(share)),
+    })
+}
+
+fn concurrency_cell(load: &LoadFindings<'_>) -> ReportCell {
+    ReportCell::shown_figure(load.concurrency.effective, |effective| {
+        match load.concurrency.requested {
+            Some(requested) => format!("{effective:.1} of {requested}"),
+            None => format!("{effective:.1}"),
+        }
+    })
+}
+
+/// Returns a percentile, in parts per million, of the times that the load is judged by.
+fn principal_quantile(load: &LoadFindings<'_>, ppm: u32) -> Option<ReportedTime> {
+    let (quantity, group) = load.principal_quantity();
+    load.quantile(quantity, group, ppm)
+}
+
+/// Returns the mean of the same times, unless it is withheld.
+fn principal_mean_ns(load: &LoadFindings<'_>) -> Option<f64> {
+    let (quantity, group) = load.principal_quantity();
+    let spread = load.spread_of(quantity, group)?;
+    spread.refusal.is_none().then_some(spread.mean_ns)
 }
 
 /// Returns the lower bound of a range of times, in nanoseconds. Returns `None` for other times.
@@ -119,47 +136,8 @@ pub fn time_cell(time: Option<ReportedTime>) -> ReportCell {
         .with_text(time.map(format_reported_time).unwrap_or_default())
 }
 
-/// The key of a machine-readable column, and its value.
-type SummaryValue = (&'static str, fn(&LoadFindings<'_>) -> Option<Value>);
-
-/// The machine-readable columns of the table of loads.
-const SUMMARY_VALUES: [SummaryValue; 19] = [
-    ("url", |load| Some(load.run.url.as_str().into())),
-    ("round", |load| Some(load.run.round.into())),
-    ("protocol", |load| Some(load.run.requested.protocol.as_str().into())),
-    ("model", |load| {
-        let is_closed = matches!(load.run.requested.pace, PaceFacts::Closed { .. });
-        Some(if is_closed { "closed" } else { "open" }.into())
-    }),
-    ("concurrency", |load| load.run.requested.concurrency().map(Value::from)),
-    ("elapsed_ns", |load| Some(load.run.measured.elapsed_ns.into())),
-    ("attempted", |load| Some(outcome_counts(load).attempts().into())),
-    ("ok", |load| Some(outcome_counts(load).succeeded().into())),
-    ("mean_ns", |load| {
-        let (quantity, group) = load.principal_quantity();
-        let spread = load.spread_of(quantity, group)?;
-        spread.refusal.is_none().then(|| json_number(spread.mean_ns))?
-    }),
-    ("p50_low_ns", |load| low_quantile(load, 500_000)),
-    ("p99_low_ns", |load| low_quantile(load, 990_000)),
-    ("achieved_share", |load| json_number(load.open?.achieved)),
-    ("lateness_p99_ns", |load| Some(load.open?.own_lag_p99_ns.into())),
-    ("received_per_s", |load| json_number(load.bytes_per_s?.0)),
-    ("sent_per_s", |load| json_number(load.bytes_per_s?.1)),
-    ("connections_opened", |load| Some(outcome_counts(load).connections.opened.into())),
-    ("generator_busy", |load| json_number(load.generator.busiest)),
-    ("cpu_ns_per_request", |load| json_number(load.generator.cpu_ns_per_request?)),
-    ("is_balanced", |load| Some(load.balance.is_ok().into())),
-];
-
 fn outcome_counts<'a>(load: &'a LoadFindings<'_>) -> &'a OutcomeCounts {
     &load.run.measured.totals.outcomes
-}
-
-/// Returns the lower bound of a quantile that is a range. Returns `None` for other quantiles.
-fn low_quantile(load: &LoadFindings<'_>, ppm: u32) -> Option<Value> {
-    let (quantity, group) = load.principal_quantity();
-    low_ns(load.quantile(quantity, group, ppm)).map(Value::from)
 }
 
 /// Builds the tables of outcomes and statuses. They are collapsed if every request succeeded with
@@ -362,36 +340,27 @@ pub fn times_table(load: &LoadFindings<'_>) -> ReportTable {
 }
 
 fn spread_columns<'a>(name: String) -> ColumnSet<&'a QuantitySpread> {
-    let mut columns = ColumnSet::new();
-    columns.add_value("load", move |_: &&'a QuantitySpread| name.clone());
-    columns.add_column(ReportColumn::new("quantity", "", ColumnKind::Label), |spread| {
-        ReportCell::value(spread.quantity.name()).with_text(spread_note(spread))
-    });
-    columns.add_value("group", |spread| spread.group.name());
-    columns.add_column(ReportColumn::figure("count", "number"), |spread| {
-        ReportCell::value(spread.count).with_text(format_number(spread.count as f64, 0))
-    });
-    columns.add_value("lower_bounds", |spread| spread.lower_bounds);
-    columns.add_column(ReportColumn::figure("min_ns", "min"), |spread| {
-        spread_cell(spread, Some(spread.least_ns as f64), false)
-    });
-    columns.add_column(ReportColumn::figure("mean_ns", "mean"), |spread| {
-        let cell = spread_cell(spread, Some(spread.mean_ns), spread.lower_bounds > 0);
-        match (spread.refusal, spread.low_mean_ns) {
-            (None, Some(low_ns)) => cell.with_text(format_ns_range(low_ns, spread.mean_ns)),
-            _ => cell,
-        }
-    });
-    columns.add_column(ReportColumn::figure("deviation_ns", "sd"), |spread| {
-        spread_cell(spread, spread.deviation_ns, false)
-    });
-    columns.add_column(ReportColumn::figure("median_ns", "median"), |spread| {
-        time_cell(Some(spread.median))
-    });
-    columns.add_column(ReportColumn::figure("max_ns", "max"), |spread| {
-        time_cell(Some(spread.greatest))
-    });
-    columns
+    columns! { spread: &'a QuantitySpread;
+        machine("load") => &name,
+        label("quantity", "") =>
+            ReportCell::words(spread.quantity.name()).with_text(spread_note(spread)),
+        machine("group") => spread.group.name(),
+        figure("count", "number") => ReportCell::large_count(spread.count as usize),
+        machine("lower_bounds") => spread.lower_bounds,
+        figure("min_ns", "min") => spread_cell(spread, Some(spread.least_ns as f64), false),
+        figure("mean_ns", "mean") => mean_cell(spread),
+        figure("deviation_ns", "sd") => spread_cell(spread, spread.deviation_ns, false),
+        figure("median_ns", "median") => time_cell(Some(spread.median)),
+        figure("max_ns", "max") => time_cell(Some(spread.greatest)),
+    }
+}
+
+fn mean_cell(spread: &QuantitySpread) -> ReportCell {
+    let cell = spread_cell(spread, Some(spread.mean_ns), spread.lower_bounds > 0);
+    match (spread.refusal, spread.low_mean_ns) {
+        (None, Some(low_ns)) => cell.with_text(format_ns_range(low_ns, spread.mean_ns)),
+        _ => cell,
+    }
 }
 
 fn spread_cell(spread: &QuantitySpread, ns: Option<f64>, is_lower_bound: bool) -> ReportCell {

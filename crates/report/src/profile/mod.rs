@@ -9,11 +9,10 @@ mod flame_graphs;
 pub use flame_graphs::ProfileSide;
 
 use crate::OutputOptions;
+use crate::columns::columns;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{format_count, format_share};
-use crate::table::{
-    ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, json_number,
-};
+use crate::table::{ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, json_number};
 use flame_graphs::format_weight;
 use serde_json::{Map, Value, json};
 use speedwell_analysis::profile::{
@@ -311,46 +310,27 @@ fn profile_data(case_profile: &CaseProfile, output: &OutputOptions) -> Value {
 
 /// Builds the table of functions that contribute to the difference.
 fn cost_table([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> ReportTable {
-    let title = match extra.direction {
-        CostDirection::Cheaper => "Where the saved cost sat",
-        _ => "Where the extra cost sits",
+    let (title, share, new_word) = match extra.direction {
+        CostDirection::Cheaper => ("Where the saved cost sat", "of the saved", "GONE"),
+        _ => ("Where the extra cost sits", "of the extra", "NEW"),
     };
-    let share = match extra.direction {
-        CostDirection::Cheaper => "of the saved",
-        _ => "of the extra",
+    let entry = extra.entry.as_ref().map(|entry| entry.row.frame.clone());
+    let columns = columns! { row: CostRow;
+        figure("share_of_extra_percent", share) => percent_cell(row.share, 1),
+        figure("baseline_percent", format!("of {}", old.label)) => percent_cell(row.baseline, 2),
+        figure("candidate_percent", format!("of {}", new.label)) => percent_cell(row.candidate, 2),
+        words("new", "") => ReportCell::from(row.is_new).with_text(new_word).shown_if(row.is_new),
+        label("frame", "function") =>
+            ReportCell::words(&row.frame).with_emphasis(if entry.as_ref() == Some(&row.frame) {
+                TextEmphasis::Strong
+            } else {
+                TextEmphasis::None
+            }),
     };
-    let entry = extra.entry.as_ref().map(|entry| entry.row.frame.as_str());
-    ReportTable {
-        caption: vec![title.to_owned()],
-        columns: vec![
-            ReportColumn::new("share_of_extra_percent", share, ColumnKind::Figure),
-            ReportColumn::new("baseline_percent", format!("of {}", old.label), ColumnKind::Figure),
-            ReportColumn::new("candidate_percent", format!("of {}", new.label), ColumnKind::Figure),
-            ReportColumn::new("new", "", ColumnKind::Words),
-            ReportColumn::new("frame", "function", ColumnKind::Label),
-        ],
-        rows: extra.rows.iter().map(|row| cost_cells(row, extra.direction, entry)).collect(),
-        ..ReportTable::new("functions")
-    }
+    ReportTable { caption: vec![title.to_owned()], ..columns.build_table("functions", &extra.rows) }
 }
 
-fn cost_cells(row: &CostRow, direction: CostDirection, entry: Option<&str>) -> ReportRow {
-    let percent = |share: f64, digits: usize| {
-        let percent = share * 100.0;
-        ReportCell::figure(Some(percent)).with_text(format!("{percent:.digits$} %"))
-    };
-    let new = ReportCell::value(row.is_new).with_text(match (row.is_new, direction) {
-        (false, _) => "",
-        (true, CostDirection::Cheaper) => "GONE",
-        (true, _) => "NEW",
-    });
-    let frame = ReportCell::words(row.frame.clone());
-    let is_entry = entry == Some(row.frame.as_str());
-    ReportRow::Cells(vec![
-        percent(row.share, 1),
-        percent(row.baseline, 2),
-        percent(row.candidate, 2),
-        new,
-        if is_entry { frame.with_emphasis(TextEmphasis::Strong) } else { frame },
-    ])
+fn percent_cell(share: f64, digits: usize) -> ReportCell {
+    let percent = share * 100.0;
+    ReportCell::from(percent).with_text(format!("{percent:.digits$} %"))
 }
