@@ -2,9 +2,9 @@
 //! labels. Uses as many ticks as possible without overlapping labels.
 
 use crate::ChartAxis;
+use crate::axis::{AxisExtent, AxisMapping};
 use crate::category_labels::CategoryLabels;
-use crate::color::{AXIS, GRID, INK, MUTED};
-use crate::scale::{AxisExtent, AxisMapping};
+use crate::color::{AXIS, GRID, MUTED};
 use crate::svg::{PixelRect, SvgWriter, TextAnchor, TextLine};
 use crate::text::{CAP_HEIGHT, reserved_width, truncate_end};
 use crate::ticks::AxisTick;
@@ -14,18 +14,20 @@ const AXIS_LABEL_PX: f64 = 13.0;
 /// Gap in pixels between a tick label and the plot.
 const TICK_GAP: f64 = 8.0;
 /// Height of the strip above the plot, which contains the label of the left axis.
-const TOP_STRIP: f64 = 26.0;
+pub(crate) const TOP_STRIP: f64 = 26.0;
+/// Distance from the top of the sheet to the baseline of this label.
+const TOP_BASELINE: f64 = 13.0;
 /// A plot taller than this repeats its bottom tick labels at the top.
 const TALL_PLOT_PX: f64 = 1000.0;
 
 /// Chooses ticks of a bottom axis whose labels do not overlap.
-pub(crate) fn bottom_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
+fn bottom_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
     let max_ticks = (mapping.length_px() / 70.0).clamp(2.0, 12.0) as usize;
     fit_ticks(mapping, max_ticks, |label| reserved_width(label, TICK_PX) + 14.0)
 }
 
 /// Chooses ticks of a left axis whose labels do not overlap.
-pub(crate) fn left_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
+fn left_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
     // In a low plot, ticks are closer together. A plot with only one or two ticks would be
     // unreadable.
     let at_normal_distance = (mapping.length_px() / 55.0).clamp(2.0, 10.0);
@@ -60,9 +62,9 @@ fn fit_ticks(
 }
 
 /// Width in pixels of the labels of a left axis.
-pub(crate) fn left_gutter_width(ticks: &[AxisTick]) -> f64 {
-    let widest = ticks.iter().map(|tick| reserved_width(&tick.label, TICK_PX)).fold(0.0, f64::max);
-    widest + TICK_GAP
+pub(crate) fn left_gutter_width(mapping: &AxisMapping) -> f64 {
+    let widths = left_ticks(mapping).into_iter().map(|tick| reserved_width(&tick.label, TICK_PX));
+    widths.fold(0.0, f64::max) + TICK_GAP
 }
 
 /// Height in pixels above the plot for the label of a left axis.
@@ -80,35 +82,47 @@ pub(crate) fn bottom_label_height(label: &str) -> f64 {
     if label.trim().is_empty() { 0.0 } else { AXIS_LABEL_PX + 11.0 }
 }
 
-/// Draws the grid lines and tick labels of a left axis.
+/// Draws the grid lines, tick labels and label of a left axis.
 pub(crate) fn draw_left_axis(
     svg: &mut SvgWriter,
+    sheet: PixelRect,
     plot: PixelRect,
     mapping: &AxisMapping,
-    ticks: &[AxisTick],
+    label: &str,
 ) {
-    svg.start_group("grid").set_text("stroke", GRID).end_with(|svg| {
-        for tick in ticks {
-            let y = mapping.pixel_at(tick.value);
-            style_grid_line(svg.start_line((plot.left, y), (plot.right, y)), tick).end_empty();
-        }
+    let ticks = left_ticks(mapping);
+    draw_grid(svg, &ticks, |value| {
+        let y = mapping.pixel_at(value);
+        [(plot.left, y), (plot.right, y)]
     });
     svg.start_group("y-ticks").end_with(|svg| {
-        for tick in ticks {
+        for tick in &ticks {
             let y = mapping.pixel_at(tick.value) + TICK_PX * CAP_HEIGHT / 2.0;
             let text = TextLine::at(&tick.label, plot.left - TICK_GAP, y, TICK_PX);
             svg.write_text(&text.with_anchor(TextAnchor::End).with_color(MUTED));
         }
     });
+    draw_left_label(svg, sheet, label);
 }
 
-/// Draws the label of a left axis above the axis, horizontally so that it is easy to read.
-pub(crate) fn draw_left_label(svg: &mut SvgWriter, sheet: PixelRect, plot: PixelRect, label: &str) {
+/// Draws the label of a left axis at the top of the sheet, horizontally so that it is easy to read.
+pub(crate) fn draw_left_label(svg: &mut SvgWriter, sheet: PixelRect, label: &str) {
     let label = truncate_end(label, sheet.width(), AXIS_LABEL_PX);
-    svg.start_group("y-label").end_with(|svg| {
-        svg.write_text(
-            &TextLine::at(&label, sheet.left, plot.top - 13.0, AXIS_LABEL_PX).with_color(INK),
-        );
+    let (x, y) = (sheet.left, sheet.top + TOP_BASELINE);
+    svg.start_group("y-label")
+        .end_with(|svg| svg.write_text(&TextLine::at(&label, x, y, AXIS_LABEL_PX)));
+}
+
+/// Draws grid lines. `ends_at` returns both ends of the line at a value.
+fn draw_grid(svg: &mut SvgWriter, ticks: &[AxisTick], ends_at: impl Fn(f64) -> [(f64, f64); 2]) {
+    svg.start_group("grid").set_text("stroke", GRID).end_with(|svg| {
+        for tick in ticks {
+            let [from, to] = ends_at(tick.value);
+            let line = svg.start_line(from, to);
+            let is_minor = tick.label.is_empty();
+            let line = if is_minor { line.set_number("stroke-width", 0.5) } else { line };
+            line.end_empty();
+        }
     });
 }
 
@@ -121,11 +135,9 @@ pub(crate) fn draw_bottom_axis(
     label: &str,
 ) {
     let ticks = bottom_ticks(mapping);
-    svg.start_group("grid").set_text("stroke", GRID).end_with(|svg| {
-        for tick in &ticks {
-            let x = mapping.pixel_at(tick.value);
-            style_grid_line(svg.start_line((x, plot.top), (x, plot.bottom)), tick).end_empty();
-        }
+    draw_grid(svg, &ticks, |value| {
+        let x = mapping.pixel_at(value);
+        [(x, plot.top), (x, plot.bottom)]
     });
     svg.start_group("x-ticks").end_with(|svg| {
         tick_labels(svg, sheet, mapping, &ticks, plot.bottom + TICK_GAP + TICK_PX * 0.8);
@@ -157,30 +169,33 @@ pub(crate) fn draw_bottom_label(svg: &mut SvgWriter, plot: PixelRect, bottom: f6
     let label = truncate_end(label, plot.width(), AXIS_LABEL_PX);
     svg.start_group("x-label").end_with(|svg| {
         let text = TextLine::at(&label, plot.middle_x(), bottom - 3.0, AXIS_LABEL_PX);
-        svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(INK));
+        svg.write_text(&text.with_anchor(TextAnchor::Middle));
     });
 }
 
+/// Draws the line on which the data stand.
 pub(crate) fn draw_base_line(svg: &mut SvgWriter, from: (f64, f64), to: (f64, f64)) {
     svg.start_line(from, to).set_text("class", "base").set_text("stroke", AXIS).end_empty();
 }
 
-fn style_grid_line<'a>(
-    line: crate::svg::OpenElement<'a>,
-    tick: &AxisTick,
-) -> crate::svg::OpenElement<'a> {
-    if tick.label.is_empty() { line.set_number("stroke-width", 0.5) } else { line }
-}
-
-// Two axes and the plot between them, for point charts. A category axis at the bottom has names,
-// which are wrapped into lines, or slanted if they are too long.
-
-/// The plot of a point chart.
-pub(crate) struct PointPlane {
-    /// Area of the data.
-    pub plot: PixelRect,
+/// The area of the data, with the mappings of both axes.
+pub(crate) struct PlotArea {
+    pub rect: PixelRect,
     pub x: AxisMapping,
     pub y: AxisMapping,
+}
+
+impl PlotArea {
+    /// Pixels of a point.
+    pub fn point_at(&self, x: f64, y: f64) -> (f64, f64) {
+        (self.x.pixel_at(x), self.y.pixel_at(y))
+    }
+}
+
+/// The plot of a point chart: two axes and the area between them. A category axis at the bottom has
+/// names, which are wrapped into lines, or slanted if they are too long.
+pub(crate) struct PointPlane {
+    pub area: PlotArea,
     sheet: PixelRect,
     x_label: String,
     y_label: String,
@@ -205,7 +220,7 @@ impl PointPlane {
         let draft = AxisMapping::new(y.0, y.1, sheet.bottom - bottom_height(&x.0.label), top);
         // The lengths of the axes depend on each other. A single draft of the left labels is
         // accurate enough, because their widths hardly change with the height.
-        let mut left = sheet.left + left_gutter_width(&left_ticks(&draft));
+        let mut left = sheet.left + left_gutter_width(&draft);
         let right = sheet.right - RIGHT_PX;
         let names = AxisMapping::new(x.0, x.1, left, right).names().map(|names| {
             let (labels, aside) = lay_out_names(names, left, sheet);
@@ -216,45 +231,31 @@ impl PointPlane {
             None => bottom_height(&x.0.label),
             Some(names) => names.tallest_px() + 10.0 + bottom_label_height(&x.0.label),
         };
-        let plot = PixelRect::new(left, top, right, sheet.bottom - below);
-        Self {
-            plot,
-            x: AxisMapping::new(x.0, x.1, plot.left, plot.right),
-            y: AxisMapping::new(y.0, y.1, plot.bottom, plot.top),
-            sheet,
-            x_label: x.0.full_label(),
-            y_label: y.0.full_label(),
-            names,
-        }
-    }
-
-    /// Restricts the left axis to ticks at whole numbers.
-    pub fn with_whole_y(self) -> Self {
-        Self { y: self.y.with_whole_numbers(), ..self }
-    }
-
-    /// Restricts the bottom axis to ticks at whole numbers.
-    pub fn with_whole_x(self) -> Self {
-        Self { x: self.x.with_whole_numbers(), ..self }
+        let rect = PixelRect::new(left, top, right, sheet.bottom - below);
+        let area = PlotArea {
+            rect,
+            x: AxisMapping::new(x.0, x.1, rect.left, rect.right),
+            y: AxisMapping::new(y.0, y.1, rect.bottom, rect.top),
+        };
+        Self { area, sheet, x_label: x.0.full_label(), y_label: y.0.full_label(), names }
     }
 
     /// Draws everything except the data.
     pub fn draw_axes(&self, svg: &mut SvgWriter) {
-        let PixelRect { left, right, bottom, .. } = self.plot;
-        draw_left_axis(svg, self.plot, &self.y, &left_ticks(&self.y));
-        draw_left_label(svg, self.sheet, self.plot, &self.y_label);
+        let PlotArea { rect, x, y } = &self.area;
+        let PixelRect { left, right, bottom, .. } = *rect;
+        draw_left_axis(svg, self.sheet, *rect, y, &self.y_label);
         match &self.names {
-            None => draw_bottom_axis(svg, self.sheet, self.plot, &self.x, &self.x_label),
+            None => draw_bottom_axis(svg, self.sheet, *rect, x, &self.x_label),
             Some(names) => {
-                let slot_center = |index: usize| self.x.pixel_at(index as f64);
-                names.draw_below(svg, bottom + 7.0, slot_center);
-                draw_bottom_label(svg, self.plot, self.sheet.bottom, &self.x_label);
+                names.draw_below(svg, bottom + 7.0, |index| x.pixel_at(index as f64));
+                draw_bottom_label(svg, *rect, self.sheet.bottom, &self.x_label);
             }
         }
         draw_base_line(svg, (left, bottom), (right, bottom));
         // Draw a line at zero if the axis continues below zero.
-        if self.y.contains_value(0.0) && self.y.pixel_at(0.0) < bottom - 1.0 {
-            let zero = self.y.pixel_at(0.0);
+        let zero = y.pixel_at(0.0);
+        if y.contains_value(0.0) && zero < bottom - 1.0 {
             svg.start_line((left, zero), (right, zero)).set_text("stroke", AXIS).end_empty();
         }
     }

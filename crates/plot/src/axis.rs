@@ -1,5 +1,6 @@
-//! Describes a chart axis: its label, and how its values map to distances. `scale::AxisMapping`
-//! computes positions in pixels.
+//! Describes a chart axis: its label and scale, the extent that it shows, and the positions of its
+//! values in pixels. `ticks` chooses the ticks of an axis, and `axes` draws them. Start at
+//! [`ChartAxis`] and [`AxisMapping`].
 
 /// An axis of a chart.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,6 +32,11 @@ impl ChartAxis {
         Self { label: label.into(), scale: AxisScale::Nines }
     }
 
+    /// A category axis: value 0 is the first name, 1 the second, and so on.
+    pub fn category(label: impl Into<String>, names: Vec<String>) -> Self {
+        Self { label: label.into(), scale: AxisScale::Category(names) }
+    }
+
     /// The label, with a note if the axis is logarithmic, because the ticks do not make that
     /// obvious.
     pub(crate) fn full_label(&self) -> String {
@@ -50,9 +56,14 @@ impl ChartAxis {
         }
     }
 
-    /// A category axis: value 0 is the first name, 1 the second, and so on.
-    pub fn category(label: impl Into<String>, names: Vec<String>) -> Self {
-        Self { label: label.into(), scale: AxisScale::Category(names) }
+    /// This axis for values; see [`ChartAxis::value_scale`].
+    pub(crate) fn to_value_axis(&self) -> Self {
+        Self { label: self.label.clone(), scale: self.value_scale().clone() }
+    }
+
+    /// This axis without its label, which is written elsewhere.
+    pub(crate) fn without_label(&self) -> Self {
+        Self { label: String::new(), scale: self.scale.clone() }
     }
 }
 
@@ -75,4 +86,365 @@ pub enum AxisScale {
     Change,
     /// Named categories; a value is an index into the names. Cannot show other values.
     Category(Vec<String>),
+}
+
+// The extent of an axis. Its ends are in projected space (logarithms on a logarithmic scale), so
+// that padding looks even on the screen.
+
+/// Low and high end of an axis in projected space. After [`AxisExtent::with_padding`], low < high.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct AxisExtent {
+    pub low: f64,
+    pub high: f64,
+    projection: ScaleProjection,
+}
+
+impl AxisExtent {
+    /// Spans all values that the scale can show; `None` if there are none.
+    pub fn of_values(scale: &AxisScale, values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let projection = ScaleProjection::of_scale(scale);
+        let mut shown = values.into_iter().filter_map(|value| projection.project(value));
+        let first = shown.next()?;
+        let start = Self { low: first, high: first, projection };
+        Some(shown.fold(start, |extent, value| Self {
+            low: extent.low.min(value),
+            high: extent.high.max(value),
+            ..extent
+        }))
+    }
+
+    /// Spans the positions of a category axis, with half a position of padding at both ends.
+    pub fn of_names(count: usize) -> Self {
+        Self { low: -0.5, high: count.max(1) as f64 - 0.5, projection: ScaleProjection::Linear }
+    }
+
+    /// Spans the data of an axis: the names of a category axis, or all values that the axis can
+    /// show. Values get some padding, and zero is included if it is near. `None` without values.
+    pub fn of_data(
+        scale: &AxisScale,
+        values: impl IntoIterator<Item = f64>,
+        padding: f64,
+    ) -> Option<Self> {
+        match scale {
+            AxisScale::Category(names) => Some(Self::of_names(names.len())),
+            _ => {
+                let extent = Self::of_values(scale, values)?;
+                Some(extent.including_near_zero().with_padding(padding))
+            }
+        }
+    }
+
+    pub fn projection(&self) -> ScaleProjection {
+        self.projection
+    }
+
+    /// Extends to `value`, if the scale can show it.
+    pub fn extended_to(self, value: f64) -> Self {
+        match self.projection.project(value) {
+            Some(projected) => self.extended_to_projected(projected),
+            None => self,
+        }
+    }
+
+    /// Extends to a position in projected space.
+    pub fn extended_to_projected(self, projected: f64) -> Self {
+        Self { low: self.low.min(projected), high: self.high.max(projected), ..self }
+    }
+
+    /// Extends to zero if this takes at most a third of the axis. An axis that starts at zero shows
+    /// true proportions, but a distant zero would squeeze the data.
+    pub fn including_near_zero(self) -> Self {
+        let (smaller, larger) =
+            (self.low.abs().min(self.high.abs()), self.low.abs().max(self.high.abs()));
+        let is_linear = self.projection == ScaleProjection::Linear;
+        if is_linear && smaller <= larger / 3.0 && self.low * self.high > 0.0 {
+            return self.extended_to(0.0);
+        }
+        self
+    }
+
+    /// Pads both ends by a fraction of the span. On linear and nines scales, the padding does not
+    /// cross zero, because that would suggest values of the other sign. Equal values get a default
+    /// span instead.
+    pub fn with_padding(self, share: f64) -> Self {
+        let largest = self.low.abs().max(self.high.abs());
+        let span = self.high - self.low;
+        let is_linear = self.projection == ScaleProjection::Linear;
+        // Ticks in a span near the resolution of a double would be indistinguishable.
+        if span <= largest * 1e-11 || span < f64::MIN_POSITIVE * 1e6 || (!is_linear && span < 1e-9)
+        {
+            return self.default_span();
+        }
+        let mut padded =
+            Self { low: self.low - span * share, high: self.high + span * share, ..self };
+        // Beyond these powers, ticks have no representable values.
+        let (min_power, max_power) = match self.projection {
+            ScaleProjection::Log2 => (-1022.0, 1023.0),
+            ScaleProjection::Log10 => (-307.0, 308.0),
+            _ => (f64::NEG_INFINITY, f64::INFINITY),
+        };
+        padded.low = padded.low.max(self.low.min(min_power));
+        padded.high = padded.high.min(self.high.max(max_power));
+        // An axis of nines has no values below 0 % either.
+        if (is_linear || self.projection == ScaleProjection::Nines) && self.low >= 0.0 {
+            padded.low = padded.low.max(0.0);
+        }
+        if is_linear && self.high <= 0.0 {
+            padded.high = padded.high.min(0.0);
+        }
+        padded
+    }
+
+    /// Pads both ends by a fraction of the span, possibly across zero.
+    pub fn padded_across(self, share: f64) -> Self {
+        let padded = self.with_padding(0.0);
+        let padding = (padded.high - padded.low) * share;
+        Self { low: padded.low - padding, high: padded.high + padding, ..self }
+    }
+
+    /// Creates a span around a single value.
+    fn default_span(self) -> Self {
+        let middle = self.low / 2.0 + self.high / 2.0;
+        let half_span = match self.projection {
+            ScaleProjection::Linear if middle.abs() < f64::MIN_POSITIVE * 1e6 => 1.0,
+            ScaleProjection::Linear => middle.abs() * 0.05,
+            ScaleProjection::Log2 => 1.0,
+            ScaleProjection::Log10 | ScaleProjection::Nines | ScaleProjection::Change => 0.5,
+        };
+        Self { low: middle - half_span, high: middle + half_span, ..self }
+    }
+}
+
+// The projection of a scale maps values into a space in which equal distances have equal lengths on
+// the screen. It also maps positions in this space back to values.
+
+/// Maximum magnitude of a value on a linear axis. Padding a longer axis would overflow. Larger
+/// values are drawn at the edge.
+const LINEAR_LIMIT: f64 = 4e307;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScaleProjection {
+    Linear,
+    Log2,
+    Log10,
+    Nines,
+    Change,
+}
+
+impl ScaleProjection {
+    pub fn of_scale(scale: &AxisScale) -> Self {
+        match scale {
+            AxisScale::Linear | AxisScale::Category(_) => Self::Linear,
+            AxisScale::Log2 => Self::Log2,
+            AxisScale::Log10 => Self::Log10,
+            AxisScale::Nines => Self::Nines,
+            AxisScale::Change => Self::Change,
+        }
+    }
+
+    /// Projects a value; `None` if the scale cannot show it.
+    pub fn project(self, value: f64) -> Option<f64> {
+        let projected = match self {
+            Self::Linear if value.is_finite() => value.clamp(-LINEAR_LIMIT, LINEAR_LIMIT),
+            Self::Log2 => value.log2(),
+            Self::Log10 => value.log10(),
+            Self::Nines if value < 0.0 => f64::NAN,
+            // The position is the number of nines: 0 at 0 %, 1 at 90 %, 2 at 99 %. This number is
+            // the negative decimal logarithm of the remaining fraction.
+            Self::Nines => -(1.0 - value / 100.0).log10(),
+            Self::Change => (value / 100.0).ln_1p(),
+            Self::Linear => value,
+        };
+        // The logarithm of zero is infinite, and the logarithm of a negative number is NaN.
+        projected.is_finite().then_some(projected)
+    }
+
+    pub fn unproject(self, projected: f64) -> f64 {
+        match self {
+            Self::Linear => projected,
+            Self::Log2 => projected.exp2(),
+            Self::Log10 => 10.0_f64.powf(projected),
+            Self::Nines => 100.0 * (1.0 - 10.0_f64.powf(-projected)),
+            Self::Change => 100.0 * projected.exp_m1(),
+        }
+    }
+}
+
+/// Whether `scale` can show `value`.
+pub(crate) fn can_show(scale: &AxisScale, value: f64) -> bool {
+    match scale {
+        AxisScale::Category(names) => value >= -0.5 && value <= names.len() as f64 - 0.5,
+        other => ScaleProjection::of_scale(other).project(value).is_some(),
+    }
+}
+
+// The mapping of values to pixels along an axis. No other code computes such pixels.
+
+/// An axis laid out along a range of pixels.
+#[derive(Clone, Debug)]
+pub(crate) struct AxisMapping {
+    scale: AxisScale,
+    pub extent: AxisExtent,
+    from_px: f64,
+    to_px: f64,
+    /// Whether ticks are restricted to whole numbers, for counts.
+    pub whole_numbers: bool,
+}
+
+impl AxisMapping {
+    /// Maps `extent` to the pixels `from_px..to_px`. `from_px` is the pixel of the low end, and may
+    /// be larger than `to_px`.
+    pub fn new(axis: &ChartAxis, extent: AxisExtent, from_px: f64, to_px: f64) -> Self {
+        Self { scale: axis.scale.clone(), extent, from_px, to_px, whole_numbers: false }
+    }
+
+    /// Moves the high end to the pixel `to_px`.
+    pub fn with_end(self, to_px: f64) -> Self {
+        Self { to_px, ..self }
+    }
+
+    /// Pixel of a value. Values outside the extent, and values that the scale cannot show, are
+    /// drawn at the edge.
+    pub fn pixel_at(&self, value: f64) -> f64 {
+        let edge = if value == f64::INFINITY { self.extent.high } else { self.extent.low };
+        let projected = self.extent.projection().project(value).unwrap_or(edge);
+        let AxisExtent { low, high, .. } = self.extent;
+        let share = ((projected - low) / (high - low)).clamp(0.0, 1.0);
+        self.from_px + share * (self.to_px - self.from_px)
+    }
+
+    /// Whether the axis extends to `value`.
+    pub fn contains_value(&self, value: f64) -> bool {
+        let projected = self.extent.projection().project(value);
+        let tolerance = (self.extent.high - self.extent.low) * 1e-9;
+        projected.is_some_and(|projected| {
+            projected >= self.extent.low - tolerance && projected <= self.extent.high + tolerance
+        })
+    }
+
+    pub fn length_px(&self) -> f64 {
+        (self.to_px - self.from_px).abs()
+    }
+
+    /// Pixel of the low end.
+    pub fn start_px(&self) -> f64 {
+        self.from_px
+    }
+
+    /// Names of a category axis.
+    pub fn names(&self) -> Option<&[String]> {
+        match &self.scale {
+            AxisScale::Category(names) => Some(names),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn linear(values: &[f64]) -> AxisExtent {
+        AxisExtent::of_values(&AxisScale::Linear, values.iter().copied()).unwrap()
+    }
+
+    #[test]
+    fn what_cannot_be_shown_does_not_count() {
+        let extent = linear(&[f64::NAN, 3.0, f64::INFINITY, 7.0]);
+        assert_eq!((extent.low, extent.high), (3.0, 7.0));
+        assert_eq!(AxisExtent::of_values(&AxisScale::Log10, [0.0, -1.0]), None);
+    }
+
+    #[test]
+    fn zero_is_included_only_when_it_is_near() {
+        assert_eq!(linear(&[1.0, 10.0]).including_near_zero().low, 0.0);
+        assert_eq!(linear(&[9.0, 10.0]).including_near_zero().low, 9.0);
+        assert_eq!(linear(&[-10.0, -1.0]).including_near_zero().high, 0.0);
+    }
+
+    #[test]
+    fn padding_does_not_cross_zero() {
+        let extent = linear(&[0.0, 10.0]).with_padding(0.1);
+        assert_eq!((extent.low, extent.high), (0.0, 11.0));
+    }
+
+    #[test]
+    fn equal_zero_and_extreme_values_get_a_span() {
+        for values in [&[5.0, 5.0][..], &[0.0], &[-3.0], &[f64::MAX, f64::MIN], &[5e-324, 1e-320]] {
+            let extent = linear(values).with_padding(0.05);
+            assert!(extent.low < extent.high, "{values:?}");
+            assert!((extent.high - extent.low).is_finite(), "{values:?}");
+        }
+        let log = AxisExtent::of_values(&AxisScale::Log2, [8.0]).unwrap().with_padding(0.05);
+        assert_eq!((log.low, log.high), (2.0, 4.0));
+    }
+
+    #[test]
+    fn each_scale_says_what_it_has_a_place_for() {
+        let names = AxisScale::Category(vec!["a".into(), "b".into()]);
+        assert!(can_show(&names, 1.0) && !can_show(&names, 2.0) && !can_show(&names, f64::NAN));
+        assert!(can_show(&AxisScale::Linear, -1.0) && !can_show(&AxisScale::Linear, f64::INFINITY));
+        assert!(can_show(&AxisScale::Log2, 0.5) && !can_show(&AxisScale::Log2, 0.0));
+        assert!(!can_show(&AxisScale::Log10, -1.0) && !can_show(&AxisScale::Log10, f64::NAN));
+    }
+
+    #[test]
+    fn each_further_nine_is_the_same_distance() {
+        let at = |value| ScaleProjection::Nines.project(value);
+        assert_eq!((at(0.0), at(100.0), at(-1.0)), (Some(0.0), None, None));
+        for (percent, nines) in [(90.0, 1.0), (99.0, 2.0), (99.99, 4.0)] {
+            assert!((at(percent).unwrap() - nines).abs() < 1e-9);
+            assert!((ScaleProjection::Nines.unproject(nines) - percent).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn a_doubling_and_a_halving_are_the_same_distance() {
+        let at = |percent| ScaleProjection::Change.project(percent);
+        assert_eq!((at(0.0), at(-100.0), at(-101.0)), (Some(0.0), None, None));
+        assert!((at(100.0).unwrap() + at(-50.0).unwrap()).abs() < 1e-12);
+        assert!((ScaleProjection::Change.unproject(at(300.0).unwrap()) - 300.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn back_undoes_forward() {
+        for projection in [ScaleProjection::Linear, ScaleProjection::Log2, ScaleProjection::Log10] {
+            for value in [1e-12, 1.0, 3.5, 1e12] {
+                let there = projection.project(value).unwrap();
+                assert!((projection.unproject(there) / value - 1.0).abs() < 1e-12);
+            }
+        }
+    }
+
+    fn mapping(axis: &ChartAxis, values: [f64; 2]) -> AxisMapping {
+        let extent = AxisExtent::of_values(&axis.scale, values).unwrap();
+        AxisMapping::new(axis, extent, 0.0, 100.0)
+    }
+
+    #[test]
+    fn linear_and_logarithmic_places() {
+        let linear = mapping(&ChartAxis::linear(""), [0.0, 10.0]);
+        assert_eq!(
+            (linear.pixel_at(0.0), linear.pixel_at(5.0), linear.pixel_at(10.0)),
+            (0.0, 50.0, 100.0)
+        );
+        let log = mapping(&ChartAxis::log10(""), [1.0, 100.0]);
+        assert!((log.pixel_at(10.0) - 50.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_lies_outside_is_at_the_edge() {
+        let log = mapping(&ChartAxis::log2(""), [1.0, 4.0]);
+        assert_eq!((log.pixel_at(0.0), log.pixel_at(-5.0), log.pixel_at(1e9)), (0.0, 0.0, 100.0));
+        assert_eq!((log.pixel_at(f64::INFINITY), log.pixel_at(f64::NEG_INFINITY)), (100.0, 0.0));
+        assert!(log.contains_value(4.0) && !log.contains_value(4.1) && !log.contains_value(0.0));
+    }
+
+    #[test]
+    fn named_places_are_in_the_middle_of_their_share() {
+        let axis = ChartAxis::category("", vec!["a".into(), "b".into()]);
+        let mapping = AxisMapping::new(&axis, AxisExtent::of_names(2), 0.0, 100.0);
+        assert_eq!((mapping.pixel_at(0.0), mapping.pixel_at(1.0)), (25.0, 75.0));
+        assert_eq!(mapping.ticks(1).len(), 2);
+    }
 }

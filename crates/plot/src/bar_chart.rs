@@ -1,12 +1,12 @@
 //! Draws grouped bars with intervals. Bars start at zero, because their lengths are compared. A
 //! logarithmic axis has no zero, so its bars start at the lower end.
 
-use crate::banded::BandPlot;
+use crate::axis::{AxisExtent, can_show};
+use crate::banded::{BandData, BandPlot};
 use crate::color::{INK, PAPER};
-use crate::header::{ChartHeader, LegendKey, LegendSwatch, SeriesLineup, omitted_note};
-use crate::numeral::format_figure;
-use crate::page::{SheetContent, format_count, join_names};
-use crate::scale::{AxisExtent, can_show};
+use crate::format::{format_count, format_figure, format_owner, format_range, join_names};
+use crate::header::{ChartHeader, LegendSwatch, omitted_note};
+use crate::sheet::SheetContent;
 use crate::style::{SeriesStyle, define_hatchings, full_fill};
 use crate::svg::{PixelRect, SvgWriter};
 use crate::{AxisScale, ChartAxis};
@@ -49,19 +49,13 @@ pub struct ChartBar {
     pub high: Option<f64>,
 }
 
-impl BarCategory {
-    fn names(&self) -> impl Iterator<Item = &str> {
-        self.bars.iter().map(|bar| bar.name.as_str())
-    }
-}
-
 impl BarChart {
-    fn series_lineup(&self) -> SeriesLineup<'_> {
-        SeriesLineup::of_categories(self.categories.iter().map(BarCategory::names))
-    }
-
-    fn labels(&self) -> Vec<&str> {
-        self.categories.iter().map(|category| category.label.as_str()).collect()
+    fn bands(&self) -> BandData<'_> {
+        let categories = self.categories.iter().map(|category| {
+            let names = category.bars.iter().map(|bar| bar.name.as_str());
+            (category.label.as_str(), names.collect())
+        });
+        BandData::new(&self.value_axis, categories)
     }
 
     fn bars(&self) -> impl Iterator<Item = &ChartBar> {
@@ -72,13 +66,12 @@ impl BarChart {
         self.value_axis.value_scale()
     }
 
-    fn can_show_bar(&self, bar: &ChartBar) -> bool {
-        can_show(self.scale(), bar.value)
+    fn shown_bars(&self) -> impl Iterator<Item = &ChartBar> {
+        self.bars().filter(|bar| can_show(self.scale(), bar.value))
     }
 
     fn extent(&self) -> Option<AxisExtent> {
-        let shown = self.bars().filter(|bar| self.can_show_bar(bar));
-        let ends = shown.flat_map(|bar| [Some(bar.value), bar.low, bar.high]).flatten();
+        let ends = self.shown_bars().flat_map(|bar| [Some(bar.value), bar.low, bar.high]).flatten();
         // A logarithmic axis cannot show zero and ignores it.
         AxisExtent::of_values(self.scale(), ends)
             .map(|extent| extent.extended_to(0.0).with_padding(0.06))
@@ -87,13 +80,9 @@ impl BarChart {
 
 impl SheetContent for BarChart {
     fn header(&self) -> ChartHeader<'_> {
-        let omitted = self.bars().filter(|bar| !self.can_show_bar(bar)).count();
-        ChartHeader {
-            title: &self.title,
-            subtitle: self.subtitle.as_deref(),
-            note: omitted_note(omitted, &[self.scale()]),
-            legend: LegendKey::legend_keys(&self.series_lineup().names(), LegendSwatch::Bar),
-        }
+        let omitted = self.bars().count() - self.shown_bars().count();
+        let note = omitted_note(omitted, &[self.scale()]);
+        ChartHeader::new(&self.title, &self.subtitle, note, self.bands().legend(LegendSwatch::Bar))
     }
 
     fn summary(&self) -> String {
@@ -101,64 +90,55 @@ impl SheetContent for BarChart {
             "Bar chart of {} in {}: {}.",
             format_count(self.bars().count(), "bar", "s"),
             format_count(self.categories.len(), "group", "s"),
-            join_names(&self.labels()),
+            join_names(&self.bands().labels),
         )
     }
 
     fn is_empty(&self) -> bool {
-        !self.bars().any(|bar| self.can_show_bar(bar))
+        self.shown_bars().next().is_none()
     }
 
     fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
         let Some(extent) = self.extent() else { return };
-        let axis = ChartAxis { label: self.value_axis.label.clone(), scale: self.scale().clone() };
-        let lineup = self.series_lineup();
-        let banded = BandPlot::lay_out(area, &self.labels(), lineup.len(), &axis, extent);
-        define_hatchings(svg, lineup.len(), false);
-        banded.draw_axes(svg);
+        let bands = self.bands();
+        let plot = bands.lay_out(area, extent);
+        define_hatchings(svg, bands.slot_count(), false);
+        plot.draw_axes(svg);
         for (band, category) in self.categories.iter().enumerate() {
-            if !category.bars.iter().any(|bar| self.can_show_bar(bar)) {
-                banded.draw_no_data(svg, band);
+            let bars = bands.slots(band).zip(&category.bars);
+            let shown = bars.filter(|(_, bar)| can_show(self.scale(), bar.value));
+            let shown: Vec<(usize, &ChartBar)> = shown.collect();
+            if shown.is_empty() {
+                plot.draw_no_data(svg, band);
             }
-            for (slot, bar) in lineup.series_slots(category.names()).into_iter().zip(&category.bars)
-            {
-                if self.can_show_bar(bar) {
-                    let middle = banded.slot_middle(band, slot);
-                    let tooltip = bar_tooltip(&category.label, bar);
-                    draw_bar(svg, &banded, bar, SeriesStyle::of_series(slot), middle, &tooltip);
-                }
+            for (slot, bar) in shown {
+                let middle = plot.slot_middle(band, slot);
+                let tooltip = bar_tooltip(&category.label, bar);
+                draw_bar(svg, &plot, bar, (SeriesStyle::of_series(slot), middle), &tooltip);
             }
         }
     }
 
     fn natural_height(&self, width: f64) -> f64 {
-        BandPlot::natural_height(&self.labels(), self.series_lineup().len(), width)
+        self.bands().natural_height(width)
     }
 }
 
 fn draw_bar(
     svg: &mut SvgWriter,
-    banded: &BandPlot,
+    plot: &BandPlot<'_>,
     bar: &ChartBar,
-    style: SeriesStyle,
-    middle: f64,
+    (style, middle): (SeriesStyle, f64),
     tooltip: &str,
 ) {
-    let half_px = (banded.slot_px() * 0.9).min(MAX_THICKNESS_PX) / 2.0;
-    let rect = banded.rect((middle - half_px, middle + half_px), (0.0, bar.value));
-    svg.start_element("rect")
-        .set_text("class", "bar")
-        .set_number("x", rect.left)
-        .set_number("y", rect.top)
-        .set_number("width", rect.right - rect.left)
-        .set_number("height", rect.bottom - rect.top)
-        .set_text("fill", &full_fill(style))
-        .end_with_tooltip(tooltip);
-    draw_interval(svg, banded, bar, middle, (half_px * 0.5).min(6.0));
+    let half_px = (plot.slot_px() * 0.9).min(MAX_THICKNESS_PX) / 2.0;
+    let rect = plot.rect((middle - half_px, middle + half_px), (0.0, bar.value));
+    svg.start_rect("bar", rect).set_text("fill", &full_fill(style)).end_with_tooltip(tooltip);
+    draw_interval(svg, plot, bar, middle, (half_px * 0.5).min(6.0));
 }
 
 /// Draws the interval as a line with caps. A pale background keeps the line visible over the bar.
-fn draw_interval(svg: &mut SvgWriter, banded: &BandPlot, bar: &ChartBar, middle: f64, cap: f64) {
+fn draw_interval(svg: &mut SvgWriter, plot: &BandPlot<'_>, bar: &ChartBar, middle: f64, cap: f64) {
     let (low, high) = (bar.low.unwrap_or(bar.value), bar.high.unwrap_or(bar.value));
     if low.is_nan() || high.is_nan() || low == high {
         return;
@@ -167,23 +147,20 @@ fn draw_interval(svg: &mut SvgWriter, banded: &BandPlot, bar: &ChartBar, middle:
         let [(x1, y1), (x2, y2)] = [start, end];
         format!("M{x1:.2} {y1:.2}L{x2:.2} {y2:.2}")
     };
-    let end_cap = |end| line(banded.point(middle - cap, end), banded.point(middle + cap, end));
-    let shaft = line(banded.point(middle, low), banded.point(middle, high));
+    let end_cap = |end| line(plot.point(middle - cap, end), plot.point(middle + cap, end));
+    let shaft = line(plot.point(middle, low), plot.point(middle, high));
     let data = [shaft, end_cap(low), end_cap(high)].concat();
     svg.start_group("interval").set_text("fill", "none").end_with(|svg| {
         for (colour, width) in [(PAPER, 5.0), (INK, 1.6)] {
-            let path = svg.start_element("path").set_text("d", &data).set_text("stroke", colour);
-            path.set_number("stroke-width", width).end_empty();
+            svg.start_path("", &data).set_stroke(colour, width).end_empty();
         }
     });
 }
 
 fn bar_tooltip(category: &str, bar: &ChartBar) -> String {
-    let parts = [category, bar.name.as_str()];
-    let named: Vec<&str> = parts.into_iter().filter(|part| !part.trim().is_empty()).collect();
-    let interval = match (bar.low, bar.high) {
-        (Some(low), Some(high)) => format!("\n{} to {}", format_figure(low), format_figure(high)),
-        _ => String::new(),
-    };
-    format!("{}: {}{interval}", named.join(", "), format_figure(bar.value))
+    let value = format!("{}{}", format_owner(&[category, &bar.name]), format_figure(bar.value));
+    match (bar.low, bar.high) {
+        (Some(low), Some(high)) => format!("{value}\n{}", format_range(low, high)),
+        _ => value,
+    }
 }

@@ -1,8 +1,8 @@
-//! Defines the main type of this crate: a chart of any kind, with its output formats. Each kind of
-//! chart has a file of its own, and `page` draws the sheet around the chart.
+//! Defines the main type of this crate: a chart of any kind, with its output formats. `sheet` draws
+//! the sheet around the chart. Each kind of chart has a module of its own.
 
-use crate::page::ImageSize;
-use crate::page::{self, SheetContent};
+use crate::header::ChartHeader;
+use crate::sheet::{ImageSize, SheetContent, draw_sheet, natural_size};
 use crate::svg::OutputMedium;
 use crate::{
     BarChart, BoxChart, FlameChart, ForestChart, GridChart, HistogramChart, LineChart, RunsChart,
@@ -37,13 +37,15 @@ pub enum AnyChart {
 impl AnyChart {
     /// Renders the chart as SVG. The output is deterministic.
     pub fn svg(&self, size: ImageSize) -> String {
-        page::render_sheet(self.as_figure(), size, OutputMedium::File)
+        let content = self.as_content();
+        draw_sheet(content, content.header(), size, OutputMedium::File)
     }
 
     /// Renders the chart as SVG with text as outlines. The chart looks the same in every program,
     /// regardless of fonts, but its text cannot be selected or searched.
     pub fn svg_outlined(&self, size: ImageSize) -> String {
-        page::render_sheet(self.as_figure(), size, OutputMedium::Painter)
+        let content = self.as_content();
+        draw_sheet(content, content.header(), size, OutputMedium::Painter)
     }
 
     /// Renders the chart as SVG for an HTML page, `width_px` wide and with its natural height. The
@@ -51,14 +53,20 @@ impl AnyChart {
     /// them with values for white paper. The element IDs start with `id`, which must be unique on
     /// the page.
     pub fn svg_on_page(&self, width_px: u32, id: &str) -> String {
-        let medium = OutputMedium::Page(id.to_owned());
-        page::render_in_full(self.as_figure(), width_px, medium, true)
+        self.draw_on_page(self.as_content().header(), width_px, id)
     }
 
     /// Same as [`AnyChart::svg_on_page`], without a title, for use below a heading of the page.
     pub fn svg_below_heading(&self, width_px: u32, id: &str) -> String {
+        let header = ChartHeader { title: "", ..self.as_content().header() };
+        self.draw_on_page(header, width_px, id)
+    }
+
+    fn draw_on_page(&self, header: ChartHeader<'_>, width_px: u32, id: &str) -> String {
+        let content = self.as_content();
         let medium = OutputMedium::Page(id.to_owned());
-        page::render_in_full(self.as_figure(), width_px, medium, false)
+        let size = natural_size(content, &header, width_px, &medium);
+        draw_sheet(content, header, size, medium)
     }
 
     /// Renders the chart as a PNG file of exactly `size`.
@@ -83,11 +91,11 @@ impl AnyChart {
     /// A size with room for every label of this chart. The width is 960, or 1280 for many small
     /// charts. The height depends on the number of categories or rows.
     pub fn natural_size(&self) -> ImageSize {
-        let figure = self.as_figure();
-        page::natural_size(figure, figure.natural_width(), &OutputMedium::File)
+        let content = self.as_content();
+        natural_size(content, &content.header(), content.natural_width(), &OutputMedium::File)
     }
 
-    fn as_figure(&self) -> &dyn SheetContent {
+    fn as_content(&self) -> &dyn SheetContent {
         match self {
             Self::Box(chart) => chart,
             Self::Scatter(chart) => chart,

@@ -4,8 +4,9 @@
 //! fit their boxes.
 
 use crate::color::{INK, MUTED, NEUTRAL, PAPER};
+use crate::format::format_count;
 use crate::header::{ChartHeader, LegendKey, LegendSwatch};
-use crate::page::{SheetContent, format_count};
+use crate::sheet::{ImageSize, SheetContent};
 use crate::style::SeriesStyle;
 use crate::svg::{PixelRect, SvgWriter, TextLine};
 use crate::text::{reserved_width, truncate_end};
@@ -80,9 +81,9 @@ impl FlameChart {
         FlameRows::place_frames(&self.frames, self.full, width)
     }
 
-    /// Width assumed before the actual width is known, to report how many boxes are too narrow.
-    fn assumed_width(&self) -> f64 {
-        f64::from(crate::ImageSize::default().width_px)
+    /// The rows before the actual width is known, to report how many boxes are too narrow.
+    fn typical_rows(&self) -> FlameRows<'_> {
+        self.rows(f64::from(ImageSize::default().width_px))
     }
 
     fn has_changes(&self) -> bool {
@@ -93,9 +94,8 @@ impl FlameChart {
 
 impl SheetContent for FlameChart {
     fn header(&self) -> ChartHeader<'_> {
-        let key = |name: &str, colour| LegendKey {
-            name: name.to_owned(),
-            swatch: LegendSwatch::Tint(SeriesStyle::of_series(colour)),
+        let key = |name: &str, colour| {
+            LegendKey::new(name, LegendSwatch::Tint(SeriesStyle::of_series(colour)))
         };
         let kinds = self.kinds.iter().enumerate();
         let legend = if self.has_changes() {
@@ -106,16 +106,12 @@ impl SheetContent for FlameChart {
         } else {
             kinds.map(|(index, name)| key(name, FIRST_KIND_COLOR + index)).collect()
         };
-        ChartHeader {
-            title: &self.title,
-            subtitle: self.subtitle.as_deref(),
-            note: self.rows(self.assumed_width()).omitted_note(),
-            legend,
-        }
+        let note = self.typical_rows().omitted_note();
+        ChartHeader::new(&self.title, &self.subtitle, note, legend)
     }
 
     fn summary(&self) -> String {
-        let rows = self.rows(self.assumed_width());
+        let rows = self.typical_rows();
         let widest = rows
             .boxes
             .iter()
@@ -129,7 +125,7 @@ impl SheetContent for FlameChart {
     }
 
     fn is_empty(&self) -> bool {
-        self.rows(self.assumed_width()).boxes.is_empty()
+        self.typical_rows().boxes.is_empty()
     }
 
     fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
@@ -147,18 +143,14 @@ fn draw_box(svg: &mut SvgWriter, placed: &PlacedFrame<'_>, area: PixelRect) {
     let frame = placed.frame;
     let (colour, opacity) = fill_style(frame.part);
     let (x, y) = (area.left + placed.left, area.top + placed.row as f64 * ROW_PX);
+    let rect = PixelRect { left: x, top: y, right: x + placed.width, bottom: y + ROW_PX - 1.0 };
     let label = fit_name(&frame.name, placed.width, TEXT_PX);
     svg.start_group("frame").end_with(|svg| {
         svg.start_element("title").end_with_text(&frame.tooltip);
-        svg.start_element("rect")
-            .set_number("x", x)
-            .set_number("y", y)
-            .set_number("width", placed.width)
-            .set_number("height", ROW_PX - 1.0)
+        svg.start_rect("", rect)
             .set_text("fill", &colour)
             .set_number("fill-opacity", opacity)
-            .set_text("stroke", &outline_color(frame.part, placed.width))
-            .set_number("stroke-width", 0.5)
+            .set_stroke(&outline_color(frame.part, placed.width), 0.5)
             .end_empty();
         if let Some(label) = label {
             let text = TextLine::at(&label, x + PADDING_PX, y + 12.0, TEXT_PX);
@@ -209,27 +201,27 @@ const MIN_BOX_PX: f64 = 0.6;
 const MAX_ROWS: usize = 90;
 
 /// A placed box, relative to the upper left corner.
-pub(crate) struct PlacedFrame<'a> {
-    pub frame: &'a FlameFrame,
-    pub left: f64,
-    pub width: f64,
+struct PlacedFrame<'a> {
+    frame: &'a FlameFrame,
+    left: f64,
+    width: f64,
     /// Index of the row from the top, starting with 0.
-    pub row: usize,
+    row: usize,
 }
 
 /// All placed boxes.
 #[derive(Default)]
-pub(crate) struct FlameRows<'a> {
-    pub boxes: Vec<PlacedFrame<'a>>,
+struct FlameRows<'a> {
+    boxes: Vec<PlacedFrame<'a>>,
     /// Number of rows.
-    pub depth: usize,
+    depth: usize,
     too_narrow: usize,
     too_deep: usize,
 }
 
 impl<'a> FlameRows<'a> {
     /// Places the boxes on a sheet of `width` pixels that represents a weight of `full`.
-    pub fn place_frames(frames: &'a [FlameFrame], full: f64, width: f64) -> Self {
+    fn place_frames(frames: &'a [FlameFrame], full: f64, width: f64) -> Self {
         let mut rows = Self::default();
         if full > 0.0 && full.is_finite() {
             rows.place_row(frames, 0.0, 0, width / full);
@@ -261,7 +253,7 @@ impl<'a> FlameRows<'a> {
     }
 
     /// Describes the omitted boxes.
-    pub fn omitted_note(&self) -> Option<String> {
+    fn omitted_note(&self) -> Option<String> {
         let narrow_towers = format_count(self.too_narrow, "tower", "s");
         let deep_towers = format_count(self.too_deep, "tower", "s");
         match (self.too_narrow, self.too_deep) {
@@ -280,13 +272,13 @@ impl<'a> FlameRows<'a> {
 // first.
 
 /// Padding in pixels to the left and right of the text.
-pub(crate) const PADDING_PX: f64 = 3.0;
+const PADDING_PX: f64 = 3.0;
 /// A truncated name must have more characters than this to be informative.
 const MIN_CHARACTERS: usize = 3;
 
 /// Returns the name if it fits. Otherwise returns the part after the scopes, truncated with an
 /// ellipsis if necessary; `None` if even this does not fit.
-pub(crate) fn fit_name(name: &str, width_px: f64, size_px: f64) -> Option<String> {
+fn fit_name(name: &str, width_px: f64, size_px: f64) -> Option<String> {
     let text_px = width_px - 2.0 * PADDING_PX;
     // Most boxes are too narrow for any text.
     if text_px < reserved_width("iii", size_px) {

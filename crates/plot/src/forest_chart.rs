@@ -1,17 +1,30 @@
 //! Draws a forest plot. Every row shows one estimate with its interval, against a common reference
 //! line. A column at the right lists the numbers, so the chart can also be read as a table.
+//!
+//! A table can also embed the plot in pieces, with one small drawing per row. Other columns of the
+//! table hold the names and numbers.
 
-use crate::axes::{bottom_height, draw_bottom_axis};
-use crate::category_labels::{CategoryLabels, LABEL_PX, wanted_height};
+use crate::axes::{bottom_height, small_ticks};
+use crate::axis::{AxisExtent, AxisMapping};
+use crate::banded::{RowMargins, RowPlot};
+use crate::category_labels::{LABEL_PX, wanted_height};
 use crate::color::{AXIS, BAND, INK, MUTED};
+use crate::format::{format_count, format_fixed, format_range, join_names};
 use crate::header::{ChartHeader, LegendKey, LegendSwatch, omitted_note};
-use crate::numeral::{format_figure, format_fixed};
-use crate::page::{SheetContent, format_count, join_names};
-use crate::scale::{AxisExtent, AxisMapping};
+use crate::sheet::SheetContent;
 use crate::style::VerdictMark;
-use crate::svg::{PixelRect, SvgWriter, TextAnchor, TextLine};
+use crate::svg::{OutputMedium, PixelRect, SvgWriter, TextAnchor, TextLine, format_decimal};
 use crate::text::{CAP_HEIGHT, reserved_width};
 use crate::{AxisScale, ChartAxis};
+
+const FIGURES_PX: f64 = 12.0;
+const ROW_PX: f64 = 26.0;
+/// Height of the header line of the column of numbers.
+const HEAD_PX: f64 = 22.0;
+/// Gap between the columns of the chart.
+const COLUMN_GAP: f64 = 14.0;
+const MARGINS: RowMargins =
+    RowMargins { top: HEAD_PX, right: 0.0, label_share: 0.4, label_gap: COLUMN_GAP };
 
 /// A forest plot: estimates with intervals, one per row.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,7 +33,7 @@ pub struct ForestChart {
     pub title: String,
     /// Subtitle.
     pub subtitle: Option<String>,
-    /// Label of the estimates, with the unit and whether higher or lower is better.
+    /// Label of the estimates, with the unit and the better direction.
     pub x_label: String,
     /// Whether the estimates are changes in percent. If any estimate is beyond a halving or a
     /// doubling, all changes are placed by their ratio: on a linear axis, the largest change would
@@ -34,6 +47,39 @@ pub struct ForestChart {
     pub rows: Vec<ForestRow>,
 }
 
+/// An estimate with its interval. The verdict is shown twice, by the shape and by the color of the
+/// mark.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForestRow {
+    /// Label at the left; a line break separates name and description.
+    pub label: String,
+    /// The estimate.
+    pub estimate: f64,
+    /// Lower end of the interval; minus infinity if open.
+    pub low: f64,
+    /// Upper end of the interval; infinity if open.
+    pub high: f64,
+    /// Verdict of the interval.
+    pub mark: VerdictMark,
+}
+
+impl ForestRow {
+    fn has_interval(&self) -> bool {
+        !self.low.is_nan() && !self.high.is_nan()
+    }
+
+    /// Formats the row as `1.02 [0.99, 1.05]`.
+    fn format_figures(&self, decimals: usize) -> String {
+        let [estimate, low, high] =
+            [self.estimate, self.low, self.high].map(|value| format_fixed(value, decimals));
+        match (self.estimate.is_finite(), self.has_interval()) {
+            (false, _) => "no estimate".into(),
+            (true, false) => estimate,
+            (true, true) => format!("{estimate} [{low}, {high}]"),
+        }
+    }
+}
+
 impl ForestChart {
     fn finite_rows(&self) -> impl Iterator<Item = &ForestRow> {
         self.rows.iter().filter(|row| row.estimate.is_finite())
@@ -43,7 +89,7 @@ impl ForestChart {
         self.rows.iter().map(|row| row.label.as_str()).collect()
     }
 
-    pub(crate) fn axis(&self) -> ChartAxis {
+    fn axis(&self) -> ChartAxis {
         let is_far = |row: &ForestRow| !(-50.0..=100.0).contains(&row.estimate);
         let scale = if self.percent && self.finite_rows().any(is_far) {
             AxisScale::Change
@@ -57,7 +103,7 @@ impl ForestChart {
     /// four median half-widths beyond the outermost estimates, so a single wide interval does not
     /// squeeze the others. A longer interval is cut off and ends in an arrow. The extent always
     /// includes the band and the reference line.
-    pub(crate) fn extent(&self) -> Option<AxisExtent> {
+    fn extent(&self) -> Option<AxisExtent> {
         let scale = self.axis().scale;
         let estimates = AxisExtent::of_values(&scale, self.finite_rows().map(|row| row.estimate))?;
         let projected = |value: f64| estimates.projection().project(value);
@@ -88,37 +134,48 @@ impl ForestChart {
         (1.0 - width.log10().floor()).clamp(0.0, 9.0) as usize
     }
 
-    /// The formatted estimates and intervals of all rows.
-    pub(crate) fn row_figures(&self) -> Vec<String> {
-        let decimals = self.figure_decimals();
-        self.rows.iter().map(|row| format_figures(row, decimals)).collect()
+    /// Shades the range of negligible differences from `top` to `bottom`.
+    fn draw_band(&self, svg: &mut SvgWriter, x: &AxisMapping, (top, bottom): (f64, f64)) {
+        let Some((low, high)) = self.band else { return };
+        let (low_px, high_px) = (x.pixel_at(low), x.pixel_at(high));
+        let (left, right) = (low_px.min(high_px), low_px.max(high_px));
+        svg.start_rect("band", PixelRect { left, top, right, bottom })
+            .set_text("fill", BAND)
+            .end_with_tooltip(&format_range(low, high));
     }
-}
 
-/// Formats a row as `1.02 [0.99, 1.05]`.
-fn format_figures(row: &ForestRow, decimals: usize) -> String {
-    let [estimate, low, high] =
-        [row.estimate, row.low, row.high].map(|value| format_fixed(value, decimals));
-    match (row.estimate.is_finite(), row.low.is_nan() || row.high.is_nan()) {
-        (false, _) => "no estimate".into(),
-        (true, true) => estimate,
-        (true, false) => format!("{estimate} [{low}, {high}]"),
+    fn draw_reference(&self, svg: &mut SvgWriter, x: &AxisMapping, (top, bottom): (f64, f64)) {
+        let reference = x.pixel_at(self.reference);
+        let line = svg.start_line((reference, top), (reference, bottom));
+        line.set_text("class", "reference").set_stroke(AXIS, 1.5).end_empty();
+    }
+
+    /// Draws the column of numbers. If the rows are too low, draws the numbers of every second row,
+    /// every third row, and so on.
+    fn draw_figures(&self, svg: &mut SvgWriter, rows: &RowPlot, right: f64, figures: &[String]) {
+        let fitting_px = FIGURES_PX.min(rows.row_px * 0.9);
+        let stride = if fitting_px < 7.0 { (7.0 / fitting_px).ceil() as usize } else { 1 };
+        let size_px = fitting_px.max(7.0);
+        svg.start_group("figures").end_with(|svg| {
+            let head = TextLine::at("estimate [interval]", right, rows.plot.top - 8.0, 11.0);
+            svg.write_text(&head.with_anchor(TextAnchor::End).with_color(MUTED));
+            for (index, figures) in figures.iter().enumerate().step_by(stride) {
+                let baseline = rows.row_y(index, 0.5) + size_px * CAP_HEIGHT / 2.0;
+                let colour = if self.rows[index].estimate.is_finite() { INK } else { MUTED };
+                let text = TextLine::at(figures, right, baseline, size_px);
+                svg.write_text(&text.with_anchor(TextAnchor::End).with_color(colour));
+            }
+        });
     }
 }
 
 impl SheetContent for ForestChart {
     fn header(&self) -> ChartHeader<'_> {
         let is_used = |mark: &VerdictMark| self.finite_rows().any(|row| row.mark == *mark);
-        let key = |mark| LegendKey {
-            name: VerdictMark::word(mark).into(),
-            swatch: LegendSwatch::Forest(mark),
-        };
-        ChartHeader {
-            title: &self.title,
-            subtitle: self.subtitle.as_deref(),
-            note: omitted_note(self.rows.len() - self.finite_rows().count(), &[]),
-            legend: VerdictMark::ALL.into_iter().filter(is_used).map(key).collect(),
-        }
+        let key = |mark: VerdictMark| LegendKey::new(mark.word(), LegendSwatch::Forest(mark));
+        let legend = VerdictMark::ALL.into_iter().filter(is_used).map(key).collect();
+        let note = omitted_note(self.rows.len() - self.finite_rows().count(), &[]);
+        ChartHeader::new(&self.title, &self.subtitle, note, legend)
     }
 
     fn summary(&self) -> String {
@@ -140,166 +197,43 @@ impl SheetContent for ForestChart {
 
     fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
         let Some(extent) = self.extent() else { return };
-        ForestPlot::lay_out(self, area, extent).draw(svg);
+        let decimals = self.figure_decimals();
+        let figures: Vec<String> =
+            self.rows.iter().map(|row| row.format_figures(decimals)).collect();
+        let rows = RowPlot::lay_out(area, (&self.axis(), extent), &self.labels(), MARGINS);
+        let widths = figures.iter().map(|text| reserved_width(text, FIGURES_PX));
+        let widest = widths.fold(0.0, f64::max);
+        // The column of numbers is omitted if it would leave too little room for the plot. The
+        // tooltips also contain the numbers.
+        let has_column = widest < rows.plot.width() * 0.5;
+        let rows =
+            if has_column { rows.with_right(area.right - widest - COLUMN_GAP) } else { rows };
+        let span = (rows.plot.top, rows.plot.bottom);
+        self.draw_band(svg, &rows.x, span);
+        rows.draw_axis(svg);
+        self.draw_reference(svg, &rows.x, span);
+        rows.draw_labels(svg, 0.5);
+        for (index, (row, figures)) in self.rows.iter().zip(&figures).enumerate() {
+            if row.estimate.is_finite() {
+                let tooltip = format!("{}: {figures}, {}", row.label, row.mark.word());
+                draw_row(svg, row, &rows.x, (rows.row_y(index, 0.5), rows.row_px), &tooltip);
+            }
+        }
+        if has_column {
+            self.draw_figures(svg, &rows, area.right, &figures);
+        }
     }
 
     fn natural_height(&self, width: f64) -> f64 {
-        ForestPlot::natural_height(self, width)
-    }
-}
-
-// Rows and their marks. The verdict is shown twice, by the shape and by the color of the mark.
-
-/// An estimate with its interval.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ForestRow {
-    /// Label at the left; a line break separates name and description.
-    pub label: String,
-    /// The estimate.
-    pub estimate: f64,
-    /// Lower end of the interval; minus infinity if open.
-    pub low: f64,
-    /// Upper end of the interval; infinity if open.
-    pub high: f64,
-    /// Verdict of the interval.
-    pub mark: VerdictMark,
-}
-
-// Drawing of a forest plot: labels, marks with intervals, and the column of numbers.
-
-/// Maximum fraction of the width for labels.
-const LABEL_SHARE: f64 = 0.4;
-const LABEL_GAP: f64 = 14.0;
-const FIGURES_PX: f64 = 12.0;
-const ROW_PX: f64 = 26.0;
-/// Height of the header line of the column of numbers.
-const HEAD_PX: f64 = 22.0;
-
-/// Layout of columns and rows of a forest plot.
-pub(crate) struct ForestPlot<'a> {
-    chart: &'a ForestChart,
-    sheet: PixelRect,
-    plot: PixelRect,
-    labels: CategoryLabels,
-    x: AxisMapping,
-    row_px: f64,
-    figures: Vec<String>,
-    with_column: bool,
-}
-
-impl<'a> ForestPlot<'a> {
-    /// Lays out the rows of `chart` in `sheet`.
-    pub fn lay_out(chart: &'a ForestChart, sheet: PixelRect, extent: AxisExtent) -> Self {
-        let top = sheet.top + HEAD_PX;
-        let bottom = (sheet.bottom - bottom_height(&chart.x_label)).max(top + 8.0);
-        let row_px = (bottom - top) / chart.rows.len().max(1) as f64;
-        let labels: Vec<&str> = chart.rows.iter().map(|row| row.label.as_str()).collect();
-        let labels = CategoryLabels::beside_bands(&labels, row_px, sheet.width() * LABEL_SHARE);
-        let left = sheet.left + labels.widest_px() + LABEL_GAP;
-        let figures = chart.row_figures();
-        let widest =
-            figures.iter().map(|text| reserved_width(text, FIGURES_PX)).fold(0.0, f64::max);
-        // The column of numbers is omitted if it would leave too little room for the plot. The
-        // tooltips also contain the numbers.
-        let with_column = widest < (sheet.right - left) * 0.5;
-        let column = if with_column { widest + LABEL_GAP } else { 0.0 };
-        let plot = PixelRect::new(left, top, sheet.right - column, bottom);
-        let x = AxisMapping::new(&chart.axis(), extent, plot.left, plot.right);
-        Self { chart, sheet, plot, labels, x, row_px, figures, with_column }
-    }
-
-    /// Preferred height in pixels for a given width.
-    pub fn natural_height(chart: &ForestChart, width: f64) -> f64 {
-        let column = width * LABEL_SHARE;
-        let heights = chart.rows.iter().map(|row| wanted_height(&row.label, column));
+        let column = width * MARGINS.label_share;
+        let heights = self.rows.iter().map(|row| wanted_height(&row.label, column));
         let row_px = heights.fold(ROW_PX, f64::max);
-        row_px * chart.rows.len() as f64 + HEAD_PX + bottom_height(&chart.x_label)
+        row_px * self.rows.len() as f64 + HEAD_PX + bottom_height(&self.x_label)
     }
-
-    pub fn draw(&self, svg: &mut SvgWriter) {
-        self.draw_background(svg);
-        for (index, (row, figures)) in self.chart.rows.iter().zip(&self.figures).enumerate() {
-            if row.estimate.is_finite() {
-                let tooltip = format!("{}: {figures}, {}", row.label, row.mark.word());
-                draw_row(svg, row, &self.x, (self.row_middle(index), self.row_px), &tooltip);
-            }
-        }
-        if self.with_column {
-            self.draw_figures(svg);
-        }
-    }
-
-    fn row_middle(&self, index: usize) -> f64 {
-        self.plot.top + (index as f64 + 0.5) * self.row_px
-    }
-
-    /// Draws band, axis, reference line and labels.
-    fn draw_background(&self, svg: &mut SvgWriter) {
-        let PixelRect { top, bottom, .. } = self.plot;
-        draw_band(svg, self.chart, &self.x, (top, bottom));
-        draw_bottom_axis(svg, self.sheet, self.plot, &self.x, &self.chart.x_label);
-        draw_reference(svg, self.chart, &self.x, (top, bottom));
-        self.labels.draw_beside(svg, self.plot.left - LABEL_GAP, |index| self.row_middle(index));
-    }
-
-    /// Draws the column of numbers. If the rows are not tall enough, draws the numbers of every
-    /// second row, every third row, and so on.
-    fn draw_figures(&self, svg: &mut SvgWriter) {
-        let fitting_px = FIGURES_PX.min(self.row_px * 0.9);
-        let stride = if fitting_px < 7.0 { (7.0 / fitting_px).ceil() as usize } else { 1 };
-        let size_px = fitting_px.max(7.0);
-        svg.start_group("figures").end_with(|svg| {
-            let head =
-                TextLine::at("estimate [interval]", self.sheet.right, self.plot.top - 8.0, 11.0);
-            svg.write_text(&head.with_anchor(TextAnchor::End).with_color(MUTED));
-            for (index, figures) in self.figures.iter().enumerate().step_by(stride) {
-                let baseline = self.row_middle(index) + size_px * CAP_HEIGHT / 2.0;
-                let colour = if self.chart.rows[index].estimate.is_finite() { INK } else { MUTED };
-                let text = TextLine::at(figures, self.sheet.right, baseline, size_px);
-                svg.write_text(&text.with_anchor(TextAnchor::End).with_color(colour));
-            }
-        });
-    }
-}
-
-/// Shades the range of negligible differences from `top` to `bottom`.
-pub(crate) fn draw_band(
-    svg: &mut SvgWriter,
-    chart: &ForestChart,
-    x: &AxisMapping,
-    (top, bottom): (f64, f64),
-) {
-    let Some((low, high)) = chart.band else {
-        return;
-    };
-    let (low_px, high_px) = (x.pixel_at(low), x.pixel_at(high));
-    svg.start_element("rect")
-        .set_text("class", "band")
-        .set_number("x", low_px.min(high_px))
-        .set_number("y", top)
-        .set_number("width", (high_px - low_px).abs())
-        .set_number("height", bottom - top)
-        .set_text("fill", BAND)
-        .end_with_tooltip(&format!("{} to {}", format_figure(low), format_figure(high)));
-}
-
-/// Draws the reference line.
-pub(crate) fn draw_reference(
-    svg: &mut SvgWriter,
-    chart: &ForestChart,
-    x: &AxisMapping,
-    (top, bottom): (f64, f64),
-) {
-    let reference = x.pixel_at(chart.reference);
-    svg.start_line((reference, top), (reference, bottom))
-        .set_text("class", "reference")
-        .set_text("stroke", AXIS)
-        .set_number("stroke-width", 1.5)
-        .end_empty();
 }
 
 /// Draws the mark and interval of a row, centered in a row of the given height.
-pub(crate) fn draw_row(
+fn draw_row(
     svg: &mut SvgWriter,
     row: &ForestRow,
     x: &AxisMapping,
@@ -309,13 +243,19 @@ pub(crate) fn draw_row(
     let radius = mark_radius(row_px);
     let colour = row.mark.color();
     svg.start_group("row").set_text("stroke", colour).set_text("fill", colour).end_with(|svg| {
-        if !row.low.is_nan() && !row.high.is_nan() {
+        if row.has_interval() {
             let width = if row_px > 8.0 { 2.2 } else { 1.0 };
             let (low, high) = (x.pixel_at(row.low), x.pixel_at(row.high));
             let line = svg.start_line((low, y), (high, y)).set_text("class", "interval");
             line.set_number("stroke-width", width).end_empty();
-            for (end, at, turn) in [(row.low, low, -1.0), (row.high, high, 1.0)] {
-                draw_end(svg, x.contains_value(end), at, y, turn, radius);
+            for (end, at, direction) in [(row.low, low, -1.0), (row.high, high, 1.0)] {
+                if x.contains_value(end) {
+                    let half_px = radius * 0.7;
+                    let cap = svg.start_line((at, y - half_px), (at, y + half_px));
+                    cap.set_text("class", "cap").set_number("stroke-width", 1.4).end_empty();
+                } else {
+                    draw_arrow(svg, (at, y), direction, radius);
+                }
             }
         }
         row.mark.draw(svg, x.pixel_at(row.estimate), y, radius, Some(tooltip));
@@ -323,32 +263,185 @@ pub(crate) fn draw_row(
 }
 
 /// Radius of a mark in a row of the given height.
-pub(crate) fn mark_radius(row_px: f64) -> f64 {
+fn mark_radius(row_px: f64) -> f64 {
     (row_px * 0.3).clamp(1.6, LABEL_PX * 0.44)
 }
 
-/// Draws a cap at the end of the interval, or an arrow if the interval continues beyond the plot.
-pub(crate) fn draw_end(
-    svg: &mut SvgWriter,
-    is_inside: bool,
-    x: f64,
-    y: f64,
-    direction: f64,
-    radius: f64,
-) {
-    if is_inside {
-        let half_px = radius * 0.7;
-        svg.start_line((x, y - half_px), (x, y + half_px))
-            .set_text("class", "cap")
-            .set_number("stroke-width", 1.4)
-            .end_empty();
-        return;
-    }
+/// Draws an arrow at the end of an interval that continues beyond the plot.
+fn draw_arrow(svg: &mut SvgWriter, (x, y): (f64, f64), direction: f64, radius: f64) {
     let back = x - direction * radius * 1.6;
-    let points = format!("{x:.2},{y:.2} {back:.2},{:.2} {back:.2},{:.2}", y - radius, y + radius);
-    svg.start_element("polygon")
-        .set_text("class", "open")
-        .set_text("points", &points)
+    svg.start_corners("polygon", "open", [(x, y), (back, y - radius), (back, y + radius)])
         .set_text("stroke", "none")
         .end_empty();
+}
+
+// The pieces of a forest plot for the rows of a table. All pieces share an axis.
+
+/// Margin at both ends, so that a mark at an end of the axis is not cut off.
+const STRIP_MARGIN: f64 = 8.0;
+const STRIP_PX: f64 = 22.0;
+const STRIP_AXIS_PX: f64 = 14.0;
+const STRIP_TICK_PX: f64 = 10.5;
+/// Suffix of the background's ID, after the table's ID. All rows share the background.
+const BACKGROUND: &str = "ground";
+
+/// The pieces of a forest plot, each an SVG to embed in a page. Colors work as in
+/// [`svg_on_page`](crate::AnyChart::svg_on_page). The pieces have no accessible text: the table row
+/// must describe them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForestStrips {
+    /// Tick labels of the axis.
+    pub axis: String,
+    /// One drawing per row of the chart; `None` for a row without an estimate.
+    pub rows: Vec<Option<String>>,
+}
+
+impl ForestChart {
+    /// Renders the plot in self-contained pieces of width `width_px`; `None` if there is nothing to
+    /// show. The table provides title, labels and numbers. The pieces contain no IDs.
+    pub fn render_strips(&self, width_px: u32) -> Option<ForestStrips> {
+        let draw_strip = |svg: &mut SvgWriter, row: &ForestRow, x: &AxisMapping| {
+            self.draw_background(svg, x);
+            draw_row(svg, row, x, (STRIP_PX / 2.0, STRIP_PX), row.mark.word());
+        };
+        self.render_pieces(width_px, "", |_, _| {}, draw_strip)
+    }
+
+    /// Same as [`render_strips`](ForestChart::render_strips), with about a third of the output. The
+    /// axis defines the common parts of all rows, with an ID that starts with `table`. The page
+    /// styles lines and marks by the classes `better`, `worse`, `same`, `unclear`, `interval` and
+    /// `estimate`.
+    pub fn render_shared_strips(&self, width_px: u32, table: &str) -> Option<ForestStrips> {
+        let define_background = |svg: &mut SvgWriter, x: &AxisMapping| {
+            svg.start_element("defs").end_with(|svg| {
+                let background = svg.start_element("g").set_text("id", BACKGROUND);
+                background.end_with(|svg| self.draw_background(svg, x));
+            });
+        };
+        self.render_pieces(width_px, table, define_background, draw_shared_strip)
+    }
+
+    /// Renders the axis, after what `define` writes, and one piece per row with an estimate.
+    fn render_pieces(
+        &self,
+        width_px: u32,
+        table: &str,
+        define: impl Fn(&mut SvgWriter, &AxisMapping),
+        draw_strip: impl Fn(&mut SvgWriter, &ForestRow, &AxisMapping),
+    ) -> Option<ForestStrips> {
+        let width = f64::from(width_px);
+        let ends = (STRIP_MARGIN, width - STRIP_MARGIN);
+        let x = AxisMapping::new(&self.axis(), self.extent()?, ends.0, ends.1);
+        let piece = |height: f64, content: &dyn Fn(&mut SvgWriter)| {
+            let medium = OutputMedium::Page(table.to_owned());
+            let attributes = [("aria-hidden", "true")];
+            SvgWriter::write_document(medium, "strip", (width, height), &attributes, content)
+        };
+        let axis = piece(STRIP_AXIS_PX, &|svg: &mut SvgWriter| {
+            define(svg, &x);
+            draw_strip_ticks(svg, &x, width);
+        });
+        let row = |row: &ForestRow| {
+            let shown = row.estimate.is_finite();
+            shown.then(|| piece(STRIP_PX, &|svg: &mut SvgWriter| draw_strip(svg, row, &x)))
+        };
+        Some(ForestStrips { axis, rows: self.rows.iter().map(row).collect() })
+    }
+
+    fn draw_background(&self, svg: &mut SvgWriter, x: &AxisMapping) {
+        self.draw_band(svg, x, (0.0, STRIP_PX));
+        self.draw_reference(svg, x, (0.0, STRIP_PX));
+    }
+}
+
+fn draw_shared_strip(svg: &mut SvgWriter, row: &ForestRow, x: &AxisMapping) {
+    let (y, radius) = (STRIP_PX / 2.0, mark_radius(STRIP_PX));
+    svg.start_element("use").set_text("href", &format!("#{BACKGROUND}")).end_empty();
+    svg.start_group(row.mark.word()).end_with(|svg| {
+        if row.has_interval() {
+            let (low, high) = (x.pixel_at(row.low), x.pixel_at(row.high));
+            let mut path = format!("M{} {y}H{}", format_decimal(low), format_decimal(high));
+            for (end, end_x, direction) in [(row.low, low, -1.0), (row.high, high, 1.0)] {
+                if x.contains_value(end) {
+                    path += &format!("M{} {}v8", format_decimal(end_x), y - 4.0);
+                } else {
+                    draw_arrow(svg, (end_x, y), direction, radius);
+                }
+            }
+            svg.start_path("interval", &path).end_empty();
+        }
+        let shape = row.mark.marker().path(x.pixel_at(row.estimate), y, radius);
+        svg.start_path("estimate", &shape).end_empty();
+    });
+}
+
+fn draw_strip_ticks(svg: &mut SvgWriter, x: &AxisMapping, width: f64) {
+    for tick in small_ticks(x, STRIP_TICK_PX) {
+        // Shift the labels at both ends of the axis inward, so they are not cut off.
+        let x_px = x.pixel_at(tick.value);
+        let anchor = match x_px {
+            x_px if x_px < STRIP_MARGIN * 2.0 => TextAnchor::Start,
+            x_px if x_px > width - STRIP_MARGIN * 2.0 => TextAnchor::End,
+            _ => TextAnchor::Middle,
+        };
+        let x_px = match anchor {
+            TextAnchor::Start => 0.0,
+            TextAnchor::Middle => x_px,
+            TextAnchor::End => width,
+        };
+        let text = TextLine::at(&tick.label, x_px, STRIP_AXIS_PX - 3.0, STRIP_TICK_PX);
+        svg.write_text(&text.with_anchor(anchor).with_color(MUTED));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(estimate: f64, low: f64, high: f64) -> ForestRow {
+        ForestRow { label: String::new(), estimate, low, high, mark: VerdictMark::Better }
+    }
+
+    /// The x coordinate of the estimate of a strip: its path starts at the tip of a triangle.
+    fn estimate(strip: &str) -> f64 {
+        let path = strip.split("class=\"estimate\" d=\"M").nth(1).unwrap();
+        path.split([' ', 'L']).next().unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn all_rows_share_one_axis() {
+        let chart = ForestChart {
+            rows: vec![row(-10.0, -12.0, -8.0), row(f64::NAN, 0.0, 0.0), row(10.0, 8.0, 12.0)],
+            ..ForestChart::default()
+        };
+        let strips = chart.render_strips(200).unwrap();
+        let [Some(first), None, Some(last)] = &strips.rows[..] else { panic!("{:?}", strips.rows) };
+        assert!(
+            (estimate(first) + estimate(last) - 200.0).abs() < 0.1,
+            "symmetric around the reference"
+        );
+        assert!(strips.axis.contains(">0</text>"), "{}", strips.axis);
+        assert_eq!(ForestChart::default().render_strips(200), None);
+    }
+
+    #[test]
+    fn strips_with_a_shared_axis_show_the_same() {
+        let chart = ForestChart {
+            band: Some((-2.0, 2.0)),
+            rows: vec![row(-10.0, -12.0, -8.0), row(10.0, 8.0, f64::INFINITY)],
+            ..ForestChart::default()
+        };
+        let whole = chart.render_strips(200).unwrap();
+        let shared = chart.render_shared_strips(200, "t-1").unwrap();
+        assert!(shared.axis.contains("<g id=\"t-1-ground\">"));
+        assert!(shared.axis.contains("class=\"band\""), "{}", shared.axis);
+        for (whole, shared) in whole.rows.iter().zip(&shared.rows) {
+            let (whole, shared) = (whole.as_ref().unwrap(), shared.as_ref().unwrap());
+            assert!(shared.contains("<use href=\"#t-1-ground\"/>"), "{shared}");
+            assert!((estimate(whole) - estimate(shared)).abs() < 0.01);
+            assert!(shared.len() < whole.len() / 2, "{shared}");
+        }
+        let open = shared.rows[1].as_ref().unwrap();
+        assert!(open.contains("<polygon class=\"open\""), "{open}");
+    }
 }

@@ -1,25 +1,27 @@
 //! Draws small multiples (E. Tufte, "Envisioning Information", 1990): many small charts of the same
 //! kind, called panels. All panels share an axis if the data of every panel have enough room on it.
 
-use crate::axes::{PointPlane, draw_bottom_label};
-use crate::color::{INK, MUTED};
+use crate::axes::{PlotArea, PointPlane, TOP_STRIP, draw_bottom_label, draw_left_label};
+use crate::axis::{AxisExtent, can_show};
+use crate::color::{BAND, INK, PAPER};
+use crate::format::{format_count, format_figure, join_names};
 use crate::header::{ChartHeader, LegendKey, LegendSwatch, omitted_note};
-use crate::histogram_bars::LabelPlacement;
-use crate::page::{SheetContent, format_count, join_names};
-use crate::point_series::{PointData, PointSeries};
-use crate::scale::AxisExtent;
-use crate::svg::{PixelRect, SvgWriter, TextAnchor, TextLine};
-use crate::text::{truncate_end, wrap_text};
-use crate::value_data::ValueData;
-use crate::{ChartAxis, HistogramSeries, ImageSize, ValueSequence};
+use crate::histogram_chart::{LabelPlacement, ValueData};
+use crate::point_chart::{PointData, PointSeries};
+use crate::sheet::{ImageSize, SheetContent, draw_message};
+use crate::style::SeriesStyle;
+use crate::svg::{PixelRect, SvgWriter, TextLine};
+use crate::text::wrap_text;
+use crate::{ChartAxis, HistogramSeries};
+use std::ops::Range;
 
 /// Width of a sheet with four columns; sheets with fewer columns use the default width.
 const FOUR_COLUMNS_PX: u32 = 1280;
 const TITLE_PX: f64 = 12.5;
 const TITLE_LINE: f64 = 15.0;
-const LABEL_PX: f64 = 13.0;
-/// Height of the labels above and below all panels.
-const LABEL_STRIP: f64 = 26.0;
+const MESSAGE_PX: f64 = 13.0;
+/// Maximum number of points of a sequence. More points would overlap in a small panel.
+const MAX_POINTS: usize = 1500;
 /// Maximum length of a shared axis, relative to the longest axis that a single panel needs. If the
 /// values of the panels lie far apart, a shared axis would be longer and squeeze the data of every
 /// panel too much.
@@ -61,6 +63,21 @@ pub enum GridMarks {
     Sequence(ValueSequence),
 }
 
+/// Values in order with the detected levels and spikes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ValueSequence {
+    /// Values; the first is at 0 on the bottom axis.
+    pub values: Vec<f64>,
+    /// Distance between consecutive values on the bottom axis.
+    pub step: f64,
+    /// Indices of spikes, ascending.
+    pub spikes: Vec<usize>,
+    /// Ranges of indices, each with the level of its values.
+    pub levels: Vec<(Range<usize>, f64)>,
+    /// Start of the shaded part, which extends to the end.
+    pub shaded_from: Option<usize>,
+}
+
 /// Extents of the bottom axis and the left axis of a panel. The second is `None` for panels of
 /// values: they have no left axis to share.
 type PanelExtents = (AxisExtent, Option<AxisExtent>);
@@ -68,7 +85,7 @@ type PanelExtents = (AxisExtent, Option<AxisExtent>);
 enum PanelData<'a> {
     Points(PointData<'a>),
     Values(ValueData<'a>),
-    Sequence(&'a ValueSequence, [&'a ChartAxis; 2]),
+    Sequence(SequenceData<'a>),
 }
 
 impl PanelData<'_> {
@@ -76,18 +93,16 @@ impl PanelData<'_> {
         match self {
             Self::Points(data) => data.names(),
             Self::Values(data) => data.names(),
-            Self::Sequence(..) => Vec::new(),
+            Self::Sequence(_) => Vec::new(),
         }
     }
 
     fn legend(&self) -> Vec<LegendKey> {
         match self {
             Self::Points(data) => data.legend(LegendSwatch::Points),
-            Self::Values(data) if data.has_few_values() => {
-                LegendKey::legend_keys(&data.names(), LegendSwatch::Points)
-            }
-            Self::Values(data) => LegendKey::legend_keys(&data.names(), LegendSwatch::Area),
-            Self::Sequence(..) => Vec::new(),
+            Self::Values(data) if data.has_few_values() => data.legend(LegendSwatch::Points),
+            Self::Values(data) => data.legend(LegendSwatch::Area),
+            Self::Sequence(_) => Vec::new(),
         }
     }
 
@@ -95,7 +110,7 @@ impl PanelData<'_> {
         match self {
             Self::Points(data) => data.count_shown(),
             Self::Values(data) => data.count_shown(),
-            Self::Sequence(data, [_, y]) => data.count_shown(y),
+            Self::Sequence(data) => data.count_shown(),
         }
     }
 
@@ -103,7 +118,7 @@ impl PanelData<'_> {
         match self {
             Self::Points(data) => data.count_omitted(),
             Self::Values(data) => data.count_omitted(),
-            Self::Sequence(data, [_, y]) => data.values.len() - data.count_shown(y),
+            Self::Sequence(data) => data.sequence.values.len() - data.count_shown(),
         }
     }
 
@@ -111,36 +126,34 @@ impl PanelData<'_> {
         match self {
             Self::Points(data) => data.extents(false).map(|(x, y)| (x, Some(y))),
             Self::Values(data) => data.extent().map(|x| (x, None)),
-            Self::Sequence(data, [x, y]) => data.axis_extents(x, y).map(|(x, y)| (x, Some(y))),
+            Self::Sequence(data) => data.extents().map(|(x, y)| (x, Some(y))),
         }
     }
 
-    fn draw(&self, svg: &mut SvgWriter, area: PixelRect, (x, y): PanelExtents) {
+    /// Draws the panel. Its axes have no labels, because all panels share the labels.
+    fn draw(&self, svg: &mut SvgWriter, sheet: PixelRect, (x, y): PanelExtents) {
+        let plane = |axes: [&ChartAxis; 2]| {
+            let [x_axis, y_axis] = axes.map(ChartAxis::without_label);
+            Some(PointPlane::lay_out(sheet, (&x_axis, x), (&y_axis, y?)))
+        };
         match self {
-            Self::Values(data) => data.draw(svg, area, x, LabelPlacement::OfSheet),
-            Self::Sequence(data, axes) => {
-                if let Some(plane) = bare_plane(*axes, area, (x, y)) {
-                    data.draw(svg, &plane, axes[1]);
+            Self::Values(data) => data.draw(svg, sheet, x, LabelPlacement::OfSheet),
+            Self::Sequence(data) => {
+                if let Some(plane) = plane([data.x, data.y]) {
+                    data.draw_shade(svg, &plane.area);
+                    plane.draw_axes(svg);
+                    data.draw(svg, &plane.area);
                 }
             }
             Self::Points(data) => {
-                let Some(plane) = bare_plane([data.x, data.y], area, (x, y)) else {
-                    return;
-                };
-                plane.draw_axes(svg);
-                let radius = if data.count_shown() < 60 { 3.2 } else { 2.2 };
-                for (index, series) in data.series.iter().enumerate() {
-                    data.draw_markers(svg, &plane, series, series.style(index), radius);
+                if let Some(plane) = plane([data.x, data.y]) {
+                    plane.draw_axes(svg);
+                    let radius = if data.count_shown() < 60 { 3.2 } else { 2.2 };
+                    data.draw_points(svg, &plane.area, radius);
                 }
             }
         }
     }
-}
-
-/// Lays out the axes of a panel. The axes have no labels here, because all panels share the labels.
-fn bare_plane(axes: [&ChartAxis; 2], area: PixelRect, (x, y): PanelExtents) -> Option<PointPlane> {
-    let bare = axes.map(|axis| ChartAxis { label: String::new(), scale: axis.scale.clone() });
-    Some(PointPlane::lay_out(area, (&bare[0], x), (&bare[1], y?)))
 }
 
 impl GridChart {
@@ -150,7 +163,9 @@ impl GridChart {
                 PanelData::Points(PointData { x: &self.x, y: &self.y, series })
             }
             GridMarks::Values(series) => PanelData::Values(ValueData::new(&self.x, series)),
-            GridMarks::Sequence(sequence) => PanelData::Sequence(sequence, [&self.x, &self.y]),
+            GridMarks::Sequence(sequence) => {
+                PanelData::Sequence(SequenceData { x: &self.x, y: &self.y, sequence })
+            }
         })
     }
 
@@ -180,25 +195,15 @@ impl GridChart {
     /// Label above all panels.
     fn top_label(&self) -> Option<String> {
         match self.panel_data().next()? {
-            PanelData::Points(_) | PanelData::Sequence(..) => Some(self.y.full_label()),
+            PanelData::Points(_) | PanelData::Sequence(_) => Some(self.y.full_label()),
             PanelData::Values(data) => data.height_unit().map(str::to_owned),
         }
     }
 
-    fn draw_labels(&self, svg: &mut SvgWriter, area: PixelRect) {
-        let label = truncate_end(&self.top_label().unwrap_or_default(), area.width(), LABEL_PX);
-        svg.start_group("y-label").end_with(|svg| {
-            svg.write_text(
-                &TextLine::at(&label, area.left, area.top + LABEL_PX, LABEL_PX).with_color(INK),
-            );
-        });
-        draw_bottom_label(svg, area, area.bottom, &self.x.full_label());
-    }
-
     /// Area of the sheet available to panels.
     fn panel_area(&self, area: PixelRect) -> PixelRect {
-        let top = self.top_label().map_or(0.0, |_| LABEL_STRIP);
-        PixelRect::new(area.left, area.top + top, area.right, area.bottom - LABEL_STRIP)
+        let top = self.top_label().map_or(0.0, |_| TOP_STRIP);
+        PixelRect::new(area.left, area.top + top, area.right, area.bottom - TOP_STRIP)
     }
 }
 
@@ -219,9 +224,7 @@ fn draw_title(svg: &mut SvgWriter, title: &str, area: PixelRect) -> PixelRect {
     let mut y = area.top;
     for line in &lines {
         y += TITLE_LINE;
-        svg.write_text(
-            &TextLine::at(&line.text, area.left, y - TITLE_LINE * 0.27, TITLE_PX).with_color(INK),
-        );
+        svg.write_text(&TextLine::at(&line.text, area.left, y - TITLE_LINE * 0.27, TITLE_PX));
     }
     // If there is enough room, reserve two lines for every title. Then the plots of a row are
     // aligned at the top.
@@ -230,24 +233,14 @@ fn draw_title(svg: &mut SvgWriter, title: &str, area: PixelRect) -> PixelRect {
     PixelRect::new(area.left, top, area.right, area.bottom.max(top + 8.0))
 }
 
-fn draw_message(svg: &mut SvgWriter, message: &str, area: PixelRect) {
-    let message = truncate_end(message, area.width(), LABEL_PX);
-    let text = TextLine::at(&message, area.middle_x(), area.middle_y(), LABEL_PX);
-    svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
-}
-
 impl SheetContent for GridChart {
     fn header(&self) -> ChartHeader<'_> {
         let omitted = self.panel_data().map(|data| data.count_omitted()).sum();
         let omitted = omitted_note(omitted, &[&self.x.scale, &self.y.scale]);
         let notes: Vec<String> = self.different_axes_note().into_iter().chain(omitted).collect();
-        let legend = self.panel_data().next().map(|data| data.legend());
-        ChartHeader {
-            title: &self.title,
-            subtitle: self.subtitle.as_deref(),
-            note: Some(notes.join("; ")).filter(|note| !note.is_empty()),
-            legend: legend.unwrap_or_default(),
-        }
+        let note = Some(notes.join("; ")).filter(|note| !note.is_empty());
+        let legend = self.panel_data().next().map(|data| data.legend()).unwrap_or_default();
+        ChartHeader::new(&self.title, &self.subtitle, note, legend)
     }
 
     fn summary(&self) -> String {
@@ -272,7 +265,8 @@ impl SheetContent for GridChart {
     }
 
     fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
-        self.draw_labels(svg, area);
+        draw_left_label(svg, area, &self.top_label().unwrap_or_default());
+        draw_bottom_label(svg, area, area.bottom, &self.x.full_label());
         let layout = GridLayout::for_panels(self.panels.len(), self.panel_area(area));
         let capacity = layout.capacity();
         let panels = self.panels.iter().zip(self.panel_data()).zip(self.extents());
@@ -280,14 +274,14 @@ impl SheetContent for GridChart {
             let panel_area = layout.panel_rect(index);
             let more = self.panels.len() - index;
             if index + 1 == capacity && more > 1 {
-                draw_message(svg, &format!("{more} more do not fit"), panel_area);
+                draw_message(svg, &format!("{more} more do not fit"), panel_area, MESSAGE_PX);
                 break;
             }
             svg.start_group("panel").end_with(|svg| {
                 let plot = draw_title(svg, &panel.title, panel_area);
                 match extents {
                     Some(extents) => data.draw(svg, plot, extents),
-                    None => draw_message(svg, "no data", plot),
+                    None => draw_message(svg, "no data", plot, MESSAGE_PX),
                 }
             });
         }
@@ -301,7 +295,91 @@ impl SheetContent for GridChart {
     }
 
     fn natural_height(&self, width: f64) -> f64 {
-        GridLayout::natural_height(self.panels.len(), width) + 2.0 * LABEL_STRIP
+        GridLayout::natural_height(self.panels.len(), width) + 2.0 * TOP_STRIP
+    }
+}
+
+// Panels with the values of a process in order. Spikes are hollow points, each level is a line, and
+// the steady part is shaded.
+
+struct SequenceData<'a> {
+    x: &'a ChartAxis,
+    y: &'a ChartAxis,
+    sequence: &'a ValueSequence,
+}
+
+impl SequenceData<'_> {
+    fn can_show_value(&self, value: f64) -> bool {
+        can_show(&self.y.scale, value)
+    }
+
+    fn count_shown(&self) -> usize {
+        self.sequence.values.iter().filter(|value| self.can_show_value(**value)).count()
+    }
+
+    /// Values that can be shown and are not spikes, with their indices.
+    fn regular_values(&self) -> impl Iterator<Item = (usize, f64)> {
+        let values = self.sequence.values.iter().copied().enumerate();
+        values.filter(move |(index, value)| {
+            self.can_show_value(*value) && self.sequence.spikes.binary_search(index).is_err()
+        })
+    }
+
+    /// Extents of both axes for all values except spikes. Spikes beyond the extents are drawn at
+    /// the edge.
+    fn extents(&self) -> Option<(AxisExtent, AxisExtent)> {
+        let levels = self.sequence.levels.iter().map(|(_, level)| *level);
+        let shown = self.regular_values().map(|(_, value)| value).chain(levels);
+        let y = AxisExtent::of_data(&self.y.scale, shown, 0.06)?;
+        let end = self.sequence.values.len() as f64 * self.sequence.step;
+        let x = AxisExtent::of_values(&self.x.scale, [0.0, end])?;
+        Some((x.with_padding(0.01), y))
+    }
+
+    /// Pixels of a value. Values beyond the plot are drawn at its edge.
+    fn place_value(&self, area: &PlotArea, index: usize, value: f64) -> (f64, f64) {
+        let (x, y) = area.point_at(index as f64 * self.sequence.step, value);
+        (x, y.clamp(area.rect.top, area.rect.bottom))
+    }
+
+    fn draw_shade(&self, svg: &mut SvgWriter, area: &PlotArea) {
+        let Some(from) = self.sequence.shaded_from else { return };
+        let left = area.x.pixel_at(from as f64 * self.sequence.step);
+        let rect = PixelRect { left, right: area.rect.right.max(left), ..area.rect };
+        svg.start_rect("shade", rect).set_text("fill", BAND).end_empty();
+    }
+
+    fn draw(&self, svg: &mut SvgWriter, area: &PlotArea) {
+        let ValueSequence { values, spikes, levels, .. } = self.sequence;
+        let colour = SeriesStyle::of_series(0).color();
+        let stride = values.len().div_ceil(MAX_POINTS).max(1);
+        let drawn = self.regular_values().filter(|(index, _)| index.is_multiple_of(stride));
+        let dots = drawn.map(|(index, value)| {
+            let (x, y) = self.place_value(area, index, value);
+            format!("M{x:.1} {y:.1}h0")
+        });
+        svg.start_path("points", &dots.collect::<String>())
+            .set_text("stroke", &colour)
+            .set_text("stroke-linecap", "round")
+            .set_number("stroke-width", 2.2)
+            .set_number("stroke-opacity", 0.7)
+            .end_empty();
+        for spike in spikes {
+            let value = values.get(*spike).filter(|value| self.can_show_value(**value));
+            let Some(value) = value else { continue };
+            svg.start_circle("spike", self.place_value(area, *spike, *value), 2.0)
+                .set_text("fill", PAPER)
+                .set_text("stroke", &colour)
+                .end_empty();
+        }
+        for (points, level) in levels.iter().filter(|(_, level)| self.can_show_value(*level)) {
+            let [from, to] =
+                [points.start, points.end].map(|index| self.place_value(area, index, *level));
+            svg.start_line(from, to)
+                .set_text("class", "level")
+                .set_stroke(INK, 1.4)
+                .end_with_tooltip(&format!("level {}", format_figure(*level)));
+        }
     }
 }
 
@@ -318,7 +396,7 @@ const NATURAL_HEIGHT_PX: f64 = 204.0;
 const GAP_PX: f64 = 22.0;
 
 /// Layout of panels on a sheet.
-pub(crate) struct GridLayout {
+struct GridLayout {
     columns: usize,
     rows: usize,
     sheet: PixelRect,
@@ -326,19 +404,19 @@ pub(crate) struct GridLayout {
 
 impl GridLayout {
     /// Lays out as many of the panels as fit on `sheet` at a readable size.
-    pub fn for_panels(panels: usize, sheet: PixelRect) -> Self {
+    fn for_panels(panels: usize, sheet: PixelRect) -> Self {
         let columns = column_count(panels, sheet.width());
         let fitting = (sheet.height() / MIN_HEIGHT_PX).max(1.0) as usize;
         Self { columns, rows: panels.div_ceil(columns).clamp(1, fitting), sheet }
     }
 
     /// Number of panels that fit.
-    pub fn capacity(&self) -> usize {
+    fn capacity(&self) -> usize {
         self.columns * self.rows
     }
 
     /// Area of the panel with this index, in reading order.
-    pub fn panel_rect(&self, index: usize) -> PixelRect {
+    fn panel_rect(&self, index: usize) -> PixelRect {
         let (row, column) = (index / self.columns, index % self.columns);
         let column_pitch = (self.sheet.width() + GAP_PX) / self.columns as f64;
         let row_height = self.sheet.height() / self.rows as f64;
@@ -349,7 +427,7 @@ impl GridLayout {
     }
 
     /// Preferred height of this many panels on a sheet of the given width.
-    pub fn natural_height(panels: usize, width: f64) -> f64 {
+    fn natural_height(panels: usize, width: f64) -> f64 {
         panels.div_ceil(column_count(panels, width)) as f64 * NATURAL_HEIGHT_PX
     }
 }

@@ -1,5 +1,4 @@
-//! Lays out and draws the top of the sheet: title, subtitle, note and legend. Also assigns each
-//! series a position within a category, which is the same in all categories of a chart.
+//! Lays out and draws the top of the sheet: title, subtitle, note and legend.
 
 use crate::AxisScale;
 use crate::color::{INK, MUTED, PAPER, tint_color};
@@ -24,7 +23,17 @@ pub(crate) struct ChartHeader<'a> {
     pub legend: Vec<LegendKey>,
 }
 
-impl ChartHeader<'_> {
+impl<'a> ChartHeader<'a> {
+    /// Collects the contents.
+    pub fn new(
+        title: &'a str,
+        subtitle: &'a Option<String>,
+        note: Option<String>,
+        legend: Vec<LegendKey>,
+    ) -> Self {
+        Self { title, subtitle: subtitle.as_deref(), note, legend }
+    }
+
     /// Wraps all text into lines of at most `width` pixels.
     pub fn lay_out(&self, width: f64) -> PlacedHeader {
         let subtitle = self.subtitle.unwrap_or_default();
@@ -111,16 +120,19 @@ pub(crate) struct LegendKey {
 }
 
 impl LegendKey {
-    /// Creates one key per name, or no keys if all names are empty.
-    pub fn legend_keys(names: &[&str], swatch: impl Fn(SeriesStyle) -> LegendSwatch) -> Vec<Self> {
-        if names.iter().all(|name| name.trim().is_empty()) {
-            return Vec::new();
-        }
-        let key = |(index, name): (usize, &&str)| Self {
-            name: (*name).to_owned(),
-            swatch: swatch(SeriesStyle::of_series(index)),
-        };
-        names.iter().enumerate().map(key).collect()
+    /// Creates a key.
+    pub fn new(name: impl Into<String>, swatch: LegendSwatch) -> Self {
+        Self { name: name.into(), swatch }
+    }
+
+    /// Creates one key per series, or no keys if all names are empty.
+    pub fn of_series<'n>(
+        series: impl IntoIterator<Item = (&'n str, SeriesStyle)>,
+        swatch: impl Fn(SeriesStyle) -> LegendSwatch,
+    ) -> Vec<Self> {
+        let keys = series.into_iter().map(|(name, style)| Self::new(name, swatch(style)));
+        let keys: Vec<Self> = keys.collect();
+        if keys.iter().all(|key| key.name.trim().is_empty()) { Vec::new() } else { keys }
     }
 }
 
@@ -238,11 +250,9 @@ impl LegendSwatch {
             Self::Points(style) => draw_marker(svg, style, x + 5.0, y, 4.5),
             Self::Forest(mark) => mark.draw(svg, x + 5.0, y, 5.0, None),
             Self::Hollow(style) => svg
-                .start_element("path")
-                .set_text("d", &style.marker().path(x + 5.0, y, 4.0))
+                .start_path("", &style.marker().path(x + 5.0, y, 4.0))
                 .set_text("fill", PAPER)
-                .set_text("stroke", &style.color())
-                .set_number("stroke-width", 1.4)
+                .set_stroke(&style.color(), 1.4)
                 .end_empty(),
             Self::Level(style) => {
                 let band = PixelRect { right: x + 28.0, ..rect };
@@ -259,8 +269,7 @@ impl LegendSwatch {
 }
 
 fn draw_sample_line<'a>(svg: &'a mut SvgWriter, x: f64, y: f64, colour: &str) -> OpenElement<'a> {
-    let line = svg.start_line((x, y), (x + 28.0, y));
-    line.set_text("stroke", colour).set_number("stroke-width", 2.0)
+    svg.start_line((x, y), (x + 28.0, y)).set_stroke(colour, 2.0)
 }
 
 /// Turns a line into round dots.
@@ -273,10 +282,7 @@ pub(crate) fn draw_failure(svg: &mut SvgWriter, x: f64, y: f64) -> OpenElement<'
     const ARM_PX: f64 = 3.5;
     let (left, top) = (x - ARM_PX, y - ARM_PX);
     let arms = format!("M{left:.1} {top:.1}l{d} {d}m0 -{d}l-{d} {d}", d = 2.0 * ARM_PX);
-    svg.start_element("path")
-        .set_text("d", &arms)
-        .set_text("stroke", INK)
-        .set_number("stroke-width", 1.5)
+    svg.start_path("", &arms).set_stroke(INK, 1.5)
 }
 
 fn draw_area<'a>(
@@ -285,74 +291,14 @@ fn draw_area<'a>(
     fill: &str,
     style: SeriesStyle,
 ) -> OpenElement<'a> {
-    svg.start_element("rect")
-        .set_number("x", rect.left)
-        .set_number("y", rect.top)
-        .set_number("width", rect.width())
-        .set_number("height", rect.height())
-        .set_text("fill", fill)
-        .set_text("stroke", &style.color())
+    svg.start_rect("", rect).set_text("fill", fill).set_text("stroke", &style.color())
 }
 
 fn draw_marker(svg: &mut SvgWriter, style: SeriesStyle, x: f64, y: f64, radius: f64) {
-    svg.start_element("path")
-        .set_text("d", &style.marker().path(x, y, radius))
+    svg.start_path("", &style.marker().path(x, y, radius))
         .set_text("fill", &style.color())
-        .set_text("stroke", PAPER)
-        .set_number("stroke-width", if radius > 4.0 { 1.0 } else { 0.0 })
+        .set_stroke(PAPER, if radius > 4.0 { 1.0 } else { 0.0 })
         .end_empty();
-}
-
-// Positions of series within categories. A series has the same position, color and marker in all
-// categories, even where other series are missing.
-
-/// The positions of all series, in order of first appearance.
-pub(crate) struct SeriesLineup<'a> {
-    /// Name, and number of preceding series with the same name in the same category.
-    series: Vec<(&'a str, usize)>,
-}
-
-impl<'a> SeriesLineup<'a> {
-    /// Assigns positions to the series of all categories.
-    pub fn of_categories<I: IntoIterator<Item = &'a str>>(
-        categories: impl IntoIterator<Item = I>,
-    ) -> Self {
-        let mut series = Vec::new();
-        for category in categories {
-            for occurrence in number_names(category) {
-                if !series.contains(&occurrence) {
-                    series.push(occurrence);
-                }
-            }
-        }
-        Self { series }
-    }
-
-    /// Positions of the series of one category.
-    pub fn series_slots(&self, category: impl IntoIterator<Item = &'a str>) -> Vec<usize> {
-        let slot =
-            |occurrence| self.series.iter().position(|other| *other == occurrence).unwrap_or(0);
-        number_names(category).into_iter().map(slot).collect()
-    }
-
-    /// Names, one per position.
-    pub fn names(&self) -> Vec<&'a str> {
-        self.series.iter().map(|(name, _)| *name).collect()
-    }
-
-    /// Number of positions.
-    pub fn len(&self) -> usize {
-        self.series.len()
-    }
-}
-
-fn number_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
-    let mut numbered: Vec<(&str, usize)> = Vec::new();
-    for name in names {
-        let preceding = numbered.iter().filter(|(other, _)| *other == name).count();
-        numbered.push((name, preceding));
-    }
-    numbered
 }
 
 #[cfg(test)]
@@ -381,10 +327,13 @@ mod tests {
         );
     }
 
+    fn styled(names: &[String]) -> impl Iterator<Item = (&str, SeriesStyle)> {
+        names.iter().enumerate().map(|(at, name)| (name.as_str(), SeriesStyle::of_series(at)))
+    }
+
     fn keys(count: usize) -> Vec<LegendKey> {
         let names: Vec<String> = (0..count).map(|at| format!("series number {at}")).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        LegendKey::legend_keys(&names, LegendSwatch::Points)
+        LegendKey::of_series(styled(&names), LegendSwatch::Points)
     }
 
     #[test]
@@ -407,20 +356,8 @@ mod tests {
 
     #[test]
     fn nameless_series_need_no_legend() {
-        assert!(LegendKey::legend_keys(&["", " "], LegendSwatch::Bar).is_empty());
+        let names = [String::new(), " ".into()];
+        assert!(LegendKey::of_series(styled(&names), LegendSwatch::Bar).is_empty());
         assert_eq!(LegendLayout::lay_out(&[], 400.0).height(), 0.0);
-    }
-
-    #[test]
-    fn a_series_keeps_its_place_where_another_is_missing() {
-        let lineup = SeriesLineup::of_categories([vec!["old", "new"], vec!["new"]]);
-        assert_eq!(lineup.names(), ["old", "new"]);
-        assert_eq!(lineup.series_slots(["new"]), [1]);
-    }
-
-    #[test]
-    fn equal_names_in_one_category_stand_side_by_side() {
-        let lineup = SeriesLineup::of_categories([vec!["", ""]]);
-        assert_eq!((lineup.len(), lineup.series_slots(["", ""])), (2, vec![0, 1]));
     }
 }

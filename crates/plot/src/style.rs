@@ -39,6 +39,18 @@ impl SeriesStyle {
         MarkerShape::ALL[(self.index + round) % MarkerShape::ALL.len()]
     }
 
+    /// Draws the marker of a value at these pixels.
+    pub fn draw_point(self, svg: &mut SvgWriter, (x, y): (f64, f64), radius: f64, tooltip: &str) {
+        svg.start_path("point", &self.marker().path(x, y, radius)).end_with_tooltip(tooltip);
+    }
+
+    /// Defines the marker once under this ID, for `use` elements. This keeps a page with thousands
+    /// of points small.
+    pub fn define_marker(self, svg: &mut SvgWriter, id: &str, radius: f64) {
+        let outline = self.marker().path(0.0, 0.0, radius);
+        svg.start_element("path").set_text("id", id).set_text("d", &outline).end_empty();
+    }
+
     /// Dash pattern of a line as SVG's `stroke-dasharray`; empty for a solid line.
     pub fn dash(self) -> &'static str {
         DASHES[self.index % DASHES.len()]
@@ -182,11 +194,11 @@ fn define_hatching(svg: &mut SvgWriter, style: SeriesStyle, is_pale: bool) {
     } else {
         (colour.to_string(), blend_with_white(&colour, FULL_LINE))
     };
-    let (data, width) = match style.hatching() {
-        1 => ("M-2 2L2 -2M0 8L8 0M6 10L10 6", 1.3),
-        2 => ("M0 4H8", 1.3),
-        3 => ("M-2 6L2 10M0 0L8 8M6 -2L10 2", 1.3),
-        _ => ("M4 0V8", 1.3),
+    let data = match style.hatching() {
+        1 => "M-2 2L2 -2M0 8L8 0M6 10L10 6",
+        2 => "M0 4H8",
+        3 => "M-2 6L2 10M0 0L8 8M6 -2L10 2",
+        _ => "M4 0V8",
     };
     svg.start_element("pattern")
         .set_text("id", &hatching_id(style, if is_pale { "pale" } else { "full" }))
@@ -199,11 +211,7 @@ fn define_hatching(svg: &mut SvgWriter, style: SeriesStyle, is_pale: bool) {
                 .set_number("height", 8.0)
                 .set_text("fill", &background)
                 .end_empty();
-            svg.start_element("path")
-                .set_text("d", data)
-                .set_text("stroke", &line)
-                .set_number("stroke-width", width)
-                .end_empty();
+            svg.start_path("", data).set_stroke(&line, 1.3).end_empty();
         });
 }
 
@@ -270,13 +278,11 @@ impl VerdictMark {
         // Half the width of a hollow mark's outline lies outside the mark.
         let radius = if is_hollow { radius - 0.6 } else { radius };
         let (fill, stroke) = if is_hollow { (PAPER, self.color()) } else { (self.color(), PAPER) };
+        let class = if tooltip.is_some() { "estimate" } else { "key" };
         let shape = svg
-            .start_element("path")
-            .set_text("class", if tooltip.is_some() { "estimate" } else { "key" })
-            .set_text("d", &self.marker().path(x, y, radius))
+            .start_path(class, &self.marker().path(x, y, radius))
             .set_text("fill", fill)
-            .set_text("stroke", stroke)
-            .set_number("stroke-width", if is_hollow { 1.8 } else { 1.0 });
+            .set_stroke(stroke, if is_hollow { 1.8 } else { 1.0 });
         match tooltip {
             Some(tooltip) => shape.end_with_tooltip(tooltip),
             None => shape.end_empty(),

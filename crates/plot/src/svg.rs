@@ -69,9 +69,12 @@ pub(crate) struct SvgWriter {
 }
 
 impl SvgWriter {
-    /// Writes a complete document: a root element with `attributes` and the `content`.
+    /// Writes a complete document: a root element of the given width and height, with `class`
+    /// (which may be empty) and `attributes`, and the `content`.
     pub fn write_document(
         medium: OutputMedium,
+        class: &str,
+        (width, height): (f64, f64),
         attributes: &[(&str, &str)],
         content: impl FnOnce(&mut Self),
     ) -> String {
@@ -82,6 +85,12 @@ impl SvgWriter {
         if is_separate_file {
             root = root.set_text("xmlns", "http://www.w3.org/2000/svg");
         }
+        let view_box = format!("0 0 {} {}", format_decimal(width), format_decimal(height));
+        root = root
+            .set_nonempty("class", class)
+            .set_number("width", width)
+            .set_number("height", height)
+            .set_text("viewBox", &view_box);
         root = attributes.iter().fold(root, |root, (name, value)| root.set_text(name, value));
         if is_separate_file {
             root = root.set_text("font-family", FONT_FAMILIES);
@@ -104,6 +113,47 @@ impl SvgWriter {
             .set_number("y1", from.1)
             .set_number("x2", to.0)
             .set_number("y2", to.1)
+    }
+
+    /// Starts a path with this data. `class` may be empty.
+    pub fn start_path(&mut self, class: &str, data: &str) -> OpenElement<'_> {
+        self.start_element("path").set_nonempty("class", class).set_text("d", data)
+    }
+
+    /// Starts a rectangle. `class` may be empty.
+    pub fn start_rect(&mut self, class: &str, rect: PixelRect) -> OpenElement<'_> {
+        self.start_element("rect")
+            .set_nonempty("class", class)
+            .set_number("x", rect.left)
+            .set_number("y", rect.top)
+            .set_number("width", rect.width())
+            .set_number("height", rect.height())
+    }
+
+    /// Starts a circle.
+    pub fn start_circle(
+        &mut self,
+        class: &str,
+        center: (f64, f64),
+        radius: f64,
+    ) -> OpenElement<'_> {
+        self.start_element("circle")
+            .set_text("class", class)
+            .set_number("cx", center.0)
+            .set_number("cy", center.1)
+            .set_number("r", radius)
+    }
+
+    /// Starts a line through several points, or a polygon with these corners, depending on `tag`.
+    pub fn start_corners(
+        &mut self,
+        tag: &'static str,
+        class: &str,
+        corners: impl IntoIterator<Item = (f64, f64)>,
+    ) -> OpenElement<'_> {
+        let corners = corners.into_iter().map(|(x, y)| format!("{x:.2},{y:.2}"));
+        let points = corners.collect::<Vec<_>>().join(" ");
+        self.start_element(tag).set_text("class", class).set_text("points", &points)
     }
 
     /// Starts a group of elements.
@@ -193,6 +243,11 @@ impl OpenElement<'_> {
     /// Sets an attribute to a string, unless the string is empty.
     pub fn set_nonempty(self, name: &str, value: &str) -> Self {
         if value.is_empty() { self } else { self.set_text(name, value) }
+    }
+
+    /// Sets the color and width of a line.
+    pub fn set_stroke(self, colour: &str, width: f64) -> Self {
+        self.set_text("stroke", colour).set_number("stroke-width", width)
     }
 
     pub fn end_empty(self) {
@@ -318,7 +373,7 @@ mod tests {
     #[test]
     fn text_is_written_live_or_as_outlines() {
         let write = |medium| {
-            SvgWriter::write_document(medium, &[], |svg| {
+            SvgWriter::write_document(medium, "", (20.0, 20.0), &[], |svg| {
                 svg.write_text(&TextLine::at("Hi", 1.0, 2.0, 10.0))
             })
         };

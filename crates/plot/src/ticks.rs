@@ -3,8 +3,8 @@
 //! ticks at 2 and 5 times these powers if there is room. An axis that spans very few powers has
 //! ticks like a linear axis.
 
-use crate::numeral::{even_labels, format_figure, log2_labels, log10_labels};
-use crate::scale::{AxisExtent, AxisMapping, ScaleProjection};
+use crate::axis::{AxisExtent, AxisMapping, ScaleProjection};
+use crate::format::{even_labels, format_figure, log2_labels, log10_labels};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AxisTick {

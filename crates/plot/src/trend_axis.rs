@@ -1,9 +1,9 @@
 //! Draws the area below a trend: revisions or dates, a row of tags, and the axis label. Selects
 //! labels that do not overlap.
 
-use crate::axes::{TICK_PX, bottom_label_height, draw_base_line, draw_bottom_label};
+use crate::axes::{PlotArea, TICK_PX, bottom_label_height, draw_base_line, draw_bottom_label};
+use crate::axis::AxisMapping;
 use crate::color::{AXIS, INK, MUTED};
-use crate::scale::AxisMapping;
 use crate::svg::{PixelRect, SvgWriter, TextAnchor, TextLine};
 use crate::text::{reserved_width, truncate_end};
 
@@ -43,55 +43,48 @@ impl TrendFoot<'_> {
         TICK_LENGTH_PX + rows * ROW_PX + bottom_label_height(self.label)
     }
 
-    /// Draws everything below `plot`.
-    pub fn draw(&self, svg: &mut SvgWriter, sheet: PixelRect, plot: PixelRect, x: &AxisMapping) {
-        let PixelRect { left, right, .. } = plot;
-        draw_base_line(svg, (left, plot.bottom), (right, plot.bottom));
+    /// Draws everything below `area`.
+    pub fn draw(&self, svg: &mut SvgWriter, sheet: PixelRect, area: &PlotArea) {
+        let PixelRect { left, right, bottom, .. } = area.rect;
+        draw_base_line(svg, (left, bottom), (right, bottom));
         let ends = (sheet.left, sheet.right);
         let ticks = match self.axis {
-            TrendAxis::Revisions => place_labels(&self.revisions, x, ends),
-            TrendAxis::Time => date_labels(x, ends),
+            TrendAxis::Revisions => place_labels(&self.revisions, &area.x, ends),
+            TrendAxis::Time => date_labels(&area.x, ends),
         };
-        let top = plot.bottom + TICK_LENGTH_PX;
-        let tick = |svg: &mut SvgWriter, x_px: f64| {
-            svg.start_line((x_px, plot.bottom), (x_px, top)).set_text("stroke", AXIS).end_empty();
-        };
+        let tick_end = bottom + TICK_LENGTH_PX;
         svg.start_group("x-ticks").end_with(|svg| {
-            for PlacedLabel { x_px, middle, text } in &ticks {
-                tick(svg, *x_px);
-                let text = TextLine::at(text, *middle, top + TICK_PX, TICK_PX);
-                svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
+            for tick in &ticks {
+                let line = svg.start_line((tick.x_px, bottom), (tick.x_px, tick_end));
+                line.set_text("stroke", AXIS).end_empty();
+                tick.write(svg, tick_end + TICK_PX, MUTED);
             }
         });
-        self.draw_tags(svg, ends, plot, x);
-        let bottom = plot.bottom + self.height();
-        draw_bottom_label(svg, plot, bottom, self.label);
+        self.draw_tags(svg, ends, area);
+        draw_bottom_label(svg, area.rect, bottom + self.height(), self.label);
     }
 
     /// Draws a thin line at every tag, and the names of tags if they fit.
-    fn draw_tags(&self, svg: &mut SvgWriter, ends: (f64, f64), plot: PixelRect, x: &AxisMapping) {
+    fn draw_tags(&self, svg: &mut SvgWriter, ends: (f64, f64), area: &PlotArea) {
         if self.tags.is_empty() {
             return;
         }
+        let PixelRect { top, bottom, .. } = area.rect;
         let shorten =
             |(position, name): &PositionLabel| (*position, truncate_end(name, MAX_TAG_PX, TICK_PX));
         let short: Vec<PositionLabel> = self.tags.iter().map(shorten).collect();
-        let baseline = plot.bottom + TICK_LENGTH_PX + ROW_PX + TICK_PX;
         svg.start_group("tags").end_with(|svg| {
-            for (position, name) in
-                self.tags.iter().filter(|(position, _)| x.contains_value(*position))
-            {
-                let x_px = x.pixel_at(*position);
-                svg.start_line((x_px, plot.top), (x_px, plot.bottom))
+            let inside = self.tags.iter().filter(|(position, _)| area.x.contains_value(*position));
+            for (position, name) in inside {
+                let x_px = area.x.pixel_at(*position);
+                svg.start_line((x_px, top), (x_px, bottom))
                     .set_text("class", "tag")
-                    .set_text("stroke", AXIS)
-                    .set_number("stroke-width", 0.8)
+                    .set_stroke(AXIS, 0.8)
                     .set_text("stroke-dasharray", "1 3")
                     .end_with_tooltip(name);
             }
-            for PlacedLabel { middle, text, .. } in place_labels(&short, x, ends) {
-                let text = TextLine::at(&text, middle, baseline, TICK_PX);
-                svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(INK));
+            for label in place_labels(&short, &area.x, ends) {
+                label.write(svg, bottom + TICK_LENGTH_PX + ROW_PX + TICK_PX, INK);
             }
         });
     }
@@ -104,6 +97,13 @@ struct PlacedLabel {
     x_px: f64,
     middle: f64,
     text: String,
+}
+
+impl PlacedLabel {
+    fn write(&self, svg: &mut SvgWriter, baseline: f64, colour: &str) {
+        let text = TextLine::at(&self.text, self.middle, baseline, TICK_PX);
+        svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(colour));
+    }
 }
 
 /// Selects as many labels as fit: the newest first, then the oldest, then labels halfway between
@@ -290,8 +290,8 @@ fn start_of_month(number: i64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ChartAxis;
-    use crate::scale::AxisExtent;
+    use crate::axis::AxisExtent;
+    use crate::{AxisScale, ChartAxis};
 
     /// Expected values from `date -u -d @SECONDS +%F`.
     #[test]
@@ -315,7 +315,7 @@ mod tests {
     fn days(count: f64, width: f64) -> Vec<String> {
         let low = 1_767_225_600e3; // 2026-01-01
         let extent =
-            AxisExtent::of_values(&crate::AxisScale::Linear, [low, low + count * DAY_MS]).unwrap();
+            AxisExtent::of_values(&AxisScale::Linear, [low, low + count * DAY_MS]).unwrap();
         let x = AxisMapping::new(&ChartAxis::linear(""), extent, 0.0, width);
         let written = date_labels(&x, (-20.0, width + 20.0));
         written.into_iter().map(|label| label.text).collect()

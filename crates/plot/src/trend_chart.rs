@@ -1,26 +1,24 @@
 //! Draws the trend chart, which shows a metric over the revisions of a program. The chart has
 //! points with intervals, levels between changes, a labeled mark at every change, and thin lines at
-//! other events.
+//! other events. A sparkline shows the same in a row of a table.
 //!
-//! This module chooses the range of values to show. `trend_point` draws the points, `trend_marks`
-//! draws changes and notes, and `trend_axis` draws the area below the plot. Callers detect the
-//! changes.
+//! This module chooses the range of values to show, and draws the levels. `trend_points` draws the
+//! points, `trend_marks` draws changes and notes, and `trend_axis` draws the area below the plot.
+//! Callers detect the changes.
 
-use crate::axes::{
-    draw_left_axis, draw_left_label, left_gutter_width, left_ticks, top_strip_height,
-};
-use crate::color::{INK, tint_color};
+use crate::axes::{PlotArea, draw_left_axis, left_gutter_width, top_strip_height};
+use crate::axis::{AxisExtent, AxisMapping, can_show};
+use crate::color::{INK, MUTED, tint_color};
+use crate::format::{format_count, format_figure, join_names};
 use crate::header::{ChartHeader, LegendKey, LegendSwatch, make_dotted, omitted_note};
-use crate::numeral::format_figure;
-use crate::page::{SheetContent, format_count, join_names};
-use crate::point_series::PointSeries;
-use crate::scale::{AxisExtent, AxisMapping, can_show};
+use crate::point_chart::{ChartPoint, PointSeries};
+use crate::sheet::SheetContent;
 use crate::style::SeriesStyle;
-use crate::svg::{PixelRect, SvgWriter};
+use crate::svg::{OutputMedium, PixelRect, SvgWriter};
 use crate::trend_axis::{TrendAxis, TrendFoot};
 use crate::trend_marks::{TrendChange, TrendMarks, TrendNote, TrendNoteKind};
-use crate::trend_point::{
-    MAX_SINGLE_POINTS, PointField, TrendDetail, TrendPoint, largest_bucket, make_buckets,
+use crate::trend_points::{
+    MAX_SINGLE_POINTS, PointBucket, PointField, TrendDetail, TrendPoint, make_buckets,
     style_of_machine,
 };
 use crate::{AxisScale, ChartAxis};
@@ -34,6 +32,13 @@ const MIN_PLOT_PX: f64 = 110.0;
 const RIGHT_PX: f64 = 8.0;
 /// Minimum width of a level. Otherwise, a level with a single point would have no width.
 const MIN_LEVEL_PX: f64 = 8.0;
+/// Margin at the left and right end of a sparkline, where marks must not be cut off.
+const SPARK_MARGIN_PX: f64 = 7.0;
+/// Height of the strip of marks in a sparkline, and radius of a mark.
+const SPARK_MARKS_PX: f64 = 13.0;
+const SPARK_RADIUS_PX: f64 = 3.2;
+/// Minimum distance between neighboring points of a sparkline.
+const SPARK_POINT_PX: f64 = 2.0;
 
 /// A metric over the revisions of a branch, or over time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -83,69 +88,36 @@ pub struct TrendLevel {
     pub high: Option<f64>,
 }
 
+/// The points of a trend that can be shown, in ascending order of position.
+struct ShownPoints<'a> {
+    all: Vec<&'a TrendPoint>,
+    /// Points on the value axis.
+    inside: Vec<&'a TrendPoint>,
+    /// Points far beyond the others, which are drawn as arrows at the ends of the axis.
+    strays: Vec<&'a TrendPoint>,
+}
+
 impl TrendChart {
-    /// Points that can be shown, in ascending order of position.
-    pub(crate) fn shown_points(&self) -> Vec<&TrendPoint> {
-        let shown = self.points.iter().filter(|point| point.can_be_shown(&self.y));
-        let mut shown: Vec<&TrendPoint> = shown.collect();
-        shown.sort_by(|one, other| one.at.x.total_cmp(&other.at.x));
-        shown
-    }
-
-    /// Positions of the changes, and of the notes of kind `TrendNoteKind::Work`. No bucket may
-    /// extend across such a position.
-    pub(crate) fn bucket_borders(&self) -> Vec<f64> {
-        let work_changes =
-            self.notes.iter().filter(|note| note.kind == TrendNoteKind::Work).map(|note| note.x);
-        self.changes.iter().map(TrendChange::border_position).chain(work_changes).collect()
-    }
-
-    pub(crate) fn x_extent(&self, shown: &[&TrendPoint]) -> Option<AxisExtent> {
-        let continued =
-            self.continuation.iter().flat_map(|series| &series.points).map(|point| point.x);
-        let levels = self.levels.iter().flat_map(|level| [level.from, level.to]);
-        let failures =
-            self.notes.iter().filter(|note| note.kind == TrendNoteKind::Failure).map(|note| note.x);
-        let positions =
-            shown.iter().map(|point| point.at.x).chain(continued).chain(levels).chain(failures);
-        AxisExtent::of_values(&AxisScale::Linear, positions)
-    }
-
-    /// Range of values shown. The range contains all levels and points. It may cut off intervals,
-    /// because a very wide interval would flatten everything else.
-    pub(crate) fn y_extent(&self, inside: &[&TrendPoint]) -> Option<AxisExtent> {
-        const MAX_INTERVAL_SHARE: f64 = 0.4;
-        let scale = self.y.value_scale();
-        let continued = self.continuation.iter().flat_map(|series| &series.points);
-        let values = inside
-            .iter()
-            .map(|point| point.at.y)
-            .chain(continued.map(|point| point.y))
-            .chain(self.levels.iter().map(|level| level.value));
-        let core = AxisExtent::of_values(scale, values)?;
-        let max_excess = match core.high - core.low {
-            0.0 => f64::INFINITY,
-            span => span * MAX_INTERVAL_SHARE,
+    fn shown_points(&self) -> ShownPoints<'_> {
+        let can_show_point = |point: &&TrendPoint| {
+            point.at.x.is_finite() && can_show(self.y.value_scale(), point.at.y)
         };
-        let bands = self.levels.iter().flat_map(|level| [level.low, level.high]);
-        let extent = inside
-            .iter()
-            .flat_map(|point| [point.at.low, point.at.high])
-            .chain(bands)
-            .flatten()
-            .filter_map(|end| core.projection().project(end))
-            .fold(core, |extent, end| {
-                extent
-                    .extended_to_projected(end.clamp(core.low - max_excess, core.high + max_excess))
-            });
-        Some(extent)
+        let mut all: Vec<&TrendPoint> = self.points.iter().filter(can_show_point).collect();
+        all.sort_by(|one, other| one.at.x.total_cmp(&other.at.x));
+        let are_strays = self.find_strays(&all);
+        let part = |is_stray: bool| -> Vec<&TrendPoint> {
+            let points = all.iter().zip(&are_strays).filter(|(_, other)| **other == is_stray);
+            points.map(|(point, _)| *point).collect()
+        };
+        let (inside, strays) = (part(false), part(true));
+        ShownPoints { inside, strays, all }
     }
 
-    /// Tells for each point whether it is a stray, which is drawn as an arrow at the edge. A stray
-    /// is an isolated point far outside the range of the central 90 % of all points. Its distance
-    /// from the range exceeds the width of the range. Two adjacent points, and the newest point,
-    /// are not strays: they may start a new level.
-    pub(crate) fn find_strays(&self, shown: &[&TrendPoint]) -> Vec<bool> {
+    /// Tells for each point whether it is a stray. A stray is an isolated point far outside the
+    /// range of the central 90 % of all points. Its distance from the range exceeds the width of
+    /// the range. Two adjacent points, and the newest point, are not strays: they may start a new
+    /// level.
+    fn find_strays(&self, shown: &[&TrendPoint]) -> Vec<bool> {
         const MIN_POINTS: usize = 20;
         let Some(extent) =
             AxisExtent::of_values(self.y.value_scale(), shown.iter().map(|point| point.at.y))
@@ -158,10 +130,8 @@ impl TrendChart {
             .collect();
         let mut sorted = projected.clone();
         sorted.sort_by(f64::total_cmp);
-        let quantile = |p: f64| sorted.get((p * (sorted.len() - 1) as f64) as usize).copied();
-        let (Some(low), Some(high)) = (quantile(0.05), quantile(0.95)) else {
-            return Vec::new();
-        };
+        let quantile = |p: f64| sorted[(p * (sorted.len() - 1) as f64) as usize];
+        let (low, high) = (quantile(0.05), quantile(0.95));
         let width = high - low;
         let is_far = |value: f64| value < low - width || value > high + width;
         let is_stray = |index: usize| {
@@ -174,58 +144,108 @@ impl TrendChart {
         (0..shown.len()).map(is_stray).collect()
     }
 
+    /// Groups points into at most about `max_marks` marks. No mark extends across a change, or
+    /// across a note of kind `TrendNoteKind::Work`.
+    fn buckets<'a>(&self, points: &[&'a TrendPoint], max_marks: usize) -> Vec<PointBucket<'a>> {
+        let changes = self.changes.iter().map(TrendChange::border_position);
+        let borders: Vec<f64> = changes.chain(self.note_positions(TrendNoteKind::Work)).collect();
+        make_buckets(points, &borders, max_marks)
+    }
+
+    fn note_positions(&self, kind: TrendNoteKind) -> impl Iterator<Item = f64> {
+        self.notes.iter().filter(move |note| note.kind == kind).map(|note| note.x)
+    }
+
+    fn continued_points(&self) -> impl Iterator<Item = &ChartPoint> {
+        self.continuation.iter().flat_map(|series| &series.points)
+    }
+
+    fn shown_levels(&self) -> impl Iterator<Item = &TrendLevel> {
+        self.levels.iter().filter(|level| can_show(self.y.value_scale(), level.value))
+    }
+
+    fn x_extent(&self, shown: &ShownPoints<'_>) -> Option<AxisExtent> {
+        let positions = shown.all.iter().map(|point| point.at.x);
+        let positions = positions
+            .chain(self.continued_points().map(|point| point.x))
+            .chain(self.levels.iter().flat_map(|level| [level.from, level.to]))
+            .chain(self.note_positions(TrendNoteKind::Failure));
+        AxisExtent::of_values(&AxisScale::Linear, positions)
+    }
+
+    /// Range of values shown. The range contains all levels, and all points except strays. It may
+    /// cut off intervals, because a very wide interval would flatten everything else.
+    fn y_extent(&self, shown: &ShownPoints<'_>) -> Option<AxisExtent> {
+        const MAX_INTERVAL_SHARE: f64 = 0.4;
+        let points = || shown.inside.iter();
+        let values = points()
+            .map(|point| point.at.y)
+            .chain(self.continued_points().map(|point| point.y))
+            .chain(self.levels.iter().map(|level| level.value));
+        let core = AxisExtent::of_values(self.y.value_scale(), values)?;
+        let max_excess = match core.high - core.low {
+            0.0 => f64::INFINITY,
+            span => span * MAX_INTERVAL_SHARE,
+        };
+        let (lowest, highest) = (core.low - max_excess, core.high + max_excess);
+        let extent = points()
+            .flat_map(|point| [point.at.low, point.at.high])
+            .chain(self.levels.iter().flat_map(|level| [level.low, level.high]))
+            .flatten()
+            .filter_map(|end| core.projection().project(end))
+            .fold(core, |extent, end| extent.extended_to_projected(end.clamp(lowest, highest)));
+        Some(extent)
+    }
+
     fn omission_note(&self) -> Option<String> {
-        let shown = self.shown_points();
-        let scales = [self.y.value_scale()];
-        let mut notes: Vec<String> =
-            omitted_note(self.points.len() - shown.len(), &scales).into_iter().collect();
-        let strays = self.find_strays(&shown).iter().filter(|stray| **stray).count();
-        if strays > 0 {
-            let points = format_count(strays, "point", "s");
-            notes.push(format!("{points} beyond the axis, shown by an arrow at its end"));
-        }
-        let inside = without_strays(&shown, &self.find_strays(&shown));
-        if inside.len() > MAX_SINGLE_POINTS {
-            let size =
-                largest_bucket(&make_buckets(&inside, &self.bucket_borders(), MAX_SINGLE_POINTS));
-            notes.push(format!(
-                "{} points: each mark is the median of up to {size}, and its bar shows their range",
+        let ShownPoints { all, inside, strays } = self.shown_points();
+        let omitted = omitted_note(self.points.len() - all.len(), &[self.y.value_scale()]);
+        let strays_note = (!strays.is_empty()).then(|| {
+            let points = format_count(strays.len(), "point", "s");
+            format!("{points} beyond the axis, shown by an arrow at its end")
+        });
+        let buckets_note = (inside.len() > MAX_SINGLE_POINTS).then(|| {
+            let buckets = self.buckets(&inside, MAX_SINGLE_POINTS);
+            let largest = buckets.iter().map(|bucket| bucket.points.len()).max().unwrap_or(0);
+            format!(
+                "{} points: each mark is the median of up to {largest}, and its bar shows their \
+                 range",
                 format_figure(inside.len() as f64)
-            ));
-        }
+            )
+        });
+        let notes = [omitted, strays_note, buckets_note].into_iter().flatten();
+        let notes: Vec<String> = notes.collect();
         (!notes.is_empty()).then(|| notes.join("; "))
     }
 
     fn legend(&self) -> Vec<LegendKey> {
-        let key = |name: &str, swatch| LegendKey { name: name.to_owned(), swatch };
         let mut keys = Vec::new();
+        let mut key = |name: &str, swatch| keys.push(LegendKey::new(name, swatch));
         let aside = self.points.iter().filter(|point| point.is_aside());
         if let Some(first) = aside.clone().next() {
             let mut reasons: Vec<&str> = aside.map(|point| &*point.aside).collect();
             reasons.sort_unstable();
             reasons.dedup();
             let swatch = LegendSwatch::Hollow(style_of_machine(first.machine));
-            keys.push(key(&reasons.join(" or "), swatch));
+            key(&reasons.join(" or "), swatch);
         }
         if !self.levels.is_empty() {
             let machine = self.levels.iter().find_map(|level| level.machine);
             let style = style_of_machine(machine.unwrap_or(0));
-            keys.push(key("level with its interval", LegendSwatch::Level(style)));
+            key("level with its interval", LegendSwatch::Level(style));
         }
         if let Some(continuation) = &self.continuation {
             let name = format!("{}, after the branch", continuation.name);
-            keys.push(key(&name, LegendSwatch::Dotted(style_of_continuation())));
+            key(&name, LegendSwatch::Dotted(style_of_continuation()));
         }
         if self.notes.iter().any(|note| note.kind == TrendNoteKind::Failure) {
-            keys.push(key("failed", LegendSwatch::Failure));
+            key("failed", LegendSwatch::Failure);
         }
         // Machines come last, because there may not be room for all of them in the legend.
         if self.machines.len() > 1 {
-            let machines = self.machines.iter().enumerate();
-            keys.extend(
-                machines
-                    .map(|(index, name)| key(name, LegendSwatch::Points(style_of_machine(index)))),
-            );
+            for (index, name) in self.machines.iter().enumerate() {
+                key(name, LegendSwatch::Points(style_of_machine(index)));
+            }
         }
         keys
     }
@@ -244,236 +264,17 @@ impl TrendChart {
     }
 }
 
-pub(crate) fn without_strays<'a>(
-    points: &[&'a TrendPoint],
-    strays: &[bool],
-) -> Vec<&'a TrendPoint> {
-    let inside = points.iter().zip(strays).filter(|(_, stray)| !**stray);
-    inside.map(|(point, _)| *point).collect()
-}
-
 fn style_of_continuation() -> SeriesStyle {
     style_of_machine(1)
 }
 
-struct TrendLayout<'a> {
-    chart: &'a TrendChart,
-    sheet: PixelRect,
-    plot: PixelRect,
-    x: AxisMapping,
-    y: AxisMapping,
-    shown: Vec<&'a TrendPoint>,
-    strays: Vec<bool>,
-    marks: TrendMarks<'a>,
-    foot: TrendFoot<'a>,
-}
-
-impl<'a> TrendLayout<'a> {
-    fn new(chart: &'a TrendChart, sheet: PixelRect) -> Option<Self> {
-        let shown = chart.shown_points();
-        let strays = chart.find_strays(&shown);
-        let x = chart.x_extent(&shown)?.padded_across(0.015);
-        let y = chart
-            .y_extent(&without_strays(&shown, &strays))?
-            .including_near_zero()
-            .with_padding(0.05);
-        let foot = chart.trend_foot(&shown);
-        let axis = ChartAxis { label: String::new(), scale: chart.y.value_scale().clone() };
-        let (above, bottom) =
-            (sheet.top + top_strip_height(&chart.y.label), sheet.bottom - foot.height());
-        // The width of the labels hardly changes with the height, so the height without labels is
-        // accurate enough.
-        let draft = AxisMapping::new(&axis, y, bottom.max(above + MIN_PLOT_PX), above);
-        let left = sheet.left + left_gutter_width(&left_ticks(&draft));
-        let right = (sheet.right - RIGHT_PX).max(left + 8.0);
-        let x = AxisMapping::new(&ChartAxis::linear(""), x, left, right);
-        let max_lanes = ((bottom - above - MIN_PLOT_PX) / TrendMarks::LANE_PX).floor().max(0.0);
-        let ends = (sheet.left, sheet.right.max(right));
-        let marks =
-            TrendMarks::lay_out((&chart.changes, &chart.notes), &x, ends, max_lanes as usize);
-        let plot = PixelRect::new(left, above + marks.height(), right, bottom);
-        Some(Self {
-            chart,
-            sheet,
-            plot,
-            x,
-            y: AxisMapping::new(&axis, y, plot.bottom, plot.top),
-            shown,
-            strays,
-            marks,
-            foot,
-        })
-    }
-
-    fn draw(&self, svg: &mut SvgWriter) {
-        let label = self.chart.y.full_label();
-        draw_left_axis(svg, self.plot, &self.y, &left_ticks(&self.y));
-        let above = PixelRect { top: self.sheet.top + top_strip_height(&label), ..self.plot };
-        draw_left_label(svg, self.sheet, above, &label);
-        self.marks.draw_behind(svg, self.plot, &self.x);
-        self.draw_bands(svg);
-        self.foot.draw(svg, self.sheet, self.plot, &self.x);
-        self.draw_continuation(svg);
-        self.draw_levels(svg);
-        self.draw_points(svg);
-        self.draw_levels_above(svg);
-        self.marks.draw(svg, self.plot, &self.x);
-    }
-
-    /// Horizontal ends of a level in pixels.
-    fn level_ends(&self, level: &TrendLevel) -> (f64, f64) {
-        let (from, to) = (self.x.pixel_at(level.from), self.x.pixel_at(level.to));
-        let extension = ((MIN_LEVEL_PX - (to - from)) / 2.0).max(0.0);
-        (from - extension, to + extension)
-    }
-
-    fn shown_levels(&self) -> impl Iterator<Item = &TrendLevel> {
-        let scale = self.chart.y.value_scale();
-        let levels = self.chart.levels.iter();
-        levels.filter(|level| can_show(scale, level.value))
-    }
-
-    fn draw_bands(&self, svg: &mut SvgWriter) {
-        svg.start_group("bands").end_with(|svg| {
-            for level in self.shown_levels() {
-                let (Some(low), Some(high)) = (level.low, level.high) else {
-                    continue;
-                };
-                let (from, to) = self.level_ends(level);
-                let (low, high) = (self.y.pixel_at(low), self.y.pixel_at(high));
-                let style = style_of_machine(level.machine.unwrap_or(0));
-                svg.start_element("rect")
-                    .set_number("x", from)
-                    .set_number("y", high)
-                    .set_number("width", to - from)
-                    .set_number("height", (low - high).max(0.0))
-                    .set_text("fill", &tint_color(&style.color()))
-                    .end_empty();
-            }
-        });
-    }
-
-    fn draw_levels(&self, svg: &mut SvgWriter) {
-        svg.start_group("levels").set_text("stroke", INK).set_number("stroke-width", 2.0).end_with(
-            |svg| {
-                for level in self.shown_levels() {
-                    let (from, to) = self.level_ends(level);
-                    let y = self.y.pixel_at(level.value);
-                    let interval = match (level.low, level.high) {
-                        (Some(low), Some(high)) => {
-                            format!(" [{}, {}]", format_figure(low), format_figure(high))
-                        }
-                        _ => String::new(),
-                    };
-                    let machine = level
-                        .machine
-                        .and_then(|index| self.chart.machines.get(index))
-                        .map_or(String::new(), |name| format!("\n{name}"));
-                    let value = [&*format_figure(level.value), &*self.chart.unit].join(" ");
-                    svg.start_line((from, y), (to, y))
-                        .set_text("class", "level")
-                        .end_with_tooltip(&format!("level {}{interval}{machine}", value.trim()));
-                }
-            },
-        );
-    }
-
-    /// Draws the level lines again on top of the points, which could hide them. These lines ignore
-    /// the pointer, so the tooltips of the points still appear.
-    fn draw_levels_above(&self, svg: &mut SvgWriter) {
-        svg.start_group("levels-above")
-            .set_text("stroke", INK)
-            .set_number("stroke-width", 2.0)
-            .set_text("pointer-events", "none")
-            .end_with(|svg| {
-                for level in self.shown_levels() {
-                    let (from, to) = self.level_ends(level);
-                    let y = self.y.pixel_at(level.value);
-                    svg.start_line((from, y), (to, y)).end_empty();
-                }
-                self.draw_slopes(svg);
-            });
-    }
-
-    /// For each drift and each machine, connects the middle of the level before the drift with the
-    /// middle of the level after it.
-    fn draw_slopes(&self, svg: &mut SvgWriter) {
-        let middle = |level: &TrendLevel| {
-            let (from, to) = self.level_ends(level);
-            (f64::midpoint(from, to), self.y.pixel_at(level.value))
-        };
-        for change in self.chart.changes.iter().filter(|change| change.is_drift) {
-            let begins_after = |level: &&TrendLevel| level.from >= change.after;
-            for after in self.shown_levels().filter(begins_after) {
-                let is_same_machine = |level: &&TrendLevel| level.machine == after.machine;
-                let is_earlier = |level: &&TrendLevel| level.to < after.from;
-                let earlier = self.shown_levels().filter(is_same_machine).filter(is_earlier);
-                let before = earlier.max_by(|one, other| one.to.total_cmp(&other.to));
-                let Some(before) = before.filter(|level| level.to <= change.before) else {
-                    continue;
-                };
-                svg.start_line(middle(before), middle(after))
-                    .set_text("class", "slope")
-                    .set_text("stroke", change.colour())
-                    .set_text("stroke-dasharray", "7 4")
-                    .end_empty();
-            }
-        }
-    }
-
-    fn draw_continuation(&self, svg: &mut SvgWriter) {
-        let Some(continuation) = &self.chart.continuation else {
-            return;
-        };
-        let scale = self.chart.y.value_scale();
-        let mut shown: Vec<(f64, f64)> = continuation
-            .points
-            .iter()
-            .filter(|point| point.x.is_finite() && can_show(scale, point.y))
-            .map(|point| (point.x, point.y))
-            .collect();
-        shown.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let corner =
-            |(x, y): &(f64, f64)| format!("{:.1},{:.1}", self.x.pixel_at(*x), self.y.pixel_at(*y));
-        let corners: Vec<String> = shown.iter().map(corner).collect();
-        let line = svg
-            .start_element("polyline")
-            .set_text("class", "continuation")
-            .set_text("points", &corners.join(" "))
-            .set_text("fill", "none")
-            .set_text("stroke", &style_of_continuation().color())
-            .set_number("stroke-width", 2.0);
-        make_dotted(line).end_with_tooltip(&continuation.name);
-    }
-
-    fn draw_points(&self, svg: &mut SvgWriter) {
-        let field = PointField {
-            plot: self.plot,
-            x: &self.x,
-            y: &self.y,
-            machines: &self.chart.machines,
-            unit: &self.chart.unit,
-            detail: self.chart.detail,
-        };
-        let inside = without_strays(&self.shown, &self.strays);
-        field.draw(svg, &make_buckets(&inside, &self.chart.bucket_borders(), MAX_SINGLE_POINTS));
-        let strays = self.shown.iter().zip(&self.strays).filter(|(_, stray)| **stray);
-        field.draw_strays(svg, strays.map(|(point, _)| *point));
-    }
-}
-
 impl SheetContent for TrendChart {
     fn header(&self) -> ChartHeader<'_> {
-        ChartHeader {
-            title: &self.title,
-            subtitle: self.subtitle.as_deref(),
-            note: self.omission_note(),
-            legend: self.legend(),
-        }
+        ChartHeader::new(&self.title, &self.subtitle, self.omission_note(), self.legend())
     }
 
     fn summary(&self) -> String {
-        let points = format_count(self.shown_points().len(), "point", "s");
+        let points = format_count(self.shown_points().all.len(), "point", "s");
         let machines: Vec<&str> = self.machines.iter().map(String::as_str).collect();
         let machines = match machines[..] {
             [] => String::new(),
@@ -498,7 +299,7 @@ impl SheetContent for TrendChart {
     }
 
     fn is_empty(&self) -> bool {
-        self.shown_points().is_empty()
+        self.shown_points().all.is_empty()
     }
 
     fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
@@ -516,4 +317,224 @@ impl SheetContent for TrendChart {
         let above = top_strip_height(&self.y.label) + layout.marks.height();
         above + plot.max(MIN_PLOT_PX) + layout.foot.height()
     }
+}
+
+/// A trend laid out on a sheet.
+struct TrendLayout<'a> {
+    chart: &'a TrendChart,
+    area: PlotArea,
+    sheet: PixelRect,
+    shown: ShownPoints<'a>,
+    marks: TrendMarks<'a>,
+    foot: TrendFoot<'a>,
+}
+
+impl<'a> TrendLayout<'a> {
+    fn new(chart: &'a TrendChart, sheet: PixelRect) -> Option<Self> {
+        let shown = chart.shown_points();
+        let x = chart.x_extent(&shown)?.padded_across(0.015);
+        let y = chart.y_extent(&shown)?.including_near_zero().with_padding(0.05);
+        let y_axis = chart.y.to_value_axis();
+        let foot = chart.trend_foot(&shown.all);
+        let above = sheet.top + top_strip_height(&chart.y.label);
+        let bottom = sheet.bottom - foot.height();
+        // The width of the labels hardly changes with the height, so the height without labels is
+        // accurate enough.
+        let draft = AxisMapping::new(&y_axis, y, bottom.max(above + MIN_PLOT_PX), above);
+        let left = sheet.left + left_gutter_width(&draft);
+        let right = (sheet.right - RIGHT_PX).max(left + 8.0);
+        let x = AxisMapping::new(&ChartAxis::default(), x, left, right);
+        let max_lanes = ((bottom - above - MIN_PLOT_PX) / TrendMarks::LANE_PX).floor().max(0.0);
+        let ends = (sheet.left, sheet.right.max(right));
+        let marks =
+            TrendMarks::lay_out((&chart.changes, &chart.notes), &x, ends, max_lanes as usize);
+        let rect = PixelRect::new(left, above + marks.height(), right, bottom);
+        let y = AxisMapping::new(&y_axis, y, rect.bottom, rect.top);
+        Some(Self { chart, area: PlotArea { rect, x, y }, sheet, shown, marks, foot })
+    }
+
+    fn draw(&self, svg: &mut SvgWriter) {
+        let PlotArea { rect, y, .. } = &self.area;
+        draw_left_axis(svg, self.sheet, *rect, y, &self.chart.y.full_label());
+        self.marks.draw_behind(svg, &self.area);
+        self.draw_bands(svg);
+        self.foot.draw(svg, self.sheet, &self.area);
+        self.draw_continuation(svg);
+        self.draw_levels(svg);
+        let field = self.point_field();
+        field.draw_points(svg, &self.chart.buckets(&self.shown.inside, MAX_SINGLE_POINTS));
+        field.draw_strays(svg, &self.shown.strays);
+        self.draw_levels_above(svg);
+        self.marks.draw(svg, &self.area);
+    }
+
+    fn point_field(&self) -> PointField<'_> {
+        let TrendChart { machines, unit, detail, .. } = self.chart;
+        PointField { area: &self.area, machines, unit, detail: *detail }
+    }
+
+    /// Both ends of the line of a level, in pixels.
+    fn level_ends(&self, level: &TrendLevel) -> [(f64, f64); 2] {
+        let (from, y) = self.area.point_at(level.from, level.value);
+        let to = self.area.x.pixel_at(level.to);
+        let extension = ((MIN_LEVEL_PX - (to - from)) / 2.0).max(0.0);
+        [(from - extension, y), (to + extension, y)]
+    }
+
+    fn draw_bands(&self, svg: &mut SvgWriter) {
+        svg.start_group("bands").end_with(|svg| {
+            for level in self.chart.shown_levels() {
+                let (Some(low), Some(high)) = (level.low, level.high) else {
+                    continue;
+                };
+                let [(left, _), (right, _)] = self.level_ends(level);
+                let (bottom, top) = (self.area.y.pixel_at(low), self.area.y.pixel_at(high));
+                let rect = PixelRect { left, top, right, bottom: bottom.max(top) };
+                let style = style_of_machine(level.machine.unwrap_or(0));
+                svg.start_rect("", rect).set_text("fill", &tint_color(&style.color())).end_empty();
+            }
+        });
+    }
+
+    fn draw_levels(&self, svg: &mut SvgWriter) {
+        let field = self.point_field();
+        svg.start_group("levels").set_stroke(INK, 2.0).end_with(|svg| {
+            for level in self.chart.shown_levels() {
+                let [from, to] = self.level_ends(level);
+                let value = field.format_estimate(level.value, level.low, level.high);
+                let machine = level.machine.map_or("", |machine| field.machine_name(machine));
+                let tooltip = format!("level {value}\n{machine}");
+                svg.start_line(from, to)
+                    .set_text("class", "level")
+                    .end_with_tooltip(tooltip.trim_end());
+            }
+        });
+    }
+
+    /// Draws the level lines again on top of the points, which could hide them. These lines ignore
+    /// the pointer, so the tooltips of the points still appear.
+    fn draw_levels_above(&self, svg: &mut SvgWriter) {
+        let group = svg.start_group("levels-above").set_stroke(INK, 2.0);
+        group.set_text("pointer-events", "none").end_with(|svg| {
+            for level in self.chart.shown_levels() {
+                let [from, to] = self.level_ends(level);
+                svg.start_line(from, to).end_empty();
+            }
+            self.draw_slopes(svg);
+        });
+    }
+
+    /// For each drift and each machine, connects the middle of the level before the drift with the
+    /// middle of the level after it.
+    fn draw_slopes(&self, svg: &mut SvgWriter) {
+        let middle = |level: &TrendLevel| {
+            let [(from, y), (to, _)] = self.level_ends(level);
+            (f64::midpoint(from, to), y)
+        };
+        for change in self.chart.changes.iter().filter(|change| change.is_drift) {
+            let begins_after = |level: &&TrendLevel| level.from >= change.after;
+            for after in self.chart.shown_levels().filter(begins_after) {
+                let is_earlier =
+                    |level: &&TrendLevel| level.machine == after.machine && level.to < after.from;
+                let earlier = self.chart.shown_levels().filter(is_earlier);
+                let before = earlier.max_by(|one, other| one.to.total_cmp(&other.to));
+                let Some(before) = before.filter(|level| level.to <= change.before) else {
+                    continue;
+                };
+                svg.start_line(middle(before), middle(after))
+                    .set_text("class", "slope")
+                    .set_text("stroke", change.colour())
+                    .set_text("stroke-dasharray", "7 4")
+                    .end_empty();
+            }
+        }
+    }
+
+    fn draw_continuation(&self, svg: &mut SvgWriter) {
+        let Some(continuation) = &self.chart.continuation else { return };
+        let scale = self.chart.y.value_scale();
+        let points = continuation.points.iter();
+        let mut shown: Vec<&ChartPoint> =
+            points.filter(|point| point.x.is_finite() && can_show(scale, point.y)).collect();
+        shown.sort_by(|one, other| one.x.total_cmp(&other.x));
+        let corners = shown.iter().map(|point| self.area.point_at(point.x, point.y));
+        let line = svg
+            .start_corners("polyline", "continuation", corners)
+            .set_text("fill", "none")
+            .set_stroke(&style_of_continuation().color(), 2.0);
+        make_dotted(line).end_with_tooltip(&continuation.name);
+    }
+}
+
+impl TrendChart {
+    /// Renders the trend as a sparkline of `width_px` by `height_px` for a page, to be placed in a
+    /// row of a table that describes the trend in words. It shows the points as a faint line, with
+    /// the levels and the marks of changes on top. Colors work as in
+    /// [`AnyChart::svg_on_page`](crate::AnyChart::svg_on_page). The drawing contains no IDs and
+    /// nothing reachable by keyboard. `None` if there is nothing to show.
+    pub fn render_sparkline(&self, width_px: u32, height_px: u32) -> Option<String> {
+        let (width, height) = (f64::from(width_px.max(40)), f64::from(height_px.max(24)));
+        let right = width - SPARK_MARGIN_PX;
+        let rect = PixelRect::new(SPARK_MARGIN_PX, SPARK_MARKS_PX, right, height - 2.0);
+        let shown = self.shown_points();
+        let x = self.x_extent(&shown)?.padded_across(0.0);
+        let y = self.y_extent(&shown)?.with_padding(0.0);
+        let area = PlotArea {
+            rect,
+            x: AxisMapping::new(&ChartAxis::default(), x, rect.left, rect.right),
+            y: AxisMapping::new(&self.y.to_value_axis(), y, rect.bottom, rect.top + 2.0),
+        };
+        let regular: Vec<_> = shown.all.into_iter().filter(|point| !point.is_aside()).collect();
+        let buckets = self.buckets(&regular, (rect.width() / SPARK_POINT_PX) as usize);
+        let (medium, size) = (OutputMedium::Page(String::new()), (width, height));
+        let attributes = [("role", "img"), ("aria-label", &self.summary())];
+        Some(SvgWriter::write_document(medium, "spark", size, &attributes, |svg| {
+            draw_spark_points(svg, &area, &buckets);
+            self.draw_spark_levels(svg, &area);
+            self.draw_spark_changes(svg, &area);
+        }))
+    }
+
+    fn draw_spark_levels(&self, svg: &mut SvgWriter, area: &PlotArea) {
+        let line = |level: &TrendLevel| {
+            let (from, y) = area.point_at(level.from, level.value);
+            let to = area.x.pixel_at(level.to).max(from + 3.0);
+            format!("M{from:.1} {y:.1}H{to:.1}")
+        };
+        let lines: String = self.shown_levels().map(line).collect();
+        if !lines.is_empty() {
+            svg.start_path("levels", &lines).set_stroke(INK, 1.3).end_empty();
+        }
+    }
+
+    fn draw_spark_changes(&self, svg: &mut SvgWriter, area: &PlotArea) {
+        const MARK_Y: f64 = SPARK_MARKS_PX / 2.0;
+        for change in &self.changes {
+            let x = area.x.pixel_at(change.border_position());
+            svg.start_line((x, MARK_Y), (x, area.rect.bottom))
+                .set_stroke(change.colour(), 0.9)
+                .set_text("stroke-dasharray", "2 2")
+                .end_empty();
+            change.draw_mark(svg, x, MARK_Y, SPARK_RADIUS_PX);
+        }
+    }
+}
+
+/// Draws a faint line from point to point, for each machine.
+fn draw_spark_points(svg: &mut SvgWriter, area: &PlotArea, buckets: &[PointBucket<'_>]) {
+    let mut lines = String::new();
+    for machine_buckets in buckets.chunk_by(|one, other| one.kind == other.kind) {
+        for (index, bucket) in machine_buckets.iter().enumerate() {
+            let point = bucket.summary_point();
+            let (x, y) = area.point_at(point.x, point.y);
+            let step = if index == 0 { 'M' } else { 'L' };
+            lines.push_str(&format!("{step}{x:.1} {y:.1}"));
+        }
+    }
+    svg.start_path("course", &lines)
+        .set_text("fill", "none")
+        .set_stroke(MUTED, 1.0)
+        .set_number("stroke-opacity", 0.7)
+        .set_text("stroke-linejoin", "round")
+        .end_empty();
 }

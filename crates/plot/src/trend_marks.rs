@@ -1,9 +1,10 @@
 //! Draws the events of a trend. A change of the level is a labeled mark above the plot, which is
 //! reachable by keyboard. A note is a thin line. Marks and labels do not overlap.
 
+use crate::axes::PlotArea;
+use crate::axis::AxisMapping;
 use crate::color::{AXIS, INK, MUTED, NEUTRAL, PAPER};
 use crate::header::draw_failure;
-use crate::scale::AxisMapping;
 use crate::style::VerdictMark;
 use crate::svg::{PixelRect, SvgWriter, TextLine};
 use crate::text::{reserved_width, truncate_end};
@@ -117,32 +118,22 @@ impl TrendChange {
         let is_sure = matches!(self.state, TrendState::Found | TrendState::Confirmed);
         let is_filled = is_sure && !self.is_drift;
         let dash = if self.is_drift { "2.2 1.8" } else { "" };
-        svg.start_element("path")
-            .set_text("class", self.state.word())
-            .set_text("d", &shape.path(x, y, radius))
+        svg.start_path(self.state.word(), &shape.path(x, y, radius))
             .set_text("fill", if is_filled { colour } else { PAPER })
-            .set_text("stroke", colour)
-            .set_number("stroke-width", 1.7)
+            .set_stroke(colour, 1.7)
             .set_nonempty("stroke-dasharray", dash)
             .end_empty();
-        match self.state {
-            TrendState::Confirmed => svg
-                .start_element("path")
-                .set_text("class", "ring")
-                .set_text("d", &shape.path(x, y, radius * 1.6))
+        if self.state == TrendState::Confirmed {
+            svg.start_path("ring", &shape.path(x, y, radius * 1.6))
                 .set_text("fill", "none")
-                .set_text("stroke", colour)
-                .set_number("stroke-width", 1.2)
-                .end_empty(),
-            TrendState::Refuted | TrendState::Withdrawn => svg
-                .start_line(
-                    (x - radius - 1.0, y + radius + 1.0),
-                    (x + radius + 1.0, y - radius - 1.0),
-                )
-                .set_text("stroke", colour)
-                .set_number("stroke-width", 1.5)
-                .end_empty(),
-            _ => {}
+                .set_stroke(colour, 1.2)
+                .end_empty();
+        }
+        if self.state.is_invalidated() {
+            let half_px = radius + 1.0;
+            svg.start_line((x - half_px, y + half_px), (x + half_px, y - half_px))
+                .set_stroke(colour, 1.5)
+                .end_empty();
         }
     }
 }
@@ -307,15 +298,11 @@ impl<'a> TrendMarks<'a> {
     }
 
     /// Draws what lies behind the data: the range of each change, and the lines of notes.
-    pub fn draw_behind(&self, svg: &mut SvgWriter, plot: PixelRect, x: &AxisMapping) {
+    pub fn draw_behind(&self, svg: &mut SvgWriter, area: &PlotArea) {
         svg.start_group("borders").end_with(|svg| {
             for (change, _) in &self.changes {
-                let (from, to) = (x.pixel_at(change.before), x.pixel_at(change.after));
-                svg.start_element("rect")
-                    .set_number("x", from)
-                    .set_number("y", plot.top)
-                    .set_number("width", (to - from).max(0.0))
-                    .set_number("height", plot.height())
+                let [left, to] = [change.before, change.after].map(|end| area.x.pixel_at(end));
+                svg.start_rect("", PixelRect { left, right: to.max(left), ..area.rect })
                     .set_text("fill", change.colour())
                     .set_number("fill-opacity", 0.12)
                     .end_empty();
@@ -323,17 +310,16 @@ impl<'a> TrendMarks<'a> {
         });
         svg.start_group("notes").end_with(|svg| {
             for (note, label) in &self.notes {
-                let x_px = x.pixel_at(note.x);
-                let top = plot.top - label.as_ref().map_or(0.0, |label| self.label_distance(label));
+                let x = area.x.pixel_at(note.x);
+                let label_px = label.as_ref().map_or(0.0, |label| self.label_distance(label));
                 let (dash, width) = match note.kind {
                     TrendNoteKind::Work => ("", 1.4),
                     TrendNoteKind::Remark => ("1 3", 1.0),
                     _ => ("5 3", 0.9),
                 };
-                svg.start_line((x_px, top), (x_px, plot.bottom))
+                svg.start_line((x, area.rect.top - label_px), (x, area.rect.bottom))
                     .set_text("class", "note")
-                    .set_text("stroke", AXIS)
-                    .set_number("stroke-width", width)
+                    .set_stroke(AXIS, width)
                     .set_nonempty("stroke-dasharray", dash)
                     .end_with_tooltip(note.tooltip());
             }
@@ -346,15 +332,8 @@ impl<'a> TrendMarks<'a> {
     }
 
     /// Draws what lies in front of the data: borders, marks and labels.
-    pub fn draw(&self, svg: &mut SvgWriter, plot: PixelRect, x: &AxisMapping) {
-        let height = |label: &PlacedText| {
-            // A mark without a lane is drawn at the upper edge of the plot.
-            let Some(lane) = Some(label.lane).filter(|lane| *lane < self.lanes) else {
-                return plot.top + MARK_RADIUS_PX;
-            };
-            let lanes = self.note_lanes as f64 * NOTE_LANE_PX + lane as f64 * CHANGE_LANE_PX;
-            plot.top - GAP_PX - lanes - CHANGE_LANE_PX / 2.0
-        };
+    pub fn draw(&self, svg: &mut SvgWriter, area: &PlotArea) {
+        let PixelRect { top, bottom, .. } = area.rect;
         svg.start_group("borders").end_with(|svg| {
             for (change, label) in &self.changes {
                 let dash = match change.state {
@@ -362,21 +341,29 @@ impl<'a> TrendMarks<'a> {
                     TrendState::Found | TrendState::Confirmed => "",
                     _ => "3 3",
                 };
-                let x_px = x.pixel_at(change.border_position());
-                svg.start_line((x_px, height(label)), (x_px, plot.bottom))
+                let x = area.x.pixel_at(change.border_position());
+                svg.start_line((x, self.mark_y(label, top)), (x, bottom))
                     .set_text("class", "border")
-                    .set_text("stroke", change.colour())
-                    .set_number("stroke-width", 1.2)
+                    .set_stroke(change.colour(), 1.2)
                     .set_nonempty("stroke-dasharray", dash)
                     .end_empty();
             }
         });
-        self.draw_note_labels(svg, plot);
+        self.draw_note_labels(svg, area.rect);
         for (change, label) in &self.changes {
             let is_written = label.lane < self.lanes;
-            draw_change(svg, change, label, (height(label), is_written));
+            draw_change(svg, change, label, (self.mark_y(label, top), is_written));
         }
-        self.draw_failures(svg, plot, x);
+        self.draw_failures(svg, area);
+    }
+
+    /// Height of the mark of a change. A mark without a lane is at the upper edge of the plot.
+    fn mark_y(&self, label: &PlacedText, plot_top: f64) -> f64 {
+        if label.lane >= self.lanes {
+            return plot_top + MARK_RADIUS_PX;
+        }
+        let lanes_px = self.note_lanes as f64 * NOTE_LANE_PX + label.lane as f64 * CHANGE_LANE_PX;
+        plot_top - GAP_PX - lanes_px - CHANGE_LANE_PX / 2.0
     }
 
     fn draw_note_labels(&self, svg: &mut SvgWriter, plot: PixelRect) {
@@ -389,11 +376,11 @@ impl<'a> TrendMarks<'a> {
         });
     }
 
-    fn draw_failures(&self, svg: &mut SvgWriter, plot: PixelRect, x: &AxisMapping) {
+    fn draw_failures(&self, svg: &mut SvgWriter, area: &PlotArea) {
         const ABOVE_AXIS_PX: f64 = 6.0;
         svg.start_group("failures").end_with(|svg| {
             for failure in &self.failures {
-                draw_failure(svg, x.pixel_at(failure.x), plot.bottom - ABOVE_AXIS_PX)
+                draw_failure(svg, area.x.pixel_at(failure.x), area.rect.bottom - ABOVE_AXIS_PX)
                     .set_text("class", "failure")
                     .end_with_tooltip(failure.tooltip());
             }
@@ -431,14 +418,13 @@ fn draw_label(
     (middle, size_px): (f64, f64),
     colour: &str,
 ) {
-    let width = reserved_width(&label.text, size_px);
-    svg.start_element("rect")
-        .set_number("x", label.left - 1.0)
-        .set_number("y", middle - size_px * 0.6)
-        .set_number("width", width + 2.0)
-        .set_number("height", size_px * 1.2)
-        .set_text("fill", PAPER)
-        .end_empty();
+    let rect = PixelRect {
+        left: label.left - 1.0,
+        top: middle - size_px * 0.6,
+        right: label.left + reserved_width(&label.text, size_px) + 1.0,
+        bottom: middle + size_px * 0.6,
+    };
+    svg.start_rect("", rect).set_text("fill", PAPER).end_empty();
     let text = TextLine::at(&label.text, label.left, middle + size_px * 0.36, size_px);
     svg.write_text(&text.with_color(colour));
 }

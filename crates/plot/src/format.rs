@@ -1,4 +1,5 @@
-//! Formats numbers: tick labels (`1.2M`, `10⁻⁶`) and values in tooltips (`1,234.5`).
+//! Formats numbers (tick labels such as `1.2M` and `10⁻⁶`, values such as `1,234.5`), and the phrases
+//! of tooltips and accessible summaries.
 
 /// Decimal suffixes, largest first.
 const SUFFIXES: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
@@ -30,6 +31,11 @@ pub(crate) fn format_figure(value: f64) -> String {
     }
     let decimals = (5 - exponent_of(magnitude)).clamp(0, 9) as usize;
     group_thousands(&trim_zeros(format!("{value:.decimals$}")))
+}
+
+/// Formats both ends of a range: `1,234.5 to 2,000`.
+pub(crate) fn format_range(low: f64, high: f64) -> String {
+    format!("{} to {}", format_figure(low), format_figure(high))
 }
 
 /// Formats a number with a fixed number of decimals and thousands separators.
@@ -204,6 +210,39 @@ fn group_thousands(text: &str) -> String {
     out
 }
 
+// Phrases.
+
+/// Formats the names of a mark's owners in front of its values: `ascii, old: `. Blank names are
+/// omitted.
+pub(crate) fn format_owner(names: &[&str]) -> String {
+    let named: Vec<&str> = names.iter().copied().filter(|name| !name.trim().is_empty()).collect();
+    if named.is_empty() { String::new() } else { format!("{}: ", named.join(", ")) }
+}
+
+/// Formats a name as the first line of a tooltip; empty for a blank name.
+pub(crate) fn format_heading(name: &str) -> String {
+    match name.trim() {
+        "" => String::new(),
+        name => format!("{name}\n"),
+    }
+}
+
+/// Formats a number with its noun and plural ending: `1 box`, `2 boxes`.
+pub(crate) fn format_count(number: usize, noun: &str, plural_ending: &str) -> String {
+    let ending = if number == 1 { "" } else { plural_ending };
+    format!("{number} {noun}{ending}")
+}
+
+/// Joins at most six names by commas.
+pub(crate) fn join_names(names: &[&str]) -> String {
+    const MAX_NAMES: usize = 6;
+    let shown = names.iter().take(MAX_NAMES).copied().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_NAMES) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,5 +296,13 @@ mod tests {
     fn fixed_decimals_keep_their_zeros() {
         assert_eq!(format_fixed(1234.5, 2), "1,234.50");
         assert_eq!(format_fixed(-0.001, 1), "0.0");
+    }
+
+    #[test]
+    fn phrases_agree_in_number() {
+        assert_eq!(format_count(1, "box", "es"), "1 box");
+        assert_eq!(format_count(0, "value", "s"), "0 values");
+        assert_eq!(join_names(&["a", "b"]), "a, b");
+        assert_eq!(join_names(&["a"; 8]), "a, a, a, a, a, a and 2 more");
     }
 }
