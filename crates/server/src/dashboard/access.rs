@@ -1,19 +1,16 @@
-//! Identifies callers by a token in the request, by a login, or as anonymous. Also checks
-//! permissions.
+//! Defines callers and what they may do.
 //!
 //! Reading may be open to everyone who can reach the server, and each project may be public.
 //! Everything else requires a permission. Callers without permission for a project learn nothing
-//! about it, not even whether it exists. Start at [`identify_caller`].
+//! about it, not even whether it exists. `login.rs` identifies callers. Start at
+//! [`CallerIdentity::ensure_permitted`].
 
-use crate::dashboard::site::{SiteState, unix_ms};
 use crate::http::cookie::{LoginKey, LoginStore};
 use crate::http::login_limiter::FailureLimiter;
-use crate::http::token::{AccessToken, PresentedToken, SecretDigest, bearer_token};
 use crate::http::{ClientInfo, HttpError};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use speedwell_model::stored::{StoredToken, TokenScope};
 use std::net::IpAddr;
-use std::time::Instant;
 
 /// Access rules of a server.
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,12 +43,12 @@ pub enum RequiredPermission {
 /// Logins and failed attempts.
 #[derive(Debug)]
 pub struct SiteAccess {
-    rules: AccessRules,
+    pub(super) rules: AccessRules,
     key: Option<LoginKey>,
-    pub(crate) logins: LoginStore<CallerIdentity>,
-    pub(crate) failures: FailureLimiter,
+    pub(super) logins: LoginStore<CallerIdentity>,
+    pub(super) failures: FailureLimiter,
     /// Limits audit entries for tokens that are expired or revoked.
-    expired_tokens: FailureLimiter,
+    pub(super) expired_tokens: FailureLimiter,
 }
 
 impl SiteAccess {
@@ -87,7 +84,7 @@ impl SiteAccess {
     }
 
     /// Redeems the startup key. Returns `false` if the key is wrong or has been used before.
-    pub(crate) fn redeem(&self, presented: &str) -> bool {
+    pub(super) fn redeem(&self, presented: &str) -> bool {
         self.key.as_ref().is_some_and(|key| key.redeem(presented))
     }
 }
@@ -105,24 +102,26 @@ pub struct CallerIdentity {
     pub branches: Option<Vec<String>>,
     /// Restricts pushes to sessions of these machines.
     pub machines: Option<Vec<String>>,
-    scopes: Vec<TokenScope>,
+    pub(super) scopes: Vec<TokenScope>,
     /// Restricts the scopes to this project.
-    project: Option<String>,
+    pub(super) project: Option<String>,
     /// What everyone may read.
-    public: PublicAccess,
+    pub(super) public: PublicAccess,
 }
 
+/// What everyone may read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-enum PublicAccess {
+pub(super) enum PublicAccess {
     #[default]
     Nothing,
+    /// The projects of these names.
     Projects(Vec<String>),
     Everything,
 }
 
 impl CallerIdentity {
     /// Creates a caller that used the startup key.
-    pub(crate) fn with_key() -> CallerIdentity {
+    pub(super) fn with_key() -> CallerIdentity {
         CallerIdentity {
             name: "start key".into(),
             scopes: vec![TokenScope::Admin],
@@ -130,7 +129,8 @@ impl CallerIdentity {
         }
     }
 
-    fn with_token(token: StoredToken) -> CallerIdentity {
+    /// Creates a caller that sent a token, or logged in with one.
+    pub(super) fn with_token(token: StoredToken) -> CallerIdentity {
         CallerIdentity {
             name: token.name,
             token: Some(token.id),
@@ -150,7 +150,7 @@ impl CallerIdentity {
 
     /// Returns the key for limiting expensive requests. Callers without a token share a key if they
     /// have the same address.
-    pub(crate) fn limiter_key(&self, client: &ClientInfo) -> String {
+    pub(super) fn limiter_key(&self, client: &ClientInfo) -> String {
         match (&self.token, client.address) {
             (Some(token), _) => format!("token {token}"),
             (None, Some(address)) => address.to_string(),
@@ -159,7 +159,7 @@ impl CallerIdentity {
     }
 
     /// Returns the key that separates the cached pages of different callers.
-    pub(crate) fn cache_key(&self) -> String {
+    pub(super) fn cache_key(&self) -> String {
         format!("{}\n{}", self.token.as_deref().unwrap_or_default(), self.name)
     }
 
@@ -226,160 +226,6 @@ impl CallerIdentity {
             HttpError::new(StatusCode::UNAUTHORIZED, message)
                 .with_hint("send Authorization: Bearer TOKEN, or log in at /login")
         })
-    }
-}
-
-/// Identifies the caller of a request. Queries the database.
-///
-/// # Errors
-/// Returns 401 for an invalid token, 429 after too many invalid tokens, and a status such as 503 if
-/// the store cannot be read.
-pub fn identify_caller(
-    site: &SiteState,
-    headers: &HeaderMap,
-    client: &ClientInfo,
-) -> Result<CallerIdentity, HttpError> {
-    let identified = match bearer_token(headers) {
-        PresentedToken::None => caller_by_login(site, headers, client)?,
-        PresentedToken::Malformed => return Err(failed_login_error(site, client, None)),
-        PresentedToken::Token(token) => Some(caller_by_token(site, client, &token)?),
-    };
-    if identified.is_some() {
-        client.record_login();
-    }
-    let caller = identified.unwrap_or_default();
-    Ok(CallerIdentity { address: client.address, public: public_access(site)?, ..caller })
-}
-
-/// Returns what everyone may read.
-fn public_access(site: &SiteState) -> Result<PublicAccess, HttpError> {
-    if site.access.rules.allows_anonymous_reads {
-        return Ok(PublicAccess::Everything);
-    }
-    let projects = site.list_projects().map_err(store_error)?;
-    let public = projects.into_iter().filter(|(_, is_public)| *is_public);
-    Ok(PublicAccess::Projects(public.map(|(project, _)| project.name.clone()).collect()))
-}
-
-/// Identifies the caller by its login. A token that has since expired or been revoked does not
-/// count.
-fn caller_by_login(
-    site: &SiteState,
-    headers: &HeaderMap,
-    client: &ClientInfo,
-) -> Result<Option<CallerIdentity>, HttpError> {
-    let login = site.access.logins.find_login(headers, client.secure, Instant::now());
-    let Some(id) = login.as_ref().and_then(|caller| caller.token.clone()) else {
-        return Ok(login);
-    };
-    match find_valid_token(site, &id)? {
-        Some(token) => Ok(Some(CallerIdentity::with_token(token))),
-        None => {
-            let is_ended = |login: &CallerIdentity| login.token.as_ref() == Some(&id);
-            site.access.logins.end_matching(is_ended);
-            Ok(None)
-        }
-    }
-}
-
-/// Identifies the caller by its token. Wrong and unknown tokens take the same code path.
-///
-/// # Errors
-/// Fails under the same conditions as [`identify_caller`].
-pub(crate) fn caller_by_token(
-    site: &SiteState,
-    client: &ClientInfo,
-    token: &AccessToken,
-) -> Result<CallerIdentity, HttpError> {
-    let allowed = site.access.failures.check_address(client.address, Instant::now());
-    allowed?;
-    let presented = token.digest();
-    let found = site
-        .first
-        .with_reader(|store| Ok(store.find_token_with_digest(token.id(), presented.as_bytes())?));
-    let stored = match found.map_err(store_error)? {
-        // The token was found by the digest of the presented token, so the caller has the secret.
-        Some(token) if !token.is_valid(unix_ms()) => {
-            return Err(expired_token_error(site, client, &token));
-        }
-        stored => stored,
-    };
-    let digest = stored.as_ref().and_then(|stored| {
-        let bytes = stored.digest.as_slice().try_into().ok()?;
-        Some(SecretDigest::from_bytes(bytes))
-    });
-    match (token.matches_digest(digest.as_ref()), stored) {
-        (true, Some(stored)) => {
-            record_use(site, &stored);
-            Ok(CallerIdentity::with_token(stored))
-        }
-        _ => Err(failed_login_error(site, client, Some(token))),
-    }
-}
-
-/// Rejects a token that was revoked or has expired. A caller that knows the secret is not guessing,
-/// so the attempt does not count as a failure: a forgotten job must not lock out everyone else at
-/// its address.
-fn expired_token_error(site: &SiteState, client: &ClientInfo, token: &StoredToken) -> HttpError {
-    let now = Instant::now();
-    // Limit the audit entries: otherwise, each attempt would add one.
-    if site.access.expired_tokens.check_address(client.address, now).is_ok() {
-        site.access.expired_tokens.record_failure(client.address, now);
-        record_failed_login(site, client, &token.id);
-    }
-    invalid_token_error()
-}
-
-/// Returns the stored token with this id if it is valid.
-fn find_valid_token(site: &SiteState, id: &str) -> Result<Option<StoredToken>, HttpError> {
-    let stored = site.first.with_reader(|store| Ok(store.find_token(id)?)).map_err(store_error)?;
-    Ok(stored.filter(|token| token.is_valid(unix_ms())))
-}
-
-fn record_use(site: &SiteState, token: &StoredToken) {
-    const HOUR_MS: i64 = 3_600_000;
-    let now = unix_ms();
-    if token.used_unix_ms.is_none_or(|used| now - used >= HOUR_MS) {
-        // Accept the token even if its use cannot be recorded.
-        let _ = site.with_writer(|store| store.record_token_use(token, now));
-    }
-}
-
-/// Counts and records a failed login. The error does not say what was wrong, except that the
-/// address has failed too often.
-pub(crate) fn failed_login_error(
-    site: &SiteState,
-    client: &ClientInfo,
-    token: Option<&AccessToken>,
-) -> HttpError {
-    let now = Instant::now();
-    if let Err(error) = site.access.failures.check_address(client.address, now) {
-        return error;
-    }
-    site.access.failures.record_failure(client.address, now);
-    record_failed_login(site, client, token.map_or("", |token| token.id()));
-    invalid_token_error()
-}
-
-fn record_failed_login(site: &SiteState, client: &ClientInfo, subject: &str) {
-    let caller = CallerIdentity { address: client.address, ..CallerIdentity::default() };
-    site.record_action(&caller, None, "login", subject, "refused");
-}
-
-fn invalid_token_error() -> HttpError {
-    HttpError::new(
-        StatusCode::UNAUTHORIZED,
-        "invalid token or key: unknown, expired, revoked or already used",
-    )
-    .with_hint("speedwell serve token list shows all tokens")
-}
-
-fn store_error(error: crate::dashboard::page_error::PageError) -> HttpError {
-    let seconds = error.retry_after_s();
-    let error = HttpError::new(error.status, error.message);
-    match seconds {
-        Some(seconds) => error.with_retry_after(seconds),
-        None => error,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Percent-encodes addresses, and adds links to table cells.
+//! Percent-encodes addresses, adds links to table cells, and finds similar names.
 
 use serde_json::Value;
 use speedwell_report::{Document, ReportRow};
@@ -76,6 +76,27 @@ pub fn link_by(
             }
         }
     });
+}
+
+/// Returns up to five known names that are most similar to `name`.
+pub fn nearest_names<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
+    let lowercase_name = name.to_lowercase();
+    let mut by_distance: Vec<(usize, &str)> = known
+        .into_iter()
+        .map(|known| {
+            let lower = known.to_lowercase();
+            let distance = if lower.contains(&lowercase_name) {
+                0
+            } else {
+                strsim::osa_distance(&lower, &lowercase_name)
+            };
+            (distance, known)
+        })
+        .filter(|(distance, _)| *distance <= lowercase_name.chars().count().max(3))
+        .collect();
+    by_distance.sort();
+    by_distance.truncate(5);
+    by_distance.into_iter().map(|(_, known)| known).collect()
 }
 
 #[cfg(test)]

@@ -6,23 +6,23 @@
 //! [`stream_updates`].
 
 use crate::dashboard::access::CallerIdentity;
-use crate::dashboard::address::{PageFormat, PageKind};
-use crate::dashboard::handler::render_bytes;
-use crate::dashboard::layout::LayoutContext;
+use crate::dashboard::address::PageFormat;
+use crate::dashboard::layout::PageLayout;
 use crate::dashboard::link::encode_segment;
-use crate::dashboard::page::{PageContext, PageOutcome, build_page};
-use crate::dashboard::page_error::PageError;
+use crate::dashboard::page::content::{PageContext, PageOutcome};
+use crate::dashboard::page::live::{live_page, session_live_page};
 use crate::dashboard::project::HostedProject;
 use crate::dashboard::query::PageQuery;
+use crate::dashboard::request::RequestContext;
 use crate::dashboard::site::SiteState;
-use crate::http::ServerStopper;
+use crate::http::HttpError;
 use crate::http::events::{EventHub, ServerEvent};
 use axum::body::Body;
-use axum::http::{HeaderMap, Response};
+use axum::http::Response;
+use axum::response::IntoResponse;
 use serde_json::json;
 use speedwell_store::Store;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time to wait for a change before checking whether there are still viewers.
@@ -38,63 +38,24 @@ const IDLE_UPDATE_INTERVAL: Duration = Duration::from_secs(5);
 /// Session id that means all sessions.
 const ALL_SESSIONS: &str = "any";
 
-/// Viewers, keyed by stream.
-#[derive(Debug)]
-pub struct LiveViewers {
-    hubs: Mutex<HashMap<String, EventHub>>,
-    stopper: ServerStopper,
-}
-
-impl LiveViewers {
-    /// Creates a state without viewers.
-    pub fn new(stopper: &ServerStopper) -> LiveViewers {
-        LiveViewers { hubs: Mutex::default(), stopper: stopper.clone() }
-    }
-
-    /// Returns the number of viewers.
-    pub fn count_viewers(&self) -> usize {
-        self.lock_hubs().values().map(EventHub::count_viewers).sum()
-    }
-
-    fn lock_hubs(&self) -> std::sync::MutexGuard<'_, HashMap<String, EventHub>> {
-        self.hubs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Streams the events of one session or of all running sessions.
-pub async fn stream_updates(
-    site: &Arc<SiteState>,
-    project: &Arc<HostedProject>,
-    id: &str,
-    headers: &HeaderMap,
-) -> Response<Body> {
-    let page_kind = live_page_kind(id);
-    let result = {
-        let (site, project, page_kind) = (site.clone(), project.clone(), page_kind.clone());
-        let light = site.light.clone();
-        light.run(move || render_live_page(&site, &project, &page_kind)).await
-    };
-    let rendering = match result {
-        Ok(Ok(rendering)) => rendering,
-        Ok(Err(error)) => {
-            let status = error.status;
-            return crate::http::HttpError::new(status, error.message).to_response(headers);
-        }
-        Err(error) => return error.to_response(headers),
-    };
-    let first_event = match rendering {
-        LiveRendering::Running(event) => event,
-        LiveRendering::Over => {
+pub fn stream_updates(context: &RequestContext, project: &Arc<HostedProject>) -> Response<Body> {
+    let (site, id, headers) = (&context.site, &context.name, &context.headers);
+    let first_event = match render_live_page(site, project, id) {
+        Ok(LiveRendering::Running(event)) => event,
+        Ok(LiveRendering::Over) => {
             let hub = EventHub::new();
             let response = hub.stream_response(headers, || vec![over_event()]);
             hub.end_streams();
             return response;
         }
+        // A client that follows events cannot show a page.
+        Err(error) => return HttpError::new(error.status, error.message).into_response(),
     };
     let mut hubs = project.live.lock_hubs();
     let is_known = hubs.contains_key(id);
     let hub = hubs
-        .entry(id.to_owned())
+        .entry(id.clone())
         .or_insert_with(|| {
             // The event is not `over`, because the session continues. Browsers reconnect to the
             // next server.
@@ -104,7 +65,7 @@ pub async fn stream_updates(
         .clone();
     let response = hub.stream_response(headers, || vec![first_event]);
     if !is_known {
-        let (site, project, id) = (site.clone(), project.clone(), id.to_owned());
+        let (site, project, id) = (site.clone(), project.clone(), id.clone());
         std::thread::spawn(move || publish_updates(&site, &project, &id, &hub));
     }
     response
@@ -113,10 +74,6 @@ pub async fn stream_updates(
 /// Returns the event that tells viewers that the session has ended.
 fn over_event() -> ServerEvent {
     ServerEvent::new("over", "the session has ended")
-}
-
-fn live_page_kind(id: &str) -> PageKind {
-    if id == ALL_SESSIONS { PageKind::Live } else { PageKind::SessionLive(id.to_owned()) }
 }
 
 /// State of a live page.
@@ -131,32 +88,39 @@ enum LiveRendering {
 fn render_live_page(
     site: &SiteState,
     project: &HostedProject,
-    page_kind: &PageKind,
-) -> Result<LiveRendering, PageError> {
-    let query = PageQuery::default();
-    let caller = CallerIdentity::default();
+    id: &str,
+) -> Result<LiveRendering, HttpError> {
+    let (query, caller) = (PageQuery::default(), CallerIdentity::default());
+    let is_session = id != ALL_SESSIONS;
     let outcome = project.with_reader(|store| {
         let context = PageContext {
             site,
             project,
             caller: &caller,
             store,
+            name: id,
             query: &query,
             format: PageFormat::Page,
         };
-        build_page(context, page_kind)
+        if is_session { session_live_page(context) } else { live_page(context) }
     })?;
     let PageOutcome::Page(page) = outcome else {
         return Ok(LiveRendering::Over);
     };
-    let name = &project.name;
-    let path = match page_kind {
-        PageKind::SessionLive(id) => format!("/{name}/sessions/{}/live", encode_segment(id)),
-        _ => format!("/{name}/live"),
+    let path = if is_session {
+        format!("/{}/sessions/{}/live", project.name, encode_segment(id))
+    } else {
+        format!("/{}/live", project.name)
     };
-    let layout_context = LayoutContext { site, project, caller: &caller };
-    let html =
-        render_bytes(&layout_context, Some(page_kind), &page, PageFormat::Page, &path, &query)?;
+    let layout = PageLayout {
+        site,
+        project,
+        caller: &caller,
+        section: Some("live"),
+        path: &path,
+        query: &query,
+    };
+    let html = layout.render_page(&page, PageFormat::Page)?;
     let data = json!({ "html": String::from_utf8_lossy(&html) });
     Ok(LiveRendering::Running(ServerEvent::new("progress", data.to_string())))
 }
@@ -164,7 +128,6 @@ fn render_live_page(
 /// Sends the page again after changes, but at most once per second, and every five seconds while
 /// nothing changes. Ends when the last viewer leaves, the session ends or the server stops.
 fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &EventHub) {
-    let page_kind = live_page_kind(id);
     // If the store cannot be opened, the next iteration tries again.
     let mut store = Store::open_to_watch(project.path()).ok();
     let mut version = store_version(store.as_ref());
@@ -183,7 +146,7 @@ fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &Ev
         }
         version = current_version;
         last_update = Instant::now();
-        match render_live_page(site, project, &page_kind) {
+        match render_live_page(site, project, id) {
             Ok(LiveRendering::Running(event)) => {
                 hub.send_event(event);
             }

@@ -1,29 +1,31 @@
-//! Serves web pages for a store. Each page is a document of `report` inside a layout. The address
-//! of a page holds all of its state.
+//! Serves web pages for a store, and an API for programs. Each page is a document of `report`
+//! inside a layout. The address of a page holds all of its state.
 //!
 //! This module decides which pages exist and where their links lead. It is independent of options
 //! and sockets. For work that needs a repository or command-line options, it calls back into the
-//! command-line program ([`CommandLookups`]). Start with [`router`], then `page/mod.rs`.
+//! command-line program ([`CommandLookups`]). Start with the table in `routes.rs`, then
+//! [`router`]. `site` and `project` hold the state; they depend on neither requests nor pages.
 
 mod access;
 mod address;
 mod api;
-mod forms;
-mod handler;
+mod dispatch;
 mod layout;
 mod link;
 mod live;
+mod login;
 mod lookups;
 mod operation;
 mod page;
-mod page_error;
 mod project;
 mod query;
+mod request;
+mod responses;
+mod route;
+mod routes;
 mod site;
 
 pub use access::{AccessRules, CallerIdentity, RequiredPermission, SiteAccess};
-pub use api::router as api;
-pub use handler::router;
-pub use layout::asset_files;
+pub use dispatch::router;
 pub use lookups::{CommandLookups, ComparisonSource, GateResult, PlanSummary, TrendQuery};
 pub use site::{SiteState, project_name};

@@ -1,10 +1,11 @@
 //! Implements the endpoints for operators: readiness and metrics.
 
-use crate::dashboard::access::{CallerIdentity, RequiredPermission};
-use crate::dashboard::page_error::PageError;
+use crate::dashboard::access::RequiredPermission;
+use crate::dashboard::request::RequestContext;
 use crate::dashboard::site::SiteState;
+use crate::http::HttpError;
 use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, Uri, header};
+use axum::http::{HeaderValue, Response, StatusCode, header};
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -12,30 +13,14 @@ use std::time::{Duration, Instant};
 /// Maximum time in which a ready store answers.
 const READY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Answers a request for an operator endpoint. Returns `None` for other paths.
-pub fn operator_response(
-    site: &SiteState,
-    caller: &CallerIdentity,
-    uri: &Uri,
-) -> Option<Response<Body>> {
-    match uri.path() {
-        "/health/ready" => Some(check_ready(site)),
-        "/metrics" => {
-            Some(match caller.ensure_permitted(RequiredPermission::Read, Some(&site.first.name)) {
-                Ok(()) => render_metrics(site)
-                    .unwrap_or_else(|error| text_response(error.status, error.message)),
-                Err(error) => text_response(error.status, error.message),
-            })
-        }
-        _ => None,
-    }
-}
-
 /// Checks that the store answers within [`READY_TIMEOUT`].
-fn check_ready(site: &SiteState) -> Response<Body> {
+///
+/// # Errors
+/// Never fails: the response says what is wrong.
+pub fn check_ready(context: &RequestContext) -> Result<Response<Body>, HttpError> {
     let started = Instant::now();
-    let version = site.first.with_reader(|store| Ok(store.data_version()?));
-    match version {
+    let version = context.site.first.with_reader(|store| Ok(store.data_version()?));
+    Ok(match version {
         Ok(_) if started.elapsed() <= READY_TIMEOUT => {
             text_response(StatusCode::OK, "ready".into())
         }
@@ -44,12 +29,28 @@ fn check_ready(site: &SiteState) -> Response<Body> {
             "the store took longer than 1 s to respond".into(),
         ),
         Err(error) => text_response(StatusCode::SERVICE_UNAVAILABLE, error.message),
-    }
+    })
 }
 
-/// Returns metrics in the text format of Prometheus
+/// Returns metrics to callers who may read the first project.
+///
+/// # Errors
+/// Never fails: the response says what is wrong, in plain text.
+pub fn report_metrics(context: &RequestContext) -> Result<Response<Body>, HttpError> {
+    let site = &context.site;
+    let metrics = context
+        .caller
+        .ensure_permitted(RequiredPermission::Read, Some(&site.first.name))
+        .and_then(|()| render_metrics(site));
+    Ok(match metrics {
+        Ok(text) => text_response(StatusCode::OK, text),
+        Err(error) => text_response(error.status, error.message),
+    })
+}
+
+/// Renders metrics in the text format of Prometheus
 /// (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
-fn render_metrics(site: &SiteState) -> Result<Response<Body>, PageError> {
+fn render_metrics(site: &SiteState) -> Result<String, HttpError> {
     let mut out = String::new();
     let mut metric = |name: &str, kind: &str, help: &str, rows: &[(String, f64)]| {
         // Writing to a `String` cannot fail.
@@ -82,7 +83,7 @@ fn render_metrics(site: &SiteState) -> Result<Response<Body>, PageError> {
         let bytes = row(data.len() as f64);
         metric("store_bytes", "gauge", "Size of the results file.", &bytes);
     }
-    Ok(text_response(StatusCode::OK, out))
+    Ok(out)
 }
 
 /// Returns the number of responses per status class, with labels.

@@ -1,17 +1,17 @@
-//! Shares one project's database among many readers. It pools read-only connections and caches
-//! results.
+//! Shares one project's database among many readers and writers. It pools read-only connections,
+//! keeps a write connection, and caches results.
 //!
 //! A cached result stays valid until the database changes. Start with
 //! [`HostedProject::with_reader`].
 
-use crate::dashboard::live::LiveViewers;
 use crate::dashboard::lookups::{CommandLookups, TrendQuery};
-use crate::dashboard::page_error::PageError;
-use crate::http::ServerStopper;
+use crate::http::events::EventHub;
+use crate::http::{HttpError, ServerStopper};
 use axum::body::Bytes;
+use axum::http::StatusCode;
 use speedwell_analysis::history::ProjectHistory;
-use speedwell_store::Store;
-use std::collections::VecDeque;
+use speedwell_store::{Store, StoreErrorKind};
+use std::collections::{HashMap, VecDeque};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,10 +33,13 @@ pub struct HostedProject {
     pub lookups: CommandLookups,
     path: PathBuf,
     readers: Mutex<Vec<(StoreId, Store)>>,
+    /// Write connection for uploads, opened by the first one. Uploads wait for each other instead
+    /// of retrying until the store is unlocked.
+    writer: Mutex<Option<Store>>,
     cache: Mutex<ProjectCache>,
     /// Histories that are being computed. Other requests for the same history wait for the result.
     running_searches: Mutex<Vec<(TrendQuery, Arc<Mutex<()>>)>>,
-    pub(crate) live: LiveViewers,
+    pub(super) live: LiveViewers,
 }
 
 /// Distinguishes a store from a later one at the same path.
@@ -83,6 +86,7 @@ impl HostedProject {
             lookups,
             path: path.to_owned(),
             readers: Mutex::default(),
+            writer: Mutex::default(),
             cache: Mutex::default(),
             running_searches: Mutex::default(),
             live: LiveViewers::new(stopper),
@@ -106,8 +110,12 @@ impl HostedProject {
         data.is_file().then(|| StoreId::File(data.dev(), data.ino()))
     }
 
-    fn open_store(&self, open: fn(&Path) -> anyhow::Result<Store>) -> Result<Store, PageError> {
-        open(&self.path).map_err(|error| PageError::store_open_error(&self.path, error))
+    fn open_store(&self, open: fn(&Path) -> anyhow::Result<Store>) -> Result<Store, HttpError> {
+        open(&self.path).map_err(|error| match Store::server_address(&self.path) {
+            // The database server was reachable at startup, so the failure is temporary.
+            Some(_) => HttpError::from_error(StatusCode::SERVICE_UNAVAILABLE, &error),
+            None => HttpError::from(error),
+        })
     }
 
     /// Runs `work` with a read-only connection. If no store exists, `work` gets an empty store in
@@ -117,8 +125,8 @@ impl HostedProject {
     /// Fails if the store cannot be read, or `work` fails.
     pub fn with_reader<T>(
         &self,
-        work: impl FnOnce(&Store) -> Result<T, PageError>,
-    ) -> Result<T, PageError> {
+        work: impl FnOnce(&Store) -> Result<T, HttpError>,
+    ) -> Result<T, HttpError> {
         let Some(id) = self.store_id() else {
             return work(&Store::in_memory()?);
         };
@@ -142,8 +150,31 @@ impl HostedProject {
         result
     }
 
+    /// Runs `work` with the write connection, whose commits wait for the disk.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be opened, or `work` fails.
+    pub fn with_writer<T>(
+        &self,
+        work: impl FnOnce(&mut Store) -> Result<T, HttpError>,
+    ) -> Result<T, HttpError> {
+        let mut writer = lock(&self.writer);
+        // Take the connection out, so that it is not used again if `work` panics.
+        let mut store = match writer.take() {
+            Some(store) => store,
+            None => {
+                let opened = self.open_store(Store::open)?;
+                opened.wait_for_disk()?;
+                opened
+            }
+        };
+        let result = work(&mut store);
+        *writer = Some(store);
+        result
+    }
+
     /// Returns a number that changes whenever the store changes. Clears the cache after a change.
-    fn current_version(&self, cache: &mut ProjectCache) -> Result<Option<i64>, PageError> {
+    fn current_version(&self, cache: &mut ProjectCache) -> Result<Option<i64>, HttpError> {
         let Some(id) = self.store_id() else {
             cache.clear_cache();
             cache.watch = None;
@@ -168,7 +199,7 @@ impl HostedProject {
     ///
     /// # Errors
     /// Fails if the store cannot be read.
-    pub fn cached_page(&self, address: &str) -> Result<(Option<Bytes>, Option<i64>), PageError> {
+    pub fn cached_page(&self, address: &str) -> Result<(Option<Bytes>, Option<i64>), HttpError> {
         let mut cache = lock(&self.cache);
         let version = self.current_version(&mut cache)?;
         let found = cache.pages.iter().find(|(cached_address, _)| cached_address == address);
@@ -185,7 +216,7 @@ impl HostedProject {
         address: &str,
         page: &Bytes,
         started_at: i64,
-    ) -> Result<(), PageError> {
+    ) -> Result<(), HttpError> {
         let mut cache = lock(&self.cache);
         if self.current_version(&mut cache)? != Some(started_at) {
             return Ok(());
@@ -206,7 +237,7 @@ impl HostedProject {
     ///
     /// # Errors
     /// Fails if the store cannot be read or written.
-    pub fn summarize(&self) -> Result<usize, PageError> {
+    pub fn summarize(&self) -> Result<usize, HttpError> {
         if !self.exists() {
             return Ok(0);
         }
@@ -232,7 +263,7 @@ impl HostedProject {
     ///
     /// # Errors
     /// Fails if the store cannot be read, or there is no such branch.
-    pub fn load_history(&self, query: &TrendQuery) -> Result<Arc<ProjectHistory>, PageError> {
+    pub fn load_history(&self, query: &TrendQuery) -> Result<Arc<ProjectHistory>, HttpError> {
         if !self.exists() {
             return Ok(Arc::default());
         }
@@ -248,10 +279,9 @@ impl HostedProject {
         }
         let missing = self.summarize()?;
         let result = (self.lookups.history)(&self.path, query, missing);
-        let history =
-            Arc::new(result.map_err(|error| {
-                PageError::from_error(axum::http::StatusCode::NOT_FOUND, &error)
-            })?);
+        let history = result
+            .map_err(|error| HttpError::from_error(StatusCode::NOT_FOUND, &error))
+            .map(Arc::new)?;
         let mut cache = lock(&self.cache);
         // Update the version first, so that the computation's own writes do not clear the new entry.
         self.current_version(&mut cache)?;
@@ -274,6 +304,40 @@ impl HostedProject {
         let computation = Arc::default();
         running_searches.push((query.clone(), Arc::clone(&computation)));
         computation
+    }
+}
+
+/// Viewers of running sessions, keyed by stream.
+#[derive(Debug)]
+pub(super) struct LiveViewers {
+    hubs: Mutex<HashMap<String, EventHub>>,
+    pub(super) stopper: ServerStopper,
+}
+
+impl LiveViewers {
+    fn new(stopper: &ServerStopper) -> LiveViewers {
+        LiveViewers { hubs: Mutex::default(), stopper: stopper.clone() }
+    }
+
+    pub(super) fn count_viewers(&self) -> usize {
+        self.lock_hubs().values().map(EventHub::count_viewers).sum()
+    }
+
+    pub(super) fn lock_hubs(&self) -> MutexGuard<'_, HashMap<String, EventHub>> {
+        lock(&self.hubs)
+    }
+}
+
+/// Converts an error of the store. The status is 503 if the store is unreachable, 507 if the disk
+/// is full, and 500 otherwise.
+impl From<anyhow::Error> for HttpError {
+    fn from(error: anyhow::Error) -> HttpError {
+        let status = match StoreErrorKind::from_error(&error) {
+            StoreErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            StoreErrorKind::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
+            StoreErrorKind::Permanent => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        HttpError::from_error(status, &error)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Unknown names are rejected, because a filter in a URL must never be ignored.
 
 use crate::dashboard::link::{decode_segment, encode_segment};
-use crate::dashboard::page_error::PageError;
+use crate::http::HttpError;
 
 /// Maximum number of values; no page has so many parameters.
 const MAX_VALUES: usize = 64;
@@ -17,13 +17,13 @@ impl PageQuery {
     ///
     /// # Errors
     /// Fails if there are too many values, or a part does not decode to text.
-    pub fn parse(text: &str) -> Result<PageQuery, PageError> {
+    pub fn parse(text: &str) -> Result<PageQuery, HttpError> {
         let mut values = Vec::new();
         for part in text.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let decode = |text: &str| decode_segment(&text.replace('+', " "));
             let (Some(name), Some(value)) = (decode(name), decode(value)) else {
-                return Err(PageError::bad_request(format!(
+                return Err(HttpError::bad_request(format!(
                     "cannot decode '{part}': expected percent-encoded UTF-8"
                 )));
             };
@@ -32,7 +32,7 @@ impl PageQuery {
             }
         }
         if values.len() > MAX_VALUES {
-            return Err(PageError::bad_request(format!(
+            return Err(HttpError::bad_request(format!(
                 "the query has {} parameters: expected at most {MAX_VALUES}",
                 values.len()
             )));
@@ -55,10 +55,10 @@ impl PageQuery {
     ///
     /// # Errors
     /// Fails if the value is not a number.
-    pub fn get_number(&self, name: &str) -> Result<Option<i64>, PageError> {
+    pub fn get_number(&self, name: &str) -> Result<Option<i64>, HttpError> {
         let parsed = self.get(name).map(|text| {
             text.trim_start_matches('@').parse::<i64>().map_err(|_| {
-                PageError::bad_request(format!("invalid {name} '{text}': expected a number"))
+                HttpError::bad_request(format!("invalid {name} '{text}': expected a number"))
             })
         });
         parsed.transpose()
@@ -68,14 +68,14 @@ impl PageQuery {
     ///
     /// # Errors
     /// Fails if there is an unknown name.
-    pub fn check_names(&self, known: &[&str]) -> Result<(), PageError> {
+    pub fn check_names(&self, known: &[&str]) -> Result<(), HttpError> {
         let unknown = self.0.iter().find(|(name, _)| !known.contains(&name.as_str()));
         match unknown {
             None => Ok(()),
-            Some((name, _)) if known.is_empty() => Err(PageError::bad_request(format!(
+            Some((name, _)) if known.is_empty() => Err(HttpError::bad_request(format!(
                 "unknown parameter '{name}': no parameters are accepted here"
             ))),
-            Some((name, _)) => Err(PageError::bad_request(format!("unknown parameter '{name}'"))
+            Some((name, _)) => Err(HttpError::bad_request(format!("unknown parameter '{name}'"))
                 .with_hint(format!("known parameters: {}", known.join(", ")))),
         }
     }

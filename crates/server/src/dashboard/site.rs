@@ -5,14 +5,16 @@
 //! it. Start with [`SiteState::new`].
 
 use crate::dashboard::access::{AccessRules, CallerIdentity, SiteAccess};
+use crate::dashboard::link::nearest_names;
 use crate::dashboard::lookups::CommandLookups;
-use crate::dashboard::page_error::{PageError, nearest_names};
 use crate::dashboard::project::{HostedProject, lock};
-use crate::http::ServerStopper;
+use crate::http::assets::AssetTable;
 use crate::http::blocking::{BlockingPool, QUEUE_LENGTH, QueueTimeouts};
 use crate::http::client_limiter::ClientLimiter;
+use crate::http::{HttpError, ServerStopper};
+use anyhow::Context;
 use speedwell_model::stored::AuditEntry;
-use speedwell_report::html::AssetPaths;
+use speedwell_report::html::{AssetPaths, EARLY_SCRIPT, SERVED_SCRIPT, SERVED_STYLE};
 use speedwell_store::{Store, StoredProject, project_name_problem};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -22,13 +24,21 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Maximum number of pages computed concurrently.
 const PAGE_THREADS: usize = 4;
+/// Threads for API requests. Most of the work is parsing sessions. Writes are serialized per
+/// project.
+const API_THREADS: usize = 4;
 /// Maximum number of comparisons and histories computed concurrently, in addition to pages.
 const HEAVY_THREADS: usize = 3;
 /// Maximum number of comparisons and histories computed concurrently for one client.
 const HEAVY_PER_CLIENT: usize = 2;
 /// Timeouts of comparisons and histories.
-pub(crate) const HEAVY_TIMEOUTS: QueueTimeouts =
+pub(super) const HEAVY_TIMEOUTS: QueueTimeouts =
     QueueTimeouts { queued: Duration::from_secs(10), running: Duration::from_secs(10) };
+
+/// Names of the files that every page needs.
+const STYLE_NAME: &str = "page.css";
+const EARLY_SCRIPT_NAME: &str = "early.js";
+const SCRIPT_NAME: &str = "page.js";
 
 /// State shared by all pages of a server.
 #[derive(Debug)]
@@ -38,23 +48,27 @@ pub struct SiteState {
     other_projects: Mutex<HashMap<String, Arc<HostedProject>>>,
     /// Callbacks into the program that embeds this site.
     pub lookups: CommandLookups,
+    /// Styles and scripts.
+    pub(super) assets: AssetTable,
     /// Addresses of styles and scripts.
-    pub assets: AssetPaths,
+    pub(super) asset_paths: AssetPaths,
     /// Authentication and permissions.
     pub access: SiteAccess,
-    /// Write connection to the store given at startup.
+    /// Write connection to the store given at startup, for tokens and the audit log.
     writer: Mutex<Option<Store>>,
     stopper: ServerStopper,
     /// Thread pool for pages.
-    pub(crate) light: BlockingPool,
+    pub(super) pages: BlockingPool,
+    /// Thread pool for API requests.
+    pub(super) api: BlockingPool,
     /// Thread pool for comparisons and histories.
-    pub(crate) heavy: BlockingPool,
+    pub(super) heavy: BlockingPool,
     /// Per-client limit on the use of `heavy`.
-    pub(crate) client_limiter: ClientLimiter,
+    pub(super) client_limiter: ClientLimiter,
     /// Start time.
-    pub(crate) started: Instant,
+    pub(super) started: Instant,
     /// Number of page responses by the first digit of their status.
-    pub(crate) response_counts: [AtomicU64; 6],
+    pub(super) response_counts: [AtomicU64; 6],
     /// Uploads begun plus sessions stored since startup.
     arrived: AtomicU64,
 }
@@ -68,20 +82,34 @@ impl SiteState {
     pub fn new(
         path: &Path,
         lookups: CommandLookups,
-        assets: AssetPaths,
         rules: AccessRules,
         stopper: &ServerStopper,
     ) -> anyhow::Result<SiteState> {
         let first = HostedProject::new(&project_name(path), path, lookups, stopper);
+        let files = [
+            (STYLE_NAME, SERVED_STYLE.as_bytes()),
+            (EARLY_SCRIPT_NAME, EARLY_SCRIPT.as_bytes()),
+            (SCRIPT_NAME, SERVED_SCRIPT.as_bytes()),
+        ];
+        let assets = AssetTable::new("/static/", files);
+        let asset_path =
+            |name| assets.asset_path(name).map(str::to_owned).context("a page asset has no path");
+        let asset_paths = AssetPaths {
+            style: asset_path(STYLE_NAME)?,
+            early_script: asset_path(EARLY_SCRIPT_NAME)?,
+            script: asset_path(SCRIPT_NAME)?,
+        };
         Ok(SiteState {
             first: Arc::new(first),
             other_projects: Mutex::default(),
             lookups,
             assets,
+            asset_paths,
             access: SiteAccess::new(rules)?,
             writer: Mutex::default(),
             stopper: stopper.clone(),
-            light: BlockingPool::new("pages", PAGE_THREADS, QUEUE_LENGTH)?,
+            pages: BlockingPool::new("pages", PAGE_THREADS, QUEUE_LENGTH)?,
+            api: BlockingPool::new("api", API_THREADS, QUEUE_LENGTH)?,
             heavy: BlockingPool::new("comparisons", HEAVY_THREADS, QUEUE_LENGTH)?,
             client_limiter: ClientLimiter::new(HEAVY_PER_CLIENT, QUEUE_LENGTH, HEAVY_TIMEOUTS),
             started: Instant::now(),
@@ -106,7 +134,7 @@ impl SiteState {
         self.arrived.load(Ordering::Acquire)
     }
 
-    pub(crate) fn record_upload(&self) {
+    pub(super) fn record_upload(&self) {
         self.arrived.fetch_add(1, Ordering::Release);
     }
 
@@ -122,7 +150,7 @@ impl SiteState {
     ///
     /// # Errors
     /// Fails if the store cannot be read.
-    pub fn list_projects(&self) -> Result<Vec<(Arc<HostedProject>, bool)>, PageError> {
+    pub fn list_projects(&self) -> Result<Vec<(Arc<HostedProject>, bool)>, HttpError> {
         let stored = self.first.with_reader(|store| Ok(store.list_projects()?))?;
         stored.iter().map(|project| Ok((self.open_project(project)?, project.is_public))).collect()
     }
@@ -131,7 +159,7 @@ impl SiteState {
     ///
     /// # Errors
     /// Fails if there is no such project, or the store cannot be read.
-    pub fn find_project(&self, name: &str) -> Result<Arc<HostedProject>, PageError> {
+    pub fn find_project(&self, name: &str) -> Result<Arc<HostedProject>, HttpError> {
         if name == self.first.name {
             return Ok(self.first.clone());
         }
@@ -145,7 +173,7 @@ impl SiteState {
             Some(_) => None,
         };
         found.map_or_else(
-            || Err(PageError::not_found(format!("project '{name}' not found"))),
+            || Err(HttpError::not_found(format!("project '{name}' not found"))),
             |project| self.open_project(&project),
         )
     }
@@ -160,15 +188,7 @@ impl SiteState {
         Ok(paths.collect())
     }
 
-    /// Returns the path of a project's store.
-    ///
-    /// # Errors
-    /// Fails if there is no such project, or the store cannot be read.
-    pub fn store_path(&self, project: &str) -> Result<PathBuf, PageError> {
-        Ok(self.find_project(project)?.path().to_owned())
-    }
-
-    fn open_project(&self, project: &StoredProject) -> Result<Arc<HostedProject>, PageError> {
+    fn open_project(&self, project: &StoredProject) -> Result<Arc<HostedProject>, HttpError> {
         if project.number == 1 {
             return Ok(self.first.clone());
         }
@@ -183,7 +203,7 @@ impl SiteState {
 
     /// Returns the addresses and names of readable projects with similar names. If there are none,
     /// returns up to five other readable projects.
-    pub(crate) fn similar_projects(
+    pub(super) fn similar_projects(
         &self,
         name: &str,
         caller: &CallerIdentity,
@@ -269,7 +289,7 @@ impl SiteState {
 }
 
 /// Returns the current time in milliseconds since the Unix epoch.
-pub(crate) fn unix_ms() -> i64 {
+pub(super) fn unix_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |since| since.as_millis() as i64)
 }

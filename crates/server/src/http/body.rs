@@ -3,6 +3,9 @@
 //! When a body breaks a limit, its reader gets an error, and a [`BodyErrorSlot`] keeps the refusal.
 //! The request pipeline sends the refusal as the response, whatever the handler returns. The rate
 //! counts only the time spent waiting for the client.
+//!
+//! tower-http limits the size of a body and the time until its next part. A client that sends a
+//! byte per second would pass both.
 
 use crate::http::http_error::HttpError;
 use crate::http::options::ServerLimits;

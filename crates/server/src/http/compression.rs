@@ -2,6 +2,10 @@
 //!
 //! Only text is compressed, and only if the client accepts gzip. Event streams are left alone,
 //! because compression would delay events.
+//!
+//! The compression layer of tower-http would replace only `GzipBody`. It compresses the response to
+//! HEAD, which then lacks its length, keeps strong entity tags, and knows no media types but those
+//! that it is told to skip.
 
 use axum::body::Body;
 use axum::http::header::{

@@ -3,7 +3,8 @@
 //!
 //! Browsers report the source of a request (`Sec-Fetch-Site`, Fetch Metadata; `Origin`, RFC 6454),
 //! and pages cannot forge these fields. Programs other than browsers send neither field, but they
-//! have no cookies that a page could abuse.
+//! have no cookies that a page could abuse. The CORS layer of tower-http does the opposite: it
+//! grants access to other sites.
 
 use crate::http::client::ClientInfo;
 use crate::http::http_error::HttpError;

@@ -1,7 +1,8 @@
 //! Decompresses gzip request bodies while they are read.
 //!
 //! A thousand bytes may expand to a million, so the output is counted after each step of
-//! [`STEP_BYTES`] of input. Memory never holds more output than one step produces.
+//! [`STEP_BYTES`] of input. Memory never holds more output than one step produces. The
+//! decompression layer of tower-http does not limit the ratio.
 
 use crate::http::body::{BodyErrorSlot, RejectedBody};
 use crate::http::http_error::HttpError;

@@ -1,7 +1,9 @@
 //! Sends a response body only if the client does not have it yet (RFC 9110, 8.8.3 and 13.1.2).
 //! Start at [`with_etag`].
 //!
-//! Tags are weak, because the same response may be sent compressed or not.
+//! Tags are weak, because the same response may be sent compressed or not. They are computed from
+//! the body: pages are rendered for each caller and have no date. Layers of tower-http support
+//! conditional requests for files only.
 
 use axum::body::{Body, to_bytes};
 use axum::http::StatusCode;

@@ -3,7 +3,7 @@
 //! Another site can make its own name resolve to 127.0.0.1, so that its pages can read what is
 //! served there (DNS rebinding). The requests of these pages still contain that site's name. Every
 //! request must therefore name a literal address of this machine, `localhost`, or the server's
-//! public address.
+//! public address. Neither axum nor tower-http checks this.
 
 use crate::http::error::Error;
 use axum::http::uri::{Scheme, Uri};

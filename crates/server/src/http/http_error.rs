@@ -1,17 +1,15 @@
-//! Describes why a request is rejected.
+//! Describes why a request is rejected, and renders the reason as text or JSON.
 //!
-//! The request pipeline and handlers create refusals. A client that accepts JSON, but not HTML,
-//! gets `application/problem+json` in the form `{"error": ..., "hint": ...}`. All others get plain
-//! text.
+//! The request pipeline and handlers create refusals. The pipeline renders them: a client that
+//! accepts JSON, but not HTML, gets `application/problem+json` in the form
+//! `{"error": ..., "hint": ...}` (RFC 9457 allows other members). All others get plain text.
 
 use axum::body::Body;
 use axum::http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use std::sync::Arc;
-
-/// Renders a refusal, for example in the application's page layout.
-pub type ErrorRenderer = Arc<dyn Fn(&HttpError, &HeaderMap) -> Response + Send + Sync>;
+use serde_json::{Map, Value};
+use speedwell_model::ErrorText;
 
 /// Refusal of a request. A handler can return it as its response.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +19,11 @@ pub struct HttpError {
     /// The problem, as a sentence fragment in lower case.
     pub message: String,
     /// How to fix it.
-    pub hint: Option<String>,
+    pub hints: Vec<String>,
+    /// Addresses and names of similar pages. Only pages show them.
+    pub nearest: Vec<(String, String)>,
+    /// Further members of the JSON body: data that a program needs to continue.
+    pub members: Vec<(&'static str, Value)>,
     /// When to retry, in seconds.
     pub retry_after_s: Option<u64>,
     /// Whether the connection is closed after the response.
@@ -34,16 +36,53 @@ impl HttpError {
         HttpError {
             status,
             message: message.into(),
-            hint: None,
+            hints: Vec::new(),
+            nearest: Vec::new(),
+            members: Vec::new(),
             retry_after_s: None,
             closes_connection: false,
+        }
+    }
+
+    /// Creates the refusal of an invalid request.
+    pub fn bad_request(message: impl Into<String>) -> HttpError {
+        HttpError::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// Creates the refusal for something that does not exist.
+    pub fn not_found(message: impl Into<String>) -> HttpError {
+        HttpError::new(StatusCode::NOT_FOUND, message)
+    }
+
+    /// Converts an error, extracting the hints from its messages. What is unavailable (503) may be
+    /// retried after a second.
+    pub fn from_error(status: StatusCode, error: &anyhow::Error) -> HttpError {
+        let text = ErrorText::from_error(error);
+        HttpError {
+            hints: text.hints,
+            retry_after_s: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1),
+            ..HttpError::new(status, text.message)
         }
     }
 
     /// Adds a hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> HttpError {
-        self.hint = Some(hint.into());
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Sets the similar pages: addresses and names.
+    #[must_use]
+    pub fn with_nearest(mut self, pages: Vec<(String, String)>) -> HttpError {
+        self.nearest = pages;
+        self
+    }
+
+    /// Adds a member of the JSON body.
+    #[must_use]
+    pub fn with_member(mut self, key: &'static str, value: impl Into<Value>) -> HttpError {
+        self.members.push((key, value.into()));
         self
     }
 
@@ -61,11 +100,26 @@ impl HttpError {
 
     /// Builds the response to a client that sent these header fields.
     pub fn to_response(&self, request_headers: &HeaderMap) -> Response {
-        let (content_type, text) = if wants_json(request_headers) {
-            ("application/problem+json", self.json_body())
-        } else {
-            ("text/plain; charset=utf-8", self.text_body())
+        if wants_json(request_headers) {
+            return self.to_json_response();
+        }
+        let text = match self.hint() {
+            Some(hint) => format!("{}\nhint: {hint}\n", self.message),
+            None => format!("{}\n", self.message),
         };
+        self.build_response("text/plain; charset=utf-8", text)
+    }
+
+    /// Builds the response to a client that always gets JSON.
+    pub fn to_json_response(&self) -> Response {
+        let members = self.members.iter().map(|(key, value)| ((*key).to_owned(), value.clone()));
+        let mut body: Map<String, Value> = members.collect();
+        body.insert("error".to_owned(), self.message.clone().into());
+        body.insert("hint".to_owned(), self.hint().into());
+        self.build_response("application/problem+json", Value::Object(body).to_string() + "\n")
+    }
+
+    fn build_response(&self, content_type: &'static str, text: String) -> Response {
         let mut response = Response::new(Body::from(text));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
@@ -74,7 +128,7 @@ impl HttpError {
         response
     }
 
-    /// Sets the header fields of a refusal. They do not depend on the renderer.
+    /// Sets the header fields of a refusal, which do not depend on its rendering.
     pub(crate) fn set_headers(&self, headers: &mut HeaderMap) {
         if let Some(seconds) = self.retry_after_s {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
@@ -84,17 +138,8 @@ impl HttpError {
         }
     }
 
-    fn text_body(&self) -> String {
-        match &self.hint {
-            Some(hint) => format!("{}\nhint: {hint}\n", self.message),
-            None => format!("{}\n", self.message),
-        }
-    }
-
-    fn json_body(&self) -> String {
-        let mut text = serde_json::json!({"error": self.message, "hint": self.hint}).to_string();
-        text.push('\n');
-        text
+    fn hint(&self) -> Option<String> {
+        (!self.hints.is_empty()).then(|| self.hints.join("; "))
     }
 }
 

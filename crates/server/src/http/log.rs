@@ -1,7 +1,8 @@
 //! Writes the request log: one line per request, written when the response ends or is cut off.
 //!
 //! The log contains no secrets: no query and no header field. A path is cut where a token starts. A
-//! separate thread writes the lines, so a full pipe blocks no request.
+//! separate thread writes the lines, so a full pipe blocks no request. The trace layer of
+//! tower-http logs whole URLs, and does not know how many bytes the client has received.
 
 use crate::http::token::TOKEN_PREFIX;
 use axum::body::Body;

@@ -76,7 +76,7 @@ pub use client::{ClientInfo, TrustedProxy};
 pub use error::Error;
 pub use headers::CONTENT_SECURITY;
 pub use hosts::AllowedHosts;
-pub use http_error::{ErrorRenderer, HttpError};
+pub use http_error::HttpError;
 pub use listen::{BoundAddress, ListenAddress};
 pub use log::RequestLog;
 pub use options::{ServerLimits, ServerOptions};

@@ -6,7 +6,6 @@
 
 use crate::http::client::TrustedProxy;
 use crate::http::hosts::AllowedHosts;
-use crate::http::http_error::ErrorRenderer;
 use crate::http::listen::ListenAddress;
 use crate::http::log::RequestLog;
 use crate::http::shutdown::ServerStopper;
@@ -35,8 +34,6 @@ pub struct ServerOptions {
     /// Stops the server. The stopper exists before the server, so that event streams can register
     /// with it.
     pub stopper: ServerStopper,
-    /// Renders refusals. Without it, refusals are plain text or JSON.
-    pub render: Option<ErrorRenderer>,
 }
 
 /// Limits per request, per connection and per address.

@@ -13,7 +13,7 @@ use crate::http::cross_site;
 use crate::http::decompression::GunzipBody;
 use crate::http::headers::set_security_headers;
 use crate::http::hosts::AllowedHosts;
-use crate::http::http_error::{ErrorRenderer, HttpError};
+use crate::http::http_error::HttpError;
 use crate::http::log::{LogEntry, LoggedBody, RequestLog};
 use crate::http::options::{ServerLimits, ServerOptions};
 use axum::Router;
@@ -44,7 +44,6 @@ pub(crate) struct RequestPipeline {
     hosts: AllowedHosts,
     proxy: Option<TrustedProxy>,
     log: RequestLog,
-    render: Option<ErrorRenderer>,
     router: TowerToHyperService<Router>,
 }
 
@@ -55,7 +54,6 @@ impl RequestPipeline {
             hosts: options.hosts,
             proxy: options.proxy,
             log: options.log,
-            render: options.render,
             // The body limits of this module replace the default limit of axum.
             router: TowerToHyperService::new(router.layer(DefaultBodyLimit::disable())),
         }
@@ -76,8 +74,7 @@ impl RequestPipeline {
             entry.address = client.address;
         }
         let is_bypass = info.bypasses_proxy(self.proxy) && uri.path() != HEALTH_PATH;
-        let request_meta =
-            RequestMeta { headers: parts.headers.clone(), method: parts.method.clone() };
+        let request_headers = parts.headers.clone();
         let error_slot = BodyErrorSlot::default();
         let has_body = !body.is_end_stream();
         let checked = if is_bypass {
@@ -89,21 +86,19 @@ impl RequestPipeline {
             Ok(body) => {
                 let response = self.route_request(Request::from_parts(parts, body)).await;
                 match (error_slot.refusal(), response.extensions().get::<HttpError>()) {
-                    (Some(refusal), _) => self.render_error(refusal, &request_meta.headers),
+                    (Some(refusal), _) => refusal.to_response(&request_headers),
                     (None, Some(refusal)) => {
-                        let rendered = self.render_error(refusal, &request_meta.headers);
+                        let rendered = refusal.to_response(&request_headers);
                         merge_headers(response, rendered)
                     }
                     (None, None) => response,
                 }
             }
-            Err(refusal) if has_body => {
-                self.render_error(&refusal.close_connection(), &request_meta.headers)
-            }
-            Err(refusal) => self.render_error(&refusal, &request_meta.headers),
+            Err(refusal) if has_body => refusal.close_connection().to_response(&request_headers),
+            Err(refusal) => refusal.to_response(&request_headers),
         };
         let has_login = login.is_some_and(|login| login.load(Ordering::Relaxed));
-        (self.finish_response(response, &request_meta, entry), has_login)
+        (self.finish_response(response, &request_headers, entry), has_login)
     }
 
     /// Rejects a request without credentials. Called for connections beyond the limit for their
@@ -115,12 +110,10 @@ impl RequestPipeline {
     ) -> Response {
         let (parts, _) = request.into_parts();
         let entry = LogEntry::new(&parts.method, &parts.uri, info.peer);
-        let request_meta = RequestMeta { headers: parts.headers, method: parts.method };
         let refusal = HttpError::new(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_CONNECTIONS)
             .with_retry_after(1)
             .close_connection();
-        let response = self.render_error(&refusal, &request_meta.headers);
-        self.finish_response(response, &request_meta, entry)
+        self.finish_response(refusal.to_response(&parts.headers), &parts.headers, entry)
     }
 
     /// Returns the body for the handler, or the reason to reject the request.
@@ -160,25 +153,14 @@ impl RequestPipeline {
         }
     }
 
-    fn render_error(&self, refusal: &HttpError, request_headers: &HeaderMap) -> Response {
-        let Some(render) = &self.render else {
-            return refusal.to_response(request_headers);
-        };
-        let mut response = render(refusal, request_headers);
-        *response.status_mut() = refusal.status;
-        refusal.set_headers(response.headers_mut());
-        response
-    }
-
     fn finish_response(
         &self,
         response: Response,
-        request_meta: &RequestMeta,
+        request_headers: &HeaderMap,
         mut entry: LogEntry,
     ) -> Response {
-        let takes_gzip = compression::accepts_gzip(&request_meta.headers);
-        let mut response =
-            compression::compress_response(response, &request_meta.method, takes_gzip);
+        let takes_gzip = compression::accepts_gzip(request_headers);
+        let mut response = compression::compress_response(response, &entry.method, takes_gzip);
         set_security_headers(response.headers_mut());
         entry.status = response.status();
         response.map(|body| LoggedBody::wrap_body(body, entry, &self.log))
@@ -199,12 +181,6 @@ fn merge_headers(response: Response, mut rendered: Response) -> Response {
         }
     }
     rendered
-}
-
-/// Parts of the request needed after the router has consumed it.
-struct RequestMeta {
-    headers: HeaderMap,
-    method: Method,
 }
 
 fn bypassed_proxy_error() -> HttpError {

@@ -1,10 +1,7 @@
 //! Security headers, compression and the request log.
 
 use super::served::{TestResponse, TestServer, local_options};
-use axum::http::HeaderMap;
-use axum::response::IntoResponse;
-use speedwell_server::http::{HttpError, RequestLog, ServerOptions};
-use std::sync::Arc;
+use speedwell_server::http::{RequestLog, ServerOptions};
 
 fn is_protected(answer: &TestResponse) {
     for (name, value) in [
@@ -110,16 +107,4 @@ fn a_refusal_of_a_handler_keeps_its_fields_however_it_is_shown() {
         assert_eq!(answer.headers["retry-after"], "7");
         assert!(answer.text().contains("make one"));
     }
-}
-
-#[test]
-fn an_application_may_show_refusals_its_own_way() {
-    let render =
-        |refusal: &HttpError, _: &HeaderMap| format!("<p>{}</p>", refusal.message).into_response();
-    let served =
-        TestServer::start(ServerOptions { render: Some(Arc::new(render)), ..local_options() });
-    let answer = served.send_request("POST /", &["Origin: null"]);
-    assert_eq!(answer.status, 403);
-    assert_eq!(answer.text(), "<p>the request was sent by a page of another site</p>");
-    is_protected(&answer);
 }

@@ -7,11 +7,9 @@ use super::lookups::LOOKUPS;
 use super::{background, commenter};
 use crate::options::{DashboardArgs, LogFormat};
 use crate::{CommandStatus, status};
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{anyhow, bail, ensure};
 use speedwell_machine::process;
-use speedwell_report::html::AssetPaths as AssetAddresses;
-use speedwell_server::dashboard::{AccessRules, SiteState, api, asset_files, router};
-use speedwell_server::http::assets::AssetTable;
+use speedwell_server::dashboard::{AccessRules, SiteState, router};
 use speedwell_server::http::{
     AllowedHosts, BoundAddress, HttpServer, ListenAddress, RequestLog, ServerLimits, ServerOptions,
     ServerStopper, TlsIdentity, TrustedProxy,
@@ -70,12 +68,8 @@ impl ReadyServer {
         }
         let listen_plan = ListenPlan::from_args(args)?;
         let stopper = ServerStopper::new();
-        let files =
-            AssetTable::new("/static/", asset_files().map(|(name, text)| (name, text.as_bytes())));
         let rules = listen_plan.access_rules(args);
-        let site = SiteState::new(&path, LOOKUPS, asset_addresses(&files)?, rules, &stopper)?;
-        let site = Arc::new(site);
-        let router = router(site.clone()).merge(api(site.clone())?).merge(files.router());
+        let site = Arc::new(SiteState::new(&path, LOOKUPS, rules, &stopper)?);
         let options = ServerOptions {
             has_token: listen_plan.is_local || has_token(&path)?,
             stopper: stopper.clone(),
@@ -86,8 +80,8 @@ impl ReadyServer {
             "other people could reach this server through the proxy, but there is no token yet\n{}",
             add_token_hint(&path)
         );
-        let server =
-            HttpServer::bind(options, router).map_err(|error| to_user_error(&error, &path))?;
+        let server = HttpServer::bind(options, router(site.clone()))
+            .map_err(|error| to_user_error(&error, &path))?;
         Ok(ReadyServer {
             url: listen_plan.user_url(server.addresses()),
             behind: listen_plan.listen_note(server.addresses()),
@@ -319,17 +313,6 @@ fn parse_proxy(proxy: &str, listen: &ListenAddress) -> anyhow::Result<TrustedPro
          hint: --bind ADDRESS:PORT with an address that it can reach, or --behind-proxy 127.0.0.1"
     );
     Ok(TrustedProxy::Address(address))
-}
-
-fn asset_addresses(files: &AssetTable) -> anyhow::Result<AssetAddresses> {
-    let [style, early_script, script] = asset_files().map(|(name, _)| files.asset_path(name));
-    let to_address =
-        |path: Option<&str>| path.map(str::to_owned).context("a page asset has no path");
-    Ok(AssetAddresses {
-        style: to_address(style)?,
-        early_script: to_address(early_script)?,
-        script: to_address(script)?,
-    })
 }
 
 /// Opens an address in the user's browser; `url` is the same address without the login key.

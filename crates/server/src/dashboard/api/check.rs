@@ -4,7 +4,7 @@
 //! depend on the meaning of a value run after parsing. Errors of the scan name the line, counted
 //! from 1.
 
-use super::error::ApiError;
+use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_model::{ParameterValue, ResourceUsage, Session};
 
@@ -31,12 +31,12 @@ const MAX_RUN_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
 /// # Errors
 /// Returns 400 if the text is not valid UTF-8 or its last line is incomplete. Returns 413, naming
 /// the line, if a line is empty, exceeds a limit or contains NUL.
-pub fn check_lines(text: &[u8], first_number: u64) -> Result<(), ApiError> {
+pub fn check_lines(text: &[u8], first_number: u64) -> Result<(), HttpError> {
     let Ok(text) = std::str::from_utf8(text) else {
-        return Err(ApiError::bad_request("the body is not valid UTF-8"));
+        return Err(HttpError::bad_request("the body is not valid UTF-8"));
     };
     if !text.is_empty() && !text.ends_with('\n') {
-        return Err(ApiError::bad_request("the last line is incomplete")
+        return Err(HttpError::bad_request("the last line is incomplete")
             .with_hint("end each line with a line break"));
     }
     for (line, number) in text.lines().zip(first_number..) {
@@ -51,7 +51,7 @@ pub fn check_lines(text: &[u8], first_number: u64) -> Result<(), ApiError> {
         };
         if let Some(fault) = fault {
             let message = format!("line {} {fault}", number + 1);
-            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+            return Err(HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
     }
     Ok(())
@@ -96,23 +96,23 @@ fn scan_line(line: &[u8]) -> LineScan {
 ///
 /// # Errors
 /// Returns 400 or 413.
-pub fn check_session(session: &Session, id: &str) -> Result<(), ApiError> {
+pub fn check_session(session: &Session, id: &str) -> Result<(), HttpError> {
     if session.id != id {
         let message =
             format!("the header names session '{}': expected '{id}'", shorten_name(&session.id));
-        return Err(ApiError::bad_request(message));
+        return Err(HttpError::bad_request(message));
     }
     if session.state == speedwell_model::SessionState::Running {
-        return Err(ApiError::bad_request("the session is still being measured")
+        return Err(HttpError::bad_request("the session is still being measured")
             .with_hint("push it when it has finished"));
     }
     let is_time = |unix_ms: i64| (0..=LATEST_UNIX_MS).contains(&unix_ms);
     if !is_time(session.started_unix_ms) {
-        return Err(ApiError::bad_request("the session starts before 1970 or after 9999"));
+        return Err(HttpError::bad_request("the session starts before 1970 or after 9999"));
     }
     check_names(session)?;
     for (run, run_number) in session.runs.iter().zip(1..) {
-        let error = |problem: &str| ApiError::bad_request(format!("run {run_number} {problem}"));
+        let error = |problem: &str| HttpError::bad_request(format!("run {run_number} {problem}"));
         if !is_time(run.started_unix_ms) {
             return Err(error("starts before 1970 or after 9999"));
         }
@@ -123,7 +123,10 @@ pub fn check_session(session: &Session, id: &str) -> Result<(), ApiError> {
             return Err(error("reports implausible resource usage"));
         }
         if run.case.values.len() > MAX_PARAMETERS {
-            return Err(error("has a case with more than 64 parameters").too_large());
+            return Err(HttpError {
+                status: StatusCode::PAYLOAD_TOO_LARGE,
+                ..error("has a case with more than 64 parameters")
+            });
         }
     }
     Ok(())
@@ -144,10 +147,10 @@ fn is_huge(usage: &ResourceUsage) -> bool {
     figures.into_iter().flatten().any(|figure| figure > 1 << 56)
 }
 
-fn check_names(session: &Session) -> Result<(), ApiError> {
+fn check_names(session: &Session) -> Result<(), HttpError> {
     let check = |kind: &str, name: &str| match name.len() {
         0..=MAX_NAME_BYTES => Ok(()),
-        bytes => Err(ApiError::new(
+        bytes => Err(HttpError::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             format!(
                 "the {kind} '{}...' has {bytes} bytes: expected at most 4,096",
@@ -217,11 +220,11 @@ mod tests {
         let keys = |count: usize| format!("{{{}}}\n", "\"a\":1,".repeat(count));
         assert_eq!((status(&keys(MAX_KEYS)), status(&keys(MAX_KEYS + 1))), (200, 413));
         let header = check_lines(keys(MAX_HEADER_KEYS + 1).as_bytes(), 0).unwrap_err();
-        assert!(header.error.contains("line 1 has more"), "{header:?}");
+        assert!(header.message.contains("line 1 has more"), "{header:?}");
         let long = format!("\"{}\"\n", "a".repeat(MAX_LINE_BYTES));
         assert_eq!(status(&long), 413);
         let second = check_lines(b"{}\n\"\\u0000\"\n", 6).unwrap_err();
-        assert!(second.error.contains("line 8 contains"), "{second:?}");
+        assert!(second.message.contains("line 8 contains"), "{second:?}");
         assert_eq!((status("{}"), status("{}\n\n{}\n"), status("")), (400, 413, 200));
     }
 }

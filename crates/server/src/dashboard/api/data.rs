@@ -1,18 +1,18 @@
-//! Implements the data endpoints of the API: documents of pages as JSON, series and points, the
-//! gate (the condition that decides an exit status), tokens, and the audit log.
+//! Implements the data endpoints of the API: series and points, the gate (the condition that
+//! decides an exit status), tokens, and the audit log.
 //!
 //! Points and audit log entries are limited. The response says whether there are more points.
 
-use super::error::ApiError;
-use super::request::{ApiRequest, json_response};
-use crate::dashboard::handler;
-use crate::dashboard::page::MAX_RUNS;
+use crate::dashboard::page::session::MAX_RUNS;
+use crate::dashboard::request::RequestContext;
+use crate::dashboard::responses::json_response;
+use crate::http::HttpError;
 use axum::body::Body;
-use axum::http::{Response, StatusCode, Uri};
+use axum::http::{Response, StatusCode};
 use serde_json::{Value, json};
 use speedwell_store::{Store, StoredPoint};
 
-type DataResult = Result<Response<Body>, ApiError>;
+type DataResult = Result<Response<Body>, HttpError>;
 
 /// Default number of points in a response.
 const DEFAULT_POINTS: usize = 1_000;
@@ -25,28 +25,10 @@ const MAX_AUDIT_ENTRIES: usize = 200;
 /// Option names of the gate.
 const GATE_OPTIONS: [&str; 4] = ["threshold", "method", "correct", "fail-on"];
 
-/// Returns the document of a page of the project.
-pub fn project_document(call: &ApiRequest<'_>, page: &str) -> DataResult {
-    // Valid project names need no escaping, and other names fail here.
-    call.site.find_project(call.project())?;
-    page_document(call, &format!("/{}/{page}.json", call.project()))
-}
-
-/// Returns the document of a page of the server.
-pub fn page_document(call: &ApiRequest<'_>, path: &str) -> DataResult {
-    let address = match call.query {
-        "" => path.to_owned(),
-        query => format!("{path}?{query}"),
-    };
-    let uri: Uri =
-        address.parse().map_err(|_| ApiError::bad_request("cannot parse the query string"))?;
-    Ok(handler::document_response(call.site, call.caller, &uri)?)
-}
-
 /// Returns all series of the project.
-pub fn list_series(call: &ApiRequest<'_>) -> DataResult {
-    call.parse_query()?.check_names(&[])?;
-    let project = call.site.find_project(call.project())?;
+pub fn list_series(context: &RequestContext) -> DataResult {
+    context.parse_query()?.check_names(&[])?;
+    let project = context.find_project()?;
     let series = project.with_reader(|store| Ok(store.list_series()?))?;
     let rows = series.iter().map(|series| {
         let metric = &series.key.metric;
@@ -65,11 +47,11 @@ pub fn list_series(call: &ApiRequest<'_>) -> DataResult {
 }
 
 /// Returns the newest points of a series.
-pub fn list_points(call: &ApiRequest<'_>) -> DataResult {
-    let query = call.parse_query()?;
+pub fn list_points(context: &RequestContext) -> DataResult {
+    let query = context.parse_query()?;
     query.check_names(&["series", "most"])?;
     let Some(series) = query.get_number("series")? else {
-        return Err(ApiError::bad_request("no series given")
+        return Err(HttpError::bad_request("no series given")
             .with_hint("use ?series=NUMBER; PROJECT/series lists the numbers"));
     };
     let limit = match query.get_number("most")? {
@@ -78,12 +60,12 @@ pub fn list_points(call: &ApiRequest<'_>) -> DataResult {
             .ok()
             .filter(|limit| (1..=MAX_POINTS).contains(limit))
             .ok_or_else(|| {
-                ApiError::bad_request(format!(
+                HttpError::bad_request(format!(
                     "invalid 'most': expected a number from 1 to {MAX_POINTS}"
                 ))
             })?,
     };
-    let project = call.site.find_project(call.project())?;
+    let project = context.find_project()?;
     let mut points =
         project.with_reader(|store| Ok(store.load_newest_points(series, limit + 1)?.points))?;
     let has_more = points.len() > limit;
@@ -111,8 +93,8 @@ fn point_json(stored: &StoredPoint) -> Value {
 }
 
 /// Returns the exit status of `speedwell compare --fail-on` for the sessions, and the reason.
-pub fn evaluate_gate(call: &ApiRequest<'_>) -> DataResult {
-    let query = call.parse_query()?;
+pub fn evaluate_gate(context: &RequestContext) -> DataResult {
+    let query = context.parse_query()?;
     query.check_names(&[
         "base",
         "with",
@@ -123,7 +105,7 @@ pub fn evaluate_gate(call: &ApiRequest<'_>) -> DataResult {
     ])?;
     let (Some(base), Some(with)) = (query.get("base"), query.get("with")) else {
         return Err(
-            ApiError::bad_request("no sessions given").with_hint("use ?base=@prev&with=@latest")
+            HttpError::bad_request("no sessions given").with_hint("use ?base=@prev&with=@latest")
         );
     };
     let options = GATE_OPTIONS.map(|name| (name, query.get(name)));
@@ -132,43 +114,47 @@ pub fn evaluate_gate(call: &ApiRequest<'_>) -> DataResult {
     if query.get("fail-on").is_none() {
         options.push(("fail-on", "worse"));
     }
-    let project = call.site.find_project(call.project())?;
+    let project = context.find_project()?;
     let references = [base.to_owned(), with.to_owned()];
-    let gate = project
-        .with_reader(|store| {
-            Ok(check_size(call, store, &references)
-                .and_then(|()| Ok((project.lookups.gate)(store, &references, &options)?)))
-        })?
-        .map_err(|problem| match problem.status {
+    let gate = project.with_reader(|store| {
+        let gate = check_size(context, store, &references)
+            .and_then(|()| Ok((project.lookups.gate)(store, &references, &options)?));
+        gate.map_err(|error| match error.status {
             StatusCode::INTERNAL_SERVER_ERROR => {
-                ApiError { status: StatusCode::BAD_REQUEST, ..problem }
+                HttpError { status: StatusCode::BAD_REQUEST, ..error }
             }
-            _ => problem,
-        })?;
+            _ => error,
+        })
+    })?;
     Ok(json_response(StatusCode::OK, &json!({"status": gate.status, "words": gate.message})))
 }
 
 /// Rejects comparisons that would take too long.
-fn check_size(call: &ApiRequest<'_>, store: &Store, references: &[String]) -> Result<(), ApiError> {
+fn check_size(
+    context: &RequestContext,
+    store: &Store,
+    references: &[String],
+) -> Result<(), HttpError> {
     let mut runs = 0;
     for reference in references {
         let without_filter = reference.split("::").next().unwrap_or_default();
         let reference = without_filter.split('[').next().unwrap_or_default();
-        let number = (call.site.lookups.session)(store, reference)
-            .map_err(|error| ApiError { status: StatusCode::NOT_FOUND, ..ApiError::from(error) })?;
+        let number = (context.site.lookups.session)(store, reference).map_err(|error| {
+            HttpError { status: StatusCode::NOT_FOUND, ..HttpError::from(error) }
+        })?;
         runs += store.find_overview(number)?.map_or(0, |session| session.runs);
     }
     if runs <= MAX_RUNS {
         return Ok(());
     }
     let message = format!("cannot compare {runs} runs: expected at most {MAX_RUNS}");
-    Err(ApiError::bad_request(message).too_large())
+    Err(HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, message))
 }
 
 /// Lists the tokens, without secrets.
-pub fn list_tokens(call: &ApiRequest<'_>) -> DataResult {
-    call.parse_query()?.check_names(&[])?;
-    let tokens = call.site.first.with_reader(|store| Ok(store.list_tokens()?))?;
+pub fn list_tokens(context: &RequestContext) -> DataResult {
+    context.parse_query()?.check_names(&[])?;
+    let tokens = context.site.first.with_reader(|store| Ok(store.list_tokens()?))?;
     let rows = tokens.iter().map(|token| {
         let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
         json!({
@@ -189,10 +175,12 @@ pub fn list_tokens(call: &ApiRequest<'_>) -> DataResult {
 }
 
 /// Returns the newest entries of the audit log.
-pub fn list_audit_entries(call: &ApiRequest<'_>) -> DataResult {
-    call.parse_query()?.check_names(&[])?;
-    let entries =
-        call.site.first.with_reader(|store| Ok(store.latest_audit_entries(MAX_AUDIT_ENTRIES)?))?;
+pub fn list_audit_entries(context: &RequestContext) -> DataResult {
+    context.parse_query()?.check_names(&[])?;
+    let entries = context
+        .site
+        .first
+        .with_reader(|store| Ok(store.latest_audit_entries(MAX_AUDIT_ENTRIES)?))?;
     let rows = entries.iter().map(|entry| {
         json!({
             "at_unix_ms": entry.at_unix_ms,

@@ -1,15 +1,14 @@
 //! Generates the OpenAPI document from the route table, so that the document lists every endpoint.
 
-use super::route::{ApiRoute, BodyKind};
 use crate::dashboard::access::RequiredPermission;
+use crate::dashboard::route::{BodyKind, Route};
 use serde_json::{Map, Value, json};
 
 /// Builds the document (<https://spec.openapis.org/oas/v3.1.0>).
-pub fn openapi_document(routes: &[ApiRoute]) -> Value {
+pub fn openapi_document(routes: &[Route]) -> Value {
     let mut paths = Map::new();
-    for route in routes {
-        let path = format!("/api/v1/{}", route.path);
-        let operations = paths.entry(path).or_insert_with(|| json!({}));
+    for route in routes.iter().filter(|route| route.is_api()) {
+        let operations = paths.entry(route.path).or_insert_with(|| json!({}));
         operations[route.method.to_lowercase()] = route_operation(route);
     }
     json!({
@@ -49,11 +48,11 @@ fn problem_schema() -> Value {
     })
 }
 
-fn route_operation(route: &ApiRoute) -> Value {
+fn route_operation(route: &Route) -> Value {
     let mut responses = Map::new();
     for (status, description) in route.responses {
         let media_type = match route.path {
-            "{project}/sessions/{id}" if route.method == "GET" => "application/jsonl",
+            "/api/v1/{project}/sessions/{id}" if route.method == "GET" => "application/jsonl",
             _ => "application/json",
         };
         let content = json!({media_type: {}});
@@ -88,7 +87,7 @@ fn route_operation(route: &ApiRoute) -> Value {
     operation
 }
 
-fn route_parameters(route: &ApiRoute) -> Vec<Value> {
+fn route_parameters(route: &Route) -> Vec<Value> {
     let names = route.path.split('/').filter_map(|part| {
         let name = part.strip_prefix('{')?.strip_suffix('}')?;
         let string_schema = json!({"type": "string"});
@@ -102,9 +101,10 @@ fn route_parameters(route: &ApiRoute) -> Vec<Value> {
 }
 
 /// Builds an operation id such as `put_project_sessions_id`.
-fn operation_id(route: &ApiRoute) -> String {
+fn operation_id(route: &Route) -> String {
     let is_letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let characters: String = route.path.chars().map(is_letter).collect();
+    let path = route.path.trim_start_matches("/api/v1/");
+    let characters: String = path.chars().map(is_letter).collect();
     let path = characters.replace("__", "_");
     format!("{}_{}", route.method.to_lowercase(), path.trim_matches('_'))
 }

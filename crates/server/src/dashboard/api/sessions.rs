@@ -3,9 +3,10 @@
 //! A response may be lost, so uploads can be repeated. The second response is then 200, and the
 //! stored data is kept. A different session with the same id is rejected with 409.
 
-use super::check;
-use super::error::ApiError;
-use super::request::{ApiRequest, json_response};
+use crate::dashboard::api::check;
+use crate::dashboard::request::RequestContext;
+use crate::dashboard::responses::json_response;
+use crate::http::HttpError;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
@@ -14,97 +15,97 @@ use speedwell_formats::json_lines;
 use speedwell_model::{Session, SessionPoints};
 use speedwell_store::{SessionDigest, Store, UploadStatus, count_lines};
 
-type SessionResult = Result<Response<Body>, ApiError>;
+type SessionResult = Result<Response<Body>, HttpError>;
 
 /// Maximum bytes of all lines of a session.
 const MAX_SESSION_BYTES: u64 = 256 << 20;
 
 /// Receives a complete session, or only its header.
-pub fn put_session(call: &ApiRequest<'_>) -> SessionResult {
-    let id = call.session_id()?;
-    check::check_lines(call.body, 0)?;
-    match call.parse_query()?.get("sha256") {
+pub fn put_session(context: &RequestContext) -> SessionResult {
+    let id = context.session_id()?;
+    check::check_lines(&context.body, 0)?;
+    match context.parse_query()?.get("sha256") {
         Some(digest) => {
-            let upload = parse_upload(call, id, call.body, digest)?;
-            call.with_writer(|store| store_upload(call, store, id, &upload))
+            let upload = parse_upload(context, id, &context.body, digest)?;
+            context.with_writer(|store| store_upload(context, store, id, &upload))
         }
         None => {
-            if count_lines(call.body) != 1 {
-                return Err(ApiError::bad_request("expected a single line, the session header")
+            if count_lines(&context.body) != 1 {
+                return Err(HttpError::bad_request("expected a single line, the session header")
                     .with_hint(
                         "send the other lines by PATCH, or all lines at once with ?sha256=DIGEST",
                     ));
             }
-            let origin = parse_header(call, id)?.origin;
-            call.with_writer(|store| {
-                let status = store.begin_upload(id, call.body, &call.upload_sender())?;
+            let origin = parse_header(context, id)?.origin;
+            context.with_writer(|store| {
+                let status = store.begin_upload(id, &context.body, &context.upload_sender())?;
                 if let (UploadStatus::Arriving(_), Some(origin)) = (&status, &origin) {
-                    store.queue_pending_comment(origin, call.upload_sender().at_unix_ms)?;
-                    call.site.record_upload();
+                    store.queue_pending_comment(origin, context.upload_sender().at_unix_ms)?;
+                    context.site.record_upload();
                 }
-                arrival_response(call, store, id, status)
+                arrival_response(store, id, status)
             })
         }
     }
 }
 
 /// Parses a header alone, so that an invalid session is rejected before its lines are sent.
-fn parse_header(call: &ApiRequest<'_>, id: &str) -> Result<Session, ApiError> {
-    let text = std::str::from_utf8(call.body).unwrap_or_default();
+fn parse_header(context: &RequestContext, id: &str) -> Result<Session, HttpError> {
+    let text = std::str::from_utf8(&context.body).unwrap_or_default();
     let session = json_lines::read_header(text).map_err(unreadable_session)?;
     check::check_session(&session, id)?;
-    call.ensure_push_permitted(&session)?;
+    context.ensure_push_permitted(&session)?;
     Ok(session)
 }
 
 /// Receives further lines.
-pub fn append_lines(call: &ApiRequest<'_>) -> SessionResult {
-    let id = call.session_id()?;
-    let first_line = call
+pub fn append_lines(context: &RequestContext) -> SessionResult {
+    let id = context.session_id()?;
+    let first_line = context
         .parse_query()?
         .get("at")
         .and_then(|number| number.parse::<u64>().ok())
         .filter(|number| *number > 0 && i64::try_from(*number).is_ok())
         .ok_or_else(|| {
-            ApiError::bad_request("missing or invalid line number 'at'").with_hint(
+            HttpError::bad_request("missing or invalid line number 'at'").with_hint(
                 "use ?at=N, the number of the first line sent; line 1 follows the header",
             )
         })?;
-    if call.body.is_empty() {
-        return Err(ApiError::bad_request("the body contains no lines"));
+    if context.body.is_empty() {
+        return Err(HttpError::bad_request("the body contains no lines"));
     }
-    check::check_lines(call.body, first_line)?;
-    call.with_writer(|store| {
+    check::check_lines(&context.body, first_line)?;
+    context.with_writer(|store| {
         match store.find_incomplete_upload(id)? {
             None if store.upload_status(id)?.is_none() => return Err(upload_not_begun(id)),
-            Some(upload) if upload.bytes + call.body.len() as u64 > MAX_SESSION_BYTES => {
+            Some(upload) if upload.bytes + context.body.len() as u64 > MAX_SESSION_BYTES => {
                 let message = format!("the session is larger than {} MiB", MAX_SESSION_BYTES >> 20);
-                return Err(ApiError::bad_request(message).too_large());
+                return Err(HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, message));
             }
             _ => {}
         }
         let (status, is_contiguous) =
-            store.add_lines(id, first_line, call.body, &call.upload_sender())?;
+            store.add_lines(id, first_line, &context.body, &context.upload_sender())?;
         match status {
             UploadStatus::Arriving(lines) if !is_contiguous => Err(line_mismatch(lines)),
-            other => arrival_response(call, store, id, other),
+            other => arrival_response(store, id, other),
         }
     })
 }
 
 /// Finishes an upload.
-pub fn finish_upload(call: &ApiRequest<'_>) -> SessionResult {
-    let id = call.session_id()?;
-    let body: Value = serde_json::from_slice(call.body).map_err(|error| {
-        ApiError::bad_request(format!("cannot parse the body as JSON: {error}"))
+pub fn finish_upload(context: &RequestContext) -> SessionResult {
+    let id = context.session_id()?;
+    let body: Value = serde_json::from_slice(&context.body).map_err(|error| {
+        HttpError::bad_request(format!("cannot parse the body as JSON: {error}"))
     })?;
     let (Some(lines), Some(digest)) = (body["lines"].as_u64(), body["sha256"].as_str()) else {
-        return Err(ApiError::bad_request(
+        return Err(HttpError::bad_request(
             "invalid body: expected {\"lines\": NUMBER, \"sha256\": DIGEST}",
         ));
     };
     let progress =
-        call.with_writer(|store| Ok((store.upload_status(id)?, store.received_lines(id)?)))?;
+        context.with_writer(|store| Ok((store.upload_status(id)?, store.received_lines(id)?)))?;
     let text = match progress {
         (None, _) => return Err(upload_not_begun(id)),
         (Some(UploadStatus::Arriving(received)), _) if received != lines => {
@@ -113,7 +114,7 @@ pub fn finish_upload(call: &ApiRequest<'_>) -> SessionResult {
         (Some(UploadStatus::Arriving(_)), text) => text,
         (Some(UploadStatus::Known(number)), _) => {
             let sent_digest = parse_digest(digest)?;
-            return call.with_writer(|store| {
+            return context.with_writer(|store| {
                 let stored_digest = store.session_digest(number)?;
                 if stored_digest == sent_digest {
                     Ok(known_response(StatusCode::OK, "known", number, stored_digest))
@@ -123,33 +124,33 @@ pub fn finish_upload(call: &ApiRequest<'_>) -> SessionResult {
             });
         }
         (Some(other), _) => {
-            return call.with_writer(|store| arrival_response(call, store, id, other));
+            return context.with_writer(|store| arrival_response(store, id, other));
         }
     };
-    let upload = match parse_upload(call, id, &text, digest) {
+    let upload = match parse_upload(context, id, &text, digest) {
         Ok(upload) => upload,
         Err(error) => {
             // The stored lines cannot become the session, so the client has to start over.
-            call.with_writer(|store| Ok(store.discard_upload(id)?))?;
+            context.with_writer(|store| Ok(store.discard_upload(id)?))?;
             return Err(error);
         }
     };
-    call.with_writer(|store| store_upload(call, store, id, &upload))
+    context.with_writer(|store| store_upload(context, store, id, &upload))
 }
 
 /// Returns the progress of an upload.
-pub fn upload_status(call: &ApiRequest<'_>) -> SessionResult {
-    let id = call.session_id()?;
-    call.with_writer(|store| match store.upload_status(id)? {
-        Some(status) => arrival_response(call, store, id, status),
-        None => Err(ApiError::not_found(format!("session '{id}' not found"))),
+pub fn upload_status(context: &RequestContext) -> SessionResult {
+    let id = context.session_id()?;
+    context.with_writer(|store| match store.upload_status(id)? {
+        Some(status) => arrival_response(store, id, status),
+        None => Err(HttpError::not_found(format!("session '{id}' not found"))),
     })
 }
 
 /// Returns a session with all its lines.
-pub fn get_session(call: &ApiRequest<'_>) -> SessionResult {
-    let id = call.session_id()?;
-    let lines = call.with_writer(|store| {
+pub fn get_session(context: &RequestContext) -> SessionResult {
+    let id = context.session_id()?;
+    let lines = context.with_writer(|store| {
         let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
         let mut lines = Vec::new();
         store.write_lines(number, &mut lines)?;
@@ -161,32 +162,32 @@ pub fn get_session(call: &ApiRequest<'_>) -> SessionResult {
     Ok(response)
 }
 
-pub fn delete_session(call: &ApiRequest<'_>) -> SessionResult {
-    let id = call.session_id()?;
-    call.with_writer(|store| {
+pub fn delete_session(context: &RequestContext) -> SessionResult {
+    let id = context.session_id()?;
+    context.with_writer(|store| {
         let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
-        let sender = call.upload_sender();
-        store.delete_session(number, &call.caller.name, "asked for", sender.at_unix_ms)?;
-        call.record_action("delete", id, "done");
+        let sender = context.upload_sender();
+        store.delete_session(number, &context.caller.name, "asked for", sender.at_unix_ms)?;
+        context.record_action("delete", id, "done");
         Ok(json_response(StatusCode::OK, &json!({"state": "deleted", "number": number})))
     })
 }
 
 /// Adds a tag to a session.
-pub fn add_tag(call: &ApiRequest<'_>) -> SessionResult {
-    let id = call.session_id()?;
-    let body: Value = serde_json::from_slice(call.body).map_err(|error| {
-        ApiError::bad_request(format!("cannot parse the body as JSON: {error}"))
+pub fn add_tag(context: &RequestContext) -> SessionResult {
+    let id = context.session_id()?;
+    let body: Value = serde_json::from_slice(&context.body).map_err(|error| {
+        HttpError::bad_request(format!("cannot parse the body as JSON: {error}"))
     })?;
     let Some(tag) = body["tag"].as_str().filter(|tag| tag.len() <= check::MAX_NAME_BYTES) else {
-        return Err(ApiError::bad_request("invalid body: expected {\"tag\": NAME}"));
+        return Err(HttpError::bad_request("invalid body: expected {\"tag\": NAME}"));
     };
-    call.with_writer(|store| {
+    context.with_writer(|store| {
         let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
         let session = store.load_session_without_runs(number)?;
-        call.ensure_push_permitted(&session)?;
+        context.ensure_push_permitted(&session)?;
         store.tag_session(number, tag).map_err(unreadable_session)?;
-        call.record_action("tag", id, "done");
+        context.record_action("tag", id, "done");
         Ok(json_response(StatusCode::OK, &json!({"state": "tagged", "number": number})))
     })
 }
@@ -201,29 +202,29 @@ struct ParsedUpload {
 
 /// Parses and checks a whole session. No write connection is needed yet.
 fn parse_upload(
-    call: &ApiRequest<'_>,
+    context: &RequestContext,
     id: &str,
     lines: &[u8],
     digest: &str,
-) -> Result<ParsedUpload, ApiError> {
+) -> Result<ParsedUpload, HttpError> {
     let (sent_digest, received_digest) = (parse_digest(digest)?, SessionDigest::hash_lines(lines));
     if sent_digest != received_digest {
         let message = "digest mismatch: the received lines differ from the sent ones";
         let mismatch =
-            ApiError::new(StatusCode::CONFLICT, message).with_hint("send the lines again");
+            HttpError::new(StatusCode::CONFLICT, message).with_hint("send the lines again");
         return Err(mismatch
             .with_member("stored_digest", received_digest.to_string())
             .with_member("sent_digest", digest)
             .with_member("lines", 0));
     }
     let text = std::str::from_utf8(lines)
-        .map_err(|_| ApiError::bad_request("the body is not valid UTF-8"))?;
+        .map_err(|_| HttpError::bad_request("the body is not valid UTF-8"))?;
     let mut sessions = json_lines::read(text).map_err(unreadable_session)?;
     let session = sessions.pop().filter(|_| sessions.is_empty());
     let session =
-        session.ok_or_else(|| ApiError::bad_request("expected the lines of a single session"))?;
+        session.ok_or_else(|| HttpError::bad_request("expected the lines of a single session"))?;
     check::check_session(&session, id)?;
-    call.ensure_push_permitted(&session)?;
+    context.ensure_push_permitted(&session)?;
     Ok(ParsedUpload {
         points: (!session.runs.is_empty()).then(|| analysis::session_points(&session)),
         session,
@@ -233,36 +234,31 @@ fn parse_upload(
 }
 
 fn store_upload(
-    call: &ApiRequest<'_>,
+    context: &RequestContext,
     store: &mut Store,
     id: &str,
     upload: &ParsedUpload,
 ) -> SessionResult {
-    let sender = call.upload_sender();
+    let sender = context.upload_sender();
     match store.accept_session(&upload.session, upload.digest, upload.size, &sender)? {
         UploadStatus::Stored(number) => {
             if let Some(points) = &upload.points {
                 // Points are derived data: the history recomputes missing points on demand.
                 let _ = store.store_points(number, points);
             }
-            call.record_action("push", id, "done");
-            call.site.record_upload();
+            context.record_action("push", id, "done");
+            context.site.record_upload();
             Ok(known_response(StatusCode::CREATED, "stored", number, upload.digest))
         }
         UploadStatus::Known(number) => {
             Ok(known_response(StatusCode::OK, "known", number, upload.digest))
         }
         UploadStatus::Differs { here } => Err(session_conflict(id, here, upload.digest)),
-        other => arrival_response(call, store, id, other),
+        other => arrival_response(store, id, other),
     }
 }
 
-fn arrival_response(
-    _: &ApiRequest<'_>,
-    store: &Store,
-    id: &str,
-    status: UploadStatus,
-) -> SessionResult {
+fn arrival_response(store: &Store, id: &str, status: UploadStatus) -> SessionResult {
     match status {
         UploadStatus::Arriving(lines) => {
             Ok(json_response(StatusCode::OK, &json!({"state": "arriving", "lines": lines})))
@@ -272,10 +268,10 @@ fn arrival_response(
         }
         UploadStatus::Differs { here } => {
             let message = format!("a different session '{id}' is already stored");
-            Err(ApiError::new(StatusCode::CONFLICT, message)
+            Err(HttpError::new(StatusCode::CONFLICT, message)
                 .with_member("stored_digest", here.to_string()))
         }
-        UploadStatus::Deleted => Err(ApiError::new(
+        UploadStatus::Deleted => Err(HttpError::new(
             StatusCode::GONE,
             format!("session '{id}' was deleted from this server"),
         )
@@ -293,38 +289,38 @@ fn known_response(
     json_response(status, &body)
 }
 
-fn parse_digest(digest: &str) -> Result<SessionDigest, ApiError> {
+fn parse_digest(digest: &str) -> Result<SessionDigest, HttpError> {
     SessionDigest::parse(digest)
-        .ok_or_else(|| ApiError::bad_request("invalid sha256: expected 64 hexadecimal digits"))
+        .ok_or_else(|| HttpError::bad_request("invalid sha256: expected 64 hexadecimal digits"))
 }
 
-fn unreadable_session(error: anyhow::Error) -> ApiError {
-    ApiError { status: StatusCode::BAD_REQUEST, retry_after_s: None, ..ApiError::from(error) }
+fn unreadable_session(error: anyhow::Error) -> HttpError {
+    HttpError::from_error(StatusCode::BAD_REQUEST, &error)
 }
 
-fn upload_not_begun(id: &str) -> ApiError {
-    ApiError::not_found(format!("the upload of session '{id}' has not started"))
+fn upload_not_begun(id: &str) -> HttpError {
+    HttpError::not_found(format!("the upload of session '{id}' has not started"))
         .with_hint("PUT its header first")
 }
 
-fn session_not_found(id: &str) -> ApiError {
-    ApiError::not_found(format!("session '{id}' not found"))
+fn session_not_found(id: &str) -> HttpError {
+    HttpError::not_found(format!("session '{id}' not found"))
 }
 
-fn line_mismatch(lines: u64) -> ApiError {
+fn line_mismatch(lines: u64) -> HttpError {
     let message = format!("line number mismatch: the number of lines received so far is {lines}");
-    ApiError::new(StatusCode::CONFLICT, message).with_member("lines", lines)
+    HttpError::new(StatusCode::CONFLICT, message).with_member("lines", lines)
 }
 
 fn session_conflict(
     id: &str,
     stored_digest: SessionDigest,
     sent_digest: SessionDigest,
-) -> ApiError {
+) -> HttpError {
     let message = format!(
         "a different session '{id}' is already stored: its digest is {stored_digest}, yours is {sent_digest}"
     );
-    ApiError::new(StatusCode::CONFLICT, message)
+    HttpError::new(StatusCode::CONFLICT, message)
         .with_hint("stored sessions are never replaced; give the changed session a new id")
         .with_member("stored_digest", stored_digest.to_string())
         .with_member("sent_digest", sent_digest.to_string())

@@ -1,10 +1,10 @@
 //! Builds `/PROJECT/benchmarks`, which lists all benchmarks, and `/PROJECT/benchmarks/GROUP/NAME`,
 //! which shows one benchmark.
 
-use super::session::check_runs;
-use super::{PageContent, PageContext};
-use crate::dashboard::link::link_column;
-use crate::dashboard::page_error::{PageError, nearest_names};
+use crate::dashboard::link::{link_column, nearest_names};
+use crate::dashboard::page::content::{PageContent, PageContext, PageResult};
+use crate::dashboard::page::session::check_runs;
+use crate::http::HttpError;
 use speedwell_analysis as analysis;
 use speedwell_model::{ParameterValue, Session};
 use speedwell_report::html::PageLink;
@@ -12,7 +12,7 @@ use speedwell_report::{self as report, Document};
 use std::collections::BTreeMap;
 
 /// Lists all benchmarks.
-pub fn benchmarks_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
+pub fn benchmarks_page(context: PageContext<'_>) -> PageResult {
     context.query.check_names(&[])?;
     let mut document = report::list_benchmarks(&context.store.list_benchmarks()?);
     link_column(&mut document, "benchmarks", "benchmark", |name| {
@@ -25,11 +25,13 @@ pub fn benchmarks_page(context: PageContext<'_>) -> Result<PageContent, PageErro
         crumbs: vec![PageLink::new(context.page_href("benchmarks"), "benchmarks")],
         is_cacheable: true,
         ..PageContent::from_document(document)
-    })
+    }
+    .into())
 }
 
 /// Shows one benchmark: its cases, and its results in the newest session.
-pub fn benchmark_page(context: PageContext<'_>, name: &str) -> Result<PageContent, PageError> {
+pub fn benchmark_page(context: PageContext<'_>) -> PageResult {
+    let name = context.name;
     context.query.check_names(&[])?;
     let cases = context.store.benchmark_cases(name)?;
     let Some(newest) = cases.first().map(|case| case.newest) else {
@@ -59,15 +61,16 @@ pub fn benchmark_page(context: PageContext<'_>, name: &str) -> Result<PageConten
         ],
         is_cacheable: true,
         ..PageContent::from_document(document)
-    })
+    }
+    .into())
 }
 
-fn unknown_benchmark(context: PageContext<'_>, name: &str) -> Result<PageError, PageError> {
+fn unknown_benchmark(context: PageContext<'_>, name: &str) -> Result<HttpError, HttpError> {
     let benchmarks = context.store.list_benchmarks()?;
     let pages = nearest_names(name, benchmarks.iter().map(|benchmark| benchmark.name.as_str()))
         .into_iter()
         .map(|name| (context.benchmark_href(name), name.to_owned()));
-    Ok(PageError::not_found(format!("benchmark '{name}' not found")).with_nearest(pages.collect()))
+    Ok(HttpError::not_found(format!("benchmark '{name}' not found")).with_nearest(pages.collect()))
 }
 
 /// Renders the results of a benchmark in one session. If [`studied_parameter`] selects a parameter,
@@ -76,7 +79,7 @@ fn session_results(
     context: PageContext<'_>,
     session: &Session,
     name: &str,
-) -> Result<Document, PageError> {
+) -> Result<Document, HttpError> {
     let part = session.with_runs(|run| run.case.benchmark == name);
     let settings = (context.project.lookups.settings)(&[])?;
     let output = context.report_options();

@@ -1,8 +1,8 @@
 //! Builds `/PROJECT/branches/NAME`, which lists the sessions of one branch.
 
-use super::{PageContent, PageContext};
-use crate::dashboard::link::encode_segment;
-use crate::dashboard::page_error::{PageError, nearest_names};
+use crate::dashboard::link::{encode_segment, nearest_names};
+use crate::dashboard::page::content::{PageContent, PageContext, PageResult};
+use crate::http::HttpError;
 use speedwell_report::html::PageLink;
 use speedwell_report::{Document, ReportBlock};
 use speedwell_store::SessionFilter;
@@ -13,7 +13,8 @@ const MAX_SESSIONS: usize = 50;
 /// Common names of the default branch.
 const DEFAULT_BRANCHES: [&str; 2] = ["main", "master"];
 
-pub fn branch_page(context: PageContext<'_>, name: &str) -> Result<PageContent, PageError> {
+pub fn branch_page(context: PageContext<'_>) -> PageResult {
+    let name = context.name;
     context.query.check_names(&[])?;
     let filter = SessionFilter { branch: Some(name.to_owned()), ..SessionFilter::default() };
     let sessions = context.store.select_sessions(&filter, MAX_SESSIONS)?;
@@ -22,7 +23,7 @@ pub fn branch_page(context: PageContext<'_>, name: &str) -> Result<PageContent, 
         let pages = nearest_names(name, branches.iter().map(String::as_str))
             .into_iter()
             .map(|branch| (context.branch_href(branch), branch.to_owned()));
-        return Err(PageError::not_found(format!("no sessions on branch '{name}'"))
+        return Err(HttpError::not_found(format!("no sessions on branch '{name}'"))
             .with_nearest(pages.collect()));
     }
     let mut document = Document::new("branch");
@@ -50,5 +51,6 @@ pub fn branch_page(context: PageContext<'_>, name: &str) -> Result<PageContent, 
         choice: (sessions.len() > 1).then(|| context.row_choice()).flatten(),
         sessions: sessions.iter().map(|session| session.number).collect(),
         ..PageContent::from_document(document)
-    })
+    }
+    .into())
 }

@@ -5,10 +5,10 @@
 //! query before the page is built, and then cuts the part from the finished document. Start at
 //! [`ChartPart::split_query`].
 
-use super::PageContent;
 use crate::dashboard::address::PageFormat;
-use crate::dashboard::page_error::PageError;
+use crate::dashboard::page::content::PageContent;
 use crate::dashboard::query::PageQuery;
+use crate::http::HttpError;
 use speedwell_report::html::{ChartsLocation, PageLink, part_of_charts, parts_of_charts};
 
 /// Query key of the part number.
@@ -26,12 +26,12 @@ impl ChartPart {
     pub fn split_query(
         query: &PageQuery,
         format: PageFormat,
-    ) -> Result<(ChartPart, PageQuery), PageError> {
+    ) -> Result<(ChartPart, PageQuery), HttpError> {
         let Some(number) = query.get_number(QUERY_KEY)? else {
             return Ok((ChartPart(None), query.clone()));
         };
         if format != PageFormat::Page {
-            return Err(PageError::bad_request(format!(
+            return Err(HttpError::bad_request(format!(
                 "'{QUERY_KEY}' selects a part of a page, but this format is not split"
             ))
             .with_hint(format!("omit {QUERY_KEY}={number} to get all charts")));
@@ -44,17 +44,17 @@ impl ChartPart {
     ///
     /// # Errors
     /// Fails if the page has no such part.
-    pub fn cut_from(self, page: PageContent, query: &PageQuery) -> Result<PageContent, PageError> {
+    pub fn cut_from(self, page: PageContent, query: &PageQuery) -> Result<PageContent, HttpError> {
         let ChartPart(Some(number)) = self else {
             return Ok(page);
         };
         let part_count = parts_of_charts(&page.document);
         if part_count == 0 {
-            return Err(PageError::bad_request(format!("unknown parameter '{QUERY_KEY}'"))
+            return Err(HttpError::bad_request(format!("unknown parameter '{QUERY_KEY}'"))
                 .with_hint("all charts are on the page itself"));
         }
         let Some(part) = part_of_charts(&page.document, number) else {
-            return Err(PageError::not_found(format!("part {number} of the charts not found"))
+            return Err(HttpError::not_found(format!("part {number} of the charts not found"))
                 .with_hint(format!("{QUERY_KEY} ranges from 1 to {part_count}")));
         };
         let neighbour = |number: usize| {

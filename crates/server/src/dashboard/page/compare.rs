@@ -1,9 +1,10 @@
 //! Builds `/PROJECT/compare`, the page that corresponds to `speedwell compare` for two stored
 //! sessions.
 
-use super::session::{check_runs, redirect_to_session};
-use super::{PageContent, PageContext, PageOutcome};
-use crate::dashboard::page_error::PageError;
+use crate::dashboard::lookups::ComparisonSource;
+use crate::dashboard::page::content::{PageContent, PageContext, PageOutcome, PageResult};
+use crate::dashboard::page::session::{check_runs, redirect_to_session};
+use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_model::SessionState;
 use speedwell_model::stored::SessionOverview;
@@ -15,7 +16,7 @@ use speedwell_store::SessionFilter;
 
 const COMPARISON_OPTIONS: [&str; 3] = ["threshold", "method", "correct"];
 
-pub fn compare_page(context: PageContext<'_>) -> Result<PageOutcome, PageError> {
+pub fn compare_page(context: PageContext<'_>) -> PageResult {
     let query = context.query;
     query.check_names(&[
         "base",
@@ -51,7 +52,7 @@ fn redirect_ordered(
     context: PageContext<'_>,
     first_reference: &str,
     second_reference: &str,
-) -> Result<PageOutcome, PageError> {
+) -> PageResult {
     let number = |reference: &str| reference.trim_start_matches('@').parse::<i64>().ok();
     let (Some(first), Some(second)) = (number(first_reference), number(second_reference)) else {
         return redirect_to_session(context, first_reference);
@@ -62,12 +63,12 @@ fn redirect_ordered(
 }
 
 /// Checks that a reference begins with `@`. Other references would name files.
-fn check_reference(reference: &str) -> Result<(), PageError> {
+fn check_reference(reference: &str) -> Result<(), HttpError> {
     if reference.starts_with('@') {
         return Ok(());
     }
     Err(
-        PageError::bad_request(format!("cannot resolve '{reference}': expected a stored session")).with_hint(
+        HttpError::bad_request(format!("cannot resolve '{reference}': expected a stored session")).with_hint(
             "use @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or @base; append [VARIANT] to select a variant",
         ),
     )
@@ -76,9 +77,9 @@ fn check_reference(reference: &str) -> Result<(), PageError> {
 fn comparison_page(
     context: PageContext<'_>,
     references: &[String],
-) -> Result<PageContent, PageError> {
+) -> Result<PageContent, HttpError> {
     let lookups = &context.project.lookups;
-    let bad_request = |error: anyhow::Error| PageError::from_error(StatusCode::BAD_REQUEST, &error);
+    let bad_request = |error: anyhow::Error| HttpError::from_error(StatusCode::BAD_REQUEST, &error);
     let options = COMPARISON_OPTIONS.map(|name| (name, context.query.get(name)));
     let options: Vec<(&str, &str)> =
         options.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
@@ -96,7 +97,7 @@ fn comparison_page(
     let output = context.report_options();
     let mut document = sources::report_sources(&sources, &findings, &study, &settings, &output)?;
     if let Err(error) = sources::check_rows(&findings, &sources) {
-        let error = PageError::from_error(StatusCode::OK, &error);
+        let error = HttpError::from_error(StatusCode::OK, &error);
         document.push(ReportBlock::Warning(error.message));
         document.extend(error.hints.into_iter().map(ReportBlock::Note));
     }
@@ -104,8 +105,7 @@ fn comparison_page(
     document.extend(resolution_notes.map(ReportBlock::Note));
     let own_href = context.page_href(&format!("compare{}", context.query.to_query_string()));
 
-    let is_running =
-        |source: &crate::dashboard::ComparisonSource| source.session.state == SessionState::Running;
+    let is_running = |source: &ComparisonSource| source.session.state == SessionState::Running;
     let numbers = resolved.iter().filter_map(|source| source.session.number);
     let mut sessions: Vec<i64> = numbers.collect();
     sessions.dedup();
@@ -150,20 +150,20 @@ fn reference_path(reference: &str) -> String {
 }
 
 /// Rejects comparisons with too many runs, without loading the runs.
-fn check_size(context: PageContext<'_>, references: &[String]) -> Result<(), PageError> {
+fn check_size(context: PageContext<'_>, references: &[String]) -> Result<(), HttpError> {
     let mut overviews: Vec<SessionOverview> = Vec::new();
     for reference in references {
         let without_filter = reference.split("::").next().unwrap_or_default();
         let reference = without_filter.split('[').next().unwrap_or_default();
         let number = (context.project.lookups.session)(context.store, reference)
-            .map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
+            .map_err(|error| HttpError::from_error(StatusCode::NOT_FOUND, &error))?;
         overviews.extend(context.store.find_overview(number)?);
     }
     check_runs(&overviews.iter().collect::<Vec<_>>())
 }
 
 /// Shows the newest sessions, so that the user can choose two.
-fn choose_page(context: PageContext<'_>, hint: &str) -> Result<PageContent, PageError> {
+fn choose_page(context: PageContext<'_>, hint: &str) -> Result<PageContent, HttpError> {
     let newest = context.store.select_sessions(&SessionFilter::default(), 20)?;
     let mut document = Document::new("compare");
     document.push(ReportBlock::Headline("select two sessions to compare".into()));

@@ -3,10 +3,10 @@
 //! The pages show verdicts only for decided cases. Verdicts read between the planned interim
 //! analyses would be wrong more often than stated.
 
-use super::session::{check_runs, find_session};
-use super::{PageContent, PageContext, PageOutcome};
-use crate::dashboard::page_error::PageError;
+use crate::dashboard::page::content::{PageContent, PageContext, PageOutcome, PageResult};
+use crate::dashboard::page::session::{check_runs, find_session};
 use crate::dashboard::site::unix_ms;
+use crate::http::HttpError;
 use speedwell_analysis as analysis;
 use speedwell_model::stored::SessionOverview;
 use speedwell_model::{Session, SessionState};
@@ -21,7 +21,7 @@ const MAX_SESSIONS: usize = 20;
 const QUERY_KEYS: [&str; 1] = ["every"];
 
 /// Shows the running loads, and the newest sessions that are running or were killed.
-pub fn live_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
+pub fn live_page(context: PageContext<'_>) -> PageResult {
     context.query.check_names(&QUERY_KEYS)?;
     let running = context.store.running_sessions(MAX_SESSIONS)?;
     let (killed, running): (Vec<SessionOverview>, Vec<SessionOverview>) =
@@ -52,11 +52,13 @@ pub fn live_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
         links: links.collect(),
         events: Some(context.page_href("sessions/any/events")),
         ..PageContent::from_document(document)
-    })
+    }
+    .into())
 }
 
 /// Shows a running session. If the session has ended, redirects to its report.
-pub fn session_live_page(context: PageContext<'_>, id: &str) -> Result<PageOutcome, PageError> {
+pub fn session_live_page(context: PageContext<'_>) -> PageResult {
+    let id = context.name;
     context.query.check_names(&QUERY_KEYS)?;
     let overview = find_session(context, id)?;
     if overview.state != SessionState::Running {
@@ -70,7 +72,7 @@ pub fn session_live_page(context: PageContext<'_>, id: &str) -> Result<PageOutco
 fn progress_page(
     context: PageContext<'_>,
     overview: &SessionOverview,
-) -> Result<PageContent, PageError> {
+) -> Result<PageContent, HttpError> {
     let finished = context.store.finished_slots(overview.number)?;
     let mut session = context.store.load_session(overview.number)?;
     if !finished.is_empty() {
@@ -130,7 +132,7 @@ fn decided_verdicts(
     context: PageContext<'_>,
     session: &Session,
     decided: &BTreeMap<String, usize>,
-) -> Result<BTreeMap<String, String>, PageError> {
+) -> Result<BTreeMap<String, String>, HttpError> {
     let mut verdicts = BTreeMap::new();
     if decided.is_empty() {
         return Ok(verdicts);

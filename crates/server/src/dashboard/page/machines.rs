@@ -1,9 +1,9 @@
 //! Builds `/PROJECT/machines` and `/PROJECT/machines/NUMBER`, which show machines and changes of
 //! their environment, and `/PROJECT/calibration`.
 
-use super::{PageContent, PageContext};
 use crate::dashboard::link::{link_by, link_column};
-use crate::dashboard::page_error::PageError;
+use crate::dashboard::page::content::{PageContent, PageContext, PageResult};
+use crate::http::HttpError;
 use speedwell_model::stored::StoredMachine;
 use speedwell_report::html::PageLink;
 use speedwell_report::{self as report, EnvironmentChange};
@@ -16,7 +16,7 @@ const MAX_SESSIONS: usize = 50;
 const MAX_SEARCHED_SESSIONS: usize = 500;
 
 /// Lists all machines.
-pub fn machines_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
+pub fn machines_page(context: PageContext<'_>) -> PageResult {
     context.query.check_names(&[])?;
     // A machine is known once a history point has been computed for one of its sessions. If
     // computing missing points fails, the page lists the machines known so far.
@@ -35,11 +35,13 @@ pub fn machines_page(context: PageContext<'_>) -> Result<PageContent, PageError>
     Ok(PageContent {
         crumbs: vec![PageLink::new(context.page_href("machines"), "machines")],
         ..PageContent::from_document(document)
-    })
+    }
+    .into())
 }
 
 /// Shows one machine.
-pub fn machine_page(context: PageContext<'_>, number: &str) -> Result<PageContent, PageError> {
+pub fn machine_page(context: PageContext<'_>) -> PageResult {
+    let number = context.name;
     context.query.check_names(&[])?;
     let machines = context.store.list_machines()?;
     let found = machines.iter().find(|machine| machine.number.to_string() == number);
@@ -48,7 +50,7 @@ pub fn machine_page(context: PageContext<'_>, number: &str) -> Result<PageConten
             let address = context.page_href(&format!("machines/{}", machine.number));
             (address, machine.machine.title().to_owned())
         });
-        return Err(PageError::not_found(format!("machine {number} not found"))
+        return Err(HttpError::not_found(format!("machine {number} not found"))
             .with_nearest(pages.collect()));
     };
     let filter = SessionFilter { machine: Some(machine.number), ..SessionFilter::default() };
@@ -81,14 +83,15 @@ pub fn machine_page(context: PageContext<'_>, number: &str) -> Result<PageConten
         ],
         choice: context.row_choice(),
         ..PageContent::from_document(document)
-    })
+    }
+    .into())
 }
 
 /// Returns the environment changes between consecutive sessions, newest first.
 fn environment_changes(
     context: PageContext<'_>,
     numbers: &[i64],
-) -> Result<Vec<EnvironmentChange>, PageError> {
+) -> Result<Vec<EnvironmentChange>, HttpError> {
     let mut changes = Vec::new();
     let mut previous_facts: Option<Vec<(String, String)>> = None;
     for number in numbers.iter().rev() {
@@ -117,7 +120,7 @@ fn environment_changes(
 }
 
 /// Builds `/PROJECT/calibration`, which lists the false alarms per machine.
-pub fn calibration_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
+pub fn calibration_page(context: PageContext<'_>) -> PageResult {
     context.query.check_names(&[])?;
     let mut document = report::list_calibrations(&context.store.list_calibrations()?);
     link_column(&mut document, "calibrations", "session", |number| {
@@ -127,5 +130,6 @@ pub fn calibration_page(context: PageContext<'_>) -> Result<PageContent, PageErr
         crumbs: vec![PageLink::new(context.page_href("calibration"), "calibration")],
         is_cacheable: true,
         ..PageContent::from_document(document)
-    })
+    }
+    .into())
 }

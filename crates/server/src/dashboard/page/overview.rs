@@ -1,9 +1,10 @@
 //! Builds `/`, which lists the projects that the caller may read.
 
-use super::{PageContent, PageContext};
+use crate::dashboard::access::RequiredPermission;
 use crate::dashboard::link::{link_by, link_column};
-use crate::dashboard::page_error::PageError;
+use crate::dashboard::page::content::{PageContent, PageContext, PageResult};
 use crate::dashboard::site::unix_ms;
+use crate::http::HttpError;
 use speedwell_report::{ProjectLine, format_moment, list_projects};
 use speedwell_store::{SessionFilter, Store};
 
@@ -12,10 +13,14 @@ const DAY_MS: i64 = 86_400_000;
 /// Maximum number of sessions to count per project.
 const MAX_COUNTED: usize = 1_000;
 
-pub fn overview_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
+pub fn overview_page(context: PageContext<'_>) -> PageResult {
+    let projects = context.site.list_projects()?;
+    if !projects.iter().any(|(project, _)| context.caller.can_read(&project.name)) {
+        context.caller.ensure_permitted(RequiredPermission::Read, None)?;
+    }
     context.query.check_names(&[])?;
     let mut summaries = Vec::new();
-    for (project, _) in context.site.list_projects()? {
+    for (project, _) in projects {
         if context.caller.can_read(&project.name) {
             summaries.push(project.with_reader(|store| summarize_project(&project.name, store))?);
         }
@@ -35,11 +40,11 @@ pub fn overview_page(context: PageContext<'_>) -> Result<PageContent, PageError>
         let summary = summaries.iter().find(|summary| summary.name == name)?;
         Some(format!("/{name}/@{}", summary.newest.as_ref()?.number))
     });
-    Ok(PageContent::from_document(document))
+    Ok(PageContent::from_document(document).into())
 }
 
 /// Summarizes a project.
-fn summarize_project(name: &str, store: &Store) -> Result<ProjectLine, PageError> {
+fn summarize_project(name: &str, store: &Store) -> Result<ProjectLine, HttpError> {
     let sessions = store.selected_numbers(&SessionFilter::default(), MAX_COUNTED + 1)?;
     Ok(ProjectLine {
         name: name.to_owned(),
@@ -53,7 +58,7 @@ fn summarize_project(name: &str, store: &Store) -> Result<ProjectLine, PageError
 }
 
 /// Returns the number of sessions started on each of the last seven days.
-fn sessions_per_day(store: &Store) -> Result<Vec<(String, usize)>, PageError> {
+fn sessions_per_day(store: &Store) -> Result<Vec<(String, usize)>, HttpError> {
     let now = unix_ms();
     let today = now - now.rem_euclid(DAY_MS);
     let days: Vec<i64> = (0..7).rev().map(|days_ago| today - days_ago * DAY_MS).collect();

@@ -1,10 +1,10 @@
 //! Builds `/PROJECT/`, which shows recent sessions and open changes.
 
-use super::alerts::open_changes_table;
-use super::{PageContent, PageContext};
 use crate::dashboard::link::encode_segment;
 use crate::dashboard::lookups::TrendQuery;
-use crate::dashboard::page_error::PageError;
+use crate::dashboard::page::alerts::open_changes_table;
+use crate::dashboard::page::content::{PageContent, PageContext, PageResult};
+use crate::http::HttpError;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::stored::SessionOverview;
 use speedwell_report::html::PageLink;
@@ -19,13 +19,13 @@ const MAX_SESSIONS: usize = 8;
 /// Maximum number of series. With more series, no trends are drawn.
 const MAX_SERIES: usize = 60;
 
-pub fn project_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
+pub fn project_page(context: PageContext<'_>) -> PageResult {
     context.query.check_names(&[])?;
     let newest_sessions = context.store.select_sessions(&SessionFilter::default(), MAX_SESSIONS)?;
     let Some(newest_session) = newest_sessions.first() else {
         let mut document = Document::new("project");
         report::add_first_steps(&mut document);
-        return Ok(PageContent::from_document(document));
+        return Ok(PageContent::from_document(document).into());
     };
     let running: Vec<&SessionOverview> = newest_sessions
         .iter()
@@ -57,7 +57,8 @@ pub fn project_page(context: PageContext<'_>) -> Result<PageContent, PageError> 
         choice: None,
         is_cacheable: is_cacheable && history.is_ok(),
         ..PageContent::from_document(document)
-    })
+    }
+    .into())
 }
 
 fn project_headline(
@@ -100,7 +101,7 @@ fn add_history(document: &mut Document, context: PageContext<'_>, history: &Proj
     }
 }
 
-fn project_links(context: PageContext<'_>) -> Result<Vec<PageLink>, PageError> {
+fn project_links(context: PageContext<'_>) -> Result<Vec<PageLink>, HttpError> {
     let mut links =
         vec![PageLink::new(context.compare_href("@prev", "@latest"), "compare @prev with @latest")];
     let [branches, _] = context.store.branches_and_tags()?;

@@ -1,7 +1,7 @@
 //! Builds `/PROJECT/pulls/NUMBER`, which shows the sessions and comments of a pull request.
 
-use super::{PageContent, PageContext};
-use crate::dashboard::page_error::PageError;
+use crate::dashboard::page::content::{PageContent, PageContext, PageResult};
+use crate::http::HttpError;
 use speedwell_model::short_revision;
 use speedwell_report::html::PageLink;
 use speedwell_report::{Document, ReportBlock, format_moment};
@@ -10,13 +10,14 @@ use speedwell_store::{CommentJob, CommentState, PostedComment, SessionFilter};
 /// Maximum number of sessions listed.
 const MAX_SESSIONS: usize = 50;
 
-pub fn pull_page(context: PageContext<'_>, pull: &str) -> Result<PageContent, PageError> {
+pub fn pull_page(context: PageContext<'_>) -> PageResult {
+    let pull = context.name;
     context.query.check_names(&[])?;
     let filter = SessionFilter { pull: Some(pull.to_owned()), ..SessionFilter::default() };
     let sessions = context.store.select_sessions(&filter, MAX_SESSIONS)?;
     let comments = context.store.posted_comments(pull)?;
     if sessions.is_empty() && comments.is_empty() {
-        return Err(PageError::not_found(format!(
+        return Err(HttpError::not_found(format!(
             "no sessions for pull request '{pull}'"
         ))
         .with_hint(
@@ -57,7 +58,8 @@ pub fn pull_page(context: PageContext<'_>, pull: &str) -> Result<PageContent, Pa
         choice: (sessions.len() > 1).then(|| context.row_choice()).flatten(),
         sessions: sessions.iter().map(|session| session.number).collect(),
         ..PageContent::from_document(document)
-    })
+    }
+    .into())
 }
 
 /// Describes a pending or rejected comment.

@@ -1,7 +1,7 @@
 //! Builds `/PROJECT/revisions/ID`, which lists the sessions of one revision.
 
-use super::{PageContent, PageContext, PageOutcome};
-use crate::dashboard::page_error::PageError;
+use crate::dashboard::page::content::{PageContent, PageContext, PageOutcome, PageResult};
+use crate::http::HttpError;
 use speedwell_model::SessionReference;
 use speedwell_model::{CodeOrigin, short_revision};
 use speedwell_report::html::PageLink;
@@ -11,20 +11,21 @@ use speedwell_store::SessionFilter;
 /// Maximum number of sessions listed.
 const MAX_SESSIONS: usize = 50;
 
-pub fn revision_page(context: PageContext<'_>, id: &str) -> Result<PageOutcome, PageError> {
+pub fn revision_page(context: PageContext<'_>) -> PageResult {
+    let id = context.name;
     context.query.check_names(&[])?;
     let matches_found = context.store.revisions_with_prefix(id, 6)?;
     let revision = match &matches_found[..] {
         _ if matches_found.iter().any(|candidate| candidate == id) => id.to_owned(),
         [only] => return Ok(PageOutcome::Redirect(context.revision_href(only))),
         [] => {
-            return Err(PageError::not_found(format!("no sessions for revision '{id}'"))
+            return Err(HttpError::not_found(format!("no sessions for revision '{id}'"))
                 .with_hint(format!("measure it with: speedwell run --variant 'then=rev:{id}'"))
                 .with_nearest(vec![(context.page_href("sessions"), "sessions".into())]));
         }
         several => {
             let pages = several.iter().map(|id| (context.revision_href(id), id.clone()));
-            return Err(PageError::not_found(format!(
+            return Err(HttpError::not_found(format!(
                 "'{id}' is ambiguous: several revisions start with it"
             ))
             .with_nearest(pages.collect()));
@@ -78,7 +79,7 @@ fn revision_links(
     context: PageContext<'_>,
     id: &str,
     origin: Option<&CodeOrigin>,
-) -> Result<Vec<PageLink>, PageError> {
+) -> Result<Vec<PageLink>, HttpError> {
     let mut links = Vec::new();
     let Some(origin) = origin else {
         return Ok(links);

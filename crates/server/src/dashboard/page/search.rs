@@ -1,8 +1,8 @@
 //! Builds `/PROJECT/search`. It finds benchmarks, cases, branches and machines by a part of the
 //! name, sessions by number or tag, and revisions by the beginning of the id.
 
-use super::{PageContent, PageContext};
-use crate::dashboard::page_error::PageError;
+use crate::dashboard::page::content::{PageContent, PageContext, PageResult};
+use crate::http::HttpError;
 use speedwell_report::html::PageLink;
 use speedwell_report::{
     ColumnKind, Document, ReportBlock, ReportCell, ReportColumn, ReportRow, ReportTable,
@@ -14,7 +14,7 @@ const MAX_HITS: usize = 20;
 /// A kind of search result, with the address and the name of each hit.
 type SearchHits = (&'static str, Vec<(String, String)>);
 
-pub fn search_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
+pub fn search_page(context: PageContext<'_>) -> PageResult {
     context.query.check_names(&["q"])?;
     let term = context.query.get("q").unwrap_or_default();
     let mut document = Document::new("search");
@@ -43,10 +43,11 @@ pub fn search_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
     Ok(PageContent {
         crumbs: vec![PageLink::new(context.page_href("search"), "search")],
         ..PageContent::from_document(document)
-    })
+    }
+    .into())
 }
 
-fn find_hits(context: PageContext<'_>, term: &str) -> Result<Vec<SearchHits>, PageError> {
+fn find_hits(context: PageContext<'_>, term: &str) -> Result<Vec<SearchHits>, HttpError> {
     let lower = term.to_lowercase();
     let is_hit = |name: &str| name.to_lowercase().contains(&lower);
     let store = context.store;
@@ -96,7 +97,7 @@ fn find_hits(context: PageContext<'_>, term: &str) -> Result<Vec<SearchHits>, Pa
 fn find_cases(
     context: PageContext<'_>,
     is_hit: &dyn Fn(&str) -> bool,
-) -> Result<Vec<(String, String)>, PageError> {
+) -> Result<Vec<(String, String)>, HttpError> {
     let mut names: Vec<String> = Vec::new();
     for series in context.store.list_series()? {
         if is_hit(&series.key.case) && !names.iter().any(|candidate| *candidate == *series.key.case)

@@ -1,7 +1,7 @@
 //! Builds `/PROJECT/sessions/ID`, the page that corresponds to `speedwell report @NUMBER`.
 
-use super::{PageContent, PageContext, PageOutcome};
-use crate::dashboard::page_error::PageError;
+use crate::dashboard::page::content::{PageContent, PageContext, PageOutcome, PageResult};
+use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_analysis::AnalysisFindings;
 use speedwell_model::stored::SessionOverview;
@@ -14,7 +14,8 @@ use speedwell_report::{Document, ReportBlock};
 pub const MAX_RUNS: usize = 200_000;
 
 /// Shows the session with this id.
-pub fn session_page(context: PageContext<'_>, id: &str) -> Result<PageOutcome, PageError> {
+pub fn session_page(context: PageContext<'_>) -> PageResult {
+    let id = context.name;
     if id.starts_with('@') {
         return redirect_to_session(context, id);
     }
@@ -52,53 +53,51 @@ pub fn session_page(context: PageContext<'_>, id: &str) -> Result<PageOutcome, P
 }
 
 /// Returns the session with an id, without its data.
-pub fn find_session(context: PageContext<'_>, id: &str) -> Result<SessionOverview, PageError> {
+pub fn find_session(context: PageContext<'_>, id: &str) -> Result<SessionOverview, HttpError> {
     let number = context.store.find_by_id(id)?;
     let found = match number {
         Some(number) => context.store.find_overview(number)?,
         None => None,
     };
     found.ok_or_else(|| {
-        PageError::not_found(format!("session '{id}' not found"))
+        HttpError::not_found(format!("session '{id}' not found"))
             .with_hint("use its id, or @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or @base")
             .with_nearest(vec![(context.page_href("sessions"), "sessions".into())])
     })
 }
 
+/// Redirects from `/PROJECT/@REFERENCE` to the session that the reference names.
+pub fn reference_page(context: PageContext<'_>) -> PageResult {
+    redirect_to_session(context, context.name)
+}
+
 /// Redirects to the session that a reference names.
-pub fn redirect_to_session(
-    context: PageContext<'_>,
-    reference: &str,
-) -> Result<PageOutcome, PageError> {
+pub fn redirect_to_session(context: PageContext<'_>, reference: &str) -> PageResult {
     context.query.check_names(&[])?;
     let number = (context.project.lookups.session)(context.store, reference)
-        .map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
+        .map_err(|error| HttpError::from_error(StatusCode::NOT_FOUND, &error))?;
     let overview = context
         .store
         .find_overview(number)?
-        .ok_or_else(|| PageError::not_found(format!("session '{reference}' no longer exists")))?;
+        .ok_or_else(|| HttpError::not_found(format!("session '{reference}' no longer exists")))?;
     Ok(PageOutcome::Redirect(context.session_href(&overview.id)))
 }
 
 /// Rejects pages that would load too many runs.
-pub fn check_runs(sessions: &[&SessionOverview]) -> Result<(), PageError> {
+pub fn check_runs(sessions: &[&SessionOverview]) -> Result<(), HttpError> {
     let runs: usize = sessions.iter().map(|session| session.runs).sum();
     if runs <= MAX_RUNS {
         return Ok(());
     }
-    Err(PageError {
-        status: StatusCode::PAYLOAD_TOO_LARGE,
-        ..PageError::bad_request(format!(
-            "cannot analyse {runs} runs on a page: expected at most {MAX_RUNS}"
-        ))
-        .with_hint("on the command line, 'speedwell report @NUMBER' shows more runs as text; with --filter, it also writes a page of selected cases")
-    })
+    let message = format!("cannot analyse {runs} runs on a page: expected at most {MAX_RUNS}");
+    Err(HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+        .with_hint("on the command line, 'speedwell report @NUMBER' shows more runs as text; with --filter, it also writes a page of selected cases"))
 }
 
 fn session_links(
     context: PageContext<'_>,
     overview: &SessionOverview,
-) -> Result<Vec<PageLink>, PageError> {
+) -> Result<Vec<PageLink>, HttpError> {
     let mut links = Vec::new();
     let reference = format!("@{}", overview.number);
     let [before, after] = context.store.neighbor_sessions(overview.number)?;

@@ -1,7 +1,7 @@
 //! Builds `/PROJECT/sessions`, the filtered list of sessions.
 
-use super::{PageContent, PageContext};
-use crate::dashboard::page_error::PageError;
+use crate::dashboard::page::content::{PageContent, PageContext, PageResult};
+use crate::http::HttpError;
 use speedwell_report::html::{FormField, PageForm, PageLink};
 use speedwell_report::{Document, ReportBlock, add_first_steps};
 use speedwell_store::SessionFilter;
@@ -16,7 +16,7 @@ const MAX_COUNTED: usize = 1_000;
 const QUERY_KEYS: [&str; 9] =
     ["branch", "revision", "machine", "tag", "state", "variant", "benchmark", "pull", "before"];
 
-pub fn sessions_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
+pub fn sessions_page(context: PageContext<'_>) -> PageResult {
     context.query.check_names(&QUERY_KEYS)?;
     let filter = session_filter(context)?;
     let mut sessions = context.store.select_sessions(&filter, SESSIONS_PER_PAGE + 1)?;
@@ -53,11 +53,12 @@ pub fn sessions_page(context: PageContext<'_>) -> Result<PageContent, PageError>
         filters: Some(filter_form(context)?),
         sessions: sessions.iter().map(|session| session.number).collect(),
         ..PageContent::from_document(document)
-    })
+    }
+    .into())
 }
 
 /// Builds the filter from the query.
-fn session_filter(context: PageContext<'_>) -> Result<SessionFilter, PageError> {
+fn session_filter(context: PageContext<'_>) -> Result<SessionFilter, HttpError> {
     let value_of = |name| context.query.get(name).map(str::to_owned);
     Ok(SessionFilter {
         before: context.query.get_number("before")?,
@@ -73,7 +74,7 @@ fn session_filter(context: PageContext<'_>) -> Result<SessionFilter, PageError> 
     })
 }
 
-fn count_headline(context: PageContext<'_>, filter: &SessionFilter) -> Result<String, PageError> {
+fn count_headline(context: PageContext<'_>, filter: &SessionFilter) -> Result<String, HttpError> {
     let all_pages = SessionFilter { before: None, ..filter.clone() };
     let numbers = context.store.selected_numbers(&all_pages, MAX_COUNTED + 1)?;
     Ok(match numbers.len() {
@@ -83,7 +84,7 @@ fn count_headline(context: PageContext<'_>, filter: &SessionFilter) -> Result<St
     })
 }
 
-fn filter_form(context: PageContext<'_>) -> Result<PageForm, PageError> {
+fn filter_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
     let [branches, tags] = context.store.branches_and_tags()?;
     let machines = context
         .store

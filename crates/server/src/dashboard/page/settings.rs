@@ -1,7 +1,6 @@
 //! Builds `/settings`, which shows projects, tokens, the audit log and the server version.
 
-use super::{PageContent, PageContext};
-use crate::dashboard::page_error::PageError;
+use crate::dashboard::page::content::{PageContent, PageContext, PageResult};
 use crate::dashboard::site::unix_ms;
 use speedwell_report::html::PageLink;
 use speedwell_report::{ServedProject, ServerSettings, report_settings};
@@ -10,7 +9,7 @@ use speedwell_store::{SessionFilter, Store};
 /// Maximum number of audit log entries on the page.
 const MAX_AUDIT_ENTRIES: usize = 200;
 
-pub fn settings_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
+pub fn settings_page(context: PageContext<'_>) -> PageResult {
     context.query.check_names(&[])?;
     let mut projects = Vec::new();
     for (project, is_public) in context.site.list_projects()? {
@@ -36,5 +35,6 @@ pub fn settings_page(context: PageContext<'_>) -> Result<PageContent, PageError>
     Ok(PageContent {
         crumbs: vec![PageLink::new("/settings", "settings")],
         ..PageContent::from_document(document)
-    })
+    }
+    .into())
 }

@@ -1,10 +1,10 @@
 //! Builds `/PROJECT/trend`, the page that corresponds to `speedwell history trend`.
 
-use super::{PageContent, PageContext};
 use crate::dashboard::address::PageFormat;
-use crate::dashboard::link::{link_by, link_column};
+use crate::dashboard::link::{link_by, link_column, nearest_names};
 use crate::dashboard::lookups::TrendQuery;
-use crate::dashboard::page_error::{PageError, nearest_names};
+use crate::dashboard::page::content::{PageContent, PageContext, PageResult};
+use crate::http::HttpError;
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
 use speedwell_analysis::trend::TrendPoint;
 use speedwell_report::html::{FormField, PageForm, PageLink};
@@ -22,7 +22,7 @@ const MAX_FILE_ROWS: usize = 1_000;
 const QUERY_KEYS: [&str; 8] =
     ["case", "metric", "variant", "branch", "machine", "from", "to", "space"];
 
-pub fn trend_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
+pub fn trend_page(context: PageContext<'_>) -> PageResult {
     context.query.check_names(&QUERY_KEYS)?;
     let value_of = |name| context.query.get(name).map(str::to_owned);
     let axis = trend_axis(context)?;
@@ -70,15 +70,16 @@ pub fn trend_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
         filters: Some(trend_form(context)?),
         is_cacheable: true,
         ..PageContent::from_document(document)
-    })
+    }
+    .into())
 }
 
 /// Returns the horizontal axis of the charts.
-fn trend_axis(context: PageContext<'_>) -> Result<TrendXAxis, PageError> {
+fn trend_axis(context: PageContext<'_>) -> Result<TrendXAxis, HttpError> {
     match context.query.get("space") {
         None | Some("revision") => Ok(TrendXAxis::Revision),
         Some("time") => Ok(TrendXAxis::Time),
-        Some(other) => Err(PageError::bad_request(format!("unknown space '{other}'"))
+        Some(other) => Err(HttpError::bad_request(format!("unknown space '{other}'"))
             .with_hint("use space=revision or space=time")),
     }
 }
@@ -103,11 +104,11 @@ struct PointFilter {
 }
 
 impl PointFilter {
-    fn from_query(context: PageContext<'_>) -> Result<PointFilter, PageError> {
+    fn from_query(context: PageContext<'_>) -> Result<PointFilter, HttpError> {
         let time = |name: &str, is_end| {
             let time = context.query.get(name).map(|text| {
                 report::parse_time(text, is_end).ok_or_else(|| {
-                    PageError::bad_request(format!("cannot parse time '{text}'")).with_hint(
+                    HttpError::bad_request(format!("cannot parse time '{text}'")).with_hint(
                         format!("use {name}=2026-03-01 or {name}=2026-03-01T12:30 (UTC)"),
                     )
                 })
@@ -116,14 +117,14 @@ impl PointFilter {
         };
         let (from, to) = (time("from", false)?, time("to", true)?);
         if from.zip(to).is_some_and(|(from, to)| from > to) {
-            return Err(PageError::bad_request("'from' is after 'to'"));
+            return Err(HttpError::bad_request("'from' is after 'to'"));
         }
         let machine = context.query.get_number("machine")?;
         let machines = context.store.machine_titles()?;
         if let Some(number) = machine
             && !machines.iter().any(|(listed, _)| *listed == number)
         {
-            return Err(PageError::not_found(format!("machine {number} not found"))
+            return Err(HttpError::not_found(format!("machine {number} not found"))
                 .with_nearest(vec![(context.page_href("machines"), "machines".into())]));
         }
         Ok(PointFilter { machine: machine.and_then(|number| u32::try_from(number).ok()), from, to })
@@ -168,9 +169,9 @@ fn without_series(history: &ProjectHistory) -> ProjectHistory {
 fn unknown_series(
     context: PageContext<'_>,
     trend_query: &TrendQuery,
-) -> Result<PageError, PageError> {
+) -> Result<HttpError, HttpError> {
     let Some(case) = &trend_query.case else {
-        return Ok(PageError::not_found("no series for this variant"));
+        return Ok(HttpError::not_found("no series for this variant"));
     };
     let series = context.store.list_series()?;
     let mut cases: Vec<&str> = series.iter().map(|series| &*series.key.case).collect();
@@ -179,11 +180,11 @@ fn unknown_series(
     let pages = nearest_names(case, cases)
         .into_iter()
         .map(|case| (context.trend_href(case), case.to_owned()));
-    Ok(PageError::not_found(format!("no points of '{case}' on this branch"))
+    Ok(HttpError::not_found(format!("no points of '{case}' on this branch"))
         .with_nearest(pages.collect()))
 }
 
-fn trend_form(context: PageContext<'_>) -> Result<PageForm, PageError> {
+fn trend_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
     let [branches, _] = context.store.branches_and_tags()?;
     let value = |name| context.query.get(name).unwrap_or_default().to_owned();
     let field = |name: &'static str, placeholder: &str, options: Vec<(String, String)>| FormField {

@@ -1,0 +1,320 @@
+//! Answers requests: identifies the caller, finds the route, checks the permission, runs the
+//! handler, and shows errors.
+//!
+//! Work that blocks runs on the thread pools of the site. GET requests change no results. Start at
+//! [`router`].
+
+use crate::dashboard::access::{CallerIdentity, RequiredPermission};
+use crate::dashboard::address::{PageAddress, PageFormat};
+use crate::dashboard::layout::PageLayout;
+use crate::dashboard::page::charts::ChartPart;
+use crate::dashboard::page::content::{PageContent, PageContext, PageOutcome};
+use crate::dashboard::project::HostedProject;
+use crate::dashboard::query::PageQuery;
+use crate::dashboard::request::RequestContext;
+use crate::dashboard::responses::{error_page, page_response, redirect_to_page};
+use crate::dashboard::route::{Route, RouteHandler};
+use crate::dashboard::site::{HEAVY_TIMEOUTS, SiteState};
+use crate::dashboard::{login, routes};
+use crate::http::blocking::BlockingPool;
+use crate::http::etag::with_etag;
+use crate::http::{ClientInfo, HttpError};
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Extension, Request, State};
+use axum::http::{HeaderMap, Method, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use speedwell_report::ReportFormat;
+use speedwell_store::Store;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Maximum size of a form.
+const MAX_FORM_BYTES: usize = 64 << 10;
+/// Maximum bytes of a decompressed body of the API.
+const MAX_BODY_BYTES: usize = 64 << 20;
+
+/// Returns the router of a site: its pages and their files, and the API.
+pub fn router(site: Arc<SiteState>) -> Router {
+    let files = site.assets.router();
+    Router::new().fallback(handle).with_state(site).merge(files)
+}
+
+async fn handle(
+    State(site): State<Arc<SiteState>>,
+    Extension(client): Extension<ClientInfo>,
+    request: Request,
+) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let request_headers = head.headers.clone();
+    let is_api = routes::is_api_path(head.uri.path());
+    let is_read = matches!(head.method, Method::GET | Method::HEAD);
+    let is_form = head.method == Method::POST;
+    let context = RequestContext::new(site.clone(), client, head);
+    // Errors are rendered here alone. The API returns JSON. What a page cannot show itself, such as
+    // a wrong token, becomes text or JSON, whichever the client accepts.
+    let mut response = if is_api {
+        answer_api(context, body).await.unwrap_or_else(|error| error.to_json_response())
+    } else if is_read {
+        get_page(context).await.unwrap_or_else(HttpError::into_response)
+    } else if is_form {
+        post_form(context, body).await.unwrap_or_else(HttpError::into_response)
+    } else {
+        anonymous_error_page(
+            &context,
+            &method_error("method not allowed: pages accept GET and HEAD, forms accept POST"),
+        )
+    };
+    if is_read {
+        response = with_etag(&request_headers, response).await;
+    }
+    if !is_api {
+        let class = usize::from(response.status().as_u16() / 100).min(5);
+        site.response_counts[class].fetch_add(1, Ordering::Relaxed);
+    }
+    response
+}
+
+fn method_error(message: &str) -> HttpError {
+    HttpError::new(StatusCode::METHOD_NOT_ALLOWED, message)
+}
+
+/// Renders an error for an anonymous caller.
+fn anonymous_error_page(context: &RequestContext, error: &HttpError) -> Response<Body> {
+    error_page(context, &CallerIdentity::default(), error, PageFormat::Page)
+}
+
+async fn answer_api(mut context: RequestContext, body: Body) -> Result<Response<Body>, HttpError> {
+    let (route, names) = routes::find_endpoint(&context.method, context.uri.path())?;
+    let mut names = names.into_iter();
+    context.project = names.next();
+    context.name = names.next().unwrap_or_default();
+    let pool = context.site.api.clone();
+    // Reject unauthorized callers before reading the body.
+    let mut context = authorize_caller(context, &pool, route.permission).await?;
+    context.body = to_bytes(body, MAX_BODY_BYTES)
+        .await
+        .map_err(|_| HttpError::bad_request("cannot read the body"))?;
+    let work = move |context: RequestContext| match route.handler {
+        RouteHandler::Response(handler) => handler(&context),
+        RouteHandler::Page(_) | RouteHandler::Stream(_) => {
+            let (project, query) = (context.find_project()?, context.parse_query()?);
+            let format = PageFormat::Document(ReportFormat::Json);
+            render_page(&context, &project, route, format, &query)
+        }
+    };
+    run_work(context, &pool, route.is_heavy, work).await?
+}
+
+async fn get_page(context: RequestContext) -> Result<Response<Body>, HttpError> {
+    let pool = context.site.pages.clone();
+    let is_heavy = is_heavy_page(&context);
+    let context = authorize_caller(context, &pool, RequiredPermission::Nothing).await?;
+    run_work(context, &pool, is_heavy, show_page).await
+}
+
+fn is_heavy_page(context: &RequestContext) -> bool {
+    let pages = PageAddress::parse(context.uri.path())
+        .and_then(|address| routes::find_pages(&address, address.project().unwrap_or_default()));
+    pages.is_ok_and(|pages| pages.iter().any(|page| page.route.is_heavy))
+}
+
+async fn post_form(mut context: RequestContext, body: Body) -> Result<Response<Body>, HttpError> {
+    let Ok(body) = to_bytes(body, MAX_FORM_BYTES).await else {
+        let error = HttpError::bad_request("cannot read the form: expected at most 64 KiB");
+        return Ok(anonymous_error_page(&context, &error));
+    };
+    context.body = body;
+    let pool = context.site.pages.clone();
+    let work = move || {
+        let result = apply_form(&mut context);
+        result.unwrap_or_else(|error| anonymous_error_page(&context, &error))
+    };
+    pool.run(work).await
+}
+
+/// Identifies the caller and checks its permission, on a thread of the pool.
+async fn authorize_caller(
+    mut context: RequestContext,
+    pool: &BlockingPool,
+    permission: RequiredPermission,
+) -> Result<RequestContext, HttpError> {
+    let identify = move || {
+        context.caller = login::identify_caller(&context)?;
+        context.caller.ensure_permitted(permission, context.project.as_deref())?;
+        Ok::<_, HttpError>(context)
+    };
+    pool.run(identify).await?
+}
+
+/// Runs work on a thread of the pool. Expensive work counts towards the limit of the client, and
+/// has a pool of its own.
+async fn run_work<T: Send + 'static>(
+    context: RequestContext,
+    pool: &BlockingPool,
+    is_heavy: bool,
+    work: impl FnOnce(RequestContext) -> T + Send + 'static,
+) -> Result<T, HttpError> {
+    if !is_heavy {
+        return pool.run(move || work(context)).await;
+    }
+    let site = context.site.clone();
+    let client_key = context.caller.limiter_key(&context.client);
+    let permit = site.client_limiter.acquire_permit(&client_key).await?;
+    let limited_work = move || {
+        let result = work(context);
+        drop(permit);
+        result
+    };
+    site.heavy.run_within(HEAVY_TIMEOUTS, limited_work).await
+}
+
+/// Answers a GET request. Shows an error as a page in the format of the address.
+fn show_page(mut context: RequestContext) -> Response<Body> {
+    let mut format = PageFormat::Page;
+    let mut error = match route_page(&mut context, &mut format) {
+        Ok(response) => return response,
+        Err(error) => error,
+    };
+    if error.status == StatusCode::UNAUTHORIZED && accepts_html(&context.headers) {
+        return login::redirect_to_login(&context.uri);
+    }
+    if error.status == StatusCode::NOT_FOUND
+        && error.nearest.is_empty()
+        && let Some(name) = &context.project
+        && context.site.find_project(name).is_err()
+    {
+        error = error.with_nearest(context.site.similar_projects(name, &context.caller));
+    }
+    error_page(&context, &context.caller, &error, format)
+}
+
+/// Whether the client accepts HTML, as browsers do.
+fn accepts_html(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT);
+    accepted.is_some_and(|value| value.to_str().is_ok_and(|text| text.contains("text/html")))
+}
+
+/// Runs the handler of a GET request. Sets `last_format` to the format of the page that it tried
+/// last.
+fn route_page(
+    context: &mut RequestContext,
+    last_format: &mut PageFormat,
+) -> Result<Response<Body>, HttpError> {
+    if let Some(handler) = routes::find_fixed("GET", context.uri.path()) {
+        return handler(context);
+    }
+    let address = PageAddress::parse(context.uri.path());
+    context.project = address.as_ref().ok().and_then(PageAddress::project).map(str::to_owned);
+    let query = context.parse_query()?;
+    let address = address?;
+    if context.project.is_some() {
+        // Checked first, so that other callers learn nothing about the project and its pages.
+        context.caller.ensure_permitted(RequiredPermission::Read, context.project.as_deref())?;
+    }
+    let project = context.find_project()?;
+    let mut not_found = None;
+    for page in routes::find_pages(&address, &project.name)? {
+        *last_format = page.format;
+        context.name = page.name;
+        context.caller.ensure_permitted(page.route.permission, context.project.as_deref())?;
+        if let (RouteHandler::Stream(stream), PageFormat::Page) = (page.route.handler, page.format)
+        {
+            return Ok(stream(context, &project));
+        }
+        match render_page(context, &project, page.route, page.format, &query) {
+            Err(error) if error.status == StatusCode::NOT_FOUND => not_found = Some(error),
+            result => return result,
+        }
+    }
+    Err(not_found.unwrap_or_else(|| HttpError::not_found("page not found")))
+}
+
+/// Renders a page, or takes it from the cache of the project.
+fn render_page(
+    context: &RequestContext,
+    project: &HostedProject,
+    route: &Route,
+    format: PageFormat,
+    query: &PageQuery,
+) -> Result<Response<Body>, HttpError> {
+    let RouteHandler::Page(build_page) = route.handler else {
+        return Err(HttpError::not_found("an event stream has no other formats"));
+    };
+    let path = context.uri.path();
+    // The cache key includes the caller, because a page depends on the caller's name and
+    // permissions.
+    let address = format!("{} {}", context.caller.cache_key(), context.uri);
+    let (cached, version) = project.cached_page(&address)?;
+    if let Some(bytes) = cached {
+        return Ok(page_response(StatusCode::OK, format, path, bytes));
+    }
+    let (part, query) = ChartPart::split_query(query, format)?;
+    let (outcome, json_lines) = project.with_reader(|store| {
+        let outcome = build_page(PageContext {
+            site: &context.site,
+            project,
+            caller: &context.caller,
+            store,
+            name: &context.name,
+            query: &query,
+            format,
+        })?;
+        let json_lines = match (&outcome, format) {
+            (PageOutcome::Page(page), PageFormat::JsonLines) => Some(session_lines(store, page)?),
+            _ => None,
+        };
+        Ok((outcome, json_lines))
+    })?;
+    let page = match outcome {
+        PageOutcome::Page(page) => part.cut_from(*page, &query)?,
+        PageOutcome::Redirect(path) => return Ok(redirect_to_page(&path, format)),
+    };
+    let layout = PageLayout {
+        site: &context.site,
+        project,
+        caller: &context.caller,
+        section: Some(route.section),
+        path,
+        query: &query,
+    };
+    let bytes = match json_lines {
+        Some(json_lines) => Bytes::from(json_lines),
+        None => layout.render_page(&page, format)?,
+    };
+    if let (true, Some(version)) = (page.is_cacheable, version) {
+        project.cache_page(&address, &bytes, version)?;
+    }
+    Ok(page_response(page.status, format, path, bytes))
+}
+
+/// Returns all samples of the sessions behind a page.
+fn session_lines(store: &Store, page: &PageContent) -> Result<Vec<u8>, HttpError> {
+    if page.sessions.is_empty() {
+        return Err(HttpError::not_found("this page has no sessions to export as JSON Lines")
+            .with_hint("its numbers are available as .json"));
+    }
+    let mut out = Vec::new();
+    for number in &page.sessions {
+        store.write_lines(*number, &mut out)?;
+    }
+    Ok(out)
+}
+
+/// Runs the handler of a form.
+fn apply_form(context: &mut RequestContext) -> Result<Response<Body>, HttpError> {
+    // A form that cannot be read is rejected first, whatever its page is.
+    context.parse_form()?;
+    if let Some(handler) = routes::find_fixed("POST", context.uri.path()) {
+        return handler(context);
+    }
+    context.caller = login::identify_caller(context)?;
+    let address = PageAddress::parse(context.uri.path())?;
+    let project = address.project().unwrap_or_default();
+    let pages = routes::find_pages(&address, project)?;
+    context.project = Some(project.to_owned());
+    match pages.first().and_then(routes::FoundPage::form_handler) {
+        Some(handler) => handler(context),
+        None => Err(method_error("this page does not accept forms")),
+    }
+}

@@ -1,0 +1,137 @@
+//! Defines the context of one request, which every handler gets.
+
+use crate::dashboard::access::CallerIdentity;
+use crate::dashboard::project::HostedProject;
+use crate::dashboard::query::PageQuery;
+use crate::dashboard::site::{SiteState, unix_ms};
+use crate::http::{ClientInfo, HttpError};
+use axum::body::Bytes;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use speedwell_model::Session;
+use speedwell_store::{Store, UploadSender};
+use std::sync::Arc;
+
+/// A request on its way to its handler.
+#[derive(Debug)]
+pub struct RequestContext {
+    pub site: Arc<SiteState>,
+    pub client: ClientInfo,
+    pub method: Method,
+    pub uri: Uri,
+    pub headers: HeaderMap,
+    /// The whole body; empty until the handler needs it.
+    pub body: Bytes,
+    /// The caller; anonymous until it is identified.
+    pub caller: CallerIdentity,
+    /// The project that the path names. It need not exist.
+    pub project: Option<String>,
+    /// The other name in the path, such as the id of a session; empty if there is none.
+    pub name: String,
+}
+
+impl RequestContext {
+    /// Creates the context of a request whose route and caller are not known yet.
+    pub fn new(site: Arc<SiteState>, client: ClientInfo, head: Parts) -> RequestContext {
+        RequestContext {
+            site,
+            client,
+            method: head.method,
+            uri: head.uri,
+            headers: head.headers,
+            body: Bytes::new(),
+            caller: CallerIdentity::default(),
+            project: None,
+            name: String::new(),
+        }
+    }
+
+    /// Returns the project that the path names, or the first project if it names none.
+    ///
+    /// # Errors
+    /// Fails if there is no such project, or the store cannot be read.
+    pub fn find_project(&self) -> Result<Arc<HostedProject>, HttpError> {
+        match &self.project {
+            Some(name) => self.site.find_project(name),
+            None => Ok(self.site.first.clone()),
+        }
+    }
+
+    /// Returns the session id.
+    ///
+    /// # Errors
+    /// Fails if the path contains no valid id.
+    pub fn session_id(&self) -> Result<&str, HttpError> {
+        let id = self.name.as_str();
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        if id.is_empty() || id.len() > 64 || !id.bytes().all(is_letter) {
+            return Err(HttpError::bad_request(
+                "invalid session id: expected up to 64 letters, digits and hyphens",
+            ));
+        }
+        Ok(id)
+    }
+
+    /// Parses the query.
+    ///
+    /// # Errors
+    /// Fails if the query is invalid.
+    pub fn parse_query(&self) -> Result<PageQuery, HttpError> {
+        PageQuery::parse(self.uri.query().unwrap_or_default())
+    }
+
+    /// Parses the body as a form.
+    ///
+    /// # Errors
+    /// Fails if the form is invalid.
+    pub fn parse_form(&self) -> Result<PageQuery, HttpError> {
+        let form = std::str::from_utf8(&self.body)
+            .map_err(|_| HttpError::bad_request("the form is not valid UTF-8"))?;
+        PageQuery::parse(form)
+    }
+
+    /// Records an action in the project in the audit log.
+    pub fn record_action(&self, action: &str, subject: &str, result: &str) {
+        self.site.record_action(&self.caller, self.project.as_deref(), action, subject, result);
+    }
+
+    /// Returns the token that sends the request, and the current time.
+    pub fn upload_sender(&self) -> UploadSender<'_> {
+        UploadSender { token: self.caller.token.as_deref(), at_unix_ms: unix_ms() }
+    }
+
+    /// Rejects a session if the token may not push sessions of its branch or machine.
+    ///
+    /// # Errors
+    /// Returns 403 and records the rejection in the audit log.
+    pub fn ensure_push_permitted(&self, session: &Session) -> Result<(), HttpError> {
+        let caller = &self.caller;
+        let origin = session.origin.as_ref();
+        let branch = origin.and_then(|origin| origin.branch.clone());
+        let environment = &session.environment;
+        let machine = environment.machine.clone().or(environment.host.clone());
+        let restrictions =
+            [("branch", &caller.branches, branch), ("machine", &caller.machines, machine)];
+        for (kind, allowed, name) in restrictions {
+            let name = name.unwrap_or_default();
+            if allowed.as_ref().is_some_and(|allowed| !allowed.contains(&name)) {
+                let message = format!("the token may not push sessions of the {kind} '{name}'");
+                self.record_action("push", &session.id, &message);
+                return Err(HttpError::new(StatusCode::FORBIDDEN, message)
+                    .with_hint("create a token with this permission: speedwell serve token add"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs `work` with the write connection to the project's store.
+    ///
+    /// # Errors
+    /// Fails if the project does not exist, if its store cannot be opened, or if `work` fails.
+    pub fn with_writer<T>(
+        &self,
+        work: impl FnOnce(&mut Store) -> Result<T, HttpError>,
+    ) -> Result<T, HttpError> {
+        self.find_project()?.with_writer(work)
+    }
+}

@@ -1,0 +1,421 @@
+//! Contains the table of all routes: method, path, permission and handler of every page, form and
+//! endpoint of the API.
+//!
+//! `server::http` itself answers `/health` and serves the files below `/static/`. The OpenAPI
+//! document is generated from the table. The tests request each endpoint with each kind of token.
+//!
+//! The router of axum does not fit. A name may contain dots and slashes, so that a path such as
+//! `/PROJECT/benchmarks/parse.json` has two readings, and the store decides which one is right.
+//! Also, callers must not learn which pages exist in a project that they may not read.
+
+use crate::dashboard::access::RequiredPermission::{
+    self, Admin, Nothing, Push, PushOrRead, Read, Triage,
+};
+use crate::dashboard::address::{PageAddress, PageFormat};
+use crate::dashboard::api::{data, openapi, sessions};
+use crate::dashboard::layout::{OVERVIEW_SECTION, SETTINGS_SECTION};
+use crate::dashboard::link::{decode_segment, nearest_names};
+use crate::dashboard::page::alerts::{alerts_page, triage_change};
+use crate::dashboard::page::benchmarks::{benchmark_page, benchmarks_page};
+use crate::dashboard::page::branch::branch_page;
+use crate::dashboard::page::compare::compare_page;
+use crate::dashboard::page::live::{live_page, session_live_page};
+use crate::dashboard::page::machines::{calibration_page, machine_page, machines_page};
+use crate::dashboard::page::overview::overview_page;
+use crate::dashboard::page::project::project_page;
+use crate::dashboard::page::pull::pull_page;
+use crate::dashboard::page::revision::revision_page;
+use crate::dashboard::page::search::search_page;
+use crate::dashboard::page::session::{reference_page, session_page};
+use crate::dashboard::page::sessions::sessions_page;
+use crate::dashboard::page::settings::settings_page;
+use crate::dashboard::page::trend::trend_page;
+use crate::dashboard::responses::json_response;
+use crate::dashboard::route::RouteHandler::{self, Page, Response, Stream};
+use crate::dashboard::route::{BodyKind, ResponseHandler, Route};
+use crate::dashboard::{live, login, operation};
+use crate::http::HttpError;
+use axum::http::{Method, StatusCode};
+use std::collections::BTreeSet;
+
+/// All routes. If several match a path, the first one counts.
+pub const ROUTES: &[Route] = &[
+    // For operators, and logins. They check permissions themselves.
+    get("/health/ready", Nothing, Response(operation::check_ready)),
+    get("/metrics", Read, Response(operation::report_metrics)),
+    get("/login", Nothing, Response(login::login_page)),
+    post("/login", Nothing, Response(login::log_in)),
+    post("/logout", Nothing, Response(login::log_out)),
+    // Pages of the server. The overview omits projects that the caller may not read.
+    get("/", Nothing, Page(overview_page)).in_section(OVERVIEW_SECTION),
+    get("/settings", Admin, Page(settings_page)).in_section(SETTINGS_SECTION),
+    // Pages of a project.
+    get("/{project}", Read, Page(project_page)),
+    get("/{project}/sessions", Read, Page(sessions_page)).in_section("sessions"),
+    get("/{project}/sessions/{id}/live", Read, Page(session_live_page)).in_section("live"),
+    get("/{project}/sessions/{id}/events", Read, Stream(live::stream_updates)),
+    get("/{project}/sessions/{id}", Read, Page(session_page)).in_section("sessions"),
+    get("/{project}/sessions/{@reference...}", Read, Page(session_page)).in_section("sessions"),
+    get("/{project}/{@reference...}", Read, Page(reference_page)).in_section("sessions"),
+    get("/{project}/benchmarks", Read, Page(benchmarks_page)).in_section("benchmarks"),
+    get("/{project}/benchmarks/{name...}", Read, Page(benchmark_page)).in_section("benchmarks"),
+    get("/{project}/trend", Read, Page(trend_page)).in_section("trend").heavy(),
+    get("/{project}/compare", Read, Page(compare_page)).in_section("compare").heavy(),
+    get("/{project}/revisions/{id...}", Read, Page(revision_page)).in_section("sessions"),
+    get("/{project}/branches/{name...}", Read, Page(branch_page)).in_section("sessions"),
+    get("/{project}/pulls/{number}", Read, Page(pull_page)).in_section("sessions"),
+    get("/{project}/machines", Read, Page(machines_page)).in_section("machines"),
+    get("/{project}/machines/{number}", Read, Page(machine_page)).in_section("machines"),
+    get("/{project}/calibration", Read, Page(calibration_page)).in_section("calibration"),
+    get("/{project}/alerts", Read, Page(alerts_page)).in_section("alerts").heavy(),
+    get("/{project}/live", Read, Page(live_page)).in_section("live"),
+    get("/{project}/search", Read, Page(search_page)),
+    // A form checks the permission itself, because the audit log records refusals.
+    post("/{project}/alerts", Triage, Response(triage_change)),
+    // Endpoints of the API: uploads and sessions.
+    get(
+        "/api/v1/openapi.json",
+        Nothing,
+        Response(|_| Ok(json_response(StatusCode::OK, &openapi::openapi_document(ROUTES)))),
+    )
+    .describe("The OpenAPI document of this API", &[])
+    .with_bodies(BodyKind::Nothing, &[(200, "the OpenAPI document")]),
+    Route::new("PUT", "/api/v1/{project}/sessions/{id}", Push, Response(sessions::put_session))
+        .describe(
+            "Upload a session: either its header, with the lines to follow, or all lines with their digest",
+            &[(
+                "sha256",
+                "digest of all lines: the body is the whole session, and the request finishes the upload",
+            )],
+        )
+        .with_bodies(
+            BodyKind::Lines,
+            &[
+                (200, "upload state: 'arriving' with the number of lines received, or 'known'"),
+                (201, "'stored': the session is stored now"),
+            ],
+        ),
+    Route::new("PATCH", "/api/v1/{project}/sessions/{id}", Push, Response(sessions::append_lines))
+        .describe(
+            "Append lines to an upload",
+            &[("at", "number of the first line in the body; line 0 is the header")],
+        )
+        .with_bodies(
+            BodyKind::Lines,
+            &[(200, "'arriving' with the number of lines received, or 'known'")],
+        ),
+    post("/api/v1/{project}/sessions/{id}/finish", Push, Response(sessions::finish_upload))
+        .describe("Finish an upload: {\"lines\", \"sha256\"}", &[])
+        .with_bodies(
+            BodyKind::Json,
+            &[
+                (200, "'known': the session was stored before"),
+                (201, "'stored': the session is stored now"),
+            ],
+        ),
+    get("/api/v1/{project}/sessions/{id}/upload", PushOrRead, Response(sessions::upload_status))
+        .describe("Progress of an upload", &[])
+        .with_bodies(
+            BodyKind::Nothing,
+            &[(200, "'arriving' with the number of lines received, or 'known' with the digest")],
+        ),
+    get("/api/v1/{project}/sessions/{id}", Read, Response(sessions::get_session))
+        .describe("A session as JSON Lines", &[])
+        .with_bodies(BodyKind::Nothing, &[(200, "the lines of the session")]),
+    Route::new(
+        "DELETE",
+        "/api/v1/{project}/sessions/{id}",
+        Admin,
+        Response(sessions::delete_session),
+    )
+    .describe("Delete a session; it can be restored for 7 days", &[])
+    .with_bodies(BodyKind::Nothing, &[(200, "'deleted'")]),
+    post("/api/v1/{project}/sessions/{id}/tags", Push, Response(sessions::add_tag))
+        .describe("Add a tag to a session: {\"tag\"}", &[])
+        .with_bodies(BodyKind::Json, &[(200, "'tagged', even if the session already had the tag")]),
+    // Endpoints of the API: documents, most of them those of pages.
+    get("/api/v1/projects", Nothing, Page(overview_page))
+        .describe("All readable projects, with their newest sessions", &[]),
+    get("/api/v1/{project}/sessions", Read, Page(sessions_page)).describe(
+        "The newest sessions",
+        &[
+            ("branch", "only sessions of this branch"),
+            ("before", "only sessions before this number, for paging"),
+        ],
+    ),
+    get("/api/v1/{project}/compare", Read, Page(compare_page)).heavy().describe(
+        "A comparison, like speedwell compare",
+        &[
+            ("base", "the baseline session, e.g. @prev"),
+            ("with", "the candidate session, e.g. @latest"),
+        ],
+    ),
+    get("/api/v1/{project}/trend", Read, Page(trend_page)).heavy().describe(
+        "Results over time, like speedwell history trend",
+        &[
+            ("case", "case id"),
+            ("metric", "metric name"),
+            ("variant", "variant name"),
+            ("branch", "branch name"),
+            ("machine", "machine number"),
+            ("from", "date of the first commit, e.g. 2026-03-01"),
+            ("to", "date of the last commit"),
+            ("space", "horizontal axis: revision or time"),
+        ],
+    ),
+    get("/api/v1/{project}/gate", Read, Response(data::evaluate_gate)).heavy().describe(
+        "Exit status of speedwell compare --fail-on: {\"status\", \"words\"}",
+        &[
+            ("base", "the baseline session, e.g. @prev"),
+            ("with", "the candidate session, e.g. @latest"),
+            ("fail-on", "worse (default), unclear or never"),
+            ("threshold", "smallest change that matters, e.g. 2%"),
+            ("method", "statistical test"),
+            ("correct", "multiple-testing correction"),
+        ],
+    ),
+    get("/api/v1/{project}/series", Read, Response(data::list_series))
+        .describe("All series: case, variant and metric", &[]),
+    get("/api/v1/{project}/points", Read, Response(data::list_points)).describe(
+        "The newest points of a series",
+        &[
+            ("series", "series number"),
+            ("most", "number of points (default 1,000, maximum 10,000)"),
+        ],
+    ),
+    get("/api/v1/{project}/benchmarks", Read, Page(benchmarks_page))
+        .describe("All benchmarks", &[]),
+    get("/api/v1/{project}/machines", Read, Page(machines_page)).describe("All machines", &[]),
+    get("/api/v1/{project}/alerts", Read, Page(alerts_page)).heavy().describe("Open changes", &[]),
+    get("/api/v1/tokens", Admin, Response(data::list_tokens))
+        .describe("All tokens, without their secrets", &[]),
+    get("/api/v1/audit", Admin, Response(data::list_audit_entries))
+        .describe("The newest 200 entries of the audit log", &[]),
+    get("/api/v1/settings", Admin, Page(settings_page))
+        .describe("Projects, tokens and the audit log", &[]),
+];
+
+const fn get(path: &'static str, permission: RequiredPermission, handler: RouteHandler) -> Route {
+    Route::new("GET", path, permission, handler)
+}
+
+const fn post(path: &'static str, permission: RequiredPermission, handler: RouteHandler) -> Route {
+    Route::new("POST", path, permission, handler)
+}
+
+/// Whether a path belongs to the API.
+pub fn is_api_path(path: &str) -> bool {
+    path.strip_prefix("/api/").is_some_and(|rest| !rest.is_empty())
+}
+
+/// Finds the endpoint of a request to the API, and the names in its path.
+///
+/// # Errors
+/// Returns 404, or 405 with the allowed methods.
+pub fn find_endpoint(
+    method: &Method,
+    path: &str,
+) -> Result<(&'static Route, Vec<String>), HttpError> {
+    if !path.starts_with("/api/v1/") {
+        return Err(HttpError::not_found("unknown API version").with_hint("use /api/v1/"));
+    }
+    let parts = path[1..].split('/').map(decode_segment);
+    let Some(parts) = parts.collect::<Option<Vec<String>>>() else {
+        return Err(HttpError::not_found(
+            "cannot decode the address: expected percent-encoded UTF-8",
+        ));
+    };
+    let mut methods = Vec::new();
+    for route in ROUTES.iter().filter(|route| route.is_api()) {
+        if let Some(names) = route.match_path(&parts) {
+            if route.method == method.as_str() {
+                return Ok((route, names));
+            }
+            methods.push(route.method);
+        }
+    }
+    if methods.is_empty() {
+        let hint = "GET /api/v1/openapi.json lists all endpoints";
+        return Err(HttpError::not_found("API endpoint not found").with_hint(hint));
+    }
+    let message = format!("method {method} not allowed: expected {}", methods.join(", "));
+    Err(HttpError::new(StatusCode::METHOD_NOT_ALLOWED, message))
+}
+
+/// Finds the handler of a path without names, such as `/login`.
+pub fn find_fixed(method: &str, path: &str) -> Option<ResponseHandler> {
+    ROUTES.iter().find_map(|route| match route.handler {
+        Response(handler) if route.method == method && route.path == path => {
+            (!path.contains('{')).then_some(handler)
+        }
+        _ => None,
+    })
+}
+
+/// A page that an address may mean.
+#[derive(Debug)]
+pub struct FoundPage {
+    pub route: &'static Route,
+    /// The name in the path after the project; empty if there is none.
+    pub name: String,
+    pub format: PageFormat,
+}
+
+impl FoundPage {
+    /// Returns the handler of the page's form, if the page itself has one.
+    pub fn form_handler(&self) -> Option<ResponseHandler> {
+        let is_form = |route: &&Route| route.method == "POST" && route.path == self.route.path;
+        match ROUTES.iter().find(is_form)?.handler {
+            Response(handler) if self.format == PageFormat::Page => Some(handler),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the pages that an address may mean, most likely first. `project` is the only project
+/// that the address may name.
+///
+/// # Errors
+/// Fails if there is no such page.
+pub fn find_pages(address: &PageAddress, project: &str) -> Result<Vec<FoundPage>, HttpError> {
+    let (mut pages, mut first_error) = (Vec::new(), None);
+    for (parts, format) in address.readings() {
+        match find_page(&parts, project) {
+            Ok((route, name)) => pages.push(FoundPage { route, name, format }),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    match first_error {
+        Some(error) if pages.is_empty() => Err(error),
+        _ => Ok(pages),
+    }
+}
+
+fn find_page(parts: &[String], project: &str) -> Result<(&'static Route, String), HttpError> {
+    let found = page_routes().find_map(|route| Some((route, route.match_path(parts)?)));
+    if let Some((route, names)) = found {
+        let mut names = names.into_iter();
+        if names.next().is_none_or(|name| name == project) {
+            return Ok((route, names.next().unwrap_or_default()));
+        }
+    }
+    let (first, segments) =
+        parts.split_first().map_or(("", parts), |(first, rest)| (first.as_str(), rest));
+    if first != project {
+        return Err(HttpError::not_found(format!("project '{first}' not found"))
+            .with_nearest(vec![(format!("/{project}/"), project.to_owned())]));
+    }
+    match segments.first() {
+        Some(unknown) if segments.iter().all(|part| !part.is_empty()) => {
+            Err(unknown_page(unknown, project))
+        }
+        _ => Err(HttpError::not_found("page not found")),
+    }
+}
+
+/// Returns the error for a page that a project does not have, with pages of similar names.
+fn unknown_page(unknown: &str, project: &str) -> HttpError {
+    let known: BTreeSet<&str> = page_routes().filter_map(Route::page_name).collect();
+    let has_page =
+        |name: &&str| page_routes().any(|route| route.path == format!("/{{project}}/{name}"));
+    let similar_pages = nearest_names(unknown, known)
+        .into_iter()
+        .filter(has_page)
+        .map(|page| (format!("/{project}/{page}"), page.to_owned()));
+    HttpError::not_found(format!("page '{unknown}' not found"))
+        .with_nearest(similar_pages.collect())
+}
+
+fn page_routes() -> impl Iterator<Item = &'static Route> {
+    let is_page = |route: &&Route| !route.is_api() && !matches!(route.handler, Response(_));
+    ROUTES.iter().filter(is_page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_report::ReportFormat;
+
+    /// Returns the path of each route that an address may mean, with the name and the format.
+    fn read(path: &str) -> Vec<(&'static str, String, PageFormat)> {
+        let pages = PageAddress::parse(path)
+            .and_then(|address| find_pages(&address, "demo"))
+            .unwrap_or_default();
+        pages.into_iter().map(|page| (page.route.path, page.name, page.format)).collect()
+    }
+
+    const JSON: PageFormat = PageFormat::Document(ReportFormat::Json);
+
+    #[test]
+    fn every_page_has_its_address_and_its_formats() {
+        for (path, route, name, format) in [
+            ("/", "/", "", PageFormat::Page),
+            ("/index.json", "/", "", JSON),
+            ("/settings", "/settings", "", PageFormat::Page),
+            ("/demo/", "/{project}", "", PageFormat::Page),
+            ("/demo.json", "/{project}", "", JSON),
+            ("/demo/index.json", "/{project}", "", JSON),
+            ("/demo/trend.json", "/{project}/trend", "", JSON),
+            (
+                "/demo/branches/fix/a%2Fb",
+                "/{project}/branches/{name...}",
+                "fix/a/b",
+                PageFormat::Page,
+            ),
+            ("/demo/@branch:a/b", "/{project}/{@reference...}", "@branch:a/b", PageFormat::Page),
+            ("/demo/sessions/x/live", "/{project}/sessions/{id}/live", "x", PageFormat::Page),
+            ("/demo/sessions/x.jsonl", "/{project}/sessions/{id}", "x", PageFormat::JsonLines),
+        ] {
+            let found = read(path);
+            assert_eq!(found.last(), Some(&(route, name.to_owned(), format)), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_ends_like_a_format_is_a_name_first() {
+        let route = "/{project}/benchmarks/{name...}";
+        assert_eq!(
+            read("/demo/benchmarks/g/parse.json"),
+            [
+                (route, "g/parse.json".to_owned(), PageFormat::Page),
+                (route, "g/parse".to_owned(), JSON)
+            ]
+        );
+        let with_ending = &read("/demo/benchmarks/g/parse.json.json")[1];
+        assert_eq!(*with_ending, (route, "g/parse.json".to_owned(), JSON));
+    }
+
+    #[test]
+    fn an_unknown_page_names_the_nearest() {
+        let refused = |path: &str| {
+            let read = PageAddress::parse(path).and_then(|address| find_pages(&address, "demo"));
+            read.unwrap_err()
+        };
+        assert_eq!(refused("/dmo/").nearest[0].0, "/demo/");
+        assert_eq!(refused("/demo/sesions").nearest[0].0, "/demo/sessions");
+        for path in ["/demo//sessions", "/static/..%2f..%2fetc/passwd", "/demo/%00", "/demo/%ff"] {
+            assert_eq!(refused(path).status, 404, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_form_belongs_to_the_page_itself_and_not_to_its_documents() {
+        let has_form = |path: &str| {
+            let address = PageAddress::parse(path).unwrap();
+            find_pages(&address, "demo").unwrap()[0].form_handler().is_some()
+        };
+        assert!(has_form("/demo/alerts"));
+        for path in ["/demo/alerts.json", "/demo/trend", "/demo/"] {
+            assert!(!has_form(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_matched_as_a_whole() {
+        let path = "/{project}/alerts";
+        assert!(ROUTES.iter().any(|route| route.path == path));
+        assert!(find_fixed("POST", path).is_none(), "the braces stand for a name");
+        assert!(find_fixed("POST", "/login").is_some());
+        assert!(find_fixed("GET", "/login/").is_none());
+    }
+}
