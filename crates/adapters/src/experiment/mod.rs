@@ -9,7 +9,7 @@ mod profiled;
 mod shared_services;
 
 pub use profiled::{ProfileRequest, record_profile};
-pub use shared_services::{SERVICES_SUBCOMMAND, SharedServicePool};
+pub use shared_services::SharedServicePool;
 
 use super::events::EventLog;
 use super::job::{
@@ -22,8 +22,9 @@ use anyhow::{Context, anyhow};
 use speedwell_config::LazyDefinition;
 use speedwell_config::experiment::{Experiment, GroupKind, repeated_variant};
 use speedwell_machine::process::{
-    ChannelKind, ProcessOutcome, ProcessSpec, WORKER_COMMAND, is_interrupt_requested, run_child,
+    ChannelKind, ProcessOutcome, ProcessSpec, is_interrupt_requested, run_child,
 };
+use speedwell_machine::worker::WORKER_COMMAND;
 use speedwell_model::assignment::{self, LoadWarmup, RunAssignment, TargetWork};
 use speedwell_model::quote;
 use speedwell_model::stage_report::{StageFailure, StageReport};
@@ -34,7 +35,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Subcommand of [`WORKER_COMMAND`] that performs a run.
+/// Subcommand of [`WORKER_COMMAND`] that performs a run, or keeps services for several runs.
 pub const RUN_SUBCOMMAND: &str = "run";
 
 /// How far a process may exceed the time limit of its run before it is killed.

@@ -42,6 +42,3 @@ pub use speedwell_model::clock::WaitClock;
 pub use stopwatch::{ProcessStopwatch, TimedExecution};
 pub use supervise::{run_child, unix_time_ms};
 pub use unsupervised::{run_attached, spawn_detached};
-
-/// Hidden command of `speedwell` that starts a worker process; its subcommand names the work.
-pub const WORKER_COMMAND: &str = "worker";

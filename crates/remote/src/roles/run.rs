@@ -4,12 +4,12 @@
 
 use super::connection::RoleConnection;
 use super::relocate::FolderMapping;
-use super::worker::{
+use crate::load::LoadGenerators;
+use crate::machines::FleetEngine;
+use crate::messages::{
     LoadReply, RequestedLoad, RoleOutcome, ServiceRequest, TargetRequest, WorkerEvent,
     WorkerRequest,
 };
-use crate::load::LoadGenerators;
-use crate::machines::FleetEngine;
 use anyhow::{Result, bail};
 use speedwell_config::fleet::FleetFile;
 use speedwell_engine::execution::experiment::{

@@ -4,8 +4,8 @@
 //! Decides the order of these steps, and when a load ends early. Start at [`run_load`].
 
 use super::{
-    CombinedResult, GeneratorShare, LoadJob, LoadRun, LoadSnapshot, ProbeFacts, ServerOutcome,
-    StartSignal, TargetUrl, build, facts, processes, target,
+    CombinedResult, LoadJob, LoadRun, LoadSnapshot, ProbeFacts, ServerOutcome, StartSignal,
+    TargetUrl, WorkerAssignment, build, facts, generators, target,
 };
 use crate::execution::server::{LoadServer, shell_server};
 use crate::execution::verify;
@@ -62,7 +62,7 @@ impl PreparedLoad {
         if job.spec.rt {
             // If real-time priority is not permitted, fail before anything is started. The
             // generator requests the priority again.
-            drop(processes::enter_real_time()?);
+            drop(generators::enter_real_time()?);
         }
         let addresses = &job.load.target.addresses;
         let mut warnings = Vec::new();
@@ -214,12 +214,11 @@ fn send_locally(
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&LoadSnapshot),
 ) -> anyhow::Result<CombinedResult> {
-    let count = job.processes();
-    if count > 1 {
-        let share = GeneratorShare { first: 0, count, total: count, begin: &|| StartSignal::Now };
-        return processes::run_workers(job, &share, stop, watch);
+    if job.processes() > 1 {
+        let whole = WorkerAssignment::whole(job, false);
+        return generators::run_generators(&whole, &|| StartSignal::Now, stop, watch);
     }
-    let measured = processes::send_load(job, stop, watch)?;
+    let measured = generators::send_load(job, stop, watch)?;
     Ok(CombinedResult { measured, losses: Vec::new(), parts: Vec::new(), began_ns: Vec::new() })
 }
 
