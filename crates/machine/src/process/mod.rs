@@ -24,7 +24,7 @@ pub use activity::{ActivityGuard, begin_activity, current_activity};
 pub use channel::{ChannelKind, ChildConversation, NextStep, OutputStream};
 pub use interrupt::{
     InterruptedEarly, check_interrupted, clear_interrupt, install_handlers, interrupt_flag,
-    is_interrupt_requested, request_interrupt,
+    is_interrupt_requested, request_interrupt, with_stop_flag,
 };
 pub use listeners::{all_holders_of, holders_of, sockets_at, sockets_at_path};
 pub use process_tree::{
