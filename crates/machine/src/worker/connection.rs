@@ -129,7 +129,8 @@ impl WorkerConnection {
         self.finish(answer)
     }
 
-    /// Estimates the offset of the worker's clock. The worker must not send messages at the same time.
+    /// Estimates the offset of the worker's clock. The worker must not send messages at the same
+    /// time.
     ///
     /// # Errors
     /// Fails under the same conditions as [`WorkerConnection::receive`].
@@ -254,4 +255,37 @@ pub fn last_line(stderr: &str) -> &str {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Connects to a script that greets as a worker does.
+    fn connect(script: &str) -> WorkerConnection {
+        let greeting = r#"echo '{"protocol":1,"version":"0.1.0","process":"1.2.3"}'"#;
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &format!("{greeting}\n{script}")]);
+        WorkerConnection::new(spawn_connected(&mut command).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_worker_answers_and_ends_with_its_connection() {
+        let connection = connect("read line; echo \"[$line]\"; cat >&2; exit 7");
+        assert_eq!(connection.request::<Vec<u32>>(&5).unwrap(), [5]);
+        assert!(connection.send(&6).is_err(), "the connection is closed");
+        let connection = connect("cat >/dev/null; exit 7");
+        let end = connection.end(None);
+        assert_eq!(end.status.and_then(|status| status.code()), Some(7));
+        assert_eq!(end.reason(), None);
+    }
+
+    #[test]
+    fn the_reason_for_a_failure_is_what_the_worker_said_or_how_it_ended() {
+        let reason = |script: &str| connect(script).request::<u32>(&5).unwrap_err().to_string();
+        assert_eq!(reason("read line; echo 'speedwell: no libc' >&2; exit 2"), "no libc");
+        assert_eq!(reason("read line; exit 3"), "connection lost (exit status: 3)");
+        let other = reason("read line; echo soon; cat >/dev/null");
+        assert!(other.starts_with("received an unexpected message"), "{other}");
+    }
 }
