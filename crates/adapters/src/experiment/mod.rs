@@ -9,7 +9,7 @@ mod profiled;
 mod shared_services;
 
 pub use profiled::{ProfileRequest, record_profile};
-pub use shared_services::SharedServicePool;
+pub use shared_services::{RUN_SUBCOMMAND, SharedServicePool};
 
 use super::events::EventLog;
 use super::job::{
@@ -34,9 +34,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Subcommand of [`WORKER_COMMAND`] that performs a run, or keeps services for several runs.
-pub const RUN_SUBCOMMAND: &str = "run";
 
 /// How far a process may exceed the time limit of its run before it is killed.
 const PROCESS_GRACE: Duration = Duration::from_secs(60);

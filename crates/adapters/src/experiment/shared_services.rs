@@ -4,7 +4,6 @@
 //! This module decides when services start and stop. `engine/execution/experiment` and
 //! `remote/roles` decide what a service does. Start at [`SharedServicePool::ensure_ready`].
 
-use super::RUN_SUBCOMMAND;
 use crate::{ProtocolMessage, own_program};
 use speedwell_machine::process::{
     ChannelKind, ChildConversation, NextStep, ProcessSpec, ServiceProcess, is_interrupt_requested,
@@ -17,6 +16,9 @@ use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+/// Subcommand of [`WORKER_COMMAND`] that performs a run, or keeps services for several runs.
+pub const RUN_SUBCOMMAND: &str = "run";
 
 /// Time limit of a process that runs services: longer than any session.
 const SERVICE_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
