@@ -8,4 +8,7 @@
 pub mod fleet;
 pub mod load;
 pub mod machines;
+mod messages;
 pub mod roles;
+
+pub use messages::ROLE_SUBCOMMAND;

@@ -9,7 +9,7 @@ mod profiled;
 mod shared_services;
 
 pub use profiled::{ProfileRequest, record_profile};
-pub use shared_services::{SERVICES_SUBCOMMAND, SharedServicePool};
+pub use shared_services::{RUN_SUBCOMMAND, SharedServicePool};
 
 use super::events::EventLog;
 use super::job::{
@@ -22,8 +22,9 @@ use anyhow::{Context, anyhow};
 use speedwell_config::LazyDefinition;
 use speedwell_config::experiment::{Experiment, GroupKind, repeated_variant};
 use speedwell_machine::process::{
-    ChannelKind, ProcessOutcome, ProcessSpec, WORKER_COMMAND, is_interrupt_requested, run_child,
+    ChannelKind, ProcessOutcome, ProcessSpec, is_interrupt_requested, run_child,
 };
+use speedwell_machine::worker::WORKER_COMMAND;
 use speedwell_model::assignment::{self, LoadWarmup, RunAssignment, TargetWork};
 use speedwell_model::quote;
 use speedwell_model::stage_report::{StageFailure, StageReport};
@@ -33,9 +34,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Subcommand of [`WORKER_COMMAND`] that performs a run.
-pub const RUN_SUBCOMMAND: &str = "run";
 
 /// How far a process may exceed the time limit of its run before it is killed.
 const PROCESS_GRACE: Duration = Duration::from_secs(60);

@@ -6,9 +6,9 @@
 
 use crate::{ProtocolMessage, own_program};
 use speedwell_machine::process::{
-    ChannelKind, ChildConversation, NextStep, ProcessSpec, ServiceProcess, WORKER_COMMAND,
-    is_interrupt_requested,
+    ChannelKind, ChildConversation, NextStep, ProcessSpec, ServiceProcess, is_interrupt_requested,
 };
+use speedwell_machine::worker::WORKER_COMMAND;
 use speedwell_model::assignment::{
     BackingService, PlaceholderValue, RunAssignment, ScopedServices, ServiceScope,
 };
@@ -17,8 +17,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Subcommand of [`WORKER_COMMAND`] that runs shared services.
-pub const SERVICES_SUBCOMMAND: &str = "services";
+/// Subcommand of [`WORKER_COMMAND`] that performs a run, or keeps services for several runs.
+pub const RUN_SUBCOMMAND: &str = "run";
 
 /// Time limit of a process that runs services: longer than any session.
 const SERVICE_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
@@ -141,7 +141,7 @@ impl ServiceKeeper {
         let mut spec = ProcessSpec {
             channel: ChannelKind::Harness,
             limit: SERVICE_LIFETIME,
-            ..ProcessSpec::new(own_program()).args([WORKER_COMMAND, SERVICES_SUBCOMMAND])
+            ..ProcessSpec::new(own_program()).args([WORKER_COMMAND, RUN_SUBCOMMAND])
         };
         spec.shutdown.grace = STOP_TIMEOUT;
         let text =

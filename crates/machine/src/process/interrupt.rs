@@ -5,12 +5,16 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Signals this close together count as one interrupt. On Ctrl-C, the terminal sends a signal to us
 /// and to a parent such as `timeout`, `npm` or `make`. The parent forwards the signal, so we get it
 /// twice. No user presses the key twice that fast.
 const DEBOUNCE_TIME: Duration = Duration::from_millis(100);
+
+/// Interval between checks for a reason to stop.
+const ALARM_INTERVAL: Duration = Duration::from_millis(20);
 
 static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// When the current interrupt arrived, in ns since the handlers were registered.
@@ -69,6 +73,29 @@ pub fn is_interrupt_requested() -> bool {
 /// Returns the flag that [`is_interrupt_requested`] reads, for callers that poll it themselves.
 pub fn interrupt_flag() -> &'static AtomicBool {
     &IS_INTERRUPTED
+}
+
+/// Calls `work` with a flag, which is set once the user interrupts us or `has_alarm` returns true.
+pub fn with_stop_flag<T>(
+    has_alarm: impl Fn() -> bool + Sync,
+    work: impl FnOnce(&AtomicBool) -> T,
+) -> T {
+    let (stop, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        // Start this thread before `work` raises the priority. With normal priority, the thread
+        // does not compete with a load generator.
+        scope.spawn(|| {
+            while !has_ended.load(Ordering::Relaxed) {
+                if is_interrupt_requested() || has_alarm() {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                thread::sleep(ALARM_INTERVAL);
+            }
+        });
+        let result = work(&stop);
+        has_ended.store(true, Ordering::Relaxed);
+        result
+    })
 }
 
 /// Interrupts this process as Ctrl-C would, for example because its client has gone away.

@@ -24,7 +24,7 @@ pub use activity::{ActivityGuard, begin_activity, current_activity};
 pub use channel::{ChannelKind, ChildConversation, NextStep, OutputStream};
 pub use interrupt::{
     InterruptedEarly, check_interrupted, clear_interrupt, install_handlers, interrupt_flag,
-    is_interrupt_requested, request_interrupt,
+    is_interrupt_requested, request_interrupt, with_stop_flag,
 };
 pub use listeners::{all_holders_of, holders_of, sockets_at, sockets_at_path};
 pub use process_tree::{
@@ -42,6 +42,3 @@ pub use speedwell_model::clock::WaitClock;
 pub use stopwatch::{ProcessStopwatch, TimedExecution};
 pub use supervise::{run_child, unix_time_ms};
 pub use unsupervised::{run_attached, spawn_detached};
-
-/// Hidden command of `speedwell` that starts a worker process; its subcommand names the work.
-pub const WORKER_COMMAND: &str = "worker";

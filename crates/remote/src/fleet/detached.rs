@@ -6,8 +6,8 @@ use super::coordinator::{Attachment, FleetCoordinator, WorkerMachine, is_settled
 use super::stale_attempts::StaleAttempts;
 use super::{FleetRequest, current_machines, next_task, resume_attempts, upload};
 use crate::machines::clean::{self, CleanSummary, CleanTarget};
-use crate::machines::detached::SHARD_SUBCOMMAND;
 use crate::machines::{FleetEngine, FleetMachine, content_store, program};
+use crate::messages::{ROLE_SUBCOMMAND, WorkerRequest};
 use anyhow::{Context, ensure};
 use speedwell_adapters::own_program;
 use speedwell_adapters::plan::SessionPlan;
@@ -15,12 +15,10 @@ use speedwell_analysis::AnalysisSettings;
 use speedwell_config::fleet::FleetFile;
 use speedwell_engine::EventListener;
 use speedwell_engine::execution::SessionEnd;
-use speedwell_machine::process::{self, WORKER_COMMAND};
+use speedwell_machine::process;
 use speedwell_model::Session;
 use speedwell_store::{ShardState, Store, StoredShard};
 use std::collections::BTreeSet;
-use std::io::Read;
-use std::path::Path;
 use std::time::Duration;
 
 /// What to do with a session that other machines measure.
@@ -195,7 +193,7 @@ pub(crate) fn clean_machines(
     session: Option<&str>,
     file: &FleetFile,
 ) -> anyhow::Result<Vec<(String, CleanSummary)>> {
-    let target = session.map_or(CleanTarget::Older(clean::SESSION_MAX_AGE), CleanTarget::Named);
+    let target = CleanTarget::of_session(session);
     let mut cleaned_folders = BTreeSet::new();
     let mut summaries = Vec::new();
     for machine in machines {
@@ -217,29 +215,11 @@ fn clean_there(
     machine: &FleetMachine,
     session: Option<&str>,
 ) -> anyhow::Result<CleanSummary> {
-    let sent_program = program::send_program(engine, machine, &own_program())?;
-    let (program, folder) = (sent_program.to_string_lossy(), machine.folder.to_string_lossy());
-    let mut command = vec![&*program, WORKER_COMMAND, SHARD_SUBCOMMAND, "--clean", &*folder];
-    command.extend(session);
-    let mut connection = engine.start_command(&machine.name, &command)?;
-    drop(connection.stdin.take());
-    let mut errors = String::new();
-    if let Some(mut stderr) = connection.stderr.take() {
-        stderr.read_to_string(&mut errors)?;
-    }
-    let output = connection.wait_with_output()?;
-    let last_line = errors.lines().rfind(|text| !text.trim().is_empty());
-    serde_json::from_slice(&output.stdout)
-        .with_context(|| last_line.unwrap_or("connection lost").to_owned())
-}
-
-/// Cleans a folder on this machine. Returns the summary as JSON.
-///
-/// # Errors
-/// Fails if the folder cannot be cleaned.
-pub fn clean_here(folder: &Path, session: Option<&str>) -> anyhow::Result<String> {
-    let target = session.map_or(CleanTarget::Older(clean::SESSION_MAX_AGE), CleanTarget::Named);
-    Ok(serde_json::to_string(&clean::clean_folder(folder, target)?)?)
+    let program = program::send_program(engine, machine, &own_program())?;
+    let (folder, session) = (machine.folder.clone(), session.map(str::to_owned));
+    engine
+        .start_worker(&machine.name, &program.to_string_lossy(), &[ROLE_SUBCOMMAND])?
+        .request(&WorkerRequest::Clean { folder, session })
 }
 
 impl FleetRequest {

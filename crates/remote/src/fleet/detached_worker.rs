@@ -2,34 +2,33 @@
 //! requests, streams the worker's spools when a coordinator reconnects, and ends the worker.
 
 use super::shard_request::{request_path, stop_marker};
-use super::worker::perform_tasks;
 use crate::machines::{JobId, detached};
 use anyhow::{Context, ensure};
 use speedwell_machine::process;
+use speedwell_machine::worker::WorkerLink;
 use std::fs::{self, File};
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const WORKER_EXIT_GRACE: Duration = Duration::from_secs(5);
 
-/// Reads requests from stdin, one per line. Starts a detached worker for them and returns its name.
+/// Starts a detached worker for these requests, and returns its ID.
 ///
 /// # Errors
 /// Fails if a request cannot be saved or the worker cannot be started.
-pub fn launch_worker(folder: &Path) -> anyhow::Result<String> {
+pub(crate) fn launch_worker(folder: &Path, requests: &[String]) -> anyhow::Result<JobId> {
     let _ = fs::remove_file(stop_marker(folder));
     let mut tasks: Vec<u32> = Vec::new();
-    for line in io::stdin().lock().lines() {
+    for request in requests {
         let next = tasks.last().map_or(0, |last| last + 1);
         let task = (next..)
             .find(|&task| !request_path(folder, task).exists())
             .context("too many requests")?;
         let file = request_path(folder, task);
-        fs::write(&file, line?).with_context(|| format!("cannot write '{}'", file.display()))?;
+        fs::write(&file, request).with_context(|| format!("cannot write '{}'", file.display()))?;
         tasks.push(task);
     }
     ensure!(!tasks.is_empty(), "no requests");
@@ -39,21 +38,10 @@ pub fn launch_worker(folder: &Path) -> anyhow::Result<String> {
     if let Ok(earlier) = fs::read_to_string(&name_file) {
         detached::end_worker(&JobId(earlier), WORKER_EXIT_GRACE)?;
     }
-    let worker = detached::start_worker(folder, &tasks)?.0;
-    fs::write(&name_file, &worker)
+    let worker = detached::start_worker(folder, &tasks)?;
+    fs::write(&name_file, &worker.0)
         .with_context(|| format!("cannot write '{}'", name_file.display()))?;
     Ok(worker)
-}
-
-/// Prints the name of this process, then performs the tasks.
-///
-/// # Errors
-/// See [`perform_tasks`].
-pub fn perform_detached(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
-    let mut output = io::stdout();
-    writeln!(output, "{}", detached::own_worker_name())?;
-    output.flush()?;
-    perform_tasks(folder, tasks)
 }
 
 /// Copies the spools of a worker to stdout, in the given order. Without `follows`, copies only
@@ -68,9 +56,9 @@ pub fn stream_spools(folder: &Path, arguments: &[String], follows: bool) -> anyh
     let is_spool_name =
         |name: &String| name.bytes().all(|byte| byte == b'.' || byte.is_ascii_digit());
     ensure!(spools.iter().all(is_spool_name), "invalid spool name");
-    if follows {
-        stop_at_stdin_end();
-    }
+    // The end of the connection interrupts this process, because nothing reads its output any
+    // more. Without `follows`, the process ends by itself.
+    let _link = if follows { Some(WorkerLink::open()?) } else { None };
     let path = |name: &String| folder.join("spools").join(format!("{name}.jsonl"));
     let mut output = io::stdout().lock();
     for (index, spool) in spools.iter().enumerate() {
@@ -103,21 +91,11 @@ pub fn stream_spools(folder: &Path, arguments: &[String], follows: bool) -> anyh
     Ok(detached::has_ended(&job))
 }
 
-/// Interrupts this process when stdin ends, because nothing reads its output any more. Without
-/// `follows`, the process ends by itself.
-fn stop_at_stdin_end() {
-    thread::spawn(|| {
-        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
-        process::interrupt_flag().store(true, Ordering::Relaxed);
-    });
-}
-
 /// Ends a worker: asks it to stop and kills it after a grace period.
 ///
 /// # Errors
 /// Fails if the worker belongs to another user.
-pub fn end_worker(folder: &Path, arguments: &[String]) -> anyhow::Result<()> {
-    let name = arguments.first().context("no worker is named")?;
+pub(crate) fn end_worker(folder: &Path, job: &JobId) -> anyhow::Result<()> {
     let _ = fs::write(stop_marker(folder), "");
-    detached::end_worker(&JobId(name.clone()), WORKER_EXIT_GRACE)
+    detached::end_worker(job, WORKER_EXIT_GRACE)
 }

@@ -38,7 +38,7 @@ use stale_attempts::StaleAttempts;
 use std::collections::BTreeSet;
 use std::fs;
 
-pub use detached::{DetachedAction, ShardStatus, clean_here, clean_up, reattach_session};
+pub use detached::{DetachedAction, ShardStatus, clean_up, reattach_session};
 pub use upload::receive_bundle;
 
 /// Minimum number of runs per variant on each machine, if [`FleetRequest::on_each_machine`]

@@ -11,11 +11,10 @@ use anyhow::{Context, ensure};
 use speedwell_adapters::own_program;
 use speedwell_config::fleet::{EngineKind, FleetFile};
 use speedwell_engine::EventListener;
-use speedwell_machine::process::WORKER_COMMAND;
+use speedwell_machine::worker::WorkerGreeting;
 use speedwell_model::SessionEvent;
-use std::io::{self, BufReader};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout};
 
 /// Whether the fleet folder is directly accessible from this machine.
 pub(crate) fn is_shared(file: &FleetFile) -> bool {
@@ -85,6 +84,7 @@ pub fn receive_bundle(folder: &Path) -> anyhow::Result<()> {
             link_configured_program(&program, session)
         }
     };
+    WorkerGreeting::send()?;
     content_store::receive_bundle(folder, &mut input.lock(), &mut output.lock(), &link_received)
 }
 
@@ -101,11 +101,11 @@ pub(crate) fn send_over_connection(
     let folder = machine.folder.to_string_lossy().into_owned();
     let sent_program = program::send_program(engine, machine, &own_program())?;
     let program = sent_program.to_string_lossy();
-    let command = [&*program, WORKER_COMMAND, SHARD_SUBCOMMAND, "--receive", &folder];
-    let mut connection = WorkerConnection::open(engine, machine, &command)?;
-    let result =
-        content_store::send_bundle(bundle, session, &mut connection.stdin, &mut connection.stdout);
-    connection.close(result)
+    let arguments = [SHARD_SUBCOMMAND, "--receive", &folder];
+    let connection = engine.start_worker(&machine.name, &program, &arguments)?;
+    let result = connection
+        .use_streams(|writer, reader| content_store::send_bundle(bundle, session, writer, reader));
+    connection.finish(result)
 }
 
 /// Links the program that the machine starts in a session. The program configured for the machine
@@ -134,34 +134,4 @@ fn link_configured_program(program: &Path, folder: &Path) -> anyhow::Result<()> 
             .with_context(|| format!("cannot make '{}'", link.display()))?;
     }
     Ok(())
-}
-
-struct WorkerConnection {
-    child: Child,
-    stdin: ChildStdin,
-    stdout: BufReader<ChildStdout>,
-}
-
-impl WorkerConnection {
-    fn open(
-        engine: &mut FleetEngine,
-        machine: &FleetMachine,
-        command: &[&str],
-    ) -> anyhow::Result<WorkerConnection> {
-        let mut child = engine.start_command(&machine.name, command)?;
-        let ends = child.stdin.take().zip(child.stdout.take());
-        let (stdin, stdout) = ends.context("the connection has no stdin or stdout")?;
-        Ok(WorkerConnection { child, stdin, stdout: BufReader::new(stdout) })
-    }
-
-    /// Closes the connection. An error gets the last line of the remote stderr as context, because
-    /// that line probably names the cause.
-    fn close<T>(self, result: anyhow::Result<T>) -> anyhow::Result<T> {
-        let WorkerConnection { child, stdin, .. } = self;
-        drop(stdin);
-        let output = child.wait_with_output()?;
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        let last_line = stderr.lines().rfind(|line| !line.trim().is_empty());
-        result.with_context(|| last_line.unwrap_or("connection lost").to_owned())
-    }
 }

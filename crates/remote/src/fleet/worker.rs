@@ -16,11 +16,11 @@ use speedwell_engine::{AnalysisStoppingRule, attach_definitions, build_packages}
 use speedwell_formats::spool::{SpoolHeader, SpoolWriter, VERSION};
 use speedwell_machine::environment;
 use speedwell_machine::process;
+use speedwell_machine::worker::{WorkerGreeting, WorkerLink};
 use speedwell_model::{SessionEvent, SessionMachine, SessionObserver};
 use std::fs;
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,22 +28,26 @@ const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Shorter waits are not reported, because shards of one session often wait for each other.
 const MIN_REPORTED_WAIT: Duration = Duration::from_secs(60);
 
-/// Performs the tasks with these numbers. If `tasks` is a single `-`, reads requests from stdin
-/// instead, one per line, until stdin is closed.
+/// Performs the tasks with these numbers. If `tasks` is a single `-`, performs requests of the
+/// coordinator instead, until it ends the connection.
 ///
 /// # Errors
 /// Fails if a request cannot be read or a spool cannot be written. Failures while measuring are
 /// recorded in the spool.
 pub fn perform_tasks(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
+    if tasks == ["-"] {
+        let link = WorkerLink::open()?;
+        loop {
+            match link.receive() {
+                Ok(request) => run_attempt(folder, &request, Some(Box::new(io::stdout())))?,
+                Err(_) if process::is_interrupt_requested() => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
     process::adopt_orphans();
     process::install_handlers()?;
-    if tasks == ["-"] {
-        for line in read_requests() {
-            let request = serde_json::from_str(&line).context("cannot parse a request")?;
-            run_attempt(folder, &request, Some(Box::new(io::stdout())))?;
-        }
-        return Ok(());
-    }
+    WorkerGreeting::send()?;
     remove_old_sessions(folder);
     for task in tasks {
         let number: u32 = task.parse().with_context(|| format!("invalid task number '{task}'"))?;
@@ -69,21 +73,6 @@ fn remove_old_sessions(session: &Path) {
         // If the removal fails, the next worker tries again.
         let _ = clean::clean_folder(fleet, clean::CleanTarget::Older(clean::SESSION_MAX_AGE));
     }
-}
-
-/// Reads the lines of stdin in a thread. When stdin ends, the coordinator is gone, so the
-/// measurement is interrupted.
-fn read_requests() -> Receiver<String> {
-    let (sender, receiver) = channel();
-    thread::spawn(move || {
-        for line in io::stdin().lock().lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                return;
-            }
-        }
-        process::interrupt_flag().store(true, std::sync::atomic::Ordering::Relaxed);
-    });
-    receiver
 }
 
 fn run_attempt(

@@ -5,34 +5,27 @@
 //! offsets only affect when a machine starts and how its timeline is aligned with the others. Start
 //! at [`LoadGenerators`]; [`worker`] runs on the other machines.
 
-pub(crate) mod connection;
 mod link;
 pub mod worker;
 
 use crate::fleet::{FleetRequest, select_machines};
-use crate::machines::{FleetEngine, FleetMachine, clock, program};
+use crate::machines::{FleetEngine, FleetMachine, program};
 use anyhow::{Context, Result, bail, ensure};
-use connection::{GeneratorConnection, GeneratorState, SharedLoadState};
 use speedwell_adapters::own_program;
-use speedwell_engine::execution::load::{CombinedResult, LoadJob, LoadSnapshot, WorkerAssignment};
-use speedwell_machine::process::{self, WORKER_COMMAND};
+use speedwell_engine::execution::load::{
+    CombinedResult, GeneratorState, LOAD_SUBCOMMAND, LoadJob, LoadSnapshot, StartSignal,
+    WorkerAssignment, follow_generators,
+};
+use speedwell_machine::process;
+use speedwell_machine::worker::{ClockOffset, WorkerEnd, now_ns};
 use speedwell_model::load::measurement::{LoadMeasurement, ThreadReport};
 use speedwell_model::load::run::LoadPart;
 use speedwell_model::load::spec::LoadSpec;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
 
-/// Interval between checks for a reason to end a load.
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Time from the announcement of the start to the start itself. The time that the announcement
 /// takes to arrive is added.
 const START_LEAD_NS: i64 = 300_000_000;
-/// A silent machine is considered lost after this time. Normally, a machine reports its progress
-/// ten times per second.
-const MAX_SILENCE: Duration = Duration::from_secs(15);
-/// Time that a machine gets to report after the load was stopped. It covers outstanding responses.
-const REPORT_GRACE: Duration = Duration::from_secs(60);
 /// Maximum number of ssh connections. Each connection is a local process of 8 MiB.
 pub(crate) const MAX_MACHINES: usize = 64;
 
@@ -105,29 +98,16 @@ impl LoadGenerators {
         stop: &AtomicBool,
         watch: &mut dyn FnMut(&LoadSnapshot),
     ) -> Result<CombinedResult> {
-        let requests = generator_requests(job, self.machines.len() as u32);
+        // Every machine gets the same number of generators.
+        let assignments = WorkerAssignment::whole(job, true).divide(self.machines.len() as u32);
         let mut connections = Vec::new();
-        for machine in &self.machines {
-            let command = [machine.program.as_str(), WORKER_COMMAND, worker::LOAD_SUBCOMMAND];
-            let child = self.engine.start_command(&machine.name, &command);
-            let connection = child.and_then(GeneratorConnection::new);
-            connections
-                .push(connection.with_context(|| format!("'{}' cannot be reached", machine.name))?);
+        for GeneratorMachine { name, program } in &self.machines {
+            let connection = self.engine.start_worker(name, program, &[LOAD_SUBCOMMAND]);
+            connections.push(connection.with_context(|| format!("'{name}' cannot be reached"))?);
         }
-        let state = SharedLoadState::new(connections.len());
-        let (connections, ends): (Vec<GeneratorConnection>, Vec<_>) =
-            connections.into_iter().unzip();
-        thread::scope(|scope| {
-            for (index, (reader, request)) in ends.into_iter().zip(&requests).enumerate() {
-                let (connection, state) = (&connections[index], &state);
-                scope.spawn(move || connection.follow_load(index, reader, request, state));
-            }
-            if agree_on_start(&connections, &state, stop) {
-                monitor_load(&connections, &state, stop, watch);
-            }
-        });
+        let states = follow_generators(&connections, &assignments, &choose_start, stop, watch);
         let names: Vec<&str> = self.machines.iter().map(|machine| machine.name.as_str()).collect();
-        merge_parts(&names, &requests, state.into_generator_states())
+        merge_parts(&names, &assignments, states)
     }
 }
 
@@ -160,93 +140,12 @@ fn check_portable(spec: &LoadSpec) -> Result<()> {
     Ok(())
 }
 
-/// Divides the load. Every machine gets the same number of generators.
-fn generator_requests(job: &LoadJob, machines: u32) -> Vec<WorkerAssignment> {
-    let total = job.processes();
-    let count = total / machines.max(1);
-    let request = |machine: u32| WorkerAssignment {
-        spec: job.spec.clone(),
-        seed: job.seed,
-        index: machine * count,
-        of: total,
-        count,
-    };
-    (0..machines).map(request).collect()
-}
-
-/// Waits until all machines are ready, then announces a start to all of them. If one machine cannot
-/// start, none does.
-fn agree_on_start(
-    connections: &[GeneratorConnection],
-    state: &SharedLoadState,
-    stop: &AtomicBool,
-) -> bool {
-    loop {
-        let states = state.wait_for_news(POLL_INTERVAL);
-        let has_ended = states.iter().any(|generator| generator.end.is_some());
-        if stop.load(Ordering::Relaxed) || has_ended {
-            drop(states);
-            state.announce_start(None);
-            // A generator may still be waiting for the server to respond.
-            connections.iter().for_each(GeneratorConnection::kill_process);
-            return false;
-        }
-        let round_trips: Option<Vec<u64>> = states
-            .iter()
-            .map(|generator| generator.ready.as_ref())
-            .map(|ready| ready.map(|(_, offset)| offset.round_trip_ns))
-            .collect();
-        let Some(round_trips) = round_trips else {
-            continue;
-        };
-        drop(states);
-        let longest_round_trip = round_trips.into_iter().max().unwrap_or(0);
-        let ahead_ns = START_LEAD_NS.saturating_add_unsigned(4 * longest_round_trip);
-        state.announce_start(Some(clock::now_ns().saturating_add(ahead_ns)));
-        return true;
-    }
-}
-
-/// Reports the progress of the load until all connections have ended. Stops all machines if one is
-/// lost or `stop` is set.
-fn monitor_load(
-    connections: &[GeneratorConnection],
-    state: &SharedLoadState,
-    stop: &AtomicBool,
-    watch: &mut dyn FnMut(&LoadSnapshot),
-) {
-    let mut stopped_at: Option<Instant> = None;
-    loop {
-        let states = state.wait_for_news(POLL_INTERVAL);
-        if states.iter().all(|generator| generator.end.is_some()) {
-            return;
-        }
-        let snapshots: Vec<LoadSnapshot> =
-            states.iter().filter_map(|generator| generator.snapshot.clone()).collect();
-        let silent_indices = silent_generators(&states, stopped_at);
-        let is_lost = states.iter().any(|generator| matches!(generator.end, Some(Some(_))));
-        drop(states);
-        if snapshots.len() == connections.len() {
-            watch(&LoadSnapshot::combine(&snapshots));
-        }
-        silent_indices.into_iter().for_each(|index| connections[index].kill_process());
-        if stopped_at.is_none() && (is_lost || stop.load(Ordering::Relaxed)) {
-            stopped_at = Some(Instant::now());
-            for connection in connections {
-                // Ignore errors: the process may have exited.
-                let _ = connection.send_line("stop");
-            }
-        }
-    }
-}
-
-fn silent_generators(states: &[GeneratorState], stopped_at: Option<Instant>) -> Vec<usize> {
-    let is_silent = |generator: &GeneratorState| {
-        let is_mute = generator.last_heard.is_some_and(|instant| instant.elapsed() > MAX_SILENCE);
-        let is_late = stopped_at.is_some_and(|stopped_at| stopped_at.elapsed() > REPORT_GRACE);
-        generator.end.is_none() && (is_mute || is_late)
-    };
-    (0..states.len()).filter(|&index| is_silent(&states[index])).collect()
+/// Chooses a start that leaves enough time to announce it to the machine with the longest round
+/// trip.
+fn choose_start(offsets: &[ClockOffset]) -> StartSignal {
+    let longest_round_trip = offsets.iter().map(|offset| offset.round_trip_ns).max().unwrap_or(0);
+    let ahead_ns = START_LEAD_NS.saturating_add_unsigned(4 * longest_round_trip);
+    StartSignal::At(now_ns().saturating_add(ahead_ns))
 }
 
 fn merge_parts(
@@ -293,7 +192,7 @@ fn explain_failure(names: &[&str], states: &[GeneratorState]) -> anyhow::Error {
         return process::InterruptedEarly.into();
     }
     let failures = names.iter().zip(states).filter_map(|(name, state)| {
-        let reason = state.end.as_ref()?.as_ref()?;
+        let reason = state.end.as_ref()?.reason()?;
         Some((state.last_heard, format!("'{name}' cannot send the load: {reason}")))
     });
     // Report the first failure: it caused the end of the other connections.
@@ -321,7 +220,7 @@ fn part_report(
         drift_ns: state.offset_after.map(|after| after.offset_ns - offset.offset_ns),
         began_ns,
         connect_ns: ready.and_then(|ready| ready.connect_ns),
-        lost: state.end.clone().flatten(),
+        lost: state.end.as_ref().and_then(WorkerEnd::reason),
         ..LoadPart::default()
     };
     if let Some(report) = &state.report {
@@ -349,9 +248,8 @@ fn part_report(
 
 #[cfg(test)]
 mod tests {
-    use super::worker::{GeneratorReady, GeneratorReport};
     use super::*;
-    use crate::machines::clock::ClockOffset;
+    use speedwell_engine::execution::load::{GeneratorReady, GeneratorReport};
     use speedwell_model::load::latency::{IntendedStart, RequestOutcome, RequestTimes};
     use speedwell_model::load::measurement::{LoadTimeline, RequestTotals, TimelineTick};
 
@@ -400,13 +298,14 @@ mod tests {
                 link: None,
             }),
             offset_after: Some(offset),
-            end: Some(None),
+            end: Some(WorkerEnd::default()),
             ..GeneratorState::default()
         }
     }
 
     fn order(index: u32) -> WorkerAssignment {
-        WorkerAssignment { spec: LoadSpec::default(), seed: 1, index, of: 3, count: 1 }
+        let spec = LoadSpec::default();
+        WorkerAssignment { spec, seed: 1, index, of: 3, count: 1, is_remote: true }
     }
 
     #[test]
@@ -442,7 +341,10 @@ mod tests {
                 attempted: 1895,
                 ..LoadSnapshot::default()
             }),
-            end: Some(Some("connection lost".to_owned())),
+            end: Some(WorkerEnd {
+                error: Some("connection lost".to_owned()),
+                ..WorkerEnd::default()
+            }),
             ..GeneratorState::default()
         };
         let there = generator_state(measurement(1..11), 0, 0);

@@ -1,25 +1,21 @@
 //! Checks whether a machine is fit for measurements. Reports its identity, clock offset, sources of
-//! noise and speed probe. Start at [`check_machine`]; [`serve_check`] runs on the checked machine.
+//! noise and speed probe. Start at [`check_machine`]; [`report_machine`] runs on the checked
+//! machine.
 
-use crate::machines::clock::{self, ClockOffset};
-use crate::machines::{FleetEngine, FleetMachine, MachineIdentity};
-use anyhow::{Context, Result, bail, ensure};
+use crate::machines::{FleetEngine, FleetMachine, MachineIdentity, speed_probe};
+use crate::messages::{ROLE_SUBCOMMAND, WorkerRequest};
+use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
-use speedwell_machine::process::WORKER_COMMAND;
+use speedwell_machine::environment::{self, CheckState};
+use speedwell_machine::worker::ClockOffset;
 use speedwell_model::SpeedProbe;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-
-/// Subcommand of [`WORKER_COMMAND`] that runs [`serve_check`].
-pub const CHECK_SUBCOMMAND: &str = "check";
 
 /// A machine's report about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineReport {
     /// The machine's identity.
     pub identity: MachineIdentity,
-    /// Version of the remote program.
-    pub version: String,
     /// Results of the individual checks.
     pub checks: Vec<MachineCheck>,
     /// Times of two fixed pieces of work.
@@ -51,54 +47,32 @@ pub fn check_machine(
     program: &Path,
 ) -> Result<(ClockOffset, MachineReport)> {
     let program = program.to_string_lossy();
-    let command = [&*program, WORKER_COMMAND, CHECK_SUBCOMMAND];
-    let mut connection = engine.start_command(&machine.name, &command)?;
-    let (stdin, stdout, stderr_pipe) =
-        (connection.stdin.take(), connection.stdout.take(), connection.stderr.take());
-    let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else {
-        bail!("the connection has no stdin or stdout");
-    };
-    let mut stdout = BufReader::new(stdout);
-    let result = clock::query_clock(&mut stdin, &mut stdout).and_then(|offset| {
-        stdin.write_all(b"check\n")?;
-        let mut reply = String::new();
-        stdout.read_line(&mut reply)?;
-        ensure!(!reply.is_empty(), "the connection ended");
-        let checked = serde_json::from_str(&reply).context("cannot parse the answer")?;
-        Ok((offset, checked))
+    let connection = engine.start_worker(&machine.name, &program, &[ROLE_SUBCOMMAND])?;
+    let result = connection.query_clock().and_then(|offset| {
+        connection.send(&WorkerRequest::Check)?;
+        Ok((offset, connection.receive()?))
     });
-    drop((stdin, stdout));
-    let mut stderr = String::new();
-    if let Some(mut stderr_pipe) = stderr_pipe {
-        let _ = stderr_pipe.read_to_string(&mut stderr);
-    }
-    let status = connection.wait()?;
-    let last_line =
-        stderr.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
-    match result {
-        Err(error) if last_line.is_empty() => {
-            Err(error.context(format!("the program exited: {status}")))
-        }
-        Err(_) => bail!(
-            "the program does not run on the machine: {last_line}\nhint: in the machine's table in \
+    connection.finish(result).map_err(|reason| {
+        anyhow!(
+            "the program does not run on the machine: {reason:#}\nhint: in the machine's table in \
              the fleet file, write binary = \"/path/to/a/program/that/runs/there\""
-        ),
-        result => result,
-    }
+        )
+    })
 }
 
-/// Answers clock queries from [`check_machine`], then sends the result of `check`.
-///
-/// # Errors
-/// Fails if the connection breaks.
-pub fn serve_check(
-    reader: &mut impl BufRead,
-    writer: &mut impl Write,
-    check: impl FnOnce() -> MachineReport,
-) -> Result<()> {
-    let request = clock::serve_clock(reader, writer)?;
-    ensure!(request.trim_end() == "check", "unknown request '{}'", request.trim_end());
-    writeln!(writer, "{}", serde_json::to_string(&check())?)?;
-    writer.flush()?;
-    Ok(())
+/// Checks this machine.
+pub(crate) fn report_machine() -> MachineReport {
+    let root = Path::new("/");
+    let checks = environment::run_all_checks(root).into_iter().map(|check| MachineCheck {
+        name: check.name.to_string(),
+        is_problem: check.state == CheckState::Bad,
+        is_warning: check.state == CheckState::Warning,
+        found: check.found,
+        remedy: check.remedy.unwrap_or_default(),
+    });
+    MachineReport {
+        checks: checks.collect(),
+        identity: MachineIdentity::from_environment(root, &environment::capture_environment(&[])),
+        speed_probe: speed_probe::probe_speed(),
+    }
 }

@@ -37,6 +37,13 @@ pub enum CleanTarget<'a> {
     Older(Duration),
 }
 
+impl<'a> CleanTarget<'a> {
+    /// Selects a session or, without one, all old sessions.
+    pub fn of_session(session: Option<&'a str>) -> CleanTarget<'a> {
+        session.map_or(CleanTarget::Older(SESSION_MAX_AGE), CleanTarget::Named)
+    }
+}
+
 /// Number of removed sessions, and disk space freed with them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CleanSummary {

@@ -12,6 +12,7 @@ use super::bundle::{
 use super::program;
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
+use speedwell_machine::worker::{read_message, write_message};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -19,9 +20,6 @@ use std::path::{Path, PathBuf};
 
 /// Name of the symlink from a session's folder to its bundle.
 pub const BUNDLE_LINK: &str = "bundle";
-
-/// Size limit for one message, in bytes. The longest message is the list of files.
-const MAX_MESSAGE_BYTES: u64 = 64 << 20;
 
 /// The fleet folder of a machine. Several machines may share a folder.
 #[derive(Debug, Clone)]
@@ -295,20 +293,6 @@ fn receive_objects(
     let bundle = store.lay_out_bundle(&offer.entries)?;
     store.link_bundle(&session, &bundle)?;
     Ok((session, bundle))
-}
-
-fn write_message(writer: &mut dyn Write, message: &impl Serialize) -> anyhow::Result<()> {
-    let mut line = serde_json::to_vec(message)?;
-    line.push(b'\n');
-    writer.write_all(&line).and_then(|()| writer.flush()).context("connection lost")
-}
-
-fn read_message<T: serde::de::DeserializeOwned>(reader: &mut dyn BufRead) -> anyhow::Result<T> {
-    let mut line = Vec::new();
-    let mut limited = reader.take(MAX_MESSAGE_BYTES);
-    limited.read_until(b'\n', &mut line).context("connection lost")?;
-    ensure!(line.ends_with(b"\n"), "connection lost");
-    serde_json::from_slice(&line).context("the remote program sent an unexpected message")
 }
 
 /// Lays out a bundle in a directly accessible folder, such as a shared folder. Returns the folders

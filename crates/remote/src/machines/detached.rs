@@ -2,11 +2,12 @@
 //! identified by its process ID and start time and by the boot ID of the machine. Start at
 //! [`start_worker`].
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
-use speedwell_machine::process::{ProcessIdentity, WORKER_COMMAND, spawn_detached};
-use std::io::{BufRead, BufReader};
+use speedwell_machine::process::{ProcessIdentity, spawn_detached};
+use speedwell_machine::worker::{WORKER_COMMAND, WorkerGreeting, process_name};
+use std::io::BufReader;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,9 +17,6 @@ use std::time::{Duration, Instant};
 /// Subcommand of [`WORKER_COMMAND`] that receives files, measures shards, and manages the workers
 /// that measure.
 pub const SHARD_SUBCOMMAND: &str = "shard";
-
-/// Option that makes a worker print its name before anything else.
-pub const NAME_OPTION: &str = "--named";
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -32,7 +30,7 @@ impl JobId {
     pub(crate) fn next_held() -> JobId {
         static STARTED_WORKERS: AtomicU32 = AtomicU32::new(0);
         let number = STARTED_WORKERS.fetch_add(1, Ordering::Relaxed);
-        JobId(format!("{number}@{}", own_worker_name()))
+        JobId(format!("{number}@{}", process_name()))
     }
 }
 
@@ -40,28 +38,17 @@ impl JobId {
 /// worker's ID.
 ///
 /// # Errors
-/// Fails if the worker cannot be started or ends before it prints its name.
+/// Fails if the worker cannot be started or ends before it greets us.
 pub fn start_worker(folder: &Path, tasks: &[u32]) -> Result<JobId> {
     let program = folder.join("bin/speedwell");
     let mut command = Command::new(&program);
-    command.args([WORKER_COMMAND, SHARD_SUBCOMMAND, NAME_OPTION]);
-    command.arg(folder);
+    command.args([WORKER_COMMAND, SHARD_SUBCOMMAND]).arg(folder);
     command.args(tasks.iter().map(u32::to_string));
     command.stdin(Stdio::null());
     let error_context = || format!("cannot start '{}'", program.display());
     let output = spawn_detached(&mut command).with_context(error_context)?;
-    let mut first_line = String::new();
-    BufReader::new(output).read_line(&mut first_line)?;
-    let name = first_line.trim();
-    ensure!(parse_worker_name(name).is_some(), "the worker exited without a message");
-    Ok(JobId(name.to_owned()))
-}
-
-/// Returns the name that identifies this process as a worker.
-pub fn own_worker_name() -> String {
-    let ProcessIdentity { pid, started_ticks, boot_id, .. } = ProcessIdentity::current_process();
-    let (ticks, boot) = (started_ticks.unwrap_or_default(), boot_id.unwrap_or_default());
-    format!("{pid}.{ticks}.{boot}")
+    let greeting = WorkerGreeting::read(&mut BufReader::new(output));
+    Ok(JobId(greeting.context("the worker exited without a message")?.process))
 }
 
 /// Whether the ID names a detached worker.
@@ -126,10 +113,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("bin")).unwrap();
         let program = folder.path().join("bin/speedwell");
-        let name =
-            r#"echo "$$.$(cut -d' ' -f22 /proc/$$/stat).$(cat /proc/sys/kernel/random/boot_id)""#;
+        let name = "$$.$(cut -d' ' -f22 /proc/$$/stat).$(cat /proc/sys/kernel/random/boot_id)";
+        let greeting =
+            format!(r#"echo "{{\"protocol\":1,\"version\":\"0.1.0\",\"process\":\"{name}\"}}""#);
         let written = folder.path().join("written");
-        std::fs::write(&written, format!("#!/bin/sh\n{name}\n{script}\n")).unwrap();
+        std::fs::write(&written, format!("#!/bin/sh\n{greeting}\n{script}\n")).unwrap();
         std::fs::set_permissions(&written, PermissionsExt::from_mode(0o700)).unwrap();
         let mut copy = std::process::Command::new("cp");
         let copied = copy.arg("-p").args([&written, &program]).status().unwrap();
@@ -168,7 +156,7 @@ mod tests {
 
     #[test]
     fn another_process_with_the_id_of_a_worker_is_left_alone() {
-        let own = own_worker_name();
+        let own = process_name();
         assert!(!has_ended(&JobId(own.clone())));
         let mut parts: Vec<&str> = own.splitn(3, '.').collect();
         parts[1] = "1";

@@ -8,7 +8,7 @@
 
 use anyhow::{Context, Result};
 use rustix::fs::{Mode, OFlags};
-use speedwell_machine::process::WORKER_COMMAND;
+use speedwell_machine::worker::WORKER_COMMAND;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;

@@ -10,7 +10,6 @@ pub mod assignment;
 pub mod bundle;
 pub mod check;
 pub mod clean;
-pub mod clock;
 pub mod content_store;
 pub mod detached;
 pub mod engine;

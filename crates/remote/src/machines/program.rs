@@ -1,11 +1,12 @@
 //! Sends our own program to a machine once. Its digest identifies the program there. Start at
 //! [`send_program`].
 
+use crate::machines::bundle::hash_reader;
 use crate::machines::{FleetEngine, FleetMachine};
 use anyhow::{Context, Result, ensure};
-use ring::digest;
+use speedwell_machine::worker::last_line;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
@@ -44,7 +45,9 @@ pub fn send_program(
     if let Some(binary) = &machine.binary {
         return Ok(binary.clone());
     }
-    let digest = hash_file(program)?;
+    let error_context = || format!("cannot read '{}'", program.display());
+    let mut bytes = File::open(program).with_context(error_context)?;
+    let digest = hash_reader(&mut bytes)?;
     let path = machine.folder.join(program_path(&digest));
     let (remote_path, folder) = (path.to_string_lossy(), machine.folder.to_string_lossy());
     let digest_command = engine.start_command(
@@ -55,7 +58,7 @@ pub fn send_program(
     if remote_digest.split_whitespace().next() == Some(digest.as_str()) {
         return Ok(path);
     }
-    let mut bytes = File::open(program)?;
+    bytes.rewind()?;
     let receive_command = engine.start_command(
         &machine.name,
         &["/bin/sh", "-c", RECEIVE_SCRIPT, "receive", &remote_path],
@@ -75,32 +78,17 @@ pub(crate) fn program_path(digest: &str) -> PathBuf {
 ///
 /// # Errors
 /// Fails with the last line of the remote program's stderr if that program fails.
-pub(crate) fn send_and_read(mut connection: Child, input: &mut impl Read) -> Result<String> {
+fn send_and_read(mut connection: Child, input: &mut impl Read) -> Result<String> {
     let copied = match connection.stdin.take() {
         Some(mut stdin) => io::copy(input, &mut stdin).and_then(|_| stdin.flush()),
         None => Ok(()),
     };
     let output = connection.wait_with_output()?;
     let stderr = String::from_utf8_lossy(&output.stderr);
-    let last_line = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
-    ensure!(output.status.success(), "{}", last_line.unwrap_or("the connection ended"));
+    let reason = Some(last_line(&stderr)).filter(|line| !line.is_empty());
+    ensure!(output.status.success(), "{}", reason.unwrap_or("the connection ended"));
     copied?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-fn hash_file(file: &Path) -> Result<String> {
-    let mut context = digest::Context::new(&digest::SHA256);
-    let mut bytes = vec![0; 1 << 16];
-    let mut source =
-        File::open(file).with_context(|| format!("cannot read '{}'", file.display()))?;
-    loop {
-        match source.read(&mut bytes)? {
-            0 => break,
-            count => context.update(&bytes[..count]),
-        }
-    }
-    let digest = context.finish();
-    Ok(digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

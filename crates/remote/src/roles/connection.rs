@@ -1,14 +1,12 @@
 //! Connects this process to one role of an experiment on another machine. Start at
 //! [`RoleConnection::open`].
 
-use super::worker::{LoadReply, ROLE_SUBCOMMAND, WorkerEvent, WorkerRequest};
-use crate::load::connection::{GeneratorConnection, read_line};
 use crate::machines::FleetEngine;
+use crate::messages::{LoadReply, ROLE_SUBCOMMAND, WorkerEvent, WorkerRequest};
 use speedwell_engine::execution::experiment::{StageResult, stage_failure};
-use speedwell_machine::process::{self, WORKER_COMMAND};
+use speedwell_machine::process;
+use speedwell_machine::worker::WorkerConnection;
 use speedwell_model::stage_report::{RunStage, StageFailure};
-use std::io::BufReader;
-use std::process::ChildStdout;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -25,7 +23,7 @@ pub(super) struct RoleConnection {
     /// Name in messages, for example `target` or `service 'db'`.
     name: String,
     machine: String,
-    connection: GeneratorConnection,
+    connection: Arc<WorkerConnection>,
     events: Receiver<anyhow::Result<WorkerEvent>>,
     alarm: Arc<AtomicBool>,
 }
@@ -46,19 +44,16 @@ impl RoleConnection {
             let reason = format!("{name} on '{machine}': cannot connect: {error:#}");
             stage_failure(RunStage::Start, reason)
         };
-        let child = engine
-            .start_command(machine, &[program, WORKER_COMMAND, ROLE_SUBCOMMAND])
-            .map_err(connect_failure)?;
-        let (connection, reader) = GeneratorConnection::new(child).map_err(connect_failure)?;
-        let json = serde_json::to_string(request).map_err(|error| connect_failure(error.into()))?;
-        // If the connection has failed, the next read gives the reason.
-        let _ = connection.send_line(&json);
+        let connection = engine.start_worker(machine, program, &[ROLE_SUBCOMMAND]);
+        let connection = Arc::new(connection.map_err(connect_failure)?);
+        // If the connection has failed, the next message gives the reason.
+        let _ = connection.send(request);
         let alarm = Arc::new(AtomicBool::new(false));
         Ok(RoleConnection {
             name: name.to_owned(),
             machine: machine.to_owned(),
+            events: receive_events(Arc::clone(&connection), Arc::clone(&alarm)),
             connection,
-            events: receive_events(reader, Arc::clone(&alarm)),
             alarm,
         })
     }
@@ -75,7 +70,8 @@ impl RoleConnection {
             match self.events.recv_timeout(POLL_INTERVAL) {
                 Ok(Ok(event)) => return Ok(event),
                 Ok(Err(error)) => {
-                    let reason = format!("connection lost: {}", self.connection.end_reason(&error));
+                    let reason = self.connection.end(Some(&error)).reason().unwrap_or_default();
+                    let reason = format!("connection lost: {reason}");
                     return Err(self.with_role_name(stage_failure(RunStage::Alive, reason)));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
@@ -116,10 +112,8 @@ impl RoleConnection {
     /// Sends the outcome of a load to the role that requested it.
     pub fn send_outcome(&self, reply: &LoadReply) {
         self.alarm.store(false, Ordering::Relaxed);
-        if let Ok(json) = serde_json::to_string(reply) {
-            // The next read reports a broken connection.
-            let _ = self.connection.send_line(&json);
-        }
+        // The next message reports a broken connection.
+        let _ = self.connection.send(reply);
     }
 
     /// Ends a service. Appends the notes of its final report to `notes`.
@@ -158,14 +152,13 @@ impl Drop for RoleConnection {
 
 /// Receives messages in a thread. Raises the alarm when the role ends or asks to stop a load.
 fn receive_events(
-    mut reader: BufReader<ChildStdout>,
+    connection: Arc<WorkerConnection>,
     alarm: Arc<AtomicBool>,
 ) -> Receiver<anyhow::Result<WorkerEvent>> {
     let (sender, events) = mpsc::channel();
     thread::spawn(move || {
         loop {
-            let event = read_line(&mut reader)
-                .and_then(|event| Ok(serde_json::from_str::<WorkerEvent>(&event)?));
+            let event = connection.receive();
             let is_last = matches!(event, Err(_) | Ok(WorkerEvent::Done(_)));
             if is_last || matches!(event, Ok(WorkerEvent::StopLoad)) {
                 alarm.store(true, Ordering::Relaxed);

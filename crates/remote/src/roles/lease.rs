@@ -5,8 +5,8 @@
 use super::connection::RoleConnection;
 use super::resend_missing;
 use super::run::{outcome_failure, unexpected_message};
-use super::worker::{WorkerEvent, WorkerRequest};
 use crate::machines::{AllocationLease, FleetEngine, LeaseComponent};
+use crate::messages::{WorkerEvent, WorkerRequest};
 use anyhow::{Result, anyhow, ensure};
 use speedwell_config::fleet::FleetFile;
 use speedwell_engine::EventListener;

@@ -20,8 +20,8 @@ pub use run::{keep_services, perform_run};
 use crate::fleet::{shard_request, upload};
 use crate::machines::bundle::{BundleSource, FileBundle};
 use crate::machines::{AllocationLease, FleetEngine, FleetMachine, program};
-use anyhow::{Context, Result, bail};
-use connection::RoleConnection as Part;
+use crate::messages::{ProbeReport, ROLE_SUBCOMMAND, WorkerRequest};
+use anyhow::{Context, Result};
 use speedwell_adapters::own_program;
 use speedwell_config::experiment::RolePlacement;
 use speedwell_config::fleet::{EngineKind, FleetFile};
@@ -29,7 +29,6 @@ use speedwell_engine::EventListener;
 use speedwell_model::{MachinePlacement, PlacedMachine};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use worker::{ProbeReport, WorkerEvent, WorkerRequest};
 
 /// Path of the definition file's folder in a bundle.
 const FILES_PATH: &str = "files/0";
@@ -196,13 +195,8 @@ impl BundleSender<'_> {
 }
 
 fn probe_machine(engine: &mut FleetEngine, machine: &str, program: &str) -> Result<ProbeReport> {
-    let role = Part::open(engine, (machine, program), "probe", &WorkerRequest::Probe);
-    let event = role.and_then(|role| role.next_event().map(|event| (role, event)));
-    match event {
-        Ok((_, WorkerEvent::Hello(greeting))) => Ok(*greeting),
-        Ok(_) => bail!("the remote program sent an unexpected message"),
-        Err(failure) => bail!("{}", failure.reason),
-    }
+    let connection = engine.start_worker(machine, program, &[ROLE_SUBCOMMAND])?;
+    connection.request(&WorkerRequest::Probe)
 }
 
 /// Returns the address at which other machines reach a machine. The address in the fleet file takes

@@ -4,12 +4,12 @@
 
 use super::connection::RoleConnection;
 use super::relocate::FolderMapping;
-use super::worker::{
+use crate::load::LoadGenerators;
+use crate::machines::FleetEngine;
+use crate::messages::{
     LoadReply, RequestedLoad, RoleOutcome, ServiceRequest, TargetRequest, WorkerEvent,
     WorkerRequest,
 };
-use crate::load::LoadGenerators;
-use crate::machines::FleetEngine;
 use anyhow::{Result, bail};
 use speedwell_config::fleet::FleetFile;
 use speedwell_engine::execution::experiment::{
@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interval between checks for a reason to end a load.
+/// Interval between checks whether a service has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// After the target has failed, wait this long for the end of a service that may be the cause.
 const SERVICE_END_DELAY: Duration = Duration::from_millis(300);
@@ -308,23 +308,12 @@ impl PlacedRun<'_> {
             load_request.seed,
             LoadShare::ONLY,
         )?;
-        let (stop, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
         let alarms: Vec<&AtomicBool> =
             (services.iter().chain([target])).map(RoleConnection::alarm).collect();
-        let result = thread::scope(|scope| {
-            scope.spawn(|| {
-                while !has_ended.load(Ordering::Relaxed) {
-                    let has_alarm = alarms.iter().any(|alarm| alarm.load(Ordering::Relaxed));
-                    if has_alarm || process::is_interrupt_requested() {
-                        stop.store(true, Ordering::Relaxed);
-                    }
-                    thread::sleep(POLL_INTERVAL);
-                }
-            });
-            let result = generators.send_load(&job, &stop, &mut |_| ());
-            has_ended.store(true, Ordering::Relaxed);
-            result
-        })?;
+        let result = process::with_stop_flag(
+            || alarms.iter().any(|alarm| alarm.load(Ordering::Relaxed)),
+            |stop| generators.send_load(&job, stop, &mut |_| ()),
+        )?;
         if let Some((part, reason)) =
             (result.parts.iter()).find_map(|part| Some((part, part.lost.as_ref()?)))
         {

@@ -1,36 +1,33 @@
-//! Runs one role of an experiment on this machine: the target or a service. Everything that the
-//! role starts ends when the role's connection ends.
+//! Performs one request of a coordinator on this machine, for example to run a role of an
+//! experiment, which is the target or a service. Everything that a role starts ends when its
+//! connection ends.
 //!
-//! The coordinating process sends one [`WorkerRequest`] on stdin, and the role answers with
-//! [`WorkerEvent`]s on stdout. The coordinator answers each [`WorkerEvent::Load`] with a
-//! [`LoadReply`]. Every message is a line of JSON. The target's role starts, checks and stops the
-//! server (`engine/execution/experiment`), but other workers send the loads. Start at
-//! [`perform_role`].
+//! The target's role starts, checks and stops the server (`engine/execution/experiment`), but other
+//! workers send the loads. Start at [`perform_role`].
 
+use crate::fleet::detached_worker::{end_worker, launch_worker};
+use crate::machines::check::report_machine;
+use crate::machines::clean::{CleanTarget, clean_folder};
 use crate::machines::{LockTicket, MachineIdentity, MachineLock};
-use anyhow::{Context, Result, anyhow, bail};
-use serde::{Deserialize, Serialize};
+use crate::messages::{
+    LoadReply, ProbeReport, RequestedLoad, RoleOutcome, ServiceRequest, TargetRequest, WorkerEvent,
+    WorkerRequest,
+};
+use anyhow::{Result, bail};
 use speedwell_engine::execution::experiment::{
     LoadSender, RunReport, RunSite, RunningService, StageResult, run_target, stage_failure,
 };
 use speedwell_machine::environment;
 use speedwell_machine::process;
-use speedwell_model::Environment;
-use speedwell_model::assignment::{BackingService, RunAssignment};
+use speedwell_machine::worker::WorkerLink;
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::load::spec::LoadSpec;
-use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
-use std::io::{self, BufRead, Write};
-use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use speedwell_model::stage_report::{RunStage, StageFailure};
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// Subcommand of [`process::WORKER_COMMAND`] that runs [`perform_role`].
-pub const ROLE_SUBCOMMAND: &str = "role";
 
 /// Poll interval of a role that runs the target or a service.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -41,115 +38,36 @@ const MIN_REPORTED_WAIT: Duration = Duration::from_secs(2);
 /// How long to wait for an exclusive measurement on the machine to end.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The first message to a role.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum WorkerRequest {
-    /// Report identity and environment.
-    Probe,
-    /// Hold the lock of this machine, whose fleet folder is at this path.
-    Lock(PathBuf),
-    /// Start a service.
-    RunService(Box<ServiceRequest>),
-    /// Run the target.
-    RunTarget(Box<TargetRequest>),
-}
-
-/// A request to start a service.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct ServiceRequest {
-    pub service: BackingService,
-    /// Address at which other machines reach this one.
-    pub address: IpAddr,
-    pub ports: Option<(u16, u16)>,
-    /// The fleet folder on this machine.
-    pub folder: PathBuf,
-}
-
-/// A request to run the target.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct TargetRequest {
-    pub assignment: RunAssignment,
-    pub seed: u64,
-    /// Address at which other machines reach this one.
-    pub address: IpAddr,
-    /// The fleet folder on this machine.
-    pub folder: PathBuf,
-}
-
-/// A message from a role.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum WorkerEvent {
-    /// Answer to [`WorkerRequest::Probe`].
-    Hello(Box<ProbeReport>),
-    /// The machine's lock is held, shared with other experiments.
-    Locked,
-    /// An exclusive measurement is running on the machine. The string describes the lock's holder.
-    Queued(String),
-    /// The service is ready at this port.
-    Ready(u16),
-    /// A load is requested.
-    Load(Box<RequestedLoad>),
-    /// The running load has to end.
-    StopLoad,
-    /// The role has ended, with this outcome.
-    Done(Box<RoleOutcome>),
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct RequestedLoad {
-    pub spec: LoadSpec,
-    pub seed: u64,
-}
-
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct RoleOutcome {
-    pub performed: StageReport,
-    pub load: Option<LoadRun>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct ProbeReport {
-    pub identity: MachineIdentity,
-    pub environment: Environment,
-    /// The address at which the coordinator reached this machine, if it connected by ssh.
-    pub reached_at: Option<IpAddr>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum LoadReply {
-    Sent(Box<LoadRun>),
-    /// The reason why the load was not sent.
-    NotSent(String),
-}
-
-/// Reads a request from stdin and performs it. If the role itself fails, its outcome tells the
-/// coordinator.
+/// Performs the request of the coordinator. If a role fails, its outcome tells the coordinator.
 ///
 /// # Errors
-/// Fails if the connection breaks or the request is malformed.
+/// Fails if the connection is lost or the request is malformed.
 pub fn perform_role() -> Result<()> {
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line)?;
-    let request: WorkerRequest = serde_json::from_str(&line).context("cannot parse the request")?;
-    if let WorkerRequest::Probe = request {
-        return send_event(&WorkerEvent::Hello(Box::new(probe_report())));
-    }
-    let replies = receive_replies();
+    let link = WorkerLink::open()?;
     let mut report = RunReport::default();
-    let result = match request {
-        WorkerRequest::Probe => Ok(()),
-        WorkerRequest::Lock(folder) => hold_lock(&folder, &replies),
-        WorkerRequest::RunService(request) => run_service(&request, &replies, &mut report),
-        WorkerRequest::RunTarget(request) => run_target_request(&request, replies, &mut report),
+    let result = match link.receive()? {
+        WorkerRequest::Check => return link.send(&report_machine()),
+        WorkerRequest::Probe => return link.send(&report_probe()),
+        WorkerRequest::Launch { folder, requests } => {
+            return link.send(&launch_worker(&folder, &requests)?);
+        }
+        WorkerRequest::EndWorker { folder, job } => return link.send(&end_worker(&folder, &job)?),
+        WorkerRequest::Clean { folder, session } => {
+            let target = CleanTarget::of_session(session.as_deref());
+            return link.send(&clean_folder(&folder, target)?);
+        }
+        WorkerRequest::Lock(folder) => hold_lock(&folder, &link),
+        WorkerRequest::RunService(request) => run_service(&request, &link, &mut report),
+        WorkerRequest::RunTarget(request) => run_target_request(&request, &link, &mut report),
     };
     report.performed.failure = result.err();
-    send_event(&WorkerEvent::Done(Box::new(RoleOutcome {
+    link.send(&WorkerEvent::Done(Box::new(RoleOutcome {
         performed: report.performed,
         load: report.load,
     })))
 }
 
-fn probe_report() -> ProbeReport {
+fn report_probe() -> ProbeReport {
     let environment = environment::capture_environment(&[]);
     // Format: client address, client port, server address, server port (ssh(1), ENVIRONMENT).
     let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
@@ -163,7 +81,7 @@ fn probe_report() -> ProbeReport {
 
 /// Holds the lock of this machine until the connection ends. The roles of the experiment therefore
 /// need not queue.
-fn hold_lock(folder: &Path, replies: &Receiver<LoadReply>) -> StageResult<()> {
+fn hold_lock(folder: &Path, link: &WorkerLink) -> StageResult<()> {
     let lock_failure = |error: anyhow::Error| stage_failure(RunStage::Start, format!("{error:#}"));
     let mut ticket = LockTicket::shared(folder).map_err(lock_failure)?;
     let mut reported_holders = None;
@@ -177,33 +95,35 @@ fn hold_lock(folder: &Path, replies: &Receiver<LoadReply>) -> StageResult<()> {
         }
         let holders = (begin.elapsed() > MIN_REPORTED_WAIT).then(|| ticket.describe_holders());
         if holders.is_some() && holders != reported_holders {
-            send_event(&WorkerEvent::Queued(holders.clone().unwrap_or_default()))
+            link.send(&WorkerEvent::Queued(holders.clone().unwrap_or_default()))
                 .map_err(lock_failure)?;
             reported_holders = holders;
         }
         thread::sleep(LOCK_POLL_INTERVAL);
     };
-    send_event(&WorkerEvent::Locked).map_err(lock_failure)?;
-    let is_wanted =
-        || !matches!(replies.recv_timeout(LOCK_POLL_INTERVAL), Err(RecvTimeoutError::Disconnected));
-    while is_wanted() && !process::is_interrupt_requested() {}
+    link.send(&WorkerEvent::Locked).map_err(lock_failure)?;
+    while is_connected(link, LOCK_POLL_INTERVAL) && !process::is_interrupt_requested() {}
     Ok(())
+}
+
+/// Waits for `duration`, or until the connection ends. Returns whether the connection persists. The
+/// coordinator sends nothing in this state.
+fn is_connected(link: &WorkerLink, duration: Duration) -> bool {
+    matches!(link.receive_within::<LoadReply>(duration), Ok(None))
 }
 
 /// Runs a service until the connection ends.
 fn run_service(
     request: &ServiceRequest,
-    replies: &Receiver<LoadReply>,
+    link: &WorkerLink,
     report: &mut RunReport,
 ) -> StageResult<()> {
     let _lock = share_lock(&request.folder)?;
     let site = RunSite { address: Some(request.address), ..RunSite::default() };
     let service = RunningService::start(&request.service, &site, request.ports)?;
-    let sent = send_event(&WorkerEvent::Ready(service.port()));
+    let sent = link.send(&WorkerEvent::Ready(service.port()));
     let mut failure = sent.err().map(|error| connection_failure(&error));
-    let is_wanted =
-        || matches!(replies.recv_timeout(POLL_INTERVAL), Err(RecvTimeoutError::Timeout));
-    while failure.is_none() && is_wanted() {
+    while failure.is_none() && is_connected(link, POLL_INTERVAL) {
         failure = service.find_failure();
     }
     let stop_result = service.stop(report);
@@ -212,12 +132,11 @@ fn run_service(
 
 fn run_target_request(
     request: &TargetRequest,
-    replies: Receiver<LoadReply>,
+    link: &WorkerLink,
     report: &mut RunReport,
 ) -> StageResult<()> {
     let _lock = share_lock(&request.folder)?;
-    let sender = DelegatedLoads(Mutex::new(replies));
-    let site = RunSite { address: Some(request.address), sender: &sender };
+    let site = RunSite { address: Some(request.address), sender: &DelegatedLoads(link) };
     run_target(&request.assignment, &site, request.seed, report)
 }
 
@@ -246,35 +165,10 @@ fn connection_failure(error: &anyhow::Error) -> StageFailure {
     stage_failure(RunStage::Alive, format!("connection lost: {error:#}"))
 }
 
-fn send_event(event: &WorkerEvent) -> Result<()> {
-    let json = serde_json::to_string(event)?;
-    let mut out = io::stdout().lock();
-    writeln!(out, "{json}")?;
-    out.flush()?;
-    Ok(())
-}
-
-/// Starts a thread that receives replies from stdin. The end of stdin, or a malformed reply, ends
-/// this role.
-fn receive_replies() -> Receiver<LoadReply> {
-    let (sender, replies) = mpsc::channel();
-    thread::spawn(move || {
-        for line in io::stdin().lock().lines() {
-            let reply = line.ok().and_then(|line| serde_json::from_str(&line).ok());
-            let Some(reply) = reply else { break };
-            if sender.send(reply).is_err() {
-                break;
-            }
-        }
-        process::request_interrupt();
-    });
-    replies
-}
-
 /// Asks the coordinator to have every load sent by other workers, and waits for the reply.
-struct DelegatedLoads(Mutex<Receiver<LoadReply>>);
+struct DelegatedLoads<'a>(&'a WorkerLink);
 
-impl LoadSender for DelegatedLoads {
+impl LoadSender for DelegatedLoads<'_> {
     fn send(
         &self,
         spec: &LoadSpec,
@@ -282,19 +176,18 @@ impl LoadSender for DelegatedLoads {
         _: SocketAddr,
         stop: &AtomicBool,
     ) -> Result<LoadRun> {
-        let replies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        send_event(&WorkerEvent::Load(Box::new(RequestedLoad { spec: spec.clone(), seed })))?;
+        let DelegatedLoads(link) = self;
+        link.send(&WorkerEvent::Load(Box::new(RequestedLoad { spec: spec.clone(), seed })))?;
         let mut is_stop_sent = false;
         loop {
-            match replies.recv_timeout(POLL_INTERVAL) {
-                Ok(LoadReply::Sent(run)) => return Ok(*run),
-                Ok(LoadReply::NotSent(reason)) => bail!(reason),
-                Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("connection lost")),
-                Err(RecvTimeoutError::Timeout) => {}
+            match link.receive_within(POLL_INTERVAL)? {
+                Some(LoadReply::Sent(run)) => return Ok(*run),
+                Some(LoadReply::NotSent(reason)) => bail!(reason),
+                None => {}
             }
             if !is_stop_sent && stop.load(Ordering::Relaxed) {
                 is_stop_sent = true;
-                send_event(&WorkerEvent::StopLoad)?;
+                link.send(&WorkerEvent::StopLoad)?;
             }
         }
     }

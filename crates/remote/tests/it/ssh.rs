@@ -136,5 +136,5 @@ fn a_program_is_sent_once_and_again_only_when_it_differs() {
     );
     // A program that does not run there reports why.
     let error = check::check_machine(&mut engine, &machine, &place).unwrap_err();
-    assert!(format!("{error:#}").contains("cannot parse time 'one'"), "{error:#}");
+    assert!(format!("{error:#}").contains("it wrote 'one' instead of a greeting"), "{error:#}");
 }

@@ -10,8 +10,8 @@ use super::{CommandStatus, status};
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use speedwell_config::labels::MachineSelector;
+use speedwell_machine::worker::ClockOffset;
 use speedwell_remote::machines::check::{self, MachineReport};
-use speedwell_remote::machines::clock::ClockOffset;
 use speedwell_remote::machines::{FleetEngine, FleetMachine, MachineState, program};
 use speedwell_report::{self as report, FleetFacts, FleetLine};
 

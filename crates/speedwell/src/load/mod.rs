@@ -22,12 +22,10 @@ use rounds::{LoadEvent, LoadMode, LoadRequest};
 use sending::{load_with_tools, run_loads};
 use speedwell_analysis::{self as analysis};
 use speedwell_engine::draw_seed;
-use speedwell_engine::execution as runner;
 use speedwell_engine::execution::load::{LoadNotice, LoadRun, ProbeFacts, TargetUrl};
 use speedwell_machine::process;
 use speedwell_model::load::spec::LoadClient;
 use speedwell_model::{SessionState, parse_duration};
-use speedwell_remote::load::worker::perform_load;
 use speedwell_report::session::{StudyChoice, report_requested};
 use speedwell_report::{self as report, Uncertainty};
 
@@ -74,26 +72,6 @@ fn run_and_report(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Comm
     } else {
         Ok(status.combine_with_gate(finish_loads(args, request, &result.runs)?))
     }
-}
-
-/// Sends a part of a load for the process that started this process.
-///
-/// # Errors
-/// Fails if no load was requested, or the load cannot be started.
-pub fn run_generator() -> anyhow::Result<CommandStatus> {
-    process::adopt_orphans();
-    process::install_handlers()?;
-    runner::load::run_worker().map(|()| CommandStatus::DONE)
-}
-
-/// Sends this machine's share of the load that standard input describes.
-///
-/// # Errors
-/// Fails if the connection is lost, or if this machine cannot send the load.
-pub fn perform_share() -> anyhow::Result<CommandStatus> {
-    process::adopt_orphans();
-    process::install_handlers()?;
-    perform_load().map(|()| CommandStatus::DONE)
 }
 
 /// Rejects a body that looks like a duration, because `-d` sets the duration in other load

@@ -233,17 +233,18 @@ def back():
     for line in there.stdout:
         if line.strip().isdigit():
             line = b"%d\n" % (int(line) + AHEAD)
-        if line.startswith(b"measured "):
-            said = json.loads(line[len("measured "):])
-            said["began_ns"] = [ns + AHEAD for ns in said["began_ns"]]
-            line = b"measured " + json.dumps(said).encode() + b"\n"
+        if line.startswith(b'{"Measured":'):
+            said = json.loads(line)
+            report = said["Measured"]
+            report["began_ns"] = [ns + AHEAD for ns in report["began_ns"]]
+            line = json.dumps(said).encode() + b"\n"
         sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
 answers = threading.Thread(target=back)
 answers.start()
 for line in sys.stdin.buffer:
-    if line.startswith(b"start "):
-        line = b"start %d\n" % (int(line.split()[1]) - AHEAD)
+    if line.startswith(b'{"At":'):
+        line = json.dumps({"At": json.loads(line)["At"] - AHEAD}).encode() + b"\n"
     there.stdin.write(line)
     there.stdin.flush()
 there.stdin.close()

@@ -78,9 +78,10 @@ fn a_process_that_dies_takes_only_its_own_part_with_it() {
     let (project, server) = (TempProject::new(), WebServer::start());
     let child = start_load(&project, &server, &["--clients", "2"]);
     let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
-    let children = tasks.flatten().filter_map(|task| {
-        let text = std::fs::read_to_string(task.path().join("children")).ok()?;
-        text.split_whitespace().next()?.parse::<u32>().ok()
+    let children = tasks.flatten().flat_map(|task| {
+        let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        let pids = text.split_whitespace().map(|pid| pid.parse::<u32>().unwrap());
+        pids.collect::<Vec<u32>>()
     });
     let workers: Vec<u32> = children.collect();
     assert_eq!(workers.len(), 2);

@@ -19,7 +19,6 @@ use speedwell_model::load::run::LoadRun;
 use speedwell_model::load::spec::{LoadClient, LoadSpec};
 use speedwell_model::stage_report::{RunStage, StageFailure};
 use speedwell_model::{Metric, MetricDirection, Session};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Names of the request rate in the results of the built-in generator and of other tools.
@@ -171,8 +170,6 @@ const STEADY_PERCENT: f64 = 5.0;
 /// Statuses that a load expects by default.
 const SUCCESS_STATUSES: (u16, u16) = (200, 299);
 
-const POLL_INTERVAL: Duration = Duration::from_millis(10);
-
 impl ServerLifecycle<'_> {
     /// Sends the warm-up load, always with the built-in generator.
     pub(super) fn warm_up(&self, report: &mut RunReport) -> StageResult<()> {
@@ -241,22 +238,11 @@ impl ServerLifecycle<'_> {
 
     fn send_builtin(&self, stage: RunStage, spec: &LoadSpec) -> StageResult<LoadRun> {
         let load_error = |error: anyhow::Error| stage_failure(stage, format!("{error:#}"));
-        let (stop, is_done) = (AtomicBool::new(false), AtomicBool::new(false));
         let service = &self.service;
-        let result = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !is_done.load(Ordering::Relaxed) {
-                    if process::is_interrupt_requested() || service.has_ended() {
-                        stop.store(true, Ordering::Relaxed);
-                    }
-                    std::thread::sleep(POLL_INTERVAL);
-                }
-            });
-            let address = self.ready.address;
-            let result = self.site.sender.send(spec, self.seed, address, &stop);
-            is_done.store(true, Ordering::Relaxed);
-            result
-        });
+        let result = process::with_stop_flag(
+            || service.has_ended(),
+            |stop| self.site.sender.send(spec, self.seed, self.ready.address, stop),
+        );
         if result.is_err() && self.service.has_ended() {
             return Err(stage_failure(stage, "the server ended during the load"));
         }

@@ -1,13 +1,15 @@
 //! Lets several generator processes begin at the same time. Start at [`StartSignal`].
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use serde::{Deserialize, Serialize};
+use speedwell_machine::worker::now_ns;
+use std::time::Duration;
 
 /// A sleep may take up to this much longer than requested, so the last part of a wait spins instead
 /// of sleeping.
 const SPIN_NS: i64 = 2_000_000;
 
 /// When generators begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StartSignal {
     /// Immediately.
     Now,
@@ -18,25 +20,6 @@ pub enum StartSignal {
 }
 
 impl StartSignal {
-    /// Returns the line of the worker protocol that sends this signal to a generator.
-    pub(super) fn to_line(self) -> Vec<u8> {
-        match self {
-            StartSignal::Now => b"go\n".to_vec(),
-            StartSignal::At(ns) => format!("start {ns}\n").into_bytes(),
-            StartSignal::Never => b"stop\n".to_vec(),
-        }
-    }
-
-    /// Parses a line of the worker protocol, given without its newline. An invalid line means
-    /// [`StartSignal::Never`].
-    pub fn from_line(line: &str) -> StartSignal {
-        match line.split_once(' ') {
-            None if line == "go" => StartSignal::Now,
-            Some(("start", ns)) => ns.parse().map_or(StartSignal::Never, StartSignal::At),
-            _ => StartSignal::Never,
-        }
-    }
-
     /// Waits for the start and returns its time, or `None` if the load will never start.
     pub fn wait(self) -> Option<i64> {
         match self {
@@ -65,12 +48,6 @@ fn wait_until(at_ns: i64) -> i64 {
             _ => std::thread::yield_now(),
         }
     }
-}
-
-/// Returns the current time in nanoseconds since 1970.
-fn now_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 mod barrier;
 mod build;
 mod facts;
-mod processes;
+mod generators;
 mod requests;
 mod run;
 mod target;
@@ -17,9 +17,9 @@ mod tool;
 pub use barrier::StartSignal;
 pub use build::{LoadJob, build_job, stop_condition, stop_condition_with_warmup};
 pub use facts::protocol_name;
-pub use processes::{
-    CombinedResult, GENERATOR_SUBCOMMAND, GeneratorShare, LoadSnapshot, WorkerAssignment,
-    open_private_channel, run_worker, run_workers, send_load,
+pub use generators::{
+    CombinedResult, GeneratorEvent, GeneratorReady, GeneratorReport, GeneratorState,
+    LOAD_SUBCOMMAND, LoadSnapshot, WorkerAssignment, follow_generators, run_generators, send_load,
 };
 pub use run::{
     LoadNotice, SendLoad, run_load, run_load_with_sender, run_load_with_server, wrap_measured,

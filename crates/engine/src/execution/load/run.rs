@@ -4,8 +4,8 @@
 //! Decides the order of these steps, and when a load ends early. Start at [`run_load`].
 
 use super::{
-    CombinedResult, GeneratorShare, LoadJob, LoadRun, LoadSnapshot, ProbeFacts, ServerOutcome,
-    StartSignal, TargetUrl, build, facts, processes, target,
+    CombinedResult, LoadJob, LoadRun, LoadSnapshot, ProbeFacts, ServerOutcome, StartSignal,
+    TargetUrl, WorkerAssignment, build, facts, generators, target,
 };
 use crate::execution::server::{LoadServer, shell_server};
 use crate::execution::verify;
@@ -13,11 +13,8 @@ use speedwell_load::load::LoadShare;
 use speedwell_machine::process::{self, ProcessSpec};
 use speedwell_model::load::measurement::LoadMeasurement;
 use speedwell_model::load::spec::LoadSpec;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-
-/// Interval for checking whether the load must end early.
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Default time limit until the server accepts connections.
 const SERVER_START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -62,7 +59,7 @@ impl PreparedLoad {
         if job.spec.rt {
             // If real-time priority is not permitted, fail before anything is started. The
             // generator requests the priority again.
-            drop(processes::enter_real_time()?);
+            drop(generators::enter_real_time()?);
         }
         let addresses = &job.load.target.addresses;
         let mut warnings = Vec::new();
@@ -160,7 +157,15 @@ fn run_prepared_load(
 ) -> anyhow::Result<LoadRun> {
     let mut prepared =
         PreparedLoad::prepare(build::build_job(spec, seed, LoadShare::ONLY)?, server, notify)?;
-    let result = send_watched(&prepared.job, prepared.server.as_ref(), send, notify)?;
+    let server = prepared.server.as_ref();
+    let result = process::with_stop_flag(
+        || server.is_some_and(LoadServer::has_ended),
+        |stop| {
+            send(&prepared.job, stop, &mut |snapshot: &LoadSnapshot| {
+                notify(LoadNotice::Standing(snapshot));
+            })
+        },
+    )?;
     let mut run = wrap_measured(&prepared.job, result.measured);
     run.probe = prepared.probe.take();
     let is_lost = result.parts.iter().any(|part| part.lost.is_some());
@@ -214,38 +219,10 @@ fn send_locally(
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&LoadSnapshot),
 ) -> anyhow::Result<CombinedResult> {
-    let count = job.processes();
-    if count > 1 {
-        let share = GeneratorShare { first: 0, count, total: count, begin: &|| StartSignal::Now };
-        return processes::run_workers(job, &share, stop, watch);
+    if job.processes() > 1 {
+        let whole = WorkerAssignment::whole(job, false);
+        return generators::run_generators(&whole, &|| StartSignal::Now, stop, watch);
     }
-    let measured = processes::send_load(job, stop, watch)?;
+    let measured = generators::send_load(job, stop, watch)?;
     Ok(CombinedResult { measured, losses: Vec::new(), parts: Vec::new(), began_ns: Vec::new() })
-}
-
-/// Sends the load, and stops it when the server ends or the user interrupts it.
-fn send_watched(
-    job: &LoadJob,
-    server: Option<&LoadServer>,
-    send: &mut SendLoad<'_>,
-    notify: &mut dyn FnMut(LoadNotice),
-) -> anyhow::Result<CombinedResult> {
-    let (stop, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
-    std::thread::scope(|scope| {
-        // Start this thread before `send` raises the priority. With normal priority, the thread
-        // does not compete with the generator.
-        scope.spawn(|| {
-            while !has_ended.load(Ordering::Relaxed) {
-                if process::is_interrupt_requested() || server.is_some_and(LoadServer::has_ended) {
-                    stop.store(true, Ordering::Relaxed);
-                }
-                std::thread::sleep(POLL_INTERVAL);
-            }
-        });
-        let result = send(job, &stop, &mut |snapshot: &LoadSnapshot| {
-            notify(LoadNotice::Standing(snapshot));
-        });
-        has_ended.store(true, Ordering::Relaxed);
-        result
-    })
 }

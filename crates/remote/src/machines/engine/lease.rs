@@ -10,13 +10,13 @@ use super::SlurmEngine;
 use super::slurm::{failure_reason, run_program};
 use anyhow::{Result, bail};
 use speedwell_machine::process::CompanionProcess;
+use speedwell_machine::worker::StderrTail;
 use speedwell_model::MachineAllocation;
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Runs the command `$@`, terminates it when the input ends, and exits with the command's status.
@@ -64,7 +64,7 @@ pub struct AllocationLease {
 struct SallocGuard {
     _companion: CompanionProcess,
     shell: Child,
-    stderr_reader: Option<JoinHandle<String>>,
+    stderr: StderrTail,
 }
 
 impl AllocationLease {
@@ -90,8 +90,7 @@ impl SallocGuard {
         let Some(status) = self.shell.try_wait()? else {
             return Ok(None);
         };
-        let stderr =
-            self.stderr_reader.take().and_then(|reader| reader.join().ok()).unwrap_or_default();
+        let stderr = self.stderr.text();
         if stderr.trim().is_empty() {
             return Ok(Some(format!("salloc exited: {status}")));
         }
@@ -152,15 +151,8 @@ impl SlurmEngine {
         // The guard gets its own process group, because Ctrl-C must reach only us. The end of its
         // input tells the guard to cancel the job.
         let mut shell = command.process_group(0).spawn()?;
-        let stderr_reader = shell.stderr.take().map(|mut stderr| {
-            thread::spawn(move || {
-                let mut text = String::new();
-                // A read error only shortens the message.
-                let _ = stderr.read_to_string(&mut text);
-                text
-            })
-        });
-        Ok(SallocGuard { _companion: CompanionProcess::of(&shell), shell, stderr_reader })
+        let stderr = StderrTail::collect(&mut shell);
+        Ok(SallocGuard { _companion: CompanionProcess::of(&shell), shell, stderr })
     }
 
     /// Returns the options of salloc for one role. The role gets whole machines, as every job does.
@@ -299,6 +291,7 @@ fn parse_addresses(output: &str) -> BTreeMap<String, IpAddr> {
 mod tests {
     use super::*;
     use speedwell_config::fleet::SlurmOptions;
+    use std::io::Read;
     use std::process::Command;
 
     #[test]
@@ -371,7 +364,8 @@ mod tests {
         shell.stdin(Stdio::piped()).stdout(Stdio::piped());
         let shell = shell.stderr(Stdio::null()).spawn();
         let shell = shell.expect("there is a shell");
-        SallocGuard { _companion: CompanionProcess::of(&shell), shell, stderr_reader: None }
+        let stderr = StderrTail::default();
+        SallocGuard { _companion: CompanionProcess::of(&shell), shell, stderr }
     }
 
     #[test]

@@ -5,9 +5,8 @@
 use super::{FleetMachine, JobId, JobState, SubmittedJob, TaskBatch};
 use crate::machines::detached::{self, SHARD_SUBCOMMAND};
 use anyhow::Context;
-use speedwell_machine::process::WORKER_COMMAND;
+use speedwell_machine::worker::{WORKER_COMMAND, spawn_connected};
 use std::collections::BTreeMap;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -86,12 +85,7 @@ impl LocalEngine {
     pub(super) fn start_command(&self, machine: &str, arguments: &[&str]) -> anyhow::Result<Child> {
         self.ensure_known(machine)?;
         let (program, arguments) = arguments.split_first().context("nothing to start")?;
-        let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::piped());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        // The child gets its own process group, because Ctrl-C must reach only us. We then notify
-        // the child over the connection.
-        let child = command.process_group(0).spawn();
+        let child = spawn_connected(Command::new(program).args(arguments));
         child.with_context(|| format!("cannot start '{program}'"))
     }
 

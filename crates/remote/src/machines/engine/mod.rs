@@ -15,6 +15,7 @@ pub use ssh::{STILL_RUNNING, SshEngine};
 use crate::machines::detached::{self, JobId};
 use serde::{Deserialize, Serialize};
 use speedwell_config::fleet::{EngineKind, FleetFile, MachineEntry};
+use speedwell_machine::worker::{WORKER_COMMAND, WorkerConnection};
 use speedwell_model::MachineAllocation;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout};
@@ -261,6 +262,21 @@ impl FleetEngine {
             FleetEngine::Local(_) | FleetEngine::Ssh(_) => Ok(false),
             FleetEngine::Slurm(slurm) => slurm.release_allocation(allocation),
         }
+    }
+
+    /// Starts a worker on a machine, where `program` is the path of this program. The first argument
+    /// is the worker's subcommand.
+    ///
+    /// # Errors
+    /// Fails under the same conditions as [`FleetEngine::start_command`].
+    pub fn start_worker(
+        &mut self,
+        machine: &str,
+        program: &str,
+        arguments: &[&str],
+    ) -> anyhow::Result<WorkerConnection> {
+        let command = [&[program, WORKER_COMMAND][..], arguments].concat();
+        WorkerConnection::new(self.start_command(machine, &command)?)
     }
 
     /// Starts the program `arguments[0]` with the other arguments on a machine. Connects its stdin,

@@ -12,9 +12,9 @@ use super::{FleetMachine, JobId, JobState, MachineState, SubmittedJob, TaskBatch
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_config::fleet::{MachineEntry, SlurmOptions};
 use speedwell_machine::process::is_interrupt_requested;
+use speedwell_machine::worker::spawn_connected;
 use speedwell_model::MachineAllocation;
 use std::io::Write;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -200,12 +200,7 @@ impl SlurmEngine {
             Some(options) => srun.args(options),
             None => srun.args(self.exclusive_options(machine)).args(self.file_options()),
         };
-        srun.args(arguments);
-        srun.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // The child gets its own process group, because Ctrl-C must reach only us. We then notify
-        // the remote process over the connection.
-        srun.process_group(0);
-        srun.stderr(Stdio::piped()).spawn().context("cannot start 'srun'")
+        spawn_connected(srun.args(arguments)).context("cannot start 'srun'")
     }
 
     fn array_limit(&mut self) -> Result<u32> {

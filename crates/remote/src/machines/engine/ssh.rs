@@ -7,18 +7,19 @@
 //! validated. All other data goes through stdin. Start at [`SshEngine::submit`].
 
 use super::{FleetMachine, JobId, JobState, MachineState, SubmittedJob, TaskBatch};
-use crate::machines::detached::{self, SHARD_SUBCOMMAND};
-use crate::machines::program::send_and_read;
-use anyhow::{Context, Result, bail, ensure};
-use speedwell_machine::process::WORKER_COMMAND;
+use crate::machines::detached::SHARD_SUBCOMMAND;
+use crate::messages::{ROLE_SUBCOMMAND, WorkerRequest};
+use anyhow::{Context, Result, bail};
+use serde::de::DeserializeOwned;
+use speedwell_machine::worker::{
+    StderrTail, WORKER_COMMAND, WorkerConnection, last_line, spawn_connected,
+};
 use speedwell_model::quote;
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::os::unix::process::CommandExt;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Options of every connection: no prompts, no forwarding, and a timeout of 15 s for a machine that
@@ -44,8 +45,6 @@ const CONNECTION_FAILED: i32 = 255;
 /// Exit status of a remote process that sends spools (result logs). All lines so far were sent, but
 /// the worker is still running.
 pub const STILL_RUNNING: i32 = 3;
-/// Bytes of stderr kept per connection.
-const STDERR_TAIL_BYTES: usize = 4096;
 /// How long a worker may take to exit after its lease ends.
 const WORKER_EXIT_GRACE: Duration = Duration::from_secs(2);
 /// Checks whether a worker holds the machine exclusively, without disturbing the worker. `$1` is
@@ -71,27 +70,6 @@ struct SshJob {
     /// worker.
     followed_worker: Option<(String, PathBuf)>,
     stderr_tail: StderrTail,
-}
-
-/// Tail of a connection's stderr, which a thread collects.
-#[derive(Debug, Default)]
-struct StderrTail {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    reader: Option<JoinHandle<()>>,
-}
-
-impl StderrTail {
-    /// Returns the last line of stderr after the connection has ended. Waits briefly until stderr
-    /// is read completely. The wait is limited, because another process, such as a shared
-    /// ControlMaster connection, may keep the pipe open.
-    fn last_line(&self) -> String {
-        let deadline = Instant::now() + WORKER_EXIT_GRACE;
-        let is_read = || self.reader.as_ref().is_none_or(JoinHandle::is_finished);
-        while !is_read() && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(1));
-        }
-        last_nonempty_line(&self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
 impl SshEngine {
@@ -136,20 +114,17 @@ impl SshEngine {
         self.ensure_known(&batch.machine)?;
         let folder = batch.folder.to_string_lossy();
         let program = format!("{folder}/bin/speedwell");
-        let requests: String =
-            batch.tasks.iter().map(|task| format!("{}\n", task.request)).collect();
+        let requests = batch.tasks.iter().map(|task| task.request.clone());
         if batch.is_detached {
-            let arguments =
-                [program.as_str(), WORKER_COMMAND, SHARD_SUBCOMMAND, "--launch", &folder];
-            let connection = self.start_command(&batch.machine, &arguments)?;
-            let name = send_and_read(connection, &mut requests.as_bytes())?;
-            let job = JobId(name.trim().to_owned());
-            ensure!(detached::is_detached_worker(&job), "unexpected answer '{}'", job.0);
+            let (folder, requests) = (batch.folder.clone(), requests.collect());
+            let request = WorkerRequest::Launch { folder, requests };
+            let job = self.request(&batch.machine, &batch.folder, &request)?;
             return Ok(SubmittedJob { job, lines: None });
         }
+        let requests: String = requests.map(|request| request + "\n").collect();
         let arguments = [program.as_str(), WORKER_COMMAND, SHARD_SUBCOMMAND, &folder, "-"];
         let mut child = self.start_command(&batch.machine, &arguments)?;
-        let stderr_tail = read_stderr(&mut child);
+        let stderr_tail = StderrTail::collect(&mut child);
         let (lines, mut lease) = (child.stdout.take(), child.stdin.take());
         if let Some(lease) = &mut lease {
             // If the connection has failed, the exit of ssh gives the reason.
@@ -177,7 +152,7 @@ impl SshEngine {
             vec![program.as_str(), WORKER_COMMAND, SHARD_SUBCOMMAND, mode, &folder_text, &job.0];
         arguments.extend(spools.iter().map(String::as_str));
         let mut child = self.start_command(machine, &arguments)?;
-        let stderr_tail = read_stderr(&mut child);
+        let stderr_tail = StderrTail::collect(&mut child);
         let lines = child.stdout.take().context("the connection has no stdout")?;
         let entry = SshJob {
             lease: child.stdin.take(),
@@ -189,12 +164,16 @@ impl SshEngine {
         Ok(lines)
     }
 
-    fn end_detached(&self, machine: &str, folder: &Path, job: &JobId) -> Result<()> {
-        let folder_text = folder.to_string_lossy();
-        let program = format!("{folder_text}/bin/speedwell");
-        let arguments =
-            [program.as_str(), WORKER_COMMAND, SHARD_SUBCOMMAND, "--end", &folder_text, &job.0];
-        send_and_read(self.start_command(machine, &arguments)?, &mut std::io::empty()).map(drop)
+    /// Makes the program in a session's folder perform a request.
+    fn request<T: DeserializeOwned>(
+        &self,
+        machine: &str,
+        folder: &Path,
+        request: &WorkerRequest,
+    ) -> Result<T> {
+        let program = format!("{}/bin/speedwell", folder.to_string_lossy());
+        let arguments = [program.as_str(), WORKER_COMMAND, ROLE_SUBCOMMAND];
+        WorkerConnection::new(self.start_command(machine, &arguments)?)?.request(request)
     }
 
     pub(super) fn job_state(&mut self, id: &JobId) -> JobState {
@@ -206,11 +185,11 @@ impl SshEngine {
             Ok(Some(status)) if status.success() => JobState::Ended(None),
             Ok(Some(status)) if status.code() == Some(STILL_RUNNING) => JobState::Running,
             Ok(Some(status)) => {
-                let last_line = job.stderr_tail.last_line();
-                JobState::Ended(Some(match status.code() {
-                    Some(CONNECTION_FAILED) => format!("connection lost: {last_line}"),
-                    _ if last_line.is_empty() => format!("the worker exited: {status}"),
-                    _ => format!("the worker exited: {status}: {last_line}"),
+                let stderr = job.stderr_tail.text();
+                JobState::Ended(Some(match (status.code(), last_line(&stderr)) {
+                    (Some(CONNECTION_FAILED), last_line) => format!("connection lost: {last_line}"),
+                    (_, "") => format!("the worker exited: {status}"),
+                    (_, last_line) => format!("the worker exited: {status}: {last_line}"),
                 }))
             }
             Err(error) => JobState::Ended(Some(format!("connection lost: {error}"))),
@@ -223,7 +202,9 @@ impl SshEngine {
         for id in jobs {
             let followed_worker = self.jobs.get(id).and_then(|job| job.followed_worker.clone());
             if let Some((machine, folder)) = followed_worker {
-                self.end_detached(&machine, &folder, id)?;
+                let (job, session) = (id.clone(), folder.clone());
+                let request = WorkerRequest::EndWorker { folder: session, job };
+                self.request::<()>(&machine, &folder, &request)?;
             }
         }
         self.close_connections(jobs)
@@ -255,12 +236,8 @@ impl SshEngine {
 
     pub(super) fn start_command(&self, machine: &str, arguments: &[&str]) -> Result<Child> {
         self.ensure_known(machine)?;
-        let mut command = self.ssh_command(machine, arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // The child gets its own process group, because Ctrl-C must reach only us. We then notify
-        // the remote process over the connection.
-        command.process_group(0);
-        command.stderr(Stdio::piped()).spawn().context("cannot start 'ssh'")
+        let child = spawn_connected(&mut self.ssh_command(machine, arguments));
+        child.context("cannot start 'ssh'")
     }
 
     /// Builds an ssh command for a machine. Quotes the arguments for the shell that sshd starts.
@@ -294,34 +271,10 @@ impl Drop for SshEngine {
     }
 }
 
-/// Reads stderr in a thread that ends with the connection.
-fn read_stderr(child: &mut Child) -> StderrTail {
-    let Some(mut stderr) = child.stderr.take() else {
-        return StderrTail::default();
-    };
-    let bytes = Arc::<Mutex<Vec<u8>>>::default();
-    let shared_bytes = Arc::clone(&bytes);
-    let reader = thread::spawn(move || {
-        let mut buffer = [0; 1024];
-        while let Ok(count @ 1..) = stderr.read(&mut buffer) {
-            let mut tail = shared_bytes.lock().unwrap_or_else(PoisonError::into_inner);
-            tail.extend_from_slice(&buffer[..count]);
-            let surplus = tail.len().saturating_sub(STDERR_TAIL_BYTES);
-            tail.drain(..surplus);
-        }
-    });
-    StderrTail { bytes, reader: Some(reader) }
-}
-
-fn last_nonempty_line(stderr: &[u8]) -> String {
-    let stderr = String::from_utf8_lossy(stderr);
-    let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.next_back().unwrap_or_default().to_owned()
-}
-
 /// Explains why a machine does not answer, and what the user can do.
 fn unavailable_reason(machine: &str, stderr: &[u8]) -> String {
-    let stderr = last_nonempty_line(stderr);
+    let stderr = String::from_utf8_lossy(stderr);
+    let stderr = last_line(&stderr);
     if stderr.contains("Host key verification failed") {
         return format!("its host key is unknown: verify it once with 'ssh {machine}'");
     }
@@ -333,5 +286,5 @@ fn unavailable_reason(machine: &str, stderr: &[u8]) -> String {
     if stderr.is_empty() {
         return "it does not respond".to_owned();
     }
-    stderr
+    stderr.to_owned()
 }

@@ -5,25 +5,26 @@
 //! different times. The shortest of several round trips gives the best estimate (the clock filter
 //! of NTP, RFC 5905). Start at [`estimate_offset`].
 
-use anyhow::{Context, Result, ensure};
+use super::{CLOCK_QUERY, read_message, write_line};
+use anyhow::{Context, Result};
 use std::io::{BufRead, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Number of queries per estimate. At least one of so many is very likely to be answered without
 /// delay.
-pub const CLOCK_QUERIES: usize = 32;
+const CLOCK_QUERIES: usize = 32;
 /// Upper bound of the clock's resolution: a reading may be older than the true time by this much.
 const CLOCK_RESOLUTION_NS: u64 = 1_000;
 
 /// One clock query and its answer, in nanoseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClockExchange {
+struct ClockExchange {
     /// When the query was sent, by our clock.
-    pub sent_ns: i64,
+    sent_ns: i64,
     /// The answer: the time of the remote clock.
-    pub remote_ns: i64,
+    remote_ns: i64,
     /// When the answer arrived, by our clock.
-    pub received_ns: i64,
+    received_ns: i64,
 }
 
 /// Offset of a remote clock.
@@ -46,7 +47,7 @@ impl ClockOffset {
 
 /// Estimates the offset from several exchanges. Returns `None` if there are none, or if our clock
 /// went backwards in all of them.
-pub fn estimate_offset(exchanges: &[ClockExchange]) -> Option<ClockOffset> {
+fn estimate_offset(exchanges: &[ClockExchange]) -> Option<ClockOffset> {
     let valid = exchanges.iter().filter(|exchange| exchange.received_ns >= exchange.sent_ns);
     let best = valid.min_by_key(|exchange| exchange.received_ns.abs_diff(exchange.sent_ns))?;
     let round_trip_ns = best.received_ns.abs_diff(best.sent_ns);
@@ -58,44 +59,19 @@ pub fn estimate_offset(exchanges: &[ClockExchange]) -> Option<ClockOffset> {
     })
 }
 
-/// Queries the clock of a remote machine. There, [`serve_clock`] replies to each line `time` with
-/// the result of [`now_ns`].
+/// Queries the clock of a worker.
 ///
 /// # Errors
 /// Fails if the connection ends or the answer is not a timestamp.
-pub fn query_clock(writer: &mut impl Write, reader: &mut impl BufRead) -> Result<ClockOffset> {
+pub(super) fn query_clock(writer: &mut dyn Write, reader: &mut dyn BufRead) -> Result<ClockOffset> {
     let mut exchanges = Vec::with_capacity(CLOCK_QUERIES);
-    let mut line = String::new();
     for _ in 0..CLOCK_QUERIES {
         let sent_ns = now_ns();
-        writer.write_all(b"time\n").and_then(|()| writer.flush())?;
-        line.clear();
-        ensure!(reader.read_line(&mut line)? > 0, "the connection ended");
-        let received_ns = now_ns();
-        let parsed = line.trim_end().parse();
-        let remote_ns =
-            parsed.with_context(|| format!("cannot parse time '{}'", line.trim_end()))?;
-        exchanges.push(ClockExchange { sent_ns, remote_ns, received_ns });
+        write_line(writer, CLOCK_QUERY.to_vec())?;
+        let remote_ns = read_message(reader)?;
+        exchanges.push(ClockExchange { sent_ns, remote_ns, received_ns: now_ns() });
     }
     estimate_offset(&exchanges).context("the clock of this machine runs backwards")
-}
-
-/// Answers `time` queries until another line arrives or the connection ends. Returns that line, or
-/// an empty string.
-///
-/// # Errors
-/// Fails if the connection breaks.
-pub fn serve_clock(reader: &mut impl BufRead, writer: &mut impl Write) -> Result<String> {
-    let mut line = String::new();
-    loop {
-        line.clear();
-        reader.read_line(&mut line)?;
-        if line.trim_end() != "time" {
-            return Ok(line);
-        }
-        writeln!(writer, "{}", now_ns())?;
-        writer.flush()?;
-    }
 }
 
 /// Current time in nanoseconds since the Unix epoch.
@@ -107,7 +83,6 @@ pub fn now_ns() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::BufReader;
 
     /// Returns a deterministic pseudorandom number below `bound` (64-bit LCG with Knuth's
     /// constants).
@@ -161,20 +136,5 @@ mod tests {
         let usable = ClockExchange { sent_ns: 100, remote_ns: 500, received_ns: 140 };
         let found = estimate_offset(&[back, usable]).unwrap();
         assert_eq!((found.offset_ns, found.round_trip_ns), (-380, 40));
-    }
-
-    #[test]
-    fn both_ends_of_a_line_agree_on_what_is_said() {
-        // One pipe per direction connects the two ends. Both ends read the same clock.
-        let (there, mut to) = std::io::pipe().unwrap();
-        let (from, mut back) = std::io::pipe().unwrap();
-        let other =
-            std::thread::spawn(move || serve_clock(&mut BufReader::new(there), &mut back).unwrap());
-        let found = query_clock(&mut to, &mut BufReader::new(from)).unwrap();
-        assert!(found.offset_ns.unsigned_abs() <= found.uncertainty_ns, "{found:?}");
-        to.write_all(b"start 5\n").unwrap();
-        assert_eq!(other.join().unwrap(), "start 5\n");
-        let refused = query_clock(&mut Vec::new(), &mut &b"soon\n"[..]).unwrap_err();
-        assert_eq!(refused.to_string(), "cannot parse time 'soon'");
     }
 }

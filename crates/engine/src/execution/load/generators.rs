@@ -1,0 +1,479 @@
+//! Sends one load from several generators, which start together, and adds up their results. A
+//! generator is a process of this program, on this or another machine.
+//!
+//! A generator receives its [`WorkerAssignment`] and sends [`GeneratorEvent::Ready`]. The answer is
+//! the [`StartSignal`]. During the load it sends its progress, and at the end
+//! [`GeneratorEvent::Measured`]. If a generator on this machine dies during the load, its part of
+//! the load is lost, and the results of the others are kept. If a generator on another machine is
+//! lost, all others are stopped. Start at [`follow_generators`]; [`run_generators`] also starts the
+//! generators, on this machine.
+
+use super::{LoadJob, LoadPart, StartSignal, build, target};
+use anyhow::{Context, bail};
+use serde::{Deserialize, Serialize};
+use speedwell_adapters::own_program;
+use speedwell_load::generator::{self, ProgressReport};
+use speedwell_load::load::LoadShare;
+use speedwell_machine::process::{self, ProcessEnd, RealTimeGuard};
+use speedwell_machine::worker::{ClockOffset, WorkerConnection, WorkerEnd};
+use speedwell_model::load::measurement::{LoadMeasurement, TimelineTick};
+use speedwell_model::load::spec::LoadSpec;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Interval between checks for a reason to end a load.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A silent generator on another machine is considered lost after this time. Normally, a generator
+/// reports its progress ten times per second.
+const MAX_SILENCE: Duration = Duration::from_secs(15);
+
+/// Time that a generator gets to end if the load is stopped before it begins.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+
+/// Time that a generator gets to report after the load was stopped. It covers outstanding
+/// responses.
+const REPORT_GRACE: Duration = Duration::from_secs(60);
+
+/// Lines of a dead generator's stderr that are shown.
+const TAIL_LINES: usize = 5;
+
+/// Subcommand of [`WORKER_COMMAND`](speedwell_machine::worker::WORKER_COMMAND) that runs a
+/// generator.
+pub const LOAD_SUBCOMMAND: &str = "load";
+
+/// First message to a generator: the whole load, and the part of it to send.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct WorkerAssignment {
+    /// The load, with the URL to which redirects led.
+    pub spec: LoadSpec,
+    /// Seed of random choices.
+    pub seed: u64,
+    /// Index of the generator, from 0.
+    pub index: u32,
+    /// Total number of generators.
+    pub of: u32,
+    /// Number of consecutive generators, beginning with `index`, that the assignment covers. It is
+    /// more than 1 only if the recipient starts several generators itself.
+    pub count: u32,
+    /// Whether the recipient runs on another machine. It then verifies the target and describes its
+    /// machine before it is ready.
+    pub is_remote: bool,
+}
+
+impl WorkerAssignment {
+    /// Returns the assignment that covers a whole load.
+    pub fn whole(job: &LoadJob, is_remote: bool) -> WorkerAssignment {
+        let (spec, seed, count) = (job.spec.clone(), job.seed, job.processes());
+        WorkerAssignment { spec, seed, index: 0, of: count, count, is_remote }
+    }
+
+    /// Divides the assignment into parts with the same number of generators.
+    pub fn divide(&self, parts: u32) -> Vec<WorkerAssignment> {
+        let count = self.count / parts.max(1);
+        let assignment = |part: u32| WorkerAssignment {
+            index: self.index + part * count,
+            count,
+            ..self.clone()
+        };
+        (0..parts).map(assignment).collect()
+    }
+
+    /// Builds the recipient's part of the load.
+    ///
+    /// # Errors
+    /// Fails if this part cannot be sent from this machine.
+    pub fn job(&self) -> anyhow::Result<LoadJob> {
+        let (index, count) = (self.index, self.of);
+        let mut job = build::build_job(&self.spec, self.seed, LoadShare { index, count })?;
+        // The parent process has already reported unreachable addresses.
+        drop(target::drop_unreachable(&mut job.load));
+        Ok(job)
+    }
+}
+
+/// A message from a generator.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum GeneratorEvent {
+    /// The generator waits for its [`StartSignal`].
+    Ready(GeneratorReady),
+    /// Progress of the load.
+    Progress(LoadSnapshot),
+    /// The load has ended.
+    Measured(Box<GeneratorReport>),
+}
+
+/// What a generator on another machine reports before a load.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct GeneratorReady {
+    /// Identity of the machine.
+    pub id: String,
+    /// Shortest time to connect to the server, in nanoseconds.
+    pub connect_ns: Option<u64>,
+}
+
+/// What a generator reports after a load.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct GeneratorReport {
+    /// Results of the generator's part of the load.
+    pub measured: LoadMeasurement,
+    /// When each generator process started, by its machine's clock in nanoseconds since 1970.
+    pub began_ns: Vec<i64>,
+    /// One sentence per generator process that died.
+    pub losses: Vec<String>,
+    /// Network device of the machine with the highest utilization, and this utilization.
+    pub link: Option<(String, f64)>,
+}
+
+/// State of a generator.
+#[derive(Debug, Default)]
+pub struct GeneratorState {
+    /// What the generator reported when it was ready, and the offset of its clock.
+    pub ready: Option<(GeneratorReady, ClockOffset)>,
+    /// Latest progress.
+    pub snapshot: Option<LoadSnapshot>,
+    /// Results.
+    pub report: Option<GeneratorReport>,
+    /// Offset of the clock after the load.
+    pub offset_after: Option<ClockOffset>,
+    /// How the connection ended; `None` before its end.
+    pub end: Option<WorkerEnd>,
+    /// Time of the last message or, once the connection has ended, time of the end.
+    pub last_heard: Option<Instant>,
+}
+
+/// Combined result of a load that several generators sent.
+#[derive(Debug)]
+pub struct CombinedResult {
+    /// Sum of the measurements of all generators.
+    pub measured: LoadMeasurement,
+    /// Explanations, one sentence for each generator without results.
+    pub losses: Vec<String>,
+    /// Result of each machine, if there were several.
+    pub parts: Vec<LoadPart>,
+    /// Start time of each generator, in nanoseconds since 1970.
+    pub began_ns: Vec<i64>,
+}
+
+/// Makes generators send their parts of a load, until all connections have ended. Once all
+/// generators are ready, `begin` returns the signal that all of them get, given the offsets of
+/// their clocks. If one of them ends before the start, none starts.
+pub fn follow_generators(
+    connections: &[WorkerConnection],
+    assignments: &[WorkerAssignment],
+    begin: &dyn Fn(&[ClockOffset]) -> StartSignal,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(&LoadSnapshot),
+) -> Vec<GeneratorState> {
+    let generators = connections.iter().map(|_| GeneratorState::default()).collect();
+    let state = LoadState { generators, start: None, started_at: None, stopped_at: None };
+    let table = LoadTable {
+        connections,
+        is_remote: assignments.iter().any(|assignment| assignment.is_remote),
+        state: Mutex::new(state),
+        changed: Condvar::new(),
+    };
+    thread::scope(|scope| {
+        for (index, assignment) in assignments.iter().enumerate() {
+            let table = &table;
+            scope.spawn(move || table.follow_generator(index, assignment));
+        }
+        table.supervise(begin, stop, watch);
+    });
+    table.state.into_inner().unwrap_or_else(PoisonError::into_inner).generators
+}
+
+/// A load that is being sent. One thread follows each generator, and another thread supervises them
+/// all.
+struct LoadTable<'a> {
+    connections: &'a [WorkerConnection],
+    /// Whether the generators run on other machines.
+    is_remote: bool,
+    state: Mutex<LoadState>,
+    changed: Condvar,
+}
+
+struct LoadState {
+    generators: Vec<GeneratorState>,
+    /// The start by the clock of this machine; `None` until it is settled.
+    start: Option<StartSignal>,
+    started_at: Option<Instant>,
+    stopped_at: Option<Instant>,
+}
+
+impl LoadTable<'_> {
+    fn lock(&self) -> MutexGuard<'_, LoadState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn update(&self, index: usize, change: impl FnOnce(&mut GeneratorState)) {
+        let mut state = self.lock();
+        state.generators[index].last_heard = Some(Instant::now());
+        change(&mut state.generators[index]);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    fn follow_generator(&self, index: usize, assignment: &WorkerAssignment) {
+        let connection = &self.connections[index];
+        let result = self.exchange_messages(index, connection, assignment);
+        let end = connection.end(result.as_ref().err());
+        self.update(index, |generator| generator.end = Some(end));
+    }
+
+    fn exchange_messages(
+        &self,
+        index: usize,
+        connection: &WorkerConnection,
+        assignment: &WorkerAssignment,
+    ) -> anyhow::Result<()> {
+        connection.send(assignment)?;
+        loop {
+            match connection.receive()? {
+                GeneratorEvent::Ready(ready) => {
+                    let mut offset = ClockOffset::default();
+                    if self.is_remote {
+                        offset = connection.query_clock()?;
+                    }
+                    self.update(index, |generator| generator.ready = Some((ready, offset)));
+                    match self.await_start() {
+                        StartSignal::Never => return Ok(()),
+                        StartSignal::Now => connection.send(&StartSignal::Now)?,
+                        StartSignal::At(ns) => {
+                            connection.send(&StartSignal::At(offset.to_remote_ns(ns)))?;
+                        }
+                    }
+                }
+                GeneratorEvent::Progress(snapshot) => {
+                    self.update(index, |generator| generator.snapshot = Some(snapshot));
+                }
+                GeneratorEvent::Measured(report) => {
+                    // The clock may have drifted during the load. If the query fails, the
+                    // measurement is still valid.
+                    let offset_after =
+                        if self.is_remote { connection.query_clock().ok() } else { None };
+                    self.update(index, |generator| {
+                        (generator.report, generator.offset_after) = (Some(*report), offset_after);
+                    });
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn await_start(&self) -> StartSignal {
+        let state = self.changed.wait_while(self.lock(), |state| state.start.is_none());
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        state.start.unwrap_or(StartSignal::Never)
+    }
+
+    /// Announces the start once all generators are ready, and reports the progress. Stops all
+    /// generators if one is lost or `stop` is set, and kills those that do not answer.
+    fn supervise(
+        &self,
+        begin: &dyn Fn(&[ClockOffset]) -> StartSignal,
+        stop: &AtomicBool,
+        watch: &mut dyn FnMut(&LoadSnapshot),
+    ) {
+        loop {
+            let result = self.changed.wait_timeout(self.lock(), POLL_INTERVAL);
+            let mut state = result.unwrap_or_else(PoisonError::into_inner).0;
+            if state.generators.iter().all(|generator| generator.end.is_some()) {
+                return;
+            }
+            if state.stopped_at.is_none()
+                && (state.has_loss(self.is_remote) || stop.load(Ordering::Relaxed))
+            {
+                state.stopped_at = Some(Instant::now());
+                state.start.get_or_insert(StartSignal::Never);
+                drop(state);
+                self.changed.notify_all();
+                self.connections.iter().for_each(WorkerConnection::stop);
+                continue;
+            }
+            if state.start.is_none()
+                && let Some(offsets) = state.offsets()
+            {
+                drop(state);
+                let start = begin(&offsets);
+                let mut state = self.lock();
+                (state.start, state.started_at) = (Some(start), Some(Instant::now()));
+                drop(state);
+                self.changed.notify_all();
+                continue;
+            }
+            let snapshots: Vec<LoadSnapshot> =
+                state.generators.iter().filter_map(|other| other.snapshot.clone()).collect();
+            let is_overdue = |index: &usize| state.is_overdue(*index, self.is_remote);
+            let overdue: Vec<usize> = (0..self.connections.len()).filter(is_overdue).collect();
+            drop(state);
+            overdue.into_iter().for_each(|index| self.connections[index].kill());
+            if snapshots.len() == self.connections.len() {
+                watch(&LoadSnapshot::combine(&snapshots));
+            }
+        }
+    }
+}
+
+impl LoadState {
+    /// Returns the offsets of all clocks, or `None` if a generator is not ready.
+    fn offsets(&self) -> Option<Vec<ClockOffset>> {
+        let ready = self.generators.iter().map(|generator| generator.ready.as_ref());
+        ready.map(|ready| ready.map(|(_, offset)| *offset)).collect()
+    }
+
+    /// Whether the load must be stopped because a generator was lost.
+    fn has_loss(&self, is_remote: bool) -> bool {
+        let is_loss = |end: &WorkerEnd| self.start.is_none() || (is_remote && end.error.is_some());
+        self.generators.iter().filter_map(|generator| generator.end.as_ref()).any(is_loss)
+    }
+
+    fn is_overdue(&self, index: usize, is_remote: bool) -> bool {
+        let generator = &self.generators[index];
+        let is_longer_ago = |moment: Option<Instant>, limit: Duration| {
+            moment.is_some_and(|moment| moment.elapsed() > limit)
+        };
+        let grace = if self.started_at.is_some() { REPORT_GRACE } else { STOP_GRACE };
+        let last_heard = generator.last_heard.max(self.started_at);
+        let is_silent = is_remote && self.started_at.is_some();
+        generator.end.is_none()
+            && (is_longer_ago(self.stopped_at, grace)
+                || (is_silent && is_longer_ago(last_heard, MAX_SILENCE)))
+    }
+}
+
+/// Sends a part of a load from processes of this machine, one per generator that the assignment
+/// covers. Calls `begin` once, as soon as all of them are ready.
+///
+/// # Errors
+/// Fails if a generator could not be started, or none measured anything.
+pub fn run_generators(
+    assignment: &WorkerAssignment,
+    begin: &dyn Fn() -> StartSignal,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(&LoadSnapshot),
+) -> anyhow::Result<CombinedResult> {
+    let assignments = assignment.divide(assignment.count);
+    let program = own_program();
+    let connections: anyhow::Result<Vec<WorkerConnection>> =
+        assignments.iter().map(|_| WorkerConnection::start(&program, LOAD_SUBCOMMAND)).collect();
+    combine_results(follow_generators(&connections?, &assignments, &|_| begin(), stop, watch))
+}
+
+fn combine_results(generators: Vec<GeneratorState>) -> anyhow::Result<CombinedResult> {
+    let count = generators.len();
+    let mut began_ns = Vec::new();
+    let mut combined: Option<LoadMeasurement> = None;
+    let mut deaths = Vec::new();
+    for (index, generator) in generators.into_iter().enumerate() {
+        let Some(report) = generator.report else {
+            deaths.push(describe_death(index, count, &generator.end.unwrap_or_default()));
+            continue;
+        };
+        began_ns.extend(report.began_ns);
+        match &mut combined {
+            Some(combined) => combined.merge(report.measured),
+            None => combined = Some(report.measured),
+        }
+    }
+    match combined {
+        Some(measured) => {
+            Ok(CombinedResult { measured, losses: deaths, parts: Vec::new(), began_ns })
+        }
+        None if process::is_interrupt_requested() => {
+            bail!("interrupted before anything was measured")
+        }
+        None => Err(anyhow::anyhow!(deaths.join("\n")))
+            .context("no generator process measured anything"),
+    }
+}
+
+fn describe_death(index: usize, count: usize, end: &WorkerEnd) -> String {
+    let failed_status = end.status.filter(|status| !status.success());
+    let how =
+        failed_status.map_or("ended".to_owned(), |status| ProcessEnd::from(status).to_string());
+    let lines: Vec<&str> = end.stderr.trim_end().lines().collect();
+    let tail = lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n");
+    let separator = if tail.is_empty() { "" } else { "; it wrote: " };
+    format!(
+        "Generator process {} of {count} {how} without a result, so its part of the load is missing \
+         from the results{separator}{tail}.",
+        index + 1
+    )
+}
+
+/// Progress of a running load.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LoadSnapshot {
+    /// Nanoseconds since the start, including the warm-up.
+    pub at_ns: u64,
+    /// Whether the load is in its warm-up.
+    pub is_warmup: bool,
+    /// Number of requests that have begun since the end of the warm-up or, while the warm-up lasts,
+    /// since the start of the load.
+    pub attempted: u64,
+    /// Failed requests in the same period.
+    pub errors: u64,
+    /// Length of the last interval in nanoseconds.
+    pub interval_ns: u64,
+    /// Results of the last interval.
+    pub tick: TimelineTick,
+}
+
+impl LoadSnapshot {
+    /// Converts the progress of one generator.
+    pub fn from_progress(progress: &ProgressReport) -> LoadSnapshot {
+        LoadSnapshot {
+            at_ns: progress.at_ns,
+            is_warmup: progress.is_warmup,
+            attempted: progress.so_far.outcomes.attempts(),
+            errors: progress.so_far.outcomes.all_errors(),
+            interval_ns: progress.interval_ns,
+            tick: progress.tick.clone(),
+        }
+    }
+
+    /// Combines the progress of generators that send parts of the same load. Adds up their counts,
+    /// and takes the maximum of their times and of each latency.
+    pub fn combine(parts: &[LoadSnapshot]) -> LoadSnapshot {
+        let mut combined = LoadSnapshot::default();
+        for part in parts {
+            combined.at_ns = combined.at_ns.max(part.at_ns);
+            combined.is_warmup |= part.is_warmup;
+            combined.attempted += part.attempted;
+            combined.errors += part.errors;
+            combined.interval_ns = combined.interval_ns.max(part.interval_ns);
+            combined.tick.ok += part.tick.ok;
+            combined.tick.errors += part.tick.errors;
+            combined.tick.p50_ns = combined.tick.p50_ns.max(part.tick.p50_ns);
+            combined.tick.p99_ns = combined.tick.p99_ns.max(part.tick.p99_ns);
+            combined.tick.max_ns = combined.tick.max_ns.max(part.tick.max_ns);
+        }
+        combined
+    }
+}
+
+/// Sends the load, or this generator's part of it, from this process.
+///
+/// # Errors
+/// Fails if the load could not begin.
+pub fn send_load(
+    job: &LoadJob,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(&LoadSnapshot),
+) -> anyhow::Result<LoadMeasurement> {
+    let _priority = if job.spec.rt { Some(enter_real_time()?) } else { None };
+    let measured = generator::run(&job.load, stop, &mut |progress| {
+        watch(&LoadSnapshot::from_progress(progress));
+    });
+    measured.with_context(|| format!("cannot send the load to '{}'", job.url))
+}
+
+pub(super) fn enter_real_time() -> anyhow::Result<RealTimeGuard> {
+    RealTimeGuard::raise_priority().context(
+        "cannot get real-time priority (SCHED_FIFO)\nhint: it needs the capability CAP_SYS_NICE, or \
+         a limit ('ulimit -r') of at least 10",
+    )
+}
