@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn a_benchmark_may_stand_beside_groups_and_be_judged_as_they_are() {
         let found = read_experiment(&format!(
-            "{GOOD}\n[[claim]]\nexpr = \"rps(slow) < rps(plain)\"
+            "{GOOD}\n[[claim]]\nexpr = \"throughput(slow) < throughput(plain)\"
              [[group]]\nname = \"tool\"\nkind = \"command\"\ntarget = {{ command = [\"true\"] }}"
         ));
         assert_eq!(found.unwrap().groups.len(), 2);

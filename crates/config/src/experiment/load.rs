@@ -34,10 +34,8 @@ pub struct LoadKeys {
     url: Option<String>,
     /// Path on the target. Default: "/".
     path: Option<UrlPath>,
-    /// Concurrent requests. Default: 10.
+    /// Concurrent requests. Default: 10 times `pipelining`.
     concurrency: Option<PositiveCount>,
-    /// Outdated: number of connections. Use concurrency.
-    connections: Option<PositiveCount>,
     /// Requests in flight on one connection. Default: 1.
     pipelining: Option<PositiveCount>,
     /// Number of requests after which the load ends.
@@ -178,13 +176,9 @@ impl LoadKeys {
             return Err(part.error_at_key("rate", "the rate must be above 0 requests per second"));
         }
         let pipelining = self.pipelining.map_or(1, |count| count.0);
-        let concurrency = match (self.concurrency, self.connections) {
-            (Some(_), Some(_)) => return Err(not_both(part, "concurrency", "connections")),
-            (Some(requests), None) => requests.0,
-            // Earlier files specify the number of connections.
-            (None, connections) => {
-                connections.map_or(DEFAULT_CONCURRENCY, |count| count.0).saturating_mul(pipelining)
-            }
+        let concurrency = match self.concurrency {
+            Some(requests) => requests.0,
+            None => DEFAULT_CONCURRENCY.saturating_mul(pipelining),
         };
         Ok(ServerLoad {
             spec: LoadSpec {

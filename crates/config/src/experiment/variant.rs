@@ -22,7 +22,7 @@ use speedwell_model::ParameterValue;
 const TARGET_PATCH_KEYS: [&str; 6] = ["args", "env", "command", "cwd", "program", "assert"];
 
 /// Keys for reports.
-const REPORT_KEYS: [&str; 5] = ["name", "label", "color", "colour", "factors"];
+const REPORT_KEYS: [&str; 4] = ["name", "label", "color", "factors"];
 
 /// Keys that change a load in the short form, `[benchmark.NAME]`.
 const LOAD_PATCH_KEYS: [&str; 2] = ["serve", "url"];
@@ -91,7 +91,6 @@ pub struct VariantKeys {
     /// Name in reports. Default: its name.
     label: Option<String>,
     /// Color in charts: "#c0392b".
-    #[serde(alias = "colour")]
     color: Option<HexColor>,
     /// Properties in which variants differ: { http = "workers", cache = "none" }.
     factors: IndexMap<String, PlainValue>,
