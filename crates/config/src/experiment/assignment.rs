@@ -173,7 +173,12 @@ impl Experiment {
         found.program = patch.program.map(Into::into);
         found.arguments = patch.args.iter().flat_map(CommandArguments::to_strings).collect();
         for change in environment_changes(&patch.env, &part)? {
-            found.environment.push(resolve_change(&change, current, &part)?);
+            let (name, value) = change.apply(current);
+            let Some(value) = value else {
+                let message = format!("'{name}' cannot be unset for benchmark files");
+                return Err(part.error_at_key("env", message));
+            };
+            found.environment.push((name.to_owned(), value));
         }
         Ok(found)
     }
@@ -311,31 +316,6 @@ fn shell_line(program: &Path, arguments: &[String]) -> String {
     let first = program.to_string_lossy();
     let others = arguments.iter().map(String::as_str);
     shell_words::join(std::iter::once(&*first).chain(others))
-}
-
-/// Resolves a change to the name of the variable and its complete new value.
-fn resolve_change(
-    change: &EnvVarChange,
-    current: &dyn Fn(&str) -> Option<String>,
-    part: &FilePart,
-) -> Result<(String, String)> {
-    let joined = |name: &str, addition: &str, is_prefix: bool| {
-        let separator = if name.ends_with("PATH") { ":" } else { " " };
-        match current(name).filter(|current_value| !current_value.is_empty()) {
-            Some(current_value) if is_prefix => format!("{addition}{separator}{current_value}"),
-            Some(current_value) => format!("{current_value}{separator}{addition}"),
-            None => addition.to_owned(),
-        }
-    };
-    Ok(match change {
-        EnvVarChange::Set(name, value) => (name.clone(), value.clone()),
-        EnvVarChange::Append(name, value) => (name.clone(), joined(name, value, false)),
-        EnvVarChange::Prepend(name, value) => (name.clone(), joined(name, value, true)),
-        EnvVarChange::Unset(name) => {
-            let message = format!("'{name}' cannot be unset for benchmark files");
-            return Err(part.error_at_key("env", message));
-        }
-    })
 }
 
 /// Whether the command to execute has the placeholder `{program}`.
