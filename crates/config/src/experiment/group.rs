@@ -353,7 +353,7 @@ impl BenchmarkGroup {
             target_metrics: Vec::new(),
             place: part.place.clone(),
             wanted: None,
-            sections: part.entries(),
+            sections: NodeTable::default(),
             overrides: Vec::new(),
             line: part.node.line,
         }

@@ -360,7 +360,7 @@ fn resolve_groups(
     for part in group_parts(top) {
         let group = match long.next() {
             Some(keys) => group::resolve_group(keys, &part, file)?,
-            None => benchmark::resolve_benchmark(&part, file.experiment, file.settings)?,
+            None => benchmark::resolve_benchmark(&part, file)?,
         };
         if found.iter().any(|other| other.name == group.name) {
             let message = format!("two groups have the name '{}'", group.name);
