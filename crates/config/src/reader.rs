@@ -110,10 +110,6 @@ impl serde::de::Error for ReadError {
         ReadError::UnknownKey(key.to_owned(), hint)
     }
 
-    fn duplicate_field(key: &'static str) -> ReadError {
-        ReadError::Value(format!("has the key '{key}' twice, possibly under another name"))
-    }
-
     fn missing_field(key: &'static str) -> ReadError {
         ReadError::MissingKey(key)
     }

@@ -164,6 +164,26 @@ pub enum EnvVarChange {
     Prepend(String, String),
 }
 
+impl EnvVarChange {
+    /// Returns the name of the variable and its value after the change; `None` if the change
+    /// removes it. `current` returns the value before the change.
+    pub fn apply(&self, current: impl FnOnce(&str) -> Option<String>) -> (&str, Option<String>) {
+        let (name, added, is_prefix) = match self {
+            EnvVarChange::Set(name, value) => return (name, Some(value.clone())),
+            EnvVarChange::Unset(name) => return (name, None),
+            EnvVarChange::Append(name, added) => (name, added, false),
+            EnvVarChange::Prepend(name, added) => (name, added, true),
+        };
+        let separator = if name.ends_with("PATH") { ":" } else { " " };
+        let value = match current(name).filter(|value| !value.is_empty()) {
+            Some(value) if is_prefix => format!("{added}{separator}{value}"),
+            Some(value) => format!("{value}{separator}{added}"),
+            None => added.clone(),
+        };
+        (name, Some(value))
+    }
+}
+
 /// The measured work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]

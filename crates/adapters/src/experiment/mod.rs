@@ -142,8 +142,8 @@ fn resolve_assignment(job: &BenchmarkJob, setting: &RunContext<'_>) -> anyhow::R
         GroupKind::Load => 0,
         _ => group.metrics.len(),
     };
-    let names = group.metrics[..reported].iter().map(|metric| group.stored_name(metric));
-    Ok(AssignedRun { assignment, seed, metrics: names.collect() })
+    let names = group.metrics[..reported].iter().map(|metric| group.stored_name(&metric.name));
+    Ok(AssignedRun { assignment, seed, metrics: names.map(str::to_owned).collect() })
 }
 
 /// Reduces a load to a single request for a trial.

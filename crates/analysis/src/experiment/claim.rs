@@ -11,9 +11,7 @@
 //! part fails, so for the answer no, each of k parts gets 1/k of the error rate (Bonferroni).
 
 use crate::experiment::group::GroupFindings;
-use speedwell_config::experiment::{
-    Experiment, ReportClaim, SelectedCase, is_in_milliseconds, is_repetition,
-};
+use speedwell_config::experiment::{Experiment, ReportClaim, SelectedCase, is_repetition};
 use speedwell_config::expression::{
     BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, MetricTerm,
 };
@@ -122,7 +120,7 @@ impl ClaimChecker<'_> {
     /// Values of a term, one per run, in execution order.
     fn term_values(&self, term: &MetricTerm, selected: &SelectedCase) -> Option<Vec<f64>> {
         let group = self.experiment.groups.get(selected.group)?;
-        let metric = group.stored_name_of(&term.metric);
+        let metric = group.stored_name(&term.metric);
         let case = selected.case.and_then(|index| group.cases.get(index));
         let runs = self
             .session
@@ -130,9 +128,7 @@ impl ClaimChecker<'_> {
             .iter()
             .filter(|run| *run.variant == *term.variant)
             .filter(|run| case.is_none_or(|case| *run.case == *case));
-        let factor = if is_in_milliseconds(&term.metric) { 1e-6 } else { 1.0 };
-        let values = runs.filter_map(|run| Some(value_of(run, &metric)? * factor));
-        let values: Vec<f64> = values.collect();
+        let values: Vec<f64> = runs.filter_map(|run| value_of(run, metric)).collect();
         (!values.is_empty()).then_some(values)
     }
 
@@ -140,12 +136,9 @@ impl ClaimChecker<'_> {
     fn expression_unit(&self, expression: &ClaimExpression) -> Option<String> {
         let terms = expression.terms();
         let unit_of = |term: &&MetricTerm| {
-            if is_in_milliseconds(&term.metric) {
-                return Some("ms".to_owned());
-            }
             let groups = self.experiment.groups.iter();
             let mut metrics =
-                groups.filter_map(|group| self.session.metric(&group.stored_name_of(&term.metric)));
+                groups.filter_map(|group| self.session.metric(group.stored_name(&term.metric)));
             metrics.next().map(|metric| metric.unit.clone())
         };
         let units: Vec<Option<String>> = terms.iter().map(unit_of).collect();
@@ -406,7 +399,7 @@ fn gates_of_group(
     experiment: &Experiment,
 ) -> Vec<GateFound> {
     let Some(stored) =
-        experiment.find_group(&group.name).map(|group| group.stored_name_of(&gate.metric))
+        experiment.find_group(&group.name).map(|group| group.stored_name(&gate.metric))
     else {
         return Vec::new();
     };

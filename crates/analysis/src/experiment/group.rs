@@ -70,9 +70,9 @@ fn group_session(session: &Session, experiment: &Experiment, group: &BenchmarkGr
 /// metric of the first run.
 fn group_metrics(group: &BenchmarkGroup, part: &Session) -> Vec<Metric> {
     let reported = group.metrics.iter().filter_map(|metric| {
-        let name = group.stored_name(metric);
-        let is_reported = part.runs.iter().any(|run| run.value_of(&name).is_some());
-        part.metric(&name).filter(|_| is_reported).cloned()
+        let name = group.stored_name(&metric.name);
+        let is_reported = part.runs.iter().any(|run| run.value_of(name).is_some());
+        part.metric(name).filter(|_| is_reported).cloned()
     });
     let mut metrics: Vec<Metric> = distinct_items(reported);
     if metrics.is_empty() {

@@ -3,11 +3,11 @@
 //! [`Experiment::assignment`] or, for loads defined as `[benchmark.NAME]`, at
 //! [`Experiment::load_assignment`].
 
-use super::benchmark::{BenchmarkKeys, CASE_KEYS};
+use super::benchmark::resolve_benchmark_load;
 use super::command::{CommandArguments, environment_changes};
 use super::group::BenchmarkGroup;
 use super::target::{self, GroupKind, TargetKeys};
-use super::variant::{ExperimentVariant, PatchKeys};
+use super::variant::{ExperimentVariant, VariantKeys};
 use super::{Experiment, load, metric, verify};
 use crate::file_part::{FilePart, NodePath};
 use crate::placeholders::{self, PlaceholderMap};
@@ -48,7 +48,7 @@ impl Experiment {
         let placeholders = self.run_placeholders(group, case, variant, seed, &sections)?;
         let filled = placeholders.fill_node(&variant.patch, &variant.place)?;
         let patch_part = FilePart::new(&variant.place, &filled);
-        let patch: PatchKeys = patch_part.read_part()?;
+        let patch: VariantKeys = patch_part.read_part()?;
         let context = target::TargetContext {
             root: &self.root,
             limit: self.plan.timeout,
@@ -75,8 +75,7 @@ impl Experiment {
             refuse_server_keys(&target_part, group)?;
             TargetWork::Command
         };
-        let proofs =
-            verify::resolve_proofs(patch.proofs, &patch_part, &target.directory, is_server)?;
+        let proofs = verify::resolve_proofs(&patch_part, &target.directory, is_server)?;
         Ok(RunAssignment {
             target,
             work,
@@ -168,12 +167,17 @@ impl Experiment {
             let message = format!("{message} to benchmark files and loads\nhint: {hint}");
             return Err(part.error_at_key(key, message));
         }
-        let patch: PatchKeys = part.read_part()?;
+        let patch: VariantKeys = part.read_part()?;
         let mut found = speedwell_model::Variant::plain(&variant.name);
         found.program = patch.program.map(Into::into);
         found.arguments = patch.args.iter().flat_map(CommandArguments::to_strings).collect();
         for change in environment_changes(&patch.env, &part)? {
-            found.environment.push(resolve_change(&change, current, &part)?);
+            let (name, value) = change.apply(current);
+            let Some(value) = value else {
+                let message = format!("'{name}' cannot be unset for benchmark files");
+                return Err(part.error_at_key("env", message));
+            };
+            found.environment.push((name.to_owned(), value));
         }
         Ok(found)
     }
@@ -197,9 +201,6 @@ impl Experiment {
     ) -> Result<RunAssignment> {
         let declared = self.find_declared(&variant.name);
         let mut sections = group.sections.clone();
-        for key in CASE_KEYS {
-            sections.shift_remove(key);
-        }
         let variant_keys = declared.iter().flat_map(|declared| &declared.load);
         sections.extend(variant_keys.map(|(key, node)| (key.clone(), node.clone())));
         let node = TreeNode { line: group.line, content: NodeContent::Table(sections) };
@@ -207,7 +208,7 @@ impl Experiment {
         let defined = self.load_placeholders(group, case, variant, program)?;
         let filled = defined.fill_node(&node, &group.place)?;
         let part = FilePart::new(&group.place, &filled);
-        let spec = part.read_part::<BenchmarkKeys>()?.load_spec(&part, case, &self.root)?;
+        let spec = resolve_benchmark_load(&part, &self.root)?;
         if spec.url.is_empty() {
             let hint = "url = \"http://127.0.0.1:{port}/\", there or in every variant";
             return Err(part.missing_key("url", hint));
@@ -311,31 +312,6 @@ fn shell_line(program: &Path, arguments: &[String]) -> String {
     let first = program.to_string_lossy();
     let others = arguments.iter().map(String::as_str);
     shell_words::join(std::iter::once(&*first).chain(others))
-}
-
-/// Resolves a change to the name of the variable and its complete new value.
-fn resolve_change(
-    change: &EnvVarChange,
-    current: &dyn Fn(&str) -> Option<String>,
-    part: &FilePart,
-) -> Result<(String, String)> {
-    let joined = |name: &str, addition: &str, is_prefix: bool| {
-        let separator = if name.ends_with("PATH") { ":" } else { " " };
-        match current(name).filter(|current_value| !current_value.is_empty()) {
-            Some(current_value) if is_prefix => format!("{addition}{separator}{current_value}"),
-            Some(current_value) => format!("{current_value}{separator}{addition}"),
-            None => addition.to_owned(),
-        }
-    };
-    Ok(match change {
-        EnvVarChange::Set(name, value) => (name.clone(), value.clone()),
-        EnvVarChange::Append(name, value) => (name.clone(), joined(name, value, false)),
-        EnvVarChange::Prepend(name, value) => (name.clone(), joined(name, value, true)),
-        EnvVarChange::Unset(name) => {
-            let message = format!("'{name}' cannot be unset for benchmark files");
-            return Err(part.error_at_key("env", message));
-        }
-    })
 }
 
 /// Whether the command to execute has the placeholder `{program}`.

@@ -1,34 +1,33 @@
-//! Reads `[benchmark.NAME]` with `kind = "load"`, the short form of a group that is an HTTP load.
+//! Rewrites `[benchmark.NAME]` with `kind = "load"`, the short form of a group that is an HTTP load.
 //!
-//! One table replaces the several tables of a `[[group]]`. The server is started by a shell command
-//! or is already running. The table becomes the [`LoadSpec`] that `speedwell load` executes. The
-//! keys that define the cases are read only once, by [`resolve_benchmark`]; all other keys are read
-//! once per case, with the placeholders filled for that case (`assignment.rs`). Variants have the
-//! form that harnesses use, because the command line may replace them. If the file gives a variant
-//! its own server or URL, a variant of the same name on the command line uses it, too.
+//! One table replaces the several tables of a `[[group]]`. The keys that are part of case names
+//! become parameters of the group, and placeholders in the table: `rate = [100, 200]` becomes the
+//! parameter `rate` and `rate = "{rate}"`. The other keys are read once per case, with their
+//! placeholders filled (`assignment.rs`): those about the server here, all others as in
+//! `[group.load]`. The server is started by a shell command or is already running. The result is
+//! the [`LoadSpec`] that `speedwell load` executes. Start at [`resolve_benchmark`].
 
-use super::group::{BenchmarkGroup, SeedSource};
-use super::load::{ClientName, DEFAULT_CONCURRENCY, InlineBody, header_lines, load_end};
-use super::parameters::{GroupParameters, SetValues, ValueTable};
+use super::group::{BenchmarkGroup, FileContext, SeedSource};
+use super::load::{ClientName, DEFAULT_CONCURRENCY, InlineBody, LoadKeys};
+use super::parameters::{ValueTable, combine_cases, group_parameters, reserved_name_error};
 use super::target::GroupKind;
 use super::verify::StatusRange;
 use crate::file_part::FilePart;
+use crate::tree::{NodeContent, NodeTable, TreeNode};
 use crate::value::{
-    DurationValue, OneOrMany, PlainValue, PositiveCount, WholeNumber, checked, choice_name,
+    DeferredValue, DurationValue, NumberValue, OneOrMany, PlainValue, PositiveCount, WholeNumber,
+    choice_name,
 };
 use anyhow::Result;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use speedwell_model::ParameterValue;
 use speedwell_model::load::spec::LoadSpec;
-use speedwell_model::{Case, ParameterValue};
 use std::path::Path;
 
-/// Names that parameters cannot have.
-const RESERVED_PARAMETERS: [&str; 4] = ["concurrency", "rate", "port", "program"];
-
-/// Keys that define which cases there are, and not how a case behaves.
-pub(super) const CASE_KEYS: [&str; 4] = ["kind", "parameters", "concurrency", "rate"];
+/// Keys about the server, which `[group.load]` does not have.
+const SERVER_KEYS: [&str; 3] = ["serve", "ready", "expect"];
 
 /// A benchmark that is an HTTP load, named `GROUP/NAME`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -40,40 +39,40 @@ pub struct BenchmarkKeys {
     /// Values or lists of values: one case for every combination.
     parameters: ValueTable,
     /// Concurrent requests, or a list: one case for each. Default: 10.
-    concurrency: Option<OneOrMany<PositiveRate>>,
+    concurrency: Option<OneOrMany<NumberValue>>,
     /// Requests per second, independent of the server, or a list. By default, as fast as responses
     /// arrive.
-    rate: Option<OneOrMany<PositiveRate>>,
+    rate: Option<OneOrMany<NumberValue>>,
     /// Load generator. If it is not the built-in one, its name becomes part of the case name.
     client: ClientName,
     /// URL to request. Every variant may have its own instead.
-    url: Option<String>,
+    url: Option<DeferredValue<String>>,
     /// Shell command that starts the server. It must stay in the foreground.
-    serve: Option<String>,
+    serve: Option<DeferredValue<String>>,
     /// Time limit for the server to accept connections. Default: "30s".
-    ready: Option<DurationValue>,
+    ready: Option<DeferredValue<DurationValue>>,
     /// Duration of the load. Default: "10s", unless there is a number of requests.
-    duration: Option<DurationValue>,
+    duration: Option<DeferredValue<DurationValue>>,
     /// Number of requests after which the load ends.
-    requests: Option<WholeNumber<1>>,
+    requests: Option<DeferredValue<WholeNumber<1>>>,
     /// Warm-up time; its requests are excluded from the results.
-    warmup: Option<DurationValue>,
+    warmup: Option<DeferredValue<DurationValue>>,
     /// HTTP method. Default: "GET", or "POST" with a body.
-    method: Option<String>,
+    method: Option<DeferredValue<String>>,
     /// Header fields.
-    headers: IndexMap<String, PlainValue>,
+    headers: Option<DeferredValue<IndexMap<String, PlainValue>>>,
     /// Body of every request.
-    body: Option<InlineBody>,
+    body: Option<DeferredValue<InlineBody>>,
     /// File next to this one that contains the body.
-    body_file: Option<String>,
+    body_file: Option<DeferredValue<String>>,
     /// Whether to use HTTP/2. Default: false.
-    http2: Option<bool>,
+    http2: Option<DeferredValue<bool>>,
     /// Whether connections stay open. Default: true.
-    keepalive: Option<bool>,
+    keepalive: Option<DeferredValue<bool>>,
     /// Time limit for a request. Default: "30s".
-    timeout: Option<DurationValue>,
+    timeout: Option<DeferredValue<DurationValue>>,
     /// Expected responses.
-    expect: ExpectKeys,
+    expect: Option<DeferredValue<ExpectKeys>>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
@@ -82,6 +81,15 @@ pub struct BenchmarkKeys {
 enum KindName {
     /// An HTTP load.
     Load,
+}
+
+/// The [`SERVER_KEYS`] of a case; all other keys are ignored here.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ServerKeys {
+    serve: Option<String>,
+    ready: Option<DurationValue>,
+    expect: ExpectKeys,
 }
 
 /// Expected responses.
@@ -96,126 +104,77 @@ struct ExpectKeys {
     length: Option<PositiveCount>,
 }
 
-/// Keys that determine the cases of a benchmark; all others are ignored here.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct CaseKeys {
-    kind: Option<KindName>,
-    client: ClientName,
-    parameters: ValueTable,
-    rate: Option<OneOrMany<PositiveRate>>,
-    concurrency: Option<OneOrMany<PositiveRate>>,
-}
-
-checked! {
-    /// A number above 0.
-    #[derive(Copy)]
-    struct PositiveRate(f64) from PlainValue as { "type": "number", "exclusiveMinimum": 0 },
-    |value| {
-        let number = value.0.as_number().filter(|number| *number > 0.0);
-        number.ok_or("must be a number above 0 or a list of such numbers".to_owned())
-    }
-}
-
-/// Returns the group that a benchmark of the experiment `experiment` forms.
-pub fn resolve_benchmark(
-    part: &FilePart,
-    experiment: &str,
-    settings: &SetValues,
-) -> Result<BenchmarkGroup> {
-    let keys: CaseKeys = part.read_part()?;
+/// Returns the group that a benchmark forms.
+pub fn resolve_benchmark(part: &FilePart, file: &FileContext) -> Result<BenchmarkGroup> {
+    let keys: BenchmarkKeys = part.read_part()?;
     if keys.kind.is_none() {
-        return Err(part.wrong_table("is missing 'kind'\nhint: kind = \"load\""));
+        return Err(part.missing_key("kind", "kind = \"load\""));
     }
-    let client = keys.client;
-    let parameters = load_parameters(keys, part, settings)?;
-    let rows = Case::cartesian_product(&parameters)
-        .map_err(|error| part.error_at_key("parameters", error))?;
     let name = part.place.last_key();
-    let cases = rows.into_iter().map(|mut values| {
-        // Figures of different clients are not comparable, so the client is part of the case.
-        if client != ClientName::Builtin {
-            values.push(("client".to_owned(), ParameterValue::Text(choice_name(&client))));
-        }
-        Case::new(format!("{experiment}/{name}"), values)
-    });
+    let (declared, sections) = rewrite_keys(keys, part)?;
+    let parameters = group_parameters(&declared, part, file.known, file.settings)?;
+    let benchmark = format!("{}/{name}", file.experiment);
     Ok(BenchmarkGroup {
-        cases: cases.collect(),
+        cases: combine_cases(&[], part, &benchmark, &parameters, file.settings)?,
         parameters,
+        sections,
         ..BenchmarkGroup::new(name, GroupKind::Load, SeedSource::PerRun, part)
     })
 }
 
-/// Returns the declared parameters, followed by the standard parameters of a load: `rate` and
-/// `concurrency`.
-fn load_parameters(
-    keys: CaseKeys,
-    part: &FilePart,
-    settings: &SetValues,
-) -> Result<GroupParameters> {
-    let mut found: GroupParameters = Vec::new();
-    for (name, OneOrMany(values)) in keys.parameters {
-        if RESERVED_PARAMETERS.contains(&name.as_str()) {
-            let table = part.part("parameters").unwrap_or_else(|| part.clone());
-            let message = format!("{} cannot have a parameter '{name}'", table.heading());
-            let reason = "that name is reserved";
-            return Err(table.error_at_key(&name, format!("{message}: {reason}")));
-        }
-        found.push((name, values.into_iter().map(|value| value.0).collect()));
-    }
-    let numbers = |OneOrMany(rates): OneOrMany<PositiveRate>| {
-        rates.iter().map(|rate| ParameterValue::Number(rate.0)).collect()
+/// Returns the parameters of the group, the declared ones first, and the table of its load, in
+/// which placeholders replace the keys that became parameters.
+fn rewrite_keys(keys: BenchmarkKeys, part: &FilePart) -> Result<(ValueTable, NodeTable)> {
+    let single = |value| OneOrMany(vec![PlainValue(value)]);
+    let numbers = |OneOrMany(numbers): OneOrMany<NumberValue>| {
+        let values = numbers.into_iter().map(|number| ParameterValue::Number(number.0));
+        OneOrMany(values.map(PlainValue).collect())
     };
-    let rate: Option<Vec<ParameterValue>> = keys.rate.map(numbers);
-    let default =
-        || rate.is_none().then(|| vec![ParameterValue::Number(f64::from(DEFAULT_CONCURRENCY))]);
+    let rate = keys.rate.map(numbers);
+    let default = || {
+        let concurrency = ParameterValue::Number(f64::from(DEFAULT_CONCURRENCY));
+        rate.is_none().then(|| single(concurrency))
+    };
     let concurrency = keys.concurrency.map(numbers).or_else(default);
-    found.extend(rate.map(|values| ("rate".to_owned(), values)));
-    found.extend(concurrency.map(|values| ("concurrency".to_owned(), values)));
-    for (name, values) in &mut found {
-        *values = settings.replace_values(name, std::mem::take(values));
+    // Figures of different clients are not comparable, so the client is part of the case.
+    let client = (keys.client != ClientName::Builtin)
+        .then(|| single(ParameterValue::Text(choice_name(&keys.client))));
+    let mut parameters = keys.parameters;
+    let mut table = part.entries();
+    table.retain(|key, _| !["kind", "parameters"].contains(&key.as_str()));
+    for (name, values) in [("rate", rate), ("concurrency", concurrency), ("client", client)] {
+        if parameters.contains_key(name) {
+            let declared = part.part("parameters").unwrap_or_else(|| part.clone());
+            return Err(reserved_name_error(&declared, name));
+        }
+        let Some(values) = values else {
+            continue;
+        };
+        let line = part.get(name).and_then(|node| node.line);
+        let placeholder = NodeContent::Text(format!("{{{name}}}"));
+        parameters.insert(name.to_owned(), values);
+        table.insert(name.to_owned(), TreeNode { line, content: placeholder });
     }
-    Ok(found)
+    Ok((parameters, table))
 }
 
-impl BenchmarkKeys {
-    /// Returns the load of a case, with files relative to `root`. The URL is empty if only variants
-    /// have a URL.
-    pub(super) fn load_spec(self, part: &FilePart, case: &Case, root: &Path) -> Result<LoadSpec> {
-        let (time, count) = load_end(self.duration, self.requests, part)?;
-        let number = |name| case.value(name).and_then(ParameterValue::as_number);
-        let concurrency = number("concurrency");
-        let is_whole =
-            |number: f64| number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&number);
-        if let Some(number) = concurrency.filter(|number| !is_whole(*number)) {
-            let message =
-                format!("the concurrency must be a whole number of at least 1, not {number}");
-            return Err(part.error_at_key("concurrency", message));
-        }
-        let statuses = self.expect.status.0.into_iter();
-        Ok(LoadSpec {
-            client: self.client.into(),
-            serve: self.serve,
-            url: self.url.unwrap_or_default(),
-            concurrency: concurrency.map(|number| number as u32),
-            rate: number("rate"),
-            time,
-            count,
-            warmup: self.warmup.map(|time| time.0),
-            serve_timeout: self.ready.map(|time| time.0),
-            timeout: self.timeout.map(|time| time.0),
-            request: self.method,
-            header: header_lines(&self.headers),
-            data: self.body.map(|body| body.0),
-            body_file: self.body_file.map(|file| root.join(file)),
-            http2: self.http2 == Some(true),
-            no_keepalive: self.keepalive == Some(false),
-            expect_status: statuses.map(|status| status.0).collect(),
-            expect_body: self.expect.body,
-            expect_length: self.expect.length.map(|length| u64::from(length.0)),
-            ..LoadSpec::default()
-        })
-    }
+/// Resolves the load of one case, with files relative to `root`. The placeholders of `part` must
+/// already be filled. The URL is empty if only variants have a URL.
+pub fn resolve_benchmark_load(part: &FilePart, root: &Path) -> Result<LoadSpec> {
+    let server: ServerKeys = part.read_part()?;
+    let mut table = part.entries();
+    table.retain(|key, _| !SERVER_KEYS.contains(&key.as_str()));
+    let node = TreeNode { line: part.node.line, content: NodeContent::Table(table) };
+    let load = FilePart::new(&part.place, &node);
+    let keys: LoadKeys = load.read_part()?;
+    Ok(LoadSpec {
+        serve: server.serve,
+        serve_timeout: server.ready.map(|time| time.0),
+        expect_status: server.expect.status.0.into_iter().map(|status| status.0).collect(),
+        expect_body: server.expect.body,
+        expect_length: server.expect.length.map(|length| u64::from(length.0)),
+        ..keys.resolve_short_load(&load, root)?
+    })
 }
 
 #[cfg(test)]
@@ -273,7 +232,7 @@ mod tests {
     #[test]
     fn a_benchmark_may_stand_beside_groups_and_be_judged_as_they_are() {
         let found = read_experiment(&format!(
-            "{GOOD}\n[[claim]]\nexpr = \"rps(slow) < rps(plain)\"
+            "{GOOD}\n[[claim]]\nexpr = \"throughput(slow) < throughput(plain)\"
              [[group]]\nname = \"tool\"\nkind = \"command\"\ntarget = {{ command = [\"true\"] }}"
         ));
         assert_eq!(found.unwrap().groups.len(), 2);
@@ -315,6 +274,10 @@ mod tests {
         );
         assert!(message_with("duration = \"1s\"\nrequests = 5").contains("cannot have both"));
         assert!(message_with("rate = true").contains("'rate'"));
+        let warmup = message_with("warmup = { requests = 5 }");
+        assert!(warmup.contains("'warmup' of [benchmark.hello] must be a duration"), "{warmup}");
+        let reserved = message_of(&GOOD.replace("{ size =", "{ rate ="));
+        assert!(reserved.contains("[benchmark.hello.parameters] cannot have 'rate'"), "{reserved}");
         assert!(message_of(&GOOD.replace("\"load\"", "\"laod\"")).contains("did you mean 'load'?"));
         assert!(
             message_of(&GOOD.replace("[1, 10]", "2.5")).contains("a whole number of at least 1")

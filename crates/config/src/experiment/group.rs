@@ -22,8 +22,7 @@ use std::path::{Path, PathBuf};
 const OVERRIDABLE_SECTIONS: [&str; 4] = ["target", "load", "verify", "metric"];
 
 /// Pairs of keys that exclude each other: if an override sets one of them, the other is removed.
-const ALTERNATIVE_KEYS: [(&str, &str); 3] =
-    [("requests", "duration"), ("url", "path"), ("concurrency", "connections")];
+const ALTERNATIVE_KEYS: [(&str, &str); 2] = [("requests", "duration"), ("url", "path")];
 
 /// Source of the seed of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -85,9 +84,6 @@ pub struct BenchmarkGroup {
     pub seed: SeedSource,
     /// Benchmark files; empty unless the kind is `GroupKind::Function`.
     pub files: Vec<PathBuf>,
-    /// Whether the definition file uses the metric names from before schema 2, when `throughput`
-    /// counted bytes.
-    pub(super) uses_old_names: bool,
     /// Names of the metrics that its target reports itself.
     pub(super) target_metrics: Vec<String>,
     pub(super) place: NodePath,
@@ -216,8 +212,6 @@ pub struct FileContext<'a> {
     pub known: &'a PlaceholderMap,
     /// Values set on the command line.
     pub settings: &'a SetValues,
-    /// Whether the file uses the metric names from before schema 2.
-    pub is_old: bool,
 }
 
 /// Resolves the group at `part`.
@@ -247,7 +241,6 @@ pub fn resolve_group(
         wanted: keys.metrics.map(|names| names.0),
         also: keys.also.0.into_iter().map(|name| name.0).collect(),
         line: part.get("name").and_then(|node| node.line),
-        uses_old_names: file.is_old,
         parameters,
         cases,
         ..BenchmarkGroup::new(&name, kind, keys.seed, part)
@@ -357,11 +350,10 @@ impl BenchmarkGroup {
             also: Vec::new(),
             seed,
             files: Vec::new(),
-            uses_old_names: false,
             target_metrics: Vec::new(),
             place: part.place.clone(),
             wanted: None,
-            sections: part.entries(),
+            sections: NodeTable::default(),
             overrides: Vec::new(),
             line: part.node.line,
         }

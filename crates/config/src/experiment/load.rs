@@ -34,10 +34,8 @@ pub struct LoadKeys {
     url: Option<String>,
     /// Path on the target. Default: "/".
     path: Option<UrlPath>,
-    /// Concurrent requests. Default: 10.
-    concurrency: Option<PositiveCount>,
-    /// Outdated: number of connections. Use concurrency.
-    connections: Option<PositiveCount>,
+    /// Concurrent requests. Default: 10 times `pipelining`.
+    concurrency: Option<ConcurrencyCount>,
     /// Requests in flight on one connection. Default: 1.
     pipelining: Option<PositiveCount>,
     /// Number of requests after which the load ends.
@@ -92,6 +90,17 @@ impl From<ClientName> for LoadClient {
             ClientName::Autocannon => LoadClient::Autocannon,
             ClientName::H2load => LoadClient::H2load,
         }
+    }
+}
+
+checked! {
+    /// A number of concurrent requests.
+    #[derive(Copy)]
+    struct ConcurrencyCount(u32) from PlainValue as { "type": ["integer", "string"], "minimum": 1 },
+    |value| {
+        let count = value.as_whole(1).and_then(|count| u32::try_from(count).ok());
+        let error = || format!("must be a whole number of at least 1, not {}", value.program_text());
+        count.ok_or_else(error)
     }
 }
 
@@ -166,49 +175,62 @@ impl TryFrom<WarmupTable> for WarmupEnd {
 }
 
 impl LoadKeys {
-    /// Returns the load, with files relative to `root`.
-    pub fn resolve_load(self, part: &FilePart, root: &Path) -> Result<ServerLoad> {
-        let (time, count) = load_end(self.duration, self.requests, part)?;
-        if time.is_none() && count.is_none() {
+    /// Returns the load on a server that the group starts, with files relative to `root`.
+    pub fn resolve_load(&self, part: &FilePart, root: &Path) -> Result<ServerLoad> {
+        let mut spec = self.resolve_spec(part, root)?;
+        if spec.time.is_none() && spec.count.is_none() {
             return Err(part.wrong_table(
                 "must have 'requests' or 'duration'\nhint: requests = 8000, or duration = \"10s\"",
             ));
         }
+        spec.url = target_url(self.url.as_deref(), self.path.as_ref(), part)?;
+        let default = DEFAULT_CONCURRENCY.saturating_mul(spec.pipeline.unwrap_or(1));
+        spec.concurrency = spec.concurrency.or(Some(default));
+        let warmup = match &self.warmup {
+            None => LoadWarmup::None,
+            Some(WarmupKeys::Duration(time)) => LoadWarmup::DurationMs(as_milliseconds(time.0)),
+            Some(WarmupKeys::Until(end)) => end.0,
+        };
+        Ok(ServerLoad { spec, warmup })
+    }
+
+    /// Returns the load of `[benchmark.NAME]`, with files relative to `root`. Its URL is empty if
+    /// only variants have one.
+    pub fn resolve_short_load(&self, part: &FilePart, root: &Path) -> Result<LoadSpec> {
+        let warmup = match &self.warmup {
+            None => None,
+            Some(WarmupKeys::Duration(time)) => Some(time.0),
+            Some(WarmupKeys::Until(_)) => {
+                return Err(part.value_error("warmup", "must be a duration such as \"2s\""));
+            }
+        };
+        let url = self.url.clone().unwrap_or_default();
+        Ok(LoadSpec { url, warmup, ..self.resolve_spec(part, root)? })
+    }
+
+    /// Returns what the keys mean in both forms: the load without its URL and its warm-up.
+    fn resolve_spec(&self, part: &FilePart, root: &Path) -> Result<LoadSpec> {
+        if self.duration.is_some() && self.requests.is_some() {
+            return Err(not_both(part, "requests", "duration"));
+        }
         if self.rate.is_some_and(|rate| rate.0 <= 0.0) {
             return Err(part.error_at_key("rate", "the rate must be above 0 requests per second"));
         }
-        let pipelining = self.pipelining.map_or(1, |count| count.0);
-        let concurrency = match (self.concurrency, self.connections) {
-            (Some(_), Some(_)) => return Err(not_both(part, "concurrency", "connections")),
-            (Some(requests), None) => requests.0,
-            // Earlier files specify the number of connections.
-            (None, connections) => {
-                connections.map_or(DEFAULT_CONCURRENCY, |count| count.0).saturating_mul(pipelining)
-            }
-        };
-        Ok(ServerLoad {
-            spec: LoadSpec {
-                client: self.client.into(),
-                url: target_url(self.url, self.path, part)?,
-                concurrency: Some(concurrency),
-                pipeline: (pipelining > 1).then_some(pipelining),
-                time,
-                count,
-                rate: self.rate.map(|rate| rate.0),
-                timeout: self.timeout.map(|time| time.0),
-                request: self.method,
-                header: header_lines(&self.headers),
-                data: self.body.map(|body| body.0),
-                body_file: self.body_file.map(|file| root.join(file)),
-                http2: self.http2 == Some(true),
-                no_keepalive: self.keepalive == Some(false),
-                ..LoadSpec::default()
-            },
-            warmup: match self.warmup {
-                None => LoadWarmup::None,
-                Some(WarmupKeys::Duration(time)) => LoadWarmup::DurationMs(as_milliseconds(time.0)),
-                Some(WarmupKeys::Until(end)) => end.0,
-            },
+        Ok(LoadSpec {
+            client: self.client.into(),
+            concurrency: self.concurrency.map(|count| count.0),
+            pipeline: self.pipelining.map(|count| count.0).filter(|count| *count > 1),
+            time: self.duration.map(|time| time.0),
+            count: self.requests.map(|count| count.0),
+            rate: self.rate.map(|rate| rate.0),
+            timeout: self.timeout.map(|time| time.0),
+            request: self.method.clone(),
+            header: header_lines(&self.headers),
+            data: self.body.as_ref().map(|body| body.0.clone()),
+            body_file: self.body_file.as_ref().map(|file| root.join(file)),
+            http2: self.http2 == Some(true),
+            no_keepalive: self.keepalive == Some(false),
+            ..LoadSpec::default()
         })
     }
 }
@@ -218,36 +240,24 @@ fn not_both(part: &FilePart, first_key: &str, second_key: &str) -> anyhow::Error
     part.error_at_key(second_key, message)
 }
 
-/// Returns the end of a load: a time or a number of requests, if either is given.
-pub fn load_end(
-    time: Option<DurationValue>,
-    count: Option<WholeNumber<1>>,
-    part: &FilePart,
-) -> Result<(Option<Duration>, Option<u64>)> {
-    if time.is_some() && count.is_some() {
-        return Err(not_both(part, "requests", "duration"));
-    }
-    Ok((time.map(|time| time.0), count.map(|count| count.0)))
-}
-
 /// Returns the header lines.
-pub fn header_lines(fields: &IndexMap<String, PlainValue>) -> Vec<String> {
+fn header_lines(fields: &IndexMap<String, PlainValue>) -> Vec<String> {
     let lines = fields.iter();
     lines.map(|(name, value)| format!("{name}: {}", value.program_text())).collect()
 }
 
 /// Returns `url`, or the URL of `path` on the target itself.
-fn target_url(url: Option<String>, path: Option<UrlPath>, part: &FilePart) -> Result<String> {
+fn target_url(url: Option<&str>, path: Option<&UrlPath>, part: &FilePart) -> Result<String> {
     match (url, path) {
         (Some(_), Some(_)) => Err(not_both(part, "url", "path")),
-        (Some(url), None) if path_of(&url).is_none() => {
+        (Some(url), None) if path_of(url).is_none() => {
             let hint = "http://127.0.0.1:{port}/";
             let message = format!("is not a valid URL: '{url}'\nhint: {hint}");
             Err(part.value_error("url", message))
         }
-        (Some(url), None) => Ok(url),
+        (Some(url), None) => Ok(url.to_owned()),
         (None, path) => {
-            let own_path = path.as_ref().map_or("/", |path| path.0.as_str());
+            let own_path = path.map_or("/", |path| path.0.as_str());
             Ok(format!("http://127.0.0.1:{{port}}{own_path}"))
         }
     }

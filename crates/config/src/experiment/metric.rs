@@ -1,10 +1,5 @@
-//! Defines the metrics that every group of a kind has, reads the metrics that a target reports
-//! itself (`[group.metric.NAME]`), and translates outdated metric names. `group_metrics.rs` decides
-//! which metrics a group reports.
-//!
-//! Outdated names are accepted, because sessions store the text of their definition file, and the
-//! meaning of that text must not change. A name whose own meaning has changed is rejected before
-//! measuring.
+//! Defines the metrics that every group of a kind has, and reads the metrics that a target reports
+//! itself (`[group.metric.NAME]`). `group_metrics.rs` decides which metrics a group reports.
 
 use super::target::GroupKind;
 use crate::expression::QuantityUnit;
@@ -93,35 +88,13 @@ pub fn find_metric(kind: GroupKind, name: &str) -> Option<Metric> {
     Some(Metric::new(name, unit, better))
 }
 
-/// Returns the name under which runs store a metric. An outdated name becomes the current name. In
-/// any other name, `:u` is removed and dots become `_`. If `is_old`, the file is from before schema
-/// 2, where `throughput` counted bytes.
-pub fn stored_name(kind: GroupKind, name: &str, is_old: bool) -> String {
-    let plain = name.strip_suffix(":u").unwrap_or(name);
-    let current = match (is_loaded(kind), plain) {
-        (true, "rps") => "throughput",
-        (true, "throughput") if is_old => "bytes_per_second",
-        (true, "ready_ms") => "server_ready",
-        (true, "exit_ms") => "server_exit",
-        (true, "latency.p100" | "latency_p100") => "latency_max",
-        (false, "time") if kind == GroupKind::Command => "wall_time",
-        _ => return plain.replace('.', "_"),
-    };
-    current.to_owned()
-}
-
-/// Returns the current name for an outdated name; `None` if the name is current.
-pub fn current_name(kind: GroupKind, name: &str, is_old: bool) -> Option<String> {
-    let is_metric = find_metric(kind, name).is_some_and(|metric| metric.name == name);
-    let has_new_meaning = is_old && name == "throughput" && is_loaded(kind);
-    let current = stored_name(kind, name, is_old);
-    let is_known = find_metric(kind, &current).is_some();
-    (is_known && current != name && (!is_metric || has_new_meaning)).then_some(current)
-}
-
-/// Whether a metric is a plain number of milliseconds. Only some outdated metrics are.
-pub fn is_in_milliseconds(name: &str) -> bool {
-    matches!(name, "ready_ms" | "exit_ms")
+/// Returns the name under which runs store a metric: without `:u`, and `latency_max` for the
+/// highest percentile of a load.
+pub fn stored_name(kind: GroupKind, name: &str) -> &str {
+    match name.strip_suffix(":u").unwrap_or(name) {
+        "latency_p100" if is_loaded(kind) => "latency_max",
+        plain => plain,
+    }
 }
 
 /// Returns the metric that `also` requests by that name.

@@ -36,7 +36,6 @@ mod verify;
 pub use claim::ReportClaim;
 pub use compare::ComparePlan;
 pub use group::{BenchmarkGroup, SeedSource};
-pub use metric::is_in_milliseconds;
 pub use output::{ChartSeries, ReportOutput};
 pub use place::{PlacedRole, RolePlacement};
 pub use plan::{ExperimentPlan, ProcessorPins, is_repetition, repeated_variant, repetition_of};
@@ -49,7 +48,7 @@ pub use variant::ExperimentVariant;
 use super::file_part::{FilePart, error_at_line};
 use super::placeholders::{self, PlaceholderMap};
 use super::tree::{self, TreeNode};
-use super::value::{DeferredValue, OneOrMany, PlainValue, WholeNumber, schema_of};
+use super::value::{DeferredValue, OneOrMany, PlainValue, WholeNumber, checked, schema_of};
 use crate::adapter::AdapterKeys;
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
@@ -59,9 +58,6 @@ use serde::Deserialize;
 use speedwell_model::assignment::ProcessorShares;
 use speedwell_model::{DefinitionFile, MachinePlacement, ParameterValue};
 use std::path::{Path, PathBuf};
-
-/// Version of the grammar. Before 2, `throughput` counted bytes.
-const SCHEMA_VERSION: u64 = 2;
 
 /// Contents of a definition file.
 #[derive(Debug, Clone)]
@@ -117,8 +113,9 @@ struct FileKeys {
     /// Where editors find the schema of a JSON file.
     #[serde(rename = "$schema")]
     _schema_file: Option<String>,
-    /// Version of this grammar, currently 2. Before 2, `throughput` counted bytes.
-    schema: Option<WholeNumber<1>>,
+    /// Version of this grammar, which is always 2.
+    #[serde(rename = "schema")]
+    _schema: Option<GrammarVersion>,
     /// Name of the experiment; cases are named `NAME/GROUP`. Default: the file name without
     /// extension.
     name: Option<String>,
@@ -155,6 +152,20 @@ struct FileKeys {
     _suite: IndexMap<String, DeferredValue<AdapterKeys>>,
 }
 
+checked! {
+    /// The only supported version of the grammar.
+    struct GrammarVersion(()) from WholeNumber<1> as {
+        "type": "integer", "minimum": 2, "maximum": 2
+    },
+    |version| match version.0 {
+        2 => Ok(()),
+        other => Err(format!(
+            ": this version does not support schema {other}\n\
+             hint: set schema = 2, whose keys and metrics are in docs/reference/experiment-file.md"
+        )),
+    }
+}
+
 /// Returns the JSON Schema of definition files, which tells editors the keys and values.
 pub fn definition_schema() -> String {
     schema_of::<FileKeys>()
@@ -168,8 +179,7 @@ const EXPERIMENT_KEYS: [&str; 12] = [
 ];
 
 /// Keys of variants that also make the file an experiment.
-const EXPERIMENT_VARIANT_KEYS: [&str; 6] =
-    ["assert", "label", "color", "colour", "factors", "command"];
+const EXPERIMENT_VARIANT_KEYS: [&str; 5] = ["assert", "label", "color", "factors", "command"];
 
 /// How a file is measured and reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -252,13 +262,6 @@ fn resolve_file(
 ) -> Result<Experiment> {
     let top = FilePart::top(tree);
     let mut keys: FileKeys = top.read_part()?;
-    let schema = keys.schema.map_or(1, |schema| schema.0);
-    if schema > SCHEMA_VERSION {
-        let message = format!("this version does not support schema {schema}");
-        return Err(
-            top.error_at_key("schema", format!("{message}\nhint: schema = {SCHEMA_VERSION}"))
-        );
-    }
     let name = keys.name.take().unwrap_or_else(|| stem.to_owned());
     if name.is_empty() || name.contains(char::is_whitespace) {
         return Err(top.error_at_key("name", format!("the name '{name}' is empty or has spaces")));
@@ -274,13 +277,7 @@ fn resolve_file(
     let variants = variant::read_variants(&top, &used)?;
     plan::check_control(&plan, &top, &variants)?;
     let requirements = requirement::resolve_requirements(&top, root, &general)?;
-    let file = group::FileContext {
-        experiment: &name,
-        root,
-        known: &general,
-        settings: &settings,
-        is_old: schema < SCHEMA_VERSION,
-    };
+    let file = group::FileContext { experiment: &name, root, known: &general, settings: &settings };
     let groups = resolve_groups(std::mem::take(&mut keys.group.0), &top, &file)?;
     let mut experiment = Experiment {
         compare: compare::resolve_compare(&keys.compare, &top, &variants)?,
@@ -363,7 +360,7 @@ fn resolve_groups(
     for part in group_parts(top) {
         let group = match long.next() {
             Some(keys) => group::resolve_group(keys, &part, file)?,
-            None => benchmark::resolve_benchmark(&part, file.experiment, file.settings)?,
+            None => benchmark::resolve_benchmark(&part, file)?,
         };
         if found.iter().any(|other| other.name == group.name) {
             let message = format!("two groups have the name '{}'", group.name);

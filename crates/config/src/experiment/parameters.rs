@@ -4,7 +4,7 @@
 use crate::file_part::{FilePart, error_at_line, nearest_hint};
 use crate::placeholders::PlaceholderMap;
 use crate::value::{OneOrMany, PlainValue};
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 use indexmap::IndexMap;
 use speedwell_model::{Case, ParameterValue};
 
@@ -107,18 +107,22 @@ pub fn file_parameters(
 
 /// Rejects a name that cannot be a placeholder.
 pub fn check_name(part: &FilePart, name: &str) -> Result<()> {
-    let heading = part.heading();
     if RESERVED_NAMES.contains(&name) {
-        let message = format!("{heading} cannot have '{name}': that name is reserved");
-        return Err(part.error_at_key(name, message));
+        return Err(reserved_name_error(part, name));
     }
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if !begins || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        let message = format!("'{name}' in {heading} cannot be a placeholder");
+        let message = format!("'{name}' in {} cannot be a placeholder", part.heading());
         let hint = "names consist of letters, digits and '_', and do not begin with a digit";
         return Err(part.error_at_key(name, format!("{message}\nhint: {hint}")));
     }
     Ok(())
+}
+
+/// Creates the error about a name that the file cannot define in this table.
+pub fn reserved_name_error(part: &FilePart, name: &str) -> Error {
+    let message = format!("{} cannot have '{name}': that name is reserved", part.heading());
+    part.error_at_key(name, message)
 }
 
 /// Resolves the parameters of a group. Values of `--set` replace declared values.
@@ -129,9 +133,7 @@ pub fn group_parameters(
     settings: &SetValues,
 ) -> Result<GroupParameters> {
     let mut found: GroupParameters = Vec::new();
-    let Some(part) = group.part("parameters") else {
-        return Ok(found);
-    };
+    let part = group.part("parameters").unwrap_or_else(|| group.clone());
     for (name, values) in declared {
         check_name(&part, name)?;
         let line = part.get(name).and_then(|node| node.line);

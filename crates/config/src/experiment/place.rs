@@ -12,7 +12,7 @@ use crate::file_part::{self, FilePart, nearest_hint};
 use crate::labels::MachineSelector;
 use crate::placeholders::{self, PlaceholderMap};
 use crate::tree::TreeNode;
-use crate::value::{DurationValue, PositiveCount, checked};
+use crate::value::{DeferredValue, DurationValue, PositiveCount, checked};
 use anyhow::{Result, ensure};
 use regex::Regex;
 use schemars::JsonSchema;
@@ -103,7 +103,8 @@ checked! {
 
 /// A program on which targets depend, such as a database. It starts before the target, either for
 /// each run or once for several runs.
-#[expect(dead_code, reason = "some keys are read before placeholders are filled")]
+// Read twice: when the file is read, and then for each case, with its placeholders filled.
+#[expect(dead_code, reason = "some keys are read only with their placeholders filled")]
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceKeys {
@@ -121,11 +122,9 @@ pub struct ServiceKeys {
     env: EnvironmentKeys,
     /// When the service is ready: with { command = [...], within = "30s" }, when the command
     /// succeeds; with only a time limit, when the service listens on its port.
-    #[serde(default)]
-    ready: ServiceReadyKeys,
+    ready: Option<DeferredValue<ServiceReadyKeys>>,
     /// How it is stopped: { signal = "SIGINT", grace = "2s" }.
-    #[serde(default)]
-    stop: StopKeys,
+    stop: Option<DeferredValue<StopKeys>>,
     /// Lifetime: with "run", each run starts the service anew; with "block", all runs of the same
     /// case within a block (one round of runs in random order) share it; with "session", all runs
     /// do. Default: "run".
@@ -152,12 +151,6 @@ impl ScopeKey {
             ScopeKey::Block => ServiceScope::Block,
             ScopeKey::Session => ServiceScope::Session,
         }
-    }
-
-    fn from_name(name: &str) -> Option<ScopeKey> {
-        [("run", ScopeKey::Run), ("block", ScopeKey::Block), ("session", ScopeKey::Session)]
-            .into_iter()
-            .find_map(|(known, scope)| (known == name).then_some(scope))
     }
 }
 
@@ -200,13 +193,11 @@ pub struct DeclaredService {
 pub fn read_services(top: &FilePart, is_placed: bool) -> Result<Vec<DeclaredService>> {
     let mut found: Vec<DeclaredService> = Vec::new();
     for part in top.list_items("service") {
-        let text = |key: &str| part.get(key).and_then(TreeNode::as_text);
-        let Some(name) = text("name") else {
-            return Err(part.missing_key("name", "name = \"db\""));
-        };
+        let keys: ServiceKeys = part.read_part()?;
+        let name = keys.name;
         let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
             && name.starts_with(|c: char| c.is_ascii_alphabetic());
-        if !is_name || ["target", "load"].contains(&name) {
+        if !is_name || ["target", "load"].contains(&name.as_str()) {
             let message = format!("a service cannot be named '{name}'");
             let hint = "use letters, digits and _, beginning with a letter; 'target' and 'load' \
                         are reserved";
@@ -215,18 +206,16 @@ pub fn read_services(top: &FilePart, is_placed: bool) -> Result<Vec<DeclaredServ
         if found.iter().any(|known| known.name == name) {
             return Err(part.error_at_key("name", format!("two services have the name '{name}'")));
         }
-        let on = text("on").map(|on| on.parse::<MachineSelector>()).transpose();
-        let on =
-            on.map_err(|error| part.value_error("on", format!("cannot be parsed: {error:#}")))?;
-        if on.is_some() && !is_placed {
+        if keys.on.is_some() && !is_placed {
             let hint = "add [place], which assigns machines to the target and the load";
             let message = format!("'on' requires [place]\nhint: {hint}");
             return Err(part.error_at_key("on", message));
         }
-        let scope = service_scope(&part, &found)?;
+        let scope = keys.scope.map_or(ServiceScope::Run, ScopeKey::to_scope);
+        check_scope(scope, &part, &found)?;
         found.push(DeclaredService {
-            name: name.to_owned(),
-            on,
+            name,
+            on: keys.on.map(|on| on.0),
             scope,
             place: part.place.clone(),
             node: part.node.clone(),
@@ -236,16 +225,9 @@ pub fn read_services(top: &FilePart, is_placed: bool) -> Result<Vec<DeclaredServ
     Ok(found)
 }
 
-/// Returns the lifetime of a service. Services start in the order of the file, so no service may
+/// Checks the lifetime of a service. Services start in the order of the file, so no service may
 /// outlive a service before it.
-fn service_scope(part: &FilePart, others: &[DeclaredService]) -> Result<ServiceScope> {
-    let Some(name) = part.get("scope").and_then(TreeNode::as_text) else {
-        return Ok(ServiceScope::Run);
-    };
-    let Some(scope) = ScopeKey::from_name(name).map(ScopeKey::to_scope) else {
-        let hint = "\"run\", \"block\" or \"session\"";
-        return Err(part.value_error("scope", format!("cannot be '{name}'\nhint: {hint}")));
-    };
+fn check_scope(scope: ServiceScope, part: &FilePart, others: &[DeclaredService]) -> Result<()> {
     let is_random =
         |text: &str| placeholders::placeholder_names(text).iter().any(|name| name == "seed");
     let mut has_seed = false;
@@ -256,7 +238,7 @@ fn service_scope(part: &FilePart, others: &[DeclaredService]) -> Result<ServiceS
         return Err(part.error_at_key("scope", message));
     }
     match others.last().filter(|predecessor| predecessor.scope < scope) {
-        None => Ok(scope),
+        None => Ok(()),
         Some(predecessor) => {
             let message = format!(
                 "services start in the order of the file, but this service would outlive '{}', \
@@ -484,7 +466,9 @@ impl Experiment {
             let filled = known.fill_node(&declared.node, &declared.place)?;
             let part = FilePart::new(&declared.place, &filled);
             let keys: ServiceKeys = part.read_part()?;
-            let (ready, within) = match keys.ready {
+            let stop: StopKeys = part.read_key("stop")?.unwrap_or_default();
+            let ready_keys: ServiceReadyKeys = part.read_key("ready")?.unwrap_or_default();
+            let (ready, within) = match ready_keys {
                 ServiceReadyKeys::Within(time) => (None, time.0),
                 ServiceReadyKeys::Asked(asked) => {
                     let within = asked.within.map_or(target::DEFAULT_READY_LIMIT, |time| time.0);
@@ -509,7 +493,7 @@ impl Experiment {
                 },
                 ready,
                 within_ms: as_milliseconds(within),
-                stop: keys.stop.resolve_stop(),
+                stop: stop.resolve_stop(),
                 scope: declared.scope,
             })
         };

@@ -4,7 +4,7 @@
 use super::command::{CommandArguments, CommandText, EnvironmentKeys, environment_changes};
 use super::load::LoadKeys;
 use super::parameters::GroupParameters;
-use super::variant::PatchKeys;
+use super::variant::VariantKeys;
 use super::verify::{self, VerifyKeys};
 use crate::file_part::{FilePart, nearest_hint};
 use crate::reader::unknown_name;
@@ -133,7 +133,7 @@ pub struct TargetContext<'a> {
 /// filled.
 pub fn resolve_target(
     (keys, part): (&TargetKeys, &FilePart),
-    (patch, patch_part): (&PatchKeys, &FilePart),
+    (patch, patch_part): (&VariantKeys, &FilePart),
     context: &TargetContext,
 ) -> Result<TargetProgram> {
     let mut environment = environment_changes(&keys.env, part)?;
@@ -162,7 +162,7 @@ pub fn normalize_path(path: &Path) -> PathBuf {
 fn resolve_command(
     keys: &TargetKeys,
     part: &FilePart,
-    patch: &PatchKeys,
+    patch: &VariantKeys,
     context: &TargetContext,
 ) -> Result<Vec<String>> {
     let Some(declared) = patch.command.as_ref().or(keys.command.as_ref()) else {

@@ -22,7 +22,7 @@ use speedwell_model::ParameterValue;
 const TARGET_PATCH_KEYS: [&str; 6] = ["args", "env", "command", "cwd", "program", "assert"];
 
 /// Keys for reports.
-const REPORT_KEYS: [&str; 5] = ["name", "label", "color", "colour", "factors"];
+const REPORT_KEYS: [&str; 4] = ["name", "label", "color", "factors"];
 
 /// Keys that change a load in the short form, `[benchmark.NAME]`.
 const LOAD_PATCH_KEYS: [&str; 2] = ["serve", "url"];
@@ -82,6 +82,7 @@ impl ExperimentVariant {
 
 /// A named set of changes to the program under test. Unknown keys are placeholders: `{size}` for
 /// `size`.
+// Read twice: when the file is read, and then for each case, with its placeholders filled.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(extend("additionalProperties" = { "type": ["string", "number", "boolean"] }))]
@@ -91,40 +92,26 @@ pub struct VariantKeys {
     /// Name in reports. Default: its name.
     label: Option<String>,
     /// Color in charts: "#c0392b".
-    #[serde(alias = "colour")]
     color: Option<HexColor>,
     /// Properties in which variants differ: { http = "workers", cache = "none" }.
     factors: IndexMap<String, PlainValue>,
     /// Arguments appended to the target's command.
-    args: Option<DeferredValue<CommandArguments>>,
+    pub args: Option<CommandArguments>,
     /// Environment variables of the target.
-    env: Option<DeferredValue<EnvironmentKeys>>,
+    pub env: EnvironmentKeys,
     /// Replaces the target's command.
-    command: Option<DeferredValue<CommandText>>,
+    pub command: Option<CommandText>,
     /// Working directory of the target, below the folder of the file.
-    cwd: Option<DeferredValue<String>>,
+    pub cwd: Option<String>,
     /// Value of `{program}`; if the command does not contain that placeholder, replaces its first
     /// argument.
-    program: Option<DeferredValue<String>>,
+    pub program: Option<String>,
     /// Proof that the variant took effect: one table or a list of them.
     assert: Option<DeferredValue<OneOrMany<ProofKeys>>>,
     /// For [benchmark.NAME] only: replaces the benchmark's command that starts the server.
-    serve: Option<DeferredValue<String>>,
+    serve: Option<String>,
     /// For [benchmark.NAME] only: replaces the benchmark's URL.
-    url: Option<DeferredValue<String>>,
-}
-
-/// A variant's changes to the target, for one case.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct PatchKeys {
-    pub args: Option<CommandArguments>,
-    pub env: EnvironmentKeys,
-    pub command: Option<CommandText>,
-    pub cwd: Option<String>,
-    pub program: Option<String>,
-    #[serde(rename = "assert")]
-    pub proofs: OneOrMany<ProofKeys>,
+    url: Option<String>,
 }
 
 checked! {

@@ -123,14 +123,14 @@ enum ProofMoment {
 /// Resolves the proofs of a variant. Files are relative to the target's working directory. A
 /// `server` is checked when it is ready, unless a proof says otherwise.
 pub fn resolve_proofs(
-    proofs: OneOrMany<ProofKeys>,
     variant: &FilePart,
     directory: &Path,
     server: bool,
 ) -> Result<Vec<VariantProof>> {
-    let parts = variant.list_items("assert");
-    let found = proofs.0.into_iter().zip(&parts);
-    found.map(|(keys, part)| resolve_proof(keys, part, directory, server)).collect()
+    let proofs: Option<OneOrMany<ProofKeys>> = variant.read_key("assert")?;
+    let keys = proofs.into_iter().flat_map(|proofs| proofs.0);
+    let found = keys.zip(variant.list_items("assert"));
+    found.map(|(keys, part)| resolve_proof(keys, &part, directory, server)).collect()
 }
 
 fn resolve_proof(

@@ -43,9 +43,6 @@ pub fn plan_experiment(
     let mut definition =
         DefinitionFile { set: selection.sets.clone(), ..sources[0].definition()?.source().clone() };
     let experiment = Experiment::parse(&definition)?;
-    let renamed = experiment.renamed_message();
-    let renamed =
-        renamed.with_context(|| format!("in the definition file '{}'", file.display()))?;
     let mut machine_lease = None;
     if !request.only_lists {
         requirements::check_requirements(&experiment, listener)?;
@@ -59,7 +56,6 @@ pub fn plan_experiment(
     divide_values(&experiment, &mut selection);
     let variants = build_variants(&experiment, request)?;
     let mut suite = discover::discover_benchmarks(sources, &selection, &variants[0], &|_| ())?;
-    suite.warnings.extend(renamed);
     suite.warnings.extend(shared_processors_warning(&experiment));
     let mut plan = request.plan.build_plan(variants, &suite);
     plan.design.experiment = Some(definition);

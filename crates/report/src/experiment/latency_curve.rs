@@ -334,7 +334,7 @@ kind = "server"
 command = ["serve"]
 [group.load]
 url = "http://127.0.0.1:{port}/"
-connections = 1
+concurrency = 1
 requests = 10
 "##;
 

@@ -79,7 +79,7 @@ fn a_report_that_cannot_be_made_is_refused_before_the_first_run() {
 
 #[test]
 fn an_experiment_has_no_chart_that_it_does_not_record() {
-    let text = "schema = 1\n[[group]]\nname = \"g\"\nkind = \"command\"\nmetrics = [\"took\"]\n\
+    let text = "schema = 2\n[[group]]\nname = \"g\"\nkind = \"command\"\nmetrics = [\"took\"]\n\
                 [group.target]\ncommand = [\"sh\", \"-c\", 'echo took 5 ms']\n\
                 [group.metric.took]\nregex = 'took (\\S+) ms'\nunit = \"ms\"\n";
     let project = TempProject::new().with("x.toml", text);

@@ -28,7 +28,7 @@ kind = "server"
 command = ["python3", "{}", "{{port}}"]
 [group.load]
 requests = 100
-connections = 2
+concurrency = 2
 {behind}"#,
         server.display()
     );
@@ -143,7 +143,7 @@ kind = "command"
 target.command = ["sh", "-c"]
 [[claim]]
 say = "Crashing is slower"
-expr = "time(crashing) > time(good)"
+expr = "wall_time(crashing) > wall_time(good)"
 "#;
     let project = TempProject::new().with("shop.toml", text);
     let answer = project.run(&["run", "shop.toml", "--runs=2", "--format=json"]);

@@ -41,12 +41,15 @@ fn a_mistake_is_told_with_its_line_and_what_was_probably_meant() {
         starting_group("metrics = [\"wal_time\"]", ""),
         unknown("line 9: the group 'go' has no metric 'wal_time'", "wall_time"),
     );
-    let claim = "[[claim]]\nsay = \"x\"\nexpr = \"time(nwe) > time(old)\"\n";
+    let claim = "[[claim]]\nsay = \"x\"\nexpr = \"wall_time(nwe) > wall_time(old)\"\n";
     told(
         starting_group("", claim),
-        unknown("line 14: unknown variant 'nwe'\n  time(nwe) > time(old)\n       ^", "new"),
+        unknown(
+            "line 14: unknown variant 'nwe'\n  wall_time(nwe) > wall_time(old)\n            ^",
+            "new",
+        ),
     );
-    let gate = "[compare]\ngate = { og = \"time < +5%\" }\n";
+    let gate = "[compare]\ngate = { og = \"wall_time < +5%\" }\n";
     told(starting_group("", gate), unknown("line 13: unknown group 'og'", "go"));
 }
 

@@ -38,7 +38,7 @@ process.on('SIGTERM', () => process.exit(0));
 
 /// Two variants, the second with `--check`; the group and the rest are appended.
 const VARIANTS: &str = r#"
-schema = 1
+schema = 2
 name = "checks"
 [[variant]]
 name = "plain"
@@ -165,7 +165,7 @@ kind = "server"
 command = ["node", "server.js", "{port}"]
 ready = { http = "/" }
 [group.load]
-connections = 4
+concurrency = 4
 duration = "400ms"
 warmup = { requests = 50 }
 [profile]

@@ -38,13 +38,13 @@ assert = {{ stderr = "marked-word" }}
 [[group]]
 name = "web"
 kind = "server"
-metrics = ["rps"]
+metrics = ["throughput"]
 [group.target]
 command = ["sh", "-c", 'env > "target-$MARKED_NAME"; exec python3 {} "$@"', "sh", "{{port}}"]
 [group.load]
 client = "ab"
 requests = 200
-connections = 2
+concurrency = 2
 [group.verify]
 status = 200
 "#,

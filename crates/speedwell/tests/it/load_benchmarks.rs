@@ -111,14 +111,14 @@ fn a_slower_server_is_worse() {
 #[test]
 fn a_definition_with_a_claim_is_judged_as_an_experiment() {
     let claim = "[variant.plain]\n[variant.slow]\nenv = { DELAY_MS = 20 }\n[plan]\nruns = 2\n[[claim]]\n\
-                 expr = \"rps(slow) < rps(plain)\"\n";
+                 expr = \"throughput(slow) < throughput(plain)\"\n";
     let definition = DEFINITION.replace("requests = 60", "requests = 20");
     let Some(project) = project(&format!("{definition}{claim}").replace("[1, 4]", "4")) else {
         return;
     };
     project
         .run(&["run", "servers.toml"])
-        .expect_stdout(&["rps(slow) < rps(plain)", "servers/hello"]);
+        .expect_stdout(&["throughput(slow) < throughput(plain)", "servers/hello"]);
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn a_definition_with_more_cases_than_anybody_could_measure_is_refused_before_the
         "[benchmark.x]\nkind = \"load\"\nurl = \"http://127.0.0.1:1/\"\n[benchmark.x.parameters]\n{parameters}"
     );
     let command = format!(
-        "schema = 1\n[[group]]\nname = \"g\"\nkind = \"command\"\n[group.target]\ncommand = [\"true\"]\n\
+        "schema = 2\n[[group]]\nname = \"g\"\nkind = \"command\"\n[group.target]\ncommand = [\"true\"]\n\
          [group.parameters]\n{parameters}"
     );
     for text in [load, command] {
@@ -214,7 +214,7 @@ fn a_full_disk_ends_the_measuring_and_what_was_kept_is_shown() {
 /// A project with an experiment of this command, whose metric is what it prints as `took N ms`.
 fn with_command(command: &str) -> TempProject {
     let text = format!(
-        "schema = 1\n[[group]]\nname = \"g\"\nkind = \"command\"\nmetrics = [\"took\"]\n\
+        "schema = 2\n[[group]]\nname = \"g\"\nkind = \"command\"\nmetrics = [\"took\"]\n\
          [group.target]\ncommand = [\"sh\", \"-c\", '{command}']\n\
          [group.metric.took]\nregex = 'took (\\S+) ms'\nunit = \"ms\"\n"
     );

@@ -206,7 +206,7 @@ fn the_overhead_of_a_module_is_measured_in_three_groups() {
         .iter()
         .map(|(group, gate)| format!("{}: {gate}", group.as_deref().unwrap_or("all")))
         .collect();
-    assert_eq!(gates, ["promises: time < +250%", "http: rps > -5%"]);
+    assert_eq!(gates, ["promises: time < +250%", "http: throughput > -5%"]);
     let profile = found.profile.as_ref().unwrap();
     let differs = ProfileCondition::Verdict { verdict: Verdict::Same, equal: false };
     assert_eq!(

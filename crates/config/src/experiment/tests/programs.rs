@@ -35,7 +35,7 @@ parameters = { size = ["{fast}", 100] }
 [params]
 fast = 7
 [[claim]]
-expr = "throughput[files](old) > 5 and time[direct](new) < 2s"
+expr = "throughput[files](old) > 5 and wall_time[direct](new) < 2s"
 "#;
 
 #[test]

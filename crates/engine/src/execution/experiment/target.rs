@@ -3,24 +3,26 @@
 
 use rustix::process::Signal;
 use speedwell_machine::process::{ProcessSpec, ShutdownPolicy};
-use speedwell_model::assignment::{EnvVarChange, TargetProgram};
+use speedwell_model::assignment::TargetProgram;
 use std::time::Duration;
 
 /// Builds the command. Replaces `{port}` in its arguments and environment variables with `port`.
 pub fn target_spec(target: &TargetProgram, port: Option<u16>) -> ProcessSpec {
-    let fill_port = |text: &String| match port {
-        Some(port) => text.replace("{port}", &port.to_string()),
-        None => text.clone(),
-    };
-    let mut arguments = target.command.iter().map(fill_port);
-    let program = arguments.next().unwrap_or_default();
-    let mut spec = ProcessSpec::new(program).args(arguments);
-    spec.directory = Some(target.directory.clone());
+    let port = port.map(|port| ("port".to_owned(), port.to_string()));
+    let target = target.clone().fill_placeholders(port.as_slice());
+    let mut words = target.command.into_iter();
+    let mut spec = ProcessSpec::new(words.next().unwrap_or_default()).args(words);
+    spec.directory = Some(target.directory);
     spec.limit = Duration::from_millis(target.limit_ms);
     // The target may itself be a harness. It must not use the private channel of this process.
     spec.unset.push("SPEEDWELL_FDS".into());
     for change in &target.environment {
-        apply_change(change, &mut spec, &fill_port);
+        let (name, value) = change.apply(|name| current_value(&spec, name));
+        spec.environment.retain(|(variable, _)| variable != name);
+        match value {
+            Some(value) => spec.environment.push((name.to_owned(), value)),
+            None => spec.unset.push(name.to_owned()),
+        }
     }
     spec
 }
@@ -34,55 +36,20 @@ pub fn shutdown(stop: &speedwell_model::assignment::StopSignal) -> ShutdownPolic
     }
 }
 
-fn apply_change(
-    change: &EnvVarChange,
-    spec: &mut ProcessSpec,
-    fill_port: &dyn Fn(&String) -> String,
-) {
-    let (name, value) = match change {
-        EnvVarChange::Unset(name) => {
-            spec.environment.retain(|(variable, _)| variable != name);
-            spec.unset.push(name.clone());
-            return;
-        }
-        EnvVarChange::Set(name, value) => (name, fill_port(value)),
-        EnvVarChange::Append(name, value) => {
-            let value = fill_port(value);
-            (name, join_values(name, current_value(spec, name), Some(value)))
-        }
-        EnvVarChange::Prepend(name, value) => {
-            let value = fill_port(value);
-            (name, join_values(name, Some(value), current_value(spec, name)))
-        }
-    };
-    spec.environment.retain(|(variable, _)| variable != name);
-    spec.environment.push((name.clone(), value));
-}
-
-/// Returns the value that the variable has before the change.
+/// Returns the value that the variable has before the next change.
 fn current_value(spec: &ProcessSpec, name: &str) -> Option<String> {
-    let set_value = spec
-        .environment
-        .iter()
-        .find(|(variable, _)| variable == name)
-        .map(|(_, value)| value.clone());
+    let found = spec.environment.iter().find(|(variable, _)| variable == name);
     let is_unset = spec.unset.iter().any(|variable| variable == name);
-    set_value
-        .or_else(|| std::env::var(name).ok().filter(|_| !is_unset))
-        .filter(|value| !value.is_empty())
-}
-
-/// Joins two values with the separator that the variable uses: a colon if the variable is a list of
-/// paths, otherwise a space.
-fn join_values(name: &str, first: Option<String>, second: Option<String>) -> String {
-    let separator = if name.ends_with("PATH") { ":" } else { " " };
-    let parts: Vec<String> = [first, second].into_iter().flatten().collect();
-    parts.join(separator)
+    match found {
+        Some((_, value)) => Some(value.clone()),
+        None => std::env::var(name).ok().filter(|_| !is_unset),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use speedwell_model::assignment::EnvVarChange;
 
     fn target(environment: Vec<EnvVarChange>) -> TargetProgram {
         TargetProgram {

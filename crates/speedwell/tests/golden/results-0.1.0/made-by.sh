@@ -1,5 +1,6 @@
 # How results.db was made, with version 0.1.0 in a folder with the files beside this one; hyperfine-1.json was hyperfine/failing.json.
 # An unreleased version wrote it; its rows were then copied unchanged into the tables of the first released format (101).
+# Later, the definition file of session 6 (group.toml) got the metric and key names of the current grammar.
 S=speedwell
 $S run copy.js --runs 3 --tag run
 $S run copy.js len=64 --variant old=node --variant new=node --variant third=node --runs 6 --tag variants
