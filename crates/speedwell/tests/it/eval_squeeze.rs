@@ -46,27 +46,6 @@ fn expect(truth: u64, words: &[&str]) {
 /// A server that takes 4 ms for every call, and callers that take half as long before each.
 const SERVER: [&str; 4] = ["erlang", "gate:call().", "--init", "gate:start()."];
 
-#[test]
-fn a_single_server_in_erlang_keeps_two_callers_busy() {
-    if find_tool(&["erl"]).is_none() {
-        return;
-    }
-    let compiled = compiled_gate();
-    let path = compiled.path().to_string_lossy().into_owned();
-    expect(2, &[&SERVER[..], &["--path", &path]].concat());
-}
-
-#[test]
-fn a_table_of_four_tokens_lets_four_through() {
-    if find_tool(&["erl"]).is_none() {
-        return;
-    }
-    let compiled = compiled_gate();
-    let path = compiled.path().to_string_lossy().into_owned();
-    let words = ["erlang", "gate:with_token().", "--init", "gate:tokens(4).", "--path", &path];
-    expect(4, &words);
-}
-
 /// The modules of the Erlang stories, compiled.
 fn compiled_gate() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -77,20 +56,46 @@ fn compiled_gate() -> tempfile::TempDir {
     folder
 }
 
-#[test]
-fn a_cluster_of_three_processes_serves_three_at_once() {
-    if find_tool(&["node"]).is_none() {
-        return;
-    }
-    expect(3, &["node", "await shared()", "--init", "require('gate_cluster').start(3)"]);
-}
+/// These pass beside each other, but not beside tests that compute.
+mod mostly_waits {
+    use super::*;
 
-#[test]
-fn a_mutex_in_c_plus_plus_lets_two_take_turns() {
-    if find_tool(&["c++", "g++", "clang++"]).is_none() {
-        return;
+    #[test]
+    fn a_single_server_in_erlang_keeps_two_callers_busy() {
+        if find_tool(&["erl"]).is_none() {
+            return;
+        }
+        let compiled = compiled_gate();
+        let path = compiled.path().to_string_lossy().into_owned();
+        expect(2, &[&SERVER[..], &["--path", &path]].concat());
     }
-    // 4 ms inside, 2 ms outside: while one is inside, another comes back.
-    let runner = "{ static std::mutex gate; std::lock_guard<std::mutex> inside(gate); usleep(4000); } usleep(2000);";
-    expect(2, &["cpp", runner]);
+
+    #[test]
+    fn a_table_of_four_tokens_lets_four_through() {
+        if find_tool(&["erl"]).is_none() {
+            return;
+        }
+        let compiled = compiled_gate();
+        let path = compiled.path().to_string_lossy().into_owned();
+        let words = ["erlang", "gate:with_token().", "--init", "gate:tokens(4).", "--path", &path];
+        expect(4, &words);
+    }
+
+    #[test]
+    fn a_cluster_of_three_processes_serves_three_at_once() {
+        if find_tool(&["node"]).is_none() {
+            return;
+        }
+        expect(3, &["node", "await shared()", "--init", "require('gate_cluster').start(3)"]);
+    }
+
+    #[test]
+    fn a_mutex_in_c_plus_plus_lets_two_take_turns() {
+        if find_tool(&["c++", "g++", "clang++"]).is_none() {
+            return;
+        }
+        // 4 ms inside, 2 ms outside: while one is inside, another comes back.
+        let runner = "{ static std::mutex gate; std::lock_guard<std::mutex> inside(gate); usleep(4000); } usleep(2000);";
+        expect(2, &["cpp", runner]);
+    }
 }

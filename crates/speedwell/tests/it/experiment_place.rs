@@ -145,37 +145,6 @@ pub fn expect_parts(project: &TempProject, names: &[&str], loads: &[&str]) {
     }
 }
 
-#[test]
-fn target_service_and_load_have_machines_of_their_own() {
-    if is_missing("python3") {
-        return;
-    }
-    let project = placed_project(&[]);
-    let answer = measured(&project, &["--runs=2"]).expect_status(0);
-    answer.expect_stdout(&[
-        "The target ran on lab-1, db on lab-2, and the load came from lab-3, lab-4.",
-    ]);
-    expect_parts(&project, &["lab-1", "lab-2", "lab-3", "lab-4"], &["lab-3", "lab-4"]);
-    // Each run has a separate service, and none is left.
-    let own = [pids(&project, "db"), pids(&project, "web")];
-    assert_eq!(own.each_ref().map(Vec::len), [2, 2]);
-    expect_end_of(&own.concat());
-    measured(&project, &["--test"]).expect_status(0);
-}
-
-#[test]
-fn without_a_place_the_same_parts_are_on_one_machine() {
-    if is_missing("python3") {
-        return;
-    }
-    let project = placed_project(&ON_ONE_MACHINE);
-    measured(&project, &[]).expect_status(0);
-    let own = [pids(&project, "db"), pids(&project, "web")];
-    assert_eq!(own.each_ref().map(Vec::len), [1, 1]);
-    expect_end_of(&own.concat());
-    assert!(!project.path("fleet").exists(), "no machine was needed");
-}
-
 /// A [`placed_project`] with three hosts reached by ssh, one of which sends the load.
 pub fn by_ssh(sshd: &SshdServer, changes: &[(&str, &str)]) -> TempProject {
     let one = ("on = \"load\", machines = 2", "on = \"load\"");
@@ -192,23 +161,6 @@ pub fn by_ssh(sshd: &SshdServer, changes: &[(&str, &str)]) -> TempProject {
     project.with("fleet.toml", &format!("{head}{machines}"))
 }
 
-#[test]
-fn parts_at_the_end_of_ssh_do_the_same() {
-    if is_missing("python3") {
-        return;
-    }
-    let sshd = match SshdServer::start() {
-        Ok(sshd) => sshd,
-        Err(reason) => return eprintln!("skipped: {reason}"),
-    };
-    let project = by_ssh(&sshd, &[]);
-    measured(&project, &[]).expect_status(0);
-    expect_parts(&project, &HOST_NAMES, &["m3"]);
-    let own = [pids(&project, "db"), pids(&project, "web")].concat();
-    assert_eq!(own.len(), 2);
-    expect_end_of(&own);
-}
-
 /// Asserts that a run with these changes fails with these messages.
 #[track_caller]
 pub fn expect_failure(changes: &[(&str, &str)], said: &[&str]) {
@@ -220,90 +172,6 @@ pub fn expect_failure(changes: &[(&str, &str)], said: &[&str]) {
     }
     let own = [pids(&project, "db"), pids(&project, "web")].concat();
     expect_end_of(&own);
-}
-
-#[test]
-fn a_service_that_fails_is_named_with_its_machine() {
-    if is_missing("python3") {
-        return;
-    }
-    let db = "service 'db' on 'lab-2': ";
-    let words = "\"python3\", \"{root}/part.py\", \"db\"";
-    expect_failure(&[(words, "\"nothing-of-that-name\"")], &["start", db, "nothing-of-that-name"]);
-    expect_failure(
-        &[("urlopen('http", "exit('http"), ("within = \"60s\"", "within = \"1s\"")],
-        &["ready", db, "not ready within 1 s"],
-    );
-    let dies = ("\"PIDS\"]\nready", "\"PIDS\", \"dies=9\"]\nready");
-    expect_failure(&[dies], &["alive", db, "it ended by itself"]);
-}
-
-#[test]
-fn a_target_that_fails_is_named_with_its_machine() {
-    if is_missing("python3") {
-        return;
-    }
-    let target = "target on 'lab-1': ";
-    let words = "\"python3\", \"part.py\"";
-    expect_failure(
-        &[(words, "\"nothing-of-that-name\"")],
-        &["start", target, "nothing-of-that-name"],
-    );
-    let never = [("http = \"/\", within = \"60s\"", "http = \"/\", status = 299, within = \"1s\"")];
-    expect_failure(&never, &["ready", target, "not ready within 1 s"]);
-    expect_failure(
-        &[("body = \"stored\"", "body = \"lost\"")],
-        &["verify", target, "does not contain 'lost'"],
-    );
-    let dies = ("{db.port}\"]", "{db.port}\", \"dies=25\"]");
-    expect_failure(&[dies], &["load", target, "the server ended during the load"]);
-    let deaf = ("{db.port}\"]", "{db.port}\", \"deaf\"], stop = { grace = \"200ms\" }");
-    expect_failure(&[deaf], &["stop", target, "was killed"]);
-}
-
-#[test]
-fn a_load_that_fails_is_named_with_its_machines() {
-    if is_missing("python3") {
-        return;
-    }
-    let turns = ("{db.port}\"]", "{db.port}\", \"turns=40\"]");
-    expect_failure(&[turns], &["served", "load from 'lab-3', 'lab-4': ", "of 40 requests failed"]);
-    let turns = ("{db.port}\"]", "{db.port}\", \"turns=2\"]");
-    expect_failure(&[turns], &["warmup", "cannot send the load: ", "answered 500"]);
-}
-
-#[test]
-fn an_experiment_gets_all_its_machines_or_none() {
-    let refused = |changes: &[(&str, &str)], said: &[&str]| {
-        let project = placed_project(changes);
-        measured(&project, &[]).expect_status(2).expect_stderr(said);
-        assert!(!project.path("fleet").exists(), "something was sent");
-    };
-    refused(&[("machines = 2", "machines = 3")], &["no machine is left for 'load'", "need 5"]);
-    refused(
-        &[("\"store\"", "\"stroe\"")],
-        &["for 'db'", "unknown machine or label 'stroe'", "did you mean 'store'?"],
-    );
-    let project = placed_project(&[]);
-    std::fs::remove_file(project.path("fleet.toml")).unwrap();
-    measured(&project, &[]).expect_status(2).expect_stderr(&["found no 'fleet.toml'"]);
-}
-
-#[test]
-fn an_experiment_has_its_machines_between_its_runs_as_well() {
-    let lock = Path::new("/run/lock/speedwell.lock");
-    if is_missing("python3") || !lock.parent().is_some_and(Path::is_dir) {
-        return;
-    }
-    let project = placed_project(&[]);
-    let mut child = start_coordinator(&project, "--runs=3", || !pids(&project, "web").is_empty());
-    let lock = std::fs::File::open(lock).unwrap();
-    while pids(&project, "web").len() < 3 {
-        assert!(lock.try_lock().is_err(), "nobody has the machine");
-        assert_eq!(child.try_wait().unwrap(), None);
-        thread::sleep(Duration::from_millis(1));
-    }
-    assert!(child.wait().unwrap().success());
 }
 
 /// Starts a session, and returns its coordinator once it has progressed this far.
@@ -347,20 +215,6 @@ pub fn expect_the_rest_after_a_kill(project: &TempProject) {
     expect_end_of(&[pids(project, "db"), pids(project, "web")].concat());
 }
 
-#[test]
-fn a_session_whose_coordinator_was_killed_is_resumed_on_its_machines() {
-    if is_missing("python3") {
-        return;
-    }
-    expect_the_rest_after_a_kill(&placed_project(&[]));
-    let scoped = [("ready = { command", "scope = \"session\"\nready = { command")];
-    expect_the_rest_after_a_kill(&placed_project(&scoped));
-    match SshdServer::start() {
-        Ok(sshd) => expect_the_rest_after_a_kill(&by_ssh(&sshd, &[])),
-        Err(reason) => eprintln!("skipped: {reason}"),
-    }
-}
-
 /// Kills the coordinator during a load that would take minutes.
 pub fn expect_an_end_with_the_coordinator(project: &TempProject) {
     let mut child = start_coordinator(project, "--runs=1", || !pids(project, "web").is_empty());
@@ -381,20 +235,180 @@ pub fn expect_end_of(own: &[u32]) {
     }
 }
 
-#[test]
-fn nothing_outlives_a_coordinator_that_is_killed() {
-    if is_missing("python3") {
-        return;
+/// Experiments share the lock of this machine; exclusive users, such as a fleet, may wait for it for
+/// minutes.
+mod mostly_waits {
+    use super::*;
+
+    #[test]
+    fn target_service_and_load_have_machines_of_their_own() {
+        if is_missing("python3") {
+            return;
+        }
+        let project = placed_project(&[]);
+        let answer = measured(&project, &["--runs=2"]).expect_status(0);
+        answer.expect_stdout(&[
+            "The target ran on lab-1, db on lab-2, and the load came from lab-3, lab-4.",
+        ]);
+        expect_parts(&project, &["lab-1", "lab-2", "lab-3", "lab-4"], &["lab-3", "lab-4"]);
+        // Each run has a separate service, and none is left.
+        let own = [pids(&project, "db"), pids(&project, "web")];
+        assert_eq!(own.each_ref().map(Vec::len), [2, 2]);
+        expect_end_of(&own.concat());
+        measured(&project, &["--test"]).expect_status(0);
     }
-    let long = [("requests = 40,", "duration = \"500s\",")];
-    expect_an_end_with_the_coordinator(&placed_project(&long));
-    let scope = ("ready = { command", "scope = \"session\"\nready = { command");
-    expect_an_end_with_the_coordinator(&placed_project(&[long[0], scope]));
-    expect_an_end_with_the_coordinator(&placed_project(
-        &[&[long[0], scope], &ON_ONE_MACHINE[..]].concat(),
-    ));
-    match SshdServer::start() {
-        Ok(sshd) => expect_an_end_with_the_coordinator(&by_ssh(&sshd, &long)),
-        Err(reason) => eprintln!("skipped: {reason}"),
+
+    #[test]
+    fn without_a_place_the_same_parts_are_on_one_machine() {
+        if is_missing("python3") {
+            return;
+        }
+        let project = placed_project(&ON_ONE_MACHINE);
+        measured(&project, &[]).expect_status(0);
+        let own = [pids(&project, "db"), pids(&project, "web")];
+        assert_eq!(own.each_ref().map(Vec::len), [1, 1]);
+        expect_end_of(&own.concat());
+        assert!(!project.path("fleet").exists(), "no machine was needed");
+    }
+
+    #[test]
+    fn parts_at_the_end_of_ssh_do_the_same() {
+        if is_missing("python3") {
+            return;
+        }
+        let sshd = match SshdServer::start() {
+            Ok(sshd) => sshd,
+            Err(reason) => return eprintln!("skipped: {reason}"),
+        };
+        let project = by_ssh(&sshd, &[]);
+        measured(&project, &[]).expect_status(0);
+        expect_parts(&project, &HOST_NAMES, &["m3"]);
+        let own = [pids(&project, "db"), pids(&project, "web")].concat();
+        assert_eq!(own.len(), 2);
+        expect_end_of(&own);
+    }
+
+    #[test]
+    fn a_service_that_fails_is_named_with_its_machine() {
+        if is_missing("python3") {
+            return;
+        }
+        let db = "service 'db' on 'lab-2': ";
+        let words = "\"python3\", \"{root}/part.py\", \"db\"";
+        expect_failure(
+            &[(words, "\"nothing-of-that-name\"")],
+            &["start", db, "nothing-of-that-name"],
+        );
+        expect_failure(
+            &[("urlopen('http", "exit('http"), ("within = \"60s\"", "within = \"1s\"")],
+            &["ready", db, "not ready within 1 s"],
+        );
+        let dies = ("\"PIDS\"]\nready", "\"PIDS\", \"dies=9\"]\nready");
+        expect_failure(&[dies], &["alive", db, "it ended by itself"]);
+    }
+
+    #[test]
+    fn a_target_that_fails_is_named_with_its_machine() {
+        if is_missing("python3") {
+            return;
+        }
+        let target = "target on 'lab-1': ";
+        let words = "\"python3\", \"part.py\"";
+        expect_failure(
+            &[(words, "\"nothing-of-that-name\"")],
+            &["start", target, "nothing-of-that-name"],
+        );
+        let never =
+            [("http = \"/\", within = \"60s\"", "http = \"/\", status = 299, within = \"1s\"")];
+        expect_failure(&never, &["ready", target, "not ready within 1 s"]);
+        expect_failure(
+            &[("body = \"stored\"", "body = \"lost\"")],
+            &["verify", target, "does not contain 'lost'"],
+        );
+        let dies = ("{db.port}\"]", "{db.port}\", \"dies=25\"]");
+        expect_failure(&[dies], &["load", target, "the server ended during the load"]);
+        let deaf = ("{db.port}\"]", "{db.port}\", \"deaf\"], stop = { grace = \"200ms\" }");
+        expect_failure(&[deaf], &["stop", target, "was killed"]);
+    }
+
+    #[test]
+    fn a_load_that_fails_is_named_with_its_machines() {
+        if is_missing("python3") {
+            return;
+        }
+        let turns = ("{db.port}\"]", "{db.port}\", \"turns=40\"]");
+        expect_failure(
+            &[turns],
+            &["served", "load from 'lab-3', 'lab-4': ", "of 40 requests failed"],
+        );
+        let turns = ("{db.port}\"]", "{db.port}\", \"turns=2\"]");
+        expect_failure(&[turns], &["warmup", "cannot send the load: ", "answered 500"]);
+    }
+
+    #[test]
+    fn an_experiment_gets_all_its_machines_or_none() {
+        let refused = |changes: &[(&str, &str)], said: &[&str]| {
+            let project = placed_project(changes);
+            measured(&project, &[]).expect_status(2).expect_stderr(said);
+            assert!(!project.path("fleet").exists(), "something was sent");
+        };
+        refused(&[("machines = 2", "machines = 3")], &["no machine is left for 'load'", "need 5"]);
+        refused(
+            &[("\"store\"", "\"stroe\"")],
+            &["for 'db'", "unknown machine or label 'stroe'", "did you mean 'store'?"],
+        );
+        let project = placed_project(&[]);
+        std::fs::remove_file(project.path("fleet.toml")).unwrap();
+        measured(&project, &[]).expect_status(2).expect_stderr(&["found no 'fleet.toml'"]);
+    }
+
+    #[test]
+    fn an_experiment_has_its_machines_between_its_runs_as_well() {
+        let lock = Path::new("/run/lock/speedwell.lock");
+        if is_missing("python3") || !lock.parent().is_some_and(Path::is_dir) {
+            return;
+        }
+        let project = placed_project(&[]);
+        let mut child =
+            start_coordinator(&project, "--runs=3", || !pids(&project, "web").is_empty());
+        let lock = std::fs::File::open(lock).unwrap();
+        while pids(&project, "web").len() < 3 {
+            assert!(lock.try_lock().is_err(), "nobody has the machine");
+            assert_eq!(child.try_wait().unwrap(), None);
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(child.wait().unwrap().success());
+    }
+
+    #[test]
+    fn a_session_whose_coordinator_was_killed_is_resumed_on_its_machines() {
+        if is_missing("python3") {
+            return;
+        }
+        expect_the_rest_after_a_kill(&placed_project(&[]));
+        let scoped = [("ready = { command", "scope = \"session\"\nready = { command")];
+        expect_the_rest_after_a_kill(&placed_project(&scoped));
+        match SshdServer::start() {
+            Ok(sshd) => expect_the_rest_after_a_kill(&by_ssh(&sshd, &[])),
+            Err(reason) => eprintln!("skipped: {reason}"),
+        }
+    }
+
+    #[test]
+    fn nothing_outlives_a_coordinator_that_is_killed() {
+        if is_missing("python3") {
+            return;
+        }
+        let long = [("requests = 40,", "duration = \"500s\",")];
+        expect_an_end_with_the_coordinator(&placed_project(&long));
+        let scope = ("ready = { command", "scope = \"session\"\nready = { command");
+        expect_an_end_with_the_coordinator(&placed_project(&[long[0], scope]));
+        expect_an_end_with_the_coordinator(&placed_project(
+            &[&[long[0], scope], &ON_ONE_MACHINE[..]].concat(),
+        ));
+        match SshdServer::start() {
+            Ok(sshd) => expect_an_end_with_the_coordinator(&by_ssh(&sshd, &long)),
+            Err(reason) => eprintln!("skipped: {reason}"),
+        }
     }
 }

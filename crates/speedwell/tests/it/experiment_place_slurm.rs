@@ -58,66 +58,6 @@ pub(super) fn expect_no_jobs(slurm: &SlurmCluster) {
     }
 }
 
-#[test]
-fn parts_on_machines_of_slurm_do_the_same() {
-    let Some(slurm) = cluster() else { return };
-    let project = on_nodes(&slurm, &[]);
-    let answer = measured(&project, &["--runs=2"]).expect_status(0);
-    answer.expect_stdout(&["The target ran on n1, db on n2, and the load came from n3."]);
-    expect_parts(&project, &NODE_NAMES, &["n3"]);
-    let own = [pids(&project, "db"), pids(&project, "web")];
-    assert_eq!(own.each_ref().map(Vec::len), [2, 2]);
-    expect_end_of(&own.concat());
-    expect_no_jobs(&slurm);
-    project.run(&["fleet", "cancel", "@1"]).expect_status(2).expect_stderr(&["nothing to cancel"]);
-}
-
-#[test]
-fn a_part_that_fails_on_a_machine_of_slurm_is_named_with_it() {
-    let Some(slurm) = cluster() else { return };
-    let fails = |changes: &[(&str, &str)], said: &[&str]| {
-        let project = on_nodes(&slurm, changes);
-        let answer = measured(&project, &[]);
-        let all = [answer.stdout.as_str(), answer.stderr.as_str()].concat();
-        for text in said {
-            assert!(all.contains(text), "'{text}' is missing in:\n{all}");
-        }
-        expect_end_of(&[pids(&project, "db"), pids(&project, "web")].concat());
-        expect_no_jobs(&slurm);
-    };
-    let words = "\"python3\", \"{root}/part.py\", \"db\"";
-    fails(
-        &[(words, "\"nothing-of-that-name\"")],
-        &["start", "service 'db' on 'n2': ", "nothing-of-that-name"],
-    );
-    let dies = ("{db.port}\"]", "{db.port}\", \"dies=25\"]");
-    fails(&[dies], &["load", "target on 'n1': ", "the server ended during the load"]);
-    fails(
-        &[("on = \"store\"", "on = \"stroe\"")],
-        &["for 'db'", "unknown machine or label 'stroe'"],
-    );
-    fails(&[("on = \"store\"", "on = \"load\"")], &["no machine is left for 'load'", "need 3"]);
-    let project = on_nodes(&slurm, &[]);
-    let file = std::fs::read_to_string(project.path("fleet.toml")).unwrap();
-    let other = file.replacen("[[", "partition = \"other\"\n[[", 1);
-    measured(&project.with("fleet.toml", &other), &[]).expect_status(2);
-}
-
-#[test]
-fn what_was_killed_is_measured_again_on_the_same_nodes() {
-    let Some(slurm) = cluster() else { return };
-    expect_the_rest_after_a_kill(&on_nodes(&slurm, &[]));
-    expect_no_jobs(&slurm);
-}
-
-#[test]
-fn neither_job_nor_process_outlives_a_coordinator_that_is_killed() {
-    let Some(slurm) = cluster() else { return };
-    let long = ("requests = 40,", "duration = \"500s\",");
-    expect_an_end_with_the_coordinator(&on_nodes(&slurm, &[long]));
-    expect_no_jobs(&slurm);
-}
-
 /// A command that measures a session.
 fn measuring(project: &TempProject) -> Command {
     let mut command = project.command(&["run", "web/placed.toml", "--runs=1"]);
@@ -154,21 +94,90 @@ pub(super) fn other_job(slurm: &SlurmCluster, node: &str) -> String {
     job
 }
 
-#[test]
-fn busy_machines_are_waited_for_until_that_makes_no_sense() {
-    let Some(slurm) = cluster() else { return };
-    let other = other_job(&slurm, "n2");
-    let project = on_nodes(&slurm, &[]);
-    let mut child = measuring(&project).spawn().unwrap();
-    expect_waiting(&mut child, WAITING);
-    assert!(!jobs(&slurm).is_empty());
-    kill(child.id());
-    child.wait().unwrap();
-    expect_no_jobs(&slurm);
-    let mut child = measuring(&project).spawn().unwrap();
-    expect_waiting(&mut child, WAITING);
-    assert!(pids(&project, "db").is_empty(), "all machines or none");
-    slurm.run_program("scancel", &[&other]);
-    CommandResult::from(child.wait_with_output().unwrap()).expect_status(0);
-    expect_no_jobs(&slurm);
+/// Experiments share the lock of this machine; exclusive users, such as a fleet, may wait for it for
+/// minutes.
+mod mostly_waits {
+    use super::*;
+
+    #[test]
+    fn parts_on_machines_of_slurm_do_the_same() {
+        let Some(slurm) = cluster() else { return };
+        let project = on_nodes(&slurm, &[]);
+        let answer = measured(&project, &["--runs=2"]).expect_status(0);
+        answer.expect_stdout(&["The target ran on n1, db on n2, and the load came from n3."]);
+        expect_parts(&project, &NODE_NAMES, &["n3"]);
+        let own = [pids(&project, "db"), pids(&project, "web")];
+        assert_eq!(own.each_ref().map(Vec::len), [2, 2]);
+        expect_end_of(&own.concat());
+        expect_no_jobs(&slurm);
+        project
+            .run(&["fleet", "cancel", "@1"])
+            .expect_status(2)
+            .expect_stderr(&["nothing to cancel"]);
+    }
+
+    #[test]
+    fn a_part_that_fails_on_a_machine_of_slurm_is_named_with_it() {
+        let Some(slurm) = cluster() else { return };
+        let fails = |changes: &[(&str, &str)], said: &[&str]| {
+            let project = on_nodes(&slurm, changes);
+            let answer = measured(&project, &[]);
+            let all = [answer.stdout.as_str(), answer.stderr.as_str()].concat();
+            for text in said {
+                assert!(all.contains(text), "'{text}' is missing in:\n{all}");
+            }
+            expect_end_of(&[pids(&project, "db"), pids(&project, "web")].concat());
+            expect_no_jobs(&slurm);
+        };
+        let words = "\"python3\", \"{root}/part.py\", \"db\"";
+        fails(
+            &[(words, "\"nothing-of-that-name\"")],
+            &["start", "service 'db' on 'n2': ", "nothing-of-that-name"],
+        );
+        let dies = ("{db.port}\"]", "{db.port}\", \"dies=25\"]");
+        fails(&[dies], &["load", "target on 'n1': ", "the server ended during the load"]);
+        fails(
+            &[("on = \"store\"", "on = \"stroe\"")],
+            &["for 'db'", "unknown machine or label 'stroe'"],
+        );
+        fails(&[("on = \"store\"", "on = \"load\"")], &["no machine is left for 'load'", "need 3"]);
+        let project = on_nodes(&slurm, &[]);
+        let file = std::fs::read_to_string(project.path("fleet.toml")).unwrap();
+        let other = file.replacen("[[", "partition = \"other\"\n[[", 1);
+        measured(&project.with("fleet.toml", &other), &[]).expect_status(2);
+    }
+
+    #[test]
+    fn what_was_killed_is_measured_again_on_the_same_nodes() {
+        let Some(slurm) = cluster() else { return };
+        expect_the_rest_after_a_kill(&on_nodes(&slurm, &[]));
+        expect_no_jobs(&slurm);
+    }
+
+    #[test]
+    fn neither_job_nor_process_outlives_a_coordinator_that_is_killed() {
+        let Some(slurm) = cluster() else { return };
+        let long = ("requests = 40,", "duration = \"500s\",");
+        expect_an_end_with_the_coordinator(&on_nodes(&slurm, &[long]));
+        expect_no_jobs(&slurm);
+    }
+
+    #[test]
+    fn busy_machines_are_waited_for_until_that_makes_no_sense() {
+        let Some(slurm) = cluster() else { return };
+        let other = other_job(&slurm, "n2");
+        let project = on_nodes(&slurm, &[]);
+        let mut child = measuring(&project).spawn().unwrap();
+        expect_waiting(&mut child, WAITING);
+        assert!(!jobs(&slurm).is_empty());
+        kill(child.id());
+        child.wait().unwrap();
+        expect_no_jobs(&slurm);
+        let mut child = measuring(&project).spawn().unwrap();
+        expect_waiting(&mut child, WAITING);
+        assert!(pids(&project, "db").is_empty(), "all machines or none");
+        slurm.run_program("scancel", &[&other]);
+        CommandResult::from(child.wait_with_output().unwrap()).expect_status(0);
+        expect_no_jobs(&slurm);
+    }
 }

@@ -95,39 +95,6 @@ fn enters_by_audit(pair: &Value, tool: &str) {
     assert_eq!(pair["candidate"]["tool"], tool, "{pair:#}");
 }
 
-#[test]
-fn the_added_function_of_a_command_is_named_and_the_profile_is_kept() {
-    if node().is_none() || !has_perf() {
-        return;
-    }
-    let project = project(COMMAND);
-    // The file has no [profile], so the option decides.
-    let words = ["run", "checks.toml", "--profile", "--format", "json"];
-    let first = project.run(&[&words[..], &["-o", "one.html"]].concat());
-    let first = first.expect_status(0);
-    enters_by_audit(&profiled_pair(&first), "perf");
-    let page = std::fs::read_to_string(project.path("one.html")).unwrap();
-    assert!(page.contains("Where the time goes: checked, checks/script"));
-    assert!(page.contains("checked against plain: what plain did, checks/script"));
-    let left = std::fs::read_dir(project.path(".")).unwrap().flatten();
-    let left: Vec<String> = left
-        .map(|file| file.file_name().to_string_lossy().into_owned())
-        .filter(|name| name.ends_with(".log"))
-        .collect();
-    assert!(left.is_empty(), "{left:?}");
-
-    // Nothing is measured again: the scripts are gone.
-    std::fs::remove_file(project.path("script.js")).unwrap();
-    let words = ["report", "@latest", "--format", "json"];
-    let again = project.run(&words).expect_status(0);
-    assert_eq!(profiled_pair(&again), profiled_pair(&first));
-    let words = ["report", "--chart", "flame", "-o", "flame.svg"];
-    let drawn = project.run(&words).expect_status(0);
-    drawn.expect_stderr(&["'flame.svg'", "'flame-4.svg'"]);
-    assert!(!project.path("flame-5.svg").exists(), "flame graphs only");
-    comes_back_elsewhere(&project, &profiled_pair(&first));
-}
-
 /// An import elsewhere has the same profiles and the same report.
 fn comes_back_elsewhere(project: &TempProject, said: &Value) {
     let exported = project.run(&["report", "--export", "jsonl"]).expect_status(0);
@@ -193,22 +160,6 @@ fn path_without_perf(project: &TempProject) -> Option<String> {
 }
 
 #[test]
-fn without_perf_a_command_of_node_is_recorded_by_v8_and_that_is_said() {
-    let project = project(COMMAND);
-    let Some(path) = path_without_perf(&project) else {
-        return;
-    };
-    let words = ["run", "checks.toml", "--profile", "--format", "json"];
-    let mut command = project.command(&words);
-    let answer = CommandResult::from(command.env("PATH", path).output().unwrap()).expect_status(0);
-    enters_by_audit(&profiled_pair(&answer), "v8");
-    answer.expect_stdout(&[
-        "V8's profiler was used because perf is not in PATH.",
-        "V8's profiler sees only JavaScript functions",
-    ]);
-}
-
-#[test]
 fn a_server_that_cannot_be_recorded_says_why_and_the_experiment_goes_on() {
     let project = project(
         r#"
@@ -267,4 +218,59 @@ fn benchmark_files_are_refused_before_anything_is_measured() {
     answer.expect_stderr(&["--profile needs an experiment"]);
     let history = project.run(&["history"]);
     assert!(!history.stdout.contains("a.fake"), "{history:?}");
+}
+
+/// Other load on the machine would change the results.
+mod measures_alone {
+    use super::*;
+
+    #[test]
+    fn the_added_function_of_a_command_is_named_and_the_profile_is_kept() {
+        if node().is_none() || !has_perf() {
+            return;
+        }
+        let project = project(COMMAND);
+        // The file has no [profile], so the option decides.
+        let words = ["run", "checks.toml", "--profile", "--format", "json"];
+        let first = project.run(&[&words[..], &["-o", "one.html"]].concat());
+        let first = first.expect_status(0);
+        enters_by_audit(&profiled_pair(&first), "perf");
+        let page = std::fs::read_to_string(project.path("one.html")).unwrap();
+        assert!(page.contains("Where the time goes: checked, checks/script"));
+        assert!(page.contains("checked against plain: what plain did, checks/script"));
+        let left = std::fs::read_dir(project.path(".")).unwrap().flatten();
+        let left: Vec<String> = left
+            .map(|file| file.file_name().to_string_lossy().into_owned())
+            .filter(|name| name.ends_with(".log"))
+            .collect();
+        assert!(left.is_empty(), "{left:?}");
+
+        // Nothing is measured again: the scripts are gone.
+        std::fs::remove_file(project.path("script.js")).unwrap();
+        let words = ["report", "@latest", "--format", "json"];
+        let again = project.run(&words).expect_status(0);
+        assert_eq!(profiled_pair(&again), profiled_pair(&first));
+        let words = ["report", "--chart", "flame", "-o", "flame.svg"];
+        let drawn = project.run(&words).expect_status(0);
+        drawn.expect_stderr(&["'flame.svg'", "'flame-4.svg'"]);
+        assert!(!project.path("flame-5.svg").exists(), "flame graphs only");
+        comes_back_elsewhere(&project, &profiled_pair(&first));
+    }
+
+    #[test]
+    fn without_perf_a_command_of_node_is_recorded_by_v8_and_that_is_said() {
+        let project = project(COMMAND);
+        let Some(path) = path_without_perf(&project) else {
+            return;
+        };
+        let words = ["run", "checks.toml", "--profile", "--format", "json"];
+        let mut command = project.command(&words);
+        let answer =
+            CommandResult::from(command.env("PATH", path).output().unwrap()).expect_status(0);
+        enters_by_audit(&profiled_pair(&answer), "v8");
+        answer.expect_stdout(&[
+            "V8's profiler was used because perf is not in PATH.",
+            "V8's profiler sees only JavaScript functions",
+        ]);
+    }
 }

@@ -31,62 +31,72 @@ fn expect_starts(project: &TempProject, runs: &str, [db, web]: [usize; 2]) {
     expect_end_of(&own.concat());
 }
 
-#[test]
-fn a_service_of_a_block_is_started_for_each_block_of_a_case_and_one_of_the_session_once() {
-    if is_missing("python3") {
-        return;
-    }
-    let here = |name| placed_project(&[&ON_ONE_MACHINE[..], &[TWICE, scope(name)]].concat());
-    expect_starts(&here("block"), "--runs=2", [2, 8]);
-    expect_starts(&here("session"), "--runs=2", [1, 8]);
-}
+/// Experiments share the lock of this machine; exclusive users, such as a fleet, may wait for it for
+/// minutes.
+mod mostly_waits {
+    use super::*;
 
-#[test]
-fn services_on_machines_of_their_own_are_shared_as_well() {
-    if is_missing("python3") {
-        return;
+    #[test]
+    fn a_service_of_a_block_is_started_for_each_block_of_a_case_and_one_of_the_session_once() {
+        if is_missing("python3") {
+            return;
+        }
+        let here = |name| placed_project(&[&ON_ONE_MACHINE[..], &[TWICE, scope(name)]].concat());
+        expect_starts(&here("block"), "--runs=2", [2, 8]);
+        expect_starts(&here("session"), "--runs=2", [1, 8]);
     }
-    expect_starts(&placed_project(&[TWICE, scope("block")]), "--runs=2", [2, 8]);
-    let sshd = match SshdServer::start() {
-        Ok(sshd) => sshd,
-        Err(reason) => return eprintln!("skipped: {reason}"),
-    };
-    expect_starts(&by_ssh(&sshd, &[scope("session")]), "--runs=2", [1, 2]);
-}
 
-#[test]
-fn a_shared_service_that_fails_is_named_with_its_machine() {
-    if is_missing("python3") {
-        return;
+    #[test]
+    fn services_on_machines_of_their_own_are_shared_as_well() {
+        if is_missing("python3") {
+            return;
+        }
+        expect_starts(&placed_project(&[TWICE, scope("block")]), "--runs=2", [2, 8]);
+        let sshd = match SshdServer::start() {
+            Ok(sshd) => sshd,
+            Err(reason) => return eprintln!("skipped: {reason}"),
+        };
+        expect_starts(&by_ssh(&sshd, &[scope("session")]), "--runs=2", [1, 2]);
     }
-    let db = "service 'db' on 'lab-2': ";
-    let words = "\"python3\", \"{root}/part.py\", \"db\"";
-    expect_failure(
-        &[(words, "\"nothing-of-that-name\""), scope("session")],
-        &["start", db, "nothing-of-that-name"],
-    );
-    expect_failure(
-        &[scope("block"), ("urlopen('http", "exit('http"), ("within = \"60s\"", "within = \"1s\"")],
-        &["ready", db, "not ready within 1 s"],
-    );
-    let dies = ("\"PIDS\"]\nready", "\"PIDS\", \"dies=9\"]\nready");
-    expect_failure(&[dies, scope("block")], &["alive", db, "it ended by itself"]);
-    let deaf = ("\"PIDS\"]\nready", "\"PIDS\", \"deaf\"]\nstop = { grace = \"200ms\" }\nready");
-    expect_failure(&[deaf, scope("session")], &["stop", db, "was killed"]);
-}
 
-#[test]
-fn a_service_that_was_lost_is_started_anew_for_the_next_run() {
-    if is_missing("python3") {
-        return;
+    #[test]
+    fn a_shared_service_that_fails_is_named_with_its_machine() {
+        if is_missing("python3") {
+            return;
+        }
+        let db = "service 'db' on 'lab-2': ";
+        let words = "\"python3\", \"{root}/part.py\", \"db\"";
+        expect_failure(
+            &[(words, "\"nothing-of-that-name\""), scope("session")],
+            &["start", db, "nothing-of-that-name"],
+        );
+        expect_failure(
+            &[
+                scope("block"),
+                ("urlopen('http", "exit('http"),
+                ("within = \"60s\"", "within = \"1s\""),
+            ],
+            &["ready", db, "not ready within 1 s"],
+        );
+        let dies = ("\"PIDS\"]\nready", "\"PIDS\", \"dies=9\"]\nready");
+        expect_failure(&[dies, scope("block")], &["alive", db, "it ended by itself"]);
+        let deaf = ("\"PIDS\"]\nready", "\"PIDS\", \"deaf\"]\nstop = { grace = \"200ms\" }\nready");
+        expect_failure(&[deaf, scope("session")], &["stop", db, "was killed"]);
     }
-    // It answers a readiness check and one run: one of four requests, and those of the target's own
-    // checks.
-    let dies = ("\"{port}\", \"PIDS\"]\nready", "\"{port}\", \"PIDS\", \"dies=70\"]\nready");
-    let project = placed_project(&[&ON_ONE_MACHINE[..], &[dies, scope("session")]].concat());
-    let answer = measured(&project, &["--runs=4"]);
-    answer.expect_stdout(&["service 'db': it ended by itself"]);
-    let own = [pids(&project, "db"), pids(&project, "web")];
-    assert!(own[0].len() > 1, "{own:?}");
-    expect_end_of(&own.concat());
+
+    #[test]
+    fn a_service_that_was_lost_is_started_anew_for_the_next_run() {
+        if is_missing("python3") {
+            return;
+        }
+        // It answers a readiness check and one run: one of four requests, and those of the target's own
+        // checks.
+        let dies = ("\"{port}\", \"PIDS\"]\nready", "\"{port}\", \"PIDS\", \"dies=70\"]\nready");
+        let project = placed_project(&[&ON_ONE_MACHINE[..], &[dies, scope("session")]].concat());
+        let answer = measured(&project, &["--runs=4"]);
+        answer.expect_stdout(&["service 'db': it ended by itself"]);
+        let own = [pids(&project, "db"), pids(&project, "web")];
+        assert!(own[0].len() > 1, "{own:?}");
+        expect_end_of(&own.concat());
+    }
 }

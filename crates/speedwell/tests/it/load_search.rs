@@ -68,27 +68,6 @@ fn json(project: &TempProject, words: &str) -> Value {
     answer.json()
 }
 
-#[test]
-fn throughput_stops_growing_at_the_slots_of_the_server() {
-    let url = server();
-    let words =
-        format!("load {url} -c max -t 200ms -w 50ms --concurrency-limit 32 --seed 1 --format json");
-    // A busy machine makes sleeps longer, which can blur the difference of one slot.
-    retry_busy(2, || {
-        let project = TempProject::new();
-        let found = try_search(&project, &words)?;
-        // Every visit is stored as a run of its own case, and the stored visits give the same
-        // answer.
-        project
-            .run(&["report", "--x-axis", "concurrency"])
-            .expect_status(0)
-            .expect_stdout(&["throughput in 1/s by concurrency"]);
-        let again = json(&project, "report --format json");
-        assert_eq!(again["scaling"], found["scaling"]);
-        grew_up_to_the_slots(&found)
-    });
-}
-
 fn grew_up_to_the_slots(found: &Value) -> Result<(), String> {
     let levels = found["levels"].as_array().unwrap();
     let level = |at: usize| levels[at]["concurrency"].as_u64().unwrap();
@@ -133,75 +112,6 @@ fn levels_of_a_list(url: &str) -> Result<(), String> {
 }
 
 #[test]
-fn the_highest_rate_is_what_the_server_can_serve() {
-    let project = TempProject::new();
-    let url = server();
-    let words = format!("load {url} --rate max -t 300ms -w 50ms --format json");
-    // Other tests may keep the machine so busy for a while that the generator is late at every
-    // rate.
-    retry_busy(2, || {
-        let found = try_search(&project, &words)?["highest_rate"].clone();
-        let of = |key: &str| found[key].as_f64().ok_or(format!("{found:#}"));
-        let (kept, missed) = (of("kept")?, of("missed")?);
-        // 4 slots of 5 ms serve at most 800 requests a second.
-        assert!(kept <= 820.0, "{kept}");
-        ensure_holds(kept >= 5.0 && kept < missed && missed <= kept * 2.0, || {
-            format!("{kept} {missed}")
-        })
-    });
-    let words = format!("load {url} --rate max -t 200ms -w 0 --fail-on p50>1ms --format json");
-    retry_busy(2, || {
-        let impossible = try_search(&project, &words)?;
-        // No response takes less than 5 ms, so no rate meets this limit.
-        assert_eq!(impossible["highest_rate"]["kept"], Value::Null);
-        let rows = impossible["rates"].as_array().unwrap();
-        let is_why = |row: &Value| row["outcome"] == "--fail-on 'p50>1ms'";
-        ensure_holds(rows.iter().any(is_why), || format!("{rows:#?}"))
-    });
-}
-
-#[test]
-fn a_server_that_fails_under_pressure_ends_the_climb() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        let under_way = Arc::new(Mutex::new(0));
-        for mut stream in listener.incoming().flatten() {
-            let under_way = Arc::clone(&under_way);
-            std::thread::spawn(move || {
-                let mut bytes = [0; 4096];
-                while let Ok(1..) = stream.read(&mut bytes) {
-                    let at_once = {
-                        let mut count = under_way.lock().unwrap();
-                        *count += 1;
-                        *count
-                    };
-                    std::thread::sleep(Duration::from_millis(3));
-                    *under_way.lock().unwrap() -= 1;
-                    let status = if at_once > 3 { "503 Busy" } else { "200 OK" };
-                    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nok");
-                    if stream.write_all(answer.as_bytes()).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-    });
-    retry_busy(1, || {
-        let words = format!("load {url} -c max -t 150ms -w 50ms --format json");
-        let found = try_search(&TempProject::new(), &words)?;
-        let warnings = found["warnings"].to_string();
-        let levels = found["levels"].as_array().unwrap();
-        let highest = levels.last().unwrap();
-        let is_right = warnings.contains("with 4 requests in flight")
-            && highest["concurrency"] == 4
-            && highest["verdict"] == "failed"
-            && found["scaling"][0]["concurrency"].as_u64() <= Some(3);
-        ensure_holds(is_right, || format!("{found:#}"))
-    });
-}
-
-#[test]
 fn options_that_contradict_a_search_are_refused() {
     let project = TempProject::new();
     let refused = [
@@ -238,4 +148,100 @@ fn a_load_at_a_rate_and_a_search_cannot_be_compared() {
     let answer = project.run(&["compare", "@prev", "@latest"]).expect_status(2);
     let told = "cannot compare different kinds of load: '@prev' is a load at the rate 200/s, '@latest' is a search or list of";
     assert!(answer.stderr.contains(told), "{answer:#?}");
+}
+
+/// These pass beside each other, but not beside tests that compute.
+mod mostly_waits {
+    use super::*;
+
+    #[test]
+    fn throughput_stops_growing_at_the_slots_of_the_server() {
+        let url = server();
+        let words = format!(
+            "load {url} -c max -t 200ms -w 50ms --concurrency-limit 32 --seed 1 --format json"
+        );
+        // A busy machine makes sleeps longer, which can blur the difference of one slot.
+        retry_busy(2, || {
+            let project = TempProject::new();
+            let found = try_search(&project, &words)?;
+            // Every visit is stored as a run of its own case, and the stored visits give the same
+            // answer.
+            project
+                .run(&["report", "--x-axis", "concurrency"])
+                .expect_status(0)
+                .expect_stdout(&["throughput in 1/s by concurrency"]);
+            let again = json(&project, "report --format json");
+            assert_eq!(again["scaling"], found["scaling"]);
+            grew_up_to_the_slots(&found)
+        });
+    }
+
+    #[test]
+    fn the_highest_rate_is_what_the_server_can_serve() {
+        let project = TempProject::new();
+        let url = server();
+        let words = format!("load {url} --rate max -t 300ms -w 50ms --format json");
+        // Other tests may keep the machine so busy for a while that the generator is late at every
+        // rate.
+        retry_busy(2, || {
+            let found = try_search(&project, &words)?["highest_rate"].clone();
+            let of = |key: &str| found[key].as_f64().ok_or(format!("{found:#}"));
+            let (kept, missed) = (of("kept")?, of("missed")?);
+            // 4 slots of 5 ms serve at most 800 requests a second.
+            assert!(kept <= 820.0, "{kept}");
+            ensure_holds(kept >= 5.0 && kept < missed && missed <= kept * 2.0, || {
+                format!("{kept} {missed}")
+            })
+        });
+        let words = format!("load {url} --rate max -t 200ms -w 0 --fail-on p50>1ms --format json");
+        retry_busy(2, || {
+            let impossible = try_search(&project, &words)?;
+            // No response takes less than 5 ms, so no rate meets this limit.
+            assert_eq!(impossible["highest_rate"]["kept"], Value::Null);
+            let rows = impossible["rates"].as_array().unwrap();
+            let is_why = |row: &Value| row["outcome"] == "--fail-on 'p50>1ms'";
+            ensure_holds(rows.iter().any(is_why), || format!("{rows:#?}"))
+        });
+    }
+
+    #[test]
+    fn a_server_that_fails_under_pressure_ends_the_climb() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            let under_way = Arc::new(Mutex::new(0));
+            for mut stream in listener.incoming().flatten() {
+                let under_way = Arc::clone(&under_way);
+                std::thread::spawn(move || {
+                    let mut bytes = [0; 4096];
+                    while let Ok(1..) = stream.read(&mut bytes) {
+                        let at_once = {
+                            let mut count = under_way.lock().unwrap();
+                            *count += 1;
+                            *count
+                        };
+                        std::thread::sleep(Duration::from_millis(3));
+                        *under_way.lock().unwrap() -= 1;
+                        let status = if at_once > 3 { "503 Busy" } else { "200 OK" };
+                        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nok");
+                        if stream.write_all(answer.as_bytes()).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        retry_busy(1, || {
+            let words = format!("load {url} -c max -t 150ms -w 50ms --format json");
+            let found = try_search(&TempProject::new(), &words)?;
+            let warnings = found["warnings"].to_string();
+            let levels = found["levels"].as_array().unwrap();
+            let highest = levels.last().unwrap();
+            let is_right = warnings.contains("with 4 requests in flight")
+                && highest["concurrency"] == 4
+                && highest["verdict"] == "failed"
+                && found["scaling"][0]["concurrency"].as_u64() <= Some(3);
+            ensure_holds(is_right, || format!("{found:#}"))
+        });
+    }
 }

@@ -24,16 +24,22 @@ fn stopped_for_two_seconds(words: &[&str], begun: usize) -> CommandResult {
     CommandResult::from(child.wait_with_output().unwrap())
 }
 
-/// The server responds to each request after a tenth of a second, so all responses arrive long
-/// before the timeout: they wait in the sockets of the stopped process.
-#[test]
-fn answers_that_came_while_it_was_stopped_are_not_taken_for_late_ones() {
-    for words in [&["-n", "200", "-c", "20"][..], &["-n", "200", "--rate", "100", "-c", "100"]] {
-        retry_busy(1, || {
-            let answer = stopped_for_two_seconds(words, 50);
-            let told: Vec<&str> = answer.stdout.split_whitespace().collect();
-            let is_good = told.join(" ").contains("no request failed");
-            ensure_holds(is_good, || format!("{words:?}: {answer:#?}"))
-        });
+/// Other load on the machine would change the results.
+mod measures_alone {
+    use super::*;
+
+    /// The server responds to each request after a tenth of a second, so all responses arrive long
+    /// before the timeout: they wait in the sockets of the stopped process.
+    #[test]
+    fn answers_that_came_while_it_was_stopped_are_not_taken_for_late_ones() {
+        for words in [&["-n", "200", "-c", "20"][..], &["-n", "200", "--rate", "100", "-c", "100"]]
+        {
+            retry_busy(1, || {
+                let answer = stopped_for_two_seconds(words, 50);
+                let told: Vec<&str> = answer.stdout.split_whitespace().collect();
+                let is_good = told.join(" ").contains("no request failed");
+                ensure_holds(is_good, || format!("{words:?}: {answer:#?}"))
+            });
+        }
     }
 }

@@ -55,53 +55,6 @@ fn a_side_that_fails_is_a_failure_and_no_lack_of_processor_time() {
     answer.expect_stdout(&["exited with status 3"]);
 }
 
-#[test]
-fn what_cannot_be_paired_is_refused_with_the_reason() {
-    let one = ["--variant", "old=true"];
-    run(FAKE, &one)
-        .expect_status(2)
-        .expect_stderr(&["there is only one variant", "--order blocks"]);
-    let refusals: [(&[&str], &str); 3] = [
-        (&["-c", "2"], "has several workers"),
-        (&["--shared"], "the snippets share one process"),
-        (&[], "'eval/sh' spent too much time sleeping or waiting for I/O"),
-    ];
-    for (words, reason) in refusals {
-        let eval = ["eval", "sh", "sleep 0.3", "sleep 0.4", "-n", "1", "--order", "paired"];
-        let refused = TempProject::new().run(&[&eval[..], words].concat());
-        refused.expect_status(2).expect_stderr(&[reason, "hint: "]);
-    }
-}
-
-#[test]
-fn a_snippet_that_sleeps_waits_even_if_its_compiler_computes() {
-    let Some(_) = find_tool(&["cc", "gcc", "clang"]) else {
-        return;
-    };
-    // The cache is empty, so that there is something to compile.
-    let cache = tempfile::tempdir().unwrap();
-    let project = TempProject::new();
-    let mut command = project.command(&[
-        "eval",
-        "c",
-        "usleep(100000)",
-        "usleep(120000)",
-        "--order",
-        "paired",
-        "-n",
-        "1",
-        "-i",
-        "1",
-    ]);
-    command.env("XDG_CACHE_HOME", cache.path());
-    let refused = CommandResult::from(command.output().unwrap()).expect_status(2);
-    refused.expect_stderr(&[
-        "'eval/c' spent too much time sleeping or waiting for I/O",
-        "'--order paired' compares processor time",
-        "hint: --order blocks",
-    ]);
-}
-
 /// Reports whether it meets its other side while both are alive, and on which processors it may
 /// run. It waits for the other side, except in the rounds that are measured alone (`$4`), where it
 /// only checks, and in its run 0: the trial of the baseline and the rehearsal of the other side.
@@ -194,4 +147,56 @@ fn a_killed_session_is_completed_by_whole_pairs() {
     assert_eq!(slots(), (0..10).collect::<Vec<u64>>(), "five whole pairs");
     project.run(&["eval", "--resume", "@latest"]).expect_status(0);
     assert_eq!(slots(), (0..18).collect::<Vec<u64>>());
+}
+
+/// These pass beside each other, but not beside tests that compute.
+mod mostly_waits {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_paired_is_refused_with_the_reason() {
+        let one = ["--variant", "old=true"];
+        run(FAKE, &one)
+            .expect_status(2)
+            .expect_stderr(&["there is only one variant", "--order blocks"]);
+        let refusals: [(&[&str], &str); 3] = [
+            (&["-c", "2"], "has several workers"),
+            (&["--shared"], "the snippets share one process"),
+            (&[], "'eval/sh' spent too much time sleeping or waiting for I/O"),
+        ];
+        for (words, reason) in refusals {
+            let eval = ["eval", "sh", "sleep 0.3", "sleep 0.4", "-n", "1", "--order", "paired"];
+            let refused = TempProject::new().run(&[&eval[..], words].concat());
+            refused.expect_status(2).expect_stderr(&[reason, "hint: "]);
+        }
+    }
+
+    #[test]
+    fn a_snippet_that_sleeps_waits_even_if_its_compiler_computes() {
+        let Some(_) = find_tool(&["cc", "gcc", "clang"]) else {
+            return;
+        };
+        // The cache is empty, so that there is something to compile.
+        let cache = tempfile::tempdir().unwrap();
+        let project = TempProject::new();
+        let mut command = project.command(&[
+            "eval",
+            "c",
+            "usleep(100000)",
+            "usleep(120000)",
+            "--order",
+            "paired",
+            "-n",
+            "1",
+            "-i",
+            "1",
+        ]);
+        command.env("XDG_CACHE_HOME", cache.path());
+        let refused = CommandResult::from(command.output().unwrap()).expect_status(2);
+        refused.expect_stderr(&[
+            "'eval/c' spent too much time sleeping or waiting for I/O",
+            "'--order paired' compares processor time",
+            "hint: --order blocks",
+        ]);
+    }
 }

@@ -153,23 +153,6 @@ fn figure(file: &str, mark: &str, factor: f64) -> f64 {
 }
 
 #[test]
-fn what_a_run_writes_is_read_in_less_than_a_millisecond() {
-    for (file, read) in RECORDED.iter().chain(&TEXTS).chain(&OTHERS) {
-        let bytes = golden(file);
-        let once = |_| {
-            let begin = Instant::now();
-            let read = black_box(read(black_box(&bytes)));
-            assert!(read.is_ok());
-            begin.elapsed()
-        };
-        // The minimum of many: other load on the machine is not a property of the reader.
-        let least = (0..300).map(once).min().unwrap_or_default();
-        println!("{file}: {} bytes in {least:?}", bytes.len());
-        assert!(least < Duration::from_millis(1), "{file}: {least:?}");
-    }
-}
-
-#[test]
 fn damaged_outputs_are_errors_that_say_where_or_results_that_hold() {
     for (file, read) in RECORDED {
         let whole = golden(file);
@@ -198,6 +181,28 @@ fn damaged_outputs_are_errors_that_say_where_or_results_that_hold() {
                     "{file}: {end}"
                 );
             }
+        }
+    }
+}
+
+/// Other load on the machine would change the results.
+mod measures_alone {
+    use super::*;
+
+    #[test]
+    fn what_a_run_writes_is_read_in_less_than_a_millisecond() {
+        for (file, read) in RECORDED.iter().chain(&TEXTS).chain(&OTHERS) {
+            let bytes = golden(file);
+            let once = |_| {
+                let begin = Instant::now();
+                let read = black_box(read(black_box(&bytes)));
+                assert!(read.is_ok());
+                begin.elapsed()
+            };
+            // The minimum of many: other load on the machine is not a property of the reader.
+            let least = (0..300).map(once).min().unwrap_or_default();
+            println!("{file}: {} bytes in {least:?}", bytes.len());
+            assert!(least < Duration::from_millis(1), "{file}: {least:?}");
         }
     }
 }

@@ -175,11 +175,15 @@ macro_rules! stories {
                 }
             }
 
-            $(#[$when])?
-            #[test]
-            fn a_factor_of_two_is_found_and_no_difference_is_not() {
-                if let Some(suite) = suite_projects::$name() {
-                    retry_busy(1, || check_factors(&suite));
+            mod measures_alone {
+                use super::*;
+
+                $(#[$when])?
+                #[test]
+                fn a_factor_of_two_is_found_and_no_difference_is_not() {
+                    if let Some(suite) = suite_projects::$name() {
+                        retry_busy(1, || check_factors(&suite));
+                    }
                 }
             }
         }

@@ -100,17 +100,6 @@ fn least_lags_ns(server: &Server) -> [u64; 2] {
     least
 }
 
-/// The runtime's own timers have a resolution of one millisecond. By them, the even requests, which
-/// are due at multiples of 5 ms, or the odd ones, due 2.5 ms later, would all be sent half a
-/// millisecond late or more. However busy the machine is, it sends some of either in time.
-#[test]
-fn an_open_load_keeps_its_rate_and_its_intended_times() {
-    let server = Server::start(|_| good());
-    let mut loads = (0..40).map(|_| least_lags_ns(&server));
-    let is_punctual = |least: [u64; 2]| least.iter().all(|lag| *lag < 400_000);
-    assert!(loads.any(is_punctual), "requests are always late");
-}
-
 #[test]
 fn an_open_load_connects_as_often_as_it_needs_to() {
     let server = Server::start(|_| Then::Late(100));
@@ -275,4 +264,20 @@ fn a_probe_shows_the_answer_in_full() {
     assert_eq!(tls.alpn.as_deref(), Some("h3"));
     assert_eq!((tls.version.as_str(), tls.key_bits), ("TLSv1.3", Some(256)));
     assert!(probe.connect_ns > 0 && probe.service_ns > 0);
+}
+
+/// Other load on the machine would change the results.
+mod measures_alone {
+    use super::*;
+
+    /// The runtime's own timers have a resolution of one millisecond. By them, the even requests, which
+    /// are due at multiples of 5 ms, or the odd ones, due 2.5 ms later, would all be sent half a
+    /// millisecond late or more. However busy the machine is, it sends some of either in time.
+    #[test]
+    fn an_open_load_keeps_its_rate_and_its_intended_times() {
+        let server = Server::start(|_| good());
+        let mut loads = (0..40).map(|_| least_lags_ns(&server));
+        let is_punctual = |least: [u64; 2]| least.iter().all(|lag| *lag < 400_000);
+        assert!(loads.any(is_punctual), "requests are always late");
+    }
 }

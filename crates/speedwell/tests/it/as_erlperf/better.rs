@@ -64,45 +64,6 @@ fn waiting_for_steady_samples_ends_and_says_that_they_never_were() {
 }
 
 #[test]
-fn a_search_tells_its_passes_and_the_best_of_them() {
-    if is_missing("erl") {
-        return;
-    }
-    let words = [
-        "r(C) -> N = counters:get(C,1), timer:sleep(20*N*N).",
-        "--init",
-        "counters:new(1,[]).",
-        "--init_runner",
-        "ir(C) -> counters:add(C,1,1), C.",
-        "-q",
-        "--max",
-        "2",
-        "-d",
-        "200",
-    ];
-    let called = as_erlperf(&words);
-    assert_eq!(called.status, 0, "{}", called.stderr);
-    // The throughput per worker count depends on the machine; the row shows the best.
-    let done = |pass: &str| -> f64 {
-        let line = called.stderr.lines().find_map(|l| l.strip_prefix(pass));
-        let figure = line.and_then(|rest| rest.split_whitespace().next());
-        let figure = figure.unwrap_or_else(|| panic!("{pass}: {}", called.stderr));
-        figure.parse().unwrap()
-    };
-    let (one, two) = (done("erlperf: 1 worker: "), done("erlperf: 2 workers: "));
-    let row = called.stdout.lines().nth(1).unwrap();
-    let best = row[50..].split_whitespace().next();
-    let is_best = match best {
-        Some("1") => one > 0.8 * two,
-        Some("2") => two > 0.8 * one,
-        _ => false,
-    };
-    assert!(is_best, "{one} and {two}: {row}");
-    let exported = as_erlperf(&[&words[..], &["--format", "json"]].concat());
-    assert!(exported.stdout.contains("\"passes\""), "{}", exported.stdout);
-}
-
-#[test]
 fn a_pass_without_completed_iterations_counts() {
     if is_missing("erl") {
         return;
@@ -372,4 +333,48 @@ fn a_sample_that_ends_when_the_next_one_is_due_has_the_warning_of_the_original()
     // Each iteration takes as long as it is late.
     let slow = as_erlperf(&["timer:sleep(300).", "-d", "100", "-s", "2"]);
     assert!(!slow.stdout.contains(warning), "{}", slow.stdout);
+}
+
+/// Other load on the machine would change the results.
+mod measures_alone {
+    use super::*;
+
+    #[test]
+    fn a_search_tells_its_passes_and_the_best_of_them() {
+        if is_missing("erl") {
+            return;
+        }
+        let words = [
+            "r(C) -> N = counters:get(C,1), timer:sleep(20*N*N).",
+            "--init",
+            "counters:new(1,[]).",
+            "--init_runner",
+            "ir(C) -> counters:add(C,1,1), C.",
+            "-q",
+            "--max",
+            "2",
+            "-d",
+            "200",
+        ];
+        let called = as_erlperf(&words);
+        assert_eq!(called.status, 0, "{}", called.stderr);
+        // The throughput per worker count depends on the machine; the row shows the best.
+        let done = |pass: &str| -> f64 {
+            let line = called.stderr.lines().find_map(|l| l.strip_prefix(pass));
+            let figure = line.and_then(|rest| rest.split_whitespace().next());
+            let figure = figure.unwrap_or_else(|| panic!("{pass}: {}", called.stderr));
+            figure.parse().unwrap()
+        };
+        let (one, two) = (done("erlperf: 1 worker: "), done("erlperf: 2 workers: "));
+        let row = called.stdout.lines().nth(1).unwrap();
+        let best = row[50..].split_whitespace().next();
+        let is_best = match best {
+            Some("1") => one > 0.8 * two,
+            Some("2") => two > 0.8 * one,
+            _ => false,
+        };
+        assert!(is_best, "{one} and {two}: {row}");
+        let exported = as_erlperf(&[&words[..], &["--format", "json"]].concat());
+        assert!(exported.stdout.contains("\"passes\""), "{}", exported.stdout);
+    }
 }
