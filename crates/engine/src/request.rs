@@ -3,6 +3,7 @@
 use crate::EventListener;
 use crate::layout;
 use anyhow::{Context, bail};
+use clap::Args;
 use speedwell_adapters::discover::{BenchmarkSelection, DiscoveredBenchmarks};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis::scaling::SaturationRules;
@@ -13,7 +14,8 @@ use speedwell_machine::process::{CpuSet, resolve_program};
 use speedwell_model::{
     CodeOrigin, ComparedClock, Environment, InstructionCounting, LayoutVariation, MachinePlacement,
     OriginRequest, RequestedDivision, Run, RunCount, RunOrder, SampleDivision, SampleLength,
-    SamplingOptions, SessionDesign, SessionPurpose, StoppingDesign, Variant, as_milliseconds,
+    SamplingOptions, SessionDesign, SessionPurpose, SteadyRule, StoppingDesign, Variant,
+    as_milliseconds, parse,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -135,24 +137,66 @@ pub struct PlanRequest {
     pub purpose: SessionPurpose,
 }
 
-/// How much to measure.
-#[derive(Debug, Clone, Default)]
+/// How much to measure: options of every command that measures.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Sampling")]
 pub struct SamplingRequest {
-    /// Runs per case and variant.
+    /// Runs per case and variant [default: 6; in comparisons 8 to 32]
+    ///
+    /// By default, a case with a single variant has 6 runs. When variants are compared, each side has as many as the
+    /// sequential test needs, 8 to 32.
+    #[arg(short = 'r', long, value_name = "N", value_parser = parse::count)]
     pub runs: Option<u32>,
     /// Minimum number of runs per case and variant, if their number is not fixed.
+    #[arg(skip)]
     pub min_runs: Option<u32>,
     /// Maximum number of runs.
+    #[arg(skip)]
     pub max_runs: Option<u32>,
-    /// Without a comparison: measure until the half-width of the interval is below this fraction.
+    /// Without comparison: measure to this precision, in up to 40 runs
+    ///
+    /// The precision is the half width of the interval.
+    #[arg(
+        long,
+        value_name = "PCT",
+        value_parser = parse::percentage_as_fraction,
+        conflicts_with = "runs"
+    )]
     pub precision: Option<f64>,
-    /// Samples per run.
+    /// Samples per run [default: 5]
+    ///
+    /// For harnesses that run the loop themselves: C++, Python and snippets.
+    #[arg(short = 'n', long, value_name = "N", value_parser = parse::count)]
     pub samples: Option<u32>,
-    /// Length of a sample.
-    pub length: Option<SampleLength>,
-    /// Warm-up time before the first sample.
-    pub warmup_ns: Option<u64>,
-    /// Time limit of one run.
+    /// Duration of a sample [default: 50ms]
+    ///
+    /// The harness determines the number of iterations.
+    #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration)]
+    pub time: Option<Duration>,
+    /// Iterations per sample, instead of a duration
+    #[arg(
+        short = 'i',
+        long,
+        value_name = "N",
+        value_parser = parse::count,
+        conflicts_with = "time"
+    )]
+    pub iterations: Option<u32>,
+    /// Warm-up before the first sample; 0 for none [default: 100ms]
+    ///
+    /// Its iterations do not count.
+    #[arg(short = 'w', long, value_name = "DUR", value_parser = parse::duration_or_none)]
+    pub warmup: Option<Duration>,
+    /// Also find each run's steady part, as metric 'steady_time'
+    ///
+    /// Every run is recorded from its first iteration.
+    #[arg(
+        long,
+        conflicts_with_all = ["samples", "time", "iterations", "warmup", "precision"]
+    )]
+    pub steady: bool,
+    /// Time limit per run
+    #[arg(long, value_name = "DUR", default_value = "5m", value_parser = parse::duration)]
     pub timeout: Option<Duration>,
 }
 
@@ -372,8 +416,8 @@ impl SamplingRequest {
             samples: self.sample_division(SampleDivision::default()),
             requested: RequestedDivision {
                 count: self.samples,
-                length: self.length,
-                warmup_ns: self.warmup_ns,
+                length: self.length(),
+                warmup_ns: self.warmup_ns(),
             },
             clock: ComparedClock::Wall,
         }
@@ -415,14 +459,30 @@ impl SamplingRequest {
     pub fn sample_division(&self, defaults: SampleDivision) -> SampleDivision {
         SampleDivision {
             count: self.samples.unwrap_or(defaults.count),
-            length: self.length.unwrap_or(defaults.length),
-            warmup_ns: self.warmup_ns.unwrap_or(defaults.warmup_ns),
+            length: self.length().unwrap_or(defaults.length),
+            warmup_ns: self.warmup_ns().unwrap_or(defaults.warmup_ns),
         }
+    }
+
+    /// Length of a sample, if it is given.
+    fn length(&self) -> Option<SampleLength> {
+        let time = self.time.map(|time| SampleLength::TimeNs(time.as_nanos() as u64));
+        self.iterations.map(|count| SampleLength::Iterations(count.into())).or(time)
+    }
+
+    /// Warm-up time in nanoseconds, if it is given.
+    fn warmup_ns(&self) -> Option<u64> {
+        self.warmup.map(|warmup| warmup.as_nanos() as u64)
+    }
+
+    /// Returns the rule that finds the steady part of every run, or `None` without `--steady`.
+    pub fn steady_rule(&self, clock: Option<ComparedClock>) -> Option<SteadyRule> {
+        self.steady.then(|| SteadyRule { clock, is_metric: true, ..SteadyRule::default() })
     }
 
     /// Whether any option divides runs in a non-default way.
     pub fn divides_runs(&self) -> bool {
-        self.samples.is_some() || self.length.is_some() || self.warmup_ns.is_some()
+        self.samples.is_some() || self.length().is_some() || self.warmup.is_some()
     }
 }
 
@@ -463,4 +523,33 @@ pub struct ResumedSession {
     pub runs: Vec<Run>,
     /// Finished slots without results, if runs are omitted.
     pub empty_slots: Option<BTreeSet<u32>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct SamplingCli {
+        #[command(flatten)]
+        sampling: SamplingRequest,
+    }
+
+    fn args(words: &[&str]) -> SamplingRequest {
+        SamplingCli::parse_from([&["x"], words].concat()).sampling
+    }
+
+    #[test]
+    fn a_run_is_divided_as_requested_or_by_default() {
+        assert_eq!(args(&[]).sampling_options(1).samples, SampleDivision::default());
+        assert!(!args(&["--runs", "3"]).divides_runs());
+        let requested = args(&["-n", "9", "-t", "2ms", "-w", "0"]);
+        let expected =
+            SampleDivision { count: 9, length: SampleLength::TimeNs(2_000_000), warmup_ns: 0 };
+        assert_eq!(requested.sampling_options(2).samples, expected);
+        let fixed = args(&["-i", "10k"]);
+        assert_eq!(fixed.sampling_options(1).samples.length, SampleLength::Iterations(10_000));
+        assert!(requested.divides_runs() && fixed.divides_runs());
+    }
 }

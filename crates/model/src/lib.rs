@@ -17,6 +17,7 @@ pub mod load;
 mod machine;
 mod metric;
 mod origin;
+pub mod parse;
 mod placement;
 mod point;
 mod profile;

@@ -6,6 +6,7 @@ use crate::{
     BisectionRange, CodeOrigin, Environment, MachinePlacement, Metric, NoiseCalibration,
     ProfileRecording, RejectRules, Run, RunSeries, RunValue, SessionMachine, StepFailure, Variant,
 };
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -141,20 +142,21 @@ impl Session {
 }
 
 /// The order in which runs were executed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum RunOrder {
     /// Randomized blocks.
     #[default]
     Blocks,
-    /// Fixed alternation of baseline and candidate.
+    /// Baseline and candidate at the same time on one processor, so that disturbances slow both.
+    /// Processor time is compared.
+    Paired,
+    /// Baseline, candidate, baseline, candidate ...
     Alternate,
     /// All variants at the same time.
     Parallel,
-    /// Pairs of a candidate run and a baseline run at the same time on one processor, so that
-    /// disturbances slow both. Processor time is compared.
-    Paired,
     /// Unknown, because the runs were imported.
+    #[value(skip)]
     Imported,
 }
 
@@ -447,7 +449,7 @@ impl SamplingOptions {
 }
 
 /// The clock whose time is compared.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum ComparedClock {
     /// Elapsed time between start and end, including waiting.

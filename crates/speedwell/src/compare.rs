@@ -4,7 +4,7 @@
 use super::gate::{CommandGate, every_metric};
 use super::operand::{self, SourceOperand};
 use super::options::MeasureTask;
-use super::options::{OrderName, RunArgs};
+use super::options::RunArgs;
 use super::progress::ProgressDisplay;
 use super::run;
 use super::source::{self, ResultSource};
@@ -16,7 +16,7 @@ use speedwell_adapters::discover::ComparisonSide;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_config::experiment::{DefinitionForm, definition_form};
 use speedwell_engine::PreparedPlan;
-use speedwell_model::Session;
+use speedwell_model::{RunOrder, Session};
 use speedwell_report::sources::{self, LabelledSession};
 use std::path::Path;
 
@@ -86,7 +86,7 @@ pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
     if let Some(recorded) = profiles::read_sides(&operands)? {
         return profiles::compare_profiles(&operands, &recorded, &args);
     }
-    if args.execution.order == OrderName::Paired {
+    if args.execution.order == RunOrder::Paired {
         let locations = operands.iter().flat_map(|operand| &operand.locations);
         let locations: Vec<String> = locations.cloned().collect();
         speedwell_engine::check_paired_targets(&locations, &std::env::current_dir()?)?;

@@ -2,8 +2,7 @@
 
 use super::options::MeasureTask;
 use super::options::{
-    ComparisonArgs, ExecutionArgs, OrderName, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
-    VariantArgs, parse,
+    ComparisonArgs, ExecutionArgs, OutputArgs, SelectionArgs, StoreArgs, VariantArgs, parse,
 };
 use super::run;
 use super::tune::{MachineTuner, TunePlace};
@@ -11,10 +10,10 @@ use super::{CommandStatus, calibration, status};
 use anyhow::{bail, ensure};
 use clap::{ArgGroup, Args};
 use speedwell_analysis::{self as analysis, CalibrationOutcome};
-use speedwell_engine::{MeasureRequest, PreparedPlan};
+use speedwell_engine::{MeasureRequest, PreparedPlan, SamplingRequest};
 use speedwell_machine::environment::tune;
 use speedwell_machine::environment::{self, CheckResult, CheckState};
-use speedwell_model::LayoutVariation;
+use speedwell_model::{LayoutVariation, RunOrder};
 use speedwell_report::{self as report, CheckLine};
 use speedwell_store::Store;
 
@@ -36,7 +35,7 @@ use speedwell_store::Store;
 #[command(
     group(ArgGroup::new("measures").args(["calibrate", "builds"])),
     mut_group("SelectionArgs", |group| group.requires("measures")),
-    mut_group("SamplingArgs", |group| group.requires("measures")),
+    mut_group("SamplingRequest", |group| group.requires("measures")),
     mut_group("ExecutionArgs", |group| group.requires("measures")),
     mut_arg("order", |arg| arg.hide(true)),
     mut_arg("reject", |arg| arg.hide(true).conflicts_with("measures")),
@@ -77,7 +76,7 @@ pub struct DoctorArgs {
     #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
-    sampling: SamplingArgs,
+    sampling: SamplingRequest,
     #[command(flatten)]
     execution: ExecutionArgs,
     #[command(flatten)]
@@ -125,7 +124,7 @@ fn calibrate_machine(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
              doctor --calibrate benchmarks/buffers/copy.js"
         );
     }
-    if args.execution.order != OrderName::Blocks {
+    if args.execution.order != RunOrder::Blocks {
         bail!("a calibration uses randomised blocks: --order cannot be changed");
     }
     let runs = calibration::runs_per_side(args.sampling.runs)?;
@@ -268,7 +267,7 @@ impl DoctorArgs {
         MeasureTask {
             settings: ComparisonArgs::default()
                 .analysis_settings(&self.selection.metric.names, None),
-            divides_runs: self.sampling.sampling_request().divides_runs(),
+            divides_runs: self.sampling.divides_runs(),
             execution: self.execution.clone(),
             output: self.output.clone(),
             store,

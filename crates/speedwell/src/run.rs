@@ -1,7 +1,7 @@
 //! `speedwell run`: plans, measures, reports and uploads. Start at [`run`].
 
 use super::large_sessions::{self, SessionSelection};
-use super::options::{ClockName, FleetArgs, MeasureTask, OrderName, RunArgs};
+use super::options::{FleetArgs, MeasureTask, RunArgs};
 use super::session_report::{report_session, report_stored};
 use super::{
     CommandStatus, fleet, gate, measurement, push, rehearsal, resume, serve, status, trial,
@@ -13,7 +13,7 @@ use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{BenchmarkJob, SourceKind};
 use speedwell_engine::{MeasuredSession, PreparedPlan};
 use speedwell_machine::process::InterruptedEarly;
-use speedwell_model::{Session, StoppingDesign};
+use speedwell_model::{ComparedClock, RunOrder, Session, StoppingDesign};
 use speedwell_report::{ChartKind, ReportSubject};
 use speedwell_store::Store;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 /// Fails if an option is invalid, a target is unknown, or the store cannot be written.
 pub fn run(args: RunArgs) -> anyhow::Result<CommandStatus> {
     ensure!(
-        args.execution.order != OrderName::Parallel,
+        args.execution.order != RunOrder::Parallel,
         "'--order parallel' needs snippets\nhint: 'speedwell eval' measures snippets"
     );
     let task = args.measure_task();
@@ -58,7 +58,8 @@ pub fn execute_plans(
          docs/guide/profiles.md explains how to compare recordings of other programs"
     );
     ensure!(
-        task.execution.order != OrderName::Paired || task.execution.clock != Some(ClockName::Wall),
+        task.execution.order != RunOrder::Paired
+            || task.execution.clock != Some(ComparedClock::Wall),
         "'--order paired' compares processor time, because on a shared processor, wall-clock time depends \
          on scheduling\nhint: leave out --clock wall"
     );

@@ -1,10 +1,13 @@
 //! Defines the specification of an HTTP load: target, pace, requests, connections, and success criteria.
 //!
-//! The command line and definition files fill a [`LoadSpec`], processes exchange it as JSON, and
-//! [`LoadSpec::to_args`] formats it as options of `speedwell load`. Each field has the long name of
-//! its option. A [`LoadSpec`] contains no defaults: `engine/execution/load/build.rs` supplies them.
+//! A [`LoadSpec`] is both the options of `speedwell load`, with their help texts, and what processes
+//! exchange as JSON. Definition files fill one, too, and [`LoadSpec::to_args`] formats it as
+//! options. Each field has the long name of its option. A [`LoadSpec`] contains no defaults:
+//! `engine/execution/load/build.rs` supplies them.
 
-use crate::{ParameterValue, ValueKind, parse_duration};
+use crate::{ParameterValue, ValueKind, parse, parse_duration};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use std::net::IpAddr;
@@ -14,145 +17,311 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// One HTTP load.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Args)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LoadSpec {
     /// Target URL.
+    #[arg(skip)]
     pub url: String,
-    /// The load generator.
-    pub client: LoadClient,
 
     /// Requests in flight; with a rate, the initial number of connections.
+    #[arg(skip)]
     pub concurrency: Option<u32>,
     /// Requests per second, independent of the server's responses.
+    #[arg(skip)]
     pub rate: Option<f64>,
-    /// Stages of changing or constant rate. After them, `rate` applies.
+    /// Ramp the rate, e.g. 0-1000:30s, or hold it, e.g. 1000:1m
+    ///
+    /// Repeatable: ramps follow one another, then --rate applies, if given.
+    #[arg(long, alias = "stage", value_name = "[FROM-]TO:DUR", help_heading = "Pace")]
     pub ramp: Vec<RateStage>,
-    /// Whether arrivals are random (Poisson).
+    /// Send at random times instead of evenly, as independent users do
+    #[arg(long, help_heading = "Pace")]
     pub poisson: bool,
-    /// Pause of a client between a response and its next request.
+    /// Pause of a client between a response and its next request
+    ///
+    /// 'DUR exp' draws the pauses from an exponential distribution.
+    #[arg(long, value_name = "DUR[ exp]", help_heading = "Pace")]
     pub think: Option<ThinkPause>,
-    /// Number of requests after which the load ends.
+    /// Stop after N requests, not counting the warm-up
+    #[arg(short = 'n', long, value_name = "N", value_parser = parse_count, help_heading = "Pace")]
     pub count: Option<u64>,
-    /// Duration of the load.
+    /// Stop after this time [default: 10s without --count]
+    ///
+    /// The time starts after the warm-up.
+    #[arg(
+        short = 't',
+        long,
+        alias = "duration",
+        value_name = "DUR",
+        value_parser = parse::duration,
+        help_heading = "Pace"
+    )]
     #[serde(with = "duration_text")]
     pub time: Option<Duration>,
-    /// Ends the load once two consecutive seconds differ in throughput by at most this percentage.
+    /// Stop early, once throughput and latency are steady [default: 5]
+    ///
+    /// They are steady when throughput and median latency in two consecutive seconds differ by at most PCT.
+    #[arg(
+        long,
+        value_name = "PCT",
+        value_parser = parse::percentage,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "5",
+        conflicts_with = "clients",
+        help_heading = "Pace"
+    )]
     pub until_steady: Option<f64>,
-    /// Duration of the warm-up. Its requests are not counted.
+    /// Warm-up time, excluded from the results
+    #[arg(
+        short = 'w',
+        long,
+        value_name = "DUR",
+        value_parser = parse::duration_or_none,
+        help_heading = "Pace"
+    )]
     #[serde(with = "duration_text")]
     pub warmup: Option<Duration>,
-    /// How long to wait for outstanding responses at the end.
+    /// How long to wait for the last responses [default: as --timeout]
+    #[arg(
+        long,
+        value_name = "DUR",
+        value_parser = parse::duration_or_none,
+        help_heading = "Pace"
+    )]
     #[serde(with = "duration_text")]
     pub drain: Option<Duration>,
 
-    /// The method.
+    /// Request method [default: GET; POST with a body]
+    #[arg(short = 'X', long, alias = "method", value_name = "METHOD", help_heading = "Traffic")]
     pub request: Option<String>,
-    /// Header fields as curl takes them: `Name: value`, `Name:`, `Name;`.
+    /// Header field (repeatable)
+    ///
+    /// 'Name:' removes a default header field, 'Name;' sends an empty one.
+    #[arg(short = 'H', long, value_name = "NAME: VALUE", help_heading = "Traffic")]
     pub header: Vec<String>,
-    /// The body, sent as a form; `@FILE` is the content of a file.
+    /// Request body, sent as a form; '@FILE' reads it from a file
+    #[arg(
+        short = 'd',
+        long,
+        value_name = "TEXT|@FILE",
+        conflicts_with = "body_file",
+        help_heading = "Traffic"
+    )]
     pub data: Option<String>,
-    /// The body from a file, without a Content-Type.
+    /// Request body from a file, without Content-Type
+    #[arg(long, value_name = "FILE", help_heading = "Traffic")]
     pub body_file: Option<PathBuf>,
-    /// Credentials, as `NAME:PASSWORD`.
+    /// User name and password for Basic authentication
+    #[arg(short = 'u', long, value_name = "NAME:PASSWORD", help_heading = "Traffic")]
     pub user: Option<String>,
-    /// Cookies, each as `NAME=VALUE`.
+    /// Cookie (repeatable)
+    #[arg(short = 'b', long, value_name = "NAME=VALUE", help_heading = "Traffic")]
     pub cookie: Vec<String>,
-    /// The value of User-Agent.
+    /// User-Agent header [default: speedwell/VERSION]
+    #[arg(short = 'A', long, value_name = "TEXT", help_heading = "Traffic")]
     pub user_agent: Option<String>,
-    /// A TOML file with requests of several kinds.
+    /// TOML file with several kinds of requests and their weights
+    ///
+    /// The path of a request in the file replaces the path of the URL.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["request", "data", "body_file", "location"],
+        help_heading = "Traffic"
+    )]
     pub requests: Option<PathBuf>,
-    /// A table whose rows fill placeholders of requests.
+    /// Table (.csv or .jsonl) whose rows replace '{{column}}'
+    ///
+    /// Paths, header fields and bodies may contain such placeholders.
+    #[arg(long, value_name = "FILE", help_heading = "Traffic")]
     pub data_rows: Option<PathBuf>,
-    /// Whether redirects are followed before the load.
+    /// Follow redirects before the load, and load the final URL
+    #[arg(short = 'L', long, help_heading = "Traffic")]
     pub location: bool,
-    /// Whether to use HTTP/1.0.
+    /// Use HTTP/1.0
+    #[arg(long = "http1.0", conflicts_with = "multiplexed", help_heading = "Traffic")]
     #[serde(rename = "http1.0")]
     pub http10: bool,
-    /// Whether to use HTTP/2.
+    /// Use HTTP/2
+    ///
+    /// Negotiated in TLS; without TLS, the load starts with HTTP/2 directly (prior knowledge).
+    #[arg(long, group = "multiplexed", help_heading = "Traffic")]
     pub http2: bool,
-    /// Whether to use HTTP/3.
+    /// Use HTTP/3, if this program was built with it
+    ///
+    /// It needs the Cargo feature 'http3'.
+    #[arg(long, group = "multiplexed", help_heading = "Traffic")]
     pub http3: bool,
-    /// Maximum size of the header compression table that the server may use, in bytes.
+    /// Size of the server's header compression table [default: 0]
+    ///
+    /// Browsers allow 65536 bytes.
+    #[arg(long, value_name = "BYTES", requires = "http2", help_heading = "Traffic")]
     pub h2_table_size: Option<u32>,
 
-    /// Statuses that count as success.
+    /// Status codes that count as success, e.g. 200,304 [default: 2xx]
+    #[arg(
+        long,
+        value_name = "CODES",
+        value_delimiter = ',',
+        value_parser = parse_statuses,
+        help_heading = "Success"
+    )]
     #[serde(with = "status_texts")]
     pub expect_status: Vec<RangeInclusive<u16>>,
-    /// Text that every body must contain.
+    /// Text that every body must contain
+    #[arg(long, value_name = "TEXT", conflicts_with = "expect_length", help_heading = "Success")]
     pub expect_body: Option<String>,
-    /// Required length of every body in bytes.
+    /// Length in bytes that every body must have
+    #[arg(long, value_name = "BYTES", help_heading = "Success")]
     pub expect_length: Option<u64>,
-    /// Whether to skip the probe request before the load.
+    /// Do not send a test request before the load
+    #[arg(long, conflicts_with = "location", help_heading = "Success")]
     pub no_verify: bool,
 
-    /// Whether to open a new connection for every request.
+    /// Open a new connection for every request
+    #[arg(
+        long,
+        conflicts_with_all = ["requests_per_connection", "pipeline", "streams"],
+        help_heading = "Connections"
+    )]
     pub no_keepalive: bool,
-    /// Requests in flight on an HTTP/2 or HTTP/3 connection.
+    /// Concurrent requests per connection [default: 1]
+    ///
+    /// Needs HTTP/2 or HTTP/3.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse::count,
+        requires = "multiplexed",
+        help_heading = "Connections"
+    )]
     pub streams: Option<u32>,
-    /// Requests in flight on an HTTP/1.1 connection.
+    /// Pipelined requests per HTTP/1.1 connection [default: 1]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse::count,
+        conflicts_with_all = ["multiplexed", "http10"],
+        help_heading = "Connections"
+    )]
     pub pipeline: Option<u32>,
-    /// Number of requests after which a connection is closed.
+    /// Close connections after N requests
+    #[arg(long, value_name = "N", value_parser = parse::count, help_heading = "Connections")]
     pub requests_per_connection: Option<u32>,
-    /// Age at which a connection is closed.
+    /// Close connections after this time
+    #[arg(long, value_name = "DUR", value_parser = parse::duration, help_heading = "Connections")]
     #[serde(with = "duration_text")]
     pub connection_lifetime: Option<Duration>,
-    /// Maximum number of connections of a load with a rate.
+    /// With --rate: maximum number of connections [default: 1000]
+    #[arg(long, value_name = "N", value_parser = parse::count, help_heading = "Connections")]
     pub max_connections: Option<u32>,
-    /// Time limit of a request; zero for none.
+    /// Time limit per request; 0 for none [default: 30s]
+    #[arg(
+        long,
+        value_name = "DUR",
+        value_parser = parse::duration_or_none,
+        help_heading = "Connections"
+    )]
     #[serde(with = "duration_text")]
     pub timeout: Option<Duration>,
-    /// Time limit for connecting, including TLS.
+    /// Time limit to connect, including TLS [default: as --timeout]
+    #[arg(long, value_name = "DUR", value_parser = parse::duration, help_heading = "Connections")]
     #[serde(with = "duration_text")]
     pub connect_timeout: Option<Duration>,
-    /// Time limit until the first byte of a response.
+    /// Time limit until the first byte of a response
+    #[arg(long, value_name = "DUR", value_parser = parse::duration, help_heading = "Connections")]
     #[serde(with = "duration_text")]
     pub first_byte_timeout: Option<Duration>,
-    /// Whether to retry a request if the server closed the idle connection just as the request was
-    /// sent.
+    /// Retry a request if the server just closed its idle connection
+    #[arg(long, help_heading = "Connections")]
     pub retry_stale_keepalive: bool,
-    /// The Unix domain socket to connect to.
+    /// Connect to this Unix domain socket
+    #[arg(
+        long,
+        value_name = "PATH",
+        conflicts_with_all = ["connect_to", "resolve", "bind", "proxy"],
+        help_heading = "Connections"
+    )]
     pub unix_socket: Option<PathBuf>,
-    /// Redirections, each as `HOST1:PORT1:HOST2:PORT2`. The load connects to HOST2:PORT2 instead of
-    /// HOST1:PORT1.
+    /// Connect to HOST2:PORT2 instead of HOST1:PORT1 (repeatable)
+    ///
+    /// Any part may be empty.
+    #[arg(long, value_name = "HOST1:PORT1:HOST2:PORT2", help_heading = "Connections")]
     pub connect_to: Vec<String>,
-    /// Addresses to use for a host and a port, each as `HOST:PORT:ADDRESS[,ADDRESS...]`.
+    /// Use these addresses for a host instead of DNS (repeatable)
+    #[arg(long, value_name = "HOST:PORT:ADDRESS[,ADDRESS...]", help_heading = "Connections")]
     pub resolve: Vec<String>,
-    /// The local address.
+    /// Connect from this local address
+    #[arg(long, alias = "interface", value_name = "ADDRESS", help_heading = "Connections")]
     pub bind: Option<IpAddr>,
-    /// The URL of a proxy.
+    /// Send requests through this HTTP proxy, without TLS
+    #[arg(long, value_name = "URL", help_heading = "Connections")]
     pub proxy: Option<String>,
 
-    /// Whether to accept any certificate.
+    /// Accept any certificate
+    #[arg(short = 'k', long, help_heading = "TLS")]
     pub insecure: bool,
-    /// File of trusted certificate authorities.
+    /// Trust only the certificate authorities in this file (PEM)
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure", help_heading = "TLS")]
     pub cacert: Option<PathBuf>,
-    /// Client certificate.
+    /// Client certificate (PEM)
+    #[arg(long, value_name = "FILE", help_heading = "TLS")]
     pub cert: Option<PathBuf>,
-    /// Private key of the client certificate.
+    /// Private key of the client certificate (PEM) [default: in --cert]
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "TLS")]
     pub key: Option<PathBuf>,
-    /// Server name in the TLS handshake.
+    /// Server name for the TLS handshake [default: the host]
+    ///
+    /// The certificate must match this name.
+    #[arg(long, value_name = "NAME", help_heading = "TLS")]
     pub sni: Option<String>,
 
     /// Shell command that starts the server.
+    #[arg(skip)]
     pub serve: Option<String>,
     /// Time limit until the server accepts connections.
+    #[arg(skip)]
     #[serde(with = "duration_text")]
     pub serve_timeout: Option<Duration>,
 
-    /// Threads of a generator process.
+    /// Threads per generator process [default: 1]
+    #[arg(long, value_name = "N", value_parser = parse::count, help_heading = "Generator")]
     pub threads: Option<u32>,
-    /// Generator processes.
+    /// Generator processes whose results are added up [default: 1]
+    #[arg(long, value_name = "N", value_parser = parse::count, help_heading = "Generator")]
     pub clients: Option<u32>,
     /// Processors for the threads of the generator.
+    #[arg(skip)]
     pub pin: Option<String>,
-    /// Whether to run the generator with real-time priority.
+    /// Run the generator with real-time priority (SCHED_FIFO)
+    ///
+    /// This needs permission.
+    #[arg(long, help_heading = "Generator")]
     pub rt: bool,
-    /// Whether the generator polls instead of sleeping.
+    /// Busy-wait instead of sleeping, for more precise timing
+    ///
+    /// Each thread occupies a whole processor.
+    #[arg(long, help_heading = "Generator")]
     pub busy_poll: bool,
-    /// Whether to read every response immediately, instead of several at a time.
+    /// Read each response immediately, without waiting for others
+    #[arg(long, help_heading = "Generator")]
     pub no_batching: bool,
+    /// Load generator: the built-in one or another tool
+    ///
+    /// The output of the other tool is parsed.
+    #[arg(
+        long,
+        value_name = "TOOL",
+        default_value = "builtin",
+        value_parser = client_parser(),
+        help_heading = "Generator"
+    )]
+    pub client: LoadClient,
+
     /// File to which a row per request is written.
+    #[arg(skip)]
     pub log_requests: Option<PathBuf>,
 }
 
@@ -268,6 +437,17 @@ impl LoadClient {
         let found = LoadClient::NAMES.iter().find(|(_, client)| *client == self);
         found.map_or("", |(name, _)| name)
     }
+}
+
+/// Parses the value of `--client`.
+fn client_parser() -> impl TypedValueParser<Value = LoadClient> {
+    let names = LoadClient::NAMES.map(|(name, _)| name);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<LoadClient>())
+}
+
+/// Parses a number of requests.
+fn parse_count(text: &str) -> Result<u64, String> {
+    parse::count(text).map(u64::from)
 }
 
 impl FromStr for LoadClient {

@@ -36,13 +36,13 @@ use speedwell_report::{self as report, Uncertainty};
 pub fn run(args: &LoadArgs) -> anyhow::Result<CommandStatus> {
     process::adopt_orphans();
     process::install_handlers()?;
-    let seed = args.pace.seed.unwrap_or_else(draw_seed);
+    let seed = args.seed.unwrap_or_else(draw_seed);
     if args.benchmarker {
         return benchmarker::run(args, seed);
     }
     check_options(args)?;
     let request = args.load_request(seed)?;
-    if args.generator.client != LoadClient::Builtin {
+    if args.spec.client != LoadClient::Builtin {
         return load_with_client(args, &request);
     }
     let dashboard = args.dashboard.then(|| args.store.database.database_path()).transpose()?;
@@ -77,9 +77,8 @@ fn run_and_report(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Comm
 /// Rejects a body that looks like a duration, because `-d` sets the duration in other load
 /// generators. Accepts such a body if the method is given.
 fn check_body(args: &LoadArgs) -> anyhow::Result<()> {
-    let traffic = &args.traffic;
-    match &traffic.data {
-        Some(body) if traffic.method.is_none() && parse_duration(body).is_some() => bail!(
+    match &args.spec.data {
+        Some(body) if args.spec.request.is_none() && parse_duration(body).is_some() => bail!(
             "'-d {body}' would send '{body}' as the body of each request, as in curl\nhint: use -t {body} for the \
              duration of the load, or -X POST to send it as a body"
         ),
@@ -92,7 +91,7 @@ fn check_body(args: &LoadArgs) -> anyhow::Result<()> {
 /// # Errors
 /// Fails on options that conflict.
 fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
-    let (servers, urls) = (args.serving.serve.len(), args.urls.len());
+    let (servers, urls) = (args.serve.len(), args.urls.len());
     if servers > 1 && servers != urls {
         bail!(
             "--serve is given {servers} times for {urls} {}\nhint: give it once for all, or once for \
@@ -101,7 +100,7 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
         );
     }
     check_body(args)?;
-    let client = args.generator.client;
+    let client = args.spec.client;
     let builtin_options = [
         ("generators", args.fleet.generators.is_some()),
         ("hdr", args.hdr.is_some()),
@@ -120,7 +119,7 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     }
     check_conditions(args)?;
     if args.fleet.generators.is_none()
-        && let Some(pin) = &args.generator.pin
+        && let Some(pin) = &args.pin
     {
         pin.check_usable().context("in --pin")?;
     }
@@ -138,7 +137,7 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
 
 /// Rejects conditions on percentiles that need more requests than the load sends.
 fn check_conditions(args: &LoadArgs) -> anyhow::Result<()> {
-    let Some(count) = args.pace.count.map(u64::from) else {
+    let Some(count) = args.spec.count else {
         return Ok(());
     };
     for condition in &args.fail_on {
@@ -227,7 +226,7 @@ fn print_level(args: &LoadArgs, level: f64, throughput: Option<f64>) {
     if args.output.shows_progress() {
         let format_rate = |value: f64| report::format_quantity(value, "1/s", Uncertainty::Unknown);
         let displayed = throughput.map_or("nothing".to_owned(), format_rate);
-        status::print_note(&match args.pace.rate {
+        status::print_note(&match args.rate {
             Some(_) => format!("rate {}: {displayed}", format_rate(level)),
             None => format!("concurrency {level}: {displayed}"),
         });

@@ -39,8 +39,7 @@ pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     if mode == LoadMode::AsSpecified {
         return Ok(());
     }
-    let pace = &args.pace;
-    let is_open = pace.rate.is_some() || !pace.ramp.is_empty();
+    let is_open = args.rate.is_some() || !args.spec.ramp.is_empty();
     if mode != LoadMode::Rate && is_open {
         bail!(
             "--rate and --ramp send requests on a schedule, so they cannot be combined with -c max \
@@ -50,13 +49,13 @@ pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     }
     if mode == LoadMode::Rate {
         let is_single =
-            !matches!(&pace.concurrency, Some(Concurrency::Levels(levels)) if levels.len() > 1);
+            !matches!(&args.concurrency, Some(Concurrency::Levels(levels)) if levels.len() > 1);
         ensure!(
-            is_single && pace.concurrency != Some(Concurrency::Max),
+            is_single && args.concurrency != Some(Concurrency::Max),
             "--rate max cannot be combined with several levels of concurrency"
         );
         ensure!(
-            pace.ramp.is_empty(),
+            args.spec.ramp.is_empty(),
             "--rate max tries constant rates and cannot be combined with --ramp"
         );
         ensure!(
@@ -65,11 +64,11 @@ pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
         );
     }
     ensure!(
-        pace.count.is_none(),
+        args.spec.count.is_none(),
         "every level or rate is measured for the same time, so --count has no effect\nhint: -t 2s sets this time"
     );
     ensure!(
-        args.generator.client == LoadClient::Builtin,
+        args.spec.client == LoadClient::Builtin,
         "several levels or rates can be measured only with the builtin client: other tools do \
          not report whether they reached the level"
     );

@@ -1,9 +1,8 @@
 //! Defines the options of `eval`.
 
 use super::{
-    ComparisonArgs, Concurrency, ExecutionArgs, FleetArgs, LayoutArgs, MetricArgs, OrderName,
-    OriginArgs, OutputArgs, PushTarget, SamplingArgs, SearchArgs, StoreArgs, StudyArgs,
-    VariantArgs, parse,
+    ComparisonArgs, Concurrency, ExecutionArgs, FleetArgs, LayoutArgs, MetricArgs, OriginArgs,
+    OutputArgs, PushTarget, SearchArgs, StoreArgs, StudyArgs, VariantArgs, parse,
 };
 use crate::options::MeasureTask;
 use anyhow::{Context, bail, ensure};
@@ -11,11 +10,13 @@ use clap::Args;
 use regex::Regex;
 use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_compat::erlperf::style::Style;
+use speedwell_engine::SamplingRequest;
 use speedwell_engine::eval::parameters::{infer_values, parse_list, parse_range};
 use speedwell_engine::eval::{EvalRequest, NamedSnippet};
-use speedwell_model::{Case, ParameterValue, SnippetLanguage};
+use speedwell_model::{Case, ParameterValue, RunOrder, SnippetLanguage};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Measure code snippets in Erlang, Elixir, JavaScript, Python, C, C++, Go, Rust, Java or shell
 ///
@@ -94,7 +95,7 @@ pub struct EvalArgs {
     #[arg(long, help_heading = "Execution")]
     pub shared: bool,
     #[command(flatten)]
-    pub sampling: SamplingArgs,
+    pub sampling: SamplingRequest,
     /// At least N runs of every case and variant
     #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with_all = ["runs", "precision"],
           help_heading = "Sampling")]
@@ -162,9 +163,9 @@ impl EvalArgs {
         plan.layout = self.layout.build_layout()?;
         plan.sampling.min_runs = self.min_runs;
         plan.sampling.max_runs = self.max_runs;
-        let has_default_warmup = plan.sampling.divides_runs() && plan.sampling.warmup_ns.is_none();
+        let has_default_warmup = plan.sampling.divides_runs() && plan.sampling.warmup.is_none();
         if self.warmup_count.is_some() && has_default_warmup {
-            plan.sampling.warmup_ns = Some(0);
+            plan.sampling.warmup = Some(Duration::ZERO);
         }
         Ok(EvalRequest {
             language: self.language(),
@@ -181,7 +182,7 @@ impl EvalArgs {
             },
             variants: self.variants.variant_request(&self.arguments)?,
             plan,
-            shares_process: self.shared || self.execution.order == OrderName::Parallel,
+            shares_process: self.shared || self.execution.order == RunOrder::Parallel,
             is_trial: self.execution.test,
         })
     }
@@ -194,7 +195,7 @@ impl EvalArgs {
                 .analysis_settings(&self.execution.report_metrics(&self.metric.names), None),
             fail_on: self.comparison.fail_on,
             gate_options: self.comparison.gate_options(&self.metric.names),
-            divides_runs: self.sampling.sampling_request().divides_runs(),
+            divides_runs: self.sampling.divides_runs(),
             steady: self.sampling.steady_rule(self.execution.clock),
             execution: self.execution.clone(),
             profile: false,

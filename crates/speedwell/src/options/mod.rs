@@ -22,7 +22,7 @@ mod variants;
 pub use comparison::ComparisonArgs;
 pub use dashboard::{DashboardArgs, LogFormat};
 pub use eval::{EvalArgs, SnippetArgs, language};
-pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs, instruction_counting};
+pub use execution::{ExecutionArgs, instruction_counting};
 pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file};
 pub use history::{SeriesArgs, default_threshold};
 pub use layout::LayoutArgs;

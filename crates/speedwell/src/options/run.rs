@@ -2,14 +2,14 @@
 
 use super::{
     ComparisonArgs, ExecutionArgs, FailOn, FleetArgs, LayoutArgs, OriginArgs, OutputArgs,
-    PushTarget, SamplingArgs, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
+    PushTarget, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
 };
 use crate::progress::ProgressDisplay;
 use anyhow::Context;
 use clap::Args;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_compat::erlperf::style::Style;
-use speedwell_engine::{MeasureRequest, PlanRequest, SessionRequest};
+use speedwell_engine::{MeasureRequest, PlanRequest, SamplingRequest, SessionRequest};
 use speedwell_model::SteadyRule;
 use speedwell_store::Store;
 
@@ -35,7 +35,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub selection: SelectionArgs,
     #[command(flatten)]
-    pub sampling: SamplingArgs,
+    pub sampling: SamplingRequest,
     #[command(flatten)]
     pub variants: VariantArgs,
     #[command(flatten)]
@@ -108,7 +108,7 @@ impl RunArgs {
             ),
             fail_on: self.comparison.fail_on,
             gate_options: self.comparison.gate_options(&self.selection.metric.names),
-            divides_runs: self.sampling.sampling_request().divides_runs(),
+            divides_runs: self.sampling.divides_runs(),
             steady: self.sampling.steady_rule(self.execution.clock),
             execution: self.execution.clone(),
             profile: self.profile,

@@ -5,15 +5,15 @@
 pub mod measure;
 
 use crate::options::{
-    BuildArgs, ExecutionArgs, MachineArgs, OriginArgs, OutputArgs, SamplingArgs, SelectionArgs,
-    StoreArgs, VariantArgs, instruction_counting, parse,
+    BuildArgs, ExecutionArgs, MachineArgs, OriginArgs, OutputArgs, SelectionArgs, StoreArgs,
+    VariantArgs, instruction_counting, parse,
 };
 use crate::progress::ProgressDisplay;
 use crate::{CommandStatus, status};
 use anyhow::ensure;
 use clap::Args;
 use measure::{BackfillRequest, BackfillResult, EarlyStop, RevisionOutcome};
-use speedwell_engine::{PlanRequest, SessionRequest};
+use speedwell_engine::{PlanRequest, SamplingRequest, SessionRequest};
 use speedwell_machine::process::CpuSet;
 use speedwell_report::{self as report, BackfillLine, BackfillOutcome, ReportSubject};
 use std::path::PathBuf;
@@ -67,7 +67,7 @@ pub struct BackfillArgs {
     #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
-    sampling: SamplingArgs,
+    sampling: SamplingRequest,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -151,7 +151,7 @@ fn backfill_lines(result: &BackfillResult) -> Vec<BackfillLine> {
 impl BackfillArgs {
     fn backfill_request(&self) -> anyhow::Result<BackfillRequest> {
         let plan = PlanRequest {
-            sampling: self.sampling.sampling_request(),
+            sampling: self.sampling.clone(),
             pin: self.pin.clone(),
             counting: instruction_counting(&self.selection.metric.names, false),
             ..PlanRequest::default()
@@ -185,7 +185,7 @@ impl BackfillArgs {
             machine: self.machine.clone(),
         };
         SessionRequest {
-            divides_runs: self.sampling.sampling_request().divides_runs(),
+            divides_runs: self.sampling.divides_runs(),
             ..self.store.session_request(&origin)
         }
     }

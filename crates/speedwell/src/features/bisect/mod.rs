@@ -7,8 +7,8 @@ pub mod measure;
 
 use crate::features::confirm;
 use crate::options::{
-    BuildArgs, ExecutionArgs, MachineArgs, OutputArgs, SamplingArgs, SelectionArgs, StoreArgs,
-    VariantArgs, instruction_counting, parse,
+    BuildArgs, ExecutionArgs, MachineArgs, OutputArgs, SelectionArgs, StoreArgs, VariantArgs,
+    instruction_counting, parse,
 };
 use crate::progress::ProgressDisplay;
 use crate::{CommandStatus, status};
@@ -17,7 +17,7 @@ use clap::Args;
 use measure::BisectRequest;
 use speedwell_analysis::bisect::{self as analysis, BisectFindings, EndsComparison};
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
-use speedwell_engine::{PlanRequest, SessionRequest};
+use speedwell_engine::{PlanRequest, SamplingRequest, SessionRequest};
 use speedwell_machine::process::CpuSet;
 use speedwell_model::Session;
 use speedwell_report::{self as report, ReportSubject};
@@ -100,7 +100,7 @@ pub struct BisectArgs {
     #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
-    sampling: SamplingArgs,
+    sampling: SamplingRequest,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -163,7 +163,7 @@ fn resume_note(session: &Session, store: &StoreArgs) -> String {
 
 impl BisectArgs {
     fn bisect_request(&self, store: &Store) -> anyhow::Result<BisectRequest> {
-        let SamplingArgs { runs, precision, steady, .. } = self.sampling;
+        let SamplingRequest { runs, precision, steady, .. } = self.sampling;
         ensure!(
             runs.is_none() && precision.is_none() && !steady,
             "a bisection determines the number of runs itself\nhint: leave out --runs, --precision and --steady"
@@ -173,7 +173,7 @@ impl BisectArgs {
             "a bisection uses a single metric\nhint: give --metric once"
         );
         let plan = PlanRequest {
-            sampling: self.sampling.sampling_request(),
+            sampling: self.sampling.clone(),
             seed: self.seed,
             pin: self.pin.clone(),
             budget: self.budget,
@@ -216,7 +216,7 @@ impl BisectArgs {
             tags: self.store.tag.clone(),
             command: std::env::args().collect(),
             machine: self.machine.machine_name(),
-            divides_runs: self.sampling.sampling_request().divides_runs(),
+            divides_runs: self.sampling.divides_runs(),
             ..SessionRequest::default()
         }
     }

@@ -112,7 +112,7 @@ fn parse_numbers(words: &[String]) -> anyhow::Result<Vec<i64>> {
 }
 
 fn check_options(args: &RunArgs) -> anyhow::Result<()> {
-    let sampling = args.sampling.sampling_request();
+    let sampling = &args.sampling;
     ensure!(
         sampling.runs.is_none()
             && sampling.precision.is_none()
@@ -125,8 +125,7 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
         "a confirmation is a gate itself: its exit status is 1 if a change is not confirmed\nhint: leave out --fail-on"
     );
     ensure!(
-        RunOrder::from(args.execution.order) == RunOrder::Blocks
-            && args.comparison.method.is_none(),
+        args.execution.order == RunOrder::Blocks && args.comparison.method.is_none(),
         "a confirmation uses randomised blocks and the rank test: --order and --method cannot be set\nhint: leave out --order and --method"
     );
     ensure!(

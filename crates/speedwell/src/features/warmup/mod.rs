@@ -18,7 +18,7 @@ use measure::{SeriesLength, plan_series};
 use speedwell_engine::eval::{self, EvalRequest};
 use speedwell_engine::{PlanRequest, PreparedPlan, SamplingRequest};
 use speedwell_machine::process;
-use speedwell_model::{ComparedClock, SnippetLanguage, SteadyRule};
+use speedwell_model::{SnippetLanguage, SteadyRule};
 use speedwell_report as report;
 use std::time::Duration;
 
@@ -128,7 +128,7 @@ impl WarmupArgs {
         SteadyRule {
             delta: self.delta,
             min_share: self.steady,
-            clock: self.execution.clock.map(ComparedClock::from),
+            clock: self.execution.clock,
             is_metric: false,
         }
     }
@@ -149,7 +149,7 @@ impl WarmupArgs {
                 timeout: Some(self.timeout),
                 ..SamplingRequest::default()
             },
-            order: self.execution.order.into(),
+            order: self.execution.order,
             seed: self.execution.seed,
             pin: self.execution.pin.clone(),
             budget: self.execution.budget,
