@@ -234,7 +234,7 @@ fn the_start_key_logs_in_once_and_a_logout_ends_it() {
     let again = site.get(&format!("/login?key={key}"));
     expect(&again, 401, &["invalid token or key", "</form>"]);
     let own = [("Cookie", cookie), ("Sec-Fetch-Site", "same-origin")];
-    expect(&site.request("GET /settings", &own, b""), 200, &["Log out", "</html>"]);
+    expect(&site.request("GET /settings", &own, b""), 200, &["log out", "</html>"]);
     let logout = site.request("POST /logout", &own, b"");
     assert_eq!((logout.status, &*logout.headers["location"]), (303, "/"));
     assert_eq!(site.request("GET /settings", &own, b"").status, 401);
@@ -284,14 +284,14 @@ fn a_session_is_uploaded_read_tagged_and_deleted() {
         site.with_token(&format!("{method} {path}{more}"), &token, body)
     };
     let (header, runs) = lines.split_at(lines.iter().position(|byte| *byte == b'\n').unwrap() + 1);
-    expect(&ask("PUT", "", header), 200, &["{\"state\":\"arriving\",\"lines\":0}\n"]);
+    expect(&ask("PUT", "", header), 200, &["{\"state\":\"arriving\",\"lines\":1}\n"]);
     let early = ask("PATCH", "?at=7", runs);
-    let body = "{\"lines\":0,\"error\":\"line number mismatch: \
-                the number of lines received so far is 0\",\"hint\":null}\n";
+    let body = "{\"lines\":1,\"error\":\"line number mismatch: \
+                the number of lines received so far is 1\",\"hint\":null}\n";
     assert_eq!((early.status, early.text()), (409, body));
-    expect(&ask("PATCH", "?at=1", runs), 200, &["\"lines\":2}"]);
-    expect(&ask("GET", "/upload", b""), 200, &["\"lines\":2}"]);
-    let end = json!({"lines": 2, "sha256": digest}).to_string();
+    expect(&ask("PATCH", "?at=1", runs), 200, &["\"lines\":3}"]);
+    expect(&ask("GET", "/upload", b""), 200, &["\"lines\":3}"]);
+    let end = json!({"lines": 3, "sha256": digest}).to_string();
     let stored = ask("POST", "/finish", end.as_bytes());
     let known = |state: &str| json!({"state": state, "number": 1, "sha256": digest});
     assert_eq!((stored.status, json_of(&stored)), (201, known("stored")));
