@@ -37,7 +37,8 @@ pub struct LoadSpec {
     /// Duration of the load.
     #[serde(with = "duration_text")]
     pub time: Option<Duration>,
-    /// Ends the load once two consecutive seconds differ in throughput by at most this percentage.
+    /// Ends the load once two consecutive seconds differ in throughput and in median latency by at
+    /// most this percentage.
     pub until_steady: Option<f64>,
     /// Duration of the warm-up. Its requests are not counted.
     #[serde(with = "duration_text")]
