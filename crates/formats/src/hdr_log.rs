@@ -3,7 +3,8 @@
 //!
 //! Decides what the tag of a line means: `service/ok` in Speedwell's own logs is a quantity and an
 //! outcome; any other tag names a case. Lines with the same tag are intervals of one measurement
-//! and are added up. Start at [`read`]; the encoding of a log is implemented in `crates/load`.
+//! and are added up. Start at [`read`]; the encoding of a log is implemented in
+//! `speedwell_model::load::latency`.
 
 use super::load_report::{LoadReport, NS_PER_SECOND};
 use super::load_session::time_metrics;

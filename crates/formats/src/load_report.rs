@@ -165,7 +165,7 @@ impl LoadReport {
                 self.resolution_ns / NS_PER_MS,
                 latencies.join(", "),
                 if latencies.len() == 1 { "is" } else { "are" },
-                if self.times_ns.len() < old_count { ", and latency_min with them" } else { "" }
+                if self.times_ns.len() < old_count { ", and so is latency_min" } else { "" }
             ));
         }
     }
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(kept, ["latency_max"]);
         assert_eq!(
             told,
-            "times are whole multiples of 1 ms, so latency_p50 of 0 ms is left out, and latency_min with them"
+            "times are whole multiples of 1 ms, so latency_p50 of 0 ms is left out, and so is latency_min"
         );
         let (kept, told) = times(&[("latency_min", 0.0), ("latency_p50", 1e6)]);
         assert_eq!(kept, ["latency_p50"]);

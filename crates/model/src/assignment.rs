@@ -325,8 +325,8 @@ pub enum LoadWarmup {
     Requests(u64),
     /// Requests for this many milliseconds.
     DurationMs(u64),
-    /// Requests until throughput changes little from one second to the next, at most for this many
-    /// milliseconds.
+    /// Requests until throughput and median latency change little from one second to the next, at
+    /// most for this many milliseconds.
     SteadyMs(u64),
 }
 

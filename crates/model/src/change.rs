@@ -52,8 +52,9 @@ pub struct RecordedChange {
     /// Ratio of the new level to the old one. Before the change is confirmed, this ratio usually
     /// overestimates the change, because the search selects the largest step.
     ///
-    /// A number in the ratio is infinite if the old level is zero, or if there are too few points
-    /// to bound the ratio. JSON has no infinite numbers, so `null` is written instead.
+    /// The ratio or a bound of its interval is infinite if the old level is zero, or if there are
+    /// too few points to bound the ratio. JSON has no infinite numbers, so `null` is written
+    /// instead.
     #[serde(deserialize_with = "ratio")]
     pub ratio: IntervalEstimate,
     /// How well the change is established.

@@ -342,8 +342,8 @@ impl SessionDesign {
         }
     }
 
-    /// Maximum number of runs per build. 1 if every run has its own build, or all runs use the
-    /// normal build.
+    /// Maximum number of runs per randomized build. 1 if every run has its own build, or if the
+    /// layout is not randomized by building several times.
     pub fn runs_per_build(&self) -> u32 {
         match self.layout.builds {
             0 => 1,
@@ -351,8 +351,8 @@ impl SessionDesign {
         }
     }
 
-    /// Whether several runs share a build, and with it a layout. Such runs are not independent;
-    /// only builds are.
+    /// Whether several runs share a randomized build, and with it a layout. Such runs are not
+    /// independent; only builds are.
     pub fn shares_builds(&self) -> bool {
         self.runs_per_build() > 1
     }

@@ -141,7 +141,7 @@ pub fn format_number(number: f64) -> String {
     ryu_js::Buffer::new().format(number).to_owned()
 }
 
-/// Formats seconds with exactly nine decimals. An unknown time becomes `NaN`, the only word that
+/// Formats seconds with exactly nine decimals. An unknown time becomes `NaN`, which other
 /// programs accept in a numeric column.
 pub fn format_seconds(elapsed_ns: Option<u64>) -> String {
     match elapsed_ns {

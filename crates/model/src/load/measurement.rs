@@ -106,7 +106,7 @@ impl LoadMeasurement {
 pub struct RequestRecord {
     /// Sequence number in the load, from 0.
     pub index: u64,
-    /// Request kind, as an index into [`crate::load::RequestKinds::kinds`].
+    /// Request kind, as an index into [`crate::load::run::LoadFacts::kinds`].
     pub kind: u16,
     /// Scheduled start, in an open load.
     pub intended_ns: Option<u64>,

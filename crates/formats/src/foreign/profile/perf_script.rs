@@ -1,8 +1,8 @@
 //! Reads the text of `perf script`: one paragraph per sample, with a line for thread and event,
 //! then the stack with the innermost function first (perf-script(1)).
 //!
-//! The text is parsed line by line, because a recording of some minutes has hundreds of megabytes.
-//! Start at [`read`].
+//! The text is parsed line by line, because a recording of a few minutes takes up hundreds of
+//! megabytes. Start at [`read`].
 
 use super::FrameNames;
 use anyhow::{Context, Result, bail};

@@ -22,8 +22,9 @@ pub enum ErrorClass {
     TlsAlpn,
     /// TLS failed after the handshake.
     TlsRecord,
-    /// The connection was closed without the close_notify of TLS, although its end marks the end of
-    /// the body. An attacker may have truncated the body (RFC 8446, section 6.1).
+    /// The connection was closed without the close_notify of TLS, and only the close of the
+    /// connection marked the end of the body. An attacker may have truncated the body (RFC 8446,
+    /// section 6.1).
     TlsTruncated,
     /// The request could not be written.
     Send,
