@@ -20,7 +20,7 @@ use std::time::Duration;
 ///
 /// # Errors
 /// Fails if the plan does not pass the checks, the store cannot be read, or the session cannot be
-/// started. Failing benchmarks are no error.
+/// started. A failing benchmark is not an error.
 pub fn measure_session(
     mut plans: PreparedPlan,
     request: &SessionRequest,

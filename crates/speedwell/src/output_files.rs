@@ -19,7 +19,7 @@ const OUTPUT_OPTIONS: [&str; 4] = ["output", "hdr", "log_requests", "spool"];
 /// The option that names the database, which commands read and write.
 const DATABASE: &str = "db";
 
-/// Placeholders in help texts for values that are no files.
+/// Placeholders in help texts for values that are not files.
 const NOT_FILES: [&str; 13] = [
     "NAME", "RE", "N", "DUR", "PCT", "WHEN", "FORMAT", "KIND", "U", "COLUMN", "RULE", "URL", "REV",
 ];

@@ -77,7 +77,7 @@ impl ProgressDisplay {
         }
     }
 
-    /// Does the same as [`ProgressDisplay::new`], but always shows notes.
+    /// Does the same as [`ProgressDisplay::new`], but shows notes unless `--quiet` is given.
     pub fn with_notes(output: &OutputArgs) -> ProgressDisplay {
         let mut progress = ProgressDisplay::new(output);
         progress.notes = !output.quiet;

@@ -26,8 +26,8 @@ fn explain_no_plan(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> 
     ))
 }
 
-/// Loads the plan of the session `reference`. `budget` limits the time of the rest; the default is
-/// the session's own budget once more.
+/// Loads the plan of the session `reference`. `budget` limits the time for the remaining runs; by
+/// default, the session's own budget applies again, in full.
 ///
 /// # Errors
 /// Fails if there is no such session, or the session cannot be resumed, for example after an

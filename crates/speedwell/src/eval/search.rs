@@ -58,7 +58,8 @@ pub fn plan_search(
     Ok(plans)
 }
 
-/// Searches for one snippet after the other. Returns the session and how the search ended.
+/// Runs the searches of all snippets, one after the other. Returns the session and how the search
+/// ended.
 ///
 /// # Errors
 /// Fails if the store cannot be written.
@@ -127,8 +128,8 @@ struct ConcurrencySearch<'a, 'l> {
 }
 
 impl ConcurrencySearch<'_, '_> {
-    /// Searches for one snippet. Returns whether the search succeeded. Keeps measurements before a
-    /// failure.
+    /// Runs the search of one snippet. Returns whether the search succeeded. If it fails, the
+    /// measurements taken before the failure are kept.
     fn search_snippet(
         &mut self,
         job: &BenchmarkJob,

@@ -123,8 +123,8 @@ fn confirm_changes(
     Ok(if status == CommandStatus::NEGATIVE { CommandStatus::DONE } else { status })
 }
 
-/// Returns whether any series was searched. Fails if none was searched, except for short series if
-/// `allow_short_history` is set.
+/// Returns whether any series was searched. If none was, fails, unless some series are too short to
+/// search and `allow_short_history` is set.
 fn is_searchable(history: &ProjectHistory, allow_short_history: bool) -> anyhow::Result<bool> {
     let has_search = |matches_search: fn(&TrendSearch) -> bool| {
         let mut series = history.series.iter();

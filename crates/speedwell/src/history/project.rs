@@ -61,8 +61,8 @@ pub struct HistoryRequest {
     pub includes_details: bool,
 }
 
-/// Searches all requested series along their line. Numbers and stores the changes if the values are
-/// absolute and the series complete.
+/// Searches all requested series along their line. If the values are absolute and the series is
+/// complete, assigns numbers to the changes and stores them.
 ///
 /// # Errors
 /// Fails if the store or the project file cannot be accessed, or there is no such line.

@@ -119,8 +119,8 @@ pub fn requires_table(requirements: &[String]) -> String {
     }
 }
 
-/// Returns a line of the `[requires]` table for a command's program, or `None` if the program
-/// cannot report its version.
+/// Returns a line of the `[requires]` table for a command's program, or `None` if it is not known
+/// how the program reports its version.
 pub fn program_requirement(command: &[String]) -> Option<String> {
     let program = command.first()?;
     let name = program.rsplit('/').next().unwrap_or(program);

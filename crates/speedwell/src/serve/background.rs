@@ -14,8 +14,8 @@ use std::time::Duration;
 const SESSIONS_PER_WRITE: usize = 20;
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Starts a thread that summarizes new sessions until the server stops. After a failure, the thread
-/// tries again without a report: the dashboard's pages show store errors.
+/// Starts a thread that summarizes new sessions until the server stops. The thread retries after a
+/// failure and does not report it, because the dashboard's pages show store errors.
 pub fn spawn_summarizer(site: Arc<SiteState>, stopper: ServerStopper) {
     std::thread::spawn(move || {
         lower_priority();

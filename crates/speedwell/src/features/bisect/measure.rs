@@ -35,7 +35,8 @@ use std::time::{Duration, Instant};
 /// Timeout for git to list the revisions of a range.
 const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Maximum number of worktrees. At this number, only the two ends keep their worktrees.
+/// Maximum number of worktrees. Once it is reached, all worktrees but those of the two ends are
+/// released.
 const MAX_READY: usize = 5;
 
 /// Options for a bisection.
