@@ -1,4 +1,4 @@
-//! Finds short names for the cases of one table. Also returns parameters for programs.
+//! Finds short names for the cases of one table. Also converts parameters to JSON, for programs.
 //!
 //! The caption of a table states once what all cases share. The heading of a benchmark states what
 //! the benchmark's cases share. Rows show only what differs, so everything that a row omits is

@@ -218,7 +218,7 @@ pub enum ReportSubject {
     Backfill,
 }
 
-/// Whether the subject of a report determines the charts. `--chart` then has no effect.
+/// Whether the subject of a report determines the charts. `--chart` is then an error.
 fn has_own_charts(measured: ReportSubject) -> bool {
     use ReportSubject::*;
     matches!(

@@ -25,7 +25,7 @@ pub struct OutputOptions {
     pub color: bool,
     /// Columns of the terminal; `None` gives tables their natural width.
     pub width: Option<usize>,
-    /// The kind of chart to draw. By default, every kind that suits the findings.
+    /// The kind of chart to draw. By default, each report chooses its charts.
     pub chart: Option<ChartKind>,
     /// Whether to draw flame graphs in addition to the charts.
     pub flames: bool,

@@ -51,8 +51,9 @@ pub fn report_settings(settings: &ServerSettings<'_>) -> Document {
         settings.store
     )));
     document.push(ReportBlock::Paragraph(format!(
-        "Speedwell {}. Tokens are made and revoked by 'speedwell serve token', projects by 'speedwell serve project', and \
-         comments on pull requests by 'speedwell serve forge', on the machine of the server.",
+        "Speedwell {}. To manage tokens, projects and comments on pull requests, use 'speedwell \
+         serve token', 'speedwell serve project' and 'speedwell serve forge' on the server's \
+         machine.",
         settings.version
     )));
     document.push_heading(2, "Projects");

@@ -178,7 +178,8 @@ fn failed_side_text(failures: &[StepFailure]) -> Option<String> {
     Some(format!("{subject} {}{others}\nhint: repeat it with: {}", first.cause, first.replay))
 }
 
-/// Returns the sessions behind the sources, without duplicates. Only several sessions have names.
+/// Returns the sessions behind the sources, without duplicates. Sessions have names only if
+/// there are several.
 fn distinct_sessions<'a>(
     sources: &'a [LabelledSession<'_>],
 ) -> Vec<(Option<&'a str>, &'a Session)> {

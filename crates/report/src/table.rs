@@ -69,7 +69,7 @@ pub enum ColumnKind {
 pub enum ColumnAudience {
     /// People and programs.
     All,
-    /// Text, Markdown, AsciiDoc, Org, pages.
+    /// Text, Markdown and HTML pages.
     People,
     /// CSV and JSON.
     Machines,

@@ -32,7 +32,7 @@ use speedwell_plot as plot;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Maximum number of runs drawn one by one, on pages and in the default charts of tables.
+/// Maximum number of runs drawn one by one, on pages and in default charts.
 pub(crate) const MAX_DRAWN_RUNS: usize = 200_000;
 
 /// Counts the runs in the summaries of `findings`.

@@ -43,7 +43,7 @@ fn range_text(by_machine: &AcrossMachines) -> Option<String> {
 }
 
 /// Adds a column with the machine of each case if no case has several machines, otherwise with the
-/// range of changes across machines. Verbose output also has a column per machine after a range.
+/// range of changes across machines. In verbose output, a column per machine follows the range.
 pub fn add_columns<'a>(
     columns: &mut ColumnSet<VerdictLine<'a>>,
     rows: &[&CaseComparison],

@@ -6,8 +6,8 @@
 //! have every digit and are in the stored unit. An unknown value is an empty field. Control
 //! characters in names are written as `\x0a`.
 //!
-//! The columns of a comparison do not depend on the data, except that columns of kernel figures
-//! exist only if runs have such figures. Lists (the values of single runs) are only in JSON. No
+//! The columns of a comparison do not depend on the data, except that kernel figures and machines
+//! have columns only if they were recorded. Lists (the values of single runs) are only in JSON. No
 //! cell is executed by a spreadsheet: see [`neutralize_formula`].
 
 use super::{RenderDocument, escape_line};

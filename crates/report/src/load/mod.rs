@@ -128,7 +128,7 @@ fn load_notes(loads: &[LoadFindings<'_>]) -> Vec<ReportBlock> {
     notes.map(|note| ReportBlock::Note(note.to_owned())).collect()
 }
 
-/// Returns the request and the measurements of a load, without loss: `speedwell report FILE.json`
+/// Returns the options and the measurements of a load, without loss: `speedwell report FILE.json`
 /// reads them back.
 pub fn run_data(load: &LoadFindings<'_>) -> Value {
     // A load is plain data with string keys, which always converts to JSON. Otherwise, the reader
