@@ -1,9 +1,8 @@
 //! Plans and executes measurements, and decides when to stop.
 //!
 //! A request is plain data ([`MeasureRequest`], [`SessionRequest`]) that the command line fills in.
-//! Messages go to an [`EventListener`]; nothing here prints, or depends on options, the store,
-//! reports or exit statuses. Start at [`PreparedPlan::read`], [`check_plan`] and
-//! [`execution::execute`].
+//! Messages go to an [`EventListener`]; nothing here prints, or depends on the store, reports or
+//! exit statuses. Start at [`PreparedPlan::read`], [`check_plan`] and [`execution::execute`].
 
 pub mod eval;
 pub mod execution;

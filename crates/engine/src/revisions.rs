@@ -396,7 +396,8 @@ pub fn place_benchmark_files<'a>(
     Ok(())
 }
 
-/// Drops program benchmarks that the program of any revision lacks, and warns about them.
+/// Drops benchmarks of a program that are missing from it in at least one revision, and warns about
+/// them.
 ///
 /// # Errors
 /// Fails if a revision lacks a program, a program cannot be queried, or the programs have no
@@ -561,7 +562,8 @@ fn identical_warning([baseline, candidate]: [&str; 2], how: &str, unless: &str) 
     )
 }
 
-/// Ensures that the worktrees of a stored plan are unchanged, and rebuilds missing ones.
+/// Prepares the worktrees of a stored plan again: builds missing ones, and copies the user's
+/// benchmark files into them.
 ///
 /// # Errors
 /// See [`check_out_revisions`].

@@ -66,7 +66,7 @@ struct SessionMetadata {
     /// Spread between builds of one source: case, metric, number of builds, standard deviation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     layout_spread: Vec<(String, String, i64, f64)>,
-    /// Pending uploads: address and state.
+    /// Uploads in the outbox, sent ones included: address and state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pending_uploads: Vec<(String, String)>,
 }

@@ -18,8 +18,8 @@ pub struct ExperimentEstimate {
 
 /// Returns the measuring time of benchmark files and snippets, without the time to start programs
 /// and servers. Returns `None` if a benchmark or a framework determines the time, and for paired or
-/// shared runs, searches, and instruction counts. Also returns `None` for experiments with more
-/// than benchmark files; [`estimate_loads`] estimates these.
+/// shared runs, searches, and instruction counts. Also returns `None` for experiments that measure
+/// anything besides benchmark files; [`estimate_loads`] estimates these.
 pub fn measuring_time(plan: &SessionPlan) -> Option<Duration> {
     let is_sequential = plan.design.order != RunOrder::Paired && !plan.shared;
     if !is_sequential || plan.is_search || plan.design.counting.is_some() {

@@ -29,7 +29,7 @@ CREATE TABLE session (
     project BIGINT NOT NULL DEFAULT 1
 );
 CREATE INDEX session_by_state ON session (state, number);
--- With the numbers, which are then read from the index alone.
+-- Includes the numbers, so that they can be read from the index alone.
 CREATE INDEX session_by_start ON session (started_unix_ms, number);
 
 CREATE TABLE tag (

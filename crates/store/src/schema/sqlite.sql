@@ -10,7 +10,7 @@
 
 CREATE TABLE project (
     number INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,                 -- empty: the one that contains the file
+    name TEXT NOT NULL UNIQUE,                 -- empty: the first project
     is_public INTEGER NOT NULL DEFAULT 0,      -- readable without a token
     retention TEXT                             -- JSON; absent: keep everything
 ) STRICT;
@@ -49,7 +49,7 @@ CREATE TABLE metric (
     name TEXT NOT NULL,
     unit TEXT NOT NULL,
     better TEXT NOT NULL,
-    first_report INTEGER,                      -- where blocks are merged: 65536 * the slot of the first report + the place in it
+    first_report INTEGER,                      -- in merged sessions: 65536 * the slot of the first report + the position in that slot
     PRIMARY KEY (session, seq),
     UNIQUE (session, name)
 ) STRICT, WITHOUT ROWID;
@@ -218,8 +218,8 @@ CREATE TABLE calibration (                     -- false alarms when a machine is
 CREATE INDEX calibration_by_machine ON calibration (host, session);
 
 
--- FLEETS: the machines of a session whose coordinator was another machine, the shards assigned to each,
--- and the origin of every block. The runs of a session on a single machine refer to no machine.
+-- FLEETS: the machines of a session that another machine coordinated, the shards assigned to each, and
+-- the origin of every block. In a session without a fleet, runs refer to no machine.
 
 CREATE TABLE fleet_machine (
     session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
@@ -375,7 +375,7 @@ CREATE TABLE series (
     metric TEXT NOT NULL,
     unit TEXT NOT NULL,
     better TEXT NOT NULL,
-    seq INTEGER NOT NULL,                      -- of the metric in the newest session; 0: the primary one
+    seq INTEGER NOT NULL,                      -- lowest seq of the metric in any session; 0: it was primary in one
     UNIQUE (project, case_id, variant, metric, unit, better)
 ) STRICT;
 
@@ -487,7 +487,7 @@ END;
 CREATE TABLE detector_state (                  -- of the search for changes in a series along a branch
     series INTEGER NOT NULL REFERENCES series,
     branch TEXT NOT NULL,
-    seq INTEGER NOT NULL,                      -- rank of the benchmark's digest, the last measured one last
+    seq INTEGER NOT NULL,                      -- one for each benchmark digest, the most recently measured one last
     state BLOB NOT NULL,
     PRIMARY KEY (series, branch, seq)
 ) STRICT, WITHOUT ROWID;
@@ -546,7 +546,7 @@ CREATE TABLE upload_part (                     -- until all have arrived
     PRIMARY KEY (upload, line)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE outbox (                          -- queued uploads; unsent ones are never deleted
+CREATE TABLE outbox (                          -- queued and sent uploads; deleted only with their session
     session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
     url TEXT NOT NULL,                         -- of the project on the server
     added_unix_ms INTEGER NOT NULL,

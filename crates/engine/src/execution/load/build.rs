@@ -108,7 +108,7 @@ fn check_conflicts(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<()> {
     ensure!(
         is_open || spec.max_connections.is_none(),
         "--max-connections applies only to requests sent on a schedule\nhint: add --rate N; without \
-         it every client has one connection, see --concurrency"
+         it, --concurrency determines the number of connections"
     );
     ensure!(
         !is_open || spec.think.is_none(),

@@ -196,7 +196,7 @@ fn run_prepared_load(
 }
 
 /// Builds a run from measured results. The run does not yet have facts about the probe request, the
-/// server or single machines.
+/// server or individual machines.
 pub fn wrap_measured(job: &LoadJob, measured: LoadMeasurement) -> LoadRun {
     LoadRun {
         label: job.url.to_string(),

@@ -191,9 +191,9 @@ fn select_expected(
     )
 }
 
-/// Makes `http_non2xx` the number of unexpected responses. The tool counts there the responses that
-/// it does not count as success. If these responses are the expected ones, all others are
-/// unexpected.
+/// Makes `http_non2xx` the number of unexpected responses. As the tool reports it, it is the number
+/// of responses that the tool does not count as success. If these responses are the expected ones,
+/// all others are unexpected.
 fn count_unexpected(samples: &mut [Sample], expected: ExpectedCount) {
     if expected == ExpectedCount::Good {
         return;
