@@ -169,8 +169,8 @@ const TIMED_SAMPLES: u32 = 10;
 /// Warm-up time before the timed samples.
 const WARMUP_NS: u64 = 10_000_000;
 
-/// Simulated caches. Counts do not depend on the machine, because these caches resemble no
-/// particular processor.
+/// Simulated caches. By default, callgrind simulates the caches of the machine, so counts would
+/// depend on the machine. These sizes are fixed instead.
 const CACHE_MODEL: [&str; 4] =
     ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"];
 

@@ -19,7 +19,8 @@
 //!   takes as long as in the last point.
 //! - `110~80`: the run takes one second and has 80 involuntary context switches, on an otherwise
 //!   idle machine.
-//! - `100~80|101`: the run is like the previous one, but gives 101 when it is retried.
+//! - `100~80|101`: the run gives 100 and has 80 switches; if it is retried, it gives 101 and has
+//!   none.
 //!
 //! A line `builds` gives one factor for each build. The values of a build are multiplied by its
 //! factor.

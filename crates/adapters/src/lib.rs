@@ -2,7 +2,8 @@
 //!
 //! A [`LanguageHarness`] lists the cases of a file ([`LanguageHarness::describe_source`]) and runs
 //! one of them in a fresh process ([`LanguageHarness::perform_job`]). To support another language,
-//! add one file to this folder and one folder to `harness/`, and extend [`harness_for`].
+//! add one file to this folder and one folder to `languages/` next to it, and extend
+//! [`harness_for`].
 
 mod cache;
 mod code_files;

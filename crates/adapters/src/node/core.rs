@@ -56,7 +56,8 @@ impl LanguageHarness for NodeCoreHarness {
     }
 
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
-        // A replay command omits the port and the search path, because Speedwell chooses them.
+        // A replay command omits the port and the search path that Speedwell chooses, except for
+        // the folder of its own load generator.
         let bare = bare_spec(job, setting);
         let (spec, shim) = with_http_tool(bare.clone(), job.http_tool.as_deref());
         let bare = with_shim_path(bare, shim.as_ref());

@@ -182,9 +182,10 @@ fn count_instructions(
     counting::perform_counted(&inputs, &commands, &observe)
 }
 
-/// Converts the timing of one run to metrics. If processor times are not compared, the first metric
-/// is. If the harness reports batches, the first metric is the time of the median batch, which
-/// other activity on the machine hardly affects. Otherwise, the first metric is the throughput.
+/// Converts the timing of one run to metrics. The first metric is compared, unless processor times
+/// are compared instead. If the harness reports batches, the first metric is the time of the median
+/// batch, which other activity on the machine hardly affects. Otherwise, the first metric is the
+/// throughput.
 pub fn to_observation(timing: &SnippetTiming, job: &BenchmarkJob) -> RunResult {
     let case = job.case.clone().unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
     let mut result = RunResult::new(case, Vec::new());

@@ -147,7 +147,7 @@ impl Experiment {
         Ok(found)
     }
 
-    /// Like [`Experiment::harness_variant`], but without the file's defaults for all variants.
+    /// Like [`Experiment::harness_variant`], but without the file's default program.
     ///
     /// # Errors
     /// Fails if the variant requires something that a harness cannot do.

@@ -183,8 +183,8 @@ pub fn target_figures(group: &FilePart) -> Result<Vec<TargetMetric>> {
         .collect()
 }
 
-/// Resolves a metric that the target reports itself. Its values are stored in the units of reports:
-/// times in nanoseconds, sizes in bytes.
+/// Resolves a metric that the target reports itself. Times are stored in nanoseconds, and sizes in
+/// bytes, whatever unit the target reports.
 fn resolve_figure(keys: MetricKeys, part: &FilePart) -> Result<TargetMetric> {
     let unit = keys.unit.clone().unwrap_or_else(|| "1".to_owned());
     let known_unit = QuantityUnit::find_unit(&unit);
