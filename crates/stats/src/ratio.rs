@@ -44,7 +44,7 @@ pub fn fieller_interval(
     let df = satterthwaite_df((ratio * ratio * var_a, baseline.len()), (var_b, candidate.len()));
     let t = student_t::upper_quantile(0.5 * (1.0 - confidence), df);
     // (b - r a)^2 = t^2 (var_b + r^2 var_a) is a quadratic in r. Its leading coefficient,
-    // a^2 (1 - g), is positive exactly when the baseline's mean differs from zero.
+    // a^2 (1 - g), is positive exactly when the baseline's mean differs significantly from zero.
     let g = t * t * var_a / (a * a);
     if g.is_nan() || g >= 1.0 {
         return None;

@@ -14,7 +14,7 @@ use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
 pub(super) struct RequestRecorder<'a> {
     load: &'a LoadConfig,
     /// Totals of requests after the warm-up. They start anew each time that totals are handed to
-    /// the main thread.
+    /// the monitoring thread.
     pub totals: Box<RequestTotals>,
     /// Totals of the warm-up.
     pub warmup: Box<RequestTotals>,

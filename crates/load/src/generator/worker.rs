@@ -266,8 +266,8 @@ impl<'a> LoadWorker<'a> {
         }
     }
 
-    /// Enforces timeouts. Reads available data first: a delayed thread would otherwise consider
-    /// responses late that are waiting in its sockets.
+    /// Enforces timeouts. Reads available data first: otherwise, after a delay of this thread,
+    /// responses that already wait in its sockets would count as late.
     fn expire_timeouts(&mut self, now_ns: u64) -> io::Result<()> {
         // With long timeouts, the checks coincide with the ticks.
         self.next_timeout_check_ns =

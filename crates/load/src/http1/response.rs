@@ -38,8 +38,7 @@ pub enum ResponsePhase {
 /// Result of feeding data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeedProgress {
-    /// Number of bytes that belonged to the response. If the response has not ended, these are all
-    /// bytes.
+    /// Number of bytes that belonged to the response: all of them, if the response has not ended.
     pub consumed: usize,
     /// Summary of the response, if it ended.
     pub ended: Option<ResponseSummary>,

@@ -8,8 +8,8 @@ use super::hpack::DecodeResult;
 use super::{Http2Connection, Http2ConnectionError, Http2Event, Http2Fault, Http2StreamError};
 use crate::http1::ResponsePhase;
 
-/// Maximum number of CONTINUATION frames per block. A block within our limits needs at most five
-/// frames of the smallest permitted size. The maximum stops floods of empty frames.
+/// Maximum number of CONTINUATION frames per block. A block of 64 KiB, the default limit, fits into
+/// five frames of the size that every peer accepts. The maximum stops floods of empty frames.
 const MAX_CONTINUATIONS: u32 = 64;
 
 impl Http2Connection {

@@ -36,7 +36,7 @@ pub enum EventKind {
 /// Sends requests on a connection.
 pub(crate) type RequestSender = client::SendRequest<h3_quinn::OpenStreams, Bytes>;
 
-/// An established connection; pass it to [`crate::H3Connection::establish`] before sending
+/// An established connection; pass it to [`crate::http3::H3Connection::establish`] before sending
 /// requests.
 pub struct EstablishedConnection {
     pub(crate) sender: RequestSender,

@@ -164,7 +164,7 @@ pub const FOREVER_NS: u64 = u64::MAX;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PaceError {
     /// A rate outside the range of [`RequestRate`].
-    #[error("invalid rate {0} 1/s: expected 0 to 100000000")]
+    #[error("invalid rate {0}/s: expected 0 to 100000000")]
     Rate(f64),
     /// A ramp whose integral would not fit into 128 bits.
     #[error("cannot ramp for {duration_ns} ns at these rates: split the ramp into shorter stages")]

@@ -1,4 +1,5 @@
-//! Caches what a walk along a series computed earlier. Start at [`StretchCache::get_or_compute`].
+//! Caches the results of a walk (a detection along a series), so that they are not computed again.
+//! Start at [`StretchCache::get_or_compute`].
 
 use super::shape::{ChangeShape, ChangeSize};
 use std::ops::Range;

@@ -357,8 +357,8 @@ impl LoadConnection {
         let stale = self.protocol.end_all(lost, now_ns, &mut core.recorder);
         core.ended += (before - usize::from(stale.is_some())) as u32;
         if let Some(sent) = self.pending.take() {
-            // The connection was closed before its request was sent. Without a failure, the request
-            // would be retried forever.
+            // The connection was closed before its request was sent. Retrying could go on forever,
+            // so the request counts as failed.
             let class = lost.error_class(&sent, ResponsePhase::FirstByte);
             core.recorder.record_failure(&sent, class, now_ns, &ResponseSummary::default());
         }

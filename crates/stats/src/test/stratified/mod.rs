@@ -111,8 +111,8 @@ impl StratifiedRank {
 // relative to the observed rank sum. Hence the shifts that are not rejected form one interval,
 // which contains zero exactly when the test of zero does not reject.
 
-/// Initial bracket of theta: ratios from 0.55 to 1.82, beyond which a change needs no fine search.
-/// Centered at zero, so that an interval agrees with the test of zero.
+/// Initial bracket of theta: ratios from 0.55 to 1.82. For larger changes, the search moves the
+/// bracket outwards. Centered at zero, so that an interval agrees with the test of zero.
 const INITIAL_BRACKET: f64 = 0.6;
 
 /// Maximum bracket, a ratio of e^77: a z that has not crossed the limit by then never will.
