@@ -314,7 +314,7 @@ fn means_chart(study: &ScatterStudy) -> String {
     if chart.is_empty() {
         return chart;
     }
-    format!("\nRate, o, with its 95 % interval, [---]:\n\n{chart}")
+    format!("\nRate (o) with its 95 % interval ([---]):\n\n{chart}")
 }
 
 fn format_optional<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {

@@ -28,7 +28,7 @@ fn bottom_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
 
 /// Chooses ticks of a left axis whose labels do not overlap.
 fn left_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
-    // In a low plot, ticks are closer together. A plot with only one or two ticks would be
+    // In a short plot, ticks are closer together. A plot with only one or two ticks would be
     // unreadable.
     let at_normal_distance = (mapping.length_px() / 55.0).clamp(2.0, 10.0);
     let at_small_distance = (mapping.length_px() / 28.0).clamp(2.0, 4.0);

@@ -150,8 +150,8 @@ impl ForestChart {
         line.set_text("class", "reference").set_stroke(AXIS, 1.5).end_empty();
     }
 
-    /// Draws the column of numbers. If the rows are too low, draws the numbers of every second row,
-    /// every third row, and so on.
+    /// Draws the column of numbers. If the rows are not tall enough, draws the numbers of only
+    /// every second row, every third row, and so on.
     fn draw_figures(&self, svg: &mut SvgWriter, rows: &RowPlot, right: f64, figures: &[String]) {
         let fitting_px = FIGURES_PX.min(rows.row_px * 0.9);
         let stride = if fitting_px < 7.0 { (7.0 / fitting_px).ceil() as usize } else { 1 };

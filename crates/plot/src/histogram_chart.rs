@@ -137,7 +137,7 @@ pub(crate) struct ValueData<'a> {
     /// The axis of the values. It is never a category axis, because values have no category names.
     x: ChartAxis,
     series: Vec<ShownSeries<'a>>,
-    /// Number of values before those that cannot be shown were omitted.
+    /// Number of all values, including those that the axis cannot show.
     total: u64,
 }
 

@@ -357,7 +357,8 @@ impl<'a> TrendMarks<'a> {
         self.draw_failures(svg, area);
     }
 
-    /// Height of the mark of a change. A mark without a lane is at the upper edge of the plot.
+    /// Vertical position of a change's mark, in pixels. A mark without a lane is at the upper edge
+    /// of the plot.
     fn mark_y(&self, label: &PlacedText, plot_top: f64) -> f64 {
         if label.lane >= self.lanes {
             return plot_top + MARK_RADIUS_PX;

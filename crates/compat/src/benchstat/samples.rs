@@ -1,7 +1,7 @@
 //! Computes benchstat's statistics of samples: the median with its interval, the test of two
 //! samples, and remarks on the median and the test. Arithmetic operations have the same order as in
-//! Go's benchstat, because CSV output shows all digits and so any difference in rounding. Start at
-//! [`ValueAssumption`].
+//! Go's benchstat, because CSV output shows all digits, and thus any difference in rounding. Start
+//! at [`ValueAssumption`].
 
 use crate::benchstat::units::{format_percentage, format_shortest};
 use speedwell_stats::distribution::normal;

@@ -57,7 +57,7 @@ pub enum ColorMode {
 }
 
 /// Long name and letter of each option, and whether it takes a value. The last two options do not
-/// exist in `compare.py`. They make no abbreviation of another option ambiguous.
+/// exist in `compare.py`. They do not make abbreviations of other options ambiguous.
 const KNOWN_OPTIONS: [(&str, Option<char>, bool); 8] = [
     ("--help", Some('h'), false),
     ("--display_aggregates_only", Some('a'), false),

@@ -47,7 +47,7 @@ impl ComparisonRemarks<'_> {
         }
         if self.table.not_in_geomean > 0 && self.table.geomean.is_some() {
             warnings.push(format!(
-                "OVERALL_GEOMEAN leaves out {}, which have no counterpart or no time",
+                "OVERALL_GEOMEAN leaves out {} without a counterpart or a time",
                 format_count(self.table.not_in_geomean, "repetition")
             ));
         }

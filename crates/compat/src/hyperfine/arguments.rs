@@ -53,10 +53,10 @@ pub struct HyperfineOptions {
     /// Name of the reference
     #[arg(long, value_name = "NAME", requires = "reference")]
     pub reference_name: Option<String>,
-    /// Execute CMD before every run; once for all commands, or once for each
+    /// Execute CMD before every run; give the option once for all commands, or once for each
     #[arg(short, long, value_name = "CMD")]
     pub prepare: Vec<String>,
-    /// Execute CMD after every run; once for all commands, or once for each
+    /// Execute CMD after every run; give the option once for all commands, or once for each
     #[arg(short = 'C', long, value_name = "CMD")]
     pub conclude: Vec<String>,
     /// Execute CMD once after the runs of each command; commands are then measured one after the other
@@ -114,7 +114,7 @@ pub struct HyperfineOptions {
     #[arg(long, conflicts_with_all = ["style", "output"])]
     pub show_output: bool,
     /// Where the output of commands goes: null, pipe, inherit, or a file with a '/' in its name;
-    /// once for all commands, or once for each
+    /// give the option once for all commands, or once for each
     #[arg(
         long,
         value_name = "WHERE",
@@ -145,8 +145,8 @@ pub struct HyperfineOptions {
 /// A measurement to perform.
 #[derive(Debug, Clone)]
 pub struct HyperfineRequest {
-    /// The options. `output` has a value for each command; `prepare` and `conclude` have the same,
-    /// or are empty.
+    /// The options. `output` has a value for each command; so do `prepare` and `conclude`, unless
+    /// they are empty.
     pub options: HyperfineOptions,
     /// Commands in hyperfine's order. If there is a reference, it is the first command.
     pub commands: Vec<MeasuredCommand>,
@@ -212,7 +212,7 @@ impl FromStr for OutputTarget {
             "pipe" => Ok(OutputTarget::Pipe),
             "inherit" => Ok(OutputTarget::Inherit),
             file if file.contains('/') => Ok(OutputTarget::File(file.into())),
-            text => Err(format!("use null, pipe, inherit, or a file as './{text}'")),
+            text => Err(format!("use null, pipe, inherit, or a path with a slash: './{text}'")),
         }
     }
 }

@@ -131,8 +131,8 @@ fn parameter_rows(parameters: &TypedParameters) -> Result<Vec<ParameterRow>, Str
     if let [name, first, last] = &parameters.scan[..] {
         let is_whole = |text: &str| text.parse::<i32>().is_ok();
         if parameters.step.is_none() && !(is_whole(first) && is_whole(last)) {
-            let reason = "fractional numbers need a step\nhint: use --parameter-step-size, such as \
-                       0.1";
+            let reason = "fractional numbers need a step\nhint: add one, such as \
+                       --parameter-step-size 0.1";
             return Err(reason.to_owned());
         }
         let numbers = parse_range(first, last, parameters.step.as_deref())

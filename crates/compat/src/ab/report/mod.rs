@@ -147,8 +147,8 @@ fn field_line(name: &'static str, value: impl ToString) -> ReportLine {
     ReportLine::Field(name, value.to_string())
 }
 
-/// Returns the lines (name, text) that Speedwell adds at the end. They break no parser of ab's
-/// report, because they have new names and come last.
+/// Returns the lines (name, text) that Speedwell adds at the end. They do not break parsers
+/// of ab's report, because they have new names and come last.
 pub fn added_lines(report: &AbReportContent) -> Vec<(&'static str, String)> {
     let figures = &report.figures;
     let mut lines = vec![("Account", format_account(report))];

@@ -372,7 +372,7 @@ pub fn format_number(value: f64) -> String {
     format_scaled(value, &COUNT_UNITS, "")
 }
 
-/// Formats a duration: `805 ns`, `2609 us`, `17266 s`; `inf` if infinite.
+/// Formats a duration: `805 ns`, `2609 us`, `451 ms`; `inf` if infinite.
 pub fn format_duration(ns: f64) -> String {
     if ns.is_infinite() {
         return "inf".to_owned();

@@ -35,8 +35,8 @@ fn names_on_one_side_are_named() {
         outcome.stderr,
         "compare.py: warning: only in 'old.json': b\n\
          compare.py: warning: only in 'new.json': c\n\
-         compare.py: warning: OVERALL_GEOMEAN leaves out 2 repetitions, which have no counterpart \
-         or no time\n"
+         compare.py: warning: OVERALL_GEOMEAN leaves out 2 repetitions without a counterpart or \
+         a time\n"
     );
     let strict = compare("--no-color --strict-compat", &old, &new);
     assert_eq!(rows(&strict)[1][1], "+3.2426", "all of it is in the mean");
