@@ -12,8 +12,8 @@ use std::os::fd::{OwnedFd, RawFd};
 pub enum ChannelKind {
     /// No channel.
     None,
-    /// A stream socket as Node.js uses between parent and child. The variable `NODE_CHANNEL_FD`
-    /// holds the descriptor of the child's end.
+    /// A stream socket, like the one that Node.js uses between parent and child. The variable
+    /// `NODE_CHANNEL_FD` holds the descriptor of the child's end.
     NodeSocket,
     /// Two pipes: the child reads commands on descriptor 3 and writes events on descriptor 4. The
     /// variable `SPEEDWELL_FDS` holds both numbers (docs/reference/protocol.md).

@@ -68,9 +68,9 @@ pub struct ThreadScheduling {
     parameters: SchedulingParameters,
 }
 
-/// Argument of sched_setscheduler(2). The functions with this name in musl only return ENOSYS,
-/// because POSIX defines them for processes but Linux implements them for threads. So the system
-/// calls are made directly.
+/// Argument of sched_setscheduler(2). In musl, this function and those that read the scheduling
+/// only return ENOSYS, because POSIX defines them for processes but Linux implements them for
+/// threads. So the system calls are made directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 struct SchedulingParameters {

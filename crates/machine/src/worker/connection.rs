@@ -24,8 +24,8 @@ const STDERR_GRACE: Duration = Duration::from_secs(2);
 /// Bytes of stderr that are kept.
 const STDERR_TAIL_BYTES: usize = 4096;
 
-/// A connection to a worker, whose process is a child: the worker itself, or a program such as ssh
-/// that connects to it. Several threads may send, but only one at a time receives.
+/// A connection to a worker through a child process, which is the worker itself, or a program such
+/// as ssh that connects to the worker. Several threads may send, but only one at a time receives.
 #[derive(Debug)]
 pub struct WorkerConnection {
     _companion: CompanionProcess,

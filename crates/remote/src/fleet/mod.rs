@@ -1,6 +1,6 @@
 //! Measures a session on other machines: divides the plan among them, sends the necessary files,
-//! and merges the results into one session. A single machine would have written the same form of
-//! session.
+//! and merges the results into one session. The session has the same form as a session measured on
+//! a single machine.
 //!
 //! A comparison never spans machines: all blocks of a case are measured on the same machine. With
 //! [`FleetRequest::on_each_machine`], every machine measures all cases in its own blocks. Start at

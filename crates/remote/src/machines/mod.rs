@@ -3,8 +3,8 @@
 //! A [`FleetEngine`] provides machines and connections to them. A worker (`speedwell worker shard`)
 //! measures one shard of the plan. A [`bundle`] holds all files that a machine needs for its
 //! shards, a [`content_store`] stores them on the machine, and [`assignment`] assigns cases to
-//! machines. This module depends on plans, but not on the engine, the store or the terminal. Start
-//! at [`engine`].
+//! machines. This module does not depend on the crates that make plans, execute sessions or store
+//! results. Start at [`engine`].
 
 pub mod assignment;
 pub mod bundle;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Interval between checks for an interrupt by the user.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Time that a role and everything it started get to end.
+/// How long to wait until a role and everything that it started have ended.
 const END_GRACE: Duration = Duration::from_secs(30);
 
 /// A role of an experiment on its machine. The role ends when this value is dropped.

@@ -51,8 +51,8 @@ async fn handle(
     let is_read = matches!(head.method, Method::GET | Method::HEAD);
     let is_form = head.method == Method::POST;
     let context = RequestContext::new(site.clone(), client, head);
-    // Errors are rendered here alone. The API returns JSON. What a page cannot show itself, such as
-    // a wrong token, becomes text or JSON, whichever the client accepts.
+    // Errors of the API become JSON. An error that is not shown as a page, such as a wrong token,
+    // becomes text or JSON, whichever the client accepts.
     let mut response = if is_api {
         answer_api(context, body).await.unwrap_or_else(|error| error.to_json_response())
     } else if is_read {

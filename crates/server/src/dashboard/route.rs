@@ -23,7 +23,7 @@ pub struct Route {
     pub is_heavy: bool,
     /// Entry of the navigation bar that leads to the page; empty if there is none.
     pub section: &'static str,
-    /// What an endpoint of the API does. The API alone has this and the following fields.
+    /// What an endpoint of the API does. This field and the following ones are only for the API.
     pub summary: &'static str,
     /// Query keys with their descriptions.
     pub query: &'static [(&'static str, &'static str)],

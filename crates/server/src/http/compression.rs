@@ -4,8 +4,8 @@
 //! because compression would delay events.
 //!
 //! The compression layer of tower-http would replace only `GzipBody`. It compresses the response to
-//! HEAD, which then lacks its length, keeps strong entity tags, and knows no media types but those
-//! that it is told to skip.
+//! HEAD, which then lacks its length. It keeps strong entity tags, and compresses all media types
+//! except those that it is told to skip.
 
 use axum::body::Body;
 use axum::http::header::{

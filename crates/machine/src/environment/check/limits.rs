@@ -43,8 +43,8 @@ fn check_address_layout(tree: &FileTree) -> CheckResult {
 }
 
 /// Capabilities that permit counting at any level, as bits (`linux/capability.h`). The first is the
-/// general capability of administrators. The second covers only performance counters and exists
-/// since Linux 5.8.
+/// general capability of administrators. The second covers only performance counters and was added
+/// in Linux 5.8.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 

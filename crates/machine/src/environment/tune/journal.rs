@@ -262,8 +262,8 @@ impl TuneJournal {
         Ok(settings)
     }
 
-    /// Kills the guard. The caller must hold the lock. The guard can then only be waiting for the
-    /// lock, and is not killed in the middle of restoring settings.
+    /// Kills the guard. The caller must hold the lock, which the guard needs to restore settings.
+    /// The guard is therefore not killed in the middle of restoring them.
     pub fn dismiss_guard(&self, _lock: &TuneLock<'_>) {
         let guard = Pid::from_raw(self.guard.pid).filter(|_| self.guard.has_ended() == Some(false));
         if let Some(guard) = guard {

@@ -115,7 +115,7 @@ pub const KNOBS: [TuneKnob; 14] = [
     },
     TuneKnob {
         name: "aslr",
-        effect: "stays on: a single layout would be precise but biased",
+        effect: "stays on: with a single layout, results would be precise but biased",
         is_usual: true,
         find: |machine, _| single_setting(machine, &format!("{KERNEL}/randomize_va_space"), "2"),
     },
