@@ -68,7 +68,9 @@ fn what_is_too_much_or_damaged_is_refused_with_its_line(place: &StorePlace) {
     let swapped = format!("0197-11?sha256={}", SessionDigest::hash_lines(b"x"));
     server.ask("PUT", &swapped, &good).expect_rejected(409, "differ from the sent ones");
     server.ask("PUT", "0197-11", &good).expect_rejected(400, "a single line, the session header");
-    server.ask("PATCH", "0197-11?at=1", b"{}\n").expect_rejected(404, "has not started");
+    let dropped = server.ask("PATCH", "0197-11?at=1", b"{}\n");
+    let dropped = dropped.expect_rejected(404, "has not started");
+    assert_eq!(dropped.body["lines"], 0, "{dropped:#?}");
     server.ask("PATCH", "0197-11?at=0", b"{}\n").expect_rejected(400, "invalid line number 'at'");
     server.ask("PUT", "..%2f..%2fetc", &good).expect_rejected(400, "invalid session id");
     server.ask("POST", "0197-11", b"").expect_rejected(405, "method POST not allowed");

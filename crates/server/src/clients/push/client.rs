@@ -278,10 +278,10 @@ fn interpret_response(mut response: Response<Body>) -> Result<ServerReply, Uploa
     if let (StatusCode::CONFLICT, Some(lines)) = (status, body["lines"].as_u64()) {
         return Ok(ServerReply::ContinueAt(lines));
     }
-    let message = refusal_message(status, &body);
-    if status == StatusCode::NOT_FOUND && message.contains("was not begun") {
+    if status == StatusCode::NOT_FOUND && body["lines"] == 0 {
         return Ok(ServerReply::NotStarted);
     }
+    let message = refusal_message(status, &body);
     let is_temporary = status == StatusCode::REQUEST_TIMEOUT
         || status == StatusCode::TOO_MANY_REQUESTS
         || status.is_server_error();
@@ -350,6 +350,19 @@ mod tests {
             assert!(explanation.contains(words), "{explanation}");
         }
         assert!(parse_authorities(b"hello").unwrap_err().contains("no certificate"));
+    }
+
+    /// The server says so with the number of lines that it has, whatever the words.
+    #[test]
+    fn an_upload_that_the_server_dropped_is_sent_again_from_the_beginning() {
+        let reply = |status: u16, body: &str| {
+            let body = Body::builder().data(body.to_owned());
+            interpret_response(Response::builder().status(status).body(body).unwrap())
+        };
+        let dropped = r#"{"error":"the upload has not started","hint":null,"lines":0}"#;
+        assert!(matches!(reply(404, dropped), Ok(ServerReply::NotStarted)));
+        assert!(matches!(reply(404, "{}"), Err(UploadError::Rejected { .. })));
+        assert!(matches!(reply(409, r#"{"lines":3}"#), Ok(ServerReply::ContinueAt(3))));
     }
 
     #[test]

@@ -301,6 +301,7 @@ fn unreadable_session(error: anyhow::Error) -> HttpError {
 fn upload_not_begun(id: &str) -> HttpError {
     HttpError::not_found(format!("the upload of session '{id}' has not started"))
         .with_hint("PUT its header first")
+        .with_member("lines", 0)
 }
 
 fn session_not_found(id: &str) -> HttpError {
