@@ -41,7 +41,7 @@ pub fn plan_search(
 ) -> anyhow::Result<PreparedPlan> {
     let sampling = request.plan.sampling.clone();
     ensure!(
-        !matches!(sampling.length, Some(SampleLength::Iterations(_))),
+        sampling.iterations.is_none(),
         "a search compares throughput over time windows, so --iterations does not apply\nhint: use \
          -t 200ms"
     );

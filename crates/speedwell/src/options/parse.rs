@@ -3,9 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use speedwell_analysis::gate::FailOn;
 use speedwell_model::MetricDirection;
-pub use speedwell_model::parse::{
-    count, duration, duration_or_none, percentage, percentage_as_fraction,
-};
+pub use speedwell_model::parse::{count, duration, percentage_as_fraction};
 
 /// Parses a percentage strictly between 50 and 100 as a fraction, the confidence level.
 ///
