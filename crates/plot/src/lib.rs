@@ -28,6 +28,10 @@
 //! assert!(svg.starts_with("<svg"));
 //! ```
 
+// A chart has a module of its own, which holds its data, its extents and the layers that it draws.
+// What charts have in common: `sheet` and `header` around the chart; `axis`, `ticks` and `axes` for
+// the axes; `banded` for plots with categories or rows; `point_chart` and `histogram_chart` for the
+// small charts of a grid as well; `style` and `svg` for the marks.
 mod axes;
 mod axis;
 mod banded;
