@@ -138,7 +138,6 @@ fn cookie(reply: &HttpReply) -> String {
     set.split(';').next().unwrap().to_owned()
 }
 
-#[expect(clippy::too_many_lines, reason = "a story is told in one piece")]
 fn the_start_key_works_once_and_triages_a_change(place: &StorePlace) {
     let project = super::serve::long_project(120, place);
     let dashboard = TestDashboard::of(&project);

@@ -1,8 +1,6 @@
 //! Backups: everything that a server holds, written to a file, restored into the other back end and
 //! back; and pruning.
 
-#![expect(clippy::too_many_lines, reason = "a story is told in one piece")]
-
 use super::arbitrary;
 use super::back_ends::{StorePlace, on_both};
 use super::by_hand::{blank_session, run_of};
