@@ -707,7 +707,6 @@ mod tests {
             spec.to_args(),
             [
                 "http://h/",
-                "--client=ab",
                 "--concurrency=5",
                 "--rate=1000.0",
                 "--time=90s",
@@ -716,6 +715,7 @@ mod tests {
                 "--http1.0",
                 "--expect-status=200",
                 "--expect-status=500-599",
+                "--client=ab",
             ]
         );
         assert_eq!(
