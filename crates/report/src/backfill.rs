@@ -1,7 +1,7 @@
 //! Builds the report of `backfill`: for which revisions the history now has data. Start at
 //! [`report_backfill`].
 
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::format_count;
 use crate::table::{ReportCell, TextEmphasis};
@@ -82,7 +82,7 @@ pub fn sort_keys() -> Vec<&'static str> {
 }
 
 fn backfill_columns() -> ColumnSet<BackfillLine> {
-    columns! { line: BackfillLine;
+    column_set! { line: BackfillLine;
         words("revision", "revision") =>
             ReportCell::words(&line.revision.id).with_text(short_revision(&line.revision.id)),
         words("outcome", "outcome") => line.outcome.outcome_cell(),

@@ -2,7 +2,7 @@
 //! may have introduced it.
 
 use super::output::OutputOptions;
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::failures::report_failures;
 use crate::figure::{
@@ -173,7 +173,7 @@ fn remaining_text(found: &BisectFindings) -> String {
 
 fn changes_table(found: &BisectFindings, parts: &[BisectedChange]) -> ReportTable {
     let lines: Vec<ChangeLine<'_>> = parts.iter().map(|part| ChangeLine { found, part }).collect();
-    let columns = columns! { line: ChangeLine<'_>;
+    let columns = column_set! { line: ChangeLine<'_>;
         identifier("revision", "revision") => revision_cell(line.revision()),
         words("date", "written (UTC)").expendable(2) =>
             format_moment(line.revision().authored_unix_ms),
@@ -260,7 +260,7 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
     }
     let line = &found.bisection.line;
     let revisions: Vec<&LineRevision> = set.iter().map(|&index| &line[index]).collect();
-    let columns = columns! { revision: &LineRevision;
+    let columns = column_set! { revision: &LineRevision;
         identifier("revision", "revision") => revision_cell(revision),
         words("date", "written (UTC)").expendable(2) => format_moment(revision.authored_unix_ms),
         words("author", "author").expendable(1) => &revision.author,
@@ -328,7 +328,7 @@ fn measured_columns(found: &BisectFindings) -> ColumnSet<MeasuredRevision> {
     let metric = found.metric.as_ref();
     let name = metric.map_or("value", |metric| &metric.name);
     let unit = metric.map_or(String::new(), |metric| metric.unit.clone());
-    columns! { row: MeasuredRevision;
+    column_set! { row: MeasuredRevision;
         identifier("revision", "revision") => revision_cell(&row.revision),
         words("date", "written (UTC)").expendable(2) =>
             format_moment(row.revision.authored_unix_ms),

@@ -3,7 +3,7 @@
 //! This module chooses wording and columns; its callers choose the page that a row links to. Start
 //! with [`list_benchmarks`].
 
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{format_count, format_moment, format_number, format_share};
 use crate::table::{ReportCell, ReportRow, RowName, TextEmphasis};
@@ -54,7 +54,7 @@ pub fn list_projects(projects: &[ProjectLine]) -> Document {
             format_count(week, "session", "sessions")
         )));
     }
-    let columns = columns! { project: ProjectLine;
+    let columns = column_set! { project: ProjectLine;
         label("project", "project") => &project.name,
         figure("newest", "newest session") =>
             project.newest.as_ref().map(|newest| ReportCell::session(newest.number)),
@@ -111,7 +111,7 @@ pub fn list_benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
         format_count(benchmarks.len(), "benchmark", "benchmarks"),
         format_count(cases, "case", "cases")
     )));
-    let columns = columns! { benchmark: StoredBenchmark;
+    let columns = column_set! { benchmark: StoredBenchmark;
         label("benchmark", "benchmark") =>
             ReportCell::words(&benchmark.name).with_text(split_group(&benchmark.name).1),
         figure("cases", "cases") => ReportCell::large_count(benchmark.cases),
@@ -146,7 +146,7 @@ pub fn list_cases(benchmark: &str, cases: &[StoredCase]) -> Document {
         "{benchmark}: {}",
         format_count(cases.len(), "case", "cases")
     )));
-    let columns = columns! { case: StoredCase;
+    let columns = column_set! { case: StoredCase;
         label("case", "case") => &case.id,
         figure("sessions", "sessions") => capped_count_cell(case.sessions),
         figure("runs", "runs") => runs_cell(case),
@@ -184,7 +184,7 @@ pub fn list_machines(
         .iter()
         .map(|stored| MachineLine { stored, calibration: calibrated(stored) })
         .collect();
-    let columns = columns! { line: MachineLine<'_>;
+    let columns = column_set! { line: MachineLine<'_>;
         label("machine", "machine") => line.stored.machine.title(),
         machine("number") => line.stored.number,
         words("class", "processor") => line.stored.machine.class.as_deref().unwrap_or_default(),
@@ -268,7 +268,7 @@ pub fn list_environment_changes(changes: &[EnvironmentChange]) -> Document {
         ));
         return document;
     }
-    let columns = columns! { change: EnvironmentChange;
+    let columns = column_set! { change: EnvironmentChange;
         label("session", "session") => ReportCell::session(change.session),
         words("name", "what") => &change.name,
         words("before", "before") => &change.before,
@@ -313,7 +313,7 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
 }
 
 fn calibration_columns() -> ColumnSet<StoredCalibration> {
-    columns! { line: StoredCalibration;
+    column_set! { line: StoredCalibration;
         label("session", "session") => ReportCell::session(line.found.session),
         words("started_unix_ms", "started (UTC)") => ReportCell::moment(line.found.started_unix_ms),
         words("host", "host") => line.host.as_deref().unwrap_or_default(),

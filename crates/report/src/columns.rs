@@ -1,7 +1,7 @@
 //! Declares the columns of a table, each in a line or two: key, heading, kind, audience, and the
 //! expression of its cell.
 //!
-//! Start at [`columns!`], which creates a [`ColumnSet`]. A cell expression may have any type that
+//! Start at [`column_set!`], which creates a [`ColumnSet`]. A cell expression may have any type that
 //! converts to a [`ReportCell`]. Cells that several tables share have constructors here, such as
 //! [`ReportCell::share`].
 
@@ -23,14 +23,14 @@ use speedwell_model::IntervalEstimate;
 /// cell is evaluated for every item.
 ///
 /// ```ignore
-/// columns! { session: SessionOverview;
+/// column_set! { session: SessionOverview;
 ///     figure("number", "session") => ReportCell::session(session.number),
 ///     machine("id") => &session.id,
 ///     words("tags", "tags").expendable(1) => session.tags.join(" "),
 ///     figure("blocks", "blocks").for_people() if is_verbose => session.blocks,
 /// }
 /// ```
-macro_rules! columns {
+macro_rules! column_set {
     ($item:ident: $Item:ty; $(
         $kind:ident($($name:expr),+) $(.$option:ident($($value:expr)?))* $(if $condition:expr)?
             => $cell:expr
@@ -50,7 +50,7 @@ macro_rules! columns {
         columns
     }};
 }
-pub(crate) use columns;
+pub(crate) use column_set;
 
 /// The columns of a table whose rows are made from values of type `T`. Each column comes with the
 /// function that fills it.
@@ -68,7 +68,7 @@ impl<T> ColumnSet<T> {
     }
 
     /// Adds a column with the function that fills it, for columns that depend on the data. Others
-    /// are declared with [`columns!`].
+    /// are declared with [`column_set!`].
     pub fn add_column(&mut self, column: ReportColumn, cell: impl Fn(&T) -> ReportCell + 'static) {
         self.columns.push((column, Box::new(cell)));
     }

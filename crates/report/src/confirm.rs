@@ -1,7 +1,7 @@
 //! Builds the report of a confirmation, in which suspected changes were measured again.
 
 use super::output::OutputOptions;
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::comparison::{report_comparison, size};
 use crate::document::{Document, ReportBlock};
 use crate::failures::report_failures;
@@ -93,7 +93,7 @@ pub fn sort_keys() -> Vec<&'static str> {
 }
 
 fn confirm_columns() -> ColumnSet<ConfirmLine> {
-    columns! { line: ConfirmLine;
+    column_set! { line: ConfirmLine;
         words("state", "state") => state_cell(line.outcome),
         label("case", "case") => &line.case,
         machine("metric") => &line.metric,

@@ -5,7 +5,7 @@
 //! Start at [`report_checks`], [`report_calibration`] and [`report_tuned_calibration`].
 
 use crate::case_labels::{CaseLabels, labelled_rows, parameters_json};
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::failures::report_failures;
 use crate::figure::{
@@ -84,7 +84,7 @@ pub fn report_layouts(findings: &AnalysisFindings) -> Document {
 }
 
 fn check_columns() -> ColumnSet<CheckLine> {
-    columns! { check: CheckLine;
+    column_set! { check: CheckLine;
         words("state", "state") => state_cell(&check.state),
         identifier("name", "check") => &check.name,
         label("found", "found") => &check.found,
@@ -202,7 +202,7 @@ fn spread_word(spread: &SpreadChange) -> &'static str {
 }
 
 fn spread_columns() -> ColumnSet<SpreadChange> {
-    columns! { spread: SpreadChange;
+    column_set! { spread: SpreadChange;
         label("case", "case") => spread.case.id(),
         figure("before", "spread before") => ReportCell::share(spread.before),
         figure("after", "after") => ReportCell::share(spread.after),
@@ -294,7 +294,7 @@ fn case_table(found: &CalibrationFindings) -> ReportTable {
 }
 
 fn case_columns<'a>() -> ColumnSet<CalibrationEntry<'a>> {
-    columns! { row: CalibrationEntry<'a>;
+    column_set! { row: CalibrationEntry<'a>;
         label("case", "case") => ReportCell::words(row.case.case.id()).with_name(&row.name),
         machine("benchmark") => &row.case.case.benchmark,
         machine("parameters") => parameters_json(&row.case.case),

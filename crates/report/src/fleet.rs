@@ -1,7 +1,7 @@
 //! Reports the machines of a fleet and whether they are fit for measuring. Start at
 //! [`list_fleet_machines`].
 
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{Uncertainty, format_quantity};
 use crate::table::{ReportCell, ReportRow, TextEmphasis};
@@ -59,7 +59,7 @@ pub fn list_fleet_machines(machines: &[FleetLine]) -> Document {
 
 /// Returns the columns. Facts have columns only if some machine `is_checked`.
 fn machine_columns(is_checked: bool) -> ColumnSet<FleetLine> {
-    columns! { line: FleetLine;
+    column_set! { line: FleetLine;
         words("state", "state") => state_cell(&line.state),
         identifier("name", "machine") => &line.name,
         words("labels", "labels") => line.labels.join(" "),

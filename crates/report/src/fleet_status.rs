@@ -2,7 +2,7 @@
 //! machines of an experiment's roles, and the sessions removed from machines. Start at
 //! [`list_fleet_shards`].
 
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::table::{ReportCell, TextEmphasis};
 
@@ -27,7 +27,7 @@ pub struct ShardRow {
 
 /// Lists the shards, one per row.
 pub fn list_fleet_shards(rows: &[ShardRow]) -> Document {
-    let columns = columns! { row: ShardRow;
+    let columns = column_set! { row: ShardRow;
         words("state", "state") => state_cell(&row.state),
         identifier("shard", "shard") => row.place.to_string(),
         identifier("machine", "machine") => &row.machine,
@@ -72,7 +72,7 @@ pub struct RoleRow {
 
 /// Lists the roles of an experiment, one per row.
 pub fn list_fleet_roles(rows: &[RoleRow]) -> Document {
-    let columns = columns! { row: RoleRow;
+    let columns = column_set! { row: RoleRow;
         words("state", "state") => state_cell(&row.state),
         identifier("role", "role") => &row.role,
         identifier("machine", "machine") => &row.machine,
@@ -85,7 +85,7 @@ pub fn list_fleet_roles(rows: &[RoleRow]) -> Document {
 /// Lists the cleaned machines. A row has a machine's name, the number of removed sessions, and
 /// their size in bytes.
 pub fn list_fleet_cleaned(rows: &[(String, u32, u64)]) -> Document {
-    let columns = columns! { row: (String, u32, u64);
+    let columns = column_set! { row: (String, u32, u64);
         identifier("machine", "machine") => &row.0,
         figure("sessions", "sessions") => row.1,
         figure("bytes", "bytes") => row.2,

@@ -2,7 +2,7 @@
 //! needs.
 
 use super::output::OutputOptions;
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::format_count;
 use crate::table::{ReportCell, TextEmphasis};
@@ -78,7 +78,7 @@ pub fn sort_keys() -> Vec<&'static str> {
 
 fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile> {
     let parameter = parameter.to_owned();
-    columns! { file: IterationsOfFile;
+    column_set! { file: IterationsOfFile;
         identifier("file", "file") => &file.file,
         machine("parameter") => &parameter,
         figure("n", "iterations") =>

@@ -3,7 +3,7 @@
 //! This module chooses the wording; callers decide which cases may already have a verdict. Start at
 //! [`report_live`].
 
-use crate::columns::columns;
+use crate::columns::column_set;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{
     Uncertainty, format_about, format_count, format_duration, format_number, format_quantity,
@@ -96,7 +96,7 @@ pub fn report_live(state: &LiveState) -> Document {
         format_duration(state.elapsed_since(state.started_unix_ms)),
         format_duration(state.elapsed_since(state.last_sign_unix_ms))
     )));
-    let columns = columns! { case: LiveCase;
+    let columns = column_set! { case: LiveCase;
         label("case", "case") => &case.id,
         figure("runs", "runs so far") => case.runs,
         words("verdict", "verdict") => case.verdict.as_deref().unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! Reports the outbox, which is the queue of sessions to upload, and the state of its entries.
 
-use crate::columns::columns;
+use crate::columns::column_set;
 use crate::doctor::CheckLine;
 use crate::document::{Document, ReportBlock};
 use crate::table::{ReportCell, TextEmphasis};
@@ -12,7 +12,7 @@ pub fn report_outbox(items: &[OutboxEntry]) -> Document {
     if items.is_empty() {
         document.push(ReportBlock::Paragraph("the outbox is empty".to_owned()));
     }
-    let columns = columns! { item: OutboxEntry;
+    let columns = column_set! { item: OutboxEntry;
         figure("number", "session") => ReportCell::session(item.session),
         machine("id") => &item.id,
         words("state", "state") => state_cell(item.state),

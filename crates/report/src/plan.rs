@@ -5,7 +5,7 @@
 
 use crate::OutputOptions;
 use crate::case_labels::parameters_json;
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::failures::report_failures;
 use crate::figure::{format_about, format_count};
@@ -45,7 +45,7 @@ pub fn list_planned_cases(
 }
 
 fn case_columns() -> ColumnSet<CaseLine> {
-    columns! { line: CaseLine;
+    column_set! { line: CaseLine;
         identifier("case", "case") => line.case.id(),
         machine("benchmark") => &line.case.benchmark,
         machine("parameters") => parameters_json(&line.case),
@@ -91,7 +91,7 @@ pub fn report_trial(trial: &TrialOutcome, output: &OutputOptions) -> Document {
 
 /// Returns the columns of a trial. They are for programs only: people read the headline.
 fn trial_columns(failed: usize, skipped: usize) -> ColumnSet<TrialOutcome> {
-    columns! { trial: TrialOutcome;
+    column_set! { trial: TrialOutcome;
         machine("files") => trial.files,
         machine("working_files") => trial.working_files,
         machine("cases") => trial.cases,

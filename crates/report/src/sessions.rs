@@ -1,6 +1,6 @@
 //! Lists the stored sessions, a page at a time.
 
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_duration, format_number};
 use crate::table::{ReportCell, TextEmphasis};
@@ -52,7 +52,7 @@ pub fn list_sessions(page: &SessionsPage<'_>) -> Document {
 }
 
 fn session_columns() -> ColumnSet<SessionOverview> {
-    columns! { session: SessionOverview;
+    column_set! { session: SessionOverview;
         figure("number", "session") => ReportCell::session(session.number),
         machine("id") => &session.id,
         words("started_unix_ms", "started (UTC)") => ReportCell::moment(session.started_unix_ms),

@@ -1,7 +1,7 @@
 //! Reports the configuration of a server: its projects, its tokens and the audit log. The command
 //! line and the server's settings page show the same report.
 
-use crate::columns::columns;
+use crate::columns::column_set;
 use crate::document::{Document, ReportBlock};
 use crate::figure::format_count;
 use crate::table::ReportCell;
@@ -69,7 +69,7 @@ pub fn report_settings(settings: &ServerSettings<'_>) -> Document {
 pub fn list_served_projects(projects: &[ServedProject]) -> Document {
     let mut document = Document::new("projects");
     let has_forge = projects.iter().any(|project| project.forge.is_some());
-    let columns = columns! { project: ServedProject;
+    let columns = column_set! { project: ServedProject;
         label("project", "project") =>
             ReportCell::words(&project.name).with_link(format!("/{}/", project.name)),
         words("read", "read by") => if project.is_public { "everybody" } else { "tokens" },
@@ -89,7 +89,7 @@ pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
         document.push(ReportBlock::Paragraph("No tokens yet.".into()));
         return document;
     }
-    let columns = columns! { token: StoredToken;
+    let columns = column_set! { token: StoredToken;
         label("id", "token") => &token.id,
         words("name", "name") => &token.name,
         words("scopes", "may") => scope_names(token),
@@ -135,7 +135,7 @@ pub fn list_audit(lines: &[AuditEntry]) -> Document {
         document.push(ReportBlock::Paragraph("No changes yet.".into()));
         return document;
     }
-    let columns = columns! { line: AuditEntry;
+    let columns = column_set! { line: AuditEntry;
         label("at_unix_ms", "when (UTC)") => ReportCell::moment(line.at_unix_ms),
         words("actor", "actor") => &line.actor,
         words("action", "action") => &line.action,

@@ -6,7 +6,7 @@
 
 use super::output::{OutputOptions, Verbosity};
 use super::{Uncertainty, report_failures};
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_quantity, uncertainty_of};
 use crate::scaling;
@@ -216,7 +216,7 @@ pub fn sort_keys() -> Vec<&'static str> {
 }
 
 fn snippet_columns(with_workers: bool, with_cpu: bool) -> ColumnSet<SnippetFigures> {
-    columns! { figures: SnippetFigures;
+    column_set! { figures: SnippetFigures;
         label("code", "code") => &figures.label,
         figure("concurrency", "workers") if with_workers => figures.concurrency.unwrap_or(1),
         figure("time_median_ns", "median") => ReportCell::estimate(figures.time_median_ns, "ns"),
@@ -274,7 +274,7 @@ pub fn search_sort_keys() -> Vec<&'static str> {
 }
 
 fn level_columns<'a>() -> ColumnSet<SnippetLevelRow<'a>> {
-    columns! { row: SnippetLevelRow<'a>;
+    column_set! { row: SnippetLevelRow<'a>;
         figure("concurrency", "workers") => row.figures.concurrency.unwrap_or(1),
         figure("visits", "visits").expendable(2) => row.figures.runs,
         figure("throughput", "throughput") =>

@@ -6,7 +6,7 @@ use super::output::OutputOptions;
 use super::unit::FigureScale;
 use crate::case_labels::{distinct, parameter_json};
 use crate::charts;
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{
     better_direction, format_count, format_number, format_probability, format_share, name_in_unit,
@@ -136,7 +136,7 @@ pub fn sort_keys() -> Vec<&'static str> {
 }
 
 fn point_columns<'a>(x_axis: &str) -> ColumnSet<PointLine<'a>> {
-    columns! { line: PointLine<'a>;
+    column_set! { line: PointLine<'a>;
         machine("metric") => &line.study.metric.name,
         machine("unit") => &line.study.metric.unit,
         machine("x_axis") => &line.study.x_axis,

@@ -4,7 +4,7 @@
 //! metric. Start at [`report_summaries`]; [`prepare_lines`] prepares the rows.
 
 use crate::case_labels::{CaseLabels, LabelLine, labelled_rows, parameters_json};
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{
     Uncertainty, better_direction, format_count, format_number, format_signed, name_in_unit,
@@ -139,7 +139,7 @@ fn caption_line(
 /// Returns all columns. `names` is the heading of the row names.
 fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<SummaryLine<'a>> {
     let is_verbose = verbosity == Verbosity::Verbose;
-    columns! { line: SummaryLine<'a>;
+    column_set! { line: SummaryLine<'a>;
         label("case", names) => ReportCell::words(line.summary.case.id()).with_name(&line.name),
         machine("benchmark") => &line.summary.case.benchmark,
         machine("parameters") => parameters_json(&line.summary.case),
@@ -185,7 +185,7 @@ fn summary_columns<'a>(names: &str, verbosity: Verbosity) -> ColumnSet<SummaryLi
 /// Adds columns about disturbed runs. People see the fraction of disturbed runs if it is notable.
 /// Programs get the fraction and the kernel's figures.
 fn add_disturbance(columns: &mut ColumnSet<SummaryLine<'_>>) {
-    columns.append(columns! { line: SummaryLine<'_>;
+    columns.append(column_set! { line: SummaryLine<'_>;
         figure("disturbed_shown", "disturbed").for_people().expendable(5) =>
             ReportCell::share(line.notable_disturbance()),
         machine("disturbed") => line.summary.exposure.known_share(),

@@ -5,7 +5,7 @@
 use crate::changes;
 use crate::changes::text::{cause_text, series_title};
 use crate::charts::TrendXAxis;
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_quantity, format_share, uncertainty_of};
 use crate::gallery::TrendGallery;
@@ -202,7 +202,7 @@ pub(crate) fn labels(history: &ProjectHistory, revision: &str) -> String {
 }
 
 fn trend_columns() -> ColumnSet<TrendPointLine> {
-    columns! { line: TrendPointLine;
+    column_set! { line: TrendPointLine;
         machine("series") => &*line.series,
         figure("position", "place") => line.point.position,
         words("revision", "revision") => line.revision_cell(),

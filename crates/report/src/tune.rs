@@ -1,7 +1,7 @@
 //! Builds the reports of `tune`: the effect of each knob, the current changes, and the restored
 //! settings. Start at [`report_knobs`], [`report_tuned`] and [`report_restored`].
 
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_duration};
 use crate::output::OutputOptions;
@@ -84,7 +84,7 @@ pub fn report_knobs(knobs: &[KnobLine], is_plan: bool, output: &OutputOptions) -
 }
 
 fn knob_columns() -> ColumnSet<KnobLine> {
-    columns! { knob: KnobLine;
+    column_set! { knob: KnobLine;
         words("state", "state") => state_cell(knob.state),
         identifier("knob", "knob") => knob.name,
         label("before", "before") =>
@@ -154,7 +154,7 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
         time_left.unwrap_or_default()
     )));
     document.push(ReportBlock::Facts(vec![("knobs".to_owned(), machine.knobs.join(", "))]));
-    let columns = columns! { setting: SettingLine;
+    let columns = column_set! { setting: SettingLine;
         identifier("path", "setting") => &setting.path,
         label("before", "before") => &setting.before,
         label("now", "now") => &setting.after,

@@ -4,7 +4,7 @@
 //! This module only presents findings; `analysis/validity/` computes them. Start at
 //! [`report_validity`].
 
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::table::{ReportCell, ReportRow, ReportTable, TextEmphasis};
 use serde_json::json;
@@ -39,7 +39,7 @@ pub fn report_validity(findings: &[ValidityFinding]) -> Document {
 }
 
 fn validity_columns() -> ColumnSet<ValidityFinding> {
-    columns! { finding: ValidityFinding;
+    column_set! { finding: ValidityFinding;
         words("level", "level") => match finding.level {
             FindingSeverity::Red => ReportCell::marked("red", '✗', TextEmphasis::Bad),
             FindingSeverity::Amber => ReportCell::marked("amber", '!', TextEmphasis::Caution),

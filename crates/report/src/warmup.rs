@@ -6,7 +6,7 @@
 
 use crate::case_labels::{distinct, parameters_json};
 use crate::charts::{label_cases, metric_axis};
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::comparison;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{
@@ -291,7 +291,7 @@ fn cases_table(found: &WarmupFindings, names: &[String]) -> ReportTable {
 }
 
 fn case_columns<'a>(clock: ComparedClock) -> ColumnSet<CaseLine<'a>> {
-    columns! { line: CaseLine<'a>;
+    column_set! { line: CaseLine<'a>;
         label("case", "case") => ReportCell::words(line.warmup.case.id()).with_text(line.name),
         machine("benchmark") => &line.warmup.case.benchmark,
         machine("parameters") => parameters_json(&line.warmup.case),
@@ -354,7 +354,7 @@ fn process_lines<'a>(found: &'a WarmupFindings, names: &'a [String]) -> Vec<Proc
 }
 
 fn process_columns<'a>() -> ColumnSet<ProcessLine<'a>> {
-    columns! { line: ProcessLine<'a>;
+    column_set! { line: ProcessLine<'a>;
         label("case", "case") => ReportCell::words(line.warmup.case.id()).with_text(line.name),
         machine("variant") => &*line.warmup.variant,
         figure("run", "run") => line.process.slot,

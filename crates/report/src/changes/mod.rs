@@ -6,7 +6,7 @@ pub(crate) mod text;
 
 use self::text::{SeriesChange, ShownChange, series_changes};
 use crate::charts::TrendXAxis;
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::comparison::{verdict_emphasis, verdict_symbol};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_setting, format_share, format_signed};
@@ -173,7 +173,7 @@ fn shown_changes(lines: &[SeriesChange<'_>]) -> Vec<ShownChange> {
 }
 
 fn change_columns() -> ColumnSet<ShownChange> {
-    columns! { line: ShownChange;
+    column_set! { line: ShownChange;
         figure("number", "no.") => ReportCell::from(line.number).shown_if(line.number > 0),
         words("verdict", "verdict").facet() => verdict_cell(line.verdict),
         figure("change", "change") =>

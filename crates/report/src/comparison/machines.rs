@@ -7,7 +7,7 @@
 
 use super::rows::VerdictLine;
 use crate::charts::{forest_row, threshold_band};
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::ReportChart;
 use crate::figure::{
     better_direction, format_change, format_change_interval, format_count, format_probability,
@@ -55,7 +55,7 @@ pub fn add_columns<'a>(
         return;
     }
     let is_single = by_machine.iter().all(|effects| effects.machines.len() < 2);
-    columns.append(columns! { line: VerdictLine<'a>;
+    columns.append(column_set! { line: VerdictLine<'a>;
         words("machine", "machine") if is_single =>
             line_machines(line).map(|machine| machine.name.as_str()).collect::<String>(),
         words("machines_shown", "over machines").for_people().expendable(4) if !is_single =>
@@ -64,7 +64,7 @@ pub fn add_columns<'a>(
     if !is_single && verbosity == Verbosity::Verbose {
         add_machine_columns(columns, &by_machine);
     }
-    columns.append(columns! { line: VerdictLine<'a>;
+    columns.append(column_set! { line: VerdictLine<'a>;
         machine("p_equal") => line.row.machines.as_ref().and_then(|machines| machines.p_equal),
         machine("machines") => line.row.machines.as_ref().map(machines_data),
     });

@@ -7,7 +7,7 @@
 use super::machines;
 use crate::case_labels::parameters_json;
 use crate::charts::forest_row;
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::figure::{
     Uncertainty, format_change, format_change_interval, format_interval, format_number,
     format_probability, format_setting, format_share, format_signed, uncertainty_of_median,
@@ -277,7 +277,7 @@ pub fn verdict_columns<'a>(
 ) -> ColumnSet<VerdictLine<'a>> {
     let is_verbose = verbosity == Verbosity::Verbose;
     let interval = format!("{} interval", format_setting(confidence));
-    let mut columns = columns! { line: VerdictLine<'a>;
+    let mut columns = column_set! { line: VerdictLine<'a>;
         label("case", names) => ReportCell::words(line.row.case.id()).with_name(&line.name),
         machine("benchmark") => &line.row.case.benchmark,
         machine("parameters") => parameters_json(&line.row.case),
@@ -320,7 +320,7 @@ pub fn verdict_columns<'a>(
 
 /// Returns the columns with every figure and all runs, for programs.
 fn figure_columns<'a>() -> ColumnSet<VerdictLine<'a>> {
-    columns! { line: VerdictLine<'a>;
+    column_set! { line: VerdictLine<'a>;
         machine("baseline_location") => line.row.baseline.location,
         machine("candidate_location") => line.row.candidate.location,
         machine("baseline_median") => line.row.baseline.median,
@@ -370,7 +370,7 @@ const KERNEL_COLUMNS: [(&str, &str, Recorded); 12] = [
 /// the fraction is large enough to matter. Programs get the fraction and the kernel's figures for
 /// all rows.
 pub fn add_disturbance(columns: &mut ColumnSet<VerdictLine<'_>>) {
-    columns.append(columns! { line: VerdictLine<'_>;
+    columns.append(column_set! { line: VerdictLine<'_>;
         figure("disturbed_shown", "disturbed").for_people().expendable(6) =>
             line.disturbance_cell(),
         machine("baseline_disturbed") => line.row.baseline.exposure.known_share(),

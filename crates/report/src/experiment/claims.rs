@@ -1,6 +1,6 @@
 //! Reports the claims and gates of an experiment, with their outcomes.
 
-use crate::columns::columns;
+use crate::columns::column_set;
 use crate::document::{Document, ReportBlock};
 use crate::figure::{
     Uncertainty, decimal_place, format_change_interval, format_number, format_quantity,
@@ -18,7 +18,7 @@ pub fn report_claims(found: &ExperimentFindings) -> Document {
     if found.claims.is_empty() {
         return document;
     }
-    let columns = columns! { claim: ClaimFound;
+    let columns = column_set! { claim: ClaimFound;
         words("claim", "claim") => &claim.sentence,
         words("answer", "answer") => answer_cell(claim.holds),
         machine("expression") => &claim.text,

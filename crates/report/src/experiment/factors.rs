@@ -3,7 +3,7 @@
 
 use crate::case_labels::distinct;
 use crate::charts::{ComparedSides, forest_row, label_cases, threshold_band};
-use crate::columns::columns;
+use crate::columns::column_set;
 use crate::document::ReportChart;
 use crate::experiment::headline::is_control;
 use crate::figure::{Uncertainty, format_count, name_in_unit};
@@ -199,7 +199,7 @@ pub fn cells_table(found: &ExperimentFindings) -> Option<ReportTable> {
     if cells.is_empty() {
         return None;
     }
-    let columns = columns! { cell: FailedCell<'_>;
+    let columns = column_set! { cell: FailedCell<'_>;
         label("case", "case") => cell.failure.case.as_deref().unwrap_or("all"),
         words("variant", "variant") => cell.failure.variant.as_deref().unwrap_or("all"),
         figure("runs", "failed") =>

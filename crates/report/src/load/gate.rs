@@ -1,6 +1,6 @@
 //! Reports whether loads met the conditions of a gate, which decide the exit status.
 
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_number, format_share};
 use crate::load::text::{format_ns, format_ns_range, format_rate, refusal_reason};
@@ -73,7 +73,7 @@ struct ConditionLine<'a> {
 }
 
 fn condition_columns<'a>() -> ColumnSet<ConditionLine<'a>> {
-    columns! { row: ConditionLine<'a>;
+    column_set! { row: ConditionLine<'a>;
         identifier("fails_if", "fails if") => &row.judged.condition.text,
         label("load", "load") => row.judged.load,
         machine("quantity") => row.judged.quantity.map(|quantity| quantity.name()),

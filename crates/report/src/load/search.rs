@@ -5,7 +5,7 @@
 //! [`report_search`].
 
 use crate::charts::point_series;
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{format_count, format_share};
 use crate::load::text::format_rate;
@@ -136,7 +136,7 @@ pub fn level_sort_keys() -> Vec<&'static str> {
 
 fn level_columns<'a>(label: &str, knee: Option<u32>) -> ColumnSet<LevelRow<'a>> {
     let label = label.to_owned();
-    columns! { row: LevelRow<'a>;
+    column_set! { row: LevelRow<'a>;
         machine("load") => &label,
         figure("concurrency", "concurrency") => row.pass.concurrency,
         figure("visits", "visits").expendable(4) => row.pass.visits,
@@ -263,7 +263,7 @@ pub fn rate_sort_keys() -> Vec<&'static str> {
 
 fn rate_columns(label: &str) -> ColumnSet<RateAttempt> {
     let label = label.to_owned();
-    columns! { attempt: RateAttempt;
+    column_set! { attempt: RateAttempt;
         machine("load") => &label,
         figure("rate", "rate") => ReportCell::shown_figure(attempt.rate, format_rate),
         figure("sent_share", "sent") => ReportCell::share(attempt.sent),

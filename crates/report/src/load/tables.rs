@@ -4,7 +4,7 @@
 //! Each table has its own entry point: [`summary_table`], [`outcome_blocks`], [`percentiles_table`]
 //! and [`times_table`].
 
-use crate::columns::{ColumnSet, columns};
+use crate::columns::{ColumnSet, column_set};
 use crate::document::ReportBlock;
 use crate::figure::{Uncertainty, decimal_place, format_number, format_share};
 use crate::load::text::{
@@ -52,7 +52,7 @@ fn quantity_meaning(quantity: TimedQuantity) -> &'static str {
 
 fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {
     let is_mixed = quantity_caption(loads).is_none();
-    columns! { load: LoadRef<'a>;
+    column_set! { load: LoadRef<'a>;
         label("load", "load") => load_name(load),
         figure("throughput", "throughput") =>
             ReportCell::shown_figure(load.throughput_per_s, format_rate),
@@ -340,7 +340,7 @@ pub fn times_table(load: &LoadFindings<'_>) -> ReportTable {
 }
 
 fn spread_columns<'a>(name: String) -> ColumnSet<&'a QuantitySpread> {
-    columns! { spread: &'a QuantitySpread;
+    column_set! { spread: &'a QuantitySpread;
         machine("load") => &name,
         label("quantity", "") =>
             ReportCell::words(spread.quantity.name()).with_text(spread_note(spread)),

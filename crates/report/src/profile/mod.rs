@@ -9,7 +9,7 @@ mod flame_graphs;
 pub use flame_graphs::ProfileSide;
 
 use crate::OutputOptions;
-use crate::columns::columns;
+use crate::columns::column_set;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{format_count, format_share};
 use crate::table::{ReportCell, ReportColumn, ReportRow, ReportTable, TextEmphasis, json_number};
@@ -315,7 +315,7 @@ fn cost_table([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> ReportTabl
         _ => ("Where the extra cost sits", "of the extra", "NEW"),
     };
     let entry = extra.entry.as_ref().map(|entry| entry.row.frame.clone());
-    let columns = columns! { row: CostRow;
+    let columns = column_set! { row: CostRow;
         figure("share_of_extra_percent", share) => percent_cell(row.share, 1),
         figure("baseline_percent", format!("of {}", old.label)) => percent_cell(row.baseline, 2),
         figure("candidate_percent", format!("of {}", new.label)) => percent_cell(row.candidate, 2),
