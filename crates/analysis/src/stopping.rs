@@ -57,8 +57,8 @@ struct ChangeQuestion {
     comparison_indices: HashMap<[String; 3], usize>,
 }
 
-/// A comparison that is due for an interim analysis in the next step, or that is new and from then
-/// on part of the correction for multiple testing.
+/// A comparison that the next step of the decision handles: it is due for an interim analysis, or
+/// it is new, and the correction for multiple testing must count it.
 struct PendingComparison {
     index: usize,
     pair: PairedRuns,
