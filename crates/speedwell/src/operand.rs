@@ -31,6 +31,7 @@ pub fn parse_all(arguments: &[String]) -> anyhow::Result<Vec<SourceOperand>> {
 ///
 /// # Errors
 /// Fails if a pattern is invalid, or an argument names anything but stored sessions.
+#[cfg(feature = "serve")]
 pub fn parse_stored(arguments: &[String]) -> anyhow::Result<Vec<SourceOperand>> {
     let operands = parse_among(arguments, |_| false)?;
     for location in operands.iter().flat_map(|operand| &operand.locations) {

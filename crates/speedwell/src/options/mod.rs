@@ -20,11 +20,15 @@ mod store;
 mod variants;
 
 pub use comparison::ComparisonArgs;
-pub use dashboard::{DashboardArgs, LogFormat};
+pub use dashboard::DashboardArgs;
+#[cfg(feature = "serve")]
+pub use dashboard::LogFormat;
 pub use eval::{EvalArgs, SnippetArgs, language};
 pub use execution::{ExecutionArgs, instruction_counting};
 pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file};
-pub use history::{SeriesArgs, default_threshold};
+pub use history::SeriesArgs;
+#[cfg(feature = "serve")]
+pub use history::default_threshold;
 pub use layout::LayoutArgs;
 pub use load::{LoadArgs, load_mode};
 pub use output::{OutputArgs, terminal_width};
