@@ -12,6 +12,7 @@
 //!
 //! - `exit:N`, `signal:N`, `silent` or `timeout`: the run fails in this way.
 //! - `sleep:MS`: the run waits for this number of milliseconds, then reports 1.
+//! - `await:FILE`: the run waits until this file exists, then reports 1.
 //! - `VALUE@NS`: the sample takes this number of nanoseconds instead of a million.
 //! - `110,memory=5`: the run has a second metric, and lower values of it are better.
 //! - `30x80/10x520`: the run is a series of 80 points with 30 ns per iteration, then 520 points
@@ -39,7 +40,7 @@ use speedwell_model::{
     Case, FailureCause, KernelStats, Metric, MetricDirection, ParameterValue, ResourceUsage,
     Sample, SampleLength,
 };
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Harness for `.fake` files.
@@ -85,7 +86,11 @@ impl LanguageHarness for FakeHarness {
         let (word, others) = words.split_once(',').unwrap_or((&words, ""));
         let cause = parse_cause(word, setting);
         if let Some(ms) = parse_prefixed(word, "sleep:") {
-            sleep_until(begin + Duration::from_millis(ms as u64));
+            let end = begin + Duration::from_millis(ms as u64);
+            wait(|| end.saturating_duration_since(Instant::now()));
+        } else if let Some(file) = word.strip_prefix("await:") {
+            let exists = || Path::new(file).exists();
+            wait(|| if exists() { Duration::ZERO } else { POLL_INTERVAL });
         }
         let (word, switches) = match word.split_once('~') {
             Some((word, switches)) => (word, switches.parse().ok()),
@@ -183,11 +188,11 @@ fn parse_cause(word: &str, setting: &RunContext<'_>) -> Option<FailureCause> {
     }
 }
 
-/// Interval at which a sleeping run checks for interrupts.
+/// Interval at which a waiting run checks for interrupts.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-fn sleep_until(until: Instant) {
-    let remaining = || until.saturating_duration_since(Instant::now());
+/// Waits until no time remains, or until an interrupt.
+fn wait(remaining: impl Fn() -> Duration) {
     while !remaining().is_zero() && !is_interrupt_requested() {
         std::thread::sleep(remaining().min(POLL_INTERVAL));
     }

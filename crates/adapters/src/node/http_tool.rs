@@ -417,6 +417,7 @@ fn free_port() -> Option<u16> {
 mod tests {
     use super::*;
     use crate::job::NamePatterns;
+    use speedwell_fixtures::write_program;
     use speedwell_model::Variant;
     use std::time::Duration;
 
@@ -494,12 +495,12 @@ mod tests {
         let program = folder.path().join("program");
         let answer =
             "#!/bin/sh\necho \"$*\" > \"$0.words\"\necho '{\"rate\":1234.5,\"errors\":0}'\n";
-        fs::write(&program, answer).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&program, answer);
         let tools = write_translators(folder.path(), &program, "1").unwrap();
         let words = "-n 1000 -c 2 -t 2 -m 20 -T 5 http://127.0.0.1:80/p";
-        let mut h2load = std::process::Command::new(tools.join("h2load"));
-        let answer = h2load.args(words.split(' ')).output().unwrap();
+        // Started by its path, it could be "busy", because this process has just written it.
+        let mut shell = std::process::Command::new("sh");
+        let answer = shell.arg(tools.join("h2load")).args(words.split(' ')).output().unwrap();
         // This is the line that Node.js core's library looks for.
         assert_eq!(answer.stdout, b"finished, 1234.50 req/s\n");
         let words = fs::read_to_string(folder.path().join("program.words")).unwrap();

@@ -202,6 +202,7 @@ fn start_with_retry(spec: &ProcessSpec) -> Option<ProcessOutcome> {
 mod tests {
     use super::super::file_tree::fake::machine;
     use super::*;
+    use speedwell_fixtures::write_program;
     use std::fs;
     use std::fs::Permissions;
     use std::os::unix::fs::{PermissionsExt, symlink};
@@ -241,8 +242,7 @@ mod tests {
     fn fake_program(name: &str, script: &str) -> (TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        write_program(&path, &format!("#!/bin/sh\n{script}\n"));
         (folder, path)
     }
 

@@ -103,25 +103,17 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
+    use speedwell_fixtures::write_program;
 
-    /// Creates a folder in which `bin/speedwell` is this script. A separate process copies the
-    /// script to its place. If this process wrote the script itself, a concurrent test might fork
-    /// while the file is open. The forked child would keep the open descriptor until it calls
-    /// execve, and starting the script would fail with ETXTBSY (execve(2)).
+    /// Creates a folder in which `bin/speedwell` is this script.
     fn script_folder(script: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("bin")).unwrap();
-        let program = folder.path().join("bin/speedwell");
         let name = "$$.$(cut -d' ' -f22 /proc/$$/stat).$(cat /proc/sys/kernel/random/boot_id)";
         let greeting =
             format!(r#"echo "{{\"protocol\":1,\"version\":\"0.1.0\",\"process\":\"{name}\"}}""#);
-        let written = folder.path().join("written");
-        std::fs::write(&written, format!("#!/bin/sh\n{greeting}\n{script}\n")).unwrap();
-        std::fs::set_permissions(&written, PermissionsExt::from_mode(0o700)).unwrap();
-        let mut copy = std::process::Command::new("cp");
-        let copied = copy.arg("-p").args([&written, &program]).status().unwrap();
-        assert!(copied.success());
+        let text = format!("#!/bin/sh\n{greeting}\n{script}\n");
+        write_program(&folder.path().join("bin/speedwell"), &text);
         folder
     }
 

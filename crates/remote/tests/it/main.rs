@@ -6,27 +6,21 @@
 mod slurm;
 mod ssh;
 
+use speedwell_fixtures::write_program;
 use speedwell_remote::machines::{
     FleetEngine, FleetMachine, JobId, JobState, MachineState, ShardTask, TaskBatch,
 };
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Timeout for a single operation, even on a busy machine.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Creates a session folder whose program is this script. A separate process writes the script:
-/// this process may fork concurrently, and the child would inherit the open descriptor until it
-/// calls execve, which makes starting the script fail with ETXTBSY (execve(2)).
+/// Creates a session folder whose program is this script.
 fn create_session(folder: &Path, script: &str) -> PathBuf {
     let session = folder.join("session");
     std::fs::create_dir_all(session.join("bin")).unwrap();
-    let draft = session.join("draft");
-    std::fs::write(&draft, format!("#!/bin/sh\n{script}\n")).unwrap();
-    let mut copy = Command::new("install");
-    copy.args(["-m", "700"]).arg(draft).arg(session.join("bin/speedwell"));
-    assert!(copy.status().unwrap().success());
+    write_program(&session.join("bin/speedwell"), &format!("#!/bin/sh\n{script}\n"));
     session
 }
 

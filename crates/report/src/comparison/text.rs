@@ -245,9 +245,9 @@ fn method_note(comparison: &CandidateComparison) -> String {
     }
     if comparison.rows.iter().all(|row| row.is_exact) {
         return format!(
-            "Method: instructions of user code, the same count in every run; a change within \
-             {delta} counts as the same. They do not include waiting, system calls, caches or \
-             branches."
+            "Method: instructions in user mode, the same number in every run; a change within \
+             {delta} counts as the same. They say nothing about waiting, system calls, caches or \
+             branch prediction."
         );
     }
     let method = method_words(comparison.method);
@@ -256,7 +256,7 @@ fn method_note(comparison: &CandidateComparison) -> String {
         StatisticalMethod::Rank
         | StatisticalMethod::SignedRank
         | StatisticalMethod::MannWhitney => {
-            "the figures of a row match its change; -v shows medians of all runs"
+            "both figures of a row agree with its change; -v shows the medians of all runs"
         }
         StatisticalMethod::Welch | StatisticalMethod::Bootstrap => "figures are means",
     };
@@ -336,7 +336,7 @@ fn undetected_note(comparisons: &[CandidateComparison]) -> Option<String> {
         rows.filter(|row| matches!(row.verdict, Verdict::Same | Verdict::Unclear)).collect();
     let sizes: Vec<f64> = open.iter().filter_map(|row| row.detectable).collect();
     let found = format_range(&sizes, format_share).map(|range| {
-        format!("where no change is found, these runs would have shown one of {range}")
+        format!("where no change was found, one of {range} would have been detected")
     });
     let more_runs: Vec<u32> = open.iter().filter_map(|row| row.more_runs).collect();
     let needed = format_range(&more_runs, |n| n.to_string())

@@ -8,12 +8,12 @@ use super::project::repository;
 use super::repository::TestRepository;
 use serde_json::Value as Json;
 use serde_yaml_ng::Value;
+use speedwell_fixtures::write_program;
 use speedwell_server::clients::forge::ForgeKind;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -40,11 +40,6 @@ fn blocks(language: &str, containing: &str) -> Vec<String> {
     let found: Vec<String> = found.filter(|block| block.contains(containing)).collect();
     assert!(!found.is_empty(), "{PAGE} has no block with '{containing}'");
     found
-}
-
-fn program(file: &Path, text: &str) {
-    fs::write(file, text).unwrap();
-    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 fn yaml(text: &str) -> Value {
@@ -117,7 +112,7 @@ impl CiService {
             jobs: RefCell::default(),
         };
         let make = "#!/bin/sh\nexec sh build.sh\n";
-        program(&service.file("tools/make"), make);
+        write_program(&service.file("tools/make"), make);
         let origin = service.file("origin.git");
         service.git(&["clone", "--quiet", "--bare", ".", &origin.to_string_lossy()]);
         service.git(&["remote", "add", "origin", &service.url()]);
@@ -537,7 +532,7 @@ fn a_branch_of_the_repository_keeps_the_results_of_main() {
     let workflow = yaml(workflow);
     let origin = service.file("origin.git").display().to_string();
     let bare = |words: &[&str]| service.git(&[&["--git-dir", &origin], words].concat());
-    program(&service.file("origin.git/hooks/pre-receive"), REFUSES_ONCE);
+    write_program(&service.file("origin.git/hooks/pre-receive"), REFUSES_ONCE);
     let kept = || bare(&["show", "results:history.jsonl"]);
     let keep = |lines: &str| {
         let file = service.file("history.jsonl");
@@ -775,7 +770,7 @@ fn the_benchmark_job_of_node_core_prints_the_table() {
     };
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    program(&at("job"), script);
+    write_program(&at("job"), script);
     for side in ["node-old", "node-new"] {
         std::os::unix::fs::symlink(&node, at(side)).unwrap();
     }

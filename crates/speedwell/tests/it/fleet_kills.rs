@@ -7,6 +7,7 @@ use serde_json::Value;
 use speedwell_fixtures::clusters::{NODE_NAMES, SlurmCluster};
 use speedwell_model::Session;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -281,16 +282,20 @@ fn what_a_worker_closes_that_outlives_its_job_is_not_measured_again() {
     let Some((slurm, project)) = by_slurm() else {
         return;
     };
-    // It runs for longer than the loss takes to be detected.
+    // The worker's third run takes until the loss is detected.
+    let detected = project.path("detected");
     let benchmark = std::fs::read_to_string(project.path("g/slow.fake")).unwrap();
-    let project = project.with("g/slow.fake", &benchmark.replace("sleep:30", "sleep:150"));
-    let child = without_step_daemon(&slurm, &project);
+    let waits = benchmark.replace("1 2 3", &format!("1 await:{} 3", detected.display()));
+    let project = project.with("g/slow.fake", &waits);
+    let mut child = without_step_daemon(&slurm, &project);
     // The worker cannot be notified.
     let jobs = slurm.run_program("squeue", &["-h", "-t", "R", "-o", "%i"]);
     slurm.run_program("scancel", &[&jobs]);
-    let done = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success() && said.contains("(attempt 1)"), "{said}");
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("(attempt 1)")), "{:?}", child.wait_with_output());
+    std::fs::write(detected, "").unwrap();
+    let others: Vec<String> = lines.collect();
+    assert!(child.wait().unwrap().success(), "{others:?}");
     let found = session(&project);
     assert_eq!(by_slot(&found).len(), 6 * 2 * 8);
     let closed = closed_blocks(&slurm, &found.id);

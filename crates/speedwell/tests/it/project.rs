@@ -2,6 +2,7 @@
 
 use super::back_ends::StorePlace;
 use rusqlite::OpenFlags;
+use speedwell_fixtures::write_program;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -45,17 +46,9 @@ impl TempProject {
         self
     }
 
-    /// Adds a program. Another process writes it: a file that this process has open for writing may
-    /// be inherited by a child that another test is starting, and until that child has called exec
-    /// the kernel refuses to execute the file (execve(2), ETXTBSY).
+    /// Adds a program.
     pub fn with_program(self, path: &str, text: &str) -> TempProject {
-        let file = self.path(path);
-        let draft = self.folder.path().join(".draft");
-        std::fs::write(&draft, text).unwrap();
-        let script = "cp \"$0\" \"$1\" && chmod 755 \"$1\" && rm \"$0\"";
-        let mut copy = Command::new("sh");
-        let copied = copy.args(["-c", script]).args([&draft, &file]).status();
-        assert!(copied.unwrap().success(), "{} is not written", file.display());
+        write_program(&self.path(path), text);
         self
     }
 

@@ -117,15 +117,13 @@ mod tests {
         FleetEngine, FleetMachine, JobState, LocalEngine, MachineState, ShardTask, TaskBatch,
     };
     use std::io::{Read, Write};
-    use std::os::unix::fs::PermissionsExt;
+    use speedwell_fixtures::write_program;
     use std::path::Path;
 
     /// Returns a fleet with one machine `here`, on which `bin/speedwell` is this script.
     fn fleet(folder: &Path, script: &str) -> FleetEngine {
         std::fs::create_dir(folder.join("bin")).unwrap();
-        let program = folder.join("bin/speedwell");
-        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
+        write_program(&folder.join("bin/speedwell"), &format!("#!/bin/sh\n{script}\n"));
         FleetEngine::Local(LocalEngine::new(vec![FleetMachine {
             name: "here".into(),
             labels: vec!["lab".into()],
