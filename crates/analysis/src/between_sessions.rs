@@ -133,8 +133,8 @@ fn select_source<'a>(
     Some(SelectedSource { label, session, grid, variant: index.unwrap_or(0) })
 }
 
-/// Whether both sources hold the same runs, for instance because they are copies of one file. Runs
-/// whose values are all equal do not count, because equal values may be a coincidence.
+/// Whether both sources hold the same runs, for instance because they are copies of one file. If
+/// all values of a side equal each other, this is not assumed: both sides may have them by chance.
 fn same_results(one: &SelectedSource<'_>, other: &SelectedSource<'_>) -> bool {
     let runs = |source: &SelectedSource<'_>| -> Vec<(u32, Vec<Sample>)> {
         let variant = source.variant().to_owned();

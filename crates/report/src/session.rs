@@ -140,7 +140,7 @@ pub fn report_requested(
     }
 }
 
-/// Reports snippets, which have more figures than one metric.
+/// Reports a session of snippets, which shows more than the values of one metric.
 fn report_snippet_session(
     session: &Session,
     findings: &AnalysisFindings,

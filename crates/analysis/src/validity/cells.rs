@@ -130,8 +130,8 @@ impl<'s> CheckedCells<'s> {
     fn empty(sessions: &[&Session]) -> CheckedCells<'s> {
         let figures = RATES.iter().chain(&[MEAN_LATENCY, BANDWIDTH]).copied();
         let is_imported = sessions.iter().all(|session| session.state == SessionState::Imported);
-        // Other latencies have a step only if they were imported: values measured by Speedwell are
-        // not rounded.
+        // Other latencies may be rounded to a step in imported results, but never in those
+        // measured by Speedwell.
         let metrics = sessions.iter().filter(|_| is_imported).flat_map(|session| &session.metrics);
         let times =
             metrics.map(|metric| metric.name.as_str()).filter(|name| name.starts_with("latency_"));

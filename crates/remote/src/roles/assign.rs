@@ -33,8 +33,8 @@ pub(super) fn assign_machines(
     order.sort_by_key(|index| {
         (machines[*index].state != MachineState::Free, &machines[*index].name)
     });
-    // A seat is one of the machines that a role needs. A seat that can get a different machine
-    // gives up its machine to another seat.
+    // A role has one seat for each machine that it needs. A seat that can be filled by a different
+    // machine gives up its machine to one that cannot.
     let seats: Vec<usize> =
         (0..roles.len()).flat_map(|role| (0..roles[role].machines).map(move |_| role)).collect();
     let mut owners: Vec<Option<usize>> = vec![None; machines.len()];
