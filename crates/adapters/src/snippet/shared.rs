@@ -8,7 +8,7 @@ use super::fresh_process::{folded_warning, shared_process_failure, to_observatio
 use super::live_harness::{CommandAnswer, HarnessFailure, LiveHarness};
 use crate::{BenchmarkJob, ProtocolMessage, RunContext, RunOutcome};
 use speedwell_machine::process::{is_interrupt_requested, unix_time_ms};
-use speedwell_model::{FailureCause, SampleDivision, SampleLength, Snippet, Variant};
+use speedwell_model::{FailureCause, SampleDivision, Snippet, Variant};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -199,13 +199,7 @@ impl SharedProcess {
 /// Returns how long a run is expected to take, at most `timeout`. If an iteration is longer than a
 /// window, the run takes longer; if the number of iterations is fixed, returns `timeout`.
 pub fn expected_duration(samples: &SampleDivision, timeout: Duration) -> Duration {
-    match samples.length {
-        SampleLength::TimeNs(ns) => {
-            let measured_ns = ns.saturating_mul(samples.count.into());
-            Duration::from_nanos(measured_ns.saturating_add(samples.warmup_ns)).min(timeout)
-        }
-        SampleLength::Iterations(_) => timeout,
-    }
+    samples.planned_time().map_or(timeout, |time| time.min(timeout))
 }
 
 fn silent_failure() -> HarnessFailure {

@@ -10,9 +10,7 @@ use crate::erlperf::snippet::ErlangSnippet;
 use crate::erlperf::table::{display_width, to_single_line};
 use anyhow::Result;
 use speedwell_adapters::ProtocolMessage;
-use speedwell_adapters::snippet::{
-    self, CommandAnswer, HarnessFailure, LiveHarness, expected_duration,
-};
+use speedwell_adapters::snippet::{self, CommandAnswer, HarnessFailure, LiveHarness};
 use speedwell_machine::process::is_interrupt_requested;
 use speedwell_model::{SampleDivision, SnippetTiming, Variant};
 use std::fmt;
@@ -22,6 +20,10 @@ use std::time::Duration;
 
 /// Additional time that a run may take, because an iteration may be longer than a sample.
 const SLOW_RUNNER_ALLOWANCE: Duration = Duration::from_secs(100);
+
+/// Time limit of a run with a fixed number of iterations. It is long, because we do not know how
+/// long an iteration takes.
+const FIXED_LOOP_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// A snippet in its VM.
 pub struct SnippetJob {
@@ -200,8 +202,8 @@ impl ErlangMachines {
         };
         let names: Vec<String> =
             measurable.iter().map(|job| self.jobs[*job].name.clone()).collect();
-        let expected =
-            expected_duration(samples, LiveHarness::MAX_LIFETIME) + SLOW_RUNNER_ALLOWANCE;
+        let planned_time = samples.planned_time();
+        let expected = planned_time.map_or(FIXED_LOOP_TIMEOUT, |time| time + SLOW_RUNNER_ALLOWANCE);
         let answer = self.ask_machine(machine, out, |live, hear| {
             live.run_jobs(&names, samples, false, expected, hear)
         })?;
