@@ -15,7 +15,6 @@ pub mod discover;
 mod events;
 pub mod experiment;
 mod fake;
-mod harness;
 mod job;
 mod layout;
 mod module_log;
@@ -35,7 +34,6 @@ mod work;
 pub use cache::{cache_folder, cache_warning};
 pub use code_files::{code_files, is_javascript, is_python};
 pub use discover::is_text;
-pub use harness::LanguageHarness;
 pub use job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DefaultLoadTool,
     DescribeRequest, NamePatterns, ProgressReporter, RunContext, SourceKind, StartMode, SuiteCase,
@@ -55,6 +53,43 @@ pub use work::fingerprint_benchmarks;
 
 use speedwell_model::Variant;
 use std::path::PathBuf;
+
+/// Describes and performs benchmarks of one language or framework.
+pub trait LanguageHarness: Sync {
+    /// Finds the cases of a file without measuring anything.
+    fn describe_source(
+        &self,
+        source: &BenchmarkSource,
+        request: &DescribeRequest,
+    ) -> BenchmarkDescription;
+
+    /// Executes one job in a fresh process.
+    fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome;
+
+    /// Builds in advance what [`LanguageHarness::perform_job`] needs. Before several runs start at
+    /// the same time, this is called for each run in turn. Failures are reported when the job is
+    /// performed.
+    fn prepare_job(&self, _job: &BenchmarkJob, _setting: &RunContext<'_>) {}
+
+    /// Returns the program of variants that do not name a program.
+    fn default_program(&self, source: &BenchmarkSource) -> PathBuf;
+
+    /// Whether a variant's program may be queried for its version. A benchmark program might
+    /// interpret this query as a command to measure.
+    fn has_version(&self, _source: &BenchmarkSource) -> bool {
+        true
+    }
+
+    /// Whether the harness decides the length and number of samples.
+    fn divides_runs(&self) -> bool {
+        false
+    }
+
+    /// Whether the harness can record a series from the first iteration on.
+    fn records_series(&self) -> bool {
+        self.divides_runs()
+    }
+}
 
 /// Returns the program that performs the cases of a file under a variant.
 pub fn resolve_program_for(source: &BenchmarkSource, variant: &Variant) -> PathBuf {

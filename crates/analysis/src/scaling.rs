@@ -9,7 +9,7 @@ use speedwell_stats::usl::{self, UslPoint};
 
 pub use speedwell_stats::saturation_search::{
     ConcurrencyLevel, LevelChange, LevelState, LevelStatus, NextLevel, SaturationAnswer,
-    SaturationRules, next_level,
+    SaturationRules, add_visits, next_level,
 };
 pub use speedwell_stats::usl::{MIN_LEVELS, MIN_R_SQUARED, UslError, UslFit, UslParameter};
 

@@ -408,6 +408,18 @@ pub struct SampleDivision {
     pub warmup_ns: u64,
 }
 
+impl SampleDivision {
+    /// Returns how long the warm-up and the samples of a run take if no iteration is longer than a
+    /// sample; `None` if samples are a number of iterations.
+    pub fn planned_time(&self) -> Option<Duration> {
+        let SampleLength::TimeNs(ns) = self.length else {
+            return None;
+        };
+        let measured_ns = ns.saturating_mul(self.count.into());
+        Some(Duration::from_nanos(measured_ns.saturating_add(self.warmup_ns)))
+    }
+}
+
 /// The parts of a run's division that the user set. Frameworks choose defaults for the rest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestedDivision {
@@ -519,4 +531,17 @@ impl LayoutVariation {
 
 fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_samples_that_last_a_time_have_a_planned_time() {
+        let samples = SampleDivision::default();
+        assert_eq!(samples.planned_time(), Some(Duration::from_millis(350)));
+        let counted = SampleDivision { length: SampleLength::Iterations(10), ..samples };
+        assert_eq!(counted.planned_time(), None);
+    }
 }

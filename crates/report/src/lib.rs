@@ -88,7 +88,7 @@ pub use format::{
 pub use gate::report_gate;
 pub use history_export::{ExportedHistory, export_data_js, export_otava};
 pub use iterations::{IterationsOfFile, IterationsOutcome, report_iterations};
-pub use live::{LiveCase, LiveState, report_live, report_live_loads};
+pub use live::{LiveCase, LiveState, remaining_time, report_live, report_live_loads};
 pub use measurement_details::{report_environment, report_measurement_details};
 pub use outbox::{outbox_check, report_outbox};
 pub use output::{OutputOptions, Verbosity, check_document, print_document};

@@ -56,12 +56,9 @@ impl LiveState {
         self.now_unix_ms.saturating_sub(unix_ms).max(0) as u64
     }
 
-    /// Extrapolates the remaining time in milliseconds. The remaining cases may take longer than
-    /// the completed ones.
-    fn remaining_ms(&self) -> Option<u64> {
-        let remaining_slots = self.planned.checked_sub(self.done)? as u64;
-        let elapsed = self.elapsed_since(self.started_unix_ms);
-        elapsed.checked_mul(remaining_slots)?.checked_div(self.done as u64)
+    fn remaining_time(&self) -> Option<Duration> {
+        let elapsed = Duration::from_millis(self.elapsed_since(self.started_unix_ms));
+        remaining_time(elapsed, self.done, self.planned.checked_sub(self.done)?)
     }
 
     fn live_headline(&self) -> String {
@@ -72,15 +69,22 @@ impl LiveState {
             return format!("measuring: {} done", format_count(self.done, "run", "runs"));
         }
         let share = format_share(self.done as f64 / self.planned as f64);
-        let time_left = self.remaining_ms().map_or_else(String::new, |left_ms| {
-            format!(", about {} left", format_about(Duration::from_millis(left_ms)))
-        });
+        let time_left = self
+            .remaining_time()
+            .map_or_else(String::new, |time| format!(", about {} left", format_about(time)));
         format!(
             "measuring: {} of {} done ({share}){time_left}",
             self.done,
             format_count(self.planned, "run", "runs")
         )
     }
+}
+
+/// Estimates the time of the remaining runs from the time in which `done` runs ended; `None` before
+/// the first run has ended. Assumes that every remaining run is needed and takes as long as the
+/// earlier ones.
+pub fn remaining_time(elapsed: Duration, done: usize, remaining: usize) -> Option<Duration> {
+    (done > 0).then(|| elapsed.mul_f64(remaining as f64 / done as f64))
 }
 
 /// Builds the report of a running session.
@@ -224,13 +228,13 @@ mod tests {
 
     #[test]
     fn the_rest_takes_as_long_in_proportion_as_what_is_done() {
-        assert_eq!(state().remaining_ms(), Some(180_000));
+        assert_eq!(state().remaining_time(), Some(Duration::from_secs(180)));
         assert_eq!(
             state().live_headline(),
             "measuring: 56 of 224 runs done (25 %), about 3 min left"
         );
         let begun = LiveState { done: 0, ..state() };
-        assert_eq!(begun.remaining_ms(), None);
+        assert_eq!(begun.remaining_time(), None);
     }
 
     #[test]

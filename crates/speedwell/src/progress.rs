@@ -5,7 +5,9 @@ use super::status;
 use super::status_line::StatusLine;
 use speedwell_machine::process::current_activity;
 use speedwell_model::{SessionEvent, SessionObserver};
-use speedwell_report::{Uncertainty, escape_controls, format_about, format_quantity};
+use speedwell_report::{
+    Uncertainty, escape_controls, format_about, format_quantity, remaining_time,
+};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -150,8 +152,8 @@ impl MeasurementProgress {
         let failed_suffix =
             if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
         let precision = if self.is_upper_bound { "up to" } else { "about" };
-        let remaining = self
-            .remaining_time(elapsed)
+        let measured = self.done.saturating_sub(self.initially_done);
+        let remaining = remaining_time(elapsed, measured, self.total.saturating_sub(self.done))
             .map(|remaining| format!(", {precision} {} left", format_about(remaining)))
             .unwrap_or_default();
         format!(
@@ -162,15 +164,6 @@ impl MeasurementProgress {
             format_clock(elapsed),
             activity.as_ref().unwrap_or(&self.current),
         )
-    }
-
-    /// Estimates the remaining time. Assumes that every planned run is needed and takes as long as
-    /// the earlier runs.
-    fn remaining_time(&self, elapsed: Duration) -> Option<Duration> {
-        let measured = self.done.checked_sub(self.initially_done).filter(|&count| count > 0)?;
-        let seconds_per_run = elapsed.as_secs_f64() / measured as f64;
-        let remaining_runs = self.total.saturating_sub(self.done);
-        Some(Duration::from_secs_f64(seconds_per_run * remaining_runs as f64))
     }
 }
 

@@ -23,6 +23,22 @@ pub struct ConcurrencyLevel {
     pub is_spoilt: bool,
 }
 
+/// Appends visits to the level of this concurrency, which is created if it is new. Returns the
+/// level.
+pub fn add_visits(
+    levels: &mut Vec<ConcurrencyLevel>,
+    concurrency: u32,
+    throughputs: impl IntoIterator<Item = f64>,
+) -> &ConcurrencyLevel {
+    let known = levels.iter().position(|level| level.concurrency == concurrency);
+    let index = known.unwrap_or_else(|| {
+        levels.push(ConcurrencyLevel { concurrency, ..ConcurrencyLevel::default() });
+        levels.len() - 1
+    });
+    levels[index].throughputs.extend(throughputs);
+    &levels[index]
+}
+
 /// How levels are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SaturationRules {

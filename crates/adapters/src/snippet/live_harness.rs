@@ -4,18 +4,21 @@
 //! The harness answers commands one by one. A thread listens to the process. When an answer is
 //! complete, the thread waits for the next command. None of our code runs while the snippet is
 //! measured. The commands are described in docs/reference/protocol.md, "Measuring code". Start at
-//! [`LiveHarness::start`].
+//! [`LiveHarness::open`].
 
 use crate::ProtocolMessage;
 use crate::compile::CompileFailure;
 use crate::run_outcome::{invalid_cause, start_reason};
+use crate::snippet::build_process;
 use crate::snippet::timing::parse_timing;
 use speedwell_machine::process::{
-    ChildConversation, NextStep, ProcessOutcome, ProcessSpec, ServiceProcess, WaitClock,
+    ChildConversation, CpuSet, NextStep, ProcessOutcome, ProcessSpec, ServiceProcess, WaitClock,
 };
 use speedwell_model::{
     ErlangNodes, FailureCause, SampleDivision, SampleLength, Snippet, SnippetTiming, SteadyRule,
+    Variant,
 };
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -86,6 +89,17 @@ impl CommandAnswer {
         self.events.iter().find(concerns_job).and_then(error_cause)
     }
 
+    /// Returns the answer itself if it contains no fault of `job`.
+    ///
+    /// # Errors
+    /// Fails with the fault of `job`.
+    pub fn check_fault(self, job: &str) -> Result<CommandAnswer, HarnessFailure> {
+        match self.find_fault(job) {
+            None => Ok(self),
+            Some(cause) => Err(HarnessFailure::new(cause)),
+        }
+    }
+
     /// Returns the timing of `job` with these samples.
     pub fn timing(&self, job: &str, samples: &SampleDivision) -> Option<SnippetTiming> {
         parse_timing(job, self.events.iter(), samples)
@@ -98,12 +112,33 @@ impl CommandAnswer {
 }
 
 impl LiveHarness {
-    /// Starts the process of `spec` and reads its self-description. The limit of `spec` is the
-    /// maximum lifetime of the process.
+    /// Maximum lifetime of a process: practically unlimited, because each command has a limit of
+    /// its own.
+    pub const MAX_LIFETIME: Duration = Duration::from_secs(366 * 24 * 3600);
+
+    /// Starts a process that can load `snippet`, in `directory` and on the processors of `pin`.
+    /// Also returns its self-description.
     ///
     /// # Errors
-    /// Fails if the process cannot be started, or does not become ready.
-    pub fn start(spec: ProcessSpec) -> Result<(LiveHarness, CommandAnswer), HarnessFailure> {
+    /// Fails if the snippet does not compile, or if the process cannot be started or does not
+    /// become ready.
+    pub fn open(
+        snippet: &Snippet,
+        program: &Path,
+        variant: &Variant,
+        directory: &Path,
+        pin: Option<&CpuSet>,
+    ) -> Result<(LiveHarness, CommandAnswer), HarnessFailure> {
+        let spec = build_process(snippet, program, variant)?;
+        LiveHarness::start(ProcessSpec {
+            directory: Some(directory.to_owned()),
+            pin: pin.cloned(),
+            limit: LiveHarness::MAX_LIFETIME,
+            ..spec
+        })
+    }
+
+    fn start(spec: ProcessSpec) -> Result<(LiveHarness, CommandAnswer), HarnessFailure> {
         let (command_sender, commands) = channel();
         let (messages, events) = channel();
         let conversation = CommandRelay {
@@ -179,8 +214,8 @@ impl LiveHarness {
         self.send_command(message, START_TIMEOUT, &mut |_| {})
     }
 
-    /// Measures `jobs` at the same time. `on_event` receives every event as it arrives. `limit` is
-    /// the expected duration; `None` stands for the time limit of the process.
+    /// Measures `jobs` at the same time, which is expected to take `expected`. `on_event` receives
+    /// every event as it arrives.
     ///
     /// # Errors
     /// Fails if the process died, or took far longer than it should.
@@ -189,14 +224,13 @@ impl LiveHarness {
         jobs: &[String],
         samples: &SampleDivision,
         stream: bool,
-        limit: Option<Duration>,
+        expected: Duration,
         on_event: &mut dyn FnMut(&ProtocolMessage),
     ) -> Result<CommandAnswer, HarnessFailure> {
         let mut message = run_command(jobs, samples, false);
         if stream {
             message = message.with("stream", 1);
         }
-        let expected = limit.unwrap_or(self.limit);
         self.send_command(message, expected, on_event)
     }
 

@@ -4,12 +4,11 @@
 //! wait and keep their state. Each measurement is reported as a run of its own, with a note. Start
 //! at [`SharedProcesses::perform_run`].
 
-use super::build_process;
 use super::fresh_process::{folded_warning, shared_process_failure, to_observation};
 use super::live_harness::{CommandAnswer, HarnessFailure, LiveHarness};
 use crate::{BenchmarkJob, ProtocolMessage, RunContext, RunOutcome};
 use speedwell_machine::process::{is_interrupt_requested, unix_time_ms};
-use speedwell_model::{FailureCause, SampleDivision, SampleLength, Snippet, Variant};
+use speedwell_model::{FailureCause, SampleDivision, Snippet, Variant};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -86,18 +85,10 @@ impl SharedProcess {
             pending: HashMap::new(),
         };
         let first = variants.iter().find_map(|variant| job.snippet_under(variant));
-        let spec = first.map(|snippet| build_process(&snippet, &setting.program, setting.variant));
-        let started = match spec {
-            Some(Ok(mut spec)) => {
-                spec.pin = setting.pin.cloned();
-                spec.directory = Some(job.source.directory.clone());
-                // The process lives as long as the session. Each run has a limit of its own.
-                spec.limit = Duration::from_secs(366 * 24 * 3600);
-                LiveHarness::start(spec)
-            }
-            Some(Err(failure)) => Err(failure.into()),
-            None => Err(silent_failure()),
-        };
+        let (program, folder) = (&setting.program, &job.source.directory);
+        let started = first.ok_or_else(silent_failure).and_then(|snippet| {
+            LiveHarness::open(&snippet, program, setting.variant, folder, setting.pin)
+        });
         match started {
             Ok((harness, _)) => {
                 process.harness = Some(harness);
@@ -128,18 +119,13 @@ impl SharedProcess {
         workers: u32,
     ) -> Result<(), HarnessFailure> {
         let harness = self.harness.as_mut().ok_or_else(silent_failure)?;
-        let fault = |answer: &CommandAnswer| match answer.find_fault(job) {
-            None => Ok(()),
-            Some(cause) => Err(HarnessFailure::new(cause)),
-        };
-        let answer = harness.load_snippet(job, snippet)?;
-        fault(&answer)?;
+        let answer = harness.load_snippet(job, snippet)?.check_fault(job)?;
         let loaded = answer.first("loaded").cloned();
         self.loaded.extend(loaded.map(|loaded| (job.to_owned(), loaded)));
         if self.empty_ns.is_none() {
             self.empty_ns = harness.measure_empty(job)?;
         }
-        fault(&harness.set_workers(job, workers)?)
+        harness.set_workers(job, workers)?.check_fault(job).map(drop)
     }
 
     /// Marks the snippets of these variants as failed, because their process has ended.
@@ -156,8 +142,8 @@ impl SharedProcess {
         let jobs: Vec<String> = runnable.map(|variant| self.jobs[&variant.name].clone()).collect();
         let answer = match (&mut self.harness, jobs.is_empty()) {
             (Some(harness), false) => {
-                let limit = expected_duration(&setting.samples, setting.limit);
-                Some(harness.run_jobs(&jobs, &setting.samples, false, Some(limit), &mut |_| {}))
+                let expected = expected_duration(&setting.samples, setting.limit);
+                Some(harness.run_jobs(&jobs, &setting.samples, false, expected, &mut |_| {}))
             }
             _ => None,
         };
@@ -213,13 +199,7 @@ impl SharedProcess {
 /// Returns how long a run is expected to take, at most `timeout`. If an iteration is longer than a
 /// window, the run takes longer; if the number of iterations is fixed, returns `timeout`.
 pub fn expected_duration(samples: &SampleDivision, timeout: Duration) -> Duration {
-    match samples.length {
-        SampleLength::TimeNs(ns) => {
-            let measured_ns = ns.saturating_mul(samples.count.into());
-            Duration::from_nanos(measured_ns.saturating_add(samples.warmup_ns)).min(timeout)
-        }
-        SampleLength::Iterations(_) => timeout,
-    }
+    samples.planned_time().map_or(timeout, |time| time.min(timeout))
 }
 
 fn silent_failure() -> HarnessFailure {

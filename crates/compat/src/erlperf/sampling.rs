@@ -231,14 +231,7 @@ pub fn search_workers(
             break;
         }
         let rates = samples.last_windows(request.samples).iter().map(|window| window.per_s);
-        match levels.iter_mut().find(|level| level.concurrency == workers) {
-            Some(level) => level.throughputs.extend(rates),
-            None => levels.push(ConcurrencyLevel {
-                concurrency: workers,
-                throughputs: rates.collect(),
-                is_spoilt: false,
-            }),
-        }
+        scaling::add_visits(&mut levels, workers, rates);
         let pass = SqueezePass { workers, samples };
         report(&pass)?;
         passes.push(pass);
@@ -290,11 +283,7 @@ mod tests {
         let mut levels: Vec<ConcurrencyLevel> = Vec::new();
         while let NextLevel::Visit(workers) = scaling::next_level(&levels, &rules) {
             assert!(levels.iter().all(|level| level.concurrency != workers));
-            levels.push(ConcurrencyLevel {
-                concurrency: workers,
-                throughputs: vec![throughput(workers); 3],
-                is_spoilt: false,
-            });
+            scaling::add_visits(&mut levels, workers, [throughput(workers); 3]);
         }
         let visited = levels.iter().map(|level| level.concurrency).collect();
         let answer =

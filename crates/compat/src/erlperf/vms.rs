@@ -11,15 +11,12 @@ use crate::erlperf::table::{display_width, to_single_line};
 use anyhow::Result;
 use speedwell_adapters::ProtocolMessage;
 use speedwell_adapters::snippet::{self, CommandAnswer, HarnessFailure, LiveHarness};
-use speedwell_machine::process::{ProcessSpec, is_interrupt_requested};
-use speedwell_model::{SampleDivision, SampleLength, SnippetTiming, Variant};
+use speedwell_machine::process::is_interrupt_requested;
+use speedwell_model::{SampleDivision, SnippetTiming, Variant};
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
-
-/// Upper bound of a VM's lifetime.
-const MAX_VM_LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Additional time that a run may take, because an iteration may be longer than a sample.
 const SLOW_RUNNER_ALLOWANCE: Duration = Duration::from_secs(100);
@@ -116,8 +113,10 @@ impl ErlangMachines {
 
     fn start_vm(&mut self, job: usize, directory: &Path) {
         let machine = self.machines.len();
-        let start = start_live(&self.jobs[job].parsed, directory);
-        match start {
+        let snippet = &self.jobs[job].parsed.snippet;
+        let program = snippet::default_program(snippet.language);
+        let variant = Variant::plain("erlperf");
+        match LiveHarness::open(snippet, &program, &variant, directory, None) {
             Ok((live, ready)) => {
                 self.machines.push(Some(live));
                 self.ready = self.ready.take().or(ready.first("ready").cloned());
@@ -203,9 +202,10 @@ impl ErlangMachines {
         };
         let names: Vec<String> =
             measurable.iter().map(|job| self.jobs[*job].name.clone()).collect();
-        let timeout = run_timeout(samples);
+        let planned_time = samples.planned_time();
+        let expected = planned_time.map_or(FIXED_LOOP_TIMEOUT, |time| time + SLOW_RUNNER_ALLOWANCE);
         let answer = self.ask_machine(machine, out, |live, hear| {
-            live.run_jobs(&names, samples, false, Some(timeout), hear)
+            live.run_jobs(&names, samples, false, expected, hear)
         })?;
         let Some(answer) = answer else {
             return Ok(Vec::new());
@@ -302,32 +302,6 @@ impl ErlangMachines {
                 }
             }
         }
-    }
-}
-
-fn start_live(
-    parsed: &ErlangSnippet,
-    directory: &Path,
-) -> Result<(LiveHarness, CommandAnswer), HarnessFailure> {
-    let program = snippet::default_program(parsed.snippet.language);
-    let variant = Variant::plain("erlperf");
-    let spec = snippet::build_process(&parsed.snippet, &program, &variant)?;
-    LiveHarness::start(ProcessSpec {
-        directory: Some(directory.to_owned()),
-        limit: MAX_VM_LIFETIME,
-        ..spec
-    })
-}
-
-/// Returns the time limit of a run.
-fn run_timeout(samples: &SampleDivision) -> Duration {
-    match samples.length {
-        SampleLength::TimeNs(ns) => {
-            let sampled_ns = ns.saturating_mul(samples.count.into());
-            Duration::from_nanos(sampled_ns.saturating_add(samples.warmup_ns))
-                + SLOW_RUNNER_ALLOWANCE
-        }
-        SampleLength::Iterations(_) => FIXED_LOOP_TIMEOUT,
     }
 }
 

@@ -4,7 +4,7 @@ use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{BenchmarkJob, SourceKind};
 use speedwell_config::experiment::{Experiment, repeated_variant};
 use speedwell_model::assignment::{LoadWarmup, RunAssignment, ServerLoad, TargetWork};
-use speedwell_model::{Case, RunOrder, SampleLength, Variant, as_milliseconds};
+use speedwell_model::{Case, RunOrder, Variant, as_milliseconds};
 use std::time::Duration;
 
 /// Estimated time and requests of all runs together.
@@ -46,12 +46,7 @@ fn time_of_run(plan: &SessionPlan, job: &BenchmarkJob, variant: &Variant) -> Opt
             (requests == 0).then_some(time)
         }
         SourceKind::Cpp | SourceKind::Program | SourceKind::Python | SourceKind::Snippet(_) => {
-            let samples = job.samples.unwrap_or(plan.sampling.samples);
-            let SampleLength::TimeNs(ns) = samples.length else {
-                return None;
-            };
-            let measured_ns = ns * u64::from(samples.count);
-            Some(Duration::from_nanos(measured_ns + samples.warmup_ns))
+            job.samples.unwrap_or(plan.sampling.samples).planned_time()
         }
         _ => None,
     }

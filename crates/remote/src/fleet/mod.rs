@@ -31,12 +31,13 @@ use speedwell_engine::{
     EventListener, MeasuredSession, PreparedPlan, SessionRequest, session_header,
 };
 use speedwell_machine::process;
-use speedwell_model::{RunCount, SampleLength, SessionEvent, SessionMachine, StoppingDesign};
+use speedwell_model::{RunCount, SessionEvent, SessionMachine, StoppingDesign};
 use speedwell_store::{SessionMerger, ShardState, Store, StoredShard};
 use spool_source::{SpoolSource, SpoolStream};
 use stale_attempts::StaleAttempts;
 use std::collections::BTreeSet;
 use std::fs;
+use std::time::Duration;
 
 pub use detached::{DetachedAction, ShardStatus, clean_up, reattach_session};
 pub use upload::receive_bundle;
@@ -366,11 +367,8 @@ fn cut_plan(
 
 fn expected_duration_s(plan: &SessionPlan, job: &speedwell_adapters::BenchmarkJob) -> f64 {
     let samples = job.samples.unwrap_or(plan.sampling.samples);
-    let measured_ns = match samples.length {
-        SampleLength::TimeNs(ns) => ns as f64 * f64::from(samples.count),
-        SampleLength::Iterations(_) => 0.0,
-    };
-    let run_s = (measured_ns + samples.warmup_ns as f64) / 1e9 + PROCESS_OVERHEAD_S;
+    let warmup = Duration::from_nanos(samples.warmup_ns);
+    let run_s = samples.planned_time().unwrap_or(warmup).as_secs_f64() + PROCESS_OVERHEAD_S;
     run_s * f64::from(plan.runs_per_variant()) * plan.variants.len() as f64
 }
 

@@ -16,7 +16,6 @@ pub mod engine;
 mod identity;
 mod lock;
 pub mod program;
-pub mod speed_probe;
 
 pub use detached::JobId;
 pub use engine::{

@@ -139,22 +139,17 @@ impl ConcurrencySearch<'_, '_> {
         let Some(snippet_code) = job.snippet_under(variant) else {
             return Ok(true);
         };
-        let mut spec = match snippet::build_process(&snippet_code, &context.program, variant) {
-            Ok(spec) => spec,
-            Err(error) => return self.record_failure(&error.into(), job, context),
-        };
-        spec.pin = context.pin.cloned();
-        spec.directory = Some(job.source.directory.clone());
-        spec.limit = Duration::from_secs(24 * 3600);
-        let (mut harness, _) = match LiveHarness::start(spec) {
-            Ok(started) => started,
+        let folder = &job.source.directory;
+        let opened =
+            LiveHarness::open(&snippet_code, &context.program, variant, folder, context.pin)
+                .and_then(|(mut harness, _)| {
+                    harness.load_snippet("code", &snippet_code)?.check_fault("code")?;
+                    Ok(harness)
+                });
+        let mut harness = match opened {
+            Ok(harness) => harness,
             Err(failure) => return self.record_failure(&failure, job, context),
         };
-        let loaded =
-            harness.load_snippet("code", &snippet_code).map(|answer| answer.find_fault("code"));
-        if let Some(failure) = find_fault(loaded) {
-            return self.record_failure(&failure, job, context);
-        }
         let mut levels: Vec<ConcurrencyLevel> = Vec::new();
         while let NextLevel::Visit(level) = scaling::next_level(&levels, &self.rules) {
             if is_interrupt_requested() {
@@ -169,9 +164,9 @@ impl ConcurrencySearch<'_, '_> {
                 Err(failure) => return self.record_failure(&failure, job, context),
             }
         }
-        match find_fault(harness.shut_down().map(|answer| answer.find_fault("code"))) {
-            Some(failure) => self.record_failure(&failure, job, context),
-            None => Ok(true),
+        match harness.shut_down().and_then(|answer| answer.check_fault("code")) {
+            Err(failure) => self.record_failure(&failure, job, context),
+            Ok(_) => Ok(true),
         }
     }
 
@@ -181,17 +176,11 @@ impl ConcurrencySearch<'_, '_> {
         harness: &mut LiveHarness,
         level: u32,
     ) -> Result<Option<SnippetTiming>, HarnessFailure> {
-        let reply = harness.set_workers("code", level)?;
-        if let Some(cause) = reply.find_fault("code") {
-            return Err(HarnessFailure::new(cause));
-        }
-        let limit = expected_duration(&self.samples, self.limit);
+        harness.set_workers("code", level)?.check_fault("code")?;
+        let expected = expected_duration(&self.samples, self.limit);
         let jobs = ["code".to_owned()];
-        let reply = harness.run_jobs(&jobs, &self.samples, false, Some(limit), &mut |_| {})?;
-        match reply.find_fault("code") {
-            Some(cause) => Err(HarnessFailure::new(cause)),
-            None => Ok(reply.timing("code", &self.samples)),
-        }
+        let reply = harness.run_jobs(&jobs, &self.samples, false, expected, &mut |_| {})?;
+        Ok(reply.check_fault("code")?.timing("code", &self.samples))
     }
 
     fn record_visit(
@@ -205,16 +194,7 @@ impl ConcurrencySearch<'_, '_> {
     ) -> anyhow::Result<()> {
         let per_s = measured.per_s.unwrap_or(0.0);
         self.listener.observe(&SessionEvent::Visited { level, per_s })?;
-        match levels.iter_mut().find(|entry| entry.concurrency == level) {
-            Some(entry) => entry.throughputs.push(per_s),
-            None => levels.push(ConcurrencyLevel {
-                concurrency: level,
-                throughputs: vec![per_s],
-                is_spoilt: false,
-            }),
-        }
-        let visits = levels.iter().find(|entry| entry.concurrency == level);
-        let block = visits.map_or(0, |entry| entry.throughputs.len() as u32 - 1);
+        let block = scaling::add_visits(levels, level, [per_s]).throughputs.len() as u32 - 1;
         let observation = snippet::to_observation(measured, &job_at_level(job, level));
         for metric in &observation.metrics {
             self.recorder.observe(&SessionEvent::Declared(metric))?;
@@ -259,13 +239,4 @@ fn job_at_level(job: &BenchmarkJob, level: u32) -> BenchmarkJob {
     case.values.push(("concurrency".to_owned(), concurrency));
     job.label = case.id();
     job
-}
-
-fn find_fault(
-    reply: Result<Option<speedwell_model::FailureCause>, HarnessFailure>,
-) -> Option<HarnessFailure> {
-    match reply {
-        Ok(cause) => cause.map(HarnessFailure::new),
-        Err(failure) => Some(failure),
-    }
 }

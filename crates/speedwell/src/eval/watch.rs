@@ -7,7 +7,7 @@ use super::snippets::join_lines;
 use crate::options::EvalArgs;
 use crate::{CommandStatus, status};
 use anyhow::{Context, bail, ensure};
-use speedwell_adapters::snippet::{self, CommandAnswer, HarnessFailure, LiveHarness};
+use speedwell_adapters::snippet::{CommandAnswer, HarnessFailure, LiveHarness};
 use speedwell_adapters::{self as adapters, BenchmarkJob, ProtocolMessage};
 use speedwell_engine::PreparedPlan;
 use speedwell_engine::eval::{EvalRequest, plan_snippets};
@@ -21,9 +21,6 @@ use std::time::Duration;
 
 /// Default length of a window.
 const DEFAULT_WINDOW: Duration = Duration::from_secs(1);
-
-/// A year, which stands for an unlimited duration.
-const UNLIMITED: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// Watches until the user interrupts, or until the requested number of lines is printed.
 ///
@@ -114,7 +111,8 @@ fn watch_snippets(
         state.apply_event(event, &names)?;
     }
     let mut write_result = Ok(());
-    let answer = live.run_jobs(&names, samples, true, Some(UNLIMITED / 4), &mut |event| {
+    let unlimited = LiveHarness::MAX_LIFETIME / 4;
+    let answer = live.run_jobs(&names, samples, true, unlimited, &mut |event| {
         if write_result.is_ok() {
             write_result = state.apply_event(event, &names);
             if write_result.is_err() {
@@ -154,17 +152,12 @@ fn open_process(
 ) -> Result<(LiveHarness, Vec<String>, CommandAnswer), HarnessFailure> {
     let program = adapters::harness_for(job.source.kind).default_program(&job.source);
     let plain = Variant::plain("watched");
-    let mut spec = snippet::build_process(&snippets[0].1, &program, &plain)?;
-    spec.directory = Some(job.source.directory.clone());
-    spec.limit = UNLIMITED;
-    let (mut live, ready) = LiveHarness::start(spec)?;
+    let folder = &job.source.directory;
+    let (mut live, ready) = LiveHarness::open(&snippets[0].1, &program, &plain, folder, None)?;
     let gauges = ready.first("ready").map(|ready| ready.list("gauges"));
     for (name, (_, snippet, workers)) in names.iter().zip(snippets) {
-        for answer in [live.load_snippet(name, snippet)?, live.set_workers(name, *workers)?] {
-            if let Some(cause) = answer.find_fault(name) {
-                return Err(HarnessFailure::new(cause));
-            }
-        }
+        live.load_snippet(name, snippet)?.check_fault(name)?;
+        live.set_workers(name, *workers)?.check_fault(name)?;
     }
     let first = live.start_gauges(interval)?;
     Ok((live, gauges.unwrap_or_default(), first))

@@ -8,7 +8,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use speedwell_stats::saturation_search::{
-    ConcurrencyLevel, NextLevel, SaturationRules, next_level, search_answer,
+    ConcurrencyLevel, NextLevel, SaturationRules, add_visits, next_level, search_answer,
 };
 
 struct ThroughputCurve {
@@ -76,14 +76,7 @@ fn run_search(
         let value = (curve.at)(f64::from(concurrency)) * (noise * draw_normal(&mut random)).exp();
         visits += 1;
         assert!(visits < 1000, "{} does not end", curve.name);
-        match levels.iter_mut().find(|level| level.concurrency == concurrency) {
-            Some(level) => level.throughputs.push(value),
-            None => levels.push(ConcurrencyLevel {
-                concurrency,
-                throughputs: vec![value],
-                is_spoilt: false,
-            }),
-        }
+        add_visits(&mut levels, concurrency, [value]);
     }
     (search_answer(&levels).unwrap().at_knee().concurrency, visits)
 }
