@@ -1,102 +1,97 @@
-//! A server of this process that fuzz targets send requests to: the gate, the pages and the API, over a store with a session in
-//! it. What comes out must be an answer of the server or nothing, never a mistake of ours.
+//! A server in this process, to which fuzz targets send requests. It serves the pages and the API
+//! of a store with one session. A response must never be an internal error.
 
-use speedwell_analysis::Settings;
-use speedwell_report::html::Assets;
+use speedwell_analysis::AnalysisSettings;
+use speedwell_analysis::history::ProjectHistory;
 use speedwell_formats::json_lines;
-use speedwell_store::{Reference, Scope, Store, StoredToken};
-use speedwell_server::http::token::Token;
-use speedwell_server::http::{Address, Listen, Options, Server, Stopper};
-use speedwell_server::dashboard::{Lookups, Planned, Rules, Site, Source};
+use speedwell_model::stored::{StoredToken, TokenScope};
+use speedwell_server::dashboard::{
+    AccessRules, CommandLookups, ComparisonSource, PlanSummary, SiteState, router,
+};
+use speedwell_server::http::token::AccessToken;
+use speedwell_server::http::{
+    BoundAddress, HttpServer, ListenAddress, ServerOptions, ServerStopper,
+};
+use speedwell_store::Store;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// A session to look at.
+/// The only session of the store.
 const SESSION: &str = include_str!("../../crates/speedwell/tests/golden/json-lines/timeit.jsonl");
 
-/// Where the server is, and a token that may do everything.
-pub struct Served {
+/// A running server.
+pub struct FuzzServer {
     pub address: SocketAddr,
+    /// Token with all permissions.
     pub token: String,
+    /// Name of the project.
     pub project: String,
 }
 
-/// The server, which is started by the first who asks.
-pub fn served() -> &'static Served {
-    static SERVED: OnceLock<Served> = OnceLock::new();
-    SERVED.get_or_init(start)
+/// Returns the server; the first call starts it.
+pub fn fuzz_server() -> &'static FuzzServer {
+    static SERVER: OnceLock<FuzzServer> = OnceLock::new();
+    SERVER.get_or_init(start)
 }
 
-const LOOKUPS: Lookups = Lookups {
-    session: |store, word| store.find(&word.parse()?),
-    sources: |store, words| words.iter().map(|word| source(store, word)).collect(),
-    settings: |_| Ok(Settings::default()),
-    planned: |_, _| Ok(Planned::default()),
-    history: |_, _| anyhow::bail!("there is no history here"),
+/// Lookups that need neither a repository nor options.
+const LOOKUPS: CommandLookups = CommandLookups {
+    session: |store, reference| store.resolve_reference(&reference.parse()?),
+    sources: |store, words| words.iter().map(|word| read_source(store, word)).collect(),
+    settings: |_| Ok(AnalysisSettings::default()),
+    mark_known: |_, _, _| {},
+    gate: |_, _, _| anyhow::bail!("there are no gates here"),
+    planned: |_, _| Ok(PlanSummary::default()),
+    summarize: |_| Ok(0),
+    history: |_, _, _| Ok(ProjectHistory::default()),
 };
 
-fn source(store: &Store, word: &str) -> anyhow::Result<Source> {
-    let reference: Reference = word.parse()?;
-    Ok(Source {
-        label: word.to_owned(),
-        session: store.session(store.find(&reference)?)?,
+fn read_source(store: &Store, reference: &str) -> anyhow::Result<ComparisonSource> {
+    let number = store.resolve_reference(&reference.parse()?)?;
+    Ok(ComparisonSource {
+        label: reference.to_owned(),
+        session: store.load_session(number)?,
         variant: None,
-        taken_for: None,
+        resolved_as: None,
     })
 }
 
-fn start() -> Served {
+fn start() -> FuzzServer {
     let folder = std::env::temp_dir().join(format!("speedwell-fuzz-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join("fuzz.db");
-    let token = Token::new().expect("random bytes");
-    fill(&path, &token).expect("a store");
-    let stopper = Stopper::new();
-    let rules = Rules {
-        reads_freely: true,
-        has_key: false,
-        has_tls: false,
-    };
-    let assets = Assets {
-        style: "/s".into(),
-        early_script: "/e".into(),
-        script: "/j".into(),
-    };
-    let site = Site::new(&path, LOOKUPS, assets, rules, &stopper).expect("threads");
+    let token = AccessToken::new().expect("random bytes");
+    fill_store(&path, &token).expect("a store");
+    let stopper = ServerStopper::new();
+    let rules = AccessRules { allows_anonymous_reads: true, has_key: false, has_tls: false };
+    let site = Arc::new(SiteState::new(&path, LOOKUPS, rules, &stopper).expect("a site"));
     let project = site.first.name.clone();
-    let site = Arc::new(site);
-    let router = speedwell_server::dashboard::router(site.clone());
-    let router = router.merge(speedwell_server::dashboard::api(site).expect("threads"));
-    let options = Options {
-        listen: vec![Listen::Loopback { first: 0, last: 0 }],
+    let options = ServerOptions {
+        listen: vec![ListenAddress::Loopback { first: 0, last: 0 }],
         stopper,
-        ..Options::default()
+        ..ServerOptions::default()
     };
-    let server = Server::bind(options, router).expect("a port");
-    let Address::Tcp(address) = server.addresses()[0].clone() else {
-        unreachable!("it is no path")
+    let server = HttpServer::bind(options, router(site)).expect("a port");
+    let BoundAddress::Tcp(address) = server.addresses()[0].clone() else {
+        unreachable!("the server listens on loopback")
     };
-    std::thread::spawn(move || server.run().expect("it runs"));
-    Served {
-        address,
-        token: token.expose().to_owned(),
-        project,
-    }
+    std::thread::spawn(move || server.run().expect("a running server"));
+    FuzzServer { address, token: token.expose().to_owned(), project }
 }
 
-fn fill(path: &Path, token: &Token) -> anyhow::Result<()> {
+fn fill_store(path: &Path, token: &AccessToken) -> anyhow::Result<()> {
     let mut store = Store::open(path)?;
     for session in json_lines::read(SESSION)? {
-        store.insert(&session)?;
+        store.insert_session(&session)?;
     }
     store.add_token(&StoredToken {
         id: token.id().to_owned(),
         digest: token.digest().as_bytes().to_vec(),
         name: "fuzz".into(),
-        scopes: vec![Scope::Admin],
+        scopes: vec![TokenScope::Admin],
         project: None,
         branches: None,
         machines: None,
@@ -107,49 +102,45 @@ fn fill(path: &Path, token: &Token) -> anyhow::Result<()> {
     })
 }
 
-/// The status of the answer to a whole request that asks for the connection's end.
+/// Sends a complete request, which must ask to close the connection, and returns the status of the
+/// response.
 ///
 /// # Panics
-/// The server made a mistake, or does not answer.
+/// Panics on an internal error of the server, or if there is no response.
 pub fn status_of(request: &[u8]) -> u16 {
-    status_if_any(request).expect("an answer")
+    status_if_any(request).expect("a response")
 }
 
-/// The status of the answer to bytes in which a request may end early; nothing where the server hangs up without one.
+/// Sends bytes, in which a request may end early, and returns the status of the first response;
+/// `None` if the server closes the connection without one.
 ///
 /// # Panics
-/// The server made a mistake.
+/// Panics on an internal error of the server.
 pub fn status_if_any(bytes: &[u8]) -> Option<u16> {
-    let mut stream = TcpStream::connect(served().address).expect("it listens");
-    stream
-        .set_read_timeout(Some(Duration::from_secs(5)))
-        .expect("a time");
-    // It may have had enough before the end. The writing side stays open: a client who closes it counts as gone.
+    let mut stream = TcpStream::connect(fuzz_server().address).expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_secs(5))).expect("a timeout");
+    // The server may close the connection before the end of the bytes. The writing side stays open,
+    // because the server drops the request of a client that closes it.
     let _ = stream.write_all(bytes);
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    status_in(&answer)
+    let mut response = Vec::new();
+    let _ = stream.read_to_end(&mut response);
+    parse_status(&response)
 }
 
-fn status_in(answer: &[u8]) -> Option<u16> {
-    let line = answer.strip_prefix(b"HTTP/1.1 ")?;
+fn parse_status(response: &[u8]) -> Option<u16> {
+    let line = response.strip_prefix(b"HTTP/1.1 ")?;
     let status = std::str::from_utf8(&line[..3]).ok()?.parse().ok()?;
-    // What is away or full is no mistake, and neither happens here.
-    assert!(
-        status < 500 || status == 501 || status == 505,
-        "{}",
-        String::from_utf8_lossy(answer)
-    );
+    // The store is neither full nor unreachable here, so that 503 and 507 are errors, too.
+    let is_internal_error = status >= 500 && ![501, 505].contains(&status);
+    assert!(!is_internal_error, "{}", String::from_utf8_lossy(response));
     Some(status)
 }
 
-/// `text` with all but letters and digits escaped.
-pub fn escaped(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'&' | b'=' => char::from(*byte).to_string(),
-            _ => format!("%{byte:02X}"),
-        })
-        .collect()
+/// Escapes everything except letters, digits, `&` and `=` for an address.
+pub fn escape_query(bytes: &[u8]) -> String {
+    let escape = |byte: &u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'&' | b'=' => char::from(*byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    bytes.iter().map(escape).collect()
 }

@@ -1,9 +1,9 @@
-//! The drop-in for benchstat: a filter, a projection of rows, one of columns, each in a line of its own, then results on standard
-//! input. Whatever they are, there is a table or a reason.
+//! The drop-in for benchstat. The first three lines are a filter, a projection of rows and one of
+//! columns; the rest are results on standard input. There must be a table or a message.
 
 #![no_main]
 
-use speedwell_compat::Console;
+use speedwell_compat::DropInConsole;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut parts = bytes.splitn(4, |byte| *byte == b'\n');
@@ -17,7 +17,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         }
         words.extend(["new=-".to_owned(), "-".to_owned()]);
         let (mut out, mut errors) = (Vec::new(), Vec::new());
-        let mut console = Console {
+        let mut console = DropInConsole {
             stdin: &mut results,
             stdout: &mut out,
             stderr: &mut errors,
@@ -27,7 +27,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             variable: &|_| None,
             measure: &|_, _| Ok(()),
         };
-        let status = speedwell_compat::main("benchstat", &words, &mut console);
-        assert!(status == 0 || !errors.is_empty(), "a reason is missing");
+        let status = speedwell_compat::run_tool("benchstat", &words, &mut console);
+        assert!(status == 0 || !errors.is_empty(), "a message is missing");
     }
 });

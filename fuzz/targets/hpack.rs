@@ -4,22 +4,22 @@
 #![no_main]
 
 use loona_hpack as oracle;
-use speedwell_load::http2::hpack::{Decoded, Decoder, Fields, encode_field};
+use speedwell_load::http2::hpack::{DecodeResult, FieldList, HpackDecoder, encode_field};
 
-fn pairs(fields: &Fields) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn pairs(fields: &FieldList) -> Vec<(Vec<u8>, Vec<u8>)> {
     let owned = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
     fields.iter().map(owned).collect()
 }
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let mut ours = Decoder::new(4096);
+    let mut ours = HpackDecoder::new(4096);
     let mut theirs = oracle::Decoder::new();
-    let mut fields = Fields::new();
+    let mut fields = FieldList::new();
     let mut rest = bytes;
     while let Some((length, behind)) = rest.split_first() {
         let (block, behind) = behind.split_at(behind.len().min(usize::from(*length)));
         rest = behind;
-        if ours.decode(block, &mut fields, 1 << 16) != Decoded::Whole {
+        if ours.decode(block, &mut fields, 1 << 16) != DecodeResult::Whole {
             return;
         }
         let read = pairs(&fields);
@@ -34,8 +34,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             encode_field(&mut again, name, value);
         }
         assert_eq!(
-            Decoder::new(0).decode(&again, &mut fields, usize::MAX),
-            Decoded::Whole
+            HpackDecoder::new(0).decode(&again, &mut fields, usize::MAX),
+            DecodeResult::Whole
         );
         let lower = |(name, value): (Vec<u8>, Vec<u8>)| (name.to_ascii_lowercase(), value);
         let read: Vec<_> = read.into_iter().map(lower).collect();

@@ -1,7 +1,8 @@
-//! What stands behind the `?` of pages: `PAGE?NAME=VALUE&...`, of which the first byte chooses the page.
+//! Query strings of pages: `PAGE?NAME=VALUE&...`. The first byte selects the page.
+
 #![no_main]
 
-use speedwell_fuzz::served::{escaped, served, status_of};
+use speedwell_fuzz::served::{escape_query, fuzz_server, status_of};
 
 const PAGES: [&str; 8] = [
     "sessions",
@@ -18,13 +19,13 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((page, query)) = bytes.split_first() else {
         return;
     };
-    let served = served();
+    let server = fuzz_server();
     let request = format!(
         "GET /{}/{}?{} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
-        served.project,
+        server.project,
         PAGES[usize::from(*page) % PAGES.len()],
-        escaped(query),
-        served.address
+        escape_query(query),
+        server.address
     );
     status_of(request.as_bytes());
 });

@@ -1,9 +1,9 @@
 #![no_main]
 
-use speedwell_formats::foreign::suites::configured::Paths;
+use speedwell_formats::foreign::suites::configured::ResultPaths;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let paths = Paths {
+    let paths = ResultPaths {
         results: "results[*]",
         name: Some("name"),
         samples: "times",

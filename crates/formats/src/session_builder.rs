@@ -294,7 +294,7 @@ fn join_repetitions(runs: impl Iterator<Item = Run>) -> Vec<Run> {
     let mut processes: HashMap<String, usize> = HashMap::new();
     for mut run in runs {
         let is_repetition = run.is_repetition();
-        run.notes.retain(|note| !Run::is_repetition_note(note));
+        run.notes.retain(|note| note != NOTE_ON_REPETITIONS);
         match processes.get(&run.case.id()).filter(|_| is_repetition) {
             Some(&index) => joined[index].samples.extend(run.samples),
             None => {

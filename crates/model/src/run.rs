@@ -9,9 +9,6 @@ use std::sync::Arc;
 /// Note on results that come from several repetitions in one process.
 pub const REPETITION: &str = "Repetitions within one process are not independent.";
 
-/// The same note in sessions that were stored with the earlier wording.
-const EARLIER_REPETITION: &str = "Repetitions of one process are not independent.";
-
 /// The samples of one process, with its position in the plan and its resource usage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -212,18 +209,10 @@ pub struct SnippetTiming {
 /// Start of the note on a run that loaded files from the user's checkout.
 const STRAY_FILES: &str = "It loaded these files from the checkout instead of from its revision: ";
 
-/// The same start in sessions that were stored with the earlier wording.
-const EARLIER_STRAY_FILES: &str = "It loaded files of the checkout and not of its revision: ";
-
 impl Run {
     /// Whether the results of this run come from several repetitions in one process.
     pub fn is_repetition(&self) -> bool {
-        self.notes.iter().any(|note| Run::is_repetition_note(note))
-    }
-
-    /// Whether this is the note [`REPETITION`], in its present or earlier wording.
-    pub fn is_repetition_note(note: &str) -> bool {
-        note == REPETITION || note == EARLIER_REPETITION
+        self.notes.iter().any(|note| note == REPETITION)
     }
 
     /// Returns the note on a run that loaded these files from the user's checkout instead of from
@@ -234,11 +223,8 @@ impl Run {
 
     /// The files named in the notes that [`Run::stray_note`] created.
     pub fn stray_files(&self) -> impl Iterator<Item = &str> {
-        let notes = self.notes.iter();
-        let files = notes.filter_map(|note| {
-            let mut starts = [STRAY_FILES, EARLIER_STRAY_FILES].into_iter();
-            starts.find_map(|start| note.strip_prefix(start))?.strip_suffix('.')
-        });
+        let files =
+            self.notes.iter().filter_map(|note| note.strip_prefix(STRAY_FILES)?.strip_suffix('.'));
         files.flat_map(|files| files.split(", "))
     }
 }

@@ -233,6 +233,11 @@ pub(crate) fn format_count(number: usize, noun: &str, plural_ending: &str) -> St
     format!("{number} {noun}{ending}")
 }
 
+/// Summarizes a chart of series: its kind with the number of its marks, and the names of the series.
+pub(crate) fn summarize_series(marks: &str, names: &[&str]) -> String {
+    format!("{marks} in {} series: {}.", names.len(), join_names(names))
+}
+
 /// Joins at most six names by commas.
 pub(crate) fn join_names(names: &[&str]) -> String {
     const MAX_NAMES: usize = 6;

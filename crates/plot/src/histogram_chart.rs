@@ -10,7 +10,7 @@ use crate::axis::{AxisExtent, AxisMapping, ScaleProjection, can_show};
 use crate::banded::{RowMargins, RowPlot};
 use crate::color::PAPER;
 use crate::distribution::{CountedValue, HistogramBins, TukeyStats, point_offsets, total_count};
-use crate::format::{format_count, format_figure, format_heading, format_range, join_names};
+use crate::format::{format_count, format_figure, format_heading, format_range, summarize_series};
 use crate::header::{ChartHeader, LegendKey, LegendSwatch, omitted_note};
 use crate::sheet::SheetContent;
 use crate::style::SeriesStyle;
@@ -85,11 +85,7 @@ impl SheetContent for HistogramChart {
         let data = self.data();
         let values = format_count(data.count_shown(), "value", "s");
         let kind = if data.has_few_values() { "Strip chart" } else { "Histogram" };
-        format!(
-            "{kind} of {values} in {} series: {}.",
-            self.series.len(),
-            join_names(&data.names())
-        )
+        summarize_series(&format!("{kind} of {values}"), &data.names())
     }
 
     fn is_empty(&self) -> bool {

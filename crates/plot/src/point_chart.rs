@@ -6,7 +6,9 @@ use crate::axes::{PlotArea, PointPlane};
 use crate::axis::{AxisExtent, can_show};
 use crate::color::{PAPER, RgbColor};
 use crate::distribution::point_offsets;
-use crate::format::{format_count, format_figure, format_heading, format_range, join_names};
+use crate::format::{
+    format_count, format_figure, format_heading, format_range, join_names, summarize_series,
+};
 use crate::header::{ChartHeader, LegendKey, LegendSwatch, omitted_note};
 use crate::sheet::SheetContent;
 use crate::style::SeriesStyle;
@@ -96,11 +98,7 @@ impl SheetContent for ScatterChart {
     fn summary(&self) -> String {
         let data = self.data();
         let points = format_count(data.count_shown(), "point", "s");
-        format!(
-            "Scatter chart of {points} in {} series: {}.",
-            self.series.len(),
-            join_names(&data.names())
-        )
+        summarize_series(&format!("Scatter chart of {points}"), &data.names())
     }
 
     fn is_empty(&self) -> bool {

@@ -5,7 +5,6 @@
 use super::{panel, verdict_mark};
 use crate::changes::text::{SeriesChange, cause_text, series_changes, series_title};
 use crate::document::ReportChart;
-use crate::figure::format_number;
 use crate::unit::{FigureScale, UnitChoice};
 use speedwell_analysis::FactDifference;
 use speedwell_analysis::history::{ProjectHistory, SeriesTrend};
@@ -23,10 +22,6 @@ pub enum TrendXAxis {
     /// Commit times.
     Time,
 }
-
-/// Maximum number of marks. More marks are hard to distinguish and slow to draw. If there are more
-/// points, a mark covers several.
-const MAX_MARKS: usize = 1_000;
 
 /// Maximum length of a commit subject in a tooltip, in characters.
 const MAX_SUBJECT_CHARS: usize = 100;
@@ -101,13 +96,13 @@ impl<'a> TrendDrawing<'a> {
         let machine = |number: &u32| self.history.machines.get(number).map_or("", Machine::title);
         plot::TrendChart {
             title,
-            subtitle: self.subtitle(),
+            subtitle: None,
             x,
             x_label,
             y: panel::metric_axis(metric, &self.scale, values),
             unit: self.scale.symbol.to_string(),
             machines: self.machines.iter().map(machine).map(str::to_owned).collect(),
-            points: self.draw_marks(),
+            points: trend.points.iter().filter_map(|point| self.draw_point(point)).collect(),
             levels: trend
                 .levels
                 .iter()
@@ -119,62 +114,6 @@ impl<'a> TrendDrawing<'a> {
             continuation: self.draw_continuation(),
             detail: plot::TrendDetail::Full,
         }
-    }
-
-    fn points_per_mark(&self) -> usize {
-        self.series.trend.points.len().div_ceil(MAX_MARKS)
-    }
-
-    /// Explains marks that stand for several points.
-    fn subtitle(&self) -> Option<String> {
-        let per_mark = self.points_per_mark();
-        let points = self.series.trend.points.len();
-        (per_mark > 1).then(|| {
-            format!(
-                "{} points: each mark is the median of up to {per_mark} consecutive points, \
-                 and its line shows their range",
-                format_number(points as f64, 0)
-            )
-        })
-    }
-
-    /// Draws every point or, if there are too many, medians of consecutive points of one machine.
-    fn draw_marks(&self) -> Vec<plot::TrendPoint> {
-        let points = &self.series.trend.points;
-        let per_mark = self.points_per_mark();
-        if per_mark <= 1 {
-            return points.iter().filter_map(|point| self.draw_point(point)).collect();
-        }
-        let machine_marks = |machine: &u32| {
-            let machine_points: Vec<&TrendPoint> =
-                points.iter().filter(|point| point.machine == *machine).collect();
-            let marks = machine_points
-                .chunks(per_mark)
-                .filter_map(|neighbors| self.merge_points(neighbors));
-            marks.collect::<Vec<_>>()
-        };
-        let mut marks: Vec<plot::TrendPoint> =
-            self.machines.iter().flat_map(machine_marks).collect();
-        marks.sort_by(|one, other| one.at.x.total_cmp(&other.at.x));
-        marks
-    }
-
-    /// Draws one mark for several points: their median and their range.
-    fn merge_points(&self, neighbors: &[&TrendPoint]) -> Option<plot::TrendPoint> {
-        let mut by_value = neighbors.to_vec();
-        by_value.sort_by(|one, other| one.point.value.total_cmp(&other.point.value));
-        let (lowest, highest) = (by_value.first()?, by_value.last()?);
-        let shown = |point: &TrendPoint| self.scale.to_shown(point.point.value);
-        let mark = self.draw_point(by_value[by_value.len() / 2])?;
-        Some(plot::TrendPoint {
-            at: plot::ChartPoint {
-                low: Some(shown(lowest)),
-                high: Some(shown(highest)),
-                ..mark.at
-            },
-            runs: neighbors.iter().map(|point| point.point.runs as usize).sum(),
-            ..mark
-        })
     }
 
     fn draw_point(&self, point: &TrendPoint) -> Option<plot::TrendPoint> {
@@ -443,46 +382,6 @@ mod tests {
             |axis| axis_coordinates(&BTreeMap::from(stops), axis).into_values().collect::<Vec<_>>();
         assert_eq!(stand(TrendXAxis::Time), [100.0, 300.0, 300.0, 500.0]);
         assert_eq!(stand(TrendXAxis::Revision), [0.0, 1.0, 4.0, 6.0]);
-    }
-
-    #[test]
-    fn with_very_many_points_each_mark_says_how_far_they_reach() {
-        let points = |count: u32| -> Vec<TrendPoint> {
-            (0..count)
-                .map(|place| {
-                    let mut one = point(place);
-                    one.point.value = 100.0 + f64::from(place % 3);
-                    one
-                })
-                .collect()
-        };
-        let chart = |count| {
-            let series = SeriesTrend {
-                number: 1,
-                key: speedwell_model::SeriesKey {
-                    case: "a".into(),
-                    variant: "default".into(),
-                    metric: speedwell_model::Metric::throughput(),
-                },
-                trend: speedwell_analysis::trend::search_trend(points(count), &[], false),
-                causes: Vec::new(),
-                environment_changes: BTreeMap::new(),
-                failures: Vec::new(),
-                continuation: Vec::new(),
-            };
-            let history = ProjectHistory::default();
-            TrendDrawing::new(&series, &history, TrendXAxis::Revision, None)
-                .build_chart(String::new())
-        };
-        let few = chart(1_000);
-        assert_eq!((few.points.len(), few.subtitle), (1_000, None));
-        let many = chart(3_000);
-        assert_eq!(many.points.len(), 1_000);
-        let subtitle = many.subtitle.unwrap();
-        assert!(subtitle.starts_with("3,000 points: each mark is the median of up to 3"));
-        let at = &many.points[7].at;
-        assert_eq!((at.low, at.y, at.high), (Some(100.0), 101.0, Some(102.0)));
-        assert_eq!(many.points[7].runs, 3);
     }
 
     #[test]

@@ -48,18 +48,13 @@ pub fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
     let file = args.place.definition_file("overhead.toml");
     let folder = args.place.definition_folder("overhead.toml");
     let current_folder = std::env::current_dir()?;
-    let is_current_folder = std::path::absolute(current_folder.join(&folder))? == current_folder;
-    let loading =
-        module_loading(&args.require, is_current_folder.then_some("{root}"), &current_folder)?;
+    let cwd = args.place.cwd_line("overhead.toml")?;
+    let root = cwd.is_none().then_some("{root}");
+    let loading = module_loading(&args.require, root, &current_folder)?;
     let module = args.require.rsplit('/').next().unwrap_or(&args.require);
     let program = args.command.join(" ");
     let question = format!("How much slower is '{program}' with {module} loaded?");
     let requirements: Vec<String> = program_requirement(&args.command).into_iter().collect();
-    let cwd = if is_current_folder {
-        String::new()
-    } else {
-        format!("cwd = {}\n", quote_toml(&escape_text(&current_folder.to_string_lossy())))
-    };
     let text = fill_template(
         TEMPLATE,
         &[
@@ -70,13 +65,13 @@ pub fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
             ("HOW", loading.explanation),
             ("ENV", &loading.env),
             ("COMMAND", &toml_array(&args.command)),
-            ("CWD", &cwd),
+            ("CWD", &cwd.unwrap_or_default()),
         ],
     );
     let mut files = vec![(file.clone(), text)];
     let additional_files = loading.files.into_iter();
     files.extend(additional_files.map(|(path, text)| (folder.join(path), text)));
-    Ok(StarterFiles { files, target: file, beside: None, shortened: &[] })
+    Ok(StarterFiles { files, target: file, ..StarterFiles::default() })
 }
 
 /// Decides how to load a module. `root` is the definition file's placeholder for `current_folder`,

@@ -49,14 +49,7 @@ pub fn server_files(args: &ServersArgs) -> Result<StarterFiles> {
     let mut requirements: Vec<String> = requirements.collect();
     requirements.sort();
     requirements.dedup_by(|first, second| first.split(' ').next() == second.split(' ').next());
-    let current_dir = std::env::current_dir()?;
-    let folder =
-        std::path::absolute(current_dir.join(args.place.definition_folder("servers.toml")))?;
-    let cwd = if folder == current_dir {
-        "# cwd = \".\"\n".to_owned()
-    } else {
-        format!("cwd = {}\n", quote_toml(&escape_text(&current_dir.to_string_lossy())))
-    };
+    let cwd = args.place.cwd_line("servers.toml")?;
     let variants: Vec<String> = servers.iter().map(variant_table).collect();
     let names: Vec<&str> = servers.iter().map(|(name, _)| name.as_str()).collect();
     let text = fill_template(
@@ -66,17 +59,12 @@ pub fn server_files(args: &ServersArgs) -> Result<StarterFiles> {
             ("QUESTION", &quote_toml(&format!("Which answers faster: {}?", names.join(", ")))),
             ("REQUIRES", &requires_table(&requirements)),
             ("VARIANTS", &variants.join("\n")),
-            ("CWD", &cwd),
+            ("CWD", cwd.as_deref().unwrap_or("# cwd = \".\"\n")),
             ("PATH", &quote_toml(&escape_text(&args.path))),
             ("FIRST", &quote_toml(names[0])),
         ],
     );
-    Ok(StarterFiles {
-        files: vec![(file.clone(), text)],
-        target: file,
-        beside: None,
-        shortened: &[],
-    })
+    Ok(StarterFiles { files: vec![(file.clone(), text)], target: file, ..StarterFiles::default() })
 }
 
 fn parse_server(text: &str) -> Result<(String, Vec<String>)> {
@@ -120,8 +108,8 @@ pub fn topology_files(args: &TopologyArgs) -> StarterFiles {
             (server, SERVER.to_owned()),
         ],
         target: file,
-        beside: None,
         // Few requests suffice for a first look at six variants.
         shortened: &["--set", "requests=500"],
+        ..StarterFiles::default()
     }
 }

@@ -37,7 +37,7 @@ pub fn suite_files(args: &SuiteArgs) -> Result<StarterFiles> {
     if files.is_empty() {
         bail!("found none of node, python3, c++, g++, clang++ in PATH");
     }
-    Ok(StarterFiles { files, target: args.folder.clone(), beside: None, shortened: &[] })
+    Ok(StarterFiles { files, target: args.folder.clone(), ..StarterFiles::default() })
 }
 
 fn is_installed(program: &str) -> bool {
@@ -96,6 +96,6 @@ pub fn adapter_files(args: &AdapterArgs) -> Result<StarterFiles> {
         files: vec![(file.clone(), text)],
         beside: Some(file.clone()),
         target: PathBuf::from(format!("{}:{target}", args.name)),
-        shortened: &[],
+        ..StarterFiles::default()
     })
 }

@@ -28,9 +28,19 @@ impl PlaceArgs {
     pub fn definition_folder(&self, default_name: &str) -> PathBuf {
         self.definition_file(default_name).parent().unwrap_or(Path::new("")).to_owned()
     }
+
+    /// Returns the line of the definition file that runs commands in the current folder; `None` if
+    /// the file lies there, because commands run in its folder by default.
+    pub fn cwd_line(&self, default_name: &str) -> std::io::Result<Option<String>> {
+        let current_folder = std::env::current_dir()?;
+        let folder = current_folder.join(self.definition_folder(default_name));
+        let is_current = std::path::absolute(folder)? == current_folder;
+        let quoted_folder = quote_toml(&escape_text(&current_folder.to_string_lossy()));
+        Ok((!is_current).then(|| format!("cwd = {quoted_folder}\n")))
+    }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct StarterFiles {
     /// Files with their texts.
     pub files: Vec<(PathBuf, String)>,
@@ -43,18 +53,20 @@ pub struct StarterFiles {
 }
 
 impl StarterFiles {
+    /// The arguments that select the target.
+    fn target_arguments(&self) -> impl Iterator<Item = &PathBuf> {
+        self.beside.iter().chain([&self.target])
+    }
+
     pub fn quoted_target(&self) -> String {
-        let targets = self.beside.iter().chain([&self.target]);
-        shell_words::join(targets.map(|path| path.to_string_lossy()))
+        shell_words::join(self.target_arguments().map(|path| path.to_string_lossy()))
     }
 
     /// Returns the command line that measures the target with these options.
     pub fn run_words(&self, options: &[&str]) -> Vec<OsString> {
-        let mut arguments: Vec<OsString> = ["speedwell", "run"].map(OsString::from).to_vec();
-        let targets = self.beside.iter().chain([&self.target]);
-        arguments.extend(targets.map(|path| path.as_os_str().to_owned()));
-        arguments.extend(options.iter().map(OsString::from));
-        arguments
+        let command = ["speedwell", "run"].map(OsString::from).into_iter();
+        let targets = self.target_arguments().map(OsString::from);
+        command.chain(targets).chain(options.iter().map(OsString::from)).collect()
     }
 }
 

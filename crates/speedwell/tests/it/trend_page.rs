@@ -150,7 +150,7 @@ fn very_many_points_are_drawn_as_fewer_marks_and_listed_in_part() {
     let page = dashboard.get(&format!("/{name}/trend")).expect(
         200,
         &[
-            "2,501 points: each mark is the median of up to 3",
+            "2,501 points: each mark is the median of up to 7",
             "The 2401 oldest points are in the charts but not in the tables",
         ],
     );

@@ -1,21 +1,62 @@
 //! Checks the machine for sources of noise, and suggests remedies.
 //!
-//! A check is a function that returns a [`CheckResult`]. It reads a tree of files, or assesses
-//! values that this module measures. The files under `check/` contain the checks by subject.
-//! [`run_all_checks`] runs all of them. Reports decide how results are shown.
+//! A check is a function that returns a [`CheckResult`], which says what a finding means for
+//! measurements. It reads a tree of files, or assesses values that this module measures. The files
+//! under `check/` contain the checks by subject. [`run_all_checks`] runs all of them. Reports decide
+//! how results are shown.
 
 mod hardware;
 mod limits;
 mod load;
 mod processor;
-mod state;
 
 pub(crate) use hardware::{check_battery, throttle_count};
 pub use limits::check_free_disk;
-pub use state::{CheckResult, CheckState};
 
 use crate::environment::file_tree::FileTree;
 use std::path::Path;
+
+/// The result of a check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckResult {
+    /// Subject of the check: `cpu governor`, `toolchain node`.
+    pub name: String,
+    /// What the finding means for measurements.
+    pub state: CheckState,
+    /// Finding, as a sentence fragment.
+    pub found: String,
+    /// Remedy: a shell command if possible, else advice.
+    pub remedy: Option<String>,
+}
+
+/// What a finding means for measurements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CheckState {
+    /// The finding is as desired.
+    Good,
+    /// Something is missing, or the system does not report it. This is not a problem in itself.
+    Unknown,
+    /// Results get noisier or less comparable.
+    Warning,
+    /// Results are probably wrong.
+    Bad,
+}
+
+impl CheckResult {
+    fn new(name: impl Into<String>, state: CheckState, found: impl Into<String>) -> CheckResult {
+        CheckResult { name: name.into(), state, found: found.into(), remedy: None }
+    }
+
+    fn not_reported(name: impl Into<String>) -> CheckResult {
+        CheckResult::new(name, CheckState::Unknown, "not reported by the system")
+    }
+
+    /// Adds a remedy, if the state requires one.
+    fn with_remedy(self, remedy: impl Into<String>) -> CheckResult {
+        let is_due = matches!(self.state, CheckState::Warning | CheckState::Bad);
+        CheckResult { remedy: is_due.then(|| remedy.into()), ..self }
+    }
+}
 
 /// Runs all checks that need no information beyond the machine itself; [`check_free_disk`] needs to
 /// know where the results are stored.
