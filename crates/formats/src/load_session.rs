@@ -192,7 +192,11 @@ fn load_figures(load: &LoadRun) -> LoadReport {
     let (requested, measured) = (&load.requested, &load.measured);
     let counts = &measured.totals.outcomes;
     let verdict = measured.verdict();
-    let is_closed = matches!(requested.pace, PaceFacts::Closed { think_ns: 0, .. });
+    let idle_note = match requested.pace {
+        PaceFacts::Closed { think_ns: 0, .. } => None,
+        PaceFacts::Closed { .. } => Some(Run::WITH_THINK_TIME),
+        PaceFacts::Open { .. } => Some(Run::AT_FIXED_RATE),
+    };
     let non2xx = counts.codes().total() - counts.codes().class_count(2);
     let mut report = LoadReport {
         target: load.url.clone(),
@@ -202,7 +206,7 @@ fn load_figures(load: &LoadRun) -> LoadReport {
         elapsed_ns: Some(measured.elapsed_ns as f64),
         errors: Some((counts.all_errors() - counts.errors(ErrorClass::Status)) as f64),
         non2xx: Some(non2xx as f64),
-        has_fixed_rate: !is_closed,
+        idle_note,
         parameters: load_parameters(load),
         remarks: load_warnings(verdict.as_ref()),
         ..LoadReport::default()
