@@ -184,9 +184,6 @@ const PERCENTILES: [(&str, u32); 7] = [
     ("100", 1_000_000),
 ];
 
-/// If a load missed its rate, this percentile (in millionths) and all higher ones are dropped.
-const TAIL_PPM: u32 = 990_000;
-
 /// Returns the figures of a load, under the same names as the figures of other tools.
 fn load_figures(load: &LoadRun) -> LoadReport {
     let (requested, measured) = (&load.requested, &load.measured);
@@ -259,13 +256,10 @@ fn is_shown(ppm: u32, verdict: Option<&OpenVerdict>, times: Option<&OpenTimes>) 
     let (Some(verdict), Some(times)) = (verdict, times) else {
         return true;
     };
-    let is_wide = match ppm {
-        0 => times.is_mean_too_wide(),
-        _ => times.are_too_wide(&[ppm]).map(|wide| wide == [true]),
-    };
-    let is_late = is_wide.unwrap_or_else(|| verdict.is_generator_limited());
-    let is_dropped = verdict.is_rate_missed() && ppm >= TAIL_PPM;
-    !is_late && !is_dropped
+    match ppm {
+        0 => times.mean_refusal(verdict).is_none(),
+        _ => times.quantile_refusals(verdict, &[ppm]).iter().all(Option::is_none),
+    }
 }
 
 fn load_warnings(verdict: Option<&OpenVerdict>) -> Vec<String> {
