@@ -10,7 +10,7 @@ use crate::foreign::http_output::{HttpOutput, parse_autocannon};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::load_report::{LoadReport, NS_PER_MS, NS_PER_SECOND, percentile_metric};
 use anyhow::{Context, Result, ensure};
-use speedwell_model::{Metric, MetricDirection, ParameterValue, Session};
+use speedwell_model::{Metric, MetricDirection, ParameterValue, Run, Session};
 
 /// Tools with text output, and the beginnings of lines that identify them.
 const TEXT_TOOLS: [(&str, &[&str]); 2] =
@@ -101,7 +101,7 @@ fn into_load_report(output: HttpOutput, resolution_ns: f64) -> LoadReport {
         non2xx: Some(output.non2xx),
         times_ns: times.map(|(name, ms)| (format!("latency_{name}"), ms * NS_PER_MS)).collect(),
         resolution_ns,
-        has_fixed_rate: output.has_fixed_rate,
+        idle_note: output.has_fixed_rate.then_some(Run::AT_FIXED_RATE),
         parameters: output
             .pipelining
             .map(|requests| ("pipelining".to_owned(), ParameterValue::Number(requests)))

@@ -7,7 +7,7 @@ use super::session_builder::{ImportedProcess, SessionBuilder, value_sample};
 use crate::foreign::http_output;
 use anyhow::Result;
 use speedwell_model::{
-    Case, Environment, FailureCause, Metric, MetricDirection, ParameterValue, Run, Sample, Session,
+    Case, Environment, FailureCause, Metric, MetricDirection, ParameterValue, Sample, Session,
 };
 
 /// Nanoseconds in a millisecond.
@@ -44,8 +44,8 @@ pub struct LoadReport {
     /// The tool reports durations below this resolution as 0. The field is 0 for a tool without
     /// such a limit.
     pub resolution_ns: f64,
-    /// Whether requests were sent at a fixed rate. Connections then idle between requests.
-    pub has_fixed_rate: bool,
+    /// The note that says why connections were idle between requests, if they were.
+    pub idle_note: Option<&'static str>,
     /// Other parameters of the case.
     pub parameters: Vec<(String, ParameterValue)>,
     /// Whether the tool has no pipelining. A connection then carries at most one request at a time.
@@ -131,9 +131,8 @@ impl LoadReport {
     }
 
     fn notes(&self) -> Vec<String> {
-        let paced = self.has_fixed_rate.then(|| Run::AT_FIXED_RATE.to_owned());
         let remarks = self.remarks.iter().map(|remark| to_sentence(remark));
-        remarks.chain(paced).collect()
+        remarks.chain(self.idle_note.map(str::to_owned)).collect()
     }
 
     /// Returns the case of the load.
@@ -190,7 +189,7 @@ impl LoadReport {
             return;
         };
         let min_in_flight = rate * (mean_ns - self.resolution_ns / 2.0) / NS_PER_SECOND;
-        let is_plain = self.has_single_requests && !self.has_fixed_rate && !failed;
+        let is_plain = self.has_single_requests && self.idle_note.is_none() && !failed;
         if is_plain && min_in_flight > concurrency * MAX_REQUESTS_PER_CONNECTION {
             self.remarks.push(format!(
                 "rate times mean latency implies {min_in_flight:.1} requests in flight on {concurrency} \

@@ -184,15 +184,16 @@ const PERCENTILES: [(&str, u32); 7] = [
     ("100", 1_000_000),
 ];
 
-/// If a load missed its rate, this percentile (in millionths) and all higher ones are dropped.
-const TAIL_PPM: u32 = 990_000;
-
 /// Returns the figures of a load, under the same names as the figures of other tools.
 fn load_figures(load: &LoadRun) -> LoadReport {
     let (requested, measured) = (&load.requested, &load.measured);
     let counts = &measured.totals.outcomes;
     let verdict = measured.verdict();
-    let is_closed = matches!(requested.pace, PaceFacts::Closed { think_ns: 0, .. });
+    let idle_note = match requested.pace {
+        PaceFacts::Closed { think_ns: 0, .. } => None,
+        PaceFacts::Closed { .. } => Some(Run::WITH_THINK_TIME),
+        PaceFacts::Open { .. } => Some(Run::AT_FIXED_RATE),
+    };
     let non2xx = counts.codes().total() - counts.codes().class_count(2);
     let mut report = LoadReport {
         target: load.url.clone(),
@@ -202,7 +203,7 @@ fn load_figures(load: &LoadRun) -> LoadReport {
         elapsed_ns: Some(measured.elapsed_ns as f64),
         errors: Some((counts.all_errors() - counts.errors(ErrorClass::Status)) as f64),
         non2xx: Some(non2xx as f64),
-        has_fixed_rate: !is_closed,
+        idle_note,
         parameters: load_parameters(load),
         remarks: load_warnings(verdict.as_ref()),
         ..LoadReport::default()
@@ -255,13 +256,10 @@ fn is_shown(ppm: u32, verdict: Option<&OpenVerdict>, times: Option<&OpenTimes>) 
     let (Some(verdict), Some(times)) = (verdict, times) else {
         return true;
     };
-    let is_wide = match ppm {
-        0 => times.is_mean_too_wide(),
-        _ => times.are_too_wide(&[ppm]).map(|wide| wide == [true]),
-    };
-    let is_late = is_wide.unwrap_or_else(|| verdict.is_generator_limited());
-    let is_dropped = verdict.is_rate_missed() && ppm >= TAIL_PPM;
-    !is_late && !is_dropped
+    match ppm {
+        0 => times.mean_refusal(verdict).is_none(),
+        _ => times.quantile_refusals(verdict, &[ppm]).iter().all(Option::is_none),
+    }
 }
 
 fn load_warnings(verdict: Option<&OpenVerdict>) -> Vec<String> {

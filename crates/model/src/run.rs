@@ -55,6 +55,16 @@ impl Run {
     /// Note on a load whose requests followed a schedule.
     pub const AT_FIXED_RATE: &str =
         "Requests were sent at a fixed rate, so connections were idle in between.";
+
+    /// Note on a load whose clients had a think time.
+    pub const WITH_THINK_TIME: &str =
+        "Clients paused between requests, so connections were idle in between.";
+
+    /// Whether the notes say that connections were idle between requests.
+    pub fn has_idle_connections(&self) -> bool {
+        let idle_notes = [Run::AT_FIXED_RATE, Run::WITH_THINK_TIME];
+        self.notes.iter().any(|note| idle_notes.contains(&note.as_str()))
+    }
 }
 
 /// Resource usage of a process and the children that it waited for (`getrusage`).

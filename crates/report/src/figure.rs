@@ -124,6 +124,11 @@ pub fn format_quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> Str
     scale.format_full(rounded, scale.rounding_place(rounded, uncertainty))
 }
 
+/// Formats a rate of unknown uncertainty: `4,000/s`.
+pub fn format_rate(per_s: f64) -> String {
+    format_quantity(per_s, "1/s", Uncertainty::Unknown)
+}
+
 /// Maximum number of decimals of a change: thousandths of a percent.
 const MAX_PERCENT_PLACES: i32 = 3;
 

@@ -73,7 +73,8 @@ pub use experiment::report_experiment;
 pub use failures::report_failures;
 pub use figure::{
     Uncertainty, format_about, format_change, format_change_interval, format_count,
-    format_duration, format_interval, format_moment, format_quantity, format_share, parse_time,
+    format_duration, format_interval, format_moment, format_quantity, format_rate, format_share,
+    parse_time,
 };
 pub use files::{WrittenFile, check_writable};
 pub use fleet::{FleetFacts, FleetLine, list_fleet_machines};

@@ -7,7 +7,7 @@ use crate::columns::column_set;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{
     Uncertainty, format_about, format_count, format_duration, format_number, format_quantity,
-    format_share,
+    format_rate, format_share,
 };
 use serde_json::json;
 use speedwell_model::stored::{LiveLoad, LoadProgress};
@@ -179,9 +179,8 @@ fn load_title(load: &LiveLoad) -> String {
 
 /// Formats the progress of a load, as in `load 2: 12.0 s of 30.0 s (40 %), 18.0 s left; 10.0 k/s`.
 fn load_headline(progress: &LoadProgress) -> String {
-    let rate = progress.rates.last().map_or_else(String::new, |rate| {
-        format!("; {}", format_quantity(*rate, "1/s", Uncertainty::Unknown))
-    });
+    let rate =
+        progress.rates.last().map_or_else(String::new, |rate| format!("; {}", format_rate(*rate)));
     let load = match progress.load {
         0 | 1 => String::new(),
         number => format!("load {number}: "),

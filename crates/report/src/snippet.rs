@@ -5,10 +5,10 @@
 //! [`report_snippets`].
 
 use super::output::{OutputOptions, Verbosity};
-use super::{Uncertainty, report_failures};
+use super::report_failures;
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
-use crate::figure::{format_quantity, uncertainty_of};
+use crate::figure::{format_rate, uncertainty_of};
 use crate::scaling;
 use crate::table::{ReportCell, ReportTable};
 use crate::unit::FigureScale;
@@ -198,10 +198,6 @@ fn format_with_interval(time_ns: &IntervalEstimate) -> String {
     }
     let [low, high] = [time_ns.low, time_ns.high].map(|end| scale.format_bare(end, place));
     format!("{value} [{low}, {high}]")
-}
-
-fn format_rate(per_s: f64) -> String {
-    format_quantity(per_s, "1/s", Uncertainty::Unknown)
 }
 
 fn figures_table(figures: &[SnippetFigures]) -> ReportTable {

@@ -6,7 +6,7 @@
 
 use super::format::ReportFormat;
 use super::unit::FigureScale;
-use crate::figure::{Uncertainty, format_quantity, format_share};
+use crate::figure::{Uncertainty, format_quantity, format_rate, format_share};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use speedwell_model::{ActivitySnapshot, SnippetTiming};
@@ -101,7 +101,7 @@ impl WatchLines {
                 key: format!("code{index}_per_s"),
                 header,
                 value: json!(per_s),
-                formatted: format_quantity(*per_s, "1/s", Uncertainty::Unknown),
+                formatted: format_rate(*per_s),
             });
             if alone {
                 let time_ns = f64::from(*workers) / per_s * 1e9;
@@ -125,7 +125,7 @@ impl WatchLines {
             return None;
         }
         let measured = timing?;
-        let per_s = format_quantity(measured.per_s?, "1/s", Uncertainty::Unknown);
+        let per_s = format_rate(measured.per_s?);
         let batches = measured.batches.map(|batches| {
             let time = format_quantity(batches.median_ns, "ns", Uncertainty::Unknown);
             format!(", {time} in the median batch")

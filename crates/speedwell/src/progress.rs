@@ -5,9 +5,7 @@ use super::status;
 use super::status_line::StatusLine;
 use speedwell_machine::process::current_activity;
 use speedwell_model::{SessionEvent, SessionObserver};
-use speedwell_report::{
-    Uncertainty, escape_controls, format_about, format_quantity, remaining_time,
-};
+use speedwell_report::{escape_controls, format_about, format_rate, remaining_time};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -195,7 +193,7 @@ impl SessionObserver for ProgressDisplay {
             SessionEvent::Busy(message) if !self.quiet => status::print_warning(message),
             SessionEvent::Note(message) if self.notes => status::print_note(message),
             SessionEvent::Visited { level, per_s } if self.notes => {
-                let throughput = format_quantity(*per_s, "1/s", Uncertainty::Unknown);
+                let throughput = format_rate(*per_s);
                 status::print_note(&format!("concurrency {level}: {throughput}"));
             }
             event => self.change_state(event),

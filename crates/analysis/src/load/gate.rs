@@ -224,13 +224,13 @@ fn mean_figure(
     group: RequestGroup,
     load: &LoadFindings<'_>,
 ) -> FigureResult {
-    let spread = load.spread_of(quantity, group).ok_or(UnknownReason::NoRequests)?;
-    match spread.refusal {
+    let times = load.times_of(quantity, group).ok_or(UnknownReason::NoRequests)?;
+    match times.refusal {
         Some(why) => Err(UnknownReason::Refused(why)),
         None => Ok(FigureValue {
-            value: spread.mean_ns,
-            low: spread.low_mean_ns,
-            is_lower_bound: spread.lower_bounds > 0,
+            value: times.mean_ns,
+            low: times.low_mean_ns,
+            is_lower_bound: times.lower_bounds > 0,
         }),
     }
 }

@@ -18,17 +18,13 @@ const MAX_START_GAP_SHARE: f64 = 0.01;
 const MAX_CLOCK_DRIFT_NS: u64 = 100_000_000;
 
 /// Remarks by kind; the caller sorts them by severity.
-pub(super) fn machine_remarks(run: &LoadRun) -> Vec<LoadRemark> {
+pub(super) fn machine_remarks(run: &LoadRun) -> Vec<LoadRemark<'_>> {
     let parts = &run.parts;
-    let mut remarks: Vec<LoadRemark> = parts.iter().filter_map(lost_machine).collect();
+    let lost_parts = parts.iter().filter(|part| part.lost.is_some());
+    let mut remarks: Vec<LoadRemark<'_>> = lost_parts.map(LoadRemark::MachineLost).collect();
     remarks.extend(unequal_parts(run));
     remarks.extend(parts.iter().filter_map(limited_machine));
     remarks.extend(starts_apart(run));
-    let clock_set = |part: &LoadPart| {
-        let drift_ns = part.drift_ns?;
-        (drift_ns.unsigned_abs() > MAX_CLOCK_DRIFT_NS)
-            .then(|| LoadRemark::ClockSet { machine: part.machine.clone(), drift_ns })
-    };
     remarks.extend(parts.iter().filter_map(clock_set));
     remarks
 }
@@ -48,18 +44,9 @@ pub(super) fn combined_verdict(load_verdict: OpenVerdict, parts: &[LoadPart]) ->
     latest.unwrap_or(load_verdict)
 }
 
-fn lost_machine(part: &LoadPart) -> Option<LoadRemark> {
-    Some(LoadRemark::MachineLost {
-        machine: part.machine.clone(),
-        why: part.lost.clone()?,
-        attempted: part.attempted,
-        at_ns: part.elapsed_ns,
-    })
-}
-
 /// Returns a remark if the machines' counts do not add up to the counts of the whole load. The two
 /// are kept separately.
-fn unequal_parts(run: &LoadRun) -> Option<LoadRemark> {
+fn unequal_parts(run: &LoadRun) -> Option<LoadRemark<'_>> {
     let remaining_parts = || run.parts.iter().filter(|part| part.lost.is_none());
     remaining_parts().next()?;
     let counts = &run.measured.totals.outcomes;
@@ -73,7 +60,7 @@ fn unequal_parts(run: &LoadRun) -> Option<LoadRemark> {
     Some(LoadRemark::PartsUnlike { parts: unequal.0, whole: unequal.1 })
 }
 
-fn limited_machine(part: &LoadPart) -> Option<LoadRemark> {
+fn limited_machine(part: &LoadPart) -> Option<LoadRemark<'_>> {
     let late = part
         .own_lag_p99_ns
         .filter(|(lag, limit)| lag > limit)
@@ -84,16 +71,18 @@ fn limited_machine(part: &LoadPart) -> Option<LoadRemark> {
         .as_ref()
         .filter(|(_, share)| *share > LINK_FULL)
         .map(|(_, share)| MachineLimit::Link(*share));
-    Some(LoadRemark::MachineLimited {
-        machine: part.machine.clone(),
-        limit: late.or(busy).or(link)?,
-    })
+    Some(LoadRemark::MachineLimited(part, late.or(busy).or(link)?))
 }
 
-fn starts_apart(run: &LoadRun) -> Option<LoadRemark> {
+fn clock_set(part: &LoadPart) -> Option<LoadRemark<'_>> {
+    let drift_ns = part.drift_ns.filter(|ns| ns.unsigned_abs() > MAX_CLOCK_DRIFT_NS)?;
+    Some(LoadRemark::ClockSet(part, drift_ns))
+}
+
+fn starts_apart(run: &LoadRun) -> Option<LoadRemark<'_>> {
     let latest = run.parts.iter().filter_map(|part| part.began_ns).max()?;
     let latest_ns = u64::try_from(latest).ok()?;
     let share = MAX_START_GAP_SHARE * run.measured.elapsed_ns as f64;
     (latest_ns > MAX_START_GAP_NS || latest_ns as f64 > share)
-        .then_some(LoadRemark::StartsApart { ns: latest_ns })
+        .then_some(LoadRemark::StartsApart(latest_ns))
 }

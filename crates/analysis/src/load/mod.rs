@@ -19,15 +19,14 @@ pub use search::{
     ConcurrencySeries, LevelVisits, MissedReason, NextRate, RateAnswer, RateAttempt, RateRules,
     RateSeries, group_by_level, group_by_rate, next_level, next_rate,
 };
-pub use times::{
-    PERCENTILES_PPM, QuantityPercentiles, QuantitySpread, ReportedTime, RequestGroup, TimeRefusal,
-    TimedQuantity,
-};
+pub use speedwell_model::load::latency::TimeRefusal;
+pub use times::{PERCENTILES_PPM, QuantityFindings, ReportedTime, RequestGroup, TimedQuantity};
 
 use notes::compare_halves;
+use serde::Serialize;
 use speedwell_model::load::latency::{HistogramBin, OpenVerdict, is_concurrency_short};
 use speedwell_model::load::measurement::ThreadReport;
-use speedwell_model::load::outcomes::{CountImbalance, ErrorClass};
+use speedwell_model::load::outcomes::{CountImbalance, ErrorClass, OutcomeCounts};
 use speedwell_model::load::run::{LoadRun, PaceFacts};
 use times::GeneratorTrust;
 
@@ -44,10 +43,8 @@ pub struct LoadFindings<'a> {
     pub concurrency: RequestsInFlight,
     /// Whether an open load was as requested.
     pub open: Option<OpenVerdict>,
-    /// Percentiles of each quantity. The principal quantity comes first.
-    pub served: Vec<QuantityPercentiles>,
-    /// Spreads of the same quantities.
-    pub spreads: Vec<QuantitySpread>,
+    /// Times of each quantity. The principal quantity comes first.
+    pub times: Vec<QuantityFindings>,
     /// Whether every request is accounted for; an imbalance is a defect of the generator.
     pub balance: Result<(), Vec<CountImbalance>>,
     /// The generator's report about itself.
@@ -57,12 +54,12 @@ pub struct LoadFindings<'a> {
     /// The two halves, if they differ.
     pub halves: Option<LoadHalves>,
     /// Remarks for the reader, most severe first.
-    pub remarks: Vec<LoadRemark>,
+    pub remarks: Vec<LoadRemark<'a>>,
     trust: GeneratorTrust,
 }
 
 /// Mean number of requests in flight, by Little's law.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct RequestsInFlight {
     /// Requested number; only a closed load without pauses has one.
     pub requested: Option<u32>,
@@ -75,7 +72,7 @@ pub struct RequestsInFlight {
 }
 
 /// The generator's report about itself.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct GeneratorStats {
     /// Number of threads over all processes.
     pub threads: usize,
@@ -108,8 +105,7 @@ pub fn analyze_load(run: &LoadRun) -> LoadFindings<'_> {
         bytes_per_s: (seconds > 0.0).then(|| (per_second(bytes.received), per_second(bytes.sent))),
         concurrency: requests_in_flight(run),
         open,
-        served: times::load_percentiles(run, &trust),
-        spreads: times::load_spreads(run, &trust),
+        times: times::load_times(run, &trust),
         balance: measured.totals.outcomes.check_balance(),
         generator: generator_stats(run),
         per_connection: requests_per_connection(&measured.threads),
@@ -144,30 +140,25 @@ impl LoadFindings<'_> {
         group: RequestGroup,
         ppm: u32,
     ) -> Option<ReportedTime> {
-        let is_requested =
-            |served: &&QuantityPercentiles| (served.quantity, served.group) == (quantity, group);
-        let served = self.served.iter().find(is_requested)?;
-        match times::PERCENTILES_PPM.iter().position(|listed| *listed == ppm) {
-            Some(index) => served.percentiles.get(index).copied(),
-            None => times::quantile_of_group(self.run, &self.trust, (quantity, group), ppm),
-        }
+        self.times_of(quantity, group)?
+            .percentile(ppm)
+            .or_else(|| times::quantile_of_group(self.run, &self.trust, (quantity, group), ppm))
     }
 
     /// Histogram of the principal quantity; empty if its times are refused.
     pub fn principal_bins(&self) -> Vec<HistogramBin> {
         let (quantity, group) = self.principal_quantity();
-        let refused =
-            self.spread_of(quantity, group).is_some_and(|spread| spread.refusal.is_some());
+        let refused = self.times_of(quantity, group).is_some_and(|times| times.refusal.is_some());
         if refused { Vec::new() } else { times::quantity_bins(self.run, (quantity, group)) }
     }
 
-    /// Spread of a quantity, if it was timed.
-    pub fn spread_of(
+    /// Times of a quantity, if it was timed.
+    pub fn times_of(
         &self,
         quantity: TimedQuantity,
         group: RequestGroup,
-    ) -> Option<&QuantitySpread> {
-        self.spreads.iter().find(|spread| (spread.quantity, spread.group) == (quantity, group))
+    ) -> Option<&QuantityFindings> {
+        self.times.iter().find(|times| (times.quantity, times.group) == (quantity, group))
     }
 }
 
@@ -243,101 +234,51 @@ fn drift_metric(run: &LoadRun) -> Option<DriftMetric> {
 const DISTURBED_SHARE: f64 = 0.01;
 
 /// All remarks, most severe first.
-fn load_remarks(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
-    let mut remarks: Vec<LoadRemark> = Vec::new();
-    if let Err(imbalances) = &findings.balance {
-        remarks.push(LoadRemark::Imbalance(imbalances.clone()));
-    }
-    remarks.extend(machines::machine_remarks(findings.run));
-    remarks.extend(remarks_on_load(findings));
-    remarks.extend(remarks_on_requests(findings));
-    remarks.extend(remarks_on_generator(findings));
-    remarks.extend(remarks_on_responses(findings));
+fn load_remarks<'a>(findings: &LoadFindings<'a>) -> Vec<LoadRemark<'a>> {
+    let (run, generator) = (findings.run, &findings.generator);
+    let measured = &run.measured;
+    let (counts, responses) = (&measured.totals.outcomes, &measured.totals.responses);
+    let unfinished = ["unsent", "in-flight", "cancelled"].map(|outcome| counts.count_of(outcome));
+    let other_statuses = counts.codes().total() - counts.codes().class_count(2);
+    let accepted = other_statuses.saturating_sub(counts.errors(ErrorClass::Status));
+    let has_accepted = accepted > 0 && counts.errors(ErrorClass::Assertion) == 0;
+    // If the user requested busy polling, the generator is always busy.
+    let is_bound = generator.bottlenecks > 0 && !run.requested.busy_polls;
+    let disturbed = disturbed_share(findings);
+    let is_closing = run.requested.keeps_alive && responses.closing() > 0;
+    let others = [
+        measured.is_interrupted.then_some(LoadRemark::Interrupted),
+        findings.open.filter(OpenVerdict::is_generator_limited).map(LoadRemark::GeneratorLimited),
+        findings.open.filter(OpenVerdict::is_rate_missed).map(LoadRemark::RateMissed),
+        measured.reached_max_connections.then_some(LoadRemark::ConnectionsCapped),
+        findings.concurrency.is_short.then_some(LoadRemark::ConcurrencyShort),
+        findings.halves.map(LoadRemark::Unsteady),
+        (counts.succeeded() == 0).then_some(LoadRemark::NothingAnswered),
+        most_frequent_error(counts).map(LoadRemark::Failed),
+        (unfinished != [0, 0, 0]).then_some(LoadRemark::Unfinished),
+        has_accepted.then_some(LoadRemark::Accepted(accepted)),
+        is_bound.then_some(LoadRemark::GeneratorBound),
+        (disturbed > DISTURBED_SHARE).then_some(LoadRemark::Disturbed(disturbed)),
+        responses.lengths_vary().then_some(LoadRemark::LengthsVary),
+        is_closing.then_some(LoadRemark::NotReusable),
+        (responses.doubtful_framing > 0).then_some(LoadRemark::DoubtfulFraming),
+        (responses.stray_bytes > 0).then_some(LoadRemark::StrayBytes),
+        (counts.retries() > 0).then_some(LoadRemark::Retried),
+        (counts.interim_codes().total() > 0).then_some(LoadRemark::Interim),
+    ];
+    let imbalance = findings.balance.is_err().then_some(LoadRemark::Imbalance);
+    let mut remarks: Vec<LoadRemark<'a>> = imbalance.into_iter().collect();
+    remarks.extend(machines::machine_remarks(run));
+    remarks.extend(others.into_iter().flatten());
     remarks.sort_by_key(LoadRemark::severity);
     remarks
 }
 
-/// Remarks on whether the load was as requested.
-fn remarks_on_load(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
-    let measured = &findings.run.measured;
-    let mut remarks = Vec::new();
-    if measured.is_interrupted {
-        remarks.push(LoadRemark::Interrupted);
-    }
-    if let Some(open) = findings.open {
-        if open.is_generator_limited() {
-            remarks.push(LoadRemark::GeneratorLimited(open));
-        }
-        if open.is_rate_missed() {
-            remarks.push(LoadRemark::RateMissed(open));
-        }
-    }
-    if measured.reached_max_connections {
-        remarks.push(LoadRemark::ConnectionsCapped { most: measured.max_connections });
-    }
-    let concurrency = &findings.concurrency;
-    if let (true, Some(requested), Some(effective)) =
-        (concurrency.is_short, concurrency.requested, concurrency.effective)
-    {
-        remarks.push(LoadRemark::ConcurrencyShort {
-            requested,
-            effective,
-            connecting: concurrency.connecting.unwrap_or(0.0),
-        });
-    }
-    remarks.extend(findings.halves.map(LoadRemark::Unsteady));
-    remarks
-}
-
-/// Remarks on the outcome of the requests.
-fn remarks_on_requests(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
-    let counts = &findings.run.measured.totals.outcomes;
-    let mut remarks = Vec::new();
-    if counts.succeeded() == 0 {
-        remarks.push(LoadRemark::NothingAnswered);
-    }
-    let worst = ErrorClass::all_classes()
-        .max_by_key(|class| (counts.errors(*class), usize::MAX - class.index()));
-    if let Some(class) = worst.filter(|class| counts.errors(*class) > 0) {
-        remarks.push(LoadRemark::Failed {
-            count: counts.all_errors(),
-            total: counts.attempts(),
-            class,
-        });
-    }
-    let count = |name: &str| {
-        let row = counts.rows().find(|row| row.name == name);
-        row.map_or(0, |row| row.count)
-    };
-    let [unsent, in_flight, cancelled] = ["unsent", "in-flight", "cancelled"].map(count);
-    if unsent + in_flight + cancelled > 0 {
-        remarks.push(LoadRemark::Unfinished { unsent, in_flight, cancelled });
-    }
-    let other_statuses = counts.codes().total() - counts.codes().class_count(2);
-    let accepted = other_statuses.saturating_sub(counts.errors(ErrorClass::Status));
-    if accepted > 0 && counts.errors(ErrorClass::Assertion) == 0 {
-        remarks.push(LoadRemark::Accepted { count: accepted });
-    }
-    remarks
-}
-
-/// Remarks on whether the generator measured itself instead of the server.
-fn remarks_on_generator(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
-    let generator = &findings.generator;
-    let mut remarks = Vec::new();
-    // If the user requested busy polling, the generator is always busy.
-    if generator.bottlenecks > 0 && !findings.run.requested.busy_polls {
-        remarks.push(LoadRemark::GeneratorBound {
-            bottlenecks: generator.bottlenecks,
-            threads: generator.threads,
-            busiest: generator.busiest,
-        });
-    }
-    let share = disturbed_share(findings);
-    if share > DISTURBED_SHARE {
-        remarks.push(LoadRemark::Disturbed { switches_per_s: generator.switches_per_s, share });
-    }
-    remarks
+/// The most frequent error; the first of several. `None` if no request failed.
+fn most_frequent_error(counts: &OutcomeCounts) -> Option<ErrorClass> {
+    ErrorClass::all_classes()
+        .filter(|class| counts.errors(*class) > 0)
+        .max_by_key(|class| (counts.errors(*class), usize::MAX - class.index()))
 }
 
 /// Fraction of the requests that context switches can have affected. Each switch affects the
@@ -346,34 +287,4 @@ fn disturbed_share(findings: &LoadFindings<'_>) -> f64 {
     let rate = findings.throughput_per_s.unwrap_or(0.0);
     let in_flight = findings.concurrency.effective.unwrap_or(0.0).max(1.0);
     if rate > 0.0 { (findings.generator.switches_per_s * in_flight / rate).min(1.0) } else { 0.0 }
-}
-
-/// A count, and the remark to make if it is not 0.
-type CountedRemark = (u64, fn(u64) -> LoadRemark);
-
-/// Remarks on the responses.
-fn remarks_on_responses(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
-    let totals = &findings.run.measured.totals;
-    let (replies, counts) = (&totals.responses, &totals.outcomes);
-    let mut remarks = Vec::new();
-    if replies.lengths_vary() {
-        remarks.push(LoadRemark::LengthsVary {
-            least: replies.min_body_bytes,
-            greatest: replies.max_body_bytes,
-        });
-    }
-    let not_reusable = replies.count - replies.reusable.min(replies.count);
-    if findings.run.requested.keeps_alive && not_reusable > 0 {
-        remarks.push(LoadRemark::NotReusable { count: not_reusable, total: replies.count });
-    }
-    let interim = counts.interim_codes().total();
-    let counted: [CountedRemark; 4] = [
-        (replies.doubtful_framing, |count| LoadRemark::DoubtfulFraming { count }),
-        (replies.stray_bytes, |count| LoadRemark::StrayBytes { count }),
-        (counts.retries(), |count| LoadRemark::Retried { count }),
-        (interim, |count| LoadRemark::Interim { count }),
-    ];
-    let nonzero = counted.into_iter().filter(|(count, _)| *count > 0);
-    remarks.extend(nonzero.map(|(count, remark)| remark(count)));
-    remarks
 }

@@ -7,7 +7,8 @@
 
 use speedwell_model::load::latency::OpenVerdict;
 use speedwell_model::load::measurement::{LoadMeasurement, TimelineTick};
-use speedwell_model::load::outcomes::{CountImbalance, ErrorClass};
+use speedwell_model::load::outcomes::ErrorClass;
+use speedwell_model::load::run::LoadPart;
 
 /// Severity of a remark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,11 +34,12 @@ pub enum MachineLimit {
     Link(f64),
 }
 
-/// A remark on a load.
+/// A remark on a load. Figures that are not given here are in the
+/// [`LoadFindings`](super::LoadFindings) that contain the remark.
 #[derive(Debug, Clone, PartialEq)]
-pub enum LoadRemark {
+pub enum LoadRemark<'a> {
     /// The counts of outcomes do not add up.
-    Imbalance(Vec<CountImbalance>),
+    Imbalance,
     /// The counts of the machines do not add up to the total.
     PartsUnlike {
         /// The sum over the machines.
@@ -46,35 +48,15 @@ pub enum LoadRemark {
         whole: u64,
     },
     /// A machine that sent part of the load was lost, and the others were stopped.
-    MachineLost {
-        /// Name of the machine.
-        machine: String,
-        /// How the machine was lost.
-        why: String,
-        /// Number of requests attempted until its last report.
-        attempted: u64,
-        /// Time of that report, in nanoseconds from the start of the load.
-        at_ns: u64,
-    },
+    MachineLost(&'a LoadPart),
     /// A machine may have been the bottleneck.
-    MachineLimited {
-        /// Name of the machine.
-        machine: String,
-        /// Why.
-        limit: MachineLimit,
-    },
-    /// Machines did not start together.
-    StartsApart {
-        /// From the first to the last start, in nanoseconds.
-        ns: u64,
-    },
-    /// The clock of a machine was set during the load.
-    ClockSet {
-        /// Name of the machine.
-        machine: String,
-        /// Drift against the local clock, in nanoseconds.
-        drift_ns: i64,
-    },
+    MachineLimited(&'a LoadPart, MachineLimit),
+    /// Machines did not start together. Contains the time from the first to the last start, in
+    /// nanoseconds.
+    StartsApart(u64),
+    /// The clock of a machine was set during the load. Contains its drift against the local clock,
+    /// in nanoseconds.
+    ClockSet(&'a LoadPart, i64),
     /// No request succeeded.
     NothingAnswered,
     /// The load was interrupted.
@@ -84,123 +66,75 @@ pub enum LoadRemark {
     /// The longest times are not reported because too few of the due requests were sent.
     RateMissed(OpenVerdict),
     /// Fewer requests were in flight than requested.
-    ConcurrencyShort {
-        /// Requested number.
-        requested: u32,
-        /// Mean number in flight.
-        effective: f64,
-        /// Mean number of connections being opened.
-        connecting: f64,
-    },
+    ConcurrencyShort,
     /// Threads of the generator may have been the bottleneck.
-    GeneratorBound {
-        /// Number of saturated threads.
-        bottlenecks: usize,
-        /// Number of threads.
-        threads: usize,
-        /// Fraction of the time that the busiest thread was busy.
-        busiest: f64,
-    },
+    GeneratorBound,
     /// An open load needed more connections than allowed.
-    ConnectionsCapped {
-        /// The limit.
-        most: u32,
-    },
-    /// Requests failed.
-    Failed {
-        /// Number of failed requests.
-        count: u64,
-        /// Number of requests.
-        total: u64,
-        /// Most frequent error.
-        class: ErrorClass,
-    },
-    /// Responses with a status other than 2xx. The user requested that they count as successful.
-    Accepted {
-        /// Number of responses.
-        count: u64,
-    },
-    /// Due requests that were not sent or not answered when the load ended.
-    Unfinished {
-        /// Due, but never sent.
-        unsent: u64,
-        /// Sent, but not finished.
-        in_flight: u64,
-        /// Given up by the generator.
-        cancelled: u64,
-    },
+    ConnectionsCapped,
+    /// Requests failed. Contains the most frequent error.
+    Failed(ErrorClass),
+    /// Responses with a status other than 2xx count as successful, as the user requested. Contains
+    /// their number.
+    Accepted(u64),
+    /// Due requests were not sent or not answered when the load ended.
+    Unfinished,
     /// The two halves differ.
     Unsteady(LoadHalves),
-    /// Other programs disturbed the generator.
-    Disturbed {
-        /// Context switches per second, over all threads.
-        switches_per_s: f64,
-        /// Upper bound of the fraction of all requests that were in flight during a context switch.
-        share: f64,
-    },
+    /// Other programs disturbed the generator. Contains an upper bound of the fraction of all
+    /// requests that were in flight during a context switch.
+    Disturbed(f64),
     /// Bodies of successful responses differ in length.
-    LengthsVary {
-        /// Shortest body in bytes.
-        least: u64,
-        /// Longest body in bytes.
-        greatest: u64,
-    },
-    /// Responses that state their length in two ways.
-    DoubtfulFraming {
-        /// Number of responses.
-        count: u64,
-    },
-    /// Connections closed because of unrequested bytes.
-    StrayBytes {
-        /// Number of connections.
-        count: u64,
-    },
+    LengthsVary,
+    /// Responses stated their length in two ways.
+    DoubtfulFraming,
+    /// Connections were closed because of unrequested bytes.
+    StrayBytes,
     /// Requests were retried.
-    Retried {
-        /// Number of retries.
-        count: u64,
-    },
-    /// Interim (1xx) responses.
-    Interim {
-        /// Number of responses.
-        count: u64,
-    },
+    Retried,
+    /// There were interim (1xx) responses.
+    Interim,
     /// The server closed connections that it was asked to keep open.
-    NotReusable {
-        /// Successful responses after which the server closed the connection.
-        count: u64,
-        /// Successful responses.
-        total: u64,
-    },
+    NotReusable,
 }
 
-impl LoadRemark {
+impl LoadRemark<'_> {
     /// Severity of the remark.
     pub fn severity(&self) -> RemarkSeverity {
+        self.severity_and_name().0
+    }
+
+    /// Name for programs. Names never change, so programs can rely on them.
+    pub fn name(&self) -> &'static str {
+        self.severity_and_name().1
+    }
+
+    fn severity_and_name(&self) -> (RemarkSeverity, &'static str) {
+        use RemarkSeverity::{Note, Warning, Wrong};
         match self {
-            LoadRemark::Imbalance(_) | LoadRemark::PartsUnlike { .. } => RemarkSeverity::Wrong,
-            LoadRemark::MachineLost { .. }
-            | LoadRemark::MachineLimited { .. }
-            | LoadRemark::StartsApart { .. }
-            | LoadRemark::NothingAnswered
-            | LoadRemark::Interrupted
-            | LoadRemark::GeneratorLimited(_)
-            | LoadRemark::RateMissed(_)
-            | LoadRemark::ConcurrencyShort { .. }
-            | LoadRemark::GeneratorBound { .. }
-            | LoadRemark::ConnectionsCapped { .. }
-            | LoadRemark::Failed { .. }
-            | LoadRemark::Unfinished { .. }
-            | LoadRemark::Unsteady(_)
-            | LoadRemark::Disturbed { .. }
-            | LoadRemark::DoubtfulFraming { .. }
-            | LoadRemark::StrayBytes { .. } => RemarkSeverity::Warning,
-            LoadRemark::Accepted { .. }
-            | LoadRemark::ClockSet { .. }
-            | LoadRemark::LengthsVary { .. }
-            | LoadRemark::Retried { .. }
-            | LoadRemark::Interim { .. }
-            | LoadRemark::NotReusable { .. } => RemarkSeverity::Note,
+            LoadRemark::Imbalance => (Wrong, "imbalance"),
+            LoadRemark::PartsUnlike { .. } => (Wrong, "parts-unlike"),
+            LoadRemark::MachineLost(_) => (Warning, "machine-lost"),
+            LoadRemark::MachineLimited(..) => (Warning, "machine-limited"),
+            LoadRemark::StartsApart(_) => (Warning, "starts-apart"),
+            LoadRemark::ClockSet(..) => (Note, "clock-set"),
+            LoadRemark::NothingAnswered => (Warning, "nothing-answered"),
+            LoadRemark::Interrupted => (Warning, "interrupted"),
+            LoadRemark::GeneratorLimited(_) => (Warning, "generator-limited"),
+            LoadRemark::RateMissed(_) => (Warning, "rate-missed"),
+            LoadRemark::ConcurrencyShort => (Warning, "concurrency-short"),
+            LoadRemark::GeneratorBound => (Warning, "generator-bound"),
+            LoadRemark::ConnectionsCapped => (Warning, "connections-capped"),
+            LoadRemark::Failed(_) => (Warning, "failed"),
+            LoadRemark::Accepted(_) => (Note, "accepted"),
+            LoadRemark::Unfinished => (Warning, "unfinished"),
+            LoadRemark::Unsteady(_) => (Warning, "unsteady"),
+            LoadRemark::Disturbed(_) => (Warning, "disturbed"),
+            LoadRemark::LengthsVary => (Note, "lengths-vary"),
+            LoadRemark::DoubtfulFraming => (Warning, "doubtful-framing"),
+            LoadRemark::StrayBytes => (Warning, "stray-bytes"),
+            LoadRemark::Retried => (Note, "retried"),
+            LoadRemark::Interim => (Note, "interim"),
+            LoadRemark::NotReusable => (Note, "not-reusable"),
         }
     }
 }

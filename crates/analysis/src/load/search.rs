@@ -5,10 +5,10 @@
 pub use rate_search::{NextRate, RateSearchAnswer as RateAnswer, RateSearchRules as RateRules};
 
 use crate::grid::distinct_items;
-use crate::load::LoadFindings;
 use crate::load::gate::{self, LoadCondition, UnknownReason};
 use crate::load::notes::{LoadRemark, complete_ticks};
-use crate::load::times::{ReportedTime, RequestGroup, TimeRefusal, TimedQuantity};
+use crate::load::times::{ReportedTime, RequestGroup, TimedQuantity};
+use crate::load::{LoadFindings, TimeRefusal};
 use crate::scaling::{self, ConcurrencyLevel, NextLevel, SaturationRules, ScalingFindings};
 use speedwell_model::load::latency::MIN_ACHIEVED_SHARE;
 use speedwell_model::load::measurement::LoadMeasurement;
@@ -179,10 +179,7 @@ fn rate_attempt(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
         p50_ns: time(500_000),
         p99_ns: time(990_000),
         missed,
-        is_disturbed: load
-            .remarks
-            .iter()
-            .any(|remark| matches!(remark, LoadRemark::Disturbed { .. })),
+        is_disturbed: load.remarks.iter().any(|remark| matches!(remark, LoadRemark::Disturbed(_))),
     })
 }
 
@@ -190,8 +187,8 @@ fn rate_attempt(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
 /// ends, even if the server keeps up: the last request, and the requests that became due less than
 /// the shortest service time before the end. These requests count as answered.
 fn answered_share(load: &LoadFindings<'_>, rate: f64) -> f64 {
-    let service_times = load.spread_of(TimedQuantity::Service, RequestGroup::Ok);
-    let fastest_s = service_times.map_or(0.0, |spread| spread.least_ns as f64 / 1e9);
+    let service_times = load.times_of(TimedQuantity::Service, RequestGroup::Ok);
+    let fastest_s = service_times.map_or(0.0, |times| times.least_ns as f64 / 1e9);
     let due = rate * load.run.measured.elapsed_ns as f64 / 1e9;
     let in_time = load.run.measured.ok_in_time as f64;
     if in_time > 0.0 && due > 0.0 {

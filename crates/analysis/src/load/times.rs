@@ -5,11 +5,11 @@
 //! upper bound of its response time. This time minus the lateness is a lower bound. If the
 //! distributions of both bounds agree, one figure is reported; otherwise, a range is reported. If
 //! the range is too wide, the time is refused, which means not reported. Start at
-//! [`load_percentiles`] and [`GeneratorTrust`].
+//! [`load_times`] and [`GeneratorTrust`].
 
 use speedwell_model::load::latency::{
     AB_PERCENTS, ByOutcome, HistogramBin, OpenTimes, OpenVerdict, OutcomeSet, RequestOutcome,
-    ServiceTimes, TimeQuantile, TimeValues, bounds_agree, is_range_too_wide,
+    ServiceTimes, TimeQuantile, TimeRefusal, TimeValues, bounds_agree, is_range_too_wide,
 };
 use speedwell_model::load::measurement::LoadLatency;
 use speedwell_model::load::run::LoadRun;
@@ -76,15 +76,6 @@ impl RequestGroup {
     }
 }
 
-/// Why a time is not reported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimeRefusal {
-    /// The generator itself was late, which distorts the times.
-    GeneratorLimited,
-    /// Too few of the due requests were sent to determine the tail.
-    RateMissed,
-}
-
 /// A time that is reported or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportedTime {
@@ -111,44 +102,19 @@ impl ReportedTime {
             ReportedTime::Refused(_) => None,
         }
     }
+
+    /// The lower end of a range, in nanoseconds; `None` for other times.
+    pub fn low_ns(self) -> Option<u64> {
+        match self {
+            ReportedTime::Range { low, .. } => Some(low.ns),
+            ReportedTime::Time(_) | ReportedTime::Refused(_) => None,
+        }
+    }
 }
 
-/// Percentiles of one quantity and group of requests.
+/// Times of one quantity and group of requests, in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct QuantityPercentiles {
-    /// Quantity.
-    pub quantity: TimedQuantity,
-    /// Group of requests.
-    pub group: RequestGroup,
-    /// Number of values.
-    pub count: u64,
-    /// Number of values from requests still unfinished when the load ended.
-    pub lower_bounds: u64,
-    /// One entry per [`PERCENTILES_PPM`].
-    pub percentiles: Vec<ReportedTime>,
-    /// Points of a chart line: percentages and times in nanoseconds, without refused times.
-    pub curve: Vec<(f64, u64)>,
-}
-
-/// Number of points of a curve.
-const CURVE_POINTS: u32 = 60;
-/// Highest percentile of a curve, as a number of nines: five nines are 99.999 %. A curve with few
-/// values ends at fewer nines.
-const MOST_NINES: f64 = 5.0;
-
-/// Quantiles at the points of a curve, in millionths, evenly spaced on a scale of nines (90 %, 99
-/// %, 99.9 %). The curve ends at the second largest value at the latest. Only the maximum lies
-/// beyond this value, and the maximum is not a percentile.
-fn curve_ppm(count: u64) -> Vec<u32> {
-    let nines = (count as f64).log10().min(MOST_NINES);
-    let nines_at = |point: u32| nines * f64::from(point) / f64::from(CURVE_POINTS);
-    let ppm = |point| ((1.0 - 10f64.powf(-nines_at(point))) * 1e6).round() as u32;
-    (0..=CURVE_POINTS).map(ppm).collect()
-}
-
-/// Spread of one quantity and group of requests. Times are in nanoseconds.
-#[derive(Debug, Clone, PartialEq)]
-pub struct QuantitySpread {
+pub struct QuantityFindings {
     /// Quantity.
     pub quantity: TimedQuantity,
     /// Group of requests.
@@ -166,12 +132,37 @@ pub struct QuantitySpread {
     pub low_mean_ns: Option<f64>,
     /// Sample standard deviation.
     pub deviation_ns: Option<f64>,
-    /// Median.
-    pub median: ReportedTime,
-    /// Maximum.
-    pub greatest: ReportedTime,
     /// Why figures that depend on all times, such as the mean, are not reported.
     pub refusal: Option<TimeRefusal>,
+    /// One entry per [`PERCENTILES_PPM`].
+    pub percentiles: Vec<ReportedTime>,
+    /// Points of a chart line: percentages and times in nanoseconds, without refused times.
+    pub curve: Vec<(f64, u64)>,
+}
+
+impl QuantityFindings {
+    /// Returns a percentile. `ppm` is the fraction of requests, in millionths; `None` if it is not
+    /// one of [`PERCENTILES_PPM`].
+    pub fn percentile(&self, ppm: u32) -> Option<ReportedTime> {
+        let index = PERCENTILES_PPM.iter().position(|listed| *listed == ppm)?;
+        self.percentiles.get(index).copied()
+    }
+}
+
+/// Number of points of a curve.
+const CURVE_POINTS: u32 = 60;
+/// Highest percentile of a curve, as a number of nines: five nines are 99.999 %. A curve with few
+/// values ends at fewer nines.
+const MOST_NINES: f64 = 5.0;
+
+/// Quantiles at the points of a curve, in millionths, evenly spaced on a scale of nines (90 %, 99
+/// %, 99.9 %). The curve ends at the second largest value at the latest. Only the maximum lies
+/// beyond this value, and the maximum is not a percentile.
+fn curve_ppm(count: u64) -> Vec<u32> {
+    let nines = (count as f64).log10().min(MOST_NINES);
+    let nines_at = |point: u32| nines * f64::from(point) / f64::from(CURVE_POINTS);
+    let ppm = |point| ((1.0 - 10f64.powf(-nines_at(point))) * 1e6).round() as u32;
+    (0..=CURVE_POINTS).map(ppm).collect()
 }
 
 /// Times without the generator's own lateness, if recorded separately.
@@ -230,45 +221,21 @@ fn visit_sent<T: OutcomeSet>(
     see(TimedQuantity::FirstByte, RequestGroup::Ok, &ok.first_byte, None);
 }
 
-/// Percentiles of a load.
-pub(super) fn load_percentiles(run: &LoadRun, trust: &GeneratorTrust) -> Vec<QuantityPercentiles> {
-    let mut quantity_percentiles = Vec::new();
-    visit_times(run, |times| {
-        let quantiles = |ppm: &[u32]| trust.quantiles(times.quantity, ppm, times.values, times.low);
-        let percentiles = quantiles(&PERCENTILES_PPM);
-        if percentiles.is_empty() {
-            return;
-        }
-        let count = times.values.count();
-        let ppm = curve_ppm(count);
-        let points = ppm.iter().zip(quantiles(&ppm));
-        let points =
-            points.filter_map(|(ppm, time)| Some((f64::from(*ppm) / 1e4, time.longest_ns()?)));
-        quantity_percentiles.push(QuantityPercentiles {
-            curve: points.collect(),
-            quantity: times.quantity,
-            group: times.group,
-            count,
-            lower_bounds: times.values.lower_bounds(),
-            percentiles,
-        });
-    });
-    quantity_percentiles
+/// Analyzes all times of a load. The principal quantity comes first.
+pub(super) fn load_times(run: &LoadRun, trust: &GeneratorTrust) -> Vec<QuantityFindings> {
+    let mut findings = Vec::new();
+    visit_times(run, |times| findings.extend(quantity_findings(times, trust)));
+    findings
 }
 
-/// Spreads of a load.
-pub(super) fn load_spreads(run: &LoadRun, trust: &GeneratorTrust) -> Vec<QuantitySpread> {
-    let mut spreads = Vec::new();
-    visit_times(run, |times| spreads.extend(quantity_spread(times, trust)));
-    spreads
-}
-
-fn quantity_spread(times: QuantityTimes, trust: &GeneratorTrust) -> Option<QuantitySpread> {
+fn quantity_findings(times: QuantityTimes, trust: &GeneratorTrust) -> Option<QuantityFindings> {
     let QuantityTimes { quantity, group, values, low } = times;
-    let quantile = |ppm| trust.quantiles(quantity, &[ppm], values, low).pop();
+    let quantiles = |ppm: &[u32]| trust.quantiles(quantity, ppm, values, low);
     let mean_ns = values.mean_ns()?;
     let low_mean_ns = low.and_then(TimeValues::mean_ns);
-    Some(QuantitySpread {
+    let curve_ppm = curve_ppm(values.count());
+    let curve = curve_ppm.iter().zip(quantiles(&curve_ppm));
+    Some(QuantityFindings {
         quantity,
         group,
         count: values.count(),
@@ -277,9 +244,11 @@ fn quantity_spread(times: QuantityTimes, trust: &GeneratorTrust) -> Option<Quant
         mean_ns,
         low_mean_ns: low_mean_ns.filter(|low_ns| !bounds_agree(*low_ns, mean_ns)),
         deviation_ns: values.standard_deviation_ns(),
-        median: quantile(500_000)?,
-        greatest: quantile(1_000_000)?,
         refusal: trust.mean_refusal(quantity),
+        percentiles: quantiles(&PERCENTILES_PPM),
+        curve: curve
+            .filter_map(|(ppm, time)| Some((f64::from(*ppm) / 1e4, time.longest_ns()?)))
+            .collect(),
     })
 }
 
@@ -320,24 +289,20 @@ pub(super) fn quantile_of_group(
     with_times(run, requested, quantile_of).flatten()
 }
 
-/// Percentile at which the tail begins. A load that missed its rate cannot determine the tail.
-const TAIL_PPM: u32 = 990_000;
-
 /// How far the generator's own lateness affects the times of a load.
 #[derive(Debug, Clone)]
 pub(super) struct GeneratorTrust {
-    verdict: Option<OpenVerdict>,
-    /// Times of all requests of an open load.
-    all_times: Option<OpenTimes>,
+    /// Verdict on an open load, and the times of all its requests.
+    open: Option<(OpenVerdict, OpenTimes)>,
 }
 
 impl GeneratorTrust {
     pub fn new(run: &LoadRun, verdict: Option<OpenVerdict>) -> GeneratorTrust {
-        let all_times = match &run.measured.totals.latency {
-            LoadLatency::Open(latency) => Some(latency.requests.merge_all()),
+        let open = match &run.measured.totals.latency {
+            LoadLatency::Open(latency) => verdict.map(|open| (open, latency.requests.merge_all())),
             LoadLatency::Closed(_) => None,
         };
-        GeneratorTrust { verdict, all_times }
+        GeneratorTrust { open }
     }
 
     /// Quantiles at the fractions `ppm`, which are given in millionths and in ascending order.
@@ -365,31 +330,16 @@ impl GeneratorTrust {
     /// A late generator sent its requests at the wrong times, so service times are refused along
     /// with the response times that contain them.
     fn quantile_refusals(&self, quantity: TimedQuantity, ppm: &[u32]) -> Vec<Option<TimeRefusal>> {
-        let (Some(verdict), Some(all_times)) = (self.verdict, &self.all_times) else {
-            return vec![None; ppm.len()];
-        };
-        if is_exempt(quantity) {
-            return vec![None; ppm.len()];
+        match &self.open {
+            Some((verdict, times)) if !is_exempt(quantity) => times.quantile_refusals(verdict, ppm),
+            _ => vec![None; ppm.len()],
         }
-        let too_wide = all_times
-            .are_too_wide(ppm)
-            .unwrap_or_else(|| vec![verdict.is_generator_limited(); ppm.len()]);
-        let refusal = |(ppm, is_wide): (&u32, bool)| {
-            if is_wide {
-                Some(TimeRefusal::GeneratorLimited)
-            } else {
-                (verdict.is_rate_missed() && *ppm >= TAIL_PPM).then_some(TimeRefusal::RateMissed)
-            }
-        };
-        ppm.iter().zip(too_wide).map(refusal).collect()
     }
 
     /// Why the mean of a quantity is not reported.
     pub fn mean_refusal(&self, quantity: TimedQuantity) -> Option<TimeRefusal> {
-        let (verdict, all_times) = (self.verdict?, self.all_times.as_ref()?);
-        let is_wide = all_times.is_mean_too_wide();
-        let is_refused = is_wide.unwrap_or_else(|| verdict.is_generator_limited());
-        (is_refused && !is_exempt(quantity)).then_some(TimeRefusal::GeneratorLimited)
+        let (verdict, times) = self.open.as_ref().filter(|_| !is_exempt(quantity))?;
+        times.mean_refusal(verdict)
     }
 }
 

@@ -217,12 +217,12 @@ impl<'s> CheckedCells<'s> {
     }
 
     /// Mean number of requests in flight, by Little's law: rate times mean time in the system
-    /// (Little 1961). `None` if a figure is missing, if requests were sent at a fixed rate, or if
-    /// the run was too short. Also `None` if some requests failed, because generators disagree on
-    /// whether the mean time includes failed requests.
+    /// (Little 1961). `None` if a figure is missing, if connections were idle between requests, or
+    /// if the run was too short. Also `None` if some requests failed, because generators disagree
+    /// on whether the mean time includes failed requests.
     pub fn in_flight(&self, run: &Run) -> Option<RoundedFigure> {
-        let is_at_rate = run.notes.iter().any(|note| note == Run::AT_FIXED_RATE);
-        if is_at_rate || run.case.value("rate").is_some() || failed_requests(run) > 0.0 {
+        let is_idle = run.has_idle_connections() || run.case.value("rate").is_some();
+        if is_idle || failed_requests(run) > 0.0 {
             return None;
         }
         let rate = self.response_rate(run)?;

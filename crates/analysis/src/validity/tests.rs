@@ -249,8 +249,10 @@ fn requests_at_a_fixed_rate_are_not_held_against_the_connections() {
     add_run(&mut session, "a concurrency=50", "old", &figures);
     let found = check_session(&session, &KnownFacts::default());
     assert_eq!(of_check(&found, ValidityCheck::InFlight).len(), 1);
-    session.runs[0].notes = vec![Run::AT_FIXED_RATE.to_owned()];
-    assert_eq!(check_session(&session, &KnownFacts::default()), []);
+    for note in [Run::AT_FIXED_RATE, Run::WITH_THINK_TIME] {
+        session.runs[0].notes = vec![note.to_owned()];
+        assert_eq!(check_session(&session, &KnownFacts::default()), []);
+    }
 }
 
 #[test]

@@ -194,10 +194,9 @@ impl LoadMeasurement {
             return None;
         };
         let outcomes = &self.totals.outcomes;
-        let unsent = outcomes.rows().find(|row| row.name == "unsent");
         let due = outcomes.attempts();
-        let achieved =
-            AchievedCounts { due, sent: due.saturating_sub(unsent.map_or(0, |row| row.count)) };
+        let sent = due.saturating_sub(outcomes.count_of("unsent"));
+        let achieved = AchievedCounts { due, sent };
         Some(OpenVerdict::assess(latency, achieved))
     }
 }
@@ -427,6 +426,11 @@ impl ResponseStats {
         self.reusable += other.reusable;
         self.doubtful_framing += other.doubtful_framing;
         self.stray_bytes += other.stray_bytes;
+    }
+
+    /// Number of responses after which the server closed the connection.
+    pub fn closing(&self) -> u64 {
+        self.count.saturating_sub(self.reusable)
     }
 
     /// Whether body lengths vary.

@@ -32,6 +32,9 @@ use speedwell_plot as plot;
 use std::str::FromStr;
 use std::sync::Arc;
 
+/// Nanoseconds in a millisecond, the unit of the axes of latencies.
+pub(crate) const NS_PER_MS: f64 = 1e6;
+
 /// Maximum number of runs drawn one by one, on pages and in default charts.
 pub(crate) const MAX_DRAWN_RUNS: usize = 200_000;
 

@@ -1,6 +1,7 @@
 //! Shows what percentage of the requests was served within a given time, as charts and tables per
 //! case or variant.
 
+use crate::charts::NS_PER_MS;
 use crate::document::ReportChart;
 use crate::experiment::headline::variant_label;
 use crate::figure::{Uncertainty, decimal_place, format_number};
@@ -12,8 +13,6 @@ use speedwell_model::Case;
 use speedwell_plot as plot;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-
-const NS_PER_MS: f64 = 1e6;
 
 /// Percentages at which a chart may end, in order of preference. The slowest requests must not
 /// dominate the chart: on a linear axis, 1 % of very slow requests would flatten everything else.

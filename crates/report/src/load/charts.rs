@@ -2,14 +2,13 @@
 //! histograms of times. The axis of percentiles gives each further nine (90 %, 99 %, 99.9 %) the
 //! same room.
 
-use crate::charts::point_series;
+use crate::charts::{NS_PER_MS, point_series};
 use crate::document::ReportChart;
+use crate::load::tables::HIDDEN_QUANTITIES;
 use crate::load::text::load_name;
-use speedwell_analysis::load::{LoadFindings, QuantityPercentiles, RequestGroup, TimedQuantity};
+use speedwell_analysis::load::{LoadFindings, QuantityFindings, RequestGroup, TimedQuantity};
 use speedwell_model::load::measurement::{LoadTimeline, TimelineTick};
 use speedwell_plot as plot;
-
-const NS_PER_MS: f64 = 1e6;
 
 /// Maximum number of points that can be distinguished on a line. If there are more points,
 /// neighbors are merged.
@@ -176,8 +175,8 @@ fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
     let milliseconds = |ns: Option<u64>| ns.map(|ns| ns as f64 / NS_PER_MS);
     // Service times that are withheld elsewhere are not drawn either.
     let shown_loads = loads.iter().filter(|load| {
-        let service = load.spread_of(TimedQuantity::Service, RequestGroup::Ok);
-        service.is_none_or(|spread| spread.refusal.is_none())
+        let service = load.times_of(TimedQuantity::Service, RequestGroup::Ok);
+        service.is_none_or(|times| times.refusal.is_none())
     });
     let shown_loads: Vec<&LoadFindings<'_>> = shown_loads.collect();
     let series = match &shown_loads[..] {
@@ -205,30 +204,26 @@ fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
 }
 
 fn percentiles_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
-    let curve = |name: String, served: &QuantityPercentiles| {
+    let curve = |name: String, times: &QuantityFindings| {
         point_series(
             name,
-            served
+            times
                 .curve
                 .iter()
                 .map(|(percent, ns)| plot::ChartPoint::new(*percent, *ns as f64 / NS_PER_MS)),
         )
     };
     let series = match loads {
-        [load] => {
-            // The first byte usually arrives together with the last byte, so its line would hide
-            // the line of the last byte.
-            let hidden = [TimedQuantity::Connect, TimedQuantity::FirstByte];
-            load.served
-                .iter()
-                .filter(|served| !hidden.contains(&served.quantity))
-                .map(|served| curve(served_name(served), served))
-                .collect()
-        }
+        [load] => load
+            .times
+            .iter()
+            .filter(|times| !HIDDEN_QUANTITIES.contains(&times.quantity))
+            .map(|times| curve(format!("{}, {}", times.quantity.name(), times.group.name()), times))
+            .collect(),
         _ => loads
             .iter()
             .filter_map(|load| {
-                let principal = load.served.first()?;
+                let principal = load.times.first()?;
                 let name = format!("{}, {}", load_name(load), principal.quantity.name());
                 Some(curve(name, principal))
             })
@@ -239,10 +234,6 @@ fn percentiles_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
         plot::ChartAxis::log10("within this time, ms"),
     );
     line_chart("Percentage served", String::new(), axes, series)
-}
-
-fn served_name(served: &QuantityPercentiles) -> String {
-    format!("{}, {}", served.quantity.name(), served.group.name())
 }
 
 fn histogram_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {

@@ -2,9 +2,10 @@
 
 use crate::document::Fact;
 use crate::figure::{
-    Uncertainty, format_count, format_duration, format_number, format_quantity, format_share,
+    Uncertainty, format_count, format_duration, format_number, format_quantity, format_rate,
+    format_share,
 };
-use crate::load::text::{format_ns, format_rate, format_requests};
+use crate::load::text::{format_achieved, format_in_flight, format_ns, format_requests};
 use speedwell_analysis::load::LoadFindings;
 use speedwell_model::load::run::{LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, StageFacts};
 
@@ -143,7 +144,7 @@ fn process_fact(run: &LoadRun) -> Option<Fact> {
 }
 
 /// Accounts for every request, as in `100 attempted = 98 ok + 2 timeout.total: balanced`.
-pub fn balance_text(load: &LoadFindings<'_>) -> String {
+fn balance_text(load: &LoadFindings<'_>) -> String {
     let counts = &load.run.measured.totals.outcomes;
     let parts = counts.rows().filter(|row| row.count > 0);
     let parts: Vec<String> =
@@ -181,14 +182,11 @@ fn connections_text(load: &LoadFindings<'_>) -> String {
 }
 
 fn in_flight_fact(load: &LoadFindings<'_>) -> Option<Fact> {
-    let effective = load.concurrency.effective?;
-    let requested = load
-        .concurrency
-        .requested
-        .map_or(String::new(), |clients| format!(" of {clients} requested"));
+    let in_flight = format_in_flight(&load.concurrency)?;
+    let requested = load.concurrency.requested.map_or("", |_| " requested");
     Some(new_fact(
         "in flight",
-        format!("{effective:.1}{requested} on average (rate times mean service time)"),
+        format!("{in_flight}{requested} on average (rate times mean service time)"),
     ))
 }
 
@@ -197,8 +195,8 @@ fn schedule_fact(load: &LoadFindings<'_>) -> Option<Fact> {
     Some(new_fact(
         "schedule",
         format!(
-            "{} of the due requests sent; the generator itself was late by {} (p99; limit {})",
-            format_share(verdict.achieved),
+            "{}; the generator itself was late by {} (p99; limit {})",
+            format_achieved(&verdict),
             format_ns(verdict.own_lag_p99_ns as f64, false),
             format_ns(verdict.own_lag_limit_ns as f64, false)
         ),

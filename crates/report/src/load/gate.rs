@@ -2,8 +2,8 @@
 
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock};
-use crate::figure::{format_count, format_number, format_share};
-use crate::load::text::{format_ns, format_ns_range, format_rate, refusal_reason};
+use crate::figure::{format_count, format_number, format_rate, format_share};
+use crate::load::text::{format_ns, format_ns_range, refusal_reason};
 use crate::table::{ReportCell, ReportTable, TableFootnotes, TextEmphasis};
 use speedwell_analysis::load::TimedQuantity;
 use speedwell_analysis::load::gate::{ConditionAnswer, JudgedCondition, LoadFigure, UnknownReason};
@@ -96,16 +96,19 @@ fn answer_cell(row: &ConditionLine<'_>) -> ReportCell {
 }
 
 fn found_text(row: &JudgedCondition<'_>, value: f64) -> String {
-    let quantity = match row.quantity {
-        Some(TimedQuantity::Response) => "response ",
-        Some(TimedQuantity::Service) => "service ",
-        _ => "",
-    };
     match row.condition.figure {
-        LoadFigure::Time(..) => match row.low {
-            Some(low) => format!("{quantity}{}", format_ns_range(low, value)),
-            None => format!("{quantity}{}", format_ns(value, row.is_lower_bound)),
-        },
+        LoadFigure::Time(..) => {
+            let time = match row.low {
+                Some(low) => format_ns_range(low, value),
+                None => format_ns(value, row.is_lower_bound),
+            };
+            match row.quantity {
+                Some(quantity @ (TimedQuantity::Response | TimedQuantity::Service)) => {
+                    format!("{} {time}", quantity.name())
+                }
+                _ => time,
+            }
+        }
         LoadFigure::Throughput => format_rate(value),
         LoadFigure::ErrorShare | LoadFigure::OkShare => format_share(value),
         LoadFigure::ErrorCount | LoadFigure::OkCount => format_number(value, 0),

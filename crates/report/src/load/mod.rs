@@ -81,8 +81,8 @@ fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
             // Warnings of one kind are given once. Warnings about machines are distinguished by
             // their text, because several machines of one load may be lost or limited.
             let kind = match remark {
-                LoadRemark::MachineLost { .. } | LoadRemark::MachineLimited { .. } => text.clone(),
-                _ => remark_name(remark).to_owned(),
+                LoadRemark::MachineLost(_) | LoadRemark::MachineLimited(..) => text.clone(),
+                _ => remark.name().to_owned(),
             };
             add(load, kind, text);
         }
@@ -138,17 +138,13 @@ pub fn run_data(load: &LoadFindings<'_>) -> Value {
 
 /// Returns the findings as data.
 pub fn findings_data(load: &LoadFindings<'_>) -> Value {
-    let remarks: Vec<&str> = load.remarks.iter().map(remark_name).collect();
+    let remarks: Vec<&str> = load.remarks.iter().map(LoadRemark::name).collect();
+    let (quantity, group) = load.principal_quantity();
     json!({
         "load": load_name(load),
         "throughput": load.throughput_per_s,
-        "principal": {"quantity": load.principal_quantity().0.name(), "group": load.principal_quantity().1.name()},
-        "concurrency": {
-            "requested": load.concurrency.requested,
-            "effective": load.concurrency.effective,
-            "connecting": load.concurrency.connecting,
-            "is_short": load.concurrency.is_short,
-        },
+        "principal": {"quantity": quantity.name(), "group": group.name()},
+        "concurrency": load.concurrency,
         "open": load.open.map(|open| json!({
             "achieved": open.achieved,
             "lateness_p99_ns": open.own_lag_p99_ns,
@@ -156,15 +152,7 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
             "is_generator_limited": open.is_generator_limited(),
             "is_rate_missed": open.is_rate_missed(),
         })),
-        "generator": {
-            "threads": load.generator.threads,
-            "bottlenecks": load.generator.bottlenecks,
-            "busiest": load.generator.busiest,
-            "switches_per_s": load.generator.switches_per_s,
-            "late_by_ns": load.generator.late_by_ns,
-            "system_calls_per_request": load.generator.system_calls_per_request,
-            "cpu_ns_per_request": load.generator.cpu_ns_per_request,
-        },
+        "generator": load.generator,
         "requests_per_connection": load.per_connection,
         "halves": load.halves.map(|halves| json!({
             "metric": match halves.course {
@@ -177,34 +165,4 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
         "is_balanced": load.balance.is_ok(),
         "notes": remarks,
     })
-}
-
-/// Returns the name of a remark for programs. Names never change, so programs can rely on them.
-pub fn remark_name(remark: &LoadRemark) -> &'static str {
-    match remark {
-        LoadRemark::Imbalance(_) => "imbalance",
-        LoadRemark::PartsUnlike { .. } => "parts-unlike",
-        LoadRemark::MachineLost { .. } => "machine-lost",
-        LoadRemark::MachineLimited { .. } => "machine-limited",
-        LoadRemark::StartsApart { .. } => "starts-apart",
-        LoadRemark::ClockSet { .. } => "clock-set",
-        LoadRemark::NothingAnswered => "nothing-answered",
-        LoadRemark::Interrupted => "interrupted",
-        LoadRemark::GeneratorLimited(_) => "generator-limited",
-        LoadRemark::RateMissed(_) => "rate-missed",
-        LoadRemark::ConcurrencyShort { .. } => "concurrency-short",
-        LoadRemark::GeneratorBound { .. } => "generator-bound",
-        LoadRemark::ConnectionsCapped { .. } => "connections-capped",
-        LoadRemark::Failed { .. } => "failed",
-        LoadRemark::Accepted { .. } => "accepted",
-        LoadRemark::Unfinished { .. } => "unfinished",
-        LoadRemark::Unsteady(_) => "unsteady",
-        LoadRemark::Disturbed { .. } => "disturbed",
-        LoadRemark::LengthsVary { .. } => "lengths-vary",
-        LoadRemark::DoubtfulFraming { .. } => "doubtful-framing",
-        LoadRemark::StrayBytes { .. } => "stray-bytes",
-        LoadRemark::Retried { .. } => "retried",
-        LoadRemark::Interim { .. } => "interim",
-        LoadRemark::NotReusable { .. } => "not-reusable",
-    }
 }

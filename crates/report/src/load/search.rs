@@ -4,11 +4,11 @@
 //! This module chooses wording and order; `analysis` interprets the figures. Start at
 //! [`report_search`].
 
-use crate::charts::point_series;
+use crate::charts::{NS_PER_MS, point_series};
 use crate::columns::{ColumnSet, column_set};
 use crate::document::{Document, ReportBlock, ReportChart};
-use crate::figure::{format_count, format_share};
-use crate::load::text::format_rate;
+use crate::figure::{format_rate, format_share};
+use crate::load::text::format_failed;
 use crate::load::{findings_data, run_data, tables};
 use crate::output::OutputOptions;
 use crate::scaling::{self, throughput_chart};
@@ -71,15 +71,13 @@ fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
         .and_then(|scaling| scaling::noise_warning(&levels.label, scaling, "loads"));
     warnings.extend(noise);
     if let Some(spoilt) = levels.passes.iter().find(|pass| pass.is_spoilt) {
-        let (failed, total) = spoilt.failed;
+        let (errors, attempts) = spoilt.failed;
         warnings.push(format!(
-            "{}: with {} requests in flight, {} of {} failed ({}), so that level does not count, \
+            "{}: with {} requests in flight, {}, so that level does not count, \
              and a search tried none above it.",
             levels.label,
             spoilt.concurrency,
-            failed,
-            format_count(total as usize, "request", "requests"),
-            format_share(failed as f64 / total.max(1) as f64)
+            format_failed(errors, attempts)
         ));
     }
     let bound: Vec<&LevelVisits> =
@@ -177,7 +175,7 @@ const KEPT_NOTE: &str = "A rate is kept when at least 98 % of the due requests w
     response times from when each request was due.";
 
 /// Adds the results of the rates tried on one address.
-pub fn add_rates(rates: &RateSeries, document: &mut Document) {
+fn add_rates(rates: &RateSeries, document: &mut Document) {
     document.push(ReportBlock::Headline(rates_headline(rates)));
     document.push(ReportBlock::Table(rates_table(rates)));
     document.push(ReportBlock::Note(KEPT_NOTE.into()));
@@ -295,10 +293,8 @@ fn rates_chart(rates: &RateSeries) -> Option<ReportChart> {
     Some(ReportChart::new(title, picture))
 }
 
-pub const NS_PER_MS: f64 = 1e6;
-
 /// Draws the charts of the levels tried on one address.
-pub fn levels_charts(levels: &ConcurrencySeries) -> Vec<ReportChart> {
+fn levels_charts(levels: &ConcurrencySeries) -> Vec<ReportChart> {
     let throughput = levels
         .scaling
         .as_ref()

@@ -6,15 +6,14 @@
 
 use crate::columns::{ColumnSet, column_set};
 use crate::document::ReportBlock;
-use crate::figure::{Uncertainty, decimal_place, format_number, format_share};
+use crate::figure::{Uncertainty, decimal_place, format_number, format_rate, format_share};
 use crate::load::text::{
-    format_ns, format_ns_range, format_rate, format_reported_time, load_name, refusal_reason,
+    format_in_flight, format_ns, format_ns_range, format_reported_time, load_name, refusal_reason,
 };
 use crate::table::{ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, TableFootnotes};
 use serde_json::Value;
 use speedwell_analysis::load::{
-    LoadFindings, PERCENTILES_PPM, QuantityPercentiles, QuantitySpread, ReportedTime, RequestGroup,
-    TimedQuantity,
+    LoadFindings, PERCENTILES_PPM, QuantityFindings, ReportedTime, RequestGroup, TimedQuantity,
 };
 use speedwell_model::load::outcomes::{ErrorClass, OutcomeCounts};
 use speedwell_model::load::run::PaceFacts;
@@ -58,10 +57,10 @@ fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {
             ReportCell::shown_figure(load.throughput_per_s, format_rate),
         words("quantity", "time") =>
             ReportCell::words(load.principal_quantity().0.name()).shown_if(is_mixed),
-        figure("p50_ns", "p50") => time_cell(principal_quantile(load, 500_000)),
-        figure("p90_ns", "p90") => time_cell(principal_quantile(load, 900_000)),
-        figure("p99_ns", "p99") => time_cell(principal_quantile(load, 990_000)),
-        figure("max_ns", "max") => time_cell(principal_quantile(load, 1_000_000)),
+        figure("p50_ns", "p50") => time_cell(load.principal_quantile(500_000)),
+        figure("p90_ns", "p90") => time_cell(load.principal_quantile(900_000)),
+        figure("p99_ns", "p99") => time_cell(load.principal_quantile(990_000)),
+        figure("max_ns", "max") => time_cell(load.principal_quantile(1_000_000)),
         figure("errors", "failed") => errors_cell(outcome_counts(load)),
         figure("effective_concurrency", "in flight") => concurrency_cell(load),
         machine("url") => load.run.url.as_str(),
@@ -76,8 +75,8 @@ fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {
         machine("attempted") => outcome_counts(load).attempts(),
         machine("ok") => outcome_counts(load).succeeded(),
         machine("mean_ns") => principal_mean_ns(load),
-        machine("p50_low_ns") => low_ns(principal_quantile(load, 500_000)),
-        machine("p99_low_ns") => low_ns(principal_quantile(load, 990_000)),
+        machine("p50_low_ns") => load.principal_quantile(500_000).and_then(ReportedTime::low_ns),
+        machine("p99_low_ns") => load.principal_quantile(990_000).and_then(ReportedTime::low_ns),
         machine("achieved_share") => load.open.map(|open| open.achieved),
         machine("lateness_p99_ns") => load.open.map(|open| open.own_lag_p99_ns),
         machine("received_per_s") => load.bytes_per_s.map(|(received, _)| received),
@@ -99,38 +98,20 @@ fn errors_cell(counts: &OutcomeCounts) -> ReportCell {
 }
 
 fn concurrency_cell(load: &LoadFindings<'_>) -> ReportCell {
-    ReportCell::shown_figure(load.concurrency.effective, |effective| {
-        match load.concurrency.requested {
-            Some(requested) => format!("{effective:.1} of {requested}"),
-            None => format!("{effective:.1}"),
-        }
-    })
+    let text = format_in_flight(&load.concurrency);
+    ReportCell::figure(load.concurrency.effective).with_text(text.unwrap_or_default())
 }
 
-/// Returns a percentile, in parts per million, of the times that the load is judged by.
-fn principal_quantile(load: &LoadFindings<'_>, ppm: u32) -> Option<ReportedTime> {
-    let (quantity, group) = load.principal_quantity();
-    load.quantile(quantity, group, ppm)
-}
-
-/// Returns the mean of the same times, unless it is withheld.
+/// Returns the mean of the times that the load is judged by, unless it is withheld.
 fn principal_mean_ns(load: &LoadFindings<'_>) -> Option<f64> {
     let (quantity, group) = load.principal_quantity();
-    let spread = load.spread_of(quantity, group)?;
-    spread.refusal.is_none().then_some(spread.mean_ns)
-}
-
-/// Returns the lower bound of a range of times, in nanoseconds. Returns `None` for other times.
-pub fn low_ns(time: Option<ReportedTime>) -> Option<u64> {
-    match time {
-        Some(ReportedTime::Range { low, .. }) => Some(low.ns),
-        _ => None,
-    }
+    let times = load.times_of(quantity, group)?;
+    times.refusal.is_none().then_some(times.mean_ns)
 }
 
 /// Builds the cell of a time. For a range, programs get the upper bound: the time since the
 /// requests were due. For a withheld time, they get nothing.
-pub fn time_cell(time: Option<ReportedTime>) -> ReportCell {
+fn time_cell(time: Option<ReportedTime>) -> ReportCell {
     let longest_ns = time.and_then(ReportedTime::longest_ns);
     ReportCell::figure(longest_ns.map(|ns| ns as f64))
         .with_text(time.map(format_reported_time).unwrap_or_default())
@@ -162,57 +143,57 @@ pub fn outcome_blocks(load: &LoadFindings<'_>) -> Vec<ReportBlock> {
 fn outcome_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable {
     let total = counts.attempts();
     let occurred = counts.rows().filter(|row| row.count > 0);
-    let mut rows: Vec<ReportRow> = occurred
-        .map(|row| count_row(load, row.name, outcome_meaning(row.name), row.count, total))
+    let mut rows: Vec<CountRow> = occurred
+        .map(|row| CountRow::new(row.name, outcome_meaning(row.name), row.count, total))
         .collect();
-    rows.push(count_row(load, "attempted", "all requests", total, total));
-    let columns = vec![
-        ReportColumn::machine("load"),
-        ReportColumn::new("outcome", "outcome", ColumnKind::Identifier),
-        ReportColumn::new("count", "requests", ColumnKind::Figure),
-        ReportColumn::new("share", "share", ColumnKind::Figure),
-        ReportColumn::new("meaning", "meaning", ColumnKind::Words).expendable(1),
-    ];
-    ReportTable { columns, rows, ..ReportTable::new("outcomes") }
+    rows.push(CountRow::new("attempted", "all requests", total, total));
+    count_columns(load, ["outcome", "requests", "meaning"], 1).build_table("outcomes", &rows)
 }
 
 fn status_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable {
     let (codes, interim) = (counts.codes(), counts.interim_codes());
-    let row =
-        |code: u16, kind, count| count_row(load, &code.to_string(), kind, count, codes.total());
-    let mut rows: Vec<ReportRow> =
-        codes.nonzero_counts().map(|(code, count)| row(code, "response", count)).collect();
-    let interim_counts = interim.nonzero_counts();
-    rows.extend(interim_counts.map(|(code, count)| row(code, "before the response", count)));
+    let total = codes.total();
+    let row = |(code, count): (u16, u64)| CountRow::new(code, "response", count, total);
+    let mut rows: Vec<CountRow> = codes.nonzero_counts().map(row).collect();
+    let interim_row =
+        |(code, count): (u16, u64)| CountRow::new(code, "before the response", count, total);
+    rows.extend(interim.nonzero_counts().map(interim_row));
     if codes.count_outside() > 0 {
-        let (count, total) = (codes.count_outside(), codes.total());
-        rows.push(count_row(load, "other", "not of three digits", count, total));
+        rows.push(CountRow::new("other", "not of three digits", codes.count_outside(), total));
     }
-    let columns = vec![
-        ReportColumn::machine("load"),
-        ReportColumn::new("status", "status", ColumnKind::Identifier),
-        ReportColumn::new("count", "responses", ColumnKind::Figure),
-        ReportColumn::new("share", "share", ColumnKind::Figure),
-        ReportColumn::new("kind", "kind", ColumnKind::Words),
-    ];
-    ReportTable { columns, rows, ..ReportTable::new("statuses") }
+    count_columns(load, ["status", "responses", "kind"], 0).build_table("statuses", &rows)
 }
 
-fn count_row(
-    load: &LoadFindings<'_>,
-    name: &str,
-    meaning: &str,
+/// A number of requests or responses.
+struct CountRow {
+    name: String,
+    meaning: &'static str,
     count: u64,
     total: u64,
-) -> ReportRow {
-    let share = (total > 0).then(|| count as f64 / total as f64);
-    ReportRow::Cells(vec![
-        ReportCell::words(load_name(load)),
-        ReportCell::words(name),
-        ReportCell::value(count).with_text(format_number(count as f64, 0)),
-        ReportCell::figure(share).with_text(share.map(format_share).unwrap_or_default()),
-        ReportCell::words(meaning),
-    ])
+}
+
+impl CountRow {
+    fn new(name: impl ToString, meaning: &'static str, count: u64, total: u64) -> CountRow {
+        CountRow { name: name.to_string(), meaning, count, total }
+    }
+}
+
+/// Returns the columns of counts. `headings` are those of the name, the count and the meaning.
+fn count_columns(
+    load: &LoadFindings<'_>,
+    headings: [&'static str; 3],
+    expendable: u8,
+) -> ColumnSet<CountRow> {
+    let load = load_name(load);
+    let [name, count, meaning] = headings;
+    column_set! { row: CountRow;
+        machine("load") => &load,
+        identifier(name, name) => &row.name,
+        figure("count", count) => ReportCell::large_count(row.count as usize),
+        figure("share", "share") =>
+            ReportCell::share((row.total > 0).then(|| row.count as f64 / row.total as f64)),
+        words(meaning, meaning).expendable(expendable) => row.meaning,
+    }
 }
 
 fn outcome_meaning(name: &str) -> &'static str {
@@ -225,37 +206,32 @@ fn outcome_meaning(name: &str) -> &'static str {
     }
 }
 
-/// The columns of times: quantity, group, machine-readable key, heading. A column without a heading
-/// is for programs only.
-const TIME_COLUMNS: [(TimedQuantity, RequestGroup, &str, &str); 7] = [
+/// The times of a load: quantity, group, machine-readable key of the percentiles, name.
+const TIMES: [(TimedQuantity, RequestGroup, &str, &str); 7] = [
     (TimedQuantity::Response, RequestGroup::All, "response_all_ns", "response"),
     (TimedQuantity::Response, RequestGroup::Ok, "response_ok_ns", "response, ok"),
     (TimedQuantity::Service, RequestGroup::Ok, "service_ok_ns", "service"),
     (TimedQuantity::Service, RequestGroup::All, "service_all_ns", "service, all"),
-    (TimedQuantity::FirstByte, RequestGroup::Ok, "first_byte_ns", ""),
+    (TimedQuantity::FirstByte, RequestGroup::Ok, "first_byte_ns", "first byte"),
     (TimedQuantity::Lag, RequestGroup::All, "lag_ns", "lag"),
-    (TimedQuantity::Connect, RequestGroup::All, "connect_ns", ""),
+    (TimedQuantity::Connect, RequestGroup::All, "connect_ns", "connect"),
 ];
+
+/// Quantities whose percentiles are for programs only. The first byte usually arrives together with
+/// the last byte, so its line in a chart would hide the line of the last byte.
+pub(crate) const HIDDEN_QUANTITIES: [TimedQuantity; 2] =
+    [TimedQuantity::Connect, TimedQuantity::FirstByte];
 
 /// Builds the table that shows within which time each percentage of the requests was served.
 /// Returns `None` if nothing was timed.
 pub fn percentiles_table(load: &LoadFindings<'_>) -> Option<ReportTable> {
-    let columns: Vec<Option<&QuantityPercentiles>> = TIME_COLUMNS
-        .iter()
-        .map(|(quantity, group, _, _)| {
-            let is_wanted = |served: &&QuantityPercentiles| {
-                (served.quantity, served.group) == (*quantity, *group)
-            };
-            load.served.iter().find(is_wanted)
-        })
-        .collect();
+    let columns = TIMES.map(|(quantity, group, _, _)| load.times_of(quantity, group));
     columns.iter().flatten().next()?;
     let mut footnotes = TableFootnotes::default();
     let rows = PERCENTILES_PPM
-        .iter()
-        .enumerate()
-        .filter(|(_, ppm)| is_shown(**ppm, load))
-        .map(|(index, ppm)| percentile_row(load, index, *ppm, &columns, &mut footnotes))
+        .into_iter()
+        .filter(|ppm| is_shown(*ppm, load))
+        .map(|ppm| percentile_row(load, ppm, &columns, &mut footnotes))
         .collect();
     Some(ReportTable {
         caption: vec!["percentage of the requests served within:".to_owned()],
@@ -269,9 +245,12 @@ pub fn percentiles_table(load: &LoadFindings<'_>) -> Option<ReportTable> {
 fn percentile_columns() -> Vec<ReportColumn> {
     let mut columns =
         vec![ReportColumn::machine("load"), ReportColumn::new("percent", "%", ColumnKind::Figure)];
-    columns.extend(TIME_COLUMNS.iter().map(|(_, _, key, header)| match *header {
-        "" => ReportColumn::machine(key),
-        header => ReportColumn::new(key, header, ColumnKind::Figure),
+    columns.extend(TIMES.map(|(quantity, _, key, name)| {
+        if HIDDEN_QUANTITIES.contains(&quantity) {
+            ReportColumn::machine(key)
+        } else {
+            ReportColumn::new(key, name, ColumnKind::Figure)
+        }
     }));
     columns.push(ReportColumn::machine("response_all_low_ns"));
     columns.push(ReportColumn::machine("lower_bounds"));
@@ -282,16 +261,15 @@ fn percentile_columns() -> Vec<ReportColumn> {
 /// Whether a percentile is shown. A percentile above the 99th is shown if at least one request took
 /// longer. The maximum is always shown.
 fn is_shown(ppm: u32, load: &LoadFindings<'_>) -> bool {
-    let largest_count = load.served.iter().map(|served| served.count).max();
+    let largest_count = load.times.iter().map(|times| times.count).max();
     let slower_count = largest_count.unwrap_or(0) as f64 * f64::from(1_000_000 - ppm) / 1e6;
     ppm <= 990_000 || ppm == 1_000_000 || slower_count >= 1.0
 }
 
 fn percentile_row(
     load: &LoadFindings<'_>,
-    index: usize,
     ppm: u32,
-    columns: &[Option<&QuantityPercentiles>],
+    columns: &[Option<&QuantityFindings>],
     footnotes: &mut TableFootnotes,
 ) -> ReportRow {
     let percent = f64::from(ppm) / 1e4;
@@ -301,8 +279,8 @@ fn percentile_row(
             .with_text(format_number(percent, decimal_place(percent, Uncertainty::Exact))),
     ];
     let (mut lower_bounds, mut refused) = (Vec::new(), Vec::new());
-    for ((_, _, key, _), served) in TIME_COLUMNS.iter().zip(columns) {
-        let time = served.and_then(|served| served.percentiles.get(index).copied());
+    for ((_, _, key, _), times) in TIMES.iter().zip(columns) {
+        let time = times.and_then(|times| times.percentile(ppm));
         let mut cell = time_cell(time);
         match time {
             Some(ReportedTime::Time(known)) if known.is_lower_bound => {
@@ -316,9 +294,9 @@ fn percentile_row(
         }
         cells.push(cell);
     }
-    let response = columns[0].and_then(|served| served.percentiles.get(index).copied());
+    let response = columns[0].and_then(|times| times.percentile(ppm));
     cells.push(ReportCell {
-        value: low_ns(response).map(|ns| Value::from(ns).into()),
+        value: response.and_then(ReportedTime::low_ns).map(|ns| Value::from(ns).into()),
         ..ReportCell::default()
     });
     cells.push(ReportCell::value(lower_bounds));
@@ -329,60 +307,49 @@ fn percentile_row(
 /// Builds the table of connection and request times, one row per quantity and group of requests.
 pub fn times_table(load: &LoadFindings<'_>) -> ReportTable {
     let name = load_name(load);
-    let mut rows: Vec<&QuantitySpread> = load.spreads.iter().collect();
-    rows.sort_by_key(|spread| {
-        TimedQuantity::ALL.iter().position(|quantity| *quantity == spread.quantity)
+    let mut rows: Vec<&QuantityFindings> = load.times.iter().collect();
+    rows.sort_by_key(|times| {
+        TimedQuantity::ALL.iter().position(|quantity| *quantity == times.quantity)
     });
     ReportTable {
         caption: vec!["times of connections and requests:".to_owned()],
-        ..spread_columns(name).build_table("times", &rows)
+        ..time_columns(name).build_table("times", &rows)
     }
 }
 
-fn spread_columns<'a>(name: String) -> ColumnSet<&'a QuantitySpread> {
-    column_set! { spread: &'a QuantitySpread;
+fn time_columns<'a>(name: String) -> ColumnSet<&'a QuantityFindings> {
+    column_set! { times: &'a QuantityFindings;
         machine("load") => &name,
         label("quantity", "") =>
-            ReportCell::words(spread.quantity.name()).with_text(spread_note(spread)),
-        machine("group") => spread.group.name(),
-        figure("count", "number") => ReportCell::large_count(spread.count as usize),
-        machine("lower_bounds") => spread.lower_bounds,
-        figure("min_ns", "min") => spread_cell(spread, Some(spread.least_ns as f64), false),
-        figure("mean_ns", "mean") => mean_cell(spread),
-        figure("deviation_ns", "sd") => spread_cell(spread, spread.deviation_ns, false),
-        figure("median_ns", "median") => time_cell(Some(spread.median)),
-        figure("max_ns", "max") => time_cell(Some(spread.greatest)),
+            ReportCell::words(times.quantity.name()).with_text(time_name(times)),
+        machine("group") => times.group.name(),
+        figure("count", "number") => ReportCell::large_count(times.count as usize),
+        machine("lower_bounds") => times.lower_bounds,
+        figure("min_ns", "min") => spread_cell(times, Some(times.least_ns as f64), false),
+        figure("mean_ns", "mean") => mean_cell(times),
+        figure("deviation_ns", "sd") => spread_cell(times, times.deviation_ns, false),
+        figure("median_ns", "median") => time_cell(times.percentile(500_000)),
+        figure("max_ns", "max") => time_cell(times.percentile(1_000_000)),
     }
 }
 
-fn mean_cell(spread: &QuantitySpread) -> ReportCell {
-    let cell = spread_cell(spread, Some(spread.mean_ns), spread.lower_bounds > 0);
-    match (spread.refusal, spread.low_mean_ns) {
-        (None, Some(low_ns)) => cell.with_text(format_ns_range(low_ns, spread.mean_ns)),
+fn mean_cell(times: &QuantityFindings) -> ReportCell {
+    let cell = spread_cell(times, Some(times.mean_ns), times.lower_bounds > 0);
+    match (times.refusal, times.low_mean_ns) {
+        (None, Some(low_ns)) => cell.with_text(format_ns_range(low_ns, times.mean_ns)),
         _ => cell,
     }
 }
 
-fn spread_cell(spread: &QuantitySpread, ns: Option<f64>, is_lower_bound: bool) -> ReportCell {
-    match (spread.refusal, ns) {
+fn spread_cell(times: &QuantityFindings, ns: Option<f64>, is_lower_bound: bool) -> ReportCell {
+    match (times.refusal, ns) {
         (Some(_), _) => ReportCell::figure(None).with_text("refused"),
         (None, Some(ns)) => ReportCell::figure(Some(ns)).with_text(format_ns(ns, is_lower_bound)),
         (None, None) => ReportCell::figure(None),
     }
 }
 
-fn spread_note(spread: &QuantitySpread) -> String {
-    use speedwell_analysis::load::RequestGroup;
-    let name = match spread.quantity {
-        TimedQuantity::Connect => return "connect".to_owned(),
-        TimedQuantity::Lag => return "lag".to_owned(),
-        TimedQuantity::FirstByte => return "first byte".to_owned(),
-        TimedQuantity::Service => "service",
-        TimedQuantity::Response => "response",
-    };
-    let is_main = match spread.quantity {
-        TimedQuantity::Response => spread.group == RequestGroup::All,
-        _ => spread.group == RequestGroup::Ok,
-    };
-    if is_main { name.to_owned() } else { format!("{name}, {}", spread.group.name()) }
+fn time_name(times: &QuantityFindings) -> &'static str {
+    let time = TIMES.iter().find(|time| (time.0, time.1) == (times.quantity, times.group));
+    time.map_or("", |time| time.3)
 }

@@ -3,14 +3,15 @@
 //!
 //! Start at [`loads_headline`] and [`remark_sentence`].
 
-use crate::figure::{Uncertainty, format_count, format_number, format_quantity, format_share};
+use crate::figure::{
+    Uncertainty, format_count, format_number, format_quantity, format_rate, format_share,
+};
 use speedwell_analysis::load::{
-    DriftMetric, LoadFindings, LoadHalves, LoadRemark, MachineLimit, ReportedTime, TimeRefusal,
-    TimedQuantity,
+    DriftMetric, LoadFindings, LoadHalves, LoadRemark, MachineLimit, ReportedTime,
+    RequestsInFlight, TimeRefusal,
 };
 use speedwell_model::load::latency::OpenVerdict;
-use speedwell_model::load::outcomes::CountImbalance;
-use speedwell_model::load::outcomes::ErrorClass;
+use speedwell_model::load::outcomes::OutcomeCounts;
 
 /// Returns the headline: the main result of the loads in one sentence.
 pub fn loads_headline(loads: &[LoadFindings<'_>]) -> String {
@@ -21,18 +22,11 @@ pub fn loads_headline(loads: &[LoadFindings<'_>]) -> String {
     }
 }
 
-/// Formats a rate with its unit.
-pub fn format_rate(per_s: f64) -> String {
-    format_quantity(per_s, "1/s", Uncertainty::Unknown)
-}
-
 fn headline_of_one(load: &LoadFindings<'_>) -> String {
     let counts = &load.run.measured.totals.outcomes;
     let rate = load.throughput_per_s.map_or("no rate".to_owned(), format_rate);
     let pace = match (load.concurrency.requested, load.open) {
-        (_, Some(verdict)) => {
-            format!(" ({} of the due requests sent)", format_share(verdict.achieved))
-        }
+        (_, Some(verdict)) => format!(" ({})", format_achieved(&verdict)),
         (Some(clients), None) => {
             format!(" with {} requests in flight", format_number(f64::from(clients), 0))
         }
@@ -41,12 +35,7 @@ fn headline_of_one(load: &LoadFindings<'_>) -> String {
     let failed = match counts.all_errors() {
         0 if counts.succeeded() == 0 => "no request was answered".to_owned(),
         0 => "no request failed".to_owned(),
-        errors => format!(
-            "{} of {} failed ({})",
-            format_number(errors as f64, 0),
-            format_count(counts.attempts() as usize, "request", "requests"),
-            format_share(errors as f64 / counts.attempts() as f64)
-        ),
+        errors => format_failed(errors, counts.attempts()),
     };
     format!(
         "{}: {rate}{pace}{}{}; {failed}.",
@@ -58,22 +47,18 @@ fn headline_of_one(load: &LoadFindings<'_>) -> String {
 
 /// Returns the headline's clause about times.
 fn latency_part(load: &LoadFindings<'_>) -> String {
-    let (principal, group) = load.principal_quantity();
-    let name = match principal {
-        TimedQuantity::Response => "response time",
-        _ => "service time",
-    };
-    let [median, tail] = [500_000, 990_000].map(|ppm| load.quantile(principal, group, ppm));
+    let name = load.principal_quantity().0.name();
+    let [median, tail] = [500_000, 990_000].map(|ppm| load.principal_quantile(ppm));
     match (median, tail) {
         (Some(ReportedTime::Refused(_)), Some(ReportedTime::Refused(_))) => {
-            format!("; its {name} is refused")
+            format!("; its {name} time is refused")
         }
         (Some(median), Some(tail)) => {
             let format_time = |time| match time {
                 ReportedTime::Refused(_) => "is refused".to_owned(),
                 time => format_reported_time(time),
             };
-            format!("; {name} p50 {}, p99 {}", format_time(median), format_time(tail))
+            format!("; {name} time p50 {}, p99 {}", format_time(median), format_time(tail))
         }
         _ => String::new(),
     }
@@ -82,9 +67,8 @@ fn latency_part(load: &LoadFindings<'_>) -> String {
 /// Returns the headline's clause about connections. Empty unless the server closed most of them
 /// after a response.
 fn connections_part(load: &LoadFindings<'_>) -> &'static str {
-    let replies = &load.run.measured.totals.responses;
-    let closed = replies.count - replies.reusable.min(replies.count);
-    if load.run.requested.keeps_alive && 2 * closed > replies.count {
+    let responses = &load.run.measured.totals.responses;
+    if load.run.requested.keeps_alive && 2 * responses.closing() > responses.count {
         "; the server closed the connection after most responses"
     } else {
         ""
@@ -100,7 +84,7 @@ fn headline_of_several(loads: &[LoadFindings<'_>]) -> String {
     let failed: u64 = loads.iter().map(errors).sum();
     let failed = match failed {
         0 => "no request failed".to_owned(),
-        failed => format!("{} failed", format_count(failed as usize, "request", "requests")),
+        failed => format!("{} failed", format_requests(failed)),
     };
     match (rates.first(), rates.last()) {
         (Some((low, slowest)), Some((high, fastest))) => format!(
@@ -155,44 +139,75 @@ pub fn format_requests(number: u64) -> String {
     format_count(number as usize, "request", "requests")
 }
 
+/// Says how many requests failed: `17 of 1,022 requests failed (1.7 %)`.
+pub(crate) fn format_failed(errors: u64, attempts: u64) -> String {
+    format!(
+        "{} of {} failed ({})",
+        format_number(errors as f64, 0),
+        format_requests(attempts),
+        format_share(errors as f64 / attempts.max(1) as f64)
+    )
+}
+
+/// Formats the mean number of requests in flight, with the requested number if there is one:
+/// `4.0 of 4`.
+pub(crate) fn format_in_flight(in_flight: &RequestsInFlight) -> Option<String> {
+    let effective = in_flight.effective?;
+    let requested = in_flight.requested.map(|requested| format!(" of {requested}"));
+    Some(format!("{effective:.1}{}", requested.unwrap_or_default()))
+}
+
+/// Says which fraction of the due requests was sent.
+pub(crate) fn format_achieved(verdict: &OpenVerdict) -> String {
+    format!("{} of the due requests sent", format_share(verdict.achieved))
+}
+
+/// Says how late the generator itself was, and how late it may be.
+fn format_own_lag(p99_ns: u64, limit_ns: u64) -> String {
+    format!(
+        "by {} at the 99th percentile (limit {})",
+        format_ns(p99_ns as f64, false),
+        format_ns(limit_ns as f64, false)
+    )
+}
+
 /// Puts a remark into a sentence.
-pub fn remark_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
+pub fn remark_sentence(remark: &LoadRemark<'_>, load: &LoadFindings<'_>) -> String {
     match remark {
-        LoadRemark::Imbalance(imbalances) => imbalance_sentence(imbalances),
+        LoadRemark::Imbalance => imbalance_sentence(load),
         LoadRemark::NothingAnswered => "No request succeeded: there is nothing to measure.".into(),
         LoadRemark::Interrupted => {
             "The load was interrupted: its figures cover only the completed part.".into()
         }
         LoadRemark::GeneratorLimited(verdict) => generator_limited_sentence(verdict),
         LoadRemark::RateMissed(verdict) => rate_missed(verdict),
-        LoadRemark::ConcurrencyShort { requested, effective, connecting } => {
-            concurrency_short(*requested, *effective, *connecting)
-        }
-        LoadRemark::GeneratorBound { bottlenecks, threads, busiest } => format!(
-            "{bottlenecks} of {} of the generator had no time to spare ({} busy): the measured \
+        LoadRemark::ConcurrencyShort => concurrency_short(&load.concurrency),
+        LoadRemark::GeneratorBound => format!(
+            "{} of {} of the generator had no time to spare ({} busy): the measured \
              throughput may be the generator's limit, not the server's. Give the generator more threads, \
              or processors of its own.",
-            format_count(*threads, "thread", "threads"),
-            format_share(*busiest)
+            load.generator.bottlenecks,
+            format_count(load.generator.threads, "thread", "threads"),
+            format_share(load.generator.busiest)
         ),
-        LoadRemark::ConnectionsCapped { most } => format!(
+        LoadRemark::ConnectionsCapped => format!(
             "The load needed more than the {} allowed: requests waited for a free one, and the \
              response times include this wait. Allow more with --max-connections.",
-            format_count(*most as usize, "connection", "connections")
+            format_count(load.run.measured.max_connections as usize, "connection", "connections")
         ),
         LoadRemark::Unsteady(halves) => unsteady_sentence(halves),
-        LoadRemark::Disturbed { switches_per_s, share: met } => format!(
+        LoadRemark::Disturbed(share) => format!(
             "Other programs took the processor from the generator {} times a second, which \
              affected up to {} of the requests: the longest times may be due to this. Quiet the \
              machine, or use --pin or --rt.",
-            format_few(*switches_per_s),
-            format_share(*met)
+            format_few(load.generator.switches_per_s),
+            format_share(*share)
         ),
         other => machines_sentence(other).unwrap_or_else(|| requests_sentence(other, load)),
     }
 }
 
-fn machines_sentence(remark: &LoadRemark) -> Option<String> {
+fn machines_sentence(remark: &LoadRemark<'_>) -> Option<String> {
     Some(match remark {
         LoadRemark::PartsUnlike { parts, whole } => format!(
             "BUG IN SPEEDWELL: the machines counted {} in total, but the combined result contains {}, \
@@ -200,13 +215,15 @@ fn machines_sentence(remark: &LoadRemark) -> Option<String> {
             format_requests(*parts),
             format_number(*whole as f64, 0)
         ),
-        LoadRemark::MachineLost { machine, why, attempted, at_ns } => format!(
-            "{machine} was lost ({why}): it had attempted {} within {}; no figure includes them. \
+        LoadRemark::MachineLost(part) => format!(
+            "{} was lost ({}): it had attempted {} within {}; no figure includes them. \
              The others were stopped, so the figures are for a smaller load than requested.",
-            format_requests(*attempted),
-            format_ns(*at_ns as f64, false)
+            part.machine,
+            part.lost.as_deref().unwrap_or_default(),
+            format_requests(part.attempted),
+            format_ns(part.elapsed_ns as f64, false)
         ),
-        LoadRemark::MachineLimited { machine, limit } => {
+        LoadRemark::MachineLimited(part, limit) => {
             let explanation = match limit {
                 MachineLimit::Busy(busiest) => {
                     format!(
@@ -214,94 +231,82 @@ fn machines_sentence(remark: &LoadRemark) -> Option<String> {
                         format_share(*busiest)
                     )
                 }
-                MachineLimit::Late(lag_ns, limit_ns) => format!(
-                    "it was itself late by {} at the 99th percentile (limit {})",
-                    format_ns(*lag_ns as f64, false),
-                    format_ns(*limit_ns as f64, false)
-                ),
+                MachineLimit::Late(lag_ns, limit_ns) => {
+                    format!("it was itself late {}", format_own_lag(*lag_ns, *limit_ns))
+                }
                 MachineLimit::Link(share) => {
                     format!("its network device ran at {} of its speed", format_share(*share))
                 }
             };
             format!(
-                "{machine} was at its limit: {explanation}. The results may show the limits of the \
-                 generator, not of the server. Send from more machines, or give it more processors."
+                "{} was at its limit: {explanation}. The results may show the limits of the \
+                 generator, not of the server. Send from more machines, or give it more processors.",
+                part.machine
             )
         }
-        LoadRemark::StartsApart { ns } => format!(
+        LoadRemark::StartsApart(ns) => format!(
             "The machines did not start together: the last one started {} after the first, and the \
              load grew in between.",
             format_ns(*ns as f64, false)
         ),
-        LoadRemark::ClockSet { machine, drift_ns } => format!(
-            "The clock of {machine} shifted by {} against ours during the load. No latency depends \
+        LoadRemark::ClockSet(part, drift_ns) => format!(
+            "The clock of {} shifted by {} against ours during the load. No latency depends \
              on it.",
+            part.machine,
             format_ns(drift_ns.unsigned_abs() as f64, false)
         ),
         _ => return None,
     })
 }
 
-fn failed_sentence(count: u64, total: u64, class: ErrorClass) -> String {
-    format!(
-        "{} of {} failed ({}); most often {} ({}). Throughput counts successful requests only.",
-        format_number(count as f64, 0),
-        format_requests(total),
-        format_share(count as f64 / total.max(1) as f64),
-        class.description(),
-        class.name()
-    )
-}
-
-fn requests_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
+fn requests_sentence(remark: &LoadRemark<'_>, load: &LoadFindings<'_>) -> String {
+    let totals = &load.run.measured.totals;
+    let (counts, responses) = (&totals.outcomes, &totals.responses);
     match remark {
-        LoadRemark::Failed { count, total, class } => failed_sentence(*count, *total, *class),
-        LoadRemark::Unfinished { unsent, in_flight, cancelled } => {
-            unfinished_sentence(*unsent, *in_flight, *cancelled)
-        }
-        LoadRemark::Accepted { count } => format!(
+        LoadRemark::Failed(class) => format!(
+            "{}; most often {} ({}). Throughput counts successful requests only.",
+            format_failed(counts.all_errors(), counts.attempts()),
+            class.description(),
+            class.name()
+        ),
+        LoadRemark::Unfinished => unfinished_sentence(counts),
+        LoadRemark::Accepted(count) => format!(
             "{} with a status other than 2xx {} as successful, as requested.",
             format_responses(*count),
             if *count == 1 { "counts" } else { "count" }
         ),
-        LoadRemark::LengthsVary { least, greatest } => format!(
+        LoadRemark::LengthsVary => format!(
             "The bodies of successful responses differ in length ({} to {} bytes): not a failure, \
              but check that all of them are the expected response.",
-            format_number(*least as f64, 0),
-            format_number(*greatest as f64, 0)
+            format_number(responses.min_body_bytes as f64, 0),
+            format_number(responses.max_body_bytes as f64, 0)
         ),
-        LoadRemark::NotReusable { count, total } => format!(
+        LoadRemark::NotReusable => format!(
             "The server closed the connection after {} of {}, so the results include the time to \
              connect again.",
-            format_number(*count as f64, 0),
-            format_responses(*total)
+            format_number(responses.closing() as f64, 0),
+            format_responses(responses.count)
         ),
-        LoadRemark::DoubtfulFraming { count } => format!(
-            "{} stated {} length in two ways (Transfer-Encoding and Content-Length), which proxies \
+        LoadRemark::DoubtfulFraming => format!(
+            "{} length in two ways (Transfer-Encoding and Content-Length), which proxies \
              read differently.",
-            format_responses(*count),
-            if *count == 1 { "its" } else { "their" }
+            format_count(
+                responses.doubtful_framing as usize,
+                "response stated its",
+                "responses stated their"
+            )
         ),
-        LoadRemark::StrayBytes { count: lines } => format!(
+        LoadRemark::StrayBytes => format!(
             "{} closed because unexpected bytes arrived.",
-            match lines {
-                1 => "1 connection was".to_owned(),
-                _ => format_count(*lines as usize, "connection", "connections were"),
-            }
+            format_count(responses.stray_bytes as usize, "connection was", "connections were")
         ),
-        LoadRemark::Retried { count } => format!(
+        LoadRemark::Retried => format!(
             "{} sent again, because the server had just closed an idle connection.",
-            match count {
-                1 => "1 request was".to_owned(),
-                _ => format!("{} were", format_requests(*count)),
-            }
+            format_count(counts.retries() as usize, "request was", "requests were")
         ),
-        LoadRemark::Interim { count } => format!(
+        LoadRemark::Interim => format!(
             "{} preceded by an interim response (status 100 to 199), which is not counted.",
-            match load.run.measured.totals.outcomes.succeeded() {
-                _ if *count == 1 => "1 response was".to_owned(),
-                _ => format!("{} were", format_responses(*count)),
-            }
+            format_count(counts.interim_codes().total() as usize, "response was", "responses were")
         ),
         _ => String::new(),
     }
@@ -322,8 +327,9 @@ fn format_responses(number: u64) -> String {
     format_count(number as usize, "response", "responses")
 }
 
-fn imbalance_sentence(imbalances: &[CountImbalance]) -> String {
-    let sums: Vec<String> = imbalances.iter().map(ToString::to_string).collect();
+fn imbalance_sentence(load: &LoadFindings<'_>) -> String {
+    let imbalances = load.balance.as_ref().err().into_iter().flatten();
+    let sums: Vec<String> = imbalances.map(ToString::to_string).collect();
     format!(
         "BUG IN SPEEDWELL: the outcomes of this load do not add up, so none of its figures can \
          be trusted: {}. Please report this with the JSON of the load.",
@@ -333,13 +339,12 @@ fn imbalance_sentence(imbalances: &[CountImbalance]) -> String {
 
 fn generator_limited_sentence(verdict: &OpenVerdict) -> String {
     format!(
-        "The generator itself was late: by {} at the 99th percentile (limit {}). Its lateness is \
+        "The generator itself was late: {}. Its lateness is \
          known for each request, so response times are ranges: the lower end excludes the \
          lateness, the upper end counts from when the request was due. Ranges wider than a factor \
          of two are refused. For narrower ranges lower the rate, give the generator more --threads \
          or processors of its own (--pin), or quiet the machine.",
-        format_ns(verdict.own_lag_p99_ns as f64, false),
-        format_ns(verdict.own_lag_limit_ns as f64, false)
+        format_own_lag(verdict.own_lag_p99_ns, verdict.own_lag_limit_ns)
     )
 }
 
@@ -362,8 +367,10 @@ fn short_of_98(share: f64) -> String {
     format_number(percent, decimals.unwrap_or(6))
 }
 
-fn concurrency_short(requested: u32, effective: f64, connecting: f64) -> String {
-    let missing = f64::from(requested) - effective;
+fn concurrency_short(in_flight: &RequestsInFlight) -> String {
+    let requested = in_flight.requested.map_or(0.0, f64::from);
+    let missing = requested - in_flight.effective.unwrap_or(0.0);
+    let connecting = in_flight.connecting.unwrap_or(0.0);
     // Blame waiting for connections if it accounts for most of the missing requests.
     let reason = if connecting > missing / 2.0 {
         format!(
@@ -374,20 +381,22 @@ fn concurrency_short(requested: u32, effective: f64, connecting: f64) -> String 
         String::new()
     };
     format!(
-        "Only {effective:.1} of {requested} requests were in flight on average (rate times mean \
+        "Only {} requests were in flight on average (rate times mean \
          service time): the load was lighter than requested, so its latency must not be \
-         compared with the latency of a full load.{reason}"
+         compared with the latency of a full load.{reason}",
+        format_in_flight(in_flight).unwrap_or_default()
     )
 }
 
-fn unfinished_sentence(unsent: u64, in_flight: u64, cancelled: u64) -> String {
-    let parts = [
-        (unsent, "due but not sent"),
-        (in_flight, "sent but not answered"),
-        (cancelled, "given up"),
+fn unfinished_sentence(counts: &OutcomeCounts) -> String {
+    let outcomes = [
+        ("unsent", "due but not sent"),
+        ("in-flight", "sent but not answered"),
+        ("cancelled", "given up"),
     ];
-    let parts: Vec<String> = parts
+    let parts: Vec<String> = outcomes
         .into_iter()
+        .map(|(outcome, description)| (counts.count_of(outcome), description))
         .filter(|(count, _)| *count > 0)
         .map(|(count, description)| format!("{} {description}", format_number(count as f64, 0)))
         .collect();

@@ -1,7 +1,7 @@
 //! `speedwell load`: turns options into loads, shows their progress, and reports the results.
 //!
-//! Start at [`run`]. `sending.rs` sends the loads, and `engine/execution/load/build.rs` fills in
-//! defaults.
+//! Start at [`run`]. `rounds.rs` and `visits.rs` send the loads, and
+//! `engine/execution/load/build.rs` fills in defaults.
 
 mod benchmarker;
 mod live;
@@ -9,7 +9,6 @@ mod live_publisher;
 mod output;
 pub mod rounds;
 mod search;
-mod sending;
 mod visits;
 
 use super::options::{ComparisonArgs, LoadArgs};
@@ -18,16 +17,21 @@ use anyhow::{Context, bail, ensure};
 use live::LiveView;
 use live_publisher::LivePublisher;
 use output::report_loads;
-use rounds::{LoadEvent, LoadMode, LoadRequest};
-use sending::{load_with_tools, run_loads};
+use rounds::{LoadEvent, LoadMode, LoadRequest, plan_turns, run_rounds};
 use speedwell_analysis::{self as analysis};
-use speedwell_engine::draw_seed;
-use speedwell_engine::execution::load::{LoadNotice, LoadRun, ProbeFacts, TargetUrl};
-use speedwell_machine::process;
+use speedwell_engine::execution::load::{
+    LoadNotice, LoadRun, ProbeFacts, TargetUrl, load_with_tool,
+};
+use speedwell_engine::{SessionRequest, draw_seed};
+use speedwell_machine::environment;
+use speedwell_machine::process::{self, resolve_program};
 use speedwell_model::load::spec::LoadClient;
-use speedwell_model::{SessionState, parse_duration};
+use speedwell_model::{Session, SessionState, parse_duration};
+use speedwell_remote::load::LoadGenerators;
+use speedwell_report as report;
 use speedwell_report::session::{StudyChoice, report_requested};
-use speedwell_report::{self as report, Uncertainty};
+use std::path::Path;
+use visits::run_visits;
 
 /// Runs the loads and reports the results.
 ///
@@ -51,26 +55,46 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<CommandStatus> {
 
 /// Runs the loads, stores them and reports.
 fn run_and_report(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<CommandStatus> {
-    let result = {
+    let mut runs = Vec::new();
+    let sent = {
         let mut reporter = LoadReporter::new(args);
-        run_loads(request, &mut |event| reporter.handle_event(event))
+        send_loads(request, &mut runs, &mut |event| reporter.handle_event(event))
     };
     let interrupted = if process::is_interrupt_requested() {
         CommandStatus::INTERRUPTED
     } else {
         CommandStatus::DONE
     };
-    let status = match &result.ended {
+    let status = match &sent {
         Ok(()) => interrupted,
         Err(error) => {
             status::print_error(error);
             interrupted.worse_of(CommandStatus::FAILED)
         }
     };
-    if result.runs.is_empty() {
+    if runs.is_empty() {
         Ok(status)
     } else {
-        Ok(status.combine_with_gate(finish_loads(args, request, &result.runs)?))
+        Ok(status.combine_with_gate(finish_loads(args, request, &runs)?))
+    }
+}
+
+/// Sends the requested loads, until all are sent or the user interrupts. Adds them to `runs`, in
+/// order.
+///
+/// # Errors
+/// Fails if a load cannot be started. Then no further loads are sent.
+fn send_loads(
+    request: &LoadRequest,
+    runs: &mut Vec<LoadRun>,
+    emit: &mut dyn FnMut(LoadEvent<'_>),
+) -> anyhow::Result<()> {
+    let fleet = request.generators.as_ref();
+    let mut generators =
+        fleet.map(|fleet| LoadGenerators::new(fleet, &request.specs)).transpose()?;
+    match request.mode {
+        LoadMode::AsSpecified => run_rounds(request, &mut generators, runs, emit),
+        _ => run_visits(request, &mut generators, runs, emit),
     }
 }
 
@@ -172,6 +196,54 @@ fn load_with_client(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Co
     })
 }
 
+/// Sends loads with the requested external tool.
+///
+/// # Errors
+/// Fails if the tool is missing, cannot send this load, or does not report its results.
+fn load_with_tools(
+    request: &LoadRequest,
+    session_request: &SessionRequest,
+    emit: &mut dyn FnMut(LoadEvent<'_>),
+) -> anyhow::Result<Session> {
+    let mut sessions = Vec::new();
+    for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
+        let spec = &request.specs[turn.url];
+        let result = load_with_tool(spec, request.seed, &mut |notice| {
+            emit(LoadEvent::Notice(notice));
+        });
+        match result? {
+            Some(session) => sessions.push((session, None)),
+            None => break,
+        }
+    }
+    let state = if process::is_interrupt_requested() {
+        SessionState::Interrupted
+    } else {
+        SessionState::Complete
+    };
+    process::clear_interrupt();
+    if sessions.is_empty() {
+        return Err(process::InterruptedEarly.into());
+    }
+    let tool = request.specs[0].client.name();
+    let program = resolve_program(Path::new(tool)).ok();
+    let programs: Vec<_> = program
+        .map(|path| {
+            let version = environment::program_version(&path).text;
+            (tool.to_owned(), path, version)
+        })
+        .into_iter()
+        .collect();
+    Ok(Session {
+        state,
+        tags: session_request.tags.clone(),
+        command: session_request.command.clone(),
+        environment: session_request.capture_environment(&programs),
+        origin: session_request.find_origin(),
+        ..speedwell_formats::merge_sessions(tool, sessions)?
+    })
+}
+
 /// Shows the progress of loads.
 struct LoadReporter<'a> {
     args: &'a LoadArgs,
@@ -224,10 +296,9 @@ impl LoadReporter<'_> {
 
 fn print_level(args: &LoadArgs, level: f64, throughput: Option<f64>) {
     if args.output.shows_progress() {
-        let format_rate = |value: f64| report::format_quantity(value, "1/s", Uncertainty::Unknown);
-        let displayed = throughput.map_or("nothing".to_owned(), format_rate);
+        let displayed = throughput.map_or("nothing".to_owned(), report::format_rate);
         status::print_note(&match args.rate {
-            Some(_) => format!("rate {}: {displayed}", format_rate(level)),
+            Some(_) => format!("rate {}: {displayed}", report::format_rate(level)),
             None => format!("concurrency {level}: {displayed}"),
         });
     }

@@ -1,17 +1,18 @@
 //! Stores and reports the results of loads, and writes request logs and histograms.
 
 use super::rounds::LoadRequest;
-use super::sending::build_session;
 use crate::gate::CommandGate;
 use crate::options::{ComparisonArgs, LoadArgs};
 use crate::{CommandStatus, status};
 use anyhow::Context;
 use speedwell_analysis::load::{LoadFindings, gate};
 use speedwell_analysis::{self as analysis, AnalysisFindings};
-use speedwell_engine::execution::load::LoadRun;
-use speedwell_model::Session;
+use speedwell_engine::SessionRequest;
+use speedwell_engine::execution::load::{LoadRun, TargetUrl};
+use speedwell_formats::load_session::load_session;
 use speedwell_model::load::latency::{HistogramLogRow, write_log};
 use speedwell_model::load::measurement::{LoadLatency, RequestRecord};
+use speedwell_model::{RunOrder, Session, SessionDesign, StoppingDesign};
 use speedwell_report as report;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -145,6 +146,47 @@ pub fn report_loads(
     runs.iter().for_each(print_server_output);
     stored?;
     Ok(gate.exit_status())
+}
+
+/// Builds a session from the loads.
+///
+/// # Errors
+/// Fails if there are no loads.
+fn build_session(
+    request: &LoadRequest,
+    runs: &[LoadRun],
+    session_request: &SessionRequest,
+) -> anyhow::Result<Session> {
+    // Drop the warnings, because the report contains them.
+    let mut session = load_session("load", runs, &mut Vec::new())?;
+    // Rounds are shuffled, but the first address on the command line is the baseline.
+    let position = |name: &str| request.specs.iter().position(|spec| is_load_of(&spec.url, name));
+    session.variants.sort_by_key(|variant| position(&variant.name));
+    let baseline = session.variants.first().map(|variant| variant.name.clone());
+    let rounds = runs.iter().map(|run| run.round + 1).max();
+    Ok(Session {
+        tags: session_request.tags.clone(),
+        command: session_request.command.clone(),
+        environment: session_request.capture_environment(&[]),
+        origin: session_request.find_origin(),
+        design: SessionDesign {
+            // Every round has each address once, in random order, so a round is a block.
+            order: RunOrder::Blocks,
+            stopping: StoppingDesign::Fixed { runs: rounds.unwrap_or(1) },
+            seed: request.seed,
+            conditions: request.conditions.iter().map(|c| c.text.clone()).collect(),
+            steady: None,
+            runs_per_block: 1,
+            baseline: baseline.unwrap_or_default(),
+            ..session.design
+        },
+        ..session
+    })
+}
+
+/// Whether `name` is the name of the loads for the address `url`.
+fn is_load_of(url: &str, name: &str) -> bool {
+    TargetUrl::parse(url).is_ok_and(|url| url.to_string() == name)
 }
 
 /// Prints the last output of the server.

@@ -7,7 +7,7 @@ use speedwell_formats::{JsonContent, load_session};
 use speedwell_model::load::latency::{HistogramLogRow, RequestOutcome, write_log};
 use speedwell_model::load::measurement::LoadLatency;
 use speedwell_model::load::run::{LoadRun, PaceFacts};
-use speedwell_model::{Case, Session, SessionState};
+use speedwell_model::{Case, Run, Session, SessionState};
 use speedwell_report::load::report_loads;
 use speedwell_report::{Json, OutputOptions, RenderDocument};
 use speedwell_store::Store;
@@ -69,6 +69,21 @@ fn an_open_load_has_its_rate_as_parameter_and_both_times_by_their_own_names() {
     near("latency_p99", 1e6);
     near("response_p99", 1.5e6);
     near("lag_p99", 5e5);
+}
+
+#[test]
+fn a_note_says_why_connections_were_idle_between_requests() {
+    let run = |made: MadeLoad| session(&[made.run]).0.runs.remove(0);
+    let open = run(MadeLoad::open(1000.0).with_outcomes(RequestOutcome::Ok, 1000, MS));
+    assert_eq!(open.notes, [Run::AT_FIXED_RATE]);
+    let thinking = run(clean_load().with_change(|run| {
+        if let PaceFacts::Closed { think_ns, .. } = &mut run.requested.pace {
+            *think_ns = MS;
+        }
+    }));
+    assert_eq!(thinking.notes, [Run::WITH_THINK_TIME]);
+    assert!(open.has_idle_connections() && thinking.has_idle_connections());
+    assert!(!run(clean_load()).has_idle_connections());
 }
 
 #[test]

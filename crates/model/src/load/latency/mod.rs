@@ -366,6 +366,15 @@ pub fn is_range_too_wide(low_ns: f64, high_ns: f64) -> bool {
     high_ns > low_ns * MAX_RANGE_FACTOR && high_ns - low_ns > MIN_WIDE_RANGE_NS
 }
 
+/// Why a time of an open load is not reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeRefusal {
+    /// The generator itself was late, which distorts the times.
+    GeneratorLimited,
+    /// Too few of the due requests were sent to determine the tail.
+    RateMissed,
+}
+
 impl OpenTimes {
     /// The lower bounds of the response times; `None` if lag was not recorded for every request.
     pub fn lower_bounds(&self) -> Option<&TimeDistribution<PunctualTime>> {
@@ -373,9 +382,40 @@ impl OpenTimes {
         is_kept.then_some(&self.punctual)
     }
 
-    /// Whether the bounds of each quantile are too far apart to report either. `ppm` contains the
-    /// ascending quantiles in parts per million. `None` if lag was not recorded.
-    pub fn are_too_wide(&self, ppm: &[u32]) -> Option<Vec<bool>> {
+    /// Returns, for each quantile, why it is not reported; `None` if it is reported. `ppm` contains
+    /// the ascending quantiles in parts per million. Without recorded lag, `verdict` alone decides.
+    pub fn quantile_refusals(
+        &self,
+        verdict: &OpenVerdict,
+        ppm: &[u32],
+    ) -> Vec<Option<TimeRefusal>> {
+        let too_wide = self
+            .are_too_wide(ppm)
+            .unwrap_or_else(|| vec![verdict.is_generator_limited(); ppm.len()]);
+        let refusal = |(ppm, is_wide): (&u32, bool)| {
+            if is_wide {
+                Some(TimeRefusal::GeneratorLimited)
+            } else {
+                (verdict.is_rate_missed() && *ppm >= TAIL_PPM).then_some(TimeRefusal::RateMissed)
+            }
+        };
+        ppm.iter().zip(too_wide).map(refusal).collect()
+    }
+
+    /// Same as [`OpenTimes::quantile_refusals`] for the mean.
+    pub fn mean_refusal(&self, verdict: &OpenVerdict) -> Option<TimeRefusal> {
+        let is_too_wide = |low: &TimeDistribution<PunctualTime>| {
+            let high_ns = self.response.mean_ns().unwrap_or(0.0);
+            is_range_too_wide(low.mean_ns().unwrap_or(0.0), high_ns)
+        };
+        let is_refused =
+            self.lower_bounds().map_or_else(|| verdict.is_generator_limited(), is_too_wide);
+        is_refused.then_some(TimeRefusal::GeneratorLimited)
+    }
+
+    /// Whether the bounds of each quantile are too far apart to report either. `None` if lag was
+    /// not recorded.
+    fn are_too_wide(&self, ppm: &[u32]) -> Option<Vec<bool>> {
         let lows = self.lower_bounds()?.quantiles(ppm);
         let both = lows.into_iter().zip(self.response.quantiles(ppm));
         let is_wide = |(low, high)| {
@@ -383,13 +423,6 @@ impl OpenTimes {
             is_range_too_wide(ns(low), ns(high))
         };
         Some(both.map(is_wide).collect())
-    }
-
-    /// Same as [`OpenTimes::are_too_wide`] for the mean.
-    pub fn is_mean_too_wide(&self) -> Option<bool> {
-        let low = self.lower_bounds()?.mean_ns().unwrap_or(0.0);
-        let high = self.response.mean_ns().unwrap_or(0.0);
-        Some(is_range_too_wide(low, high))
     }
 }
 
@@ -412,7 +445,8 @@ const TOLERATED_LAG_NS: u64 = 1_000_000;
 /// time.
 const MAX_LAG_SHARE: f64 = 0.1;
 
-/// The percentile, in parts per million, at which lag and response time are compared.
+/// The percentile, in parts per million, at which the tail begins, and at which lag and response
+/// time are compared. A load that missed its rate cannot determine the tail.
 const TAIL_PPM: u32 = 990_000;
 
 /// Mean number of requests in flight: the sum of the service times divided by the duration

@@ -290,6 +290,11 @@ impl OutcomeCounts {
         std::iter::once(row("ok", self.ok)).chain(errors).chain(last)
     }
 
+    /// Number of requests whose outcome has this [name](OutcomeCount::name); 0 for other names.
+    pub fn count_of(&self, outcome: &str) -> u64 {
+        self.rows().find(|row| row.name == outcome).map_or(0, |row| row.count)
+    }
+
     /// Pairs of counts that must be equal. The name of each count precedes the count.
     fn balanced_pairs(&self) -> [(&'static str, u64, &'static str, u64); 8] {
         let ended: u64 = self.rows().map(|row| row.count).sum();

@@ -7,16 +7,11 @@ pub mod sample_loads;
 
 use sample_loads::{MS, MadeLoad, S, US};
 use speedwell_analysis::load::{
-    DriftMetric, LoadRemark, QuantityPercentiles, RemarkSeverity, ReportedTime, RequestGroup,
-    TimeRefusal, TimedQuantity, analyze_load,
+    DriftMetric, LoadRemark, RemarkSeverity, ReportedTime, RequestGroup, TimeRefusal,
+    TimedQuantity, analyze_load,
 };
 use speedwell_model::load::latency::{RequestOutcome, TimeQuantile};
 use speedwell_model::load::outcomes::ErrorClass;
-
-fn reported_time(served: &QuantityPercentiles, ppm: u32) -> ReportedTime {
-    let at = speedwell_analysis::load::PERCENTILES_PPM.iter().position(|listed| *listed == ppm);
-    served.percentiles[at.unwrap()]
-}
 
 /// Asserts a time, which may be a thousandth too long because histograms round up.
 #[track_caller]
@@ -47,9 +42,10 @@ fn a_closed_load_has_the_figures_worked_out_on_paper() {
     }
     // A percentile that is in no table: the one of rank 123.
     assert_time(found.quantile(TimedQuantity::Service, RequestGroup::Ok, 123_000), 123 * US, false);
-    let spread = found.spread_of(TimedQuantity::Service, RequestGroup::Ok).unwrap();
-    assert_eq!((spread.least_ns, spread.greatest.longest_ns()), (US, Some(MS)));
-    assert_eq!(spread.mean_ns, 500.5 * US as f64);
+    let times = found.times_of(TimedQuantity::Service, RequestGroup::Ok).unwrap();
+    let longest_ns = times.percentile(1_000_000).and_then(ReportedTime::longest_ns);
+    assert_eq!((times.least_ns, longest_ns), (US, Some(MS)));
+    assert_eq!(times.mean_ns, 500.5 * US as f64);
     // 500.5 ms of service time in 100.1 ms are 5 requests in flight.
     assert_eq!(found.concurrency.effective, Some(5.0));
     assert!(!found.concurrency.is_short);
@@ -61,8 +57,7 @@ fn a_closed_load_has_the_figures_worked_out_on_paper() {
 fn a_closed_load_has_no_response_time_to_mix_up() {
     let made = thousand();
     let found = analyze_load(&made.run);
-    let quantities: Vec<TimedQuantity> =
-        found.served.iter().map(|served| served.quantity).collect();
+    let quantities: Vec<TimedQuantity> = found.times.iter().map(|times| times.quantity).collect();
     assert_eq!(
         quantities,
         [TimedQuantity::Service, TimedQuantity::FirstByte, TimedQuantity::Connect]
@@ -80,12 +75,13 @@ fn a_lighter_load_than_asked_for_is_warned_of_with_its_reason() {
         }
     });
     let found = analyze_load(&made.run);
-    let [LoadRemark::ConcurrencyShort { requested, effective, connecting }] = &found.remarks[..]
-    else {
-        panic!("{:?}", found.remarks);
-    };
-    assert_eq!(*requested, 5);
-    assert!((effective - 0.5005).abs() < 1e-9 && *connecting > 6.0);
+    assert_eq!(found.remarks, [LoadRemark::ConcurrencyShort]);
+    let in_flight = found.concurrency;
+    assert_eq!(in_flight.requested, Some(5));
+    let effective = in_flight.effective.unwrap();
+    assert!((effective - 0.5005).abs() < 1e-9 && in_flight.connecting.unwrap() > 6.0);
+    let text = golden::text(std::slice::from_ref(&found));
+    assert!(text.contains("Only 0.5 of 5 requests were in flight on average"), "{text}");
     // At 95 % it is not short.
     let enough = thousand().with_change(|run| run.measured.elapsed_ns = 105_300_000);
     assert!(!analyze_load(&enough.run).concurrency.is_short);
@@ -147,8 +143,8 @@ fn the_times_of_a_generator_that_was_late_are_refused_and_its_lag_is_told() {
                 Some(ReportedTime::Refused(TimeRefusal::GeneratorLimited))
             );
         }
-        let spread = found.spread_of(quantity, group).unwrap();
-        assert_eq!(spread.refusal, Some(TimeRefusal::GeneratorLimited));
+        let times = found.times_of(quantity, group).unwrap();
+        assert_eq!(times.refusal, Some(TimeRefusal::GeneratorLimited));
     }
     assert!(found.principal_bins().is_empty());
     assert_time(found.quantile(TimedQuantity::Lag, RequestGroup::All, 990_000), 5 * MS, false);
@@ -186,21 +182,17 @@ fn failures_are_told_with_the_most_frequent_class() {
         .with_outcomes(RequestOutcome::Failed(ErrorClass::Status), 30, 10 * US)
         .with_outcomes(RequestOutcome::Failed(ErrorClass::ResetInBody), 20, 10 * US);
     let found = analyze_load(&made.run);
-    let failed = LoadRemark::Failed { count: 50, total: 1050, class: ErrorClass::Status };
-    assert!(found.remarks.contains(&failed), "{:?}", found.remarks);
+    assert!(found.remarks.contains(&LoadRemark::Failed(ErrorClass::Status)), "{:?}", found.remarks);
+    let text = golden::text(std::slice::from_ref(&found));
+    assert!(text.contains("50 of 1,050 requests failed (4.8 %); most often"), "{text}");
     // Successful responses and all requests have a column each.
-    let of_service = |group| {
-        let is = |served: &&QuantityPercentiles| {
-            served.quantity == TimedQuantity::Service && served.group == group
-        };
-        found.served.iter().find(is).unwrap()
-    };
+    let of_service = |group| found.times_of(TimedQuantity::Service, group).unwrap();
     assert_eq!(
         (of_service(RequestGroup::Ok).count, of_service(RequestGroup::All).count),
         (1000, 1050)
     );
-    let ReportedTime::Time(TimeQuantile { ns, .. }) =
-        reported_time(of_service(RequestGroup::All), 500_000)
+    let Some(ReportedTime::Time(TimeQuantile { ns, .. })) =
+        of_service(RequestGroup::All).percentile(500_000)
     else {
         panic!()
     };
@@ -220,20 +212,19 @@ fn outcomes_that_do_not_add_up_are_an_error_of_ours_and_come_first() {
 #[test]
 fn a_busy_generator_and_a_disturbed_one_are_told_apart() {
     let busy = thousand().with_change(|run| run.measured.threads[0].cpu_ns = S / 100 * 95);
-    assert!(matches!(
-        analyze_load(&busy.run).remarks[..],
-        [LoadRemark::GeneratorBound { bottlenecks: 1, threads: 1, .. }]
-    ));
+    let found = analyze_load(&busy.run);
+    assert_eq!(found.remarks, [LoadRemark::GeneratorBound]);
+    assert_eq!((found.generator.bottlenecks, found.generator.threads), (1, 1));
     let polling = busy.with_change(|run| run.requested.busy_polls = true);
     assert_eq!(analyze_load(&polling.run).remarks, []);
     // 50 switches a second, each of which affects the 5 requests in flight, are 250 of 9990 a
     // second: 2.5 %.
     let disturbed = thousand().with_change(|run| run.measured.threads[0].involuntary_switches = 50);
     let found = analyze_load(&disturbed.run);
-    let [LoadRemark::Disturbed { switches_per_s, share }] = found.remarks[..] else {
+    let [LoadRemark::Disturbed(share)] = found.remarks[..] else {
         panic!("{:?}", found.remarks);
     };
-    assert_eq!(switches_per_s, 50.0);
+    assert_eq!(found.generator.switches_per_s, 50.0);
     assert!((share - 0.025025).abs() < 1e-9, "{share}");
     // A few do not affect the 99th percentile.
     let calm = thousand().with_change(|run| run.measured.threads[0].involuntary_switches = 19);
@@ -253,14 +244,25 @@ fn properties_of_answers_are_remarked_without_being_failures() {
     });
     let found = analyze_load(&made.run);
     let expected = [
-        LoadRemark::DoubtfulFraming { count: 3 },
-        LoadRemark::StrayBytes { count: 1 },
-        LoadRemark::LengthsVary { least: 14, greatest: 20 },
-        LoadRemark::NotReusable { count: 10, total: 1000 },
-        LoadRemark::Retried { count: 1 },
-        LoadRemark::Interim { count: 1 },
+        LoadRemark::DoubtfulFraming,
+        LoadRemark::StrayBytes,
+        LoadRemark::LengthsVary,
+        LoadRemark::NotReusable,
+        LoadRemark::Retried,
+        LoadRemark::Interim,
     ];
     assert_eq!(found.remarks, expected);
+    let text = golden::text(std::slice::from_ref(&found)).replace("\n  ", " ").replace('\n', " ");
+    for sentence in [
+        "3 responses stated their length in two ways",
+        "1 connection was closed",
+        "differ in length (14 to 20 bytes)",
+        "closed the connection after 10 of 1,000 responses",
+        "1 request was sent again",
+        "1 response was preceded by an interim response",
+    ] {
+        assert!(text.contains(sentence), "{sentence}: {text}");
+    }
 }
 
 #[test]
