@@ -3,12 +3,8 @@
 //! A request is rejected, in this order, if it bypassed the TLS-terminating proxy (403), does not
 //! name this server (421), does not state the length of its body (411), states too high a length
 //! (413), comes from another site's page (403), or has a body with an encoding other than gzip
-//! (415). The pipeline itself answers `/health`. It compresses every response, adds security
-//! headers, and logs the request.
-//!
-//! The security headers make browsers enforce two rules. First, this server's pages load nothing
-//! from elsewhere, run no inline code and cannot be framed. Second, other sites cannot read this
-//! server's pages or keep references to their windows.
+//! (415). The pipeline itself answers `/health`. It adds security headers to every response,
+//! compresses the response, and logs the request.
 
 use crate::http::body::{BodyErrorSlot, LimitedBody, body_too_large};
 use crate::http::client::{ClientInfo, ConnectionInfo, TrustedProxy, identify_client};
@@ -46,6 +42,9 @@ pub const CONTENT_SECURITY: &str = "default-src 'none'; style-src 'self'; script
      img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
      frame-ancestors 'none'";
 
+/// Security headers of every response. With [`DEFAULT_HEADERS`], they make browsers enforce two
+/// rules. First, this server's pages load nothing from elsewhere, run no inline code and cannot be
+/// framed. Second, other sites cannot read this server's pages or keep references to their windows.
 const FIXED_HEADERS: [(HeaderName, &str); 4] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (REFERRER_POLICY, "no-referrer"),
@@ -189,7 +188,7 @@ impl RequestPipeline {
     }
 }
 
-/// Adds the required fields to a response, and removes the forbidden ones.
+/// Adds the security headers to a response, and removes the forbidden ones.
 fn set_security_headers(headers: &mut HeaderMap) {
     for (name, value) in FIXED_HEADERS {
         headers.insert(name, HeaderValue::from_static(value));

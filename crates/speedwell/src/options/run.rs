@@ -1,4 +1,4 @@
-//! Defines the options of `run`, which `compare` and `confirm` share, and turns the options of every
+//! Defines the options of `run`, which `compare` and `confirm` share. Turns the options of every
 //! command that measures into a request ([`SelectionArgs::measure_request`]).
 
 use super::{
