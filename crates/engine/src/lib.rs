@@ -9,7 +9,7 @@ pub mod execution;
 pub mod experiment;
 pub mod instructions;
 pub mod layout;
-mod own_benchmarks;
+mod measured_code;
 mod pairs;
 mod plans;
 pub mod rehearsal;
@@ -19,6 +19,7 @@ mod scripts;
 mod session;
 mod trial;
 
+pub use measured_code::are_identical;
 pub use pairs::check_targets as check_paired_targets;
 pub use plans::attach_definitions;
 pub use rehearsal::describe_failure;

@@ -1,7 +1,7 @@
 //! Turns a request to measure into a plan.
 
 use super::{
-    EventListener, MeasureRequest, PlanRequest, PreparedPlan, experiment, own_benchmarks, pairs,
+    EventListener, MeasureRequest, PlanRequest, PreparedPlan, experiment, measured_code, pairs,
     revisions, shared_emitter,
 };
 use speedwell_adapters::SourceKind;
@@ -30,21 +30,28 @@ impl PreparedPlan {
         if request.plan.order == RunOrder::Paired {
             pairs::check_targets(&request.targets, &directory)?;
         }
-        let resolved = revisions::check_out_revisions(&request.variants, listener)?;
-        let sources = revisions::find_sources(&request.targets, &directory, &resolved.given)?;
+        let has_revisions = !request.variants.revisions.is_empty();
+        let mut resolved = request.variants.clone();
+        let sources = if has_revisions {
+            resolved = revisions::check_out_revisions(&request.variants, listener)?;
+            revisions::find_sources(&request.targets, &directory, &resolved.given)?
+        } else {
+            discover::find_all_sources(&request.targets, &directory)?
+        };
         let declared = if resolved.given.is_empty() {
             discover::declared_variants(&sources)?
         } else {
             Vec::new()
         };
         let mut variants = resolved.build_variants(declared)?;
-        revisions::place_benchmark_files(&variants, sources.iter())?;
-        let emit = shared_emitter(listener);
-        let mut suite =
-            discover::discover_benchmarks(sources, &request.selection, &variants[0], &emit)?;
-        revisions::keep_common(&mut suite, &variants, &request.selection, &emit)?;
-        own_benchmarks::record_benchmarks(&mut variants, &mut suite, &request.selection, &emit)?;
-        suite.warnings.extend(revisions::identical_warnings(&variants, &suite.jobs));
+        let (emit, selection) = (shared_emitter(listener), &request.selection);
+        let mut suite = if has_revisions {
+            revisions::discover_benchmarks(sources, &variants, selection, &emit)?
+        } else {
+            discover::discover_benchmarks(sources, selection, &variants[0], &emit)?
+        };
+        measured_code::record_benchmarks(&mut variants, &mut suite, selection, &emit)?;
+        suite.warnings.extend(measured_code::identical_warnings(&variants, &suite.jobs));
         Ok(PreparedPlan::new(request.plan.build_plan(variants, &suite), suite))
     }
 
@@ -70,7 +77,7 @@ impl PreparedPlan {
                 variant.work = side.fingerprint_work(&suite.jobs);
             }
         }
-        suite.warnings.extend(revisions::identical_warnings(&variants, &suite.jobs));
+        suite.warnings.extend(measured_code::identical_warnings(&variants, &suite.jobs));
         Ok(PreparedPlan::new(request.build_plan(variants, &suite), suite))
     }
 }

@@ -5,10 +5,10 @@
 //! under the first variant, so each of the other variants lists files only until one succeeds.
 //! Snippets run once under every variant. No result is kept. Start at [`rehearse_plan`].
 
-use crate::execution::{RehearsalResult, rehearse as perform};
+use crate::execution::{perform_slot, prefer_processor_time, run_context};
 use anyhow::{Context, Result, anyhow};
 use speedwell_adapters::discover::{self, BenchmarkSelection};
-use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_adapters::snippet::sh;
 use speedwell_adapters::{BenchmarkJob, BenchmarkSource, SourceKind};
 use speedwell_analysis::{AnalysisSettings, check_metrics};
@@ -16,7 +16,8 @@ use speedwell_config::LazyDefinition;
 use speedwell_config::experiment::{BenchmarkGroup, Experiment};
 use speedwell_machine::process::{check_interrupted, resolve_program};
 use speedwell_model::{
-    FailureCause, RunOrder, SessionPurpose, SnippetLanguage, StepFailure, Variant,
+    ComparedClock, FailureCause, RunOrder, SampleDivision, SampleLength, SessionPurpose,
+    SnippetLanguage, StepFailure, Variant,
 };
 use std::path::Path;
 use std::thread;
@@ -33,6 +34,10 @@ const NOT_EXECUTED: [i32; 2] = [126, 127];
 
 /// Prefix of the reason when code does not compile.
 const NOT_COMPILED: &str = "does not compile: ";
+
+/// Smallest measurement for a harness that divides runs into samples.
+const SHORTEST: SampleDivision =
+    SampleDivision { count: 1, length: SampleLength::Iterations(1), warmup_ns: 0 };
 
 /// Rejects a plan if nothing, or only one side, could be measured.
 ///
@@ -154,7 +159,7 @@ fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
         let results: Vec<RehearsalResult> = thread::scope(|scope| {
             let threads: Vec<_> = batch
                 .iter()
-                .map(|(job, variant)| scope.spawn(|| perform(plan, *job, *variant)))
+                .map(|(job, variant)| scope.spawn(|| rehearse_job(plan, *job, *variant)))
                 .collect();
             let results_of_threads = threads.into_iter().map(|thread| match thread.join() {
                 Ok(rehearsal) => rehearsal,
@@ -212,7 +217,7 @@ fn rehearse_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Result<(
     }
     let mut reported: Vec<String> = Vec::new();
     for job in 0..plan.jobs.len() {
-        reported.extend(perform(plan, job, 0).metrics);
+        reported.extend(rehearse_job(plan, job, 0).metrics);
         check_interrupted()?;
         if settings.metrics.iter().all(|name| reported.contains(name)) {
             return Ok(());
@@ -223,6 +228,45 @@ fn rehearse_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Result<(
         return Ok(());
     }
     check_metrics(settings, reported.iter().map(String::as_str)).context("in --metric")
+}
+
+/// Result of one rehearsed job.
+#[derive(Debug, Clone, Default)]
+struct RehearsalResult {
+    /// Metrics in the order the run reported them.
+    metrics: Vec<String>,
+    /// Why the run failed, if it did.
+    failure: Option<StepFailure>,
+}
+
+/// Performs the job with index `job` once under the variant with index `variant`, as briefly as its
+/// harness can.
+fn rehearse_job(plan: &SessionPlan, job: usize, variant: usize) -> RehearsalResult {
+    let slot = PlanSlot {
+        index: 0,
+        block: 0,
+        job,
+        variant,
+        ordinal: 0,
+        closes_block: false,
+        is_at_once: false,
+        repeated: 0,
+        build: None,
+    };
+    let mut context = run_context(plan, &slot, plan.pin.as_ref(), None);
+    (context.samples, context.is_series, context.counting) = (SHORTEST, false, None);
+    let attempt = perform_slot(plan, &slot, &context);
+    let mut rehearsal = RehearsalResult { failure: attempt.failure, ..RehearsalResult::default() };
+    for mut result in attempt.observations {
+        if plan.sampling.clock == ComparedClock::Cpu {
+            // Ignore the error if a job reports no processor time: its measured runs will fail and
+            // report that.
+            let _ = prefer_processor_time(&mut result, plan.design.order);
+        }
+        let names = result.metrics.into_iter().map(|metric| metric.name);
+        rehearsal.metrics.extend(names);
+    }
+    rehearsal
 }
 
 /// Checks requested metrics against the metrics declared in definition files.

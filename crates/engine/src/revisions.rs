@@ -1,10 +1,11 @@
 //! Prepares variants that are revisions of the user's repository: turns the names that the user
 //! typed into folders with built programs.
 //!
-//! This module decides how a revision is named, which files come from it and which from the user's
-//! checkout, and when two sides are identical. `execution::worktree` decides how a revision gets into
-//! its folder. Start at [`check_out_revisions`].
+//! This module decides how a revision is named, and which files come from it and which from the
+//! user's checkout. `execution::worktree` decides how a revision gets into its folder. Start at
+//! [`check_out_revisions`].
 
+use super::measured_code::identical_warning;
 use super::{EventListener, RevisionRequest, VariantRequest, emit_warning};
 use crate::execution::worktree::{self, Checkout, ResolvedCommit};
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -32,7 +33,7 @@ const MAX_TYPED_NAME: usize = 60;
 /// Timeout for git to find a merge base.
 const MERGE_BASE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Checks out, builds and names every revision of the request.
+/// Checks out, builds and names every revision of the request, which has at least one.
 ///
 /// # Errors
 /// Fails if a revision is unknown, or cannot be checked out or built.
@@ -40,10 +41,7 @@ pub fn check_out_revisions(
     request: &VariantRequest,
     listener: &mut EventListener<'_>,
 ) -> Result<VariantRequest> {
-    let mut resolved = request.clone();
-    if std::mem::take(&mut resolved.revisions).is_empty() {
-        return Ok(resolved);
-    }
+    let mut resolved = VariantRequest { revisions: Vec::new(), ..request.clone() };
     adopt_orphans();
     install_handlers()?;
     let directory = std::env::current_dir()?;
@@ -286,7 +284,9 @@ pub fn find_sources(
     here: &Path,
     variants: &[Variant],
 ) -> Result<Vec<BenchmarkSource>> {
-    let revision = variants.iter().find_map(|variant| variant.worktree.as_ref());
+    let Some(worktree) = variants.iter().find_map(|variant| variant.worktree.as_ref()) else {
+        return discover::find_all_sources(targets, here);
+    };
     let adapters = KnownAdapters::new(targets, here)?;
     let mut all_sources = Vec::new();
     for target in targets {
@@ -295,17 +295,11 @@ pub fn find_sources(
             || variants.iter().find_map(|variant| built_source(target, here, variant, &adapters));
         match in_checkout {
             Ok(sources) => all_sources.extend(sources),
-            Err(error) => all_sources.extend(find_built().ok_or_else(|| match revision {
-                Some(worktree) => {
-                    error.context(missing_program_message(Path::new(target), worktree))
-                }
-                None => error,
+            Err(error) => all_sources.extend(find_built().ok_or_else(|| {
+                error.context(missing_program_message(Path::new(target), worktree))
             })?),
         }
     }
-    let Some(worktree) = revision else {
-        return Ok(all_sources);
-    };
     mark_artifacts(&mut all_sources, variants);
     let takes_target =
         variants.iter().find(|variant| variant.worktree.is_some() && variant.program.is_none());
@@ -396,13 +390,27 @@ pub fn place_benchmark_files<'a>(
     Ok(())
 }
 
-/// Drops benchmarks of a program that are missing from it in at least one revision, and warns about
-/// them.
+/// Copies the benchmark files into the worktrees, and describes the benchmarks that all revisions
+/// have. The first variant is the baseline.
 ///
 /// # Errors
-/// Fails if a revision lacks a program, a program cannot be queried, or the programs have no
-/// benchmark in common.
-pub fn keep_common(
+/// See [`place_benchmark_files`] and [`discover::discover_benchmarks`]. Also fails if a revision
+/// lacks a program, or the programs have no benchmark in common.
+pub fn discover_benchmarks(
+    sources: Vec<BenchmarkSource>,
+    variants: &[Variant],
+    selection: &BenchmarkSelection,
+    reporter: ProgressReporter<'_>,
+) -> Result<DiscoveredBenchmarks> {
+    place_benchmark_files(variants, sources.iter())?;
+    let mut suite = discover::discover_benchmarks(sources, selection, &variants[0], reporter)?;
+    keep_common(&mut suite, variants, selection, reporter)?;
+    Ok(suite)
+}
+
+/// Drops benchmarks of a program that are missing from it in at least one revision, and warns about
+/// them.
+fn keep_common(
     suite: &mut DiscoveredBenchmarks,
     variants: &[Variant],
     selection: &BenchmarkSelection,
@@ -465,101 +473,6 @@ fn has_source(variant: &Variant, source: &BenchmarkSource) -> bool {
     } else {
         file.exists()
     }
-}
-
-/// Warns about candidates whose programs and files are byte-for-byte copies of the baseline's at
-/// other paths.
-pub fn identical_warnings(variants: &[Variant], jobs: &[BenchmarkJob]) -> Vec<String> {
-    let (Some((baseline, candidates)), Some(_)) = (variants.split_first(), jobs.first()) else {
-        return Vec::new();
-    };
-    let is_copy = |job: &BenchmarkJob, candidate: &Variant| {
-        let sides = [baseline, candidate];
-        let [baseline_files, candidate_files] =
-            sides.map(|variant| measured_files(&job.source, variant));
-        baseline_files != candidate_files
-            && baseline_files
-                .iter()
-                .zip(&candidate_files)
-                .all(|(left, right)| have_same_bytes(left, right))
-    };
-    let is_same = |candidate: &&Variant| {
-        are_typed_alike(baseline, candidate) && jobs.iter().all(|job| is_copy(job, candidate))
-    };
-    let sentence = |variant: &Variant| {
-        let names = [&*baseline.name, &variant.name];
-        let is_revision = variant.worktree.is_some();
-        let unless = if is_revision { "unless it reads other files of its revision, " } else { "" };
-        identical_warning(names, "are the same program, byte for byte", unless)
-    };
-    candidates.iter().filter(is_same).map(sentence).collect()
-}
-
-/// Returns the known files that determine the measured code: the program and the build artifact.
-fn measured_files(source: &BenchmarkSource, variant: &Variant) -> Vec<PathBuf> {
-    let program = resolve_program_for(source, variant);
-    let file = source.under(variant).file.clone();
-    let has_artifact = source.is_artifact && file != program;
-    [Some(program), has_artifact.then_some(file)].into_iter().flatten().collect()
-}
-
-/// Whether the user typed the same arguments, variables and snippet for two variants. The paths of
-/// their programs may differ.
-fn are_typed_alike(left: &Variant, right: &Variant) -> bool {
-    let is_alike = typed_variables(left).eq(typed_variables(right));
-    is_alike && left.arguments == right.arguments && left.snippet == right.snippet
-}
-
-/// Whether all variants run all cases with the same program, byte for byte, on the same files.
-pub fn are_identical(plan: &SessionPlan) -> bool {
-    let Some((first, others)) = plan.variants.split_first() else {
-        return false;
-    };
-    let is_same = |job: &BenchmarkJob, other: &Variant| {
-        let source = &job.source;
-        let files = [first, other].map(|variant| variant.path_of(&source.file));
-        let [first_files, other_files] =
-            [first, other].map(|variant| measured_files(source, variant));
-        are_typed_alike(first, other)
-            && (source.is_program() || files[0] == files[1])
-            && first_files
-                .iter()
-                .zip(&other_files)
-                .all(|(left, right)| have_same_bytes(left, right))
-    };
-    !others.is_empty()
-        && !plan.jobs.is_empty()
-        && (plan.jobs.iter()).all(|job| others.iter().all(|other| is_same(job, other)))
-}
-
-/// Returns the environment variables of a variant, except the variables that every revision gets.
-/// In the returned values, a placeholder replaces the folder of the variant.
-fn typed_variables(variant: &Variant) -> impl Iterator<Item = (String, String)> + use<'_> {
-    let worktree = variant.worktree.as_ref();
-    let automatic = worktree.map(worktree::worktree_variables).unwrap_or_default();
-    let folder = worktree.map(|worktree| worktree.folder.to_string_lossy().into_owned());
-    let variables = variant.environment.iter();
-    variables.filter(move |variable| !automatic.contains(variable)).map(move |(name, value)| {
-        match &folder {
-            Some(folder) => (name.clone(), value.replace(folder.as_str(), "{worktree}")),
-            None => (name.clone(), value.clone()),
-        }
-    })
-}
-
-fn have_same_bytes(left: &Path, right: &Path) -> bool {
-    let length = |path: &Path| fs::metadata(path).map(|data| data.len()).ok();
-    length(left).is_some()
-        && length(left) == length(right)
-        && fs::read(left).is_ok_and(|left_bytes| {
-            fs::read(right).is_ok_and(|right_bytes| left_bytes == right_bytes)
-        })
-}
-
-fn identical_warning([baseline, candidate]: [&str; 2], how: &str, unless: &str) -> String {
-    format!(
-        "'{baseline}' and '{candidate}' {how}: {unless}this is an A/A comparison, and every difference is noise."
-    )
 }
 
 /// Prepares the worktrees of a stored plan again: builds missing ones, and copies the user's

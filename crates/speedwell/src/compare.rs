@@ -8,15 +8,15 @@ use super::options::RunArgs;
 use super::progress::ProgressDisplay;
 use super::run;
 use super::source::{self, ResultSource};
-use super::{CommandStatus, mistaken_sources, profiles};
-use anyhow::{Context, bail, ensure};
+use super::{CommandStatus, profiles};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
-use speedwell_adapters::TrialMode;
-use speedwell_adapters::discover::ComparisonSide;
+use speedwell_adapters::discover::{ComparisonSide, find_sources, is_command};
+use speedwell_adapters::{KnownAdapters, TrialMode};
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_config::experiment::{DefinitionForm, definition_form};
 use speedwell_engine::PreparedPlan;
-use speedwell_model::{RunOrder, Session};
+use speedwell_model::{RunOrder, Session, quote};
 use speedwell_report::sources::{self, LabelledSession};
 use std::path::Path;
 
@@ -107,7 +107,7 @@ pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
         source::check_outputs(&operands, &args.output)?;
         let sources =
             source::read_sources(&operands, &selection, &mut || args.store.open_to_read())
-                .map_err(|error| mistaken_sources::explain_mistake(error, &operands))?;
+                .map_err(|error| explain_mistake(error, &operands))?;
         return compare_results(sources, &args);
     }
     compare_with_results(&operands, &measured, common_name.as_deref(), &args)
@@ -243,4 +243,39 @@ fn print_comparison(
     args.output.print_document(&document)?;
     sources::check_rows(findings, sources)?;
     Ok(gate.exit_status())
+}
+
+/// If an operand is a benchmark, or all operands are commands, returns an error that suggests how
+/// to measure them. Otherwise, returns `error`.
+fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyhow::Error {
+    let Ok(current_folder) = std::env::current_dir() else {
+        return error;
+    };
+    let locations: Vec<&String> = operands.iter().flat_map(|operand| &operand.locations).collect();
+    let quoted: Vec<String> = locations.iter().map(|location| quote(location)).collect();
+    let all_locations = quoted.join(" ");
+    if let Some(target) = locations.iter().find(|location| is_target(location, &current_folder)) {
+        let first = quote(target);
+        return anyhow!(
+            "'{target}' is a benchmark, not a result\nhint: to compare two programs on it: speedwell \
+             compare --old PROGRAM --new PROGRAM {first}\nhint: to compare flags or variables: speedwell run {first} \
+             --variant a=PROGRAM --variant 'b=PROGRAM --flag'\nhint: to measure without comparing: speedwell run {all_locations}"
+        );
+    }
+    if let Some(command) = locations.first()
+        && locations.iter().all(|location| is_command(location))
+    {
+        return anyhow!(
+            "'{command}' is a command, not a result\nhint: to compare commands: speedwell eval sh {all_locations}"
+        );
+    }
+    error
+}
+
+/// Whether this location is a benchmark file, or a folder with benchmark files.
+fn is_target(location: &str, current_folder: &Path) -> bool {
+    let is_benchmark =
+        |adapters: KnownAdapters| find_sources(location, current_folder, &adapters).is_ok();
+    current_folder.join(location).exists()
+        && KnownAdapters::new(&[location.to_owned()], current_folder).is_ok_and(is_benchmark)
 }

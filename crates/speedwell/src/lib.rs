@@ -23,8 +23,6 @@ mod known_facts;
 mod large_sessions;
 mod load;
 mod man;
-mod measurement;
-mod mistaken_sources;
 mod new;
 mod operand;
 mod options;

@@ -1,12 +1,13 @@
-//! Runs read-only queries for browsing: filtered lists, one page at a time.
+//! Runs read-only queries for browsing: machines, calibrations, names, and the neighbors of a
+//! session. `sessions.rs` lists sessions.
 //!
-//! The lists use only tables that are small compared with the tables of runs and samples. Start at
-//! [`Store::open_to_view`].
+//! The queries use only tables that are small compared with the tables of runs and samples. Start
+//! at [`Store::open_to_view`].
 
+use super::Store;
 use super::database::{Error, SqlParam, SqlRow, sql, sql_params};
 use super::selection::{commit_range_end, is_commit_prefix};
-use super::{SessionFilter, Store};
-use speedwell_model::stored::{SessionOverview, StoredCalibration, StoredMachine};
+use speedwell_model::stored::{StoredCalibration, StoredMachine};
 use speedwell_model::{Machine, NoiseCalibration};
 use std::path::Path;
 use std::time::Duration;
@@ -53,70 +54,6 @@ impl Store {
         version.map_err(|error| self.explain_error(error))
     }
 
-    /// Returns up to `max_count` sessions that match the filter, newest first.
-    ///
-    /// # Errors
-    /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn select_sessions(
-        &self,
-        filter: &SessionFilter,
-        max_count: usize,
-    ) -> anyhow::Result<Vec<SessionOverview>> {
-        self.overviews_newest_first(&self.selected_numbers(filter, max_count)?)
-    }
-
-    fn overviews_newest_first(&self, numbers: &[i64]) -> anyhow::Result<Vec<SessionOverview>> {
-        let mut found = self.overviews(numbers)?;
-        found.reverse();
-        Ok(found)
-    }
-
-    /// Returns up to `max_count` sessions that are being measured or whose process was killed,
-    /// newest first.
-    ///
-    /// # Errors
-    /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn running_sessions(&self, max_count: usize) -> anyhow::Result<Vec<SessionOverview>> {
-        let sql = sql!(
-            "SELECT number FROM session WHERE state = 'running' ORDER BY number DESC LIMIT $1"
-        );
-        let max_count = i64::try_from(max_count).unwrap_or(i64::MAX);
-        let numbers: Vec<i64> = self.query_rows(sql, sql_params![max_count], |row| row.get(0))?;
-        self.overviews_newest_first(&numbers)
-    }
-
-    /// Returns all sessions that match the filter, oldest first.
-    ///
-    /// # Errors
-    /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn list_sessions(&self, filter: &SessionFilter) -> anyhow::Result<Vec<SessionOverview>> {
-        self.overviews(&self.selected_numbers(filter, usize::MAX)?)
-    }
-
-    /// Returns a page of the matching sessions, oldest first. Page 0 holds the `size` newest ones.
-    ///
-    /// # Errors
-    /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn session_page(
-        &self,
-        filter: &SessionFilter,
-        size: u32,
-        page: u32,
-    ) -> anyhow::Result<Vec<SessionOverview>> {
-        let [size, page] = [size, page].map(|count| count as usize);
-        let offset = size.saturating_mul(page);
-        let numbers = self.selected_numbers(filter, offset.saturating_add(size))?;
-        self.overviews(numbers.get(offset..).unwrap_or_default())
-    }
-
-    /// Returns the number of matching sessions.
-    ///
-    /// # Errors
-    /// Fails on database errors.
-    pub fn count_sessions(&self, filter: &SessionFilter) -> anyhow::Result<usize> {
-        Ok(self.selected_numbers(filter, usize::MAX)?.len())
-    }
-
     /// Returns the numbers of the sessions that have a run of a wanted case. `is_wanted` decides by
     /// the id of the case.
     ///
@@ -144,14 +81,6 @@ impl Store {
     pub fn revisions_of_sessions(&self) -> anyhow::Result<Vec<(i64, String)>> {
         let sql = sql!("SELECT session, revision FROM origin ORDER BY session");
         self.query_rows(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))
-    }
-
-    /// Returns the overview of a session, if it exists.
-    ///
-    /// # Errors
-    /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn find_overview(&self, number: i64) -> anyhow::Result<Option<SessionOverview>> {
-        Ok(self.overviews(&[number])?.pop())
     }
 
     /// Returns the previous and the next session on the same branch and machine. In each direction,
@@ -392,6 +321,7 @@ pub(super) fn read_count(row: SqlRow<'_>, column: usize) -> Result<usize, Error>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SessionFilter;
     use crate::back_end_tests::{imported_session, test_backends};
 
     #[test]

@@ -2,10 +2,10 @@
 //! same source, and calibrations of machines. A calibration identifies its machine by host name,
 //! processor model and number of processors.
 
-use crate::Store;
 use crate::database::{Database, Error, SqlRow, sql, sql_params};
 use crate::read::{parse_json, parse_state};
 use crate::session_writer::SessionWriter;
+use crate::{SessionFilter, Store};
 use anyhow::ensure;
 use speedwell_formats::json_lines::ParsedLine;
 use speedwell_machine::process::ProcessIdentity;
@@ -200,6 +200,78 @@ fn insert_calibration(
 }
 
 impl Store {
+    /// Returns up to `max_count` sessions that match the filter, newest first.
+    ///
+    /// # Errors
+    /// Fails on database errors, or if the database holds data that this version cannot read.
+    pub fn select_sessions(
+        &self,
+        filter: &SessionFilter,
+        max_count: usize,
+    ) -> anyhow::Result<Vec<SessionOverview>> {
+        self.overviews_newest_first(&self.selected_numbers(filter, max_count)?)
+    }
+
+    fn overviews_newest_first(&self, numbers: &[i64]) -> anyhow::Result<Vec<SessionOverview>> {
+        let mut found = self.overviews(numbers)?;
+        found.reverse();
+        Ok(found)
+    }
+
+    /// Returns up to `max_count` sessions that are being measured or whose process was killed,
+    /// newest first.
+    ///
+    /// # Errors
+    /// Fails on database errors, or if the database holds data that this version cannot read.
+    pub fn running_sessions(&self, max_count: usize) -> anyhow::Result<Vec<SessionOverview>> {
+        let sql = sql!(
+            "SELECT number FROM session WHERE state = 'running' ORDER BY number DESC LIMIT $1"
+        );
+        let max_count = i64::try_from(max_count).unwrap_or(i64::MAX);
+        let numbers: Vec<i64> = self.query_rows(sql, sql_params![max_count], |row| row.get(0))?;
+        self.overviews_newest_first(&numbers)
+    }
+
+    /// Returns all sessions that match the filter, oldest first.
+    ///
+    /// # Errors
+    /// Fails on database errors, or if the database holds data that this version cannot read.
+    pub fn list_sessions(&self, filter: &SessionFilter) -> anyhow::Result<Vec<SessionOverview>> {
+        self.overviews(&self.selected_numbers(filter, usize::MAX)?)
+    }
+
+    /// Returns a page of the matching sessions, oldest first. Page 0 holds the `size` newest ones.
+    ///
+    /// # Errors
+    /// Fails on database errors, or if the database holds data that this version cannot read.
+    pub fn session_page(
+        &self,
+        filter: &SessionFilter,
+        size: u32,
+        page: u32,
+    ) -> anyhow::Result<Vec<SessionOverview>> {
+        let [size, page] = [size, page].map(|count| count as usize);
+        let offset = size.saturating_mul(page);
+        let numbers = self.selected_numbers(filter, offset.saturating_add(size))?;
+        self.overviews(numbers.get(offset..).unwrap_or_default())
+    }
+
+    /// Returns the number of matching sessions.
+    ///
+    /// # Errors
+    /// Fails on database errors.
+    pub fn count_sessions(&self, filter: &SessionFilter) -> anyhow::Result<usize> {
+        Ok(self.selected_numbers(filter, usize::MAX)?.len())
+    }
+
+    /// Returns the overview of a session, if it exists.
+    ///
+    /// # Errors
+    /// Fails on database errors, or if the database holds data that this version cannot read.
+    pub fn find_overview(&self, number: i64) -> anyhow::Result<Option<SessionOverview>> {
+        Ok(self.overviews(&[number])?.pop())
+    }
+
     /// Returns the sessions with these numbers, in ascending order of number.
     pub(super) fn overviews(&self, numbers: &[i64]) -> anyhow::Result<Vec<SessionOverview>> {
         let numbers = serde_json::to_string(numbers)?;

@@ -5,9 +5,8 @@
 //! on their content. A program that is being measured is thus never replaced. Start at
 //! [`build_programs`].
 
-use super::command::PlaceholderValues;
+use super::command::{CollectedOutput, PlaceholderValues};
 use super::registry::{KnownAdapters, builtin_adapter};
-use super::result_location::CollectedOutput;
 use super::without_adapter::{explain_framework, framework_without_adapter};
 use crate::ProgressReporter;
 use crate::cache::{self, cache_folder};

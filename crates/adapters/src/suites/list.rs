@@ -2,11 +2,10 @@
 //! each selected benchmark is then executed once to find its cases. Start at [`CaseListing`].
 
 use super::build::BuiltProgram;
-use super::command::{PlaceholderValues, find_refused_option, remove_decided};
+use super::command::{CollectedOutput, PlaceholderValues, find_refused_option, remove_decided};
 use super::read::{self, ListedCase, tail_lines};
 use super::refused_option;
 use super::registry;
-use super::result_location::CollectedOutput;
 use crate::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     SuiteCase,

@@ -11,7 +11,6 @@ mod command;
 mod list;
 mod read;
 mod registry;
-mod result_location;
 pub mod serialization;
 mod without_adapter;
 
@@ -26,10 +25,9 @@ use crate::job::{
 use crate::{LanguageHarness, ProgressReporter, RunOutcome, RunResult};
 use anyhow::{Result, anyhow, bail};
 use build::BuiltProgram;
-use command::{PlaceholderValues, RESULT_PIPE, with_placeholders};
+use command::{CollectedOutput, PlaceholderValues, RESULT_PIPE, ResultLocation, with_placeholders};
 use list::{CaseListing, collect_parameters, select_values};
 use read::tail_lines;
-use result_location::{CollectedOutput, ResultLocation};
 use speedwell_config::adapter::SuiteAdapter;
 use speedwell_machine::process::{ProcessEnd, ProcessSpec, ScratchFolder, run_child};
 use speedwell_model::{Case, FailureCause, RequestedDivision, Variant};

@@ -3,7 +3,7 @@
 
 pub mod parameters;
 
-use super::{EventListener, PlanRequest, PreparedPlan, VariantRequest, revisions};
+use super::{EventListener, PlanRequest, PreparedPlan, VariantRequest, measured_code, revisions};
 use anyhow::ensure;
 use speedwell_adapters::discover::{BenchmarkSelection, DiscoveredBenchmarks};
 use speedwell_adapters::{BenchmarkJob, BenchmarkSource, SourceKind, StartMode};
@@ -70,7 +70,9 @@ pub fn plan_snippets(
          --order parallel",
         request.language
     );
-    request.variants = revisions::check_out_revisions(&request.variants, listener)?;
+    if !request.variants.revisions.is_empty() {
+        request.variants = revisions::check_out_revisions(&request.variants, listener)?;
+    }
     let compares_snippets = !has_named_variants && request.snippets.len() > 1;
     let jobs = build_jobs(&request, compares_snippets)?;
     let snippet_variants =
@@ -80,7 +82,7 @@ pub fn plan_snippets(
     revisions::place_benchmark_files(&variants, std::iter::empty())?;
     let suite = DiscoveredBenchmarks {
         files: jobs.len(),
-        warnings: revisions::identical_warnings(&variants, &jobs),
+        warnings: measured_code::identical_warnings(&variants, &jobs),
         jobs,
         ..DiscoveredBenchmarks::default()
     };

@@ -646,7 +646,7 @@ fn target_machine(plan: &SessionPlan) -> Option<u32> {
 }
 
 /// Builds the context for running one slot.
-pub(super) fn run_context<'a>(
+pub(crate) fn run_context<'a>(
     plan: &'a SessionPlan,
     slot: &PlanSlot,
     pin: Option<&'a CpuSet>,
@@ -678,7 +678,7 @@ fn prepare_slot(plan: &SessionPlan, slot: &PlanSlot, context: &RunContext<'_>) {
     adapters::harness_for(job.source.kind).prepare_job(job, context);
 }
 
-pub(super) fn perform_slot(
+pub(crate) fn perform_slot(
     plan: &SessionPlan,
     slot: &PlanSlot,
     context: &RunContext<'_>,

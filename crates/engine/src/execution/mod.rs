@@ -9,12 +9,12 @@ pub mod load;
 mod merge_simulation;
 mod pairs;
 pub mod profile;
-mod rehearsal;
 mod server;
 mod trial;
 pub mod verify;
 pub mod worktree;
 
 pub use execute::{ExecuteOptions, SessionEnd, StoppingRule, execute};
-pub use rehearsal::{RehearsalResult, rehearse};
+pub(crate) use execute::{perform_slot, run_context};
+pub(crate) use pairs::prefer_processor_time;
 pub use trial::try_all;

@@ -54,7 +54,7 @@ pub(super) fn run_concurrently(
 ///
 /// # Errors
 /// Fails if the result has no processor time.
-pub(super) fn prefer_processor_time(
+pub(crate) fn prefer_processor_time(
     result: &mut RunResult,
     order: RunOrder,
 ) -> Result<(), FailureCause> {

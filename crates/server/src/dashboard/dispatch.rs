@@ -6,14 +6,14 @@
 
 use crate::dashboard::access::{CallerIdentity, RequiredPermission};
 use crate::dashboard::address::{PageAddress, PageFormat};
-use crate::dashboard::layout::PageLayout;
 use crate::dashboard::page::charts::ChartPart;
 use crate::dashboard::page::content::{PageContent, PageContext, PageOutcome};
 use crate::dashboard::project::HostedProject;
 use crate::dashboard::query::PageQuery;
 use crate::dashboard::request::RequestContext;
-use crate::dashboard::responses::{error_page, page_response, redirect_to_page};
+use crate::dashboard::responses::{PageLayout, error_page, page_response, redirect_to_page};
 use crate::dashboard::route::{Route, RouteHandler};
+use crate::dashboard::routes::FoundPage;
 use crate::dashboard::site::{HEAVY_TIMEOUTS, SiteState};
 use crate::dashboard::{login, routes};
 use crate::http::blocking::BlockingPool;
@@ -106,17 +106,15 @@ async fn answer_api(mut context: RequestContext, body: Body) -> Result<Response<
     run_work(context, &pool, route.is_heavy, work).await?
 }
 
-async fn get_page(context: RequestContext) -> Result<Response<Body>, HttpError> {
+async fn get_page(mut context: RequestContext) -> Result<Response<Body>, HttpError> {
+    let address = PageAddress::parse(context.uri.path());
+    context.project = address.as_ref().ok().and_then(PageAddress::project).map(str::to_owned);
+    let project = context.project.as_ref().unwrap_or(&context.site.first.name);
+    let pages = address.and_then(|address| routes::find_pages(&address, project));
+    let is_heavy = pages.as_ref().is_ok_and(|pages| pages.iter().any(|page| page.route.is_heavy));
     let pool = context.site.pages.clone();
-    let is_heavy = is_heavy_page(&context);
     let context = authorize_caller(context, &pool, RequiredPermission::Nothing).await?;
-    run_work(context, &pool, is_heavy, show_page).await
-}
-
-fn is_heavy_page(context: &RequestContext) -> bool {
-    let pages = PageAddress::parse(context.uri.path())
-        .and_then(|address| routes::find_pages(&address, address.project().unwrap_or_default()));
-    pages.is_ok_and(|pages| pages.iter().any(|page| page.route.is_heavy))
+    run_work(context, &pool, is_heavy, move |context| show_page(context, pages)).await
 }
 
 async fn post_form(mut context: RequestContext, body: Body) -> Result<Response<Body>, HttpError> {
@@ -169,10 +167,14 @@ async fn run_work<T: Send + 'static>(
     site.heavy.run_within(HEAVY_TIMEOUTS, limited_work).await
 }
 
-/// Answers a GET request. Shows an error as a page in the format of the address.
-fn show_page(mut context: RequestContext) -> Response<Body> {
+/// Answers a GET request, whose address may mean `pages`. Shows an error as a page in the format of
+/// the address.
+fn show_page(
+    mut context: RequestContext,
+    pages: Result<Vec<FoundPage>, HttpError>,
+) -> Response<Body> {
     let mut format = PageFormat::Page;
-    let mut error = match route_page(&mut context, &mut format) {
+    let mut error = match route_page(&mut context, pages, &mut format) {
         Ok(response) => return response,
         Err(error) => error,
     };
@@ -199,22 +201,20 @@ fn accepts_html(headers: &HeaderMap) -> bool {
 /// last.
 fn route_page(
     context: &mut RequestContext,
+    pages: Result<Vec<FoundPage>, HttpError>,
     last_format: &mut PageFormat,
 ) -> Result<Response<Body>, HttpError> {
     if let Some(handler) = routes::find_fixed("GET", context.uri.path()) {
         return handler(context);
     }
-    let address = PageAddress::parse(context.uri.path());
-    context.project = address.as_ref().ok().and_then(PageAddress::project).map(str::to_owned);
     let query = context.parse_query()?;
-    let address = address?;
     if context.project.is_some() {
         // Checked first, so that other callers learn nothing about the project and its pages.
         context.caller.ensure_permitted(RequiredPermission::Read, context.project.as_deref())?;
     }
     let project = context.find_project()?;
     let mut not_found = None;
-    for page in routes::find_pages(&address, &project.name)? {
+    for page in pages? {
         *last_format = page.format;
         context.name = page.name;
         context.caller.ensure_permitted(page.route.permission, context.project.as_deref())?;
@@ -313,7 +313,7 @@ fn apply_form(context: &mut RequestContext) -> Result<Response<Body>, HttpError>
     let project = address.project().unwrap_or_default();
     let pages = routes::find_pages(&address, project)?;
     context.project = Some(project.to_owned());
-    match pages.first().and_then(routes::FoundPage::form_handler) {
+    match pages.first().and_then(FoundPage::form_handler) {
         Some(handler) => handler(context),
         None => Err(method_error("this page does not accept forms")),
     }

@@ -7,13 +7,13 @@
 
 use crate::dashboard::access::CallerIdentity;
 use crate::dashboard::address::PageFormat;
-use crate::dashboard::layout::PageLayout;
 use crate::dashboard::link::encode_segment;
 use crate::dashboard::page::content::{PageContext, PageOutcome};
 use crate::dashboard::page::live::{live_page, session_live_page};
 use crate::dashboard::project::HostedProject;
 use crate::dashboard::query::PageQuery;
 use crate::dashboard::request::RequestContext;
+use crate::dashboard::responses::PageLayout;
 use crate::dashboard::site::SiteState;
 use crate::http::HttpError;
 use crate::http::events::{EventHub, ServerEvent};

@@ -6,12 +6,11 @@
 
 use crate::dashboard::access::{CallerIdentity, PublicAccess};
 use crate::dashboard::address::PageFormat;
-use crate::dashboard::layout::PageLayout;
 use crate::dashboard::link::encode_segment;
 use crate::dashboard::page::content::PageContent;
 use crate::dashboard::query::PageQuery;
 use crate::dashboard::request::RequestContext;
-use crate::dashboard::responses::{page_response, redirect_to};
+use crate::dashboard::responses::{PageLayout, page_response, redirect_to};
 use crate::dashboard::site::unix_ms;
 use crate::http::HttpError;
 use crate::http::token::{AccessToken, PresentedToken, SecretDigest, bearer_token};

@@ -10,7 +10,6 @@ mod access;
 mod address;
 mod api;
 mod dispatch;
-mod layout;
 mod link;
 mod live;
 mod login;

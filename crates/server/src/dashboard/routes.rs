@@ -13,7 +13,6 @@ use crate::dashboard::access::RequiredPermission::{
 };
 use crate::dashboard::address::{PageAddress, PageFormat};
 use crate::dashboard::api::{data, openapi, sessions};
-use crate::dashboard::layout::{OVERVIEW_SECTION, SETTINGS_SECTION};
 use crate::dashboard::link::{decode_segment, nearest_names};
 use crate::dashboard::page::alerts::{alerts_page, triage_change};
 use crate::dashboard::page::benchmarks::{benchmark_page, benchmarks_page};
@@ -30,7 +29,7 @@ use crate::dashboard::page::session::{reference_page, session_page};
 use crate::dashboard::page::sessions::sessions_page;
 use crate::dashboard::page::settings::settings_page;
 use crate::dashboard::page::trend::trend_page;
-use crate::dashboard::responses::json_response;
+use crate::dashboard::responses::{OVERVIEW_SECTION, SETTINGS_SECTION, json_response};
 use crate::dashboard::route::RouteHandler::{self, Page, Response, Stream};
 use crate::dashboard::route::{BodyKind, ResponseHandler, Route};
 use crate::dashboard::{live, login, operation};

@@ -11,7 +11,6 @@ use crate::http::client::{ClientInfo, ConnectionInfo, TrustedProxy, identify_cli
 use crate::http::compression;
 use crate::http::cross_site;
 use crate::http::decompression::GunzipBody;
-use crate::http::headers::set_security_headers;
 use crate::http::hosts::AllowedHosts;
 use crate::http::http_error::HttpError;
 use crate::http::log::{LogEntry, LoggedBody, RequestLog};
@@ -19,7 +18,10 @@ use crate::http::options::{ServerLimits, ServerOptions};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
-use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, REFERRER_POLICY,
+    SERVER, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
+};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use hyper::body::{Body as _, Incoming};
@@ -34,6 +36,25 @@ use std::task::Poll;
 
 /// Path of the health check. It also works for clients that bypass the proxy.
 const HEALTH_PATH: &str = "/health";
+
+/// Content security policy: pages load only this server's files, and pictures inlined in the page.
+pub const CONTENT_SECURITY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; \
+     img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
+     frame-ancestors 'none'";
+
+/// Security headers of every response. With [`DEFAULT_HEADERS`], they make browsers enforce two
+/// rules. First, this server's pages load nothing from elsewhere, run no inline code and cannot be
+/// framed. Second, other sites cannot read this server's pages or keep references to their windows.
+const FIXED_HEADERS: [(HeaderName, &str); 4] = [
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
+/// Headers that a handler may override, for example for downloads and immutable files.
+const DEFAULT_HEADERS: [(HeaderName, &str); 2] =
+    [(CONTENT_SECURITY_POLICY, CONTENT_SECURITY), (CACHE_CONTROL, "private")];
 
 /// Error text when an address has too many connections.
 pub(crate) const TOO_MANY_CONNECTIONS: &str = "too many connections";
@@ -164,6 +185,20 @@ impl RequestPipeline {
         set_security_headers(response.headers_mut());
         entry.status = response.status();
         response.map(|body| LoggedBody::wrap_body(body, entry, &self.log))
+    }
+}
+
+/// Adds the security headers to a response, and removes the forbidden ones.
+fn set_security_headers(headers: &mut HeaderMap) {
+    for (name, value) in FIXED_HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    for (name, value) in DEFAULT_HEADERS {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    headers.remove(SERVER);
+    for name in ["access-control-allow-origin", "access-control-allow-credentials"] {
+        headers.remove(name);
     }
 }
 

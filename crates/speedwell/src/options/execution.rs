@@ -2,15 +2,11 @@
 
 use clap::Args;
 use speedwell_adapters::TrialMode;
-use speedwell_engine::{PlanRequest, SamplingRequest};
 use speedwell_machine::process::CpuSet;
-use speedwell_model::{
-    ComparedClock, InstructionCounting, LayoutVariation, Metric, RejectRules, RunOrder,
-    SessionPurpose,
-};
+use speedwell_model::{ComparedClock, InstructionCounting, Metric, RejectRules, RunOrder};
 use std::time::Duration;
 
-use super::{ComparisonArgs, parse};
+use super::parse;
 
 /// Execution options.
 #[derive(Debug, Clone, Default, Args)]
@@ -72,29 +68,6 @@ impl ExecutionArgs {
     /// Returns the trial mode that `--test` selects.
     pub fn trial_mode(&self) -> TrialMode {
         if self.test { TrialMode::EveryWord } else { TrialMode::No }
-    }
-
-    /// Builds the request for the plan of runs. `metrics` are the requested metrics.
-    pub fn plan_request(
-        &self,
-        sampling: &SamplingRequest,
-        comparison: &ComparisonArgs,
-        metrics: &[String],
-    ) -> PlanRequest {
-        PlanRequest {
-            sampling: sampling.clone(),
-            order: self.order,
-            clock: self.clock.unwrap_or_default(),
-            seed: self.seed,
-            pin: self.pin.clone(),
-            budget: self.budget,
-            confidence: comparison.confidence,
-            threshold: comparison.threshold,
-            reject: self.reject.clone().unwrap_or_default(),
-            counting: instruction_counting(metrics, self.estimate_cycles),
-            layout: LayoutVariation::default(),
-            purpose: SessionPurpose::Measured,
-        }
     }
 }
 

@@ -1,8 +1,9 @@
-//! Defines the options of `run`, which `compare` and `confirm` share.
+//! Defines the options of `run`, which `compare` and `confirm` share. Turns the options of every
+//! command that measures into a request ([`SelectionArgs::measure_request`]).
 
 use super::{
     ComparisonArgs, ExecutionArgs, FailOn, FleetArgs, LayoutArgs, OriginArgs, OutputArgs,
-    PushTarget, SelectionArgs, StoreArgs, StudyArgs, VariantArgs,
+    PushTarget, SelectionArgs, StoreArgs, StudyArgs, VariantArgs, instruction_counting,
 };
 use crate::progress::ProgressDisplay;
 use anyhow::Context;
@@ -10,8 +11,9 @@ use clap::Args;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_compat::erlperf::style::Style;
 use speedwell_engine::{MeasureRequest, PlanRequest, SamplingRequest, SessionRequest};
-use speedwell_model::SteadyRule;
+use speedwell_model::{LayoutVariation, SessionPurpose, SteadyRule};
 use speedwell_store::Store;
+use std::path::Path;
 
 /// Measure benchmark files, groups or whole benchmark folders
 ///
@@ -121,6 +123,60 @@ impl RunArgs {
             owing: self.owing.clone(),
             style: None,
             resume_command: "run",
+        }
+    }
+}
+
+impl SelectionArgs {
+    /// Builds the request. In `targets_and_values`, NAME=VALUE is a setting if there is no such
+    /// file; all others are targets. `arguments` are passed to every program.
+    ///
+    /// # Errors
+    /// Fails if settings or variants cannot be parsed.
+    pub fn measure_request(
+        &self,
+        targets_and_values: &[String],
+        arguments: &[String],
+        variants: &VariantArgs,
+        execution: &ExecutionArgs,
+        plan: PlanRequest,
+    ) -> anyhow::Result<MeasureRequest> {
+        let is_setting =
+            |argument: &String| argument.contains('=') && !Path::new(argument).exists();
+        let (settings, targets): (Vec<String>, _) =
+            targets_and_values.iter().cloned().partition(is_setting);
+        Ok(MeasureRequest {
+            targets,
+            selection: self.build_selection(&settings, execution.trial_mode())?,
+            variants: variants.variant_request(arguments)?,
+            plan,
+            only_lists: execution.list,
+            place_roles: Some(super::fleet::place_roles),
+        })
+    }
+}
+
+impl ExecutionArgs {
+    /// Builds the request for the plan of runs. `metrics` are the requested metrics.
+    pub fn plan_request(
+        &self,
+        sampling: &SamplingRequest,
+        comparison: &ComparisonArgs,
+        metrics: &[String],
+    ) -> PlanRequest {
+        PlanRequest {
+            sampling: sampling.clone(),
+            order: self.order,
+            clock: self.clock.unwrap_or_default(),
+            seed: self.seed,
+            pin: self.pin.clone(),
+            budget: self.budget,
+            confidence: comparison.confidence,
+            threshold: comparison.threshold,
+            reject: self.reject.clone().unwrap_or_default(),
+            counting: instruction_counting(metrics, self.estimate_cycles),
+            layout: LayoutVariation::default(),
+            purpose: SessionPurpose::Measured,
         }
     }
 }

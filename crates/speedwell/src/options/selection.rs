@@ -1,14 +1,11 @@
 //! Defines the options that select benchmarks, parameter values and metrics.
 
-use super::{ExecutionArgs, VariantArgs};
 use anyhow::Context;
 use clap::Args;
 use regex::Regex;
 use speedwell_adapters::TrialMode;
 use speedwell_adapters::discover::BenchmarkSelection;
-use speedwell_engine::{MeasureRequest, PlanRequest};
 use speedwell_report::session::StudyChoice;
-use std::path::Path;
 
 /// Selection options.
 #[derive(Debug, Clone, Default, Args)]
@@ -44,33 +41,6 @@ pub struct MetricArgs {
 }
 
 impl SelectionArgs {
-    /// Builds the request. In `targets_and_values`, NAME=VALUE is a setting if there is no such
-    /// file; all others are targets. `arguments` are passed to every program.
-    ///
-    /// # Errors
-    /// Fails if settings or variants cannot be parsed.
-    pub fn measure_request(
-        &self,
-        targets_and_values: &[String],
-        arguments: &[String],
-        variants: &VariantArgs,
-        execution: &ExecutionArgs,
-        plan: PlanRequest,
-    ) -> anyhow::Result<MeasureRequest> {
-        let is_setting =
-            |argument: &String| argument.contains('=') && !Path::new(argument).exists();
-        let (settings, targets): (Vec<String>, _) =
-            targets_and_values.iter().cloned().partition(is_setting);
-        Ok(MeasureRequest {
-            targets,
-            selection: self.build_selection(&settings, execution.trial_mode())?,
-            variants: variants.variant_request(arguments)?,
-            plan,
-            only_lists: execution.list,
-            place_roles: Some(super::fleet::place_roles),
-        })
-    }
-
     /// Builds the selection. `set_arguments` are the NAME=VALUE arguments among the targets.
     ///
     /// # Errors

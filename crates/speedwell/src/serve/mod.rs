@@ -5,8 +5,6 @@
 //! `ready_server.rs` starts the server.
 
 #[cfg(feature = "serve")]
-mod background;
-#[cfg(feature = "serve")]
 mod backup;
 #[cfg(feature = "serve")]
 mod commenter;

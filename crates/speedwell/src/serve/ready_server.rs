@@ -1,15 +1,18 @@
-//! Starts the dashboard: decides where it listens and who may access it.
+//! Starts the dashboard: decides where it listens and who may access it. A background thread
+//! computes missing history points of sessions, so that no page has to wait for them.
 //!
 //! `server::dashboard` builds the pages, and `server::http` enforces limits on requests. Start at
 //! [`run`].
 
+use super::commenter;
 use super::lookups::LOOKUPS;
-use super::{background, commenter};
+use crate::history::project::summarize_sessions;
 use crate::options::{DashboardArgs, LogFormat};
 use crate::{CommandStatus, status};
 use anyhow::{anyhow, bail, ensure};
 use speedwell_machine::process;
 use speedwell_server::dashboard::{AccessRules, SiteState, router};
+use speedwell_server::http::blocking::lower_priority;
 use speedwell_server::http::{
     AllowedHosts, BoundAddress, HttpServer, ListenAddress, RequestLog, ServerLimits, ServerOptions,
     ServerStopper, TlsIdentity, TrustedProxy,
@@ -23,6 +26,11 @@ use std::time::Duration;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
+/// Maximum number of sessions to summarize before other writers get a turn.
+const SESSIONS_PER_WRITE: usize = 20;
+/// Interval between checks for sessions to summarize.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+
 /// Serves until interrupted.
 ///
 /// # Errors
@@ -31,7 +39,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 pub fn run(args: &DashboardArgs) -> anyhow::Result<CommandStatus> {
     let ready = ReadyServer::from_args(args)?;
     ready.announce_url(args.open, "until Ctrl-C");
-    background::spawn_summarizer(ready.site.clone(), ready.stopper.clone());
+    spawn_summarizer(ready.site.clone(), ready.stopper.clone());
     commenter::spawn_commenter(ready.site.clone(), ready.stopper.clone(), args.public_url.clone());
     process::install_handlers()?;
     let stopper = ready.stopper.clone();
@@ -43,6 +51,42 @@ pub fn run(args: &DashboardArgs) -> anyhow::Result<CommandStatus> {
     });
     ready.server.run()?;
     Ok(CommandStatus::DONE)
+}
+
+/// Starts a thread that summarizes new sessions until the server stops. The thread retries after a
+/// failure and does not report it, because the dashboard's pages show store errors.
+fn spawn_summarizer(site: Arc<SiteState>, stopper: ServerStopper) {
+    std::thread::spawn(move || {
+        lower_priority();
+        while !stopper.is_stopped() {
+            let stores = site.store_paths().unwrap_or_default();
+            let remaining: usize =
+                stores.iter().map(|path| summarize_store(path).unwrap_or(0)).sum();
+            let pause = if remaining > 0 { Duration::ZERO } else { CHECK_INTERVAL };
+            for _ in 0..pause.as_millis() / 100 {
+                if stopper.is_stopped() {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+    });
+}
+
+/// Summarizes some sessions of a store; returns how many remain. Does nothing while a session is
+/// being measured, because the work would disturb that measurement.
+fn summarize_store(path: &Path) -> anyhow::Result<usize> {
+    if Store::server_address(path).is_none() && !path.is_file() {
+        return Ok(0);
+    }
+    let store = Store::open_to_view(path)?;
+    let running = store.running_sessions(1)?;
+    let is_measuring = running.iter().any(|session| !session.is_killed);
+    if is_measuring || store.find_sessions_without_points()?.is_empty() {
+        return Ok(0);
+    }
+    drop(store);
+    summarize_sessions(&mut Store::open(path)?, SESSIONS_PER_WRITE)
 }
 
 /// A server that listens, but responds to nothing until it is run.

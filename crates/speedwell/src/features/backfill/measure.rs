@@ -6,7 +6,7 @@
 //! [`backfill_line`].
 
 use crate::history::project;
-use crate::measurement::measure_session;
+use crate::run::measure_plan;
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_analysis as analysis;
@@ -305,7 +305,7 @@ impl BackfillRun<'_, '_> {
         };
         let used_worktree = plans.plan.variants[0].worktree.clone();
         let request = self.session_for(revision);
-        let measured = measure_session(plans, &request, None, self.store, self.listener)?;
+        let measured = measure_plan(plans, &request, None, self.store, self.listener)?;
         if let Some(used_worktree) = used_worktree {
             worktree::release_worktree(&used_worktree);
         }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use regex::Regex;
 use speedwell_adapters::BenchmarkJob;
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_engine::{MeasureRequest, PreparedPlan, RevisionRequest, revisions};
+use speedwell_engine::{self as engine, MeasureRequest, PreparedPlan, RevisionRequest};
 use speedwell_model::{Machine, RecordedChange, SeriesKey, SessionPurpose, Variant};
 use speedwell_store::{Store, StoredSeries};
 use std::collections::BTreeSet;
@@ -98,7 +98,7 @@ fn measures_series(job: &BenchmarkJob, series: &SeriesKey) -> bool {
 
 /// Whether all variants are the same program, so that measuring them says nothing about a change.
 pub fn are_identical(plans: &PreparedPlan) -> bool {
-    revisions::are_identical(&plans.plan)
+    engine::are_identical(&plans.plan)
 }
 
 /// Groups the changes with these numbers. One session can confirm a group. `request` supplies the

@@ -5,7 +5,7 @@
 //! runs then show how much the samples vary. `analysis::iterations` decides when samples are long
 //! enough and which number to try next. Start at [`search_iterations`].
 
-use crate::measurement::execute_session;
+use crate::run::execute_session;
 use anyhow::{bail, ensure};
 use indexmap::IndexMap;
 use speedwell_adapters::plan::SessionPlan;

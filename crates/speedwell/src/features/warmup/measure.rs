@@ -5,17 +5,16 @@
 //! many iterations make one point of a series, and how many points a process records.
 //! `analysis::warmup` decides when a series is steady. Start at [`plan_series`].
 
-use crate::measurement::execute_session;
 use anyhow::{Context, bail, ensure};
 use speedwell_adapters::{self as adapters, BenchmarkJob, SourceKind};
-use speedwell_engine::execution::SessionEnd;
-use speedwell_engine::{EventListener, PreparedPlan, SessionRequest};
-use speedwell_machine::process::InterruptedEarly;
+use speedwell_analysis::AnalysisSettings;
+use speedwell_engine::execution::{ExecuteOptions, SessionEnd, execute};
+use speedwell_engine::{AnalysisStoppingRule, EventListener, PreparedPlan};
+use speedwell_machine::process::{self, InterruptedEarly};
 use speedwell_model::{
-    Metric, Run, RunOrder, SampleDivision, SampleLength, SessionDesign, SessionEvent, SteadyRule,
-    StoppingDesign, quote,
+    Metric, Run, RunOrder, SampleDivision, SampleLength, SessionDesign, SessionEvent,
+    SessionObserver, SteadyRule, StoppingDesign, quote,
 };
-use speedwell_store::Store;
 use std::time::Duration;
 
 /// Length of a process's series.
@@ -131,23 +130,31 @@ fn measure_iteration_times(
         ..plan.design
     };
     plan.sampling.samples = SampleDivision::default();
-    let suite = adapters::discover::DiscoveredBenchmarks::default();
-    let mut store = Store::in_memory()?;
-    let request = SessionRequest::default();
-    let mut silent = SilentObserver;
-    let measured =
-        execute_session(PreparedPlan::new(plan, suite), &request, &mut store, &mut silent)?;
-    if measured.ended? != SessionEnd::Complete {
+    let options = ExecuteOptions {
+        time_budget: plan.sampling.budget_ms.map(Duration::from_millis),
+        ..ExecuteOptions::default()
+    };
+    let mut stopping_rule = AnalysisStoppingRule::new(&plan, &AnalysisSettings::default());
+    let mut collector = RunCollector::default();
+    let ended = execute(&plan, options, &mut stopping_rule, &mut [&mut collector]);
+    adapters::remove_builds();
+    process::clear_interrupt();
+    if ended? != SessionEnd::Complete {
         return Err(InterruptedEarly.into());
     }
-    Ok(measured.session.runs)
+    Ok(collector.0)
 }
 
-/// Ignores the events of discarded runs. Failures are reported when the measured runs fail, too.
-struct SilentObserver;
+/// Keeps the discarded runs until their times are known. Ignores failures, which are reported when
+/// the measured runs fail, too.
+#[derive(Default)]
+struct RunCollector(Vec<Run>);
 
-impl speedwell_model::SessionObserver for SilentObserver {
-    fn observe(&mut self, _: &SessionEvent<'_>) -> anyhow::Result<()> {
+impl SessionObserver for RunCollector {
+    fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()> {
+        if let SessionEvent::RunFinished(run) = event {
+            self.0.push((*run).clone());
+        }
         Ok(())
     }
 }

@@ -1,19 +1,21 @@
-//! Finds what each variant measures besides the code of its revision: its own version of a
-//! benchmark, and files of the user's checkout.
+//! Finds which code each variant measures: its own version of a benchmark, files of the user's
+//! checkout, or the same code as another variant.
 //!
 //! This module decides what to record with every variant, so that the analysis knows which results
 //! cannot be compared. It also decides what to warn about before measuring. Start at
-//! [`record_benchmarks`].
+//! [`record_benchmarks`] and [`identical_warnings`].
 
 use crate::execution::worktree;
 use anyhow::{Result, bail};
 use speedwell_adapters::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
+use speedwell_adapters::plan::SessionPlan;
 use speedwell_adapters::{
     BenchmarkJob, BenchmarkSource, ModuleLog, ProgressReporter, SourceKind, code_files,
     fingerprint_benchmarks, is_javascript, is_python, resolve_program_for,
 };
 use speedwell_model::{Variant, VariantWorktree};
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Files that list packages, each with the command that installs these packages.
@@ -154,4 +156,101 @@ fn strays_warning(variants: &[Variant]) -> Option<String> {
          the checkout.",
         names.join(" and ")
     ))
+}
+
+/// Warns about candidates whose programs and files are byte-for-byte copies of the baseline's at
+/// other paths.
+pub fn identical_warnings(variants: &[Variant], jobs: &[BenchmarkJob]) -> Vec<String> {
+    let (Some((baseline, candidates)), Some(_)) = (variants.split_first(), jobs.first()) else {
+        return Vec::new();
+    };
+    let is_copy = |job: &BenchmarkJob, candidate: &Variant| {
+        let sides = [baseline, candidate];
+        let [baseline_files, candidate_files] =
+            sides.map(|variant| measured_files(&job.source, variant));
+        baseline_files != candidate_files
+            && baseline_files
+                .iter()
+                .zip(&candidate_files)
+                .all(|(left, right)| have_same_bytes(left, right))
+    };
+    let is_same = |candidate: &&Variant| {
+        are_typed_alike(baseline, candidate) && jobs.iter().all(|job| is_copy(job, candidate))
+    };
+    let sentence = |variant: &Variant| {
+        let names = [&*baseline.name, &variant.name];
+        let is_revision = variant.worktree.is_some();
+        let unless = if is_revision { "unless it reads other files of its revision, " } else { "" };
+        identical_warning(names, "are the same program, byte for byte", unless)
+    };
+    candidates.iter().filter(is_same).map(sentence).collect()
+}
+
+/// Returns the known files that determine the measured code: the program and the build artifact.
+fn measured_files(source: &BenchmarkSource, variant: &Variant) -> Vec<PathBuf> {
+    let program = resolve_program_for(source, variant);
+    let file = source.under(variant).file.clone();
+    let has_artifact = source.is_artifact && file != program;
+    [Some(program), has_artifact.then_some(file)].into_iter().flatten().collect()
+}
+
+/// Whether the user typed the same arguments, variables and snippet for two variants. The paths of
+/// their programs may differ.
+fn are_typed_alike(left: &Variant, right: &Variant) -> bool {
+    let is_alike = typed_variables(left).eq(typed_variables(right));
+    is_alike && left.arguments == right.arguments && left.snippet == right.snippet
+}
+
+/// Whether all variants run all cases with the same program, byte for byte, on the same files.
+pub fn are_identical(plan: &SessionPlan) -> bool {
+    let Some((first, others)) = plan.variants.split_first() else {
+        return false;
+    };
+    let is_same = |job: &BenchmarkJob, other: &Variant| {
+        let source = &job.source;
+        let files = [first, other].map(|variant| variant.path_of(&source.file));
+        let [first_files, other_files] =
+            [first, other].map(|variant| measured_files(source, variant));
+        are_typed_alike(first, other)
+            && (source.is_program() || files[0] == files[1])
+            && first_files
+                .iter()
+                .zip(&other_files)
+                .all(|(left, right)| have_same_bytes(left, right))
+    };
+    !others.is_empty()
+        && !plan.jobs.is_empty()
+        && (plan.jobs.iter()).all(|job| others.iter().all(|other| is_same(job, other)))
+}
+
+/// Returns the environment variables of a variant, except the variables that every revision gets.
+/// In the returned values, a placeholder replaces the folder of the variant.
+fn typed_variables(variant: &Variant) -> impl Iterator<Item = (String, String)> + use<'_> {
+    let worktree = variant.worktree.as_ref();
+    let automatic = worktree.map(worktree::worktree_variables).unwrap_or_default();
+    let folder = worktree.map(|worktree| worktree.folder.to_string_lossy().into_owned());
+    let variables = variant.environment.iter();
+    variables.filter(move |variable| !automatic.contains(variable)).map(move |(name, value)| {
+        match &folder {
+            Some(folder) => (name.clone(), value.replace(folder.as_str(), "{worktree}")),
+            None => (name.clone(), value.clone()),
+        }
+    })
+}
+
+fn have_same_bytes(left: &Path, right: &Path) -> bool {
+    let length = |path: &Path| fs::metadata(path).map(|data| data.len()).ok();
+    length(left).is_some()
+        && length(left) == length(right)
+        && fs::read(left).is_ok_and(|left_bytes| {
+            fs::read(right).is_ok_and(|right_bytes| left_bytes == right_bytes)
+        })
+}
+
+/// Formats a warning that two variants are the same. `how` says in what respect, and `unless` names
+/// an exception; it is empty if there is none.
+pub fn identical_warning([baseline, candidate]: [&str; 2], how: &str, unless: &str) -> String {
+    format!(
+        "'{baseline}' and '{candidate}' {how}: {unless}this is an A/A comparison, and every difference is noise."
+    )
 }
