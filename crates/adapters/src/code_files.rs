@@ -175,10 +175,10 @@ impl ModuleSearch {
             let is_small = fs::metadata(&file).is_ok_and(|data| data.len() <= MAX_SCRIPT_BYTES);
             let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
             let is_searched = JAVASCRIPT_EXTENSIONS.contains(&ending) || ending == PYTHON_EXTENSION;
-            let text = match fs::read_to_string(&file) {
-                Ok(text) if is_small && is_searched => text,
-                _ => continue,
-            };
+            if !is_small || !is_searched {
+                continue;
+            }
+            let Ok(text) = fs::read_to_string(&file) else { continue };
             let folder = file.parent().unwrap_or(Path::new("/")).to_owned();
             if ending == PYTHON_EXTENSION {
                 self.follow_python(&text, &folder);
