@@ -191,6 +191,11 @@ pub const FORMATS: &[FileFormat] = &[
         read: |file, warnings| single(go_bench::read(file.label, file.bytes, warnings)),
     },
     FileFormat {
+        name: "divan output",
+        recognizes: |file| suites::recognizes_divan(file.bytes),
+        read: |file, warnings| single(suites::read_divan(file, warnings)),
+    },
+    FileFormat {
         name: "#[bench] output",
         recognizes: |file| suites::recognizes_libtest(file.bytes),
         read: |file, warnings| single(suites::read_libtest(file, warnings)),

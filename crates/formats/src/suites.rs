@@ -1,5 +1,5 @@
 //! Reads result files that a benchmark framework wrote: JSON of JMH, criterion, pytest-benchmark
-//! and vitest, XML of Catch2, and text of Rust's built-in benchmarks.
+//! and vitest, XML of Catch2, and text of divan and of Rust's built-in benchmarks.
 //!
 //! Each process in which a benchmark was measured becomes one run. The files are parsed by
 //! `foreign::suites`, which also reads what frameworks write during a measurement. Start at
@@ -9,7 +9,7 @@ use super::duplicate_names::{ListedResult, distinguish_results};
 use super::input::InputFile;
 use super::session_builder::{DroppedEntries, ImportedProcess, SessionBuilder};
 use crate::foreign::json::{self, JsonContent, JsonNode};
-use crate::foreign::suites::{ReportedResult, criterion, jmh, libtest, pytest_benchmark};
+use crate::foreign::suites::{ReportedResult, criterion, divan, jmh, libtest, pytest_benchmark};
 use anyhow::Result;
 use speedwell_model::{Case, Environment, FailureCause, MeasuredProgram, Metric, Session};
 use std::sync::Arc;
@@ -32,6 +32,11 @@ pub fn recognizes_criterion(file: &JsonContent<'_>) -> bool {
 pub fn recognizes_libtest(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(crate::foreign::file_beginning(bytes));
     text.lines().any(|line| line.starts_with("test ") && line.contains(" ... bench:"))
+}
+
+/// Returns whether the data are output of divan.
+pub fn recognizes_divan(bytes: &[u8]) -> bool {
+    divan::has_header(&String::from_utf8_lossy(crate::foreign::file_beginning(bytes)))
 }
 
 /// Returns whether the data are pytest-benchmark JSON.
@@ -120,6 +125,22 @@ pub fn read_libtest(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<
     Ok(session)
 }
 
+/// Reads output of divan. Adds messages for the user to `warnings`.
+///
+/// # Errors
+/// Fails if the text has no results, or a result cannot be read; the message names the line.
+pub fn read_divan(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
+    let mut results = divan::read(file.bytes)?;
+    let rows = results.len();
+    results.retain(|result| result.cause.is_some() || !result.samples.is_empty());
+    if results.len() < rows || divan::is_cut_short(file.bytes) {
+        warnings
+            .push(format!("'{}': its tree is incomplete, so results may be missing", file.label));
+    }
+    let benchmarks = results.into_iter().map(|result| vec![result]);
+    build_session(file.label, benchmarks, Environment::default(), None, warnings)
+}
+
 /// Reads pytest-benchmark JSON. The name of a case consists of the file and the name of the test.
 /// Adds messages for the user to `warnings`.
 ///
@@ -171,7 +192,8 @@ fn build_session(
     warnings: &mut Vec<String>,
 ) -> Result<Session> {
     let mut remarks = Vec::new();
-    let results = distinguish_results(benchmarks.filter_map(list).collect(), &mut remarks)?;
+    let results =
+        distinguish_results(benchmarks.filter_map(list_benchmark).collect(), &mut remarks)?;
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
     let mut imported = SessionBuilder::default();
     for ListedResult { case, content, .. } in results {
@@ -183,7 +205,7 @@ fn build_session(
 }
 
 /// Lists a benchmark with the results of its processes; `None` if there are none.
-fn list(processes: Vec<ReportedResult>) -> Option<ListedResult<Vec<ReportedResult>>> {
+fn list_benchmark(processes: Vec<ReportedResult>) -> Option<ListedResult<Vec<ReportedResult>>> {
     let first = processes.first()?;
     let name = || Case::new(first.name.clone().unwrap_or_default(), Vec::new());
     Some(ListedResult {
@@ -294,6 +316,23 @@ mod tests {
         assert!(case_ids(&format!("{text}test b ... ok\ntest result: ok.\n")).1.is_empty());
         let error = crate::read("f", text[..text.len() - 6].as_bytes()).unwrap_err();
         assert!(format!("{error:#}").contains("line 2 does not end"), "{error:#}");
+    }
+
+    #[test]
+    fn rows_of_divan_that_may_be_missing_are_reported() {
+        let figures = "1 µs │ 3 µs │ 2 µs │ 2 µs │ 5 │ 5";
+        let text = format!(
+            "tiny     fastest │ slowest │ median │ mean │ samples │ iters\n├─ a     {figures}\n╰─ b     {figures}\n"
+        );
+        assert_eq!(case_ids(&text), (vec!["tiny::a".to_owned(), "tiny::b".to_owned()], vec![]));
+        for end in ["╰─", "     1"] {
+            let cut = &text[..text.rfind(end).unwrap()];
+            let (found, warnings) = case_ids(cut);
+            assert_eq!(found, ["tiny::a"], "{cut}");
+            assert_eq!(warnings, ["'f': its tree is incomplete, so results may be missing"]);
+        }
+        let error = crate::read("f", &text.as_bytes()[..text.len() - 7]).unwrap_err();
+        assert!(format!("{error:#}").contains("in line 3, "), "{error:#}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use speedwell_model::Session;
 use std::collections::HashMap;
 
 /// Recorded files of every format, small ones first.
-const GOLDEN: [(&str, &[&str]); 27] = [
+const GOLDEN: [(&str, &[&str]); 28] = [
     ("Markdown tables of figures", &["published/module-overhead.md"]),
     ("speedwell load JSON", &["load/small.json", "load/recorded.json"]),
     ("HdrHistogram log", &["load/small.hlog", "load/recorded.hlog"]),
@@ -19,6 +19,7 @@ const GOLDEN: [(&str, &[&str]); 27] = [
     ("vitest JSON", &["suites/vitest.json"]),
     ("JMH JSON", &["suites/jmh.json"]),
     ("criterion JSON", &["suites/criterion.json"]),
+    ("divan output", &["suites/divan.txt"]),
     ("#[bench] output", &["suites/libtest.txt"]),
     ("Bencher Metric Format JSON", &["history/bencher-metrics.json"]),
     ("Catch2 XML", &["suites/catch2.xml", "suites/catch2-failed.xml"]),

@@ -99,6 +99,10 @@ fn files_of_suites_that_are_measured_can_be_imported() {
     assert_eq!(first_sample(&libtest, 0), time);
     assert_eq!(libtest.failures[0].benchmark, "panics");
 
+    let divan = read("suites/divan.txt");
+    let time = ("with_divan::fold::1".to_owned(), 7365.0, "time", "ns", MetricDirection::Lower);
+    assert_eq!(first_sample(&divan, 0), time);
+
     let bencher = read("history/bencher-metrics.json");
     let latency = ("join/1000".to_owned(), 88.5, "latency", "ns", MetricDirection::Lower);
     assert_eq!(first_sample(&bencher, 0), latency);

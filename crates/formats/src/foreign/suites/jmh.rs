@@ -97,9 +97,10 @@ fn add_iterations(
             });
         }
         for iteration in iterations.elements()? {
-            match &histogram {
-                Some(_) => add_mean(&mut forks[index], &measure, &iteration)?,
-                None => forks[index].add_node(&measure, &iteration, None)?,
+            if histogram.is_some() {
+                add_mean(&mut forks[index], &measure, &iteration)?;
+            } else {
+                forks[index].add_node(&measure, &iteration, None)?;
             }
         }
     }
