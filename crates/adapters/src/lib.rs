@@ -46,7 +46,7 @@ pub use run_outcome::{RunOutcome, RunResult};
 pub use sources::own_program;
 pub use suites::{
     KnownAdapters, build_if_package, build_single_program, builtin_adapter, explain_framework,
-    framework_without_adapter, is_elf, is_wrapper, unsupported_option,
+    files_matching, framework_without_adapter, is_elf, is_wrapper, unsupported_option,
 };
 pub use wire::ProtocolMessage;
 pub use work::fingerprint_benchmarks;

@@ -1,13 +1,15 @@
-//! Reads responses of bencher's `perf` endpoint: results by branch, testbed, benchmark and measure.
+//! Reads responses of bencher's `perf` endpoint, with results by branch, testbed, benchmark and
+//! measure, and Bencher Metric Format (BMF), with results by benchmark and measure.
 //!
 //! A report becomes a session, and its testbed becomes the machine. Each iteration of the report
 //! becomes a run, and each measure becomes a metric. Responses do not state the direction of a
-//! measure, so the user must state it. Does not fetch responses. Start at [`read`].
+//! measure, so the user must state it; BMF does not either, except for the measures that bencher
+//! defines. Does not fetch responses. Start at [`read`] or [`read_metrics`].
 
 use super::duplicate_names::{ListedResult, distinguish_results};
 use super::input::InputFile;
 use super::points::{FileSessions, PointKey, revision_origin};
-use super::session_builder::{DroppedEntries, ImportedProcess, value_sample};
+use super::session_builder::{DroppedEntries, ImportedProcess, SessionBuilder, value_sample};
 use crate::foreign::json::{self, JsonContent, JsonNode};
 use crate::foreign::unit::MetricConversion;
 use anyhow::{Result, ensure};
@@ -19,6 +21,57 @@ use std::collections::HashMap;
 /// Returns whether the data are a response of bencher's `perf` endpoint.
 pub fn recognizes(file: &JsonContent<'_>) -> bool {
     file.has_key(1, "results") && file.has_key(3, "testbed")
+}
+
+/// Measures of BMF that bencher itself defines, with their units.
+const BUILTIN_MEASURES: [(&str, &str); 4] =
+    [("latency", "ns"), ("throughput", "ops/s"), ("build-time", "s"), ("file-size", "bytes")];
+
+/// Keys of a figure in BMF.
+const FIGURE_KEYS: [&[u8]; 3] = [b"value", b"lower_value", b"upper_value"];
+
+/// Returns whether the data are BMF: objects of three levels, of which the innermost are figures.
+pub fn recognizes_metrics(file: &JsonContent<'_>) -> bool {
+    let has_depth = |depth| file.keys().iter().any(|(found, _)| *found == depth);
+    (1..=3).all(has_depth)
+        && file.keys().iter().all(|(depth, key)| *depth < 3 || FIGURE_KEYS.contains(key))
+}
+
+/// Reads a file in BMF. Each benchmark becomes a run. Adds messages for the user to `warnings`.
+///
+/// # Errors
+/// Fails if the content is not JSON, no figure can be read, or the direction of a measure is
+/// unknown.
+pub fn read_metrics(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
+    let parsed = json::parse(file.bytes)?;
+    let mut imported = SessionBuilder::default();
+    let mut left_out = DroppedEntries::default();
+    for (benchmark, measures) in JsonNode::from_root(&parsed).members() {
+        let measures = JsonNode::at_location(benchmark.to_owned(), measures);
+        let mut process = ImportedProcess::default();
+        for (measure, _) in measures.members() {
+            let builtin = BUILTIN_MEASURES.iter().find(|(name, _)| *name == measure);
+            let unit = MetricConversion::from_unit(builtin.map_or("", |(_, unit)| *unit));
+            let better = match (file.better.direction_of(measure), builtin) {
+                (None, Some(_)) => unit.metric.better,
+                _ => file.better.require_direction(measure)?,
+            };
+            let metric = Metric::new(measure, &unit.metric.unit, better);
+            let figure = measures.require(measure);
+            let read = figure.and_then(|figure| read_figure(&figure, &metric, unit.factor));
+            if let Some((sample, note)) = left_out.ok_or_count(read) {
+                imported.declare_metric(metric);
+                process.samples.push(sample);
+                process.notes.extend(note);
+            }
+        }
+        if !process.samples.is_empty() {
+            imported.add_run(Case::new(benchmark, Vec::new()), process);
+        }
+    }
+    let remark = left_out.into_warning(imported.is_empty())?;
+    warnings.extend(remark.map(|remark| format!("'{}': {remark}", file.label)));
+    imported.into_session(file.label, Environment::default(), None)
 }
 
 /// Reads a whole response. Adds messages for the user to `warnings`.
@@ -197,7 +250,7 @@ impl ReportFigure {
     fn read(point: &JsonNode<'_>, series: &SeriesFacts, metric: &Metric) -> Result<ReportFigure> {
         let (origin, has_commit) = read_origin(point, series.branch.as_deref())?;
         let started_unix_ms = read_start_time(point)?;
-        let (sample, note) = read_figure(point, metric, series.unit.factor)?;
+        let (sample, note) = read_figure(&point.require("metric")?, metric, series.unit.factor)?;
         Ok(ReportFigure {
             report: point.require("report")?.text()?.to_owned(),
             iteration: point.number_of("iteration")?.unwrap_or_default() as u64,
@@ -236,13 +289,12 @@ fn read_start_time(point: &JsonNode<'_>) -> Result<Option<i64>> {
     Ok(moment.ok().map(Timestamp::as_millisecond))
 }
 
-/// Returns the figure of a point, and a note on its spread.
+/// Returns a figure, and a note on its spread.
 fn read_figure(
-    point: &JsonNode<'_>,
+    node: &JsonNode<'_>,
     metric: &Metric,
     factor: f64,
 ) -> Result<(Sample, Option<String>)> {
-    let node = point.require("metric")?;
     let value = node.require("value")?;
     let scaled = value.number()? * factor;
     ensure!(scaled.is_finite(), "'{}' is too large", value.location());
@@ -251,4 +303,40 @@ fn read_figure(
         format!("bencher reports '{}' between {} and {}.", metric.name, low * factor, high * factor)
     });
     Ok((value_sample(&metric.name.as_str().into(), scaled), note))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_model::MetricDirection;
+
+    #[test]
+    fn figures_of_bmf_are_samples_of_the_measures_of_a_benchmark() {
+        let text = r#"{"sum": {"latency": {"value": 88.0, "lower_value": 87, "upper_value": 90.5},
+            "throughput": {"value": 5.5}}, "make": {"build-time": {"value": 2}}}"#;
+        let session = crate::read("f", text.as_bytes()).unwrap().remove(0);
+        let value = |run: usize, metric: &str| session.runs[run].value_of(metric);
+        assert_eq!((value(0, "latency"), value(0, "throughput")), (Some(88.0), Some(5.5)));
+        assert_eq!((session.runs[1].case.id(), value(1, "build-time")), ("make".into(), Some(2e9)));
+        let metric = |name: &str| session.metric(name).unwrap();
+        let latency = Metric::new("latency", "ns", MetricDirection::Lower);
+        let throughput = Metric::new("throughput", "1/s", MetricDirection::Higher);
+        assert_eq!((metric("latency"), metric("throughput")), (&latency, &throughput));
+        assert_eq!(session.runs[0].notes, ["bencher reports 'latency' between 87 and 90.5."]);
+    }
+
+    #[test]
+    fn the_direction_of_a_measure_that_bencher_does_not_define_is_asked_for() {
+        let text = r#"{"sum": {"score": {"value": 7}, "latency": {}}}"#;
+        let mut better = crate::MetricDirections::default();
+        let mut warnings = Vec::new();
+        let input = InputFile { label: "f", bytes: text.as_bytes(), better: &better };
+        let error = crate::read_input(&input, &mut warnings).unwrap_err();
+        assert!(format!("{error:#}").contains("more or less of 'score' is better"), "{error:#}");
+        better.set_direction("better", "more").unwrap();
+        let input = InputFile { label: "f", bytes: text.as_bytes(), better: &better };
+        let sessions = crate::read_input(&input, &mut warnings).unwrap();
+        assert_eq!(sessions[0].runs[0].value_of("score"), Some(7.0));
+        assert!(warnings[0].contains("'value' is missing in 'sum.latency'"), "{warnings:?}");
+    }
 }

@@ -2,12 +2,14 @@
 //! benchstat.
 //!
 //! Decides which lines belong together, and how other lines are reported. The lines of one
-//! benchmark (`-count`) come from one process. Each of them becomes a run with a note that says so.
-//! Start at [`read`].
+//! benchmark (`-count`) come from one process. In an imported file, each of them becomes a run with
+//! a note that says so; in the output of a measured process, they are samples. Start at [`read`] or
+//! [`read_reported`].
 
 use crate::SkippedLines;
 use crate::foreign::file_beginning;
 use crate::foreign::go_bench::{self as line, GoBenchLine, GoFigures, ProcessorSuffixes};
+use crate::foreign::suites::ReportedResult;
 use crate::session_builder::{
     ImportedProcess, NOTE_ON_REPETITIONS, REPETITIONS_WARNING, SessionBuilder, value_sample,
 };
@@ -61,6 +63,20 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     imported.into_session(label, reading.environment, None)
 }
 
+/// Reads the output of one process of a Go test binary. Lines of one name are samples of one
+/// benchmark, and each unit is a metric. The results do not show a failure before the first
+/// benchmark; the exit status of the binary does.
+///
+/// # Errors
+/// Never fails. The function returns a `Result` because the readers of all suites have the same
+/// signature.
+pub fn read_reported(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut reading = GoOutputParser::default();
+    text.lines().for_each(|line| reading.parse_line(line));
+    Ok(reading.into_reported())
+}
+
 #[derive(Default)]
 struct GoOutputParser<'a> {
     entries: Vec<GoBenchEntry<'a>>,
@@ -77,6 +93,9 @@ struct GoOutputParser<'a> {
     /// Whether the next line, if it is indented, explains why the benchmark of the last entry
     /// stopped.
     explains_entry: bool,
+    /// The indented line that was read last. With `-v`, it explains why the benchmark in the next
+    /// line stopped.
+    logged: Option<&'a str>,
     directions: HashMap<&'a str, bool>,
     environment: Environment,
     skipped: SkippedLines,
@@ -87,6 +106,7 @@ impl<'a> GoOutputParser<'a> {
     fn parse_line(&mut self, text: &'a str) {
         let line = GoBenchLine::parse(text);
         let explains = std::mem::take(&mut self.explains_entry);
+        let logged = self.logged.take();
         match line {
             GoBenchLine::Result(name, figures) => {
                 self.abandon_pending();
@@ -105,9 +125,9 @@ impl<'a> GoOutputParser<'a> {
             GoBenchLine::Direction { unit, is_higher } => {
                 self.directions.insert(unit, is_higher);
             }
-            GoBenchLine::Fail(name) => self.push_stopped(name, failure_cause("failed")),
+            GoBenchLine::Fail(name) => self.push_stopped(name, failure_cause("failed"), logged),
             GoBenchLine::Skip(name) => {
-                self.push_stopped(name, FailureCause::Skipped { reason: String::new() })
+                self.push_stopped(name, FailureCause::Skipped { reason: String::new() }, logged)
             }
             GoBenchLine::End(package, is_good) => {
                 self.end_package(package);
@@ -124,11 +144,8 @@ impl<'a> GoOutputParser<'a> {
                 ));
                 self.is_in_panic = true;
             }
-            GoBenchLine::Log(message) => {
-                if explains {
-                    self.set_reason(message);
-                }
-            }
+            GoBenchLine::Log(message) if explains => self.set_reason(message),
+            GoBenchLine::Log(message) => self.logged = Some(message),
             GoBenchLine::Quiet => {}
             GoBenchLine::Other if self.is_in_panic => {}
             GoBenchLine::Other => self.skipped.add_line(text.as_bytes()),
@@ -160,11 +177,16 @@ impl<'a> GoOutputParser<'a> {
         });
     }
 
-    /// Adds a benchmark that reported that it has no result.
-    fn push_stopped(&mut self, name: &'a str, cause: FailureCause) {
+    /// Adds a benchmark that reported that it has no result. `logged` is the message in the line
+    /// before.
+    fn push_stopped(&mut self, name: &'a str, cause: FailureCause, logged: Option<&str>) {
         self.begun = self.begun.filter(|begun| *begun != name);
         self.push_entry(name, GoBenchOutcome::Stopped(cause));
-        self.explains_entry = true;
+        let is_of = |announced| line::split_announced_name(announced, name).is_some();
+        match logged.filter(|_| self.announced.is_some_and(is_of)) {
+            Some(message) => self.set_reason(message),
+            None => self.explains_entry = true,
+        }
     }
 
     fn set_reason(&mut self, message: &str) {
@@ -181,10 +203,7 @@ impl<'a> GoOutputParser<'a> {
 
     fn abandon_pending(&mut self) {
         if let Some(name) = self.begun.take() {
-            let cause = failure_cause(
-                "has no result: it did not finish, or its own output hides the result",
-            );
-            self.push_entry(name, GoBenchOutcome::Stopped(cause));
+            self.push_entry(name, GoBenchOutcome::Lost);
         }
     }
 
@@ -217,6 +236,53 @@ impl<'a> GoOutputParser<'a> {
             ));
         }
     }
+
+    /// Returns the results of each benchmark.
+    fn into_reported(self) -> Vec<ReportedResult> {
+        let processors = processors_by_package(&self.entries);
+        let no_suffixes = ProcessorSuffixes::default();
+        let mut reported: Vec<ReportedResult> = Vec::new();
+        for entry in self.entries {
+            let suffixes = processors.get(&entry.package).unwrap_or(&no_suffixes);
+            let (name, count) = entry.split_name(suffixes);
+            let outcome = match entry.outcome {
+                GoBenchOutcome::Measured(figures) => Ok(figures),
+                GoBenchOutcome::Stopped(cause) => Err(cause),
+                // The benchmark itself may have printed the name.
+                GoBenchOutcome::Lost => continue,
+            };
+            let is_known = |existing: &ReportedResult| existing.name.as_deref() == Some(name);
+            let index = reported.iter().position(is_known).unwrap_or_else(|| {
+                let count = outcome.is_ok().then_some(count);
+                reported.push(ReportedResult {
+                    case: Some(line::case_from_name(entry.package, name, count)),
+                    ..ReportedResult::new(Some(name.to_owned()))
+                });
+                reported.len() - 1
+            });
+            match outcome {
+                Ok(figures) => add_figures(&mut reported[index], &figures, &self.directions),
+                Err(cause) => reported[index].cause = Some(cause),
+            }
+        }
+        reported
+    }
+}
+
+fn add_figures(
+    reported: &mut ReportedResult,
+    figures: &GoFigures<'_>,
+    directions: &HashMap<&str, bool>,
+) {
+    for (value, unit) in &figures.values {
+        let measure = line::measure_for_unit(unit, directions.get(unit).copied());
+        // A figure that the benchmark itself reports (`b.ReportMetric`) may be infinite or NaN. The
+        // other figures of the benchmark stay valid.
+        if let Err(error) = reported.add_value(&measure, *value, Some(figures.iterations)) {
+            let reason = format!("'{}': {error}", measure.metric.name);
+            reported.cause = Some(failure_cause(&reason));
+        }
+    }
 }
 
 fn failure_cause(message: &str) -> FailureCause {
@@ -243,6 +309,8 @@ pub enum GoBenchOutcome<'a> {
     Measured(GoFigures<'a>),
     /// The reason why there are no figures.
     Stopped(FailureCause),
+    /// The name was printed, but no figures.
+    Lost,
 }
 
 impl<'a> GoBenchEntry<'a> {
@@ -260,7 +328,9 @@ impl<'a> GoBenchEntry<'a> {
                 let announced = self.split_announced();
                 announced.unwrap_or_else(|| processors.split_name(self.name))
             }
-            GoBenchOutcome::Stopped(_) => processors.split_stopped_name(self.name, self.announced),
+            GoBenchOutcome::Stopped(_) | GoBenchOutcome::Lost => {
+                processors.split_stopped_name(self.name, self.announced)
+            }
         }
     }
 }
@@ -331,19 +401,22 @@ impl EntryAdder<'_> {
         (name, case): (&str, Case),
         is_repeated: bool,
     ) {
-        match entry.outcome {
+        let cause = match entry.outcome {
             GoBenchOutcome::Measured(figures) => {
                 let mut process = self.build_process(&figures);
                 if is_repeated {
                     process.notes.push(NOTE_ON_REPETITIONS.to_owned());
                 }
                 self.imported.add_run(case, process);
+                return;
             }
-            GoBenchOutcome::Stopped(cause) => {
-                let replay = line::replay_command(entry.package, name);
-                self.imported.add_failure(&case, cause, replay);
-            }
-        }
+            GoBenchOutcome::Stopped(cause) => cause,
+            GoBenchOutcome::Lost => failure_cause(
+                "has no result: it did not finish, or its own output hides the result",
+            ),
+        };
+        let replay = line::replay_command(entry.package, name);
+        self.imported.add_failure(&case, cause, replay);
     }
 
     fn build_process(&mut self, figures: &GoFigures<'_>) -> ImportedProcess {
@@ -379,5 +452,76 @@ impl EntryAdder<'_> {
             });
         }
         remarks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "goos: linux\npkg: x.y/tiny\nBenchmarkSum\nBenchmarkSum/n=8\n\
+        BenchmarkSum/n=8-2 \t 1000\t 29.68 ns/op\t 100.0 items/op\t 16 B/op\n\
+        BenchmarkSum/n=8-2 \t 1000\t 30.5 ns/op\t 100.0 items/op\t 16 B/op\n\
+        BenchmarkFails\n    tiny_test.go:23: no luck\n--- FAIL: BenchmarkFails\n\
+        BenchmarkSkips\n    tiny_test.go:25: not here\n--- SKIP: BenchmarkSkips\nPASS\n";
+
+    #[test]
+    fn lines_of_one_name_are_samples_and_every_unit_is_a_metric() {
+        let read = read_reported(TEXT.as_bytes()).unwrap();
+        let sum = &read[0];
+        assert_eq!(sum.name.as_deref(), Some("BenchmarkSum/n=8"));
+        let case = sum.case.as_ref().unwrap();
+        assert_eq!(case.id(), "x.y/tiny/Sum gomaxprocs=2 n=8");
+        let metrics: Vec<&str> = sum.metrics.iter().map(|metric| &*metric.name).collect();
+        assert_eq!(metrics, ["time", "items/op", "bytes_per_op"]);
+        let times = sum.samples.iter().filter(|sample| &*sample.metric == "time");
+        let times: Vec<_> = times.map(|sample| (sample.value, sample.iterations)).collect();
+        assert_eq!(times, [(29.68, Some(1000.0)), (30.5, Some(1000.0))]);
+    }
+
+    #[test]
+    fn a_number_at_the_end_of_a_name_is_gomaxprocs_only_if_the_process_had_it() {
+        let text = |processors: &str| {
+            let sizes = ["gzip", "gzip-1", "gzip-6", "gzip-9"];
+            let lines = sizes.map(|size| {
+                format!("BenchmarkZip/{size}\nBenchmarkZip/{size}{processors} \t 1\t 7.0 ns/op\n")
+            });
+            lines.concat()
+        };
+        let ids = |text: &str| -> Vec<String> {
+            let read = read_reported(text.as_bytes()).unwrap().into_iter();
+            read.map(|result| result.case.unwrap().id()).collect()
+        };
+        for (suffix, processors) in [("", 1), ("-2", 2), ("-6", 6)] {
+            let expected = ["gzip", "gzip-1", "gzip-6", "gzip-9"]
+                .map(|size| format!("Zip/{size} gomaxprocs={processors}"));
+            let with_names = text(suffix);
+            assert_eq!(ids(&with_names), expected, "-test.v, {processors}");
+            let results = with_names.lines().filter(|line| line.contains('\t'));
+            let results: Vec<&str> = results.collect();
+            assert_eq!(ids(&results.join("\n")), expected, "{processors}");
+        }
+        let alone = "BenchmarkZip/gzip-6\nBenchmarkZip/gzip-6 \t 1\t 7.0 ns/op\n";
+        assert_eq!(ids(alone), ["Zip/gzip-6 gomaxprocs=1"]);
+    }
+
+    #[test]
+    fn what_stops_a_benchmark_is_said_whether_it_stands_before_or_behind() {
+        for text in [
+            TEXT.to_owned(),
+            TEXT.replace(
+                "    tiny_test.go:23: no luck\n--- FAIL: BenchmarkFails\n",
+                "--- FAIL: BenchmarkFails\n    tiny_test.go:23: no luck\n",
+            ),
+        ] {
+            let reported = read_reported(text.as_bytes()).unwrap();
+            let failed = failure_cause("failed: tiny_test.go:23: no luck");
+            let skipped = FailureCause::Skipped { reason: "tiny_test.go:25: not here".to_owned() };
+            assert_eq!(reported[1].cause, Some(failed.clone()));
+            assert_eq!(reported[2].cause, Some(skipped.clone()));
+            let session = read("f", text.as_bytes(), &mut Vec::new()).unwrap();
+            let causes: Vec<_> = session.failures.into_iter().map(|one| one.cause).collect();
+            assert_eq!(causes, [failed, skipped]);
+        }
     }
 }

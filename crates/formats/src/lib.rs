@@ -37,10 +37,12 @@ mod suites;
 pub use crate::foreign::BEGINNING_BYTES;
 use crate::foreign::diagnosis::UnreadableFile;
 pub use crate::foreign::json::JsonContent;
+use crate::foreign::suites::{catch2, vitest};
 use crate::foreign::{file_beginning, require_utf8};
 pub use input::{InputFile, MetricDirections};
 pub use points::part_id;
 pub use session_builder::{SkippedLines, merge_sessions, set_parameters};
+pub use suites::{CRITERION_JSON, name_criterion_benchmark};
 
 use anyhow::{Context, Result, bail};
 use flate2::read::GzDecoder;
@@ -77,14 +79,22 @@ pub const FORMATS: &[FileFormat] = &[
     FileFormat {
         name: "pytest-benchmark JSON",
         recognizes: suites::recognizes_pytest_benchmark,
-        read: |file, warnings| {
-            single(suites::read_pytest_benchmark(file.label, file.bytes, warnings))
-        },
+        read: |file, warnings| single(suites::read_pytest_benchmark(file, warnings)),
     },
     FileFormat {
         name: "vitest JSON",
         recognizes: suites::recognizes_vitest,
-        read: |file, warnings| single(suites::read_vitest(file.label, file.bytes, warnings)),
+        read: |file, warnings| single(suites::read_with(file, vitest::read, warnings)),
+    },
+    FileFormat {
+        name: "JMH JSON",
+        recognizes: suites::recognizes_jmh,
+        read: |file, warnings| single(suites::read_jmh(file, warnings)),
+    },
+    FileFormat {
+        name: CRITERION_JSON,
+        recognizes: suites::recognizes_criterion,
+        read: |file, warnings| single(suites::read_criterion(file, warnings)),
     },
     FileFormat {
         name: "google/benchmark JSON",
@@ -121,6 +131,11 @@ pub const FORMATS: &[FileFormat] = &[
         read: |file, warnings| single(load_session::read(file.label, file.bytes, warnings)),
     },
     FileFormat {
+        name: "Bencher Metric Format JSON",
+        recognizes: bencher::recognizes_metrics,
+        read: |file, warnings| single(bencher::read_metrics(file, warnings)),
+    },
+    FileFormat {
         name: "Speedwell JSON lines",
         recognizes: is_json_lines,
         read: |file, _| json_lines::read(require_utf8(file.bytes)?),
@@ -138,7 +153,7 @@ pub const FORMATS: &[FileFormat] = &[
     FileFormat {
         name: "Catch2 XML",
         recognizes: |file| suites::recognizes_catch2(file.bytes),
-        read: |file, warnings| single(suites::read_catch2(file.label, file.bytes, warnings)),
+        read: |file, warnings| single(suites::read_with(file, catch2::read, warnings)),
     },
     FileFormat {
         name: "ab output",
@@ -174,6 +189,16 @@ pub const FORMATS: &[FileFormat] = &[
         name: "go test -bench output",
         recognizes: |file| go_bench::recognizes(file.bytes),
         read: |file, warnings| single(go_bench::read(file.label, file.bytes, warnings)),
+    },
+    FileFormat {
+        name: "divan output",
+        recognizes: |file| suites::recognizes_divan(file.bytes),
+        read: |file, warnings| single(suites::read_divan(file, warnings)),
+    },
+    FileFormat {
+        name: "#[bench] output",
+        recognizes: |file| suites::recognizes_libtest(file.bytes),
+        read: |file, warnings| single(suites::read_libtest(file, warnings)),
     },
     // Markdown comes last, because a document may contain text in any of the other formats.
     FileFormat {

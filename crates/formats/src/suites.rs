@@ -1,16 +1,43 @@
-//! Reads result files that a benchmark framework wrote in one process: JSON of pytest-benchmark and
-//! vitest, XML of Catch2.
+//! Reads result files that a benchmark framework wrote: JSON of JMH, criterion, pytest-benchmark
+//! and vitest, XML of Catch2, and text of divan and of Rust's built-in benchmarks.
 //!
-//! Each benchmark in such a file becomes one run, because one process executed it. The files are
-//! parsed by `foreign::suites`, which also reads what frameworks write during a measurement. Start
-//! at [`read_vitest`].
+//! Each process in which a benchmark was measured becomes one run. The files are parsed by
+//! `foreign::suites`, which also reads what frameworks write during a measurement. Start at
+//! [`read_with`].
 
 use super::duplicate_names::{ListedResult, distinguish_results};
+use super::input::InputFile;
 use super::session_builder::{DroppedEntries, ImportedProcess, SessionBuilder};
 use crate::foreign::json::{self, JsonContent, JsonNode};
-use crate::foreign::suites::{ReportedResult, catch2, pytest_benchmark, vitest};
+use crate::foreign::suites::{ReportedResult, criterion, divan, jmh, libtest, pytest_benchmark};
 use anyhow::Result;
-use speedwell_model::{Case, Environment, FailureCause, MeasuredProgram, Session};
+use speedwell_model::{Case, Environment, FailureCause, MeasuredProgram, Metric, Session};
+use std::sync::Arc;
+
+/// Name of the format of criterion's `sample.json`.
+pub const CRITERION_JSON: &str = "criterion JSON";
+
+/// Returns whether the data are JMH JSON.
+pub fn recognizes_jmh(file: &JsonContent<'_>) -> bool {
+    file.bytes.trim_ascii_start().starts_with(b"[")
+        && ["benchmark", "mode"].iter().all(|key| file.has_key(2, key))
+}
+
+/// Returns whether the data are a `sample.json` of criterion.
+pub fn recognizes_criterion(file: &JsonContent<'_>) -> bool {
+    file.has_key(1, "iters") && file.has_key(1, "times")
+}
+
+/// Returns whether the data are output of Rust's built-in benchmarks.
+pub fn recognizes_libtest(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(crate::foreign::file_beginning(bytes));
+    text.lines().any(|line| line.starts_with("test ") && line.contains(" ... bench:"))
+}
+
+/// Returns whether the data are output of divan.
+pub fn recognizes_divan(bytes: &[u8]) -> bool {
+    divan::has_header(&String::from_utf8_lossy(crate::foreign::file_beginning(bytes)))
+}
 
 /// Returns whether the data are pytest-benchmark JSON.
 pub fn recognizes_pytest_benchmark(file: &JsonContent<'_>) -> bool {
@@ -28,18 +55,100 @@ pub fn recognizes_catch2(bytes: &[u8]) -> bool {
     text.contains("<?xml") && (text.contains("<Catch2TestRun") || text.contains("<Catch "))
 }
 
+/// Reads a file with `parse`, for formats whose files have one process. Adds messages for the user
+/// to `warnings`.
+///
+/// # Errors
+/// Fails if `parse` does, or if there are no results.
+pub fn read_with(
+    file: &InputFile<'_>,
+    parse: impl Fn(&[u8]) -> Result<Vec<ReportedResult>>,
+    warnings: &mut Vec<String>,
+) -> Result<Session> {
+    let benchmarks = parse(file.bytes)?.into_iter().map(|result| vec![result]);
+    build_session(file.label, benchmarks, Environment::default(), None, warnings)
+}
+
+/// Reads JMH JSON. Each fork becomes a run. Adds messages for the user to `warnings`.
+///
+/// # Errors
+/// Fails if the file is not JMH JSON; the message names the location.
+pub fn read_jmh(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
+    let benchmarks = jmh::read_forks(file.bytes)?.into_iter();
+    build_session(file.label, benchmarks, Environment::default(), None, warnings)
+}
+
+/// Reads a `sample.json` of criterion. The case is called `criterion`, because the file does not
+/// state its benchmark; see [`name_criterion_benchmark`].
+///
+/// # Errors
+/// Fails if the file is not a sample; the message names the location.
+pub fn read_criterion(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
+    let name = |reported: ReportedResult| ReportedResult {
+        name: Some("criterion".to_owned()),
+        ..reported
+    };
+    read_with(file, |bytes| Ok(criterion::read(bytes)?.into_iter().map(name).collect()), warnings)
+}
+
+/// Names the benchmark of a session from a `sample.json` of criterion. `description` is the content
+/// of the `benchmark.json` in the same folder.
+///
+/// # Errors
+/// Fails if the description is not JSON, or has no name.
+pub fn name_criterion_benchmark(session: &mut Session, description: &[u8]) -> Result<()> {
+    let parsed = json::parse(description)?;
+    let name = JsonNode::from_root(&parsed).require("full_id")?.text()?;
+    let case = Arc::new(Case::new(name, Vec::new()));
+    for run in &mut session.runs {
+        run.case = case.clone();
+    }
+    for failure in &mut session.failures {
+        failure.benchmark = name.to_owned();
+        failure.case = Some(case.id());
+    }
+    Ok(())
+}
+
+/// Reads output of Rust's built-in benchmarks. Adds messages for the user to `warnings`.
+///
+/// # Errors
+/// Fails if the text has no results, or a result cannot be read; the message names the line.
+pub fn read_libtest(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
+    let session = read_with(file, libtest::read, warnings)?;
+    if libtest::is_cut_short(file.bytes) {
+        warnings.push(format!(
+            "'{}': a line 'test result' is missing at the end, so results may be missing",
+            file.label
+        ));
+    }
+    Ok(session)
+}
+
+/// Reads output of divan. Adds messages for the user to `warnings`.
+///
+/// # Errors
+/// Fails if the text has no results, or a result cannot be read; the message names the line.
+pub fn read_divan(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
+    let mut results = divan::read(file.bytes)?;
+    let rows = results.len();
+    results.retain(|result| result.cause.is_some() || !result.samples.is_empty());
+    if results.len() < rows || divan::is_cut_short(file.bytes) {
+        warnings
+            .push(format!("'{}': its tree is incomplete, so results may be missing", file.label));
+    }
+    let benchmarks = results.into_iter().map(|result| vec![result]);
+    build_session(file.label, benchmarks, Environment::default(), None, warnings)
+}
+
 /// Reads pytest-benchmark JSON. The name of a case consists of the file and the name of the test.
 /// Adds messages for the user to `warnings`.
 ///
 /// # Errors
 /// Fails if the file is not JSON, or no benchmark can be read; the message names the location of
 /// the first error.
-pub fn read_pytest_benchmark(
-    label: &str,
-    bytes: &[u8],
-    warnings: &mut Vec<String>,
-) -> Result<Session> {
-    let parsed = json::parse(bytes)?;
+pub fn read_pytest_benchmark(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Session> {
+    let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
     let mut left_out = DroppedEntries::default();
     let mut results = Vec::new();
@@ -49,10 +158,10 @@ pub fn read_pytest_benchmark(
             continue;
         };
         let name = node.text_of("fullname")?.unwrap_or_default();
-        results.push(ReportedResult { case: Some(Case::new(name, Vec::new())), ..reported });
+        results.push(vec![ReportedResult { case: Some(Case::new(name, Vec::new())), ..reported }]);
     }
     let remark = left_out.into_warning(results.is_empty())?;
-    warnings.extend(remark.map(|remark| format!("'{label}': {remark}")));
+    warnings.extend(remark.map(|remark| format!("'{}': {remark}", file.label)));
     let machine = root.get("machine_info");
     let text =
         |key: &str| -> Option<String> { Some(machine.as_ref()?.text_of(key).ok()??.to_owned()) };
@@ -71,69 +180,65 @@ pub fn read_pytest_benchmark(
         ..Environment::default()
     };
     let began = root.text_of("datetime")?.and_then(super::point_table::parse_time);
-    build_session(label, results, environment, began, warnings)
+    build_session(file.label, results.into_iter(), environment, began, warnings)
 }
 
-/// Reads vitest JSON. Adds messages for the user to `warnings`.
-///
-/// # Errors
-/// Fails if the file is not vitest JSON; the message names the location.
-pub fn read_vitest(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let reported = vitest::read(bytes)?;
-    build_session(label, reported, Environment::default(), None, warnings)
-}
-
-/// Reads Catch2 XML. Adds messages for the user to `warnings`.
-///
-/// # Errors
-/// Fails if the file is not well-formed, or a measured value is not a number.
-pub fn read_catch2(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let reported = catch2::read(bytes)?;
-    build_session(label, reported, Environment::default(), None, warnings)
-}
-
-/// Builds the session: one run per benchmark, all from one process.
+/// Builds the session. Each item holds the results of one benchmark, one per process.
 fn build_session(
     label: &str,
-    reported: Vec<ReportedResult>,
+    benchmarks: impl Iterator<Item = Vec<ReportedResult>>,
     environment: Environment,
     started_unix_ms: Option<i64>,
     warnings: &mut Vec<String>,
 ) -> Result<Session> {
-    let results = reported.into_iter().map(|mut result| ListedResult {
-        measurement: 0,
-        case: (result.case.take())
-            .unwrap_or_else(|| Case::new(result.name.take().unwrap_or_default(), Vec::new())),
-        metric: String::new(),
-        details: std::mem::take(&mut result.details),
-        content: result,
-    });
     let mut remarks = Vec::new();
-    let results = distinguish_results(results.collect(), &mut remarks)?;
+    let results =
+        distinguish_results(benchmarks.filter_map(list_benchmark).collect(), &mut remarks)?;
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
     let mut imported = SessionBuilder::default();
     for ListedResult { case, content, .. } in results {
-        if let Some(cause) = content.cause {
-            imported.add_failure(&case, cause, String::new());
-            continue;
+        for process in content {
+            add_process(&mut imported, &case, process);
         }
-        if content.samples.is_empty() {
-            let reason = "no figures were reported".to_owned();
-            imported.add_failure(&case, FailureCause::Invalid { reason }, String::new());
-            continue;
-        }
-        for metric in content.metrics {
-            imported.declare_metric(metric);
-        }
-        let elapsed = content.samples.iter().filter_map(|sample| sample.elapsed_ns);
-        let process = ImportedProcess {
-            wall_ns: elapsed.map(|ns| ns as f64).sum(),
-            samples: content.samples,
-            notes: content.notes,
-        };
-        imported.add_run(case, process);
     }
     imported.into_session(label, environment, started_unix_ms)
+}
+
+/// Lists a benchmark with the results of its processes; `None` if there are none.
+fn list_benchmark(processes: Vec<ReportedResult>) -> Option<ListedResult<Vec<ReportedResult>>> {
+    let first = processes.first()?;
+    let name = || Case::new(first.name.clone().unwrap_or_default(), Vec::new());
+    Some(ListedResult {
+        measurement: 0,
+        case: first.case.clone().unwrap_or_else(name),
+        // A benchmark of JMH has one result per mode, and modes are metrics.
+        metric: first
+            .metrics
+            .first()
+            .map_or(Metric::TIME, |metric| metric.name.as_str())
+            .to_owned(),
+        details: first.details.clone(),
+        content: processes,
+    })
+}
+
+fn add_process(imported: &mut SessionBuilder, case: &Case, result: ReportedResult) {
+    let no_figures = || FailureCause::Invalid { reason: "no figures were reported".to_owned() };
+    let cause = result.cause.or_else(|| result.samples.is_empty().then(no_figures));
+    if let Some(cause) = cause {
+        imported.add_failure(case, cause, String::new());
+        return;
+    }
+    for metric in result.metrics {
+        imported.declare_metric(metric);
+    }
+    let elapsed = result.samples.iter().filter_map(|sample| sample.elapsed_ns);
+    let process = ImportedProcess {
+        wall_ns: elapsed.map(|ns| ns as f64).sum(),
+        samples: result.samples,
+        notes: result.notes,
+    };
+    imported.add_run(case.clone(), process);
 }
 
 #[cfg(test)]
@@ -167,6 +272,67 @@ mod tests {
         let (found, warnings) = case_ids(&text);
         assert_eq!(found, ["a::b"]);
         assert!(warnings[0].contains("'stats' is missing in 'benchmarks[1]'"), "{warnings:?}");
+    }
+
+    #[test]
+    fn forks_of_jmh_are_runs_and_modes_are_metrics() {
+        let result = |mode: &str, unit: &str, raw: &str| {
+            format!(
+                r#"{{"benchmark":"a.B.c","mode":"{mode}","primaryMetric":{{"scoreUnit":"{unit}","rawData":{raw}}}}}"#
+            )
+        };
+        let times = result("avgt", "us/op", "[[1,2],[3,4],[5,6]]");
+        let text = format!("[{times},{}]", result("thrpt", "ops/us", "[[7],[8]]"));
+        let session = crate::read("f", text.as_bytes()).unwrap().remove(0);
+        let values = |metric: &str| -> Vec<f64> {
+            session.runs.iter().filter_map(|run| run.value_of(metric)).collect()
+        };
+        assert_eq!(values("time"), [1500.0, 3500.0, 5500.0]);
+        assert_eq!(values("throughput"), [7e6, 8e6]);
+        assert!(session.runs.iter().all(|run| run.case.id() == "a.B.c"));
+        let (found, warnings) = case_ids(&format!("[{times},{times},{}]", times.replace('B', "D")));
+        assert_eq!(found, ["a.D.c"; 3]);
+        assert!(warnings[0].contains("2 results are called 'a.B.c'"), "{warnings:?}");
+    }
+
+    #[test]
+    fn a_sample_of_criterion_is_named_by_its_description() {
+        let text = br#"{"sampling_mode":"Flat","iters":[2,2],"times":[10,14]}"#;
+        let mut session = crate::read("new/sample.json", text).unwrap().remove(0);
+        assert_eq!(session.runs[0].case.id(), "criterion");
+        assert_eq!(session.runs[0].value_of("time"), Some(6.0));
+        let description = br#"{"group_id":"g","function_id":"f","full_id":"g/f"}"#;
+        super::name_criterion_benchmark(&mut session, description).unwrap();
+        assert_eq!(session.runs[0].case.id(), "g/f");
+        assert!(super::name_criterion_benchmark(&mut session, b"{}").is_err());
+    }
+
+    #[test]
+    fn rust_benchmarks_that_may_be_missing_are_reported() {
+        let text = "running 2 tests\ntest a ... bench: 1,234.5 ns/iter (+/- 6)\n";
+        let (found, warnings) = case_ids(text);
+        assert_eq!(found, ["a"]);
+        assert!(warnings[0].starts_with("'f': a line 'test result' is missing"), "{warnings:?}");
+        assert!(case_ids(&format!("{text}test b ... ok\ntest result: ok.\n")).1.is_empty());
+        let error = crate::read("f", text[..text.len() - 6].as_bytes()).unwrap_err();
+        assert!(format!("{error:#}").contains("line 2 does not end"), "{error:#}");
+    }
+
+    #[test]
+    fn rows_of_divan_that_may_be_missing_are_reported() {
+        let figures = "1 µs │ 3 µs │ 2 µs │ 2 µs │ 5 │ 5";
+        let text = format!(
+            "tiny     fastest │ slowest │ median │ mean │ samples │ iters\n├─ a     {figures}\n╰─ b     {figures}\n"
+        );
+        assert_eq!(case_ids(&text), (vec!["tiny::a".to_owned(), "tiny::b".to_owned()], vec![]));
+        for end in ["╰─", "     1"] {
+            let cut = &text[..text.rfind(end).unwrap()];
+            let (found, warnings) = case_ids(cut);
+            assert_eq!(found, ["tiny::a"], "{cut}");
+            assert_eq!(warnings, ["'f': its tree is incomplete, so results may be missing"]);
+        }
+        let error = crate::read("f", &text.as_bytes()[..text.len() - 7]).unwrap_err();
+        assert!(format!("{error:#}").contains("in line 3, "), "{error:#}");
     }
 
     #[test]

@@ -17,13 +17,13 @@ use std::path::{Path, PathBuf};
 /// Import results of other tools, or exported sessions, into the store
 ///
 /// The format of a file is detected from its content: Speedwell JSON lines, CSV of Node core's run.js, compare.js or
-/// scatter.js, JSON of 'speedwell load', google/benchmark, hyperfine, Krun, pyperf, pytest-benchmark, vitest,
-/// autocannon or oha, XML of Catch2, text of go test -bench, ab, wrk, h2load, hey or oha, HdrHistogram logs, and
-/// tables of numbers in Markdown. Files with results of several revisions become one session per revision: a folder
-/// of asv results, data.js of github-action-benchmark, JSON of bencher, CSV with the columns time and commit. Results
-/// that are already in the store are not added again. Implausible values are reported. '--set connections=100 --set
-/// pipelining=10' adds these parameters to all cases of a file that does not contain them; '--set better=less' states
-/// that lower values of its metrics are better.
+/// scatter.js, JSON of 'speedwell load', google/benchmark, hyperfine, Krun, pyperf, pytest-benchmark, vitest, JMH,
+/// criterion, autocannon or oha, Bencher Metric Format, XML of Catch2, text of go test -bench, cargo bench, ab, wrk,
+/// h2load, hey or oha, HdrHistogram logs, and tables of numbers in Markdown. Files with results of several revisions
+/// become one session per revision: a folder of asv results, data.js of github-action-benchmark, JSON of bencher, CSV
+/// with the columns time and commit. Stored results are not added again. Implausible values are reported. '--set
+/// connections=100 --set pipelining=10' adds these parameters to all cases of a file that lacks them; '--set
+/// better=less' states that lower values are better.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// Files or folders to read; '-' is stdin

@@ -6,7 +6,9 @@
 use super::status;
 use anyhow::{Context, Result, ensure};
 use speedwell_adapters::discover::similar_file;
-use speedwell_formats::{FileFormat, InputFile, MetricDirections};
+use speedwell_formats::{
+    CRITERION_JSON, FileFormat, InputFile, MetricDirections, name_criterion_benchmark,
+};
 use speedwell_model::Session;
 use std::fs::File;
 use std::io::Read;
@@ -84,9 +86,26 @@ pub fn read_with(
     };
     let mut warnings = Vec::new();
     let input = InputFile { label: &label, bytes: &bytes, better };
-    let sessions = speedwell_formats::read_as_format(format, &input, &mut warnings)?;
+    let mut sessions = speedwell_formats::read_as_format(format, &input, &mut warnings)?;
+    if format.is_some_and(|format| format.name == CRITERION_JSON) {
+        name_criterion_benchmarks(path, &mut sessions)?;
+    }
     warnings.iter().for_each(|warning| file_warnings.add_warning(&label, warning));
     Ok(sessions)
+}
+
+/// Names the benchmark in a `sample.json` of criterion after the `benchmark.json` beside it, if
+/// there is one.
+fn name_criterion_benchmarks(path: &Path, sessions: &mut [Session]) -> Result<()> {
+    let description = path.with_file_name("benchmark.json");
+    if !description.is_file() {
+        return Ok(());
+    }
+    let bytes = read_contents(&description)?;
+    sessions.iter_mut().try_for_each(|session| {
+        name_criterion_benchmark(session, &bytes)
+            .with_context(|| format!("cannot read '{}'", description.display()))
+    })
 }
 
 /// Reads a file of any format, up to [`MAX_FILE_BYTES`]. The caller must ensure that it is a

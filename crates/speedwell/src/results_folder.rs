@@ -1,5 +1,5 @@
-//! Reads a folder of results as sessions. Either asv wrote the folder, or it contains results files
-//! of any format.
+//! Reads a folder of results as sessions. Either asv or criterion wrote the folder, or it contains
+//! results files of any format.
 //!
 //! The module decides which files belong together, and which may be skipped. An unreadable file
 //! that asv would skip causes a warning; all others are errors. `speedwell_formats` parses the
@@ -25,9 +25,19 @@ pub fn read(
     if let Some(results) = AsvResults::find_results(folder)? {
         return results.read(better, file_warnings);
     }
+    let label = folder.to_string_lossy();
+    let files = source::files_at(&label)?;
     let mut sessions = Vec::new();
-    for file in source::files_at(&folder.to_string_lossy())? {
-        sessions.extend(results_file::read_with(Path::new(&file), better, file_warnings)?);
+    for file in &files {
+        sessions.extend(results_file::read_with(Path::new(file), better, file_warnings)?);
+    }
+    // Criterion writes a file for each benchmark.
+    if files.len() == sessions.len() && files.iter().all(|file| file.ends_with("/new/sample.json"))
+    {
+        let id = sessions[0].id.clone();
+        let parts = sessions.into_iter().map(|session| (session, None)).collect();
+        let merged = speedwell_formats::merge_sessions(&label, parts)?;
+        sessions = vec![Session { id, ..merged }];
     }
     Ok(sessions)
 }

@@ -15,7 +15,8 @@ use anyhow::{Context, anyhow, bail};
 use speedwell_adapters::discover::{BenchmarkPart, BenchmarkSelection, ComparisonSide};
 use speedwell_adapters::{
     KnownAdapters, ProgressReporter, build_single_program, builtin_adapter, explain_framework,
-    framework_without_adapter, is_elf, is_program_with_harness, is_text, is_wrapper,
+    files_matching, framework_without_adapter, is_elf, is_program_with_harness, is_text,
+    is_wrapper,
 };
 use speedwell_analysis::{self as analysis, AnalysisSettings};
 use speedwell_model::{Session, Variant, quote};
@@ -217,7 +218,11 @@ fn assemble_sources(
     sessions.into_iter().enumerate().map(source).collect()
 }
 
-/// Returns the location itself, or the files in it if the location is a folder.
+/// Samples in a folder of criterion, such as `target/criterion`.
+const CRITERION_SAMPLES: &str = "**/new/sample.json";
+
+/// Returns the location itself, or the files in it if the location is a folder. A folder of
+/// criterion has no files itself; its files are the latest samples of its benchmarks.
 pub(super) fn files_at(location: &str) -> anyhow::Result<Vec<String>> {
     if !Path::new(location).is_dir() {
         return Ok(vec![location.to_owned()]);
@@ -232,6 +237,10 @@ pub(super) fn files_at(location: &str) -> anyhow::Result<Vec<String>> {
         .map(|path| path.to_string_lossy().into_owned())
         .collect();
     files.sort();
+    if files.is_empty() {
+        let samples = files_matching(Path::new(location), CRITERION_SAMPLES);
+        files.extend(samples.iter().map(|path| path.to_string_lossy().into_owned()));
+    }
     if files.is_empty() {
         bail!("the folder '{location}' has no files");
     }

@@ -14,8 +14,7 @@ mod registry;
 pub mod serialization;
 mod without_adapter;
 
-pub(crate) use registry::files_matching;
-pub use registry::{KnownAdapters, builtin_adapter, is_elf, is_wrapper};
+pub use registry::{KnownAdapters, builtin_adapter, files_matching, is_elf, is_wrapper};
 pub use without_adapter::{explain_framework, framework_without_adapter};
 
 use crate::compile::CompileFailure;

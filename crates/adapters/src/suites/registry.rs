@@ -193,7 +193,7 @@ impl<'a> FileInspection<'a> {
 
 /// Files below `folder` whose relative path matches `glob`, sorted. With `**`, at most eight levels
 /// of subfolders are searched.
-pub(crate) fn files_matching(folder: &Path, glob: &str) -> Vec<PathBuf> {
+pub fn files_matching(folder: &Path, glob: &str) -> Vec<PathBuf> {
     let depth = if glob.contains("**") { 8 } else { glob.matches('/').count() };
     let mut found = Vec::new();
     if let Some(pattern) = glob_pattern(glob) {

@@ -81,12 +81,12 @@ const PRINTED_OUTPUTS: [PrintedOutput; 7] = [
     (
         |line| has_all(line, &["Benchmark", "Mode", "Score", "Units"]),
         "JMH",
-        "let Speedwell measure the jar itself: speedwell run FILE.jar",
+        "have it write JSON: -rf json",
     ),
     (
         |line| has_all(line, &["time:", "[", "]"]) && line.trim_end().ends_with(']'),
         "criterion",
-        "let Speedwell measure the crate itself: speedwell run FOLDER",
+        "read the folder that it wrote: target/criterion",
     ),
     (
         |line| line.contains('│') && line.contains("Stat"),

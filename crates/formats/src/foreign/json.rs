@@ -64,9 +64,9 @@ impl<'a> JsonContent<'a> {
         self.keys().first() == Some(&(1, key.as_bytes()))
     }
 
-    /// Returns the keys near the beginning of the file. There are none if the file does not start
-    /// with JSON, because JSON after other text is not supported.
-    fn keys(&self) -> &[(u32, &'a [u8])] {
+    /// Returns the keys near the beginning of the file, each with its nesting depth. There are none
+    /// if the file does not start with JSON, because JSON after other text is not supported.
+    pub fn keys(&self) -> &[(u32, &'a [u8])] {
         let is_json = matches!(self.bytes.trim_ascii_start().first(), Some(b'{' | b'['));
         let keys = || {
             if is_json { find_keys(self.bytes) } else { Vec::new() }

@@ -10,13 +10,18 @@ use speedwell_model::Session;
 use std::collections::HashMap;
 
 /// Recorded files of every format, small ones first.
-const GOLDEN: [(&str, &[&str]); 23] = [
+const GOLDEN: [(&str, &[&str]); 28] = [
     ("Markdown tables of figures", &["published/module-overhead.md"]),
     ("speedwell load JSON", &["load/small.json", "load/recorded.json"]),
     ("HdrHistogram log", &["load/small.hlog", "load/recorded.hlog"]),
     ("pyperf JSON", &["pyperf/timeit.json"]),
     ("pytest-benchmark JSON", &["suites/pytest-benchmark.json"]),
     ("vitest JSON", &["suites/vitest.json"]),
+    ("JMH JSON", &["suites/jmh.json"]),
+    ("criterion JSON", &["suites/criterion.json"]),
+    ("divan output", &["suites/divan.txt"]),
+    ("#[bench] output", &["suites/libtest.txt"]),
+    ("Bencher Metric Format JSON", &["history/bencher-metrics.json"]),
     ("Catch2 XML", &["suites/catch2.xml", "suites/catch2-failed.xml"]),
     ("Krun JSON", &["krun/times.json"]),
     ("hyperfine JSON", &["hyperfine/failing.json", "hyperfine/sleep-a.json"]),
@@ -109,9 +114,14 @@ fn files() -> Vec<(&'static FileFormat, Vec<u8>)> {
     files
 }
 
-/// The files of google/benchmark and bencher have many rows of a kind; one of each is enough.
+/// The files of google/benchmark, bencher and JMH have many rows of a kind; one of each is enough.
 fn shorten(name: &str, bytes: Vec<u8>) -> Vec<u8> {
-    if name.starts_with("history/bencher") {
+    if name.starts_with("suites/jmh") {
+        let mut json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        json.as_array_mut().unwrap().truncate(1);
+        return serde_json::to_vec(&json).unwrap();
+    }
+    if name == "history/bencher-perf.json" {
         let mut json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         let results = json["results"].as_array_mut().unwrap();
         results.truncate(2);

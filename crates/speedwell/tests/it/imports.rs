@@ -1,9 +1,10 @@
-//! Result files of google/benchmark, hyperfine and pyperf, recorded from those programs.
+//! Result files of google/benchmark, hyperfine, pyperf, JMH, criterion and others, recorded from
+//! those programs.
 //!
 //! The expected figures were computed from the files by Python's `statistics.median`.
 
 use super::project::{TempProject, repository};
-use speedwell_model::{Metric, RunOrder, Session};
+use speedwell_model::{Metric, MetricDirection, RunOrder, Session};
 use std::path::PathBuf;
 
 fn golden(path: &str) -> PathBuf {
@@ -66,6 +67,91 @@ fn a_file_of_pytest_benchmark_is_read_as_what_it_is() {
         .run(&["report", "@1"])
         .expect_status(0)
         .expect_stdout(&["test_perf.py::test_total[1000]"]);
+}
+
+/// The first sample of a run: its case, its value, and its metric with unit and direction.
+fn first_sample(session: &Session, run: usize) -> (String, f64, &str, &str, MetricDirection) {
+    let run = &session.runs[run];
+    let metric = session.metric(&run.samples[0].metric).unwrap();
+    (run.case.id(), run.samples[0].value, metric.name.as_str(), metric.unit.as_str(), metric.better)
+}
+
+#[test]
+fn files_of_suites_that_are_measured_can_be_imported() {
+    let jmh = read("suites/jmh.json");
+    assert_eq!(jmh.runs.len(), 4);
+    let (case, value, name, unit, better) = first_sample(&jmh, 0);
+    assert_eq!(case, "demo.Sums.twice size=1000 text=\"c=d\"");
+    assert_near(value, 383_782.153_298_295_3);
+    assert_eq!((name, unit, better), ("throughput", "1/s", MetricDirection::Higher));
+    let (case, _, name, unit, better) = first_sample(&jmh, 3);
+    assert_eq!(case, "demo.Sums.sum size=2000 text=\"c=d\"");
+    assert_eq!((name, unit, better), ("time", "ns", MetricDirection::Lower));
+
+    let criterion = read("suites/criterion.json");
+    let (case, value, name, unit, better) = first_sample(&criterion, 0);
+    assert_eq!((case.as_str(), criterion.runs[0].samples.len()), ("criterion", 25));
+    assert_near(value, 643_305.0 / 12_538.0);
+    assert_eq!((name, unit, better), ("time", "ns", MetricDirection::Lower));
+
+    let libtest = read("suites/libtest.txt");
+    let time = ("fold".to_owned(), 16_563.87, "time", "ns", MetricDirection::Lower);
+    assert_eq!(first_sample(&libtest, 0), time);
+    assert_eq!(libtest.failures[0].benchmark, "panics");
+
+    let divan = read("suites/divan.txt");
+    let time = ("with_divan::fold::1".to_owned(), 7365.0, "time", "ns", MetricDirection::Lower);
+    assert_eq!(first_sample(&divan, 0), time);
+
+    let bencher = read("history/bencher-metrics.json");
+    let latency = ("join/1000".to_owned(), 88.5, "latency", "ns", MetricDirection::Lower);
+    assert_eq!(first_sample(&bencher, 0), latency);
+    assert_eq!(values(&bencher, "throughput")[0].1, [11_299_435.0]);
+    let size = ("target/release/tiny".to_owned(), 425_984.0, "file-size", "B");
+    let (case, value, name, unit, _) = first_sample(&bencher, 2);
+    assert_eq!((case, value, name, unit), size);
+}
+
+/// JMH JSON of one benchmark with a fork for each time in microseconds.
+fn jmh_file(times: [u32; 6]) -> String {
+    let forks = times.map(|time| format!("[{time}.5, {time}.25]")).join(",");
+    format!(
+        r#"[{{"jmhVersion": "1.37", "benchmark": "demo.Sums.total", "mode": "avgt", "params": {{"size": "1000"}},
+        "primaryMetric": {{"score": 1, "scoreUnit": "us/op", "rawData": [{forks}]}}, "secondaryMetrics": {{}}}}]"#
+    )
+}
+
+#[test]
+fn two_files_of_jmh_are_compared_fork_by_fork() {
+    TempProject::new()
+        .with("before.json", &jmh_file([100, 102, 101, 103, 99, 100]))
+        .with("after.json", &jmh_file([150, 151, 149, 152, 150, 153]))
+        .run(&["compare", "before.json", "after.json"])
+        .expect_status(0)
+        .expect_stdout(&["6 runs a side", "demo.Sums.total", "slower"]);
+}
+
+#[test]
+fn a_folder_of_criterion_is_one_session_and_can_be_compared() {
+    let mut project = TempProject::new();
+    for (side, time) in [("old", 1000), ("new-side", 2000)] {
+        for name in ["sum", "join"] {
+            let folder = format!("{side}/criterion/group/{name}");
+            let sample =
+                format!(r#"{{"sampling_mode":"Flat","iters":[10,10],"times":[{time},{time}]}}"#);
+            let description = format!(r#"{{"group_id":"group","full_id":"group/{name}"}}"#);
+            project = project
+                .with(&format!("{folder}/new/sample.json"), &sample)
+                .with(&format!("{folder}/new/benchmark.json"), &description)
+                .with(&format!("{folder}/base/sample.json"), &sample);
+        }
+    }
+    project.run(&["import", "old/criterion"]).expect_status(0).expect_stderr(&["@1: 2 runs"]);
+    project.run(&["report", "@1"]).expect_status(0).expect_stdout(&["group/join", "group/sum"]);
+    project
+        .run(&["compare", "old/criterion", "new-side/criterion"])
+        .expect_status(0)
+        .expect_stdout(&["group/join", "group/sum"]);
 }
 
 #[test]

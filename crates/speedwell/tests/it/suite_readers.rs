@@ -4,10 +4,10 @@ use super::project::repository;
 use regex::Regex;
 use speedwell_formats::foreign::suites::configured::{ResultPaths, read_lines};
 use speedwell_formats::foreign::suites::{
-    ReportedResult, catch2, criterion, divan, go_bench, google_benchmark, jmh, libtest,
-    pytest_benchmark, vitest,
+    ReportedResult, catch2, criterion, divan, google_benchmark, jmh, libtest, pytest_benchmark,
+    vitest,
 };
-use speedwell_formats::pyperf;
+use speedwell_formats::{go_bench, pyperf};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ const RECORDED: [(&str, ReadResults); 10] = [
 const TEXTS: [(&str, ReadResults); 4] = [
     ("suites/criterion.json", criterion::read),
     ("suites/divan.txt", divan::read),
-    ("suites/go.txt", go_bench::read),
+    ("suites/go.txt", go_bench::read_reported),
     ("suites/libtest.txt", libtest::read),
 ];
 

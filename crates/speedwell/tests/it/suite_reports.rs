@@ -5,10 +5,9 @@ use super::project::TempProject;
 use super::suite_projects::{self, TestSuite};
 use regex::Regex;
 use speedwell_formats::foreign::suites::{
-    ReportedResult, criterion, divan, go_bench, google_benchmark, jmh, libtest, pytest_benchmark,
-    vitest,
+    ReportedResult, criterion, divan, google_benchmark, jmh, libtest, pytest_benchmark, vitest,
 };
-use speedwell_formats::pyperf;
+use speedwell_formats::{go_bench, pyperf};
 use speedwell_model::Sample;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,7 +41,7 @@ const PROCESSES: [SuiteProcess; 9] = [
         suite: suite_projects::go,
         words: &["go", "test", "-run=^$", "-bench=Sum/times=4", "-count=3", "-benchtime=100x", "."],
         place: "",
-        read: go_bench::read,
+        read: go_bench::read_reported,
         printed: r"([\d.]+) (ns)/op",
         unit: "",
         statistic: PrintedStatistic::Median,

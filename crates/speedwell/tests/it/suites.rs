@@ -4,7 +4,8 @@ use super::harness_driver::is_missing;
 use super::project::{CommandResult, TempProject};
 use super::repository::TestRepository;
 use speedwell_formats::foreign::suites::configured::ResultPaths;
-use speedwell_formats::foreign::suites::{ReportedResult, criterion, divan, go_bench, libtest};
+use speedwell_formats::foreign::suites::{ReportedResult, criterion, divan, libtest};
+use speedwell_formats::go_bench;
 use speedwell_model::Sample;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -239,7 +240,7 @@ fn recorded_outputs() -> Vec<(Vec<u8>, SuiteReader)> {
         (bytes("criterion.json"), criterion::read),
         (bytes("divan.txt"), divan::read),
         (bytes("divan-list.txt"), divan::read),
-        (bytes("go.txt"), go_bench::read),
+        (bytes("go.txt"), go_bench::read_reported),
         (bytes("libtest.txt"), libtest::read),
         (bytes("mine.json"), |bytes| {
             let paths = ResultPaths {

@@ -8,11 +8,11 @@ use anyhow::{Context as _, Result, ensure};
 use regex::Regex;
 use speedwell_config::adapter::{GoodDirection, ResultFormat, SuiteAdapter};
 use speedwell_formats::foreign::suites::{
-    ReportedResult, catch2, configured, criterion, divan, go_bench, google_benchmark, jmh, libtest,
+    ReportedResult, catch2, configured, criterion, divan, google_benchmark, jmh, libtest,
     pytest_benchmark, vitest,
 };
 use speedwell_formats::foreign::{diagnosis, require_utf8};
-use speedwell_formats::pyperf;
+use speedwell_formats::{go_bench, pyperf};
 use speedwell_model::{Case, FailureCause, Metric, MetricDirection};
 
 /// A case listed by its framework.
@@ -60,7 +60,7 @@ pub fn parse_results(adapter: &SuiteAdapter, bytes: &[u8]) -> Result<Vec<Reporte
             configured::read_lines(bytes, &pattern, unit, better)
         }
         ResultFormat::GoogleBenchmark => google_benchmark::read(bytes),
-        ResultFormat::GoBench => go_bench::read(bytes),
+        ResultFormat::GoBench => go_bench::read_reported(bytes),
         ResultFormat::Criterion => criterion::read(bytes),
         ResultFormat::Divan => divan::read(bytes),
         ResultFormat::Libtest => libtest::read(bytes),

@@ -62,6 +62,21 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     Ok(rows.into_iter().map(|(_, reported)| reported).filter(is_case).collect())
 }
 
+/// Returns whether a text has the header of a tree with figures.
+pub fn has_header(text: &str) -> bool {
+    text.lines().any(|line| TreeColumns::from_header(line).is_some())
+}
+
+/// Returns whether the last tree ends before its last branch.
+pub fn is_cut_short(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let is_row = |line: &&str| BRANCHES.iter().any(|branch| line.starts_with(branch));
+    text.lines().rev().find(is_row).is_some_and(|line| {
+        let (_, tail) = split_depth(line);
+        line[..line.len() - tail.len()].contains(['├', '│'])
+    })
+}
+
 /// Returns the case of a row. Below a benchmark, divan prints a row for each number of threads,
 /// such as `t=4`. This number becomes a parameter and not part of the name, because a number of
 /// threads is selected with `--threads`, not by name.
@@ -136,9 +151,9 @@ fn add_median(reported: &mut ReportedResult, figures: &[(String, &str)]) -> Resu
     let (number, unit) =
         median.split_once(' ').with_context(|| format!("'{median}' has no unit"))?;
     let number: f64 = number.parse().with_context(|| format!("'{number}' is not a number"))?;
-    let iterations = cell("iters")
-        .and_then(|iterations| iterations.parse().ok())
-        .filter(|iterations: &f64| iterations.is_finite());
+    // Without the last column, the row may be cut short, and so may its median.
+    let iterations = cell("iters").context("the column 'iters' is missing")?.parse().ok();
+    let iterations = iterations.filter(|iterations: &f64| iterations.is_finite());
     reported.add_value(&MetricConversion::from_unit(unit), number, iterations)?;
     reported.notes.push(MEDIAN_NOTE.to_owned());
     Ok(())

@@ -21,11 +21,32 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     if bytes.trim_ascii_start().first() != Some(&b'[') {
         return parse_list(require_utf8(bytes)?);
     }
+    Ok(read_forks(bytes)?.into_iter().filter_map(join_forks).collect())
+}
+
+/// Parses a file of results. Each benchmark has one result per fork, because a fork is a process.
+///
+/// # Errors
+/// Fails if the bytes are not JSON, or if a value is missing or of the wrong type; the message
+/// names the location.
+pub fn read_forks(bytes: &[u8]) -> Result<Vec<Vec<ReportedResult>>> {
     let parsed = json::parse(bytes)?;
     JsonNode::from_root(&parsed).elements()?.iter().map(read_result).collect()
 }
 
-fn read_result(result: &JsonNode<'_>) -> Result<ReportedResult> {
+fn join_forks(forks: Vec<ReportedResult>) -> Option<ReportedResult> {
+    forks.into_iter().reduce(|mut joined, fork| {
+        for metric in fork.metrics {
+            if joined.metrics.iter().all(|existing| existing.name != metric.name) {
+                joined.metrics.push(metric);
+            }
+        }
+        joined.samples.extend(fork.samples);
+        joined
+    })
+}
+
+fn read_result(result: &JsonNode<'_>) -> Result<Vec<ReportedResult>> {
     let name = result.require("benchmark")?.text()?.to_owned();
     let mode = result.require("mode")?.text()?;
     let mut values = Vec::new();
@@ -34,60 +55,78 @@ fn read_result(result: &JsonNode<'_>) -> Result<ReportedResult> {
             values.push((key.to_owned(), typed_value(params.require(key)?.text()?)));
         }
     }
-    let mut reported =
-        ReportedResult { case: Some(Case::new(&name, values)), ..ReportedResult::new(Some(name)) };
+    let version =
+        result.text_of("jdkVersion")?.map(|text| ("jdkVersion".to_owned(), text.to_owned()));
+    let fork = ReportedResult {
+        case: Some(Case::new(&name, values)),
+        details: version.into_iter().collect(),
+        ..ReportedResult::new(Some(name))
+    };
+    let mut forks = vec![fork];
     let primary = result.require("primaryMetric")?;
-    add_iterations(&mut reported, &primary, |unit| mode_measure(mode, unit))?;
+    add_iterations(&mut forks, &primary, |unit| mode_measure(mode, unit))?;
     if let Some(secondary) = result.get("secondaryMetrics") {
         for (key, _) in secondary.members() {
             // In older versions, names of profiler figures begin with a middle dot.
             let name = key.trim_start_matches('·');
-            add_iterations(&mut reported, &secondary.require(key)?, |unit| {
+            add_iterations(&mut forks, &secondary.require(key)?, |unit| {
                 profiler_measure(name, unit)
             })?;
         }
     }
-    Ok(reported)
+    Ok(forks)
 }
 
 /// Adds a sample for each iteration of every fork. If JMH sampled the times of operations, the
 /// sample is the mean of these times over the iteration.
 fn add_iterations(
-    reported: &mut ReportedResult,
+    forks: &mut Vec<ReportedResult>,
     metric: &JsonNode<'_>,
     measure_of_unit: impl Fn(&str) -> MetricConversion,
 ) -> Result<()> {
     let measure = measure_of_unit(metric.require("scoreUnit")?.text()?);
-    if let Some(histogram) = metric.get("rawDataHistogram") {
-        for iteration in all_iterations(&histogram)? {
-            let (mut sum, mut count) = (0.0, 0.0);
-            for bin in iteration.elements()? {
-                let [value, times] = &bin.elements()?[..] else {
-                    bail!("'{}' is not a pair of a value and its count", bin.location());
-                };
-                sum += value.number()? * times.number()?;
-                count += times.number()?;
-            }
-            // An iteration that is shorter than an operation may contain no sampled time.
-            if count > 0.0 {
-                (reported.add_value(&measure, sum / count, None))
-                    .with_context(|| format!("'{}'", iteration.location()))?;
+    let histogram = metric.get("rawDataHistogram");
+    let raw = histogram.clone().map_or_else(|| metric.require("rawData"), Ok)?;
+    for (index, iterations) in raw.elements()?.iter().enumerate() {
+        if index == forks.len() {
+            let first = &forks[0];
+            forks.push(ReportedResult {
+                case: first.case.clone(),
+                details: first.details.clone(),
+                ..ReportedResult::new(first.name.clone())
+            });
+        }
+        for iteration in iterations.elements()? {
+            if histogram.is_some() {
+                add_mean(&mut forks[index], &measure, &iteration)?;
+            } else {
+                forks[index].add_node(&measure, &iteration, None)?;
             }
         }
-        return Ok(());
-    }
-    for iteration in all_iterations(&metric.require("rawData")?)? {
-        reported.add_node(&measure, &iteration, None)?;
     }
     Ok(())
 }
 
-fn all_iterations<'a>(raw: &JsonNode<'a>) -> Result<Vec<JsonNode<'a>>> {
-    let mut iterations = Vec::new();
-    for fork in raw.elements()? {
-        iterations.extend(fork.elements()?);
+/// Adds the mean of an iteration's times. The times are pairs of a value and its count.
+fn add_mean(
+    fork: &mut ReportedResult,
+    measure: &MetricConversion,
+    iteration: &JsonNode<'_>,
+) -> Result<()> {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for bin in iteration.elements()? {
+        let [value, times] = &bin.elements()?[..] else {
+            bail!("'{}' is not a pair of a value and its count", bin.location());
+        };
+        sum += value.number()? * times.number()?;
+        count += times.number()?;
     }
-    Ok(iterations)
+    // An iteration that is shorter than an operation may contain no sampled time.
+    if count > 0.0 {
+        (fork.add_value(measure, sum / count, None))
+            .with_context(|| format!("'{}'", iteration.location()))?;
+    }
+    Ok(())
 }
 
 /// Returns the metric and the conversion factor of a mode. Rates per minute or a longer unit are
@@ -199,7 +238,7 @@ mod tests {
         let time = of("avgt", "us/op");
         assert_eq!(
             figures(&time),
-            [("time", 1500.0), ("time", 2000.0), ("time", 4000.0), ("gc.count", 3.0)]
+            [("time", 1500.0), ("time", 2000.0), ("gc.count", 3.0), ("time", 4000.0)]
         );
         assert_eq!(time.case.unwrap().id(), "a.B.c n=10 rate=\"1.0\"");
         let rate = of("thrpt", "ops/ms");
@@ -208,6 +247,15 @@ mod tests {
         assert_eq!(figures(&of("ss", "ms/op"))[0], ("single_shot_time", 1.5e6));
         let rare = of("thrpt", "ops/min");
         assert_eq!((figures(&rare)[0].1, rare.metrics[0].better), (1.5, MetricDirection::Higher));
+    }
+
+    #[test]
+    fn each_fork_has_a_result_of_its_own() {
+        let metric = r#"{"scoreUnit":"us/op","rawData":[[1.5,2.0],[4.0]]}"#;
+        let forks = read_forks(document("avgt", metric).as_bytes()).unwrap().remove(0);
+        assert_eq!(figures(&forks[0]), [("time", 1500.0), ("time", 2000.0), ("gc.count", 3.0)]);
+        assert_eq!(figures(&forks[1]), [("time", 4000.0)]);
+        assert_eq!(forks[0].case, forks[1].case);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use super::{ReportedResult, nanoseconds_measure, shorten_line};
 use crate::foreign::require_utf8;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use speedwell_model::FailureCause;
 
 /// Parses the output of a benchmark program.
@@ -27,6 +27,10 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
             let value: f64 = (word.replace(',', "").parse()).ok().with_context(|| {
                 format!("line {line_number}: '{}' is not a number", shorten_line(word))
             })?;
+            ensure!(
+                figures.contains(" ns/iter (") && figures.contains(')'),
+                "line {line_number} does not end in 'ns/iter (+/- N)'\nhint: is the file cut short?"
+            );
             (reported.add_value(&nanoseconds_measure(), value, None))
                 .with_context(|| format!("line {line_number}"))?;
         } else if outcome.starts_with("FAILED") || outcome.starts_with("failed") {
@@ -40,6 +44,13 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         results.push(reported);
     }
     Ok(results)
+}
+
+/// Returns whether output ends before the line `test result` of its last program.
+pub fn is_cut_short(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let count = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
+    count("running ") > count("test result: ")
 }
 
 #[cfg(test)]

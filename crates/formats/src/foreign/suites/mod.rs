@@ -8,7 +8,6 @@ pub mod catch2;
 pub mod configured;
 pub mod criterion;
 pub mod divan;
-pub mod go_bench;
 pub mod google_benchmark;
 pub mod jmh;
 pub mod libtest;
