@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_user_planted_is_not_used() {
+    fn a_folder_owned_by_another_user_is_not_used() {
         let home = tempfile::tempdir().unwrap();
         let cache = home.path().join("speedwell");
         fs::create_dir(&cache).unwrap();

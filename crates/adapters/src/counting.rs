@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn cycles_are_estimated_from_what_each_level_answers() {
+    fn cycles_are_estimated_from_the_hits_of_each_cache_level() {
         let text =
             "events: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw\ntotals: 1000 300 200 10 20 30 1 2 3\n";
         // 1500 accesses, 60 misses in the first level, 6 of them also in the last.
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_counted_says_why() {
+    fn uncountable_kinds_of_source_are_rejected_with_a_reason() {
         use SnippetLanguage::*;
         for kind in [
             SourceKind::Cpp,

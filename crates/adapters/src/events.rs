@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_is_that_of_an_iteration_and_is_never_compared_unasked() {
+    fn processor_time_is_per_iteration_and_not_the_first_metric() {
         let (result, fault) =
             observe_lines(&["timed\tns=1000,2000\tloop=5\tworkers=2\tcpu_ns=500,800"]);
         assert_eq!(metric_values(&result, Metric::CPU_TIME), [50.0, 80.0]);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_run_here_is_skipped() {
+    fn an_error_of_class_skipped_is_recorded_as_a_skip() {
         let mut events = EventLog::new([]);
         events.handle_line(b"error\tstage=run\tclass=Skipped\tmsg=no device");
         let reason = "no device".to_owned();

@@ -441,7 +441,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_chooses_benchmarks_by_name_or_else_among_their_cases() {
+    fn benchmarks_are_filtered_by_name_unless_a_pattern_may_match_cases() {
         let names = ["p/Sum", "p/Sort", "p/Zip"].map(str::to_owned);
         let chosen = |filters: &[&str], excludes: &[&str]| {
             let read = |patterns: &[&str]| -> Vec<Regex> {

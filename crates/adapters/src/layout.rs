@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn without_anything_to_vary_a_process_is_as_it_was() {
+    fn a_layout_pads_environment_and_path_and_the_default_changes_nothing() {
         let spec = ProcessSpec::new("/bin/true").args(["x"]);
         let layout = RunLayout { pad_bytes: Some(7), path_bytes: Some(3), ..RunLayout::default() };
         let changed = layout.apply_to(&spec);
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_linker_that_refuses_gives_way_to_the_next_and_is_not_asked_again() {
+    fn a_failing_linker_is_replaced_by_the_next_and_not_retried() {
         let build = LinkedBuild { number: 0, seed: 5 };
         let tried = Mutex::new(Vec::new());
         let link = |method: ShuffleMethod| {

@@ -579,7 +579,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn where_measuring_may_end_early_the_builds_of_a_block_get_all_their_runs_first() {
+    fn with_early_stopping_the_builds_of_a_block_get_all_runs_first() {
         let mut plan = with_builds(4, &["a", "b"], 0, RunOrder::Blocks);
         plan.design.stopping =
             StoppingDesign::Sequential { looks: vec![12], alpha: 0.05, delta: 0.02 };

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn nine_digits_of_time_are_nine_digits() {
+    fn elapsed_seconds_are_parsed_to_the_nanosecond() {
         assert_eq!(parse_elapsed_ns(&json!("0.003686740")), Some(3_686_740));
         assert_eq!(parse_elapsed_ns(&json!("12.5")), Some(12_500_000_000));
         assert_eq!(parse_elapsed_ns(&json!(1.5)), Some(1_500_000_000));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_test_doubles_count_becomes_a_rate() {
+    fn the_count_of_a_test_double_is_converted_to_a_rate() {
         let (result, _) = observe_rate(case("test-double-http"), &rate(json!(2473)), false);
         assert_eq!(result.samples[0].value, 1236.5);
         assert_eq!(
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn load_with_failed_requests_is_not_averaged() {
+    fn failed_requests_fail_a_load_but_keep_its_latencies() {
         let mut rate = rate(json!(1000.0));
         rate.http = Some(json!({"tool": "wrk", "errors": 3, "latency_ms": {"p99": 4.2}}));
         let (result, cause) = observe_rate(case("wrk"), &rate, false);

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn every_harness_brings_what_starts_it_and_no_tests() {
+    fn every_harness_contains_its_entry_file_and_no_tests() {
         let all = [
             (&NODE, "harness.cjs"),
             (&CPP, "speedwell.hpp"),

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_no_message() {
+    fn garbage_is_not_parsed_as_a_message() {
         for garbage in [&b"Hello world"[..], b"", b"\xff\xfe", b"{\"a\":1}"] {
             assert_eq!(ProtocolMessage::parse(garbage), None);
         }

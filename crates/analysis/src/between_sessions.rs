@@ -291,7 +291,7 @@ mod tests {
     use crate::environment_facts::TUNED_FACT;
 
     #[test]
-    fn sessions_with_other_knobs_set_differ() {
+    fn sessions_with_different_tuned_settings_differ() {
         let ours = |knobs: Option<&str>| Environment {
             speedwell: Some("0.1.0".into()),
             facts: knobs.map(|knobs| (TUNED_FACT.into(), knobs.into())).into_iter().collect(),

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_that_differ_give_too_many() {
+    fn different_sides_give_too_many_false_alarms() {
         let found = calibrated(&session(30, &["b"], 1.02));
         assert_eq!(found.outcome, CalibrationOutcome::TooManyAlarms);
         assert_eq!(found.cases[0].false_alarms, found.counts.false_alarms);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn few_comparisons_say_nothing_and_how_many_would() {
+    fn few_comparisons_are_inconclusive_and_report_how_many_are_needed() {
         let found = calibrated(&session(20, &["b"], 1.0));
         assert_eq!(found.outcome, CalibrationOutcome::Unknown);
         // At a level of exactly 5 %, 72 comparisons would be needed: .95^72 = .0249.
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_varies_says_nothing_either() {
+    fn constant_values_are_inconclusive() {
         let constant = FakeSession::with_fixed_blocks(&["a", "b"], 400).add_case("b", |_, _| 5.0);
         let found = calibrated(&constant.build());
         assert_eq!((found.outcome, found.needed), (CalibrationOutcome::Unknown, None));

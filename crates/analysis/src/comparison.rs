@@ -548,7 +548,7 @@ mod tests {
     use speedwell_fixtures::FakeSession;
 
     #[test]
-    fn many_cases_give_what_resampling_would() {
+    fn the_normal_interval_of_many_cases_matches_resampling() {
         // Evenly spaced ratios from -10 % to +20 % in logarithms, with an error of 1 % each.
         let cases: Vec<(f64, f64)> =
             (0..501).map(|at| (-0.1 + 0.3 * f64::from(at) / 500.0, 0.01)).collect();

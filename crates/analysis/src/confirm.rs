@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_direction_and_what_does_not_matter_are_refuted() {
+    fn opposite_and_negligible_changes_are_refuted() {
         let refuted = |share, is_more| {
             let first = (7..=24).find_map(|blocks| {
                 evaluate_confirmation(&runs(blocks, share), 0.02, is_more).ok()?
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shown_is_refuted_at_the_last_look() {
+    fn an_undecided_change_is_refuted_at_the_last_look() {
         // With delta 0, no change is too small to matter.
         assert_eq!(evaluate_confirmation(&runs(20, 0.0), 0.0, true), Ok(None));
         let last = evaluate_confirmation(&runs(24, 0.0), 0.0, true);
@@ -185,7 +185,7 @@ mod tests {
 
     /// Limits of |z| from an independent simulation of 1.5 million paths.
     #[test]
-    fn the_limits_are_those_of_the_simulation() {
+    fn the_limits_match_an_independent_simulation() {
         let simulated = [3.35, 3.24, 3.12, 3.02, 2.87, 2.76];
         for (look, z) in CONFIRMATION_DESIGN.limits().iter().zip(simulated) {
             assert!((look.z_limit - z).abs() < 0.02, "{look:?}");

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_became_busy_is_said_once_for_many_sessions() {
+    fn a_machine_that_became_busy_is_reported_once_for_many_sessions() {
         let (quiet, busy) = (sessions(&["0", "2", "60"]), sessions(&["50", "3", "71", "64"]));
         let expected = FactDifference {
             name: "cpu pressure".into(),

@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn every_method_keeps_its_peace_without_a_change() {
+    fn no_method_reports_a_change_between_equal_sides() {
         let data = data(16, 1.0, 0.0);
         for method in ALL {
             assert!(estimate_change(method, &data, LIMIT, 1).unwrap().lies_within(-0.02, 0.02));
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_that_sharing_changes_is_noticed() {
+    fn a_ratio_changed_by_sharing_the_processor_is_detected() {
         let pairs = |ratio: f64, count: u32| -> Vec<(f64, f64)> {
             let noise = |i: u32| 1.0 + 0.01 * (f64::from(i * 7919 % 101) / 50.0 - 1.0);
             (0..count).map(|i| (100.0 * noise(i), 100.0 * ratio * noise(i + 31))).collect()

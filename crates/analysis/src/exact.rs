@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_with_another_verdict_is_told() {
+    fn a_time_that_contradicts_the_instruction_counts_is_noted() {
         use Verdict::*;
         assert!(disagreement_note(Better, Same).unwrap().contains("not less time"));
         assert!(disagreement_note(Worse, Better).unwrap().contains("not more time"));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_vary_say_by_how_much_and_have_no_verdict_of_their_own() {
+    fn varying_counts_report_their_variation_and_have_no_verdict() {
         let counts = ExactCounts::from_runs(&runs(&[1000.0, 1009.2]), &runs(&[1000.0, 1000.0]));
         assert_eq!(counts.exact_verdict(COUNT_DELTA, MetricDirection::Lower), None);
         assert!(counts.to_note(2).unwrap().starts_with("Instructions vary by 0.92 %: "));

@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nearly_all_cases_have_in_common_is_said_once() {
+    fn a_change_common_to_nearly_all_cases_is_reported_once() {
         let alike = history(&[1.05, 1.06, 1.0, 1.08]);
         let [common] = &alike.common_changes()[..] else { panic!("{:?}", alike.common_changes()) };
         assert_eq!((common.after, common.changed, common.searched), ("r20", 3, 4));
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_course_says_what_the_whole_says_there() {
+    fn part_of_a_series_keeps_the_changes_and_levels_of_the_whole() {
         let history = history(&[1.3]);
         let whole = &history.series[0];
         assert_eq!(whole.trend.changes.len(), 1);
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_some_cases_and_changes_in_both_directions_are_those_of_code() {
+    fn changes_of_few_cases_or_in_both_directions_are_not_common() {
         for factors in [&[1.05, 1.06, 1.0, 1.0][..], &[1.05, 1.06, 0.95, 0.9], &[1.05, 1.05]] {
             assert_eq!(history(factors).common_changes(), [], "{factors:?}");
         }

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deviations_are_those_of_a_population() {
+    fn deviations_use_the_population_formula() {
         // numpy.std([2, 4]) / numpy.mean([2, 4]) = 1 / 3
         let spread = VariationSpread::new([&[2.0, 4.0][..], &[7.0]]);
         assert!((spread.cases[0] - 1.0 / 3.0).abs() < 1e-15);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_case_with_the_shortest_samples_tells_whether_they_are_long_enough() {
+    fn sample_length_is_judged_by_the_case_with_the_shortest_samples() {
         let results = |rates: &[f64], lengths_ns: &[u64]| CaseSamples {
             rates: rates.to_vec(),
             lengths_ns: lengths_ns.to_vec(),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_too_small_are_passed_over_but_never_one_too_many() {
+    fn the_search_skips_only_iteration_counts_that_are_too_small() {
         let mut search = search(9, 1 << 40);
         assert!(
             !search.is_long_enough(Some(999))

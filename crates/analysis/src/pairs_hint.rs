@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_busy_machine_left_unclear_is_told_in_pairs() {
+    fn unclear_results_of_a_busy_machine_get_a_hint_to_measure_pairs() {
         let hint = hint_for(&noisy("80")).unwrap();
         assert!(hint.ends_with("32 pairs or fewer would suffice"), "{hint}");
         assert_eq!(hint_for(&noisy("3")), None, "the machine was quiet");

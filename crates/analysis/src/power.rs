@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn for_normal_noise_the_planning_formulas_result() {
+    fn power_for_normal_noise_matches_the_planning_formulas() {
         let achieved = precision(30, 0.02);
         let reference = minimum_detectable_effect(0.02, 30, 0.05, 0.8);
         assert!((achieved.detectable_change(0.05) / reference - 1.0).abs() < 1e-3);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn hopeless_questions_have_no_answer_and_stricter_ones_need_more() {
+    fn stricter_levels_need_more_runs_and_hopeless_distances_give_none() {
         let achieved = precision(10, 0.02);
         assert!(achieved.runs_for(0.5, 0.05).unwrap() <= 1);
         assert!(achieved.runs_for(0.02, 0.05).unwrap() < achieved.runs_for(0.02, 0.001).unwrap());
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_comparisons_can_be_decided_by_few_runs() {
+    fn few_runs_can_decide_only_a_limited_number_of_comparisons() {
         let comparisons_for =
             |runs: usize| most_comparisons(SmallestP::Unmatched.for_runs([runs; 2]), 0.05);
         // 2/20, 2/70, 2/252, 2/924.
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_are_those_to_the_limits() {
+    fn distances_to_the_limits_are_logarithmic() {
         assert!(
             (distance_to_same(0.001, 0.02) - (0.02f64.ln_1p() - 0.001f64.ln_1p())).abs() < 1e-15
         );

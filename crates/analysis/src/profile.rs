@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_chance_of_sampling_is_still_new() {
+    fn a_frame_within_sampling_chance_of_zero_still_counts_as_new() {
         let found = table(&[("m;a", 1000), ("m;b", 1)], &[("m;a", 1000), ("m;b", 500)]);
         assert_eq!(lines(&found), ["m 100", "b 100 NEW"]);
         let found = table(&[("m;a", 1000), ("m;b", 3)], &[("m;a", 1000), ("m;b", 500)]);

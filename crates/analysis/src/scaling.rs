@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_hinder_each_other_where_several_give_less_than_one() {
+    fn workers_hinder_each_other_if_several_achieve_less_than_one() {
         assert_eq!(hindered(&[1000.0, 600.0, 400.0]), Some(2));
         assert_eq!(hindered(&[1000.0, 1900.0, 500.0]), Some(4));
         assert_eq!(hindered(&[1000.0, 1900.0, 3000.0]), None);

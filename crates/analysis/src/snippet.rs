@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_was_folded_away_is_named_in_a_comparison_and_beside_its_rows() {
+    fn optimized_away_code_is_named_in_a_warning_and_beside_its_rows() {
         let session = half_folded();
         let found = crate::analyze_session(&session, &AnalysisSettings::default());
         let named = |text: &String| text.contains("'sqrt(2.0)'") && text.contains("optimized");
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_was_folded_away_is_named_when_all_was() {
+    fn optimized_away_code_is_named_if_it_is_the_only_variant() {
         let mut session = half_folded();
         session.runs.retain(|run| &*run.variant == "sqrt(2.0)");
         session.variants.truncate(1);
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_cost_no_more_than_the_shell_are_warned_of() {
+    fn commands_dominated_by_shell_startup_cause_a_warning() {
         assert_eq!(warn_mostly_shell(&[command_figures(5e6, 1e6)]), None);
         let warning =
             warn_mostly_shell(&[command_figures(1e6, 1.1e6), command_figures(3e6, 1e6)]).unwrap();
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_of_a_busy_machine_is_not_said_again() {
+    fn disturbance_is_not_reported_for_a_known_busy_machine() {
         let mut session = half_folded();
         let warnings_of = |session: &Session| {
             let figures = [command_figures(5e6, 1e3)];
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_that_are_thousands_of_times_apart_differ_although_one_was_disturbed() {
+    fn samples_thousands_of_times_apart_differ_despite_large_variation() {
         let quick = [2_100_000.0, 9_800_000.0, 13_000_000.0];
         let slow = [19.0, 27.0, 12.0];
         assert!(welch(&quick, &slow).unwrap().p > 0.05);
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_completed_is_another_figure_than_something() {
+    fn all_zero_samples_differ_from_nonzero_samples() {
         assert_eq!(p_of_difference(&[0.0, 0.0], &[3.0, 4.0]), Some(0.0));
         assert_eq!(p_of_difference(&[3.0, 4.0], &[0.0, 0.0]), Some(0.0));
         assert!(p_of_difference(&[0.0, 4.0], &[3.0, 0.0]).unwrap() > 0.5);

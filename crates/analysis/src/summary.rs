@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_out_is_marked_and_kept() {
+    fn outliers_are_marked_and_kept() {
         let wobble = |i: u32| 100.0 + f64::from(i * 7919 % 13) / 10.0;
         let session = FakeSession::sequential(&["only"], 10)
             .add_case("b", |_, i| if i == 11 { 150.0 } else { wobble(i) })
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn drift_and_sameness_are_told() {
+    fn drift_and_identical_values_are_noted() {
         let drift = FakeSession::sequential(&["only"], 10)
             .add_case("b", |_, i| 100.0 + f64::from(i))
             .build();

@@ -560,13 +560,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_change_that_nobody_triaged_goes_with_its_evidence() {
+    fn an_untriaged_change_is_dropped_when_its_evidence_is_gone() {
         let recorded = search_trend(step_points(20), &[], false).changes;
         assert!(search_trend(step_points(40), &recorded, false).changes.is_empty());
     }
 
     #[test]
-    fn what_was_measured_again_keeps_its_size() {
+    fn a_confirmed_change_keeps_its_recorded_ratio() {
         let ratio = IntervalEstimate { value: 1.02, low: 1.01, high: 1.03 };
         let recorded = RecordedChange {
             number: 1,
@@ -580,7 +580,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_change_from_zero_is_worse_whatever_the_threshold_and_stands_between_its_levels() {
+    fn a_change_from_zero_exceeds_any_threshold_and_separates_two_levels() {
         let allocs = |place: u32| f64::from(u8::from(place >= 20));
         let found = search_trend(points_from((0..40).map(allocs)), &[], false);
         let [change] = &found.changes[..] else { panic!("{:?}", found.changes) };
@@ -599,7 +599,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn another_benchmark_begins_a_course_of_its_own() {
+    fn a_changed_benchmark_starts_a_separate_series() {
         let mut changed = step_points(20);
         for (index, point) in changed.iter_mut().enumerate() {
             point.point.benchmark_digest = Some(if index < 20 { "one" } else { "two" }.to_owned());

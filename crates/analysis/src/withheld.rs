@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_benchmark_that_changed_has_no_verdict_and_another_one_has() {
+    fn only_the_benchmark_that_changed_has_no_verdict() {
         let session = story(["one", "two"]);
         let found = answers(&session, &AnalysisSettings::default());
         let changed = (Verdict::Unclear, Some(WithheldReason::BenchmarkChanged));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_sessions_the_files_are_compared_where_nothing_finer_is_known() {
+    fn two_sessions_compare_benchmark_files_if_nothing_finer_is_known() {
         let with_file = |work: &str| {
             let mut session = story(["one", "one"]);
             session.variants.iter_mut().for_each(|own| own.work.clear());
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_is_still_measured_has_no_verdict_and_no_gate_can_judge_it() {
+    fn a_session_that_has_not_ended_has_no_verdict_and_cannot_be_judged() {
         let mut found = analyze_session(&story(["one", "one"]), &AnalysisSettings::default());
         found.withhold(&WithheldReason::HasNotEnded(7));
         let comparison = &found.comparisons[0];

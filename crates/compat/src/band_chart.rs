@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_on_one_scale_with_the_reference() {
+    fn all_bands_and_the_reference_share_one_scale() {
         let bands = [
             sample_band("slower", -15.0, Some((-20.0, -10.0))),
             sample_band("same", 1.0, Some((-5.0, 7.0))),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_show_is_no_chart() {
+    fn a_chart_without_a_range_is_empty() {
         assert_eq!(band_chart(&[], 0.0, |number| number.to_string()), "");
         assert_eq!(
             band_chart(&[sample_band("a", 0.0, None)], 0.0, |number| number.to_string()),

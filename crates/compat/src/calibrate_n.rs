@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn options_stand_anywhere_and_have_the_defaults_of_the_original() {
+    fn options_may_follow_the_path_and_have_the_original_defaults() {
         let plain = parse(&["a.js"]).unwrap();
         assert_eq!(
             (plain.runs, plain.steps.tries, plain.steps.start, plain.steps.factor),
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_above_zero_is_refused() {
+    fn invalid_values_unknown_options_and_missing_paths_are_refused() {
         for words in [
             ["--runs=x", "a"],
             ["--runs=0", "a"],

@@ -290,13 +290,13 @@ mod tests {
     use speedwell_formats::node_csv::CompareSide;
 
     #[test]
-    fn percentages_are_those_of_r() {
+    fn percentages_are_formatted_as_in_r() {
         let values = [1.005, -0.001, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
         assert_eq!(values.map(format_percent), ["1.00", "-0.00", "NaN", "Inf", "-Inf"]);
     }
 
     #[test]
-    fn a_table_longer_than_r_shows_says_so() {
+    fn a_table_beyond_the_row_limit_of_r_has_a_warning() {
         let mut groups = CompareRates::default();
         for case in 0..20_000 {
             groups.add_row(format!("a n={case}").as_bytes(), CompareSide::Old, 1.0);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_count_the_risks_undercut() {
+    fn stars_count_the_risk_levels_above_p() {
         let stars = |p| {
             let test = WelchOutcome::Done { p, accuracy_percent: [0.0; 3] };
             WelchRow { test, ..welch_row(&[1.0], &[1.0]) }.star_count()

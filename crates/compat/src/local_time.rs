@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn the_date_is_that_of_the_program_date() {
+    fn the_local_time_matches_the_date_command() {
         let Some(printed) = date_command("+%a %b %d %H:%M:%S %Y") else {
             return;
         };
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn the_distance_from_greenwich_is_that_of_the_program_date() {
+    fn the_utc_offset_matches_the_date_command() {
         let Some(printed) = date_command("+%Y-%m-%dT%H:%M:%S%:z") else {
             return;
         };

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn without_parameters_a_blank_stands_before_the_colon() {
+    fn a_case_without_parameters_has_a_blank_before_the_colon() {
         assert_eq!(format_simple_line("g/a.js", &[], 5.0), "g/a.js : 5\n");
     }
 }

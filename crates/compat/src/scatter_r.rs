@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_one_point_are_pooled_and_named() {
+    fn rows_at_the_same_point_are_pooled_and_the_pooled_column_is_named() {
         let table = scatter_table(&frame(), "n", Some("kind")).unwrap();
         assert_eq!(table.aggregated[0].name, "len");
         assert_eq!(table.aggregated[0].explained, Some(1.0));

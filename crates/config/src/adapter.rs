@@ -430,7 +430,7 @@ time = ["--min-time", "{seconds}"]
     }
 
     #[test]
-    fn a_table_is_an_adapter_which_a_plan_keeps_as_json() {
+    fn an_adapter_table_survives_a_round_trip_through_json() {
         let read = SuiteAdapter::parse_all(MINE).unwrap().remove(0);
         assert_eq!((read.name.as_str(), read.keys.read), ("mine", ResultFormat::Json));
         let content = &read.keys.recognise.as_ref().unwrap().content;

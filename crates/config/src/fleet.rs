@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_the_project_goes_before_that_of_the_user() {
+    fn the_fleet_file_of_the_project_precedes_the_one_of_the_user() {
         let folder = tempfile::tempdir().unwrap();
         let (project, user) = (folder.path().join("project"), folder.path().join("user"));
         let inside = project.join("a/b");

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_are_chosen_by_what_they_are_called() {
+    fn machines_are_selected_by_name_or_label() {
         let machines: [&[&str]; 3] = [&["a", "lab", "zen4"], &["b", "lab"], &["c", "load"]];
         assert_eq!(selected_indices("lab", &machines), [0, 1]);
         assert_eq!(selected_indices("lab & zen4", &machines), [0]);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_means_the_same() {
+    fn printed_selectors_parse_to_the_same_selector() {
         for text in ["a", "!a & b | c", "a & (b | !c)", "!(a | b) & !c"] {
             let labels: MachineSelector = text.parse().unwrap();
             assert_eq!(labels.to_string().parse::<MachineSelector>().unwrap(), labels, "{text}");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_meaning_is_refused_with_its_place() {
+    fn invalid_selectors_are_refused_with_the_unexpected_part() {
         let deep = "!".repeat(100) + "a";
         for (text, expected) in [
             ("", "expected a name at the end"),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_has_is_refused_with_the_nearest() {
+    fn an_unknown_name_is_refused_with_the_nearest_known_name() {
         let known = ["lab", "zen4"].map(str::to_owned);
         let labels: MachineSelector = "lab & !zen5".parse().unwrap();
         let error = labels.ensure_known(&known).unwrap_err().to_string();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_no_options_and_no_shell_text() {
+    fn names_cannot_be_options_or_contain_shell_syntax() {
         for name in ["a", "lab-3", "node.example.org", "7", "zen4_fast"] {
             assert!(is_name(name), "{name}");
         }

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_placeholder_that_nobody_fills_names_line_and_nearest() {
+    fn an_unknown_placeholder_is_reported_with_its_line_and_a_suggestion() {
         let message = placeholders()
             .fill_placeholders("{wokers}", Some(7), &NodePath::default())
             .unwrap_err()
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_escaped_means_itself() {
+    fn escaped_text_is_filled_as_the_original_text() {
         for text in ["awk '{print}'", "{{print}}", "${a} \\p{L} {}", "{a}{b}", "{\"a\":{n}}"] {
             assert_eq!(fill_text(&escape_text(text), |_| Some("x".to_owned())), text, "{text}");
         }

@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_no_type_is_reported_with_line_key_and_table() {
+    fn type_mismatches_are_reported_with_line_key_and_table() {
         for (text, message) in [
             (
                 "names = 'a'\nwarmup = [1]",

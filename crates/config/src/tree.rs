@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_knows_its_line_and_every_item_its_own() {
+    fn keys_and_list_items_know_their_lines() {
         let tree =
             parse_toml("a = 1\n\n[b]\nc = [\n 1,\n 2]\n[[d]]\n[[d]]\n  e.f = 'ä'\n").unwrap();
         let top = tree.as_table().unwrap();

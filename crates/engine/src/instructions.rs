@@ -114,7 +114,7 @@ mod tests {
     use speedwell_fixtures::FakeSession;
 
     #[test]
-    fn iterations_are_a_power_of_ten_and_one_at_least() {
+    fn iterations_are_a_power_of_ten_and_at_least_one() {
         let of = |per_s: f64| {
             let session =
                 FakeSession::with_fixed_blocks(&["a"], 1).add_case("b", |_, _| per_s).build();

@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_is_told_from_being_preempted() {
+    fn sleeping_is_distinguished_from_being_preempted() {
         let usage = |busy_ms: u64| ResourceUsage {
             user_ns: busy_ms * 1_000_000,
             system_ns: 0,

@@ -458,7 +458,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_above_the_first_report_is_no_report_whatever_colons_it_has() {
+    fn text_with_colons_above_the_first_report_is_ignored() {
         let begins = |text: &str| split_reports(text).iter().map(|(at, _)| *at).collect::<Vec<_>>();
         let complete = format!("{FIRST_LINE}\nComplete requests: 1\n");
         assert_eq!(begins(&format!("Created: 19 March\n{complete}")), [2]);
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_become_lines_and_cells_words() {
+    fn html_rows_become_lines_and_html_cells_become_words() {
         let page = "<table >\n<tr ><th colspan=2>Server Software:</th><td>a &lt;b&gt; &amp;lt;</td></tr>\n\
                     <tr ><th>Connect:</th><td>    0</td><td>   1</td></tr>";
         assert!(is_html(page));

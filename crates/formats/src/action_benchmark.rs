@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn more_of_a_rate_is_better_whatever_else_a_tool_prints() {
+    fn higher_rates_are_better_even_for_tools_that_print_times() {
         let benches =
             r#"{"name":"a","value":2,"unit":"ops/s"},{"name":"b","value":3,"unit":"us/op"}"#;
         let (found, warnings) = read_metrics("jmh", benches);
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn results_of_one_name_are_told_apart_by_what_is_extra() {
+    fn results_with_the_same_name_are_distinguished_by_extra_text() {
         let bench = |value: u32, extra: &str| {
             format!(r#"{{"name":"a","value":{value},"unit":"ns","extra":"{extra}"}}"#)
         };

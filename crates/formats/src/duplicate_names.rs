@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_becomes_a_parameter_in_all_measurements_alike() {
+    fn details_that_differ_become_parameters_in_every_measurement() {
         let (names, remarks) = distinguish(vec![
             listed_result(0, "a", "time", &[("extra", "cold"), ("tool", "x")]),
             listed_result(0, "a", "time", &[("extra", "2"), ("tool", "x")]),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_tells_apart_is_left_out_and_named() {
+    fn indistinguishable_results_are_left_out_and_named() {
         let (names, remarks) = distinguish(vec![
             listed_result(0, "a", "time", &[("label", "x")]),
             listed_result(0, "b", "time", &[]),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_which_nothing_is_left_is_refused() {
+    fn a_file_with_only_indistinguishable_results_is_refused() {
         let twice = || vec![listed_result(0, "a", "time", &[]), listed_result(0, "a", "time", &[])];
         let error = distinguish_results(twice(), &mut Vec::new()).unwrap_err();
         assert!(error.to_string().starts_with("2 results are called 'a'"));

@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stops_a_benchmark_is_said_whether_it_stands_before_or_behind() {
+    fn failure_messages_are_found_above_and_below_the_fail_line() {
         for text in [
             TEXT.to_owned(),
             TEXT.replace(

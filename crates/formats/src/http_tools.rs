@@ -264,7 +264,7 @@ mod tests {
                        Average:\t0.0023 secs\n  Requests/sec:\t800.0\n\nStatus code distribution:\n";
 
     #[test]
-    fn the_rate_of_hey_is_that_of_answers() {
+    fn the_rate_of_hey_counts_only_answered_requests() {
         let text = format!(
             "{HEY}  [200]\t30 responses\n\nError distribution:\n  [10]\tGet \"http://a/\": EOF\n\n"
         );
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_of_which_every_request_failed_is_a_failure_that_counts_them() {
+    fn a_load_without_answers_is_a_failure_with_the_number_of_errors() {
         let text = format!("{HEY}\nError distribution:\n  [12]\tGet: EOF\n  [8]\tGet: refused\n\n");
         let mut warnings = Vec::new();
         let session = read_hey_oha("h", text.as_bytes(), &mut warnings).unwrap();

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_is_taken_out_of_the_command_only_if_that_is_certain() {
+    fn parameter_values_in_commands_become_placeholders_if_unambiguous() {
         assert_eq!(read_benchmarks(&[("t 1", "1"), ("t 2", "2")]), ["t {n} n=1", "t {n} n=2"]);
         assert_eq!(read_benchmarks(&[("t1 1", "1"), ("t1 2", "2")]), ["t1 1 n=1", "t1 2 n=2"]);
         assert_eq!(read_benchmarks(&[("t 1", "1")]), ["t 1 n=1"]);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_one_number_in_two_spellings_are_two_cases() {
+    fn two_spellings_of_the_same_number_are_separate_cases() {
         assert_eq!(
             read_benchmarks(&[("t 1", "1"), ("t 1.0", "1.0"), ("t 2", "2")]),
             ["t {n} command=\"t 1\" n=1", "t {n} command=\"t 1.0\" n=1", "t {n} n=2"]
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_files_are_refused_with_the_reason() {
         let message = |text| format!("{:#}", read_text(text).unwrap_err());
         assert_eq!(message(r#"{"results":[]}"#), "it contains no results");
         assert_eq!(

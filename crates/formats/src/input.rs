@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_direction_is_said_of_all_metrics_or_of_one() {
+    fn a_direction_can_be_set_for_all_metrics_or_a_single_one() {
         let mut better = MetricDirections::default();
         assert!(better.require_direction("ops").is_err());
         assert!(better.set_direction("better", "less").unwrap());

@@ -591,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_lines_of_later_times_are_passed_over() {
+    fn unknown_keys_and_lines_are_ignored() {
         let header = HEADER.replace(r#""id""#, r#""mood":"good","id""#);
         let failure = concat!(
             r#"{"failure":{"step":"run","benchmark":"g/b","cause":{"kind":"silent"},"#,

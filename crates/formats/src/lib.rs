@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_kind_is_answered_with_the_known_ones() {
+    fn the_error_for_an_unknown_format_lists_the_known_formats() {
         let error = read("notes.txt", b"hello\n").unwrap_err().to_string();
         assert!(
             error.starts_with("'notes.txt' has an unknown format; expected pyperf JSON, or "),

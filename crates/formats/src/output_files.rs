@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_one_however_it_is_spelled_and_before_it_exists() {
+    fn all_paths_to_a_file_have_one_identity_even_before_it_exists() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("a.json"), "{}").unwrap();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn files_with_numbers_belong_to_an_output_that_has_them() {
+    fn numbered_files_belong_only_to_a_numbered_output() {
         let alone = OutputFile::new("-o a.svg", Path::new("a.svg")).unwrap();
         assert!(!alone.writes(Path::new("a-2.svg")));
         let output = alone.numbered();

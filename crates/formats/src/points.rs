@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_tells_two_sessions_apart_is_in_their_identity() {
+    fn session_ids_depend_on_the_suite_the_key_and_the_file() {
         let key_of = |suite: &str, key: &str| PointKey {
             suite: suite.into(),
             key: key.into(),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_is_one_line_that_does_no_harm() {
+    fn a_commit_subject_is_one_short_line_without_control_characters() {
         assert_eq!(commit_subject("fix \u{1b}[31mred\n\nlong").unwrap(), "fix [31mred");
         assert_eq!(commit_subject(&"x".repeat(500)).unwrap().len(), MAX_SUBJECT_CHARS);
         assert_eq!(commit_subject(" \n"), None);

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_of_a_run_hides_that_of_the_benchmark_and_of_the_file() {
+    fn run_metadata_overrides_benchmark_and_file_metadata() {
         let session = read_bytes(
             br#"{"version":"1.0","metadata":{"name":"a","loops":4,"unit":"second"},"benchmarks":[
                 {"runs":[{"warmups":[[1,9.0]]},
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_invalid_element() {
         assert_eq!(error_text(r#"{"benchmarks":[]}"#), "it contains no results");
         assert_eq!(
             error_text(r#"{"benchmarks":[{"runs":[]}]}"#),

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_of_pytest_benchmark_are_read_as_what_they_are() {
+    fn pytest_benchmark_tests_are_imported_with_their_extra_parameters() {
         let test = |name: &str, extra: &str| {
             format!(
                 r#"{{"fullname":"{name}","group":null,"extra_info":{extra},"stats":{{"iterations":2,"data":[1e-6,3e-6]}}}}"#
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(found, ["a"]);
         assert!(warnings[0].starts_with("'f': a line 'test result' is missing"), "{warnings:?}");
         assert!(case_ids(&format!("{text}test b ... ok\ntest result: ok.\n")).1.is_empty());
-        let error = crate::read("f", text[..text.len() - 6].as_bytes()).unwrap_err();
+        let error = crate::read("f", &text.as_bytes()[..text.len() - 6]).unwrap_err();
         assert!(format!("{error:#}").contains("line 2 does not end"), "{error:#}");
     }
 
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn benchmarks_of_vitest_of_one_name_in_two_files_have_the_file_as_a_parameter() {
+    fn vitest_benchmarks_with_the_same_name_get_the_file_as_a_parameter() {
         let group = |file: &str, benches: &str| {
             format!(
                 r#"{{"filepath":"/{file}","groups":[{{"fullName":"{file} > g","benchmarks":[{benches}]}}]}}"#
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_benchmark_of_catch2_that_a_generator_repeats_is_left_out_and_named() {
+    fn a_repeated_catch2_benchmark_is_left_out_with_a_warning() {
         let bench = |name: &str| {
             format!(
                 r#"<BenchmarkResults name="{name}" samples="5"><mean value="7"/></BenchmarkResults>"#

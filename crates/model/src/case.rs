@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_not_refused_is_read_back() {
+    fn accepted_parameter_names_survive_a_round_trip_through_the_id() {
         for name in ["len", "g h", "\"q\"", "é:1", "-x"] {
             assert_eq!(Case::refuses_name(name), None, "{name}");
             let values = vec![(name.to_owned(), text("a b")), ("z".to_owned(), text("c"))];
@@ -364,13 +364,13 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_id_says_where() {
+    fn errors_in_a_case_id_name_the_broken_part() {
         assert_eq!(Case::parse("g/b len"), Err(CaseError::NotAPair("len".into())));
         assert!(matches!(Case::parse("g/b s=\"x"), Err(CaseError::BadQuote(_))));
     }
 
     #[test]
-    fn combinations_are_counted_before_they_are_made() {
+    fn too_many_parameter_combinations_are_refused_with_their_number() {
         let values =
             |count: usize| (0..count).map(|n| ParameterValue::Number(n as f64)).collect::<Vec<_>>();
         let parameters = |names: &str, count| -> Vec<_> {

@@ -107,7 +107,7 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     #[test]
-    fn a_movable_clock_stands_still_until_it_is_moved_and_all_copies_go_with_it() {
+    fn a_movable_clock_and_its_copies_move_only_when_advanced() {
         let clock = WaitClock::movable();
         let (begin, copy) = (clock.now(), clock);
         assert_eq!(copy.elapsed_since(begin), Duration::ZERO);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_moves_the_clock_and_a_wait_for_something_real_does_not() {
+    fn a_pause_advances_a_movable_clock_and_a_wait_does_not() {
         let clock = WaitClock::movable();
         let begin = clock.now();
         clock.pause(HOUR);

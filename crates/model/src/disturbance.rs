@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_cannot_use_what_is_measured_and_says_why() {
+    fn invalid_rules_are_refused_with_a_reason() {
         let refused = |text: &str| text.parse::<RejectRules>().unwrap_err();
         for (text, part) in [
             ("time>3", "'time', which is a measured value"),

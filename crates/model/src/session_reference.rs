@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_forms_are_read_and_printed() {
+    fn all_forms_of_a_session_reference_are_parsed_and_printed() {
         for (text, meant) in [
             ("@latest", SessionReference::Latest),
             ("@prev", SessionReference::Previous),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_session_says_why() {
+    fn invalid_session_references_are_refused_with_a_reason() {
         assert_eq!(
             "latest".parse::<SessionReference>(),
             Err(ReferenceError::NoAt("latest".into()))
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_that_could_not_be_found_again_is_refused() {
+    fn tags_that_could_not_be_used_in_a_reference_are_refused() {
         for wrong in ["", "12", "latest", "prev", "base", "rev:1", "a b", "x@y"] {
             assert!(validate_tag(wrong).is_err(), "{wrong}");
         }

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn more_work_per_time_is_better_however_it_is_written() {
+    fn higher_rates_are_better_however_the_unit_is_written() {
         assert_all(
             &[
                 "1/s",
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_unit_tells_nothing() {
+    fn any_other_unit_has_an_unknown_direction() {
         assert_all(
             &[
                 "",

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shown_does_not_count() {
+    fn values_that_cannot_be_shown_do_not_extend_the_axis() {
         let extent = linear(&[f64::NAN, 3.0, f64::INFINITY, 7.0]);
         assert_eq!((extent.low, extent.high), (3.0, 7.0));
         assert_eq!(AxisExtent::of_values(&AxisScale::Log10, [0.0, -1.0]), None);
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_zero_and_extreme_values_get_a_span() {
+    fn equal_and_extreme_values_get_a_finite_span() {
         for values in [&[5.0, 5.0][..], &[0.0], &[-3.0], &[f64::MAX, f64::MIN], &[5e-324, 1e-320]] {
             let extent = linear(values).with_padding(0.05);
             assert!(extent.low < extent.high, "{values:?}");
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn each_scale_says_what_it_has_a_place_for() {
+    fn each_scale_accepts_only_values_that_it_can_show() {
         let names = AxisScale::Category(vec!["a".into(), "b".into()]);
         assert!(can_show(&names, 1.0) && !can_show(&names, 2.0) && !can_show(&names, f64::NAN));
         assert!(can_show(&AxisScale::Linear, -1.0) && !can_show(&AxisScale::Linear, f64::INFINITY));
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn back_undoes_forward() {
+    fn unproject_reverses_project() {
         for projection in [ScaleProjection::Linear, ScaleProjection::Log2, ScaleProjection::Log10] {
             for value in [1e-12, 1.0, 3.5, 1e12] {
                 let there = projection.project(value).unwrap();
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_is_at_the_edge() {
+    fn values_outside_the_axis_are_placed_at_its_edge() {
         let log = mapping(&ChartAxis::log2(""), [1.0, 4.0]);
         assert_eq!((log.pixel_at(0.0), log.pixel_at(-5.0), log.pixel_at(1e9)), (0.0, 0.0, 100.0));
         assert_eq!((log.pixel_at(f64::INFINITY), log.pixel_at(f64::NEG_INFINITY)), (100.0, 0.0));
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn named_places_are_in_the_middle_of_their_share() {
+    fn categories_are_placed_in_the_middle_of_their_bands() {
         let axis = ChartAxis::category("", vec!["a".into(), "b".into()]);
         let mapping = AxisMapping::new(&axis, AxisExtent::of_names(2), 0.0, 100.0);
         assert_eq!((mapping.pixel_at(0.0), mapping.pixel_at(1.0)), (25.0, 75.0));

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_below_either_fit_whole_or_not_at_all() {
+    fn labels_are_placed_below_only_if_they_fit_whole() {
         assert!(CategoryLabels::below_slots(&["node 18", "node 20"], 80.0).is_some());
         assert!(CategoryLabels::below_slots(&["incomprehensibilities"], 80.0).is_none());
     }

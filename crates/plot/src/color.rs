@@ -110,7 +110,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn a_share_of_a_colour_lies_between_it_and_white() {
+    fn a_partial_colour_is_blended_with_white() {
         assert_eq!(blend_with_white("#000000", 0.5), "#808080");
         assert_eq!(blend_with_white("#0072b2", 0.0), "#ffffff");
         assert_eq!(blend_with_white("#0072b2", 1.0), "#0072b2");

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn agrees_with_r() {
+    fn box_plot_statistics_match_r() {
         // R 4.2: x <- sort(c(12.1, 11.8, 12.4, 15.9, 12.0, 11.9, 12.6, 9.7, 12.2, 12.3))
         // quantile(x, c(.25, .5, .75)); range(x[x >= q1 - 1.5 * iqr & x <= q3 + 1.5 * iqr])
         let mut values = vec![12.1, 11.8, 12.4, 15.9, 12.0, 11.9, 12.6, 9.7, 12.2, 12.3];
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_do_not_lie_on_each_other() {
+    fn points_of_equal_values_do_not_overlap() {
         let mut offsets = point_offsets(&[1.0; 16]);
         offsets.sort_by(f64::total_cmp);
         assert!(offsets.windows(2).all(|pair| pair[1] - pair[0] > 0.01));
@@ -313,12 +313,12 @@ mod tests {
     }
 
     #[test]
-    fn the_sequence_is_that_of_van_der_corput() {
+    fn van_der_corput_returns_the_known_sequence() {
         assert_eq!([1, 2, 3, 4].map(van_der_corput), [0.5, 0.25, 0.75, 0.125]);
     }
 
     #[test]
-    fn extreme_values_do_no_harm() {
+    fn point_offsets_accept_extreme_and_missing_values() {
         assert_eq!(point_offsets(&[f64::MIN, f64::MAX]).len(), 2);
         assert!(point_offsets(&[]).is_empty());
     }
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn the_width_is_the_round_one_next_to_that_of_the_rule() {
+    fn the_bin_width_is_rounded_from_the_freedman_diaconis_rule() {
         // 0..=999: the interquartile range is 499.5, 2 * 499.5 / 10 = 99.9, which rounds to 100.
         let values: Vec<f64> = (0..1000).map(f64::from).collect();
         let bins = linear(&values);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_occurred_often_counts_as_often() {
+    fn counted_values_get_the_same_bins_as_repeated_values() {
         let each = [1.0, 1.0, 1.0, 2.0, 5.0, 5.0, 9.0];
         let counted = [(1.0, 3), (2.0, 1), (5.0, 2), (9.0, 1)];
         let counted: Vec<CountedValue> =

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_told() {
+    fn omitted_frames_are_counted_in_a_note() {
         let mut deep = frame(1.0, vec![]);
         for _ in 0..MAX_ROWS {
             deep = frame(1.0, vec![deep]);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_go_before_letters_do() {
+    fn long_names_lose_their_namespaces_before_any_letters() {
         let room = |text: &str| reserved_width(text, 11.0) + 2.0 * PADDING_PX + 0.1;
         let name = "v8::internal::(anonymous namespace)::Invoke";
         assert_eq!(fit_name(name, room(name), 11.0).as_deref(), Some(name));
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_brackets_is_no_scope() {
+    fn scopes_inside_brackets_are_not_stripped() {
         for (name, short) in [
             ("a::b<c::d>::e", "e"),
             ("f<c::d>", "f<c::d>"),

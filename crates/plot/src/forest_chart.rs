@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn strips_with_a_shared_axis_show_the_same() {
+    fn strips_with_a_shared_axis_show_the_same_estimates() {
         let chart = ForestChart {
             band: Some((-2.0, 2.0)),
             rows: vec![row(-10.0, -12.0, -8.0), row(10.0, 8.0, f64::INFINITY)],

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_range_far_from_zero_is_written_out() {
+    fn ticks_in_a_narrow_range_far_from_zero_are_not_abbreviated() {
         assert_eq!(even_labels(&[1_000_000.0, 1_000_002.0], 2.0), ["1,000,000", "1,000,002"]);
     }
 
@@ -285,13 +285,13 @@ mod tests {
     }
 
     #[test]
-    fn decimal_logarithmic_ticks() {
+    fn decimal_logarithmic_ticks_use_suffixes_or_powers_of_ten() {
         assert_eq!(log10_labels(&[0.01, 1.0, 20.0, 1000.0, 5e6]), ["0.01", "1", "20", "1k", "5M"]);
         assert_eq!(log10_labels(&[1e-6, 1.0, 2e3]), ["10⁻⁶", "10⁰", "2×10³"]);
     }
 
     #[test]
-    fn binary_logarithmic_ticks() {
+    fn binary_logarithmic_ticks_use_suffixes_or_powers_of_two() {
         assert_eq!(log2_labels(&[-2, 0, 4, 10]), ["0.25", "1", "16", "1,024"]);
         assert_eq!(log2_labels(&[8, 12, 16, 20]), ["256", "4Ki", "64Ki", "1Mi"]);
         assert_eq!(log2_labels(&[-40, 60]), ["2⁻⁴⁰", "2⁶⁰"]);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn phrases_agree_in_number() {
+    fn nouns_agree_with_their_count_and_long_lists_are_shortened() {
         assert_eq!(format_count(1, "box", "es"), "1 box");
         assert_eq!(format_count(0, "value", "s"), "0 values");
         assert_eq!(join_names(&["a", "b"]), "a, b");

@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_header_grows_with_what_it_holds() {
+    fn the_header_grows_with_a_subtitle_and_a_note() {
         let bare = ChartHeader { title: "t", ..ChartHeader::default() };
         let full = ChartHeader { subtitle: Some("s"), note: Some("n".into()), ..bare.clone() };
         assert_eq!(
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_counted() {
+    fn legend_keys_without_room_are_counted() {
         let legend = LegendLayout::lay_out(&keys(60), 400.0);
         assert_eq!(legend.rows, MAX_ROWS);
         let (x, text) = legend.omission.as_ref().unwrap();

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_colour_of_its_own_is_written_as_it_was_read() {
+    fn a_custom_series_colour_is_written_as_it_was_read() {
         let own: RgbColor = "#8d6e4b".parse().unwrap();
         assert_eq!(SeriesStyle::of_series(0).with_color(Some(own)).color(), "#8d6e4b");
         for wrong in ["8d6e4b", "#8d6e4", "#8d6e4g", "red", "#é6e4b"] {

@@ -364,14 +364,14 @@ mod tests {
     }
 
     #[test]
-    fn what_xml_reserves_or_forbids_is_replaced() {
+    fn reserved_and_forbidden_xml_characters_are_replaced() {
         let mut out = String::new();
         escape_xml("a<b> & \"c\"\u{1b}[1m\u{202e}", &mut out);
         assert_eq!(out, "a&lt;b&gt; &amp; &quot;c&quot;\u{fffd}[1m\u{fffd}");
     }
 
     #[test]
-    fn text_is_written_live_or_as_outlines() {
+    fn text_is_written_as_text_elements_or_as_outlines() {
         let write = |medium| {
             SvgWriter::write_document(medium, "", (20.0, 20.0), &[], |svg| {
                 svg.write_text(&TextLine::at("Hi", 1.0, 2.0, 10.0))
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_page_ids_are_its_own_and_colours_follow_its_theme() {
+    fn ids_on_a_page_get_a_prefix_and_colours_become_variables() {
         for (name, value, written) in [
             ("id", "dot", "c7-dot"),
             ("href", "#dot", "#c7-dot"),

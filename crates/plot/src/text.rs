@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn widths_are_those_of_the_font_tables() {
+    fn text_widths_match_the_font_tables() {
         // From the hmtx table of the embedded file (fontTools): ten digits are 16940 wide at 2816
         // units per em.
         assert!((text_width("0123456789", 2816.0) - 16_940.0).abs() < 1e-6);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_without_separators_breaks_between_letters_and_says_so() {
+    fn breaking_a_word_between_letters_marks_the_label_as_incomplete() {
         let wrapped = wrap_text("abcdefghij", reserved_width("abcde", 12.0), 12.0, 9);
         assert_eq!(texts(&wrapped).concat(), "abcdefghij");
         assert!(!wrapped.is_complete && wrapped.lines.len() >= 2);
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn no_room_and_no_text_end_well() {
+    fn wrapping_handles_empty_text_and_zero_width() {
         assert_eq!(texts(&wrap_text("", 100.0, 12.0, 3)), [""]);
         assert_eq!(texts(&wrap_text("ab", 0.0, 12.0, 3)), ["a", "b"]);
         assert_eq!(truncate_end("abc", 0.0, 12.0), "…");

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_of_changes_are_round_and_apart() {
+    fn ticks_of_a_change_axis_are_round_and_well_separated() {
         assert_eq!(labels(&AxisScale::Change, &[-60.0, 1618.0], 6), ["−50", "0", "100", "500"]);
     }
 
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decimal_axis_has_decades_or_halves_of_them() {
+    fn a_decimal_axis_has_decades_or_round_steps_between_them() {
         assert_eq!(
             labels(&AxisScale::Log10, &[1.0, 1e6], 7),
             ["1", "10", "100", "1k", "10k", "100k", "1M"]

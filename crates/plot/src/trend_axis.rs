@@ -295,7 +295,7 @@ mod tests {
 
     /// Expected values from `date -u -d @SECONDS +%F`.
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn civil_dates_match_the_calendar() {
         for (seconds, year, month, day) in [
             (0.0, 1970, 1, 1),
             (951_782_400.0, 2000, 2, 29),
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_and_the_oldest_come_first_and_all_come_once() {
+    fn the_halving_order_begins_with_both_ends_and_repeats_nothing() {
         assert_eq!(halving_order(0), [0; 0]);
         assert_eq!(halving_order(1), [0]);
         assert_eq!(halving_order(5), [4, 0, 2, 1, 3]);

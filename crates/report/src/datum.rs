@@ -65,7 +65,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_datum_says_what_its_value_said() {
+    fn a_datum_keeps_its_json_value() {
         for value in [json!(1), json!(0.25), json!("a"), json!(true), json!(null), json!([1, "b"])]
         {
             let datum = Datum::from(value.clone());
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_is_small_because_large_reports_have_a_million() {
+    fn a_report_cell_takes_at_most_64_bytes() {
         assert!(size_of::<ReportCell>() <= 64, "{}", size_of::<ReportCell>());
     }
 }

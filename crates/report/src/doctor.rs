@@ -381,7 +381,7 @@ mod tests {
     use crate::output::{OutputOptions, print_document};
 
     #[test]
-    fn a_remedy_stands_below_its_check() {
+    fn a_remedy_is_printed_below_its_check() {
         let check = |state: &str, name: &str, remedy: &str| CheckLine {
             name: name.into(),
             state: state.into(),

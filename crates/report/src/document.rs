@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shortened_is_whole_in_files() {
+    fn shortened_blocks_can_be_rendered_in_short_or_in_full() {
         let mut whole = Document::new("details");
         whole.push(ReportBlock::Note("how it was found".into()));
         whole.attach_data("figures", Value::from(7));

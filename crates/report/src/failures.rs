@@ -139,7 +139,7 @@ mod tests {
     use speedwell_model::{FailureCause, SessionStep};
 
     #[test]
-    fn cases_that_failed_for_one_reason_are_one_line() {
+    fn cases_that_failed_for_the_same_reason_share_a_line() {
         let failure = |case: &str, variant: &str, code: i32| StepFailure {
             step: SessionStep::Run,
             benchmark: "g/x".into(),

@@ -437,7 +437,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_roughly_known_has_few_digits() {
+    fn approximate_durations_have_few_digits() {
         let of = |seconds: f64| format_about(Duration::from_secs_f64(seconds));
         assert_eq!([of(0.2), of(19.2), of(59.7)], ["1 s", "19 s", "1 min"]);
         assert_eq!([of(64.0), of(200.0), of(597.0)], ["1 min", "3 min 20 s", "10 min"]);
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_goes_from_its_beginning_to_its_end() {
+    fn a_date_means_the_beginning_or_the_end_of_its_day() {
         assert_eq!(parse_time("1970-01-02", false), Some(86_400_000));
         assert_eq!(parse_time("1970-01-02", true), Some(172_799_999));
         assert_eq!(parse_time("1970-01-01T00:01", true), Some(60_000));
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_show_what_their_interval_supports() {
+    fn changes_are_rounded_by_their_interval() {
         for (change, text) in [
             (estimate(0.0823, 0.0691, 0.0958), "+8.2 % [+6.9, +9.6]"),
             (estimate(-0.001_234, -0.0016, -0.0008), "-0.12 % [-0.16, -0.08]"),
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zero_beside_exact_sizes_takes_no_digits_from_them() {
+    fn a_zero_does_not_change_the_unit_of_exact_sizes() {
         let symbol = |figures: &[(f64, Uncertainty)]| {
             let scale = FigureScale::common_scale("B", figures.iter().map(|(size, _)| *size), None)
                 .unwrap();
@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn percentages_and_probabilities() {
+    fn percentages_and_probabilities_have_few_digits() {
         assert_eq!((format_share(0.0123), format_share(0.5), format_share(0.000_04)).0, "1.2 %");
         assert_eq!(format_share(0.5), "50 %");
         assert_eq!(format_share(0.000_04), "0.004 %");
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_and_unknown_figures() {
+    fn exact_figures_keep_their_digits_and_unknown_ones_have_three() {
         let exact = |figure| format_number(figure, decimal_place(figure, Uncertainty::Exact));
         assert_eq!(exact(12_345.0), "12,345");
         assert_eq!(exact(0.25), "0.25");
@@ -619,14 +619,14 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_not_fast() {
+    fn throughput_is_faster_or_slower_and_memory_better_or_worse() {
         assert_eq!(quality_words(&Metric::throughput()), ("faster", "slower"));
         let memory = Metric::new("max_rss", "B", MetricDirection::Lower);
         assert_eq!(quality_words(&memory), ("better", "worse"));
     }
 
     #[test]
-    fn counted_nouns_and_units() {
+    fn nouns_agree_with_their_count_and_names_include_their_unit() {
         assert_eq!(format_count(1, "case", "cases"), "1 case");
         assert_eq!(format_count(1234, "case", "cases"), "1,234 cases");
         assert_eq!(name_in_unit("throughput", "/s"), "throughput in 1/s");
@@ -635,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_of_time() {
+    fn durations_are_formatted_with_one_or_two_units() {
         for (milliseconds, text) in [
             (820, "820 ms"),
             (12_345, "12.3 s"),
@@ -647,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn points_of_time() {
+    fn times_are_formatted_as_date_and_minute() {
         assert_eq!(format_moment(0), "1970-01-01 00:00");
         assert_eq!(format_moment(1_769_868_300_999), "2026-01-31 14:05");
         assert_eq!(format_moment(i64::MAX), "");

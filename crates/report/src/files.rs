@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_kinds_name_the_known_ones() {
+    fn an_unknown_file_extension_is_refused_with_the_supported_ones() {
         let message = planned_files(1, &["r.pdf"]).unwrap_err().to_string();
         assert_eq!(
             message,

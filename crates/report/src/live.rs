@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_takes_as_long_in_proportion_as_what_is_done() {
+    fn the_remaining_time_is_estimated_from_the_completed_runs() {
         assert_eq!(state().remaining_time(), Some(Duration::from_secs(180)));
         assert_eq!(
             state().live_headline(),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_says_how_far_it_is_and_how_long_it_takes() {
+    fn the_headline_of_a_load_shows_its_progress_and_remaining_time() {
         let progress = LoadProgress {
             load: 2,
             elapsed_ms: 12_000,
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_session_says_how_it_is_resumed() {
+    fn a_killed_session_shows_its_resume_command() {
         let killed = LiveState { is_killed: true, ..state() };
         assert!(killed.live_headline().contains("speedwell run --resume @12"));
     }

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plan_of_imported_results_is_not_made_up() {
+    fn the_design_of_imported_results_is_reported_as_unknown() {
         let design = SessionDesign::new(
             RunOrder::Imported,
             StoppingDesign::Fixed { runs: 1 },

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_column_to_sort_by_names_the_known_ones() {
+    fn an_unknown_sort_column_is_refused_with_the_supported_ones() {
         let mut document = Document::new("t");
         let columns = vec![ReportColumn::machine("q"), ReportColumn::machine("change")];
         document.push(ReportBlock::Table(ReportTable { columns, ..ReportTable::new("changes") }));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_goes_away_is_no_error_but_a_full_disk_is() {
+    fn a_closed_pipe_is_ignored_and_a_full_disk_is_an_error() {
         let document =
             Document { blocks: vec![ReportBlock::Paragraph("x".into())], ..Document::new("t") };
         let output = OutputOptions::default();

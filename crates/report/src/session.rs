@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_those_of_the_design_or_in_older_sessions_those_typed() {
+    fn limits_come_from_the_design_or_from_the_options_of_older_sessions() {
         let words = ["speedwell", "load", "--fail-on", "p99>20ms", "--fail-on=errors>1%"];
         let rows = "\"filename\",\"configuration\",\"rate\",\"time\"\n\"a/b.js\",\"n=1\",10,1\n";
         let mut session = speedwell_formats::read("x", rows.as_bytes()).unwrap().remove(0);

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_states_and_no_failures_take_no_room() {
+    fn complete_sessions_without_failures_have_no_state_column() {
         let text = print(&[session(2, SessionState::Complete, 0)], &OutputOptions::default());
         assert_eq!(
             text,
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_goes_by_its_address_and_variants_by_their_names_as_long_as_they_are_few() {
+    fn variants_are_listed_by_load_address_or_by_a_few_names() {
         let url = "http://127.0.0.1/";
         let with = |variants: &[&str]| SessionOverview {
             variants: variants.iter().map(ToString::to_string).collect(),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_store_says_so() {
+    fn an_empty_store_reports_that_no_sessions_are_stored() {
         assert_eq!(print(&[], &OutputOptions::default()), "no sessions are stored yet\n");
     }
 }

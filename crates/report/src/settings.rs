@@ -158,7 +158,7 @@ mod tests {
     /// Times of use are stored as the beginning of an hour. A time before the creation of the token
     /// is not shown.
     #[test]
-    fn a_token_is_not_used_before_it_was_made() {
+    fn a_token_is_never_shown_as_used_before_its_creation() {
         const HOUR_MS: i64 = 3_600_000;
         let token = |used: i64| StoredToken {
             id: "ab12".into(),

@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_have_no_fraction_and_infinities_are_unknown() {
+    fn json_numbers_omit_zero_fractions_and_infinities_are_unknown() {
         assert_eq!(json_number(12.0).map(|v| v.to_string()).as_deref(), Some("12"));
         assert_eq!(json_number(0.1).map(|v| v.to_string()).as_deref(), Some("0.1"));
         assert_eq!(json_number(f64::INFINITY), None);
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_all_lines_share_leaves_them() {
+    fn text_shared_by_all_lines_is_taken_out_of_them() {
         let mut lines = [("k/s".to_owned(), 1), ("k/s".to_owned(), 2)];
         let unit = take_common_text(&mut lines, |line| &mut line.0);
         assert_eq!(unit.as_deref(), Some("k/s"));

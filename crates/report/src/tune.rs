@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_put_back_is_said_with_the_line_that_does_it() {
+    fn settings_that_cannot_be_restored_are_shown_with_a_restore_command() {
         let line = |path: &str| {
             not_restored_sentence(&SettingLine {
                 path: path.into(),

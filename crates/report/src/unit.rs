@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_choice_names_the_known_ones() {
+    fn an_unknown_unit_is_refused_with_the_supported_ones() {
         let message = "parsecs".parse::<UnitChoice>().unwrap_err().to_string();
         assert!(
             message.starts_with("unknown unit 'parsecs': supported units are /s k/s"),

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn several_places_make_one_side() {
+    fn sources_with_the_same_name_form_one_side() {
         let operands = read(&["old=a.json", "new=c.json", "old=b.json", "x.json,y.json"]);
         let locations: Vec<_> =
             operands.iter().map(|operand| operand.locations.join(" ")).collect();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_are_called_after_their_files_where_that_tells_them_apart() {
+    fn sides_are_labelled_by_the_shortest_distinct_file_name() {
         assert_eq!(labels_of(&["r/a.json", "s/b.json"]), ["a.json", "b.json"]);
         assert_eq!(labels_of(&["q/r/a", "q/s/a"]), ["r/a", "s/a"]);
         assert_eq!(labels_of(&["./a::x", "./a::y"]), ["a::x", "a::y"]);

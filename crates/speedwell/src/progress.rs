@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_promised_before_the_first_run_and_building_takes_the_place_of_the_case() {
+    fn before_the_first_run_the_line_shows_the_build_and_no_estimate() {
         let measurement = measurement(0, 8);
         let line = measurement.status_text(
             Some("compiling x.c with cc".into()),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn before_measuring_the_line_says_what_is_read_and_built() {
+    fn before_measuring_the_line_shows_reading_and_building() {
         let line = |described, activity: Option<&str>, seconds| {
             let started_at = Instant::now();
             let preparation = PreparationProgress { started_at, described };

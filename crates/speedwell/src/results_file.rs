@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_true_of_many_files_is_said_once() {
+    fn a_warning_shared_by_many_files_is_printed_once() {
         let mut file_warnings = FileWarnings::default();
         for file in ["a", "b", "c", "d"] {
             file_warnings.add_warning(file, &format!("'{file}': a debug build"));

@@ -512,7 +512,7 @@ mod tests {
     use crate::operand::shortest_labels;
 
     #[test]
-    fn files_are_called_by_what_tells_them_apart() {
+    fn files_are_labelled_by_the_shortest_distinct_name() {
         for (arguments, expected) in [
             (["out/a.json", "out/b.json"], ["a.json", "b.json"]),
             (["/x/old/r.csv", "/x/new/r.csv"], ["old/r.csv", "new/r.csv"]),

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn worse_outranks_what_could_not_be_judged_in_either_order() {
+    fn a_negative_result_outranks_a_failure_in_either_order() {
         use CommandStatus as S;
         assert_eq!(S::NEGATIVE.combine_with_gate(S::FAILED), S::NEGATIVE);
         assert_eq!(S::FAILED.combine_with_gate(S::NEGATIVE), S::NEGATIVE);

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_candidates_leave_the_result_as_it_is() {
+    fn grouping_candidates_does_not_change_the_segmentation() {
         for seed in 0..40 {
             let mut values = normal_noise(seed, 120);
             let at = 10 + seed as usize * 2;

@@ -144,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn a_large_offset_does_not_eat_the_variance() {
+    fn a_large_offset_does_not_distort_the_variance() {
         let shifted: Vec<f64> = PULSE.iter().map(|value| value + 1e9).collect();
         assert!((variance(&shifted) / 155.0881696428571 - 1.0).abs() < 1e-9);
     }
 
     #[test]
-    fn undefined_moments_are_not_numbers() {
+    fn undefined_moments_are_nan() {
         assert!(mean(&[]).is_nan());
         assert!(variance(&[3.0]).is_nan());
         assert!(skewness(&[2.0, 2.0, 2.0]).is_nan());

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_found_in_its_place() {
+    fn kth_smallest_agrees_with_sorting_all_differences() {
         let x: Vec<f64> = (0..9).map(|i| f64::from(i * 5 % 7)).collect();
         let y: Vec<f64> = (0..11).map(|i| f64::from(i * 4 % 9) / 3.0).collect();
         let mut all: Vec<f64> = x.iter().flat_map(|a| y.iter().map(move |b| b - a)).collect();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shift_follows_the_candidate_exactly() {
+    fn shifting_the_candidate_shifts_estimate_and_interval_equally() {
         let moved: Vec<f64> = Y.iter().map(|value| value + 8.0).collect();
         let (before, after) = (hodges_lehmann(&X, &Y, 0.9), hodges_lehmann(&X, &moved, 0.9));
         let (before, after) = (before.unwrap(), after.unwrap());
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn eta_squared_needs_something_that_varies_within_strata() {
+    fn eta_squared_needs_variation_within_a_stratum() {
         assert_eq!(eta_squared(&[]), None);
         assert_eq!(eta_squared(&[vec![vec![2.0]], vec![vec![9.0, 9.0]]]), None);
         let alone = vec![vec![1.0], vec![3.0], Vec::new()];

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fewer_than_four_times_as_many_values_halve_the_interval_of_a_few() {
+    fn halving_the_interval_of_few_values_takes_under_four_times_as_many() {
         // According to R, qt(.975, n - 1) / sqrt(n) is 8.985, 2.484, 1.591, 1.2417 and 1.049 for 2
         // to 6 values.
         assert_eq!(values_to_halve(3, 0.95), 5);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_know_what_they_hold() {
+    fn containment_and_boundedness_of_intervals_consider_both_ends() {
         let narrow = Interval { low: 0.99, high: 1.01 };
         let wide = Interval { low: 0.95, high: f64::INFINITY };
         assert!(narrow.is_within(&wide) && !wide.is_within(&narrow));

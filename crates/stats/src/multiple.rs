@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn adjusting_nothing_gives_nothing_and_one_value_stays() {
+    fn adjusting_an_empty_list_or_a_single_value_changes_nothing() {
         assert!(adjust_holm(&[]).is_empty() && benjamini_hochberg(&[]).is_empty());
         assert_eq!(adjust_holm(&[0.03]), [0.03]);
         assert_eq!(benjamini_hochberg(&[0.03]), [0.03]);

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_value_says_is_how_much_commoner_it_is_at_the_bad_end() {
+    fn evidence_is_the_log_ratio_of_bad_to_good_frequencies() {
         assert!((sample_bins().evidence(4.5) + 5f64.ln()).abs() < 1e-12);
         assert!((sample_bins().evidence(100.0) - 5f64.ln()).abs() < 1e-12);
         assert_eq!(PosteriorBins::new(&[], &[1.0]), None);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_looks_bad_speaks_for_all_candidates_up_to_it() {
+    fn bad_runs_make_all_candidates_up_to_their_revision_more_likely() {
         assert_probabilities(&RevisionPosterior::new(4, &sample_bins(), &[]), &[1.0; 4]);
         let runs = [(1, 7.0), (1, 8.0)];
         assert_probabilities(
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_revision_parts_the_candidates_most_evenly() {
+    fn the_next_revision_splits_the_probability_most_evenly() {
         let posterior = RevisionPosterior::new(4, &sample_bins(), &[(1, 7.0), (1, 8.0)]);
         assert_eq!(posterior.next_revision(|_| true), Some(0));
         assert_eq!(posterior.next_revision(|revision| revision != 0), Some(1));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_is_one_candidate_or_neighbours_that_nothing_parts() {
+    fn the_answer_is_one_candidate_or_an_inseparable_group() {
         let runs = [(1, 7.0), (1, 8.0), (1, 9.0), (0, 1.0)];
         let posterior = RevisionPosterior::new(4, &sample_bins(), &runs);
         assert_probabilities(&posterior, &[25.0, 125.0, 1.0, 1.0]);

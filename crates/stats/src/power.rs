@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn thirty_runs_show_about_three_quarters_of_the_variation() {
+    fn thirty_runs_detect_an_effect_of_three_quarters_of_the_variation() {
         for (cv, percent) in [(0.005, 0.37), (0.01, 0.74), (0.02, 1.49), (0.05, 3.8), (0.1, 7.7)] {
             let effect = 100.0 * minimum_detectable_effect(cv, 30, 0.05, 0.8);
             assert!((effect / percent - 1.0).abs() < 0.01, "cv {cv}: {effect}");

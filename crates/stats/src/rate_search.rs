@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_always_or_never_kept_ends_at_the_bounds() {
+    fn a_limit_beyond_the_bounds_ends_the_search_at_the_bounds() {
         let (always, _) = run_search(|_| true);
         assert_eq!((always.kept, always.missed), (Some(1e6), None));
         let (never, _) = run_search(|_| false);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn one_accident_decides_nothing() {
+    fn one_wrong_trial_does_not_change_the_result() {
         for accident in 0..8 {
             let mut count = 0;
             let (found, _) = run_search(|rate| {

@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_needs_two_places_and_positive_numbers() {
+    fn a_power_law_needs_two_distinct_positive_points() {
         assert_eq!(fit_power_law(&[2.0, 2.0], &[1.0, 3.0]), None);
         assert_eq!(fit_power_law(&[1.0, 0.0], &[1.0, 3.0]), None);
         assert_eq!(fit_power_law(&[1.0], &[1.0, 3.0]), None);

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn families_that_lie_apart_do_not_make_groups_differ() {
+    fn differences_between_families_do_not_count_as_between_groups() {
         let family =
             |level: f64| vec![vec![level, level + 0.01], vec![level + 0.005, level + 0.006]];
         let found = variance_components(&[family(0.0), family(5.0)], 0.95).unwrap();
@@ -126,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn single_groups_and_single_values_say_nothing() {
+    fn single_groups_and_single_values_have_no_variance_components() {
         assert_eq!(variance_components(&[vec![vec![1.0, 2.0, 3.0]]], 0.95), None);
         assert_eq!(variance_components(&[vec![vec![1.0], vec![2.0]]], 0.95), None);
         assert_eq!(variance_components(&[vec![], vec![vec![]]], 0.95), None);
     }
 
     #[test]
-    fn expensive_groups_get_more_values_and_equal_groups_any_number() {
+    fn expensive_groups_get_more_values_unless_all_groups_are_equal() {
         let known = VarianceComponents {
             groups: 8,
             between: 0.02,

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_benchmark_is_of_the_sessions_that_have_a_run_of_it() {
+    fn a_benchmark_counts_the_sessions_that_have_its_runs() {
         for backend in test_backends() {
             let mut store = backend.open();
             for (id, case) in [("a", "g/fill n=1"), ("b", "g/fill n=2"), ("c", "g/copy n=1")] {

@@ -325,7 +325,7 @@ mod tests {
     use crate::back_end_tests::{imported_session, test_backends};
 
     #[test]
-    fn a_change_is_noticed_and_one_elsewhere_is_none() {
+    fn only_changes_of_the_same_project_are_noticed() {
         for backend in test_backends() {
             let mut writer = backend.open();
             let elsewhere = writer.add_project("other").unwrap();
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_looks_cannot_change_the_file() {
+    fn viewers_cannot_write_to_the_store() {
         for backend in test_backends() {
             let mut writer = backend.open();
             let mut viewer = Store::open_to_view(&backend.path()).unwrap();

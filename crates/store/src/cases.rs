@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn chosen_cases_are_read_as_the_whole_session_has_them() {
+    fn selected_cases_have_the_same_runs_as_in_the_whole_session() {
         let (store, number, session) = stored_session();
         for case_name in ["", "a", "b"] {
             let is_wanted = |case: &Case| case_name.is_empty() || case.benchmark == case_name;
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_slots_are_those_and_no_others() {
+    fn loading_runs_by_slot_returns_exactly_the_requested_slots() {
         let (store, number, session) = stored_session();
         let slots = BTreeSet::from([2, 3, 20]);
         let found = store.load_slot_runs(number, &slots).unwrap();

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pushed_session_owes_a_comment_where_that_is_wished_and_one_server_says_it() {
+    fn a_push_queues_a_comment_if_requested_and_one_server_claims_it() {
         for backend in test_backends() {
             let mut store = backend.open();
             push_session(&mut store, &sample_session("a", "r1"), 1);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_while_something_is_said_is_said_afterwards() {
+    fn updates_that_arrive_during_a_comment_job_are_posted_afterwards() {
         for backend in test_backends() {
             let mut store = backend.open();
             store.set_forge(Some(&sample_setting())).unwrap();

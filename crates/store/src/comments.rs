@@ -74,7 +74,7 @@ mod tests {
     use crate::back_end_tests::test_backends;
 
     #[test]
-    fn what_was_said_before_stays_known() {
+    fn earlier_comments_are_kept_newest_first() {
         for backend in test_backends() {
             let mut store = backend.open();
             let first = PostedComment {

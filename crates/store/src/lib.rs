@@ -362,13 +362,13 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_in_place_of_the_file_is_named() {
+    fn a_folder_in_place_of_the_file_is_reported() {
         let home = tempfile::tempdir().unwrap();
         assert!(error_text(Store::open(home.path())).contains("it is a folder"));
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_named() {
+    fn a_folder_that_cannot_be_created_is_reported() {
         let message = error_text(Store::open(Path::new("/proc/nowhere/results.db")));
         assert!(message.starts_with("cannot create the folder '/proc/nowhere'"), "{message}");
         assert!(message.contains("--db FILE"), "{message}");

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_grows_at_its_end_and_is_replaced_from_any_place() {
+    fn a_line_is_extended_at_its_end_or_replaced_from_any_position() {
         for backend in test_backends() {
             let mut store = backend.open();
             let line = |ids: &[&str]| -> Vec<Revision> {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_with_the_files_of_one_on_the_line_stands_there_unless_two_have_them() {
+    fn a_rebased_revision_is_placed_by_its_tree_unless_ambiguous() {
         for backend in test_backends() {
             let mut store = backend.open();
             let line = [revision("a", "1"), revision("b", "2"), revision("c", "1")];
@@ -335,7 +335,7 @@ mod tests {
 
     /// The totals that the store maintains agree with the sessions after every change.
     #[test]
-    fn which_sessions_have_no_points_yet_follows_whatever_happens_to_them() {
+    fn sessions_without_points_are_tracked_through_every_change() {
         for backend in test_backends() {
             let mut store = backend.open();
             for id in ["a", "b", "c", "d"] {
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn points_of_no_session_leave_nothing_behind() {
+    fn points_of_a_missing_session_are_not_stored() {
         for backend in test_backends() {
             let mut store = backend.open();
             let missing = store.store_points(1, &empty_points()).unwrap_err();

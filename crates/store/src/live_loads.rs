@@ -127,7 +127,7 @@ mod tests {
     use crate::back_end_tests::test_backends;
 
     #[test]
-    fn a_load_is_seen_while_it_lasts_and_no_longer_than_its_process() {
+    fn a_load_is_listed_until_it_ends_or_its_process_dies() {
         for backend in test_backends() {
             let mut store = backend.open();
             let mut progress = LoadProgress {

@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_there_once_whoever_sends_it() {
+    fn a_block_that_is_sent_again_is_merged_only_once() {
         for backend in test_backends() {
             let (begun, blocks) = two_machine_session();
             let mut store = backend.open();
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_in_the_order_in_which_one_machine_would_have_reported_them() {
+    fn merged_metrics_keep_the_order_of_a_single_machine() {
         for backend in test_backends() {
             let (begun, mut blocks) = two_machine_session();
             let size = Metric::new("size", "B", MetricDirection::Lower);

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_may_differ_by_less_than_a_day() {
+    fn start_times_more_than_a_day_ahead_count_as_now() {
         let now = 1_800_000_000_000;
         let hours = |hours: i64| now + hours * 3_600_000;
         for (started, counts_as) in [(-500, -500), (0, 0), (23, 23), (25, 0), (600_000, 0)] {
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pack_goes_with_the_first_of_its_points_that_changes() {
+    fn a_pack_is_discarded_when_one_of_its_points_changes() {
         for backend in test_backends() {
             let mut store = backend.open();
             let sessions: Vec<i64> =
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_pack_are_not_read_as_one() {
+    fn invalid_bytes_are_not_decoded_as_a_pack() {
         let packed = encode_points(&[]).unwrap();
         assert_eq!(decode_points(1, &packed).unwrap(), []);
         for torn in

@@ -166,7 +166,7 @@ mod tests {
     use speedwell_model::{Session, SessionState};
 
     #[test]
-    fn what_is_in_one_project_is_not_in_another() {
+    fn projects_do_not_share_sessions() {
         for backend in test_backends() {
             let mut store = backend.open();
             let core = store.add_project("core").unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_leads_to_one_schema_whatever_else_it_says() {
+    fn an_address_is_restricted_to_one_schema_whatever_its_options() {
         for (address, led) in [
             ("postgres://h/d", "postgres://h/d?options=-csearch_path%3Ds_2"),
             ("postgres://h/d?a=b", "postgres://h/d?a=b&options=-csearch_path%3Ds_2"),

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_its_log_is_read_where_it_lies() {
+    fn a_file_without_a_log_is_read_in_place() {
         let folder = tempfile::tempdir().unwrap();
         let path = create_results(folder.path());
         let store = open_read_only(&path).unwrap();

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_reported_in_turn_keep_their_turn() {
+    fn interleaved_metrics_keep_their_order() {
         let samples: Vec<Sample> = ["t", "p99", "t", "errors", "p99", "t"]
             .iter()
             .zip(0..)
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_sample_tells_and_another_does_not_is_kept_apart() {
+    fn optional_fields_of_single_samples_survive_packing() {
         let mut samples = vec![sample_of("t", 1.0), sample_of("t", 2.0), sample_of("t", 3.0)];
         samples[1].elapsed_ns = Some(0);
         samples[2].iterations = Some(1e6);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_no_numbers_keep_every_bit() {
+    fn special_floating_point_values_keep_every_bit() {
         let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, f64::MIN_POSITIVE / 4.0];
         let mut samples: Vec<Sample> = odd.iter().map(|&value| sample_of("t", value)).collect();
         samples[0].iterations = Some(f64::NAN);

@@ -288,7 +288,7 @@ mod tests {
     use speedwell_model::{CodeOrigin, Machine, Session, SessionPoints, SessionState, Variant};
 
     #[test]
-    fn sessions_are_listed_a_part_at_a_time_the_newest_first() {
+    fn sessions_are_filtered_and_listed_in_pages_newest_first() {
         for backend in test_backends() {
             let mut store = backend.open();
             for id in ["a", "b", "c", "d", "e"] {
@@ -325,7 +325,7 @@ mod tests {
 
     /// Random combinations of filters find exactly the matching sessions among three hundred.
     #[test]
-    fn every_combination_of_filters_lets_pass_what_each_of_them_does() {
+    fn combined_filters_match_exactly_the_sessions_that_pass_each_filter() {
         for backend in test_backends() {
             let mut store = backend.open();
             let all: Vec<Session> = (0..300).map(session_at).collect();

@@ -232,7 +232,7 @@ mod tests {
     use crate::back_end_tests::test_backends;
 
     #[test]
-    fn a_token_is_kept_found_and_ended_by_id_or_name() {
+    fn a_token_is_found_by_id_and_revoked_by_name() {
         for backend in test_backends() {
             let mut store = backend.open();
             let token = StoredToken {

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn different_parts_get_one_word_and_keep_what_they_capture() {
+    fn different_parts_share_a_name_and_keep_their_captures() {
         let part = |pattern: &str| BenchmarkPart::parse(pattern).unwrap();
         let (a, b) = (part("BM_memcpy"), part(r"BM_copy/(\d+)"));
         assert_eq!(shared_word(&[Some(&a), None]), None);

@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_hidden_and_everything_else_stays() {
+    fn the_shadow_folder_omits_only_the_hidden_tools() {
         let (bin, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         for name in ["wrk", "h2load", "node", "sh"] {
             fs::write(bin.path().join(name), name).unwrap();

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_folder_counts_and_names_that_only_begin_alike_do_not() {
+    fn the_longest_prefix_of_whole_path_components_is_relocated() {
         let table = prefixes(&[("/home/a", "/b/home"), ("/home/a/bench", "/b/bench")]);
         let moved = |path: &str| table.map_path(Path::new(path)).display().to_string();
         assert_eq!(moved("/home/a/bench/x.js"), "/b/bench/x.js");
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn every_path_of_a_plan_moves_and_comes_back() {
+    fn relocating_a_plan_moves_every_path_and_can_be_inverted() {
         let mut random = BlockShuffle::new(11);
         for _ in 0..200 {
             let word = |random: &mut BlockShuffle| {

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn each_slot_is_in_exactly_one_shard_as_it_is_in_the_whole() {
+    fn each_slot_is_in_exactly_one_shard_and_unchanged() {
         let mut random = BlockShuffle::new(3);
         for order in [RunOrder::Blocks, RunOrder::Alternate, RunOrder::Paired] {
             for cases in [1, 2, 7] {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_that_moves_gets_numbers_that_nobody_has() {
+    fn a_moved_case_gets_unused_slot_and_block_numbers() {
         let whole = test_plan(3, &["a", "b"], 4, RunOrder::Blocks);
         let moved = PlanShard { jobs: vec![1], stratum: 2 };
         let part = whole.extract_shard(&moved).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_divided_says_so() {
+    fn invalid_shards_are_refused_with_a_reason() {
         let whole = test_plan(3, &["a", "b"], 4, RunOrder::Blocks);
         let refusal = |plan: &SessionPlan, jobs: &[u32]| {
             let shard = PlanShard { jobs: jobs.to_vec(), stratum: 0 };

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn times_and_counts_that_go_back_are_no_figures() {
+    fn non_increasing_or_invalid_times_and_counts_give_no_timing() {
         assert_eq!(timing(&["worker\tjob=a\tt_ns=0,5,5\tcount=0,1,2"]), None);
         assert_eq!(timing(&["worker\tjob=a\tt_ns=0,5\tcount=3,2"]), None);
         assert_eq!(timing(&["worker\tjob=a\tt_ns=0,x\tcount=0,2"]), None);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_that_miss_different_deadlines_still_give_all_windows_of_the_true_rate() {
+    fn workers_missing_deadlines_still_give_all_windows_at_the_true_rate() {
         // 5 windows of 1000 ns. Each worker performs 0.1 iterations per ns; two are starved most of
         // the time.
         let workers = [
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_stopped_has_no_more_windows_than_intervals_in_which_somebody_was_seen() {
+    fn a_stopped_run_has_at_most_one_window_per_observed_interval() {
         // The worker completed two iterations of 700 ns, so there are two windows instead of
         // twenty.
         let slow = seen_at(&[0, 700, 1400]);

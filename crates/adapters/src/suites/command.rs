@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_gets_the_words_of_the_user_that_it_does_not_decide() {
+    fn a_listing_drops_user_options_that_it_sets_itself() {
         let listed = |suite: &str, words: &str| {
             let keys = builtin_adapter(suite).unwrap().keys.clone();
             let command = if keys.expand.is_empty() { keys.list } else { keys.expand };

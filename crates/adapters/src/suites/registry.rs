@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn suites_of_the_project_come_first() {
+    fn suites_defined_by_the_project_are_found_and_suggested() {
         let folder = tempfile::tempdir().unwrap();
         let inside = folder.path().join("a/b");
         fs::create_dir_all(&inside).unwrap();

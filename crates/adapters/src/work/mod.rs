@@ -399,7 +399,7 @@ mod tests {
         func BenchmarkOther(b *testing.B) {\n\tother(b)\n}\n\nfunc other(b *testing.B) {\n}\n";
 
     #[test]
-    fn a_benchmark_of_go_is_its_function_and_what_it_uses_of_the_tests() {
+    fn a_go_fingerprint_covers_the_benchmark_and_the_test_code_it_uses() {
         let project = TestProject::new(&[
             ("a.go", "package a\nfunc Sum(s string) int { return 0 }\n"),
             ("a_test.go", GO),
@@ -438,7 +438,7 @@ mod tests {
         criterion_group!(benches, parsing, printing);\ncriterion_main!(benches);\n";
 
     #[test]
-    fn a_benchmark_of_a_crate_is_found_by_its_function_or_by_the_name_it_hands_over() {
+    fn a_cargo_benchmark_is_found_by_its_function_or_registered_name() {
         let manifest =
             "[package]\nname = \"a\"\n[[bench]]\nname = \"speed\"\npath = \"perf/all.rs\"\n";
         let project = TestProject::new(&[
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_a_benchmark_with_the_helpers_beside_it_and_without_the_code_under_test() {
+    fn a_file_fingerprint_covers_its_helpers_but_not_code_under_test() {
         let script = "const k = require('../lib/k');\nconst { text } = require('./common');\n";
         let project = TestProject::new(&[
             (".git/HEAD", ""),

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_white_space_are_no_tokens() {
+    fn comments_and_white_space_are_not_tokens() {
         assert_eq!(token_texts("a /* b */ +c // d\n", SourceSyntax::Go), ["a", "+", "c"]);
         assert_eq!(token_texts("a /* b /* c */ d */ e", SourceSyntax::Rust), ["a", "e"]);
         assert_eq!(token_texts("a = 1  # b\n", SourceSyntax::Python), ["a", "=", "1"]);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_token_of_a_line_knows_its_place() {
+    fn only_the_first_token_of_a_line_has_a_column() {
         let read = tokenize("a b\n  c\n", SourceSyntax::Python);
         let columns: Vec<_> = read.iter().map(|token| token.column).collect();
         assert_eq!(columns, [Some(0), None, Some(2)]);

@@ -86,7 +86,7 @@ fn change_positions(answer: &BisectAnswer) -> Vec<(usize, usize)> {
 }
 
 #[test]
-fn the_revision_is_found_twenty_times_of_twenty_though_every_fifth_is_not_built() {
+fn the_changed_revision_is_found_if_every_fifth_fails_to_build() {
     for seed in 0..20 {
         let mut made = SimulatedLine::new(40, &[(23, 0.05)], seed);
         made.can_build = |revision| revision % 5 != 4 || revision == 39;
@@ -104,7 +104,7 @@ fn the_revision_is_found_twenty_times_of_twenty_though_every_fifth_is_not_built(
 }
 
 #[test]
-fn neighbours_that_no_build_parts_are_found_together() {
+fn a_change_among_unbuildable_revisions_is_found_as_a_range() {
     let mut made = SimulatedLine::new(20, &[(9, 0.1)], 5);
     made.can_build = |revision| !(8..=10).contains(&revision);
     let (answer, _) = made.run_search();
@@ -149,7 +149,7 @@ fn ends_that_are_alike_are_not_searched() {
 }
 
 #[test]
-fn ends_between_which_noise_leaves_everything_open_are_unclear() {
+fn ends_are_unclear_if_noise_hides_their_difference() {
     let mut noisy = SimulatedLine::new(40, &[(10, 0.06)], 3);
     noisy.noise = 0.3;
     let (answer, _) = noisy.run_search();
@@ -184,7 +184,7 @@ fn a_change_in_two_parts_is_found_in_both() {
 }
 
 #[test]
-fn a_revision_that_hangs_is_bad_where_the_bad_end_hangs_and_the_good_one_does_not() {
+fn a_hanging_revision_is_bad_only_if_just_the_bad_end_hangs() {
     let mut made = SimulatedLine::new(30, &[], 6);
     made.hangs = |revision| revision >= 12;
     let (answer, state) = made.run_search();
@@ -205,7 +205,7 @@ fn a_revision_that_hangs_is_bad_where_the_bad_end_hangs_and_the_good_one_does_no
 }
 
 #[test]
-fn a_change_from_zero_and_one_to_zero_are_found() {
+fn changes_from_zero_and_to_zero_are_found() {
     for (good, bad, expected) in [(0.0, 3.0, f64::INFINITY), (3.0, 0.0, -1.0)] {
         let mut line = SimulatedLine::new(20, &[], 1);
         line.levels = (0..20).map(|at| if at < 13 { good } else { bad }).collect();
@@ -245,7 +245,7 @@ fn two_neighbours_need_no_search() {
 }
 
 #[test]
-fn how_far_it_is_can_be_said_at_any_time() {
+fn the_state_of_a_search_is_available_at_any_time() {
     let mut made = SimulatedLine::new(40, &[(23, 0.05)], 1);
     let mut state = made.state();
     assert_eq!(bisect_state(&state).set.len(), 39);

@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn truths_follow_kleene() {
+    fn undecided_claims_follow_kleene_logic() {
         use ClaimAnswer::{No, Undecided, Yes};
         assert_eq!(kleene_and(Undecided, No), No);
         assert_eq!(kleene_and(Undecided, Yes), Undecided);

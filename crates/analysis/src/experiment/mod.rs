@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_of_the_file_is_kept_broken_or_not_decided() {
+    fn a_gate_in_the_file_passes_fails_or_is_undecided() {
         let kept = outcome(&[(true, false)]);
         assert_eq!(kept.to_line(), "gate passed: 1 gate of the file");
         let broken = outcome(&[(false, true), (false, false)]);

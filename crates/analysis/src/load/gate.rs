@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_pointed_at() {
+    fn parse_errors_point_at_the_invalid_part() {
         for (text, place, word) in [
             ("p99", 3, "expected <"),
             ("p99=5ms", 3, "unsupported operator '='"),

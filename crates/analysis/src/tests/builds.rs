@@ -35,7 +35,7 @@ fn number_builds(session: &mut Session, build: impl Fn(u32) -> u32) {
 }
 
 #[test]
-fn the_test_is_that_of_the_means_of_builds_in_blocks_of_two_and_two() {
+fn the_test_compares_build_means_in_blocks_of_two_per_side() {
     let session = session(8, 1.02);
     let found = only_row(&session, &AnalysisSettings::default());
     let mut builds: BTreeMap<(bool, u32), Vec<f64>> = BTreeMap::new();
@@ -74,7 +74,7 @@ fn many_runs_of_few_builds_prove_nothing() {
 }
 
 #[test]
-fn a_lost_run_costs_its_build_one_value_on_both_sides() {
+fn a_verdict_survives_the_loss_of_one_run_of_a_build() {
     let mut session = session(8, 1.1);
     let lost = session.runs.iter().position(|run| &*run.variant == "new" && run.build == Some(3));
     session.runs.remove(lost.unwrap());
@@ -106,7 +106,7 @@ fn a_look_waits_until_builds_have_all_their_runs() {
 }
 
 #[test]
-fn the_interval_of_one_variant_is_that_of_its_builds() {
+fn the_interval_of_one_variant_is_computed_from_build_means() {
     let mut session = session(8, 1.0);
     session.runs.retain(|run| &*run.variant == "old");
     session.variants.truncate(1);
@@ -130,7 +130,7 @@ fn the_interval_of_one_variant_is_that_of_its_builds() {
 }
 
 #[test]
-fn where_runs_took_no_time_nothing_is_known_of_how_builds_differ() {
+fn runs_with_zero_values_give_no_layout_spread() {
     let mut session = session(8, 1.0);
     for run in session.runs.iter_mut().take(3) {
         run.samples.iter_mut().for_each(|sample| sample.value = 0.0);

@@ -137,7 +137,7 @@ fn one_side_after_the_other_is_flagged() {
 }
 
 #[test]
-fn drift_between_blocks_does_no_harm_and_needs_no_word() {
+fn drift_between_blocks_is_harmless_and_not_noted() {
     let mut hour = 0.0;
     let session = FakeSession::with_fixed_blocks(&VARIANTS, 16)
         .add_case("b", |_, i| {
@@ -206,7 +206,7 @@ fn the_metric_asked_for_is_the_one_analysed() {
 }
 
 #[test]
-fn many_failures_make_the_rest_a_selection() {
+fn many_failures_cause_a_warning_and_skips_do_not() {
     let mut session =
         FakeSession::with_fixed_blocks(&VARIANTS, 8).add_noisy_case("b", 0.02, |_| 1.0).build();
     let failure = |cause: FailureCause| StepFailure {

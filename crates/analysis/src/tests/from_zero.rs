@@ -49,7 +49,7 @@ fn from_zero_to_one_is_worse_and_exceeds_every_threshold() {
 }
 
 #[test]
-fn the_same_is_so_of_bytes_of_mostly_zero_samples_and_of_blocks() {
+fn leaving_zero_is_worse_for_bytes_mostly_zero_samples_and_blocks() {
     assert_worse(&imported_session([0.0; 4], [4096.0; 4]), &AnalysisSettings::default());
     let mostly = assert_worse(
         &imported_session([0.0, 0.0, 1.0, 0.0], [2.0, 3.0, 2.0, 2.0]),
@@ -69,7 +69,7 @@ fn the_same_is_so_of_bytes_of_mostly_zero_samples_and_of_blocks() {
 }
 
 #[test]
-fn a_throughput_that_falls_to_zero_lost_all_of_it() {
+fn a_throughput_that_falls_to_zero_is_a_loss_of_100_percent() {
     let value = |variant: &str, _| if variant == "old" { 100.0 } else { 0.0 };
     let story = FakeSession::with_order(&VARIANTS, 6, RunOrder::Imported).add_case("g/a", value);
     let row = assert_worse(

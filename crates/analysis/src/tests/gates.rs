@@ -58,7 +58,7 @@ fn a_gate_passes_where_every_case_was_judged_and_none_is_worse() {
 }
 
 #[test]
-fn a_case_that_is_worse_fails_it() {
+fn a_worse_case_fails_the_gate() {
     let worse = find_all_metrics(&imported_session(8, &[1.0, 2.0]));
     assert_line(&worse, FailOn::Worse, "gate failed: 1 worse ('g/1') of 2 cases by throughput");
 }
@@ -76,7 +76,7 @@ fn unclear_cases_pass_one_rule_and_fail_the_other() {
 }
 
 #[test]
-fn a_case_without_a_partner_is_said_and_fails_the_stricter_rule() {
+fn an_unmatched_case_is_reported_and_fails_the_stricter_rule() {
     let mut findings = find_all_metrics(&imported_session(8, &[1.0]));
     findings.comparisons[0].only_baseline = vec!["g/gone".to_owned()];
     assert_line(
@@ -157,7 +157,7 @@ fn six_runs_a_side_decide_one_case_and_not_forty() {
 }
 
 #[test]
-fn repetitions_of_one_process_must_differ_by_more_than_among_themselves() {
+fn repetitions_of_one_process_need_a_larger_difference_to_fail() {
     // Within a side, values differ by 0.8 %.
     let answer_with = |factor| {
         let mut session = imported_session(8, &[factor]);
@@ -191,7 +191,7 @@ fn sides_of_unlike_length_are_judged_by_what_both_can_show() {
 }
 
 #[test]
-fn a_session_that_is_not_whole_cannot_be_judged_and_worse_outranks_that() {
+fn an_incomplete_session_cannot_be_judged_unless_a_case_is_worse() {
     for (state, words) in [
         (SessionState::Interrupted, "the session was interrupted after 16 runs"),
         (SessionState::Running, "the session did not end, or is still measuring"),
@@ -208,7 +208,7 @@ fn a_session_that_is_not_whole_cannot_be_judged_and_worse_outranks_that() {
 }
 
 #[test]
-fn a_failure_cannot_be_judged_and_a_skip_can() {
+fn a_failed_step_prevents_judging_and_a_skip_does_not() {
     let failure = |cause| StepFailure {
         step: SessionStep::Run,
         benchmark: "g/b".into(),
@@ -234,7 +234,7 @@ fn a_failure_cannot_be_judged_and_a_skip_can() {
 }
 
 #[test]
-fn figures_that_must_not_be_used_cannot_be_judged_and_doubtful_ones_can() {
+fn red_findings_prevent_judging_and_amber_findings_do_not() {
     let answer_with = |level| {
         let mut findings = find_all_metrics(&imported_session(8, &[1.0]));
         let finding = ValidityFinding {
@@ -275,7 +275,7 @@ fn a_benchmark_that_changed_is_left_out_and_cannot_be_judged_alone() {
 }
 
 #[test]
-fn a_metric_without_direction_has_no_verdict_until_the_user_says_one() {
+fn a_metric_without_direction_has_no_verdict_until_the_user_sets_one() {
     let mut session = imported_session(8, &[2.0]);
     session.metrics = vec![Metric::new("throughput", "misses/s", MetricDirection::Unknown)];
     let findings = find_all_metrics(&session);

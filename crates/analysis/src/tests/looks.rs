@@ -39,7 +39,7 @@ fn run_stop_rule(mut rule: StopRule, session: &Session) -> Session {
 }
 
 #[test]
-fn what_ended_the_measuring_is_what_is_reported_now_and_later() {
+fn the_result_that_ended_the_measuring_does_not_change_later() {
     let mut stops = Vec::new();
     for (seed, share) in [0.0, 0.0, 0.01, 0.02, 0.03, -0.02, 0.05, 0.2].into_iter().enumerate() {
         for settings in [
@@ -91,7 +91,7 @@ fn a_lost_run_delays_the_look_by_a_block() {
 }
 
 #[test]
-fn an_interrupted_session_speaks_of_its_last_look() {
+fn an_interrupted_session_reports_its_last_look() {
     let mut session = session(0.01, 0.10, 3);
     session.state = SessionState::Interrupted;
     session.runs.truncate(36);
@@ -167,7 +167,7 @@ fn a_failing_third_variant_costs_the_other_two_nothing() {
 }
 
 #[test]
-fn a_judge_is_not_satisfied_without_a_question_or_with_a_fixed_number() {
+fn a_stop_rule_settles_nothing_without_a_candidate_or_with_fixed_runs() {
     let alone = FakeSession::sequential(&["old"], 16).add_noisy_case("b", 0.01, |_| 1.0).build();
     let mut rule = StopRule::new(&alone.design, &AnalysisSettings::default());
     assert_eq!(rule.settled_cases(&[&alone.runs, &[]]), [false, false]);

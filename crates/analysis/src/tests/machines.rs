@@ -39,7 +39,7 @@ fn judge_machines(session: &Session) -> (CaseComparison, AcrossMachines) {
 }
 
 #[test]
-fn a_change_that_is_the_same_everywhere_is_called_and_expected_elsewhere() {
+fn a_change_equal_on_all_machines_is_decided_and_generalized() {
     let (row, known) = judge_machines(&session([1.10; 4], 0.01, &FOUR));
     assert_eq!(
         (row.verdict, known.on_these, known.depends),
@@ -64,7 +64,7 @@ fn a_change_that_is_the_same_everywhere_is_called_and_expected_elsewhere() {
 }
 
 #[test]
-fn a_change_that_turns_on_one_machine_is_unclear_yet_a_gate_sees_it() {
+fn a_change_reversed_on_one_machine_is_unclear_but_reaches_the_gate() {
     let (row, known) = judge_machines(&session([0.90, 0.90, 0.90, 1.05], 0.01, &FOUR));
     assert!(known.depends && known.p_equal.is_some_and(|p| p < 0.001), "{known:?}");
     assert_eq!((row.verdict, known.on_these), (Verdict::Unclear, Verdict::Worse));
@@ -75,7 +75,7 @@ fn a_change_that_turns_on_one_machine_is_unclear_yet_a_gate_sees_it() {
 }
 
 #[test]
-fn a_change_that_differs_in_size_only_keeps_its_verdict() {
+fn a_change_that_differs_only_in_size_keeps_its_verdict() {
     let (row, known) = judge_machines(&session([1.05, 1.30, 1.05, 1.30], 0.01, &FOUR));
     assert!(known.p_equal.is_some_and(|p| p < 0.001), "{known:?}");
     assert_eq!((row.verdict, known.depends), (Verdict::Better, false));
@@ -86,7 +86,7 @@ fn a_change_that_differs_in_size_only_keeps_its_verdict() {
 }
 
 #[test]
-fn machines_of_different_classes_are_no_population() {
+fn a_population_needs_three_machines_of_one_class() {
     let mixed = [("m1", "zen4"), ("m2", "zen4"), ("m3", "zen3"), ("m4", "zen3")];
     let (_, known) = judge_machines(&session([1.10; 4], 0.01, &mixed));
     assert_eq!(known.populations, []);
@@ -97,7 +97,7 @@ fn machines_of_different_classes_are_no_population() {
 }
 
 #[test]
-fn exact_figures_are_the_same_on_all_machines_or_not() {
+fn exact_changes_that_differ_between_machines_are_unclear() {
     let (_, known) = judge_machines(&session([1.10; 4], 0.0, &FOUR));
     assert_eq!((known.p_equal, known.depends), (Some(1.0), false));
     let (row, known) = judge_machines(&session([1.10, 0.90, 1.10, 0.90], 0.0, &FOUR));
@@ -105,7 +105,7 @@ fn exact_figures_are_the_same_on_all_machines_or_not() {
 }
 
 #[test]
-fn a_case_that_one_machine_measured_says_which() {
+fn a_case_measured_on_one_machine_names_that_machine() {
     let factor = |variant: &str| if variant == "new" { 1.10 } else { 1.0 };
     let story = FakeSession::sequential(&VARIANTS, 4).add_noisy_case("b", 0.01, factor);
     let (row, known) = judge_machines(&story.distribute_over_machines(&[("m3", "zen4")]).build());

@@ -46,7 +46,7 @@ fn stricter_corrections_call_fewer_changes() {
 }
 
 #[test]
-fn a_verdict_that_does_not_survive_the_correction_is_withdrawn_with_a_reason() {
+fn a_verdict_that_fails_the_correction_is_withdrawn_with_a_reason() {
     let mut changes = vec![0.0; 60];
     changes.push(0.014);
     let session = session(&changes);
@@ -159,7 +159,7 @@ fn cases_of_one_side_are_listed_not_compared() {
 }
 
 #[test]
-fn points_made_case_by_case_are_those_of_the_whole_session() {
+fn points_collected_case_by_case_equal_points_of_the_session() {
     let mut session = session(&[0.0, 0.1, 0.2]);
     for (run, number) in session.runs.iter_mut().zip(1..) {
         run.kernel_stats = Some(KernelStats {

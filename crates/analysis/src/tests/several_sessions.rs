@@ -128,7 +128,7 @@ fn parts_of_one_session_are_compared_within_its_blocks() {
 }
 
 #[test]
-fn what_changes_from_minute_to_minute_is_no_circumstance() {
+fn momentary_facts_are_not_reported_as_circumstances() {
     let (mut one, mut two) = (session(&["old"], 0.0), session(&["old"], 0.0));
     for (session, value) in [(&mut one, "1"), (&mut two, "2")] {
         for name in ["now_cpu_pressure_percent", "transparent_huge_pages"] {
@@ -141,7 +141,7 @@ fn what_changes_from_minute_to_minute_is_no_circumstance() {
 }
 
 #[test]
-fn an_unnamed_variant_is_the_baseline_and_the_choice_is_told() {
+fn without_a_named_variant_the_baseline_is_compared_with_a_warning() {
     let (one, both) = (session(&["old"], 0.0), session(&["old", "new"], 0.1));
     let findings = compare_labeled(&[("one", &one, None), ("both", &both, None)]);
     assert!(warns(&findings, "'both' has the variants 'old', 'new'; 'old' is compared"));
@@ -181,7 +181,7 @@ fn metrics_must_mean_the_same_in_both() {
 }
 
 #[test]
-fn a_source_without_runs_is_told_and_nothing_breaks() {
+fn a_source_without_runs_causes_a_warning_and_no_comparison() {
     let mut empty = session(&["old"], 0.0);
     empty.runs.clear();
     empty.variants.clear();

@@ -70,7 +70,7 @@ fn without_a_change_the_equivalence_stop_says_same() {
 }
 
 #[test]
-fn loud_noise_leaves_the_question_open_and_says_what_it_would_take() {
+fn loud_noise_is_unclear_and_reports_how_many_more_runs_are_needed() {
     let row = only_row(&faster_by(0.01, 0.10), &AnalysisSettings::default());
     assert_eq!((row.verdict, row.decided_at), (Verdict::Unclear, None));
     // crates/stats/DERIVATIONS.md, "Power": 7.7 % at a variation of 10 % and 30 runs.
@@ -143,7 +143,7 @@ fn values_around_zero_have_a_p_value_but_no_change_and_no_verdict() {
 }
 
 #[test]
-fn a_change_of_the_tail_alone_is_told() {
+fn a_change_of_the_tail_alone_is_reported() {
     let wobble = |i: u32| 1000.0 + f64::from(i * i * 7919 % 13);
     let value = move |variant: &str, i: u32| {
         let is_spike = variant == "new" && i % 4 == 3;
@@ -224,7 +224,7 @@ fn assert_agrees(row: &CaseComparison, limit: f64) {
 /// Twice as fast at the first look and four times as slow from then on: the intervals of the looks
 /// do not overlap.
 #[test]
-fn looks_that_contradict_each_other_are_reported_by_the_clearest_of_them() {
+fn contradictory_looks_are_reported_by_the_clearest_look() {
     let wobble = |run: u32| 1.0 + f64::from(run * 7919 % 101) / 1e4;
     let mut story = FakeSession::sequential(&VARIANTS, 16).add_case("g/b k=0", |variant, run| {
         let factor = match (variant, run) {

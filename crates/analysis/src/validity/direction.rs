@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_that_differs_from_itself_is_told_and_is_what_counts_as_noise() {
+    fn a_differing_control_is_reported_and_counts_as_noise() {
         let noisy = checked(1300.0, 1200.0);
         let [differs] = of_check(&noisy, ValidityCheck::ControlDiffers)[..] else {
             panic!("{noisy:?}");
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_candidate_that_cannot_be_better_is_told_where_it_is() {
+    fn an_impossibly_better_candidate_is_reported_with_its_cases() {
         let figures = [("a", 132.0), ("b", 77.0), ("c", 102.0)]
             .map(|(case, new)| [(case, "old", 100.0), (case, "new", new)]);
         let (cases, says) = impossible(figures.as_flattened(), "throughput");
@@ -358,7 +358,7 @@ mod tests {
     /// Published instruction counts: with a module, koa needs a third fewer instructions than
     /// without it, and hapi needs twice as many.
     #[test]
-    fn what_does_more_and_takes_fewer_instructions_is_told() {
+    fn fewer_instructions_for_more_work_are_reported() {
         let figures = [
             ("koa", "old", 148_004.0),
             ("koa", "old", 148_433.0),
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_control_leaves_no_room_for_what_cannot_be() {
+    fn an_impossible_improvement_beyond_a_quiet_control_is_reported() {
         let quiet = checked(1000.0, 1200.0);
         assert!(of_check(&quiet, ValidityCheck::ControlDiffers).is_empty());
         let [better] = of_check(&quiet, ValidityCheck::BetterThanPossible)[..] else {

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn every_faulty_table_is_found_and_no_sound_one() {
+    fn faulty_tables_have_findings_and_sound_tables_have_none() {
         for (name, changed) in FAULTY {
             assert!(!found(changed).is_empty(), "{name}");
         }
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_said_with_its_figures() {
+    fn findings_state_the_impossible_figures() {
         let says = |changed| -> Vec<String> {
             let found = found(changed);
             let found = of_check(&found, ValidityCheck::Impossible);

@@ -160,7 +160,7 @@ fn table(order: [usize; 5]) -> Session {
 }
 
 #[test]
-fn a_clean_table_has_no_findings_but_that_its_cells_are_single_runs() {
+fn a_clean_table_is_reported_only_for_its_single_runs() {
     let found = check_session(&table([0, 1, 2, 3, 4]), &KnownFacts::default());
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].check, ValidityCheck::SingleRuns);
@@ -171,7 +171,7 @@ fn a_clean_table_has_no_findings_but_that_its_cells_are_single_runs() {
 }
 
 #[test]
-fn rows_that_were_mixed_up_are_put_back() {
+fn mixed_up_rows_are_identified_by_their_response_sizes() {
     let found = check_session(&table([1, 2, 0, 3, 4]), &KnownFacts::default());
     assert_eq!(of_check(&found, ValidityCheck::BytesPerResponse).len(), 3);
     let [mixed] = of_check(&found, ValidityCheck::MisalignedRows)[..] else {
@@ -186,7 +186,7 @@ fn rows_that_were_mixed_up_are_put_back() {
 }
 
 #[test]
-fn sizes_that_fit_no_row_or_several_are_not_put_anywhere() {
+fn response_sizes_without_a_unique_row_are_not_reassigned() {
     let mut session = table([0, 1, 2, 3, 4]);
     for (at, bytes) in [(1, 777.0), (3, 888.0)] {
         let rate = session.runs[at].value_of("throughput").unwrap();
@@ -204,7 +204,7 @@ fn sizes_that_fit_no_row_or_several_are_not_put_anywhere() {
 }
 
 #[test]
-fn rounding_is_no_difference() {
+fn rounding_is_not_reported_as_a_difference() {
     let mut session = published(&["old", "new"]);
     // 164 bytes at 54620 and at 56606.4 per second, in MB with one decimal.
     for (variant, rate, bytes) in [("old", 54_620.0, 9.0e6), ("new", 56_606.4, 9.3e6)] {
@@ -219,7 +219,7 @@ fn rounding_is_no_difference() {
 }
 
 #[test]
-fn a_constant_number_under_way_is_right_only_if_it_was_asked_for() {
+fn a_constant_number_in_flight_is_reported_if_not_the_requested_one() {
     let mut session = table([0, 1, 2, 3, 4]);
     for run in &mut session.runs {
         let mut case = (*run.case).clone();
@@ -256,7 +256,7 @@ fn requests_at_a_fixed_rate_are_not_held_against_the_connections() {
 }
 
 #[test]
-fn records_that_repeat_to_the_last_digit_are_one_record() {
+fn runs_that_agree_to_the_last_digit_are_reported_as_identical() {
     let mut session = published(&["old", "new"]);
     let figures = [("throughput", 980.1), ("latency_mean", 124_123.5), ("latency_p50", 92_456.25)];
     add_run(&mut session, "a", "old", &figures);
@@ -279,7 +279,7 @@ fn records_that_repeat_to_the_last_digit_are_one_record() {
 }
 
 #[test]
-fn other_statuses_and_a_busy_machine_are_told() {
+fn failed_requests_and_a_busy_machine_are_reported() {
     let mut session = published(&["old", "new"]);
     add_run(&mut session, "a", "old", &[("throughput", 10.0), ("http_non2xx", 5.0)]);
     add_run(&mut session, "a", "new", &[("throughput", 10.0), ("pressure", 34.0)]);
@@ -296,7 +296,7 @@ fn other_statuses_and_a_busy_machine_are_told() {
 }
 
 #[test]
-fn a_machine_that_was_always_busy_is_told_once() {
+fn a_machine_that_was_busy_in_several_runs_is_reported_once() {
     let mut session = published(&["old", "new"]);
     for (case, variant, pressure) in
         [("a", "old", 12.0), ("a", "new", 34.0), ("b", "new", 9.0), ("c", "new", 55.6)]
@@ -318,7 +318,7 @@ fn a_machine_that_was_always_busy_is_told_once() {
 }
 
 #[test]
-fn variables_in_a_command_reach_the_instrument() {
+fn variables_set_in_a_command_are_reported_as_inherited() {
     let mut session = published(&["old"]);
     let case = Case::new("NODE_OPTIONS=--require=./m.js node bench.js", Vec::new());
     add_run(&mut session, "a", "old", &[("throughput", 1.0)]);

@@ -25,7 +25,7 @@ fn assert_near(value: f64, expected: &Value, name: &str) {
 }
 
 #[test]
-fn classes_are_those_of_a_second_implementation() {
+fn classes_match_a_second_implementation() {
     for row in golden_rows() {
         let (name, wanted) = (row["name"].as_str().unwrap(), &row["native"]);
         let found = classify_series(&parse_numbers(&row["series_s"]), &SteadyRule::default(), None);
@@ -51,7 +51,7 @@ fn series_of_a_known_truth_have_the_class_they_were_made_with() {
 }
 
 #[test]
-fn classes_for_comparison_are_those_of_warmup_stats() {
+fn published_classes_match_warmup_stats() {
     for row in golden_rows() {
         let (name, wanted) = (row["name"].as_str().unwrap(), &row["warmup_stats"]);
         let times = parse_numbers(&row["series_s"]);
@@ -77,7 +77,7 @@ fn step_series(levels: &[(usize, f64)]) -> Vec<f64> {
 }
 
 #[test]
-fn the_period_of_a_cyclic_series_is_there_and_back() {
+fn the_period_of_a_cyclic_series_is_one_full_cycle() {
     let times = step_series(&[(60, 1.0), (40, 1.2)].repeat(8));
     let found = classify_series(&times, &SteadyRule::default(), None);
     assert_eq!((found.class, found.period), (WarmupClass::Cyclic, Some(100.0)));
@@ -85,7 +85,7 @@ fn the_period_of_a_cyclic_series_is_there_and_back() {
 }
 
 #[test]
-fn levels_closer_than_delta_are_one_and_a_steady_part_has_its_least_length() {
+fn close_levels_are_merged_and_a_steady_part_has_a_minimum_length() {
     let times = step_series(&[(200, 1.05), (200, 1.0)]);
     let class = |delta, min_share| {
         let rule = SteadyRule { delta, min_share, ..SteadyRule::default() };
@@ -97,7 +97,7 @@ fn levels_closer_than_delta_are_one_and_a_steady_part_has_its_least_length() {
 }
 
 #[test]
-fn a_change_of_the_machine_is_no_change_of_the_program() {
+fn a_change_of_the_machine_is_not_a_change_of_the_program() {
     let times = step_series(&[(320, 1.0), (320, 1.3)]);
     let reference = |changes: &[(usize, f64)]| step_series(changes);
     let classify = |reference: &[f64]| {
@@ -113,7 +113,7 @@ fn a_change_of_the_machine_is_no_change_of_the_program() {
 }
 
 #[test]
-fn nothing_is_said_where_the_machine_changes_all_the_time() {
+fn the_class_is_unclear_if_the_machine_changes_all_the_time() {
     let levels = [(160, 1.0), (160, 1.3), (160, 1.0), (160, 1.3)];
     let of_machine: Vec<(usize, f64)> = levels.map(|(count, level)| (count / 16, level)).to_vec();
     let reference = step_series(&of_machine);
@@ -123,7 +123,7 @@ fn nothing_is_said_where_the_machine_changes_all_the_time() {
 }
 
 #[test]
-fn short_series_are_flat_and_none_is_nothing() {
+fn short_series_are_flat_and_an_empty_series_has_no_level() {
     for count in [0, 1, 4, 9] {
         let found = classify_series(&step_series(&[(count, 1.0)]), &SteadyRule::default(), None);
         assert_eq!(found.class, WarmupClass::Flat);

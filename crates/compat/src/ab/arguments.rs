@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_arguments_are_refused_with_a_reason() {
         for (line, why) in [
             ("", "wrong number of arguments: missing URL"),
             ("a b", "wrong number of arguments: expected one URL, found a second one, 'b'"),

@@ -365,7 +365,7 @@ mod tests {
     use speedwell_model::load::outcomes::ErrorClass;
 
     #[test]
-    fn the_identity_has_one_place_for_every_request() {
+    fn the_account_counts_every_request_exactly_once() {
         let made = LoadBuilder::new()
             .with_answers(3, 200)
             .with_answers(2, 404)
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ab_would_call_a_wrong_length_is_counted() {
+    fn bodies_that_differ_in_length_from_the_first_are_counted() {
         let record = |bytes| RequestRecord { body_bytes: bytes, ..answered_row(1_000_000) };
         let lengths = body_lengths(&[record(2), record(5), record(2), record(1)]).unwrap();
         assert_eq!((lengths.first, lengths.range, lengths.others), (2, (1, 5), 2));
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn the_spread_is_that_of_a_sample() {
+    fn the_deviation_uses_the_sample_formula() {
         // R: mean(c(2, 4, 4, 5)) = 3.75, sd(...) = 1.258306.
         let spread = of_totals_ms(&[4, 2, 5, 4]).spread(RequestTiming::total_ns);
         assert_eq!(spread.mean_ns, 3_750_000.0);
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentage_of_the_requests_was_served_within_its_time() {
+    fn a_percentile_is_the_smallest_time_its_share_did_not_exceed() {
         let times = of_totals_ms(&(1..=100).collect::<Vec<_>>());
         for percent in PERCENTS {
             assert_eq!(times.percentile_ns(percent), u64::from(percent) * 1_000_000);

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_form_is_what_ab_writes() {
+    fn http_1_0_requests_match_those_recorded_from_ab() {
         // Recorded from ab 2.3, with one cookie.
         assert_eq!(
             request_text("--http1.0 -k http://127.0.0.1:18333/a", None),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_form_is_http_1_1_that_says_whether_it_comes_again() {
+    fn default_requests_use_http_1_1_with_an_explicit_connection_header() {
         let agent = format!("User-Agent: Speedwell/{}", env!("CARGO_PKG_VERSION"));
         assert_eq!(
             request_text("-C a=1 -C b=2 http://h/", None),

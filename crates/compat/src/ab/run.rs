@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lines_are_those_of_the_original() {
+    fn progress_lines_match_ab() {
         let recorded = "Completed 100 requests\nCompleted 200 requests\nFinished 200 requests\n";
         assert_eq!(progress_lines(Some(200), true, &[40, 199, 200]), recorded);
         assert_eq!(progress_lines(Some(200), true, &[200]), recorded);
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn the_request_and_the_statuses_are_shown_if_wished() {
+    fn verbosity_adds_the_request_header_and_then_the_statuses() {
         let request = http1::Http1Request::new(&RequestParts {
             method: "POST",
             target: "/a",
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_steers_no_terminal_and_goes_into_a_file_as_it_is() {
+    fn responses_are_escaped_on_a_terminal_and_verbatim_in_a_file() {
         let answer = ProbeResponse {
             address: ServerAddress::Internet(([127, 0, 0, 1], 80).into()),
             tls: None,

@@ -137,7 +137,7 @@ fn percentages_have_the_form_of_the_original() {
 }
 
 #[test]
-fn requests_have_the_form_of_the_original_and_its_order_if_wished() {
+fn request_rows_have_the_format_of_ab_and_can_be_sorted_by_total_time() {
     let written_rows = |sort| {
         let mut out = Vec::new();
         let times = RequestTimings::of_requests(&sample_rows());

@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_projection_takes_the_others_leave_out() {
+    fn later_projections_omit_keys_used_by_earlier_ones() {
         let mut used_keys = UsedKeys::default();
         let mut column =
             used_keys.add_projection(parse_projection("/size goos").unwrap(), false).unwrap();

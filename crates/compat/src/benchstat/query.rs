@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_marked() {
+    fn syntax_errors_are_marked_with_a_caret() {
         for text in
             ["a", "a:", "(a:1", "a:(1 2)", "a:/x", "a:\"", "a:/[/", ")", "a:1)", "a:/x/y", ""]
         {

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_cannot_be_read_are_complained_about_with_their_number() {
+    fn malformed_lines_are_reported_with_their_line_number() {
         let mut records = BenchmarkRecords::default();
         let text = "BenchmarkA \nBenchmarkA x\nBenchmarkA 1\nBenchmarkA 1 x ns/op\nBenchmarkA 1 5\nBenchmarkA 1 1e999 B\n\
                     BenchmarkA 99999999999999999999 1 B\nUnit\nUnit B a\nUnit B a=1\nUnit B a=2\n";

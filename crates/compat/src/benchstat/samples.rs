@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn few_values_are_remarked_on() {
+    fn too_few_or_equal_samples_produce_warnings() {
         let summary = ValueAssumption::Nothing.summarize(&[1.0, 2.0], 0.95);
         assert_eq!(summary.warnings, ["need >= 6 samples for confidence interval at level 0.95"]);
         assert_eq!((summary.relative_reach().as_str(), summary.centre), ("∞", 1.5));
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_beyond_doubt_has_the_smallest_p() {
+    fn disjoint_samples_have_the_smallest_possible_p_value() {
         let (low, high): (Vec<f64>, Vec<f64>) =
             ((1..=5).map(f64::from).collect(), (6..=10).map(f64::from).collect());
         assert_eq!(p_value(&low, &high), Some(smallest_p(5, 5)));

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn four_digits_are_shown_in_the_unit_of_the_smallest() {
+    fn the_smallest_value_sets_the_prefix_and_has_four_digits() {
         let one =
             |value: f64, is_binary| UnitScale::for_values(&[value], is_binary).format_value(value);
         for (value, text) in [

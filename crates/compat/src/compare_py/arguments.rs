@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn own_options_are_taken_up_to_the_inputs_and_noticed_behind_them() {
+    fn own_options_after_the_inputs_are_passed_on_but_noted_as_misplaced() {
         assert!(parse_request("benchmarks --no-utest a -a b").aggregates_only);
         let late = parse_request("benchmarks a b --no-color --alpha=1 -a --x");
         assert_eq!(late.color, ColorMode::Unsaid);
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn argument_errors_have_specific_messages() {
         for (line, expected) in [
             ("foo a b", "unknown mode 'foo'"),
             ("benchmarks a", "needs another argument: contender"),

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn without_places_aggregates_go_last_and_the_rest_stays() {
+    fn without_indices_aggregates_go_last_and_other_entries_keep_their_order() {
         let side = ComparedSide::new(
             vec![
                 entry("z_mean", [None; 3], "aggregate"),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_of_a_file_looks_at_the_name_without_the_end_of_an_aggregate() {
+    fn a_file_filter_ignores_the_suffix_of_aggregate_names() {
         let filter = NameFilter::new("^a$").unwrap();
         let mut mean = entry("a_mean", [None; 3], "aggregate");
         mean.run_name = Some("a".into());
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_can_turn_a_filter_round() {
+    fn a_leading_dash_negates_only_filters_of_program_options() {
         let admits = |filter: &str, name: &str| {
             NameFilter::from_program_option(filter).unwrap().admits(name)
         };
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_filter_is_told_with_the_position() {
+    fn an_invalid_filter_is_reported_with_the_position_of_the_error() {
         let message = |text: &str| NameFilter::new(text).unwrap_err().to_string();
         assert_eq!(message("BM_(a"), "cannot use the filter 'BM_(a': unclosed group at position 3");
         assert!(message("a(?=b)").contains("look-around"), "{}", message("a(?=b)"));

@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn the_content_decides_and_then_the_permission() {
+    fn programs_are_recognised_by_content_before_permissions() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, bytes: &[u8], mode: u32| {
             let path = folder.path().join(name);

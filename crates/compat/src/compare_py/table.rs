@@ -337,7 +337,7 @@ mod tests {
 
     /// Expected values: Python 3.11, `format(x, "+16.4f")`, `format(x, "14.0f")`, `repr(x)`.
     #[test]
-    fn numbers_are_those_of_python() {
+    fn numbers_are_formatted_as_in_python() {
         for (number, in_row, rounded, repr) in [
             (0.5, "+0.5000", "0", "0.5"),
             (1.5, "+1.5000", "2", "1.5"),

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_that_of_the_original_for_the_same_gauges() {
+    fn monitor_lines_match_the_original_for_the_same_gauges() {
         let mut out = Vec::new();
         let mut monitor = GaugeMonitor::new(vec!["code0".to_owned()]);
         monitor.handle_event(0, &gauge_message(0, 1000), &mut out).unwrap();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_long_ago_makes_no_line() {
+    fn a_delayed_gauge_prints_no_line() {
         let mut out = Vec::new();
         let mut monitor = GaugeMonitor::new(vec!["code0".to_owned()]);
         // This gauge is received without delay. The VM's clock has an origin of its own.

@@ -302,25 +302,25 @@ mod tests {
     }
 
     #[test]
-    fn at_the_greatest_number_the_best_is_the_answer_and_not_the_last() {
+    fn a_search_that_reaches_the_maximum_returns_the_best_worker_count() {
         let falling = |workers: u32| 1.0 / f64::from(workers);
         assert_eq!(simulate_search(squeeze_options(1, 1, 2, 3), falling), (vec![1, 2], Some(1)));
     }
 
     #[test]
-    fn a_greatest_number_below_the_least_gives_one_pass() {
+    fn a_maximum_below_the_minimum_gives_one_pass() {
         let (visited, answer) = simulate_search(squeeze_options(5, 1, 3, 3), f64::from);
         assert_eq!((visited, answer), (vec![5], Some(5)));
     }
 
     #[test]
-    fn a_greatest_number_that_is_no_multiple_is_not_visited() {
+    fn a_maximum_between_steps_is_not_visited() {
         let (visited, _) = simulate_search(squeeze_options(1, 10, 25, 3), f64::from);
         assert_eq!(visited, [1, 10, 20]);
     }
 
     #[test]
-    fn nothing_completed_is_a_pass_like_any_other() {
+    fn passes_without_iterations_count_towards_the_threshold() {
         let (visited, _) = simulate_search(squeeze_options(1, 1, 10, 3), |_| 0.0);
         assert_eq!(visited, [1, 2, 3, 4]);
     }

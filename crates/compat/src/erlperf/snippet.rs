@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_letter_decides_what_a_word_is() {
+    fn the_last_character_decides_how_a_snippet_is_read() {
         let text = known("timer:sleep(1).");
         assert_eq!((&*text.snippet.runner, &*text.label), ("timer:sleep(1).", "timer:sleep(1)."));
         let call = known("{timer, sleep, [2]}");
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn every_beginning_of_a_recording_is_refused() {
+    fn truncated_recordings_are_refused() {
         let whole = golden();
         // The last byte is the empty tail of the list. The calls can be read without it.
         for length in 0..whole.len() - 1 {
@@ -407,7 +407,7 @@ mod tests {
     /// Erlang encodes the terms, we convert them to text, and Erlang parses this text and compares
     /// the result with the terms.
     #[test]
-    fn arguments_of_every_kind_come_back_in_erlang() {
+    fn recorded_terms_survive_a_round_trip_through_erlang() {
         let terms = "[{m,f,[1,-1,255,256,-70000,1 bsl 70,-(1 bsl 70),1.5,-1.0e300,\"text\\\"\\\\\",[1,2],[a|b],\
                      <<1,2>>,<<\"bin\">>,'Quoted Atom',\"\",'end',#{a => {b,[]},\"k\" => <<>>},{},é,'日本']},{a,b,[]}]";
         let program = format!(

@@ -120,7 +120,7 @@ mod tests {
     const VERSION: &str = "Erlang/OTP 25 [erts-13.1.5] [source] [64-bit] [smp:2:2] [ds:2:2:10] [async-threads:1] [jit:ns]";
 
     #[test]
-    fn the_lines_are_those_of_the_original() {
+    fn the_system_heading_matches_the_original() {
         let ready = ProtocolMessage::new("ready")
             .with("system", VERSION)
             .with("flavor", "jit")
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_measures_badly_is_warned_of() {
+    fn unsuitable_emulators_cause_warnings() {
         let ready = ProtocolMessage::new("ready")
             .with("flavor", "interp")
             .with("build", "debug")

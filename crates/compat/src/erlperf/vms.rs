@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_in_the_words_of_the_original_with_their_line() {
+    fn errors_have_the_wording_of_the_original_and_the_line_number() {
         let parse =
             "error\tstage=parse\tclass=syntax\tmsg=syntax error before: '.'\tline=1\tpart=runner";
         assert_eq!(fault_text(parse), "parse error for runner: syntax error before: '.' (line 1)");

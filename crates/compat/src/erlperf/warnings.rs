@@ -181,14 +181,14 @@ mod tests {
     }
 
     #[test]
-    fn workers_that_wait_for_a_processor_are_not_said_to_be_disturbed() {
+    fn more_workers_than_processors_cause_no_disturbance_warning() {
         let alone = disturbance_warning(&taken(1), &request()).unwrap();
         assert!(alone.contains("takes 10.0 times as long"), "{alone}");
         assert_eq!(disturbance_warning(&taken(100_000), &request()), None);
     }
 
     #[test]
-    fn samples_that_are_lacking_are_counted() {
+    fn missing_samples_are_counted() {
         let sentence = missing_samples_warning(&taken(1), &request()).unwrap();
         assert!(sentence.starts_with("Only 1 of 3 samples were taken"), "{sentence}");
         let changed_request = ErlperfRequest { samples: 1, ..request() };
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_that_ends_when_the_next_one_is_due_is_a_problem_of_the_timer() {
+    fn a_sample_later_than_a_whole_period_causes_a_timer_warning() {
         // Each sample takes a second, and each iteration takes a microsecond.
         let late = |late_ns: f64| SnippetSamples { late_ns, ..taken(1) };
         let warning = |samples: &SnippetSamples| {

@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_taken_apart_ends_with_2_and_what_makes_no_sense_with_1() {
+    fn syntax_errors_exit_with_2_and_invalid_values_with_1() {
         for (line, status, part) in [
             ("--bogus true", 2, "unexpected argument '--bogus'"),
             ("--warmpu 3 true", 2, "exists: '--warmup'"),
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_runs_lower_the_fewest_where_those_are_not_given() {
+    fn a_maximum_below_the_default_minimum_lowers_the_minimum() {
         assert_eq!(parse("-M 4 a").unwrap().runs, (4, Some(4)));
         assert_eq!(parse("-M 40 a").unwrap().runs, (10, Some(40)));
         assert_eq!(parse("a").unwrap().runs, (10, None));

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_those_of_a_plain_sum() {
+    fn means_are_plain_sums_that_match_hyperfine_in_every_digit() {
         let figures = figures("a", &[0.1; 30]);
         // In binary, adding 0.1 thirty times does not give exactly 3, and hyperfine exports all
         // digits.

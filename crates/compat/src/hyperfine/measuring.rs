@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn only_ends_that_are_ignored_are_no_failures() {
+    fn exit_codes_and_signals_are_failures_unless_ignored() {
         let codes = IgnoredStatuses::Only(vec![3]);
         let only = Some(&codes);
         let (exit, killed) = (ProcessEnd::Exit, ProcessEnd::Signal(9));

@@ -354,17 +354,17 @@ mod tests {
     }
 
     #[test]
-    fn a_child_killed_by_a_signal_is_no_success() {
+    fn a_child_killed_by_a_signal_gives_status_128_plus_the_signal() {
         assert_eq!(status_after(vec![FailureCause::Signal { signal: 9 }]), 137);
     }
 
     #[test]
-    fn a_child_that_reports_nothing_is_no_success() {
+    fn a_child_that_reports_nothing_fails() {
         assert_eq!(status_after(vec![FailureCause::Silent]), 1);
     }
 
     #[test]
-    fn a_benchmark_that_cannot_run_here_is_no_failure() {
+    fn a_skipped_benchmark_does_not_fail() {
         assert_eq!(status_after(vec![FailureCause::Skipped { reason: "no addon".into() }]), 0);
     }
 

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_that_of_the_original() {
+    fn the_progress_line_matches_the_original() {
         let mut progress = progress();
         progress.start_case("url/a.js");
         assert_eq!(

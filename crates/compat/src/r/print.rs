@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_left_and_figures_right() {
+    fn row_names_are_aligned_left_and_cells_right() {
         let columns = [
             FrameColumn::new("x", strings(&["1.5", "10.0"])),
             FrameColumn::new("long", strings(&["", "NA"])),
@@ -368,7 +368,7 @@ mod tests {
 
     /// Each expected column was printed by `format(c(...))` of R 4.2.2.
     #[test]
-    fn columns_are_those_of_r() {
+    fn columns_are_formatted_as_in_r() {
         let cases: &[(&[f64], &[&str])] = &[
             (
                 &[516194.04781470774, 505270.1370375367, 1038734.0434914406],

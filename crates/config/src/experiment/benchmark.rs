@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_benchmark_may_stand_beside_groups_and_be_judged_as_they_are() {
+    fn benchmarks_and_groups_can_be_combined_with_claims() {
         let found = read_experiment(&format!(
             "{GOOD}\n[[claim]]\nexpr = \"throughput(slow) < throughput(plain)\"
              [[group]]\nname = \"tool\"\nkind = \"command\"\ntarget = {{ command = [\"true\"] }}"
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_meaning_is_refused() {
+    fn invalid_or_conflicting_values_are_refused() {
         let message_with =
             |replacement: &str| message_of(&GOOD.replace("duration = \"500ms\"", replacement));
         assert!(

@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_known_whatever_their_number_and_only_of_servers() {
+    fn servers_have_every_latency_percentile_and_commands_have_none() {
         for name in ["latency_p50", "latency_p99_9", "latency_p100", "latency_mean", "throughput"] {
             assert!(find_metric(GroupKind::Server, name).is_some(), "{name}");
             assert!(find_metric(GroupKind::Command, name).is_none(), "{name}");

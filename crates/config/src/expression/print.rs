@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_read_back_as_the_same() {
+    fn printed_claims_parse_to_the_same_claim() {
         let mut draw = Draw::seed_from_u64(1);
         for round in 0..2000 {
             let claim = draw_truth(&mut draw, round % 5);

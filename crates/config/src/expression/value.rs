@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn products_bind_before_sums_sums_before_comparisons_and_before_or() {
+    fn operators_have_the_usual_precedence() {
         for (text, expected) in [
             ("1 + 2 * 3 == 7", true),
             ("10 - 4 - 3 == 3", true),

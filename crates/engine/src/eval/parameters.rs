@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_that_cannot_be_is_an_error() {
+    fn an_invalid_or_excessive_range_is_an_error() {
         for (first, last, step) in [
             ("4", "1", None),
             ("1", "2", Some("0")),

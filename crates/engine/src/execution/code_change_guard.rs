@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_written_again_as_it_was_is_the_same() {
+    fn a_file_rewritten_with_the_same_content_is_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.js");
         fs::write(&path, "one").unwrap();

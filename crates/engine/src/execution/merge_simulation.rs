@@ -436,7 +436,7 @@ fn kill_and_resume(
 }
 
 #[test]
-fn wherever_a_session_is_killed_it_ends_as_if_it_had_not_been() {
+fn a_killed_session_resumes_to_the_result_of_an_undisturbed_one() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("b.fake");
     std::fs::write(&file, CASES).unwrap();
@@ -460,7 +460,7 @@ fn wherever_a_session_is_killed_it_ends_as_if_it_had_not_been() {
 }
 
 #[test]
-fn however_blocks_arrive_the_store_is_that_of_one_machine() {
+fn merged_blocks_give_the_store_of_one_machine_in_any_order() {
     check_histories(60);
 }
 

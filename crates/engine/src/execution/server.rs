@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_not_ready_in_time_is_told_with_what_was_missing_last() {
+    fn a_server_not_ready_in_time_is_reported_with_its_last_missing_condition() {
         let clock = WaitClock::movable();
         let service = start_service("exec sleep 600", clock);
         let mut looks = 0;
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_ends_is_not_waited_for_and_a_slow_one_is_ready_when_it_is_found() {
+    fn waiting_ends_when_the_server_exits_or_becomes_ready() {
         let clock = WaitClock::movable();
         let service = start_service("exit 3", clock);
         let nothing = || Err::<(), ReadinessFailure>(ReadinessFailure::NotYet(String::new()));

@@ -661,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_a_session_are_placed_and_those_of_the_one_before_are_as_they_were() {
+    fn files_of_a_session_replace_worktree_files_until_the_next_session() {
         let folder = tempfile::tempdir().unwrap();
         let Some(worktree) = create_worktree(folder.path()) else {
             return;

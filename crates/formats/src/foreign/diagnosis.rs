@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_for_people_is_answered_with_how_to_write_a_file() {
+    fn unreadable_files_are_diagnosed_with_a_hint() {
         for (text, found, hint) in [
             (
                 "-----\nBenchmark        Time             CPU   Iterations\n-----\nBM_x  1 ns  1 ns  7\n",

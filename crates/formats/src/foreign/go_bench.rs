@@ -380,7 +380,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_told_by_its_form() {
+    fn lines_are_classified_by_their_form() {
         let figures = GoFigures { iterations: 20.0, values: vec![(1.5, "ns/op"), (3.0, "x/y")] };
         for (line, expected) in [
             (
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_number_that_every_benchmark_was_measured_with_is_gomaxprocs() {
+    fn a_suffix_is_gomaxprocs_only_if_every_benchmark_has_it() {
         let compressions = ["B/gzip", "B/gzip-1", "B/gzip-6", "B/gzip-9"];
         let ones = compressions.map(|name| format!("{name} 1"));
         assert_eq!(split_names(&compressions), ones, "GOMAXPROCS=1");
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announced_name_decides() {
+    fn an_announced_name_separates_gomaxprocs_from_the_name() {
         assert_eq!(split_announced_name("B/gzip", "B/gzip-2"), Some(("B/gzip", 2)));
         assert_eq!(split_announced_name("B/gzip-6", "B/gzip-6"), Some(("B/gzip-6", 1)));
         assert_eq!(split_announced_name("B/gzip-6", "B/gzip-6-8"), Some(("B/gzip-6", 8)));

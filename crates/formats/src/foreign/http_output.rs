@@ -361,7 +361,7 @@ time for request:     1.02ms     20.50ms      3.50ms       500us    80.00%
     }
 
     #[test]
-    fn a_help_text_or_garbage_is_no_measurement() {
+    fn help_texts_and_garbage_are_not_parsed_as_measurements() {
         for (tool, text) in [
             ("wrk", "Usage: wrk <options> <url>"),
             ("autocannon", "x"),

@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cpp_programs_write_is_forgiven() {
+    fn tabs_in_strings_and_nan_and_infinity_are_accepted() {
         let text =
             "{\"a\": NaN, \"b\": [-Infinity, inf, true, -1.5e3],\n\"c\": \"x\ty NaN \\\" é\"}";
         let expected = serde_json::json!({
@@ -376,13 +376,13 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_not_finite_can_be_known_from_null() {
+    fn nonfinite_numbers_can_be_distinguished_from_null() {
         let parsed = parse_marking_not_finite(b"[null, NaN, 1]").unwrap();
         assert_eq!(parsed, serde_json::json!([null, NOT_FINITE, 1]));
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_name_the_position_or_the_path() {
         let message = |bytes: &[u8]| parse(bytes).unwrap_err().to_string();
         assert_eq!(message(b"{\"a\": 1,\n oops}"), "key must be a string at line 2 column 2");
         assert!(message(b"{\"a\": [1").ends_with("is the file cut short?"));

@@ -95,7 +95,7 @@ fn a_time_that_is_not_finite_is_a_failure() {
 }
 
 #[test]
-fn what_spoils_all_figures_is_said() {
+fn debug_builds_and_frequency_scaling_cause_warnings() {
     let mut warnings = Vec::new();
     let text = br#"{"context":{"date":"2026-11-21T18:49:14+01:00","library_build_type":"debug",
         "cpu_scaling_enabled":true,"load_avg":[]},
@@ -113,7 +113,7 @@ fn what_spoils_all_figures_is_said() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn invalid_files_are_refused_with_the_reason() {
     assert_eq!(error_text(r#"{"benchmarks":[]}"#), "it contains no results");
     assert_eq!(error_text(r#"{"context":{}}"#), "the key 'benchmarks' is missing");
     assert_eq!(
@@ -135,7 +135,7 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
-fn two_benchmarks_of_one_name_are_no_repetitions_of_one() {
+fn two_benchmarks_with_the_same_name_are_not_merged() {
     let row = |family: u32, label: &str| {
         format!(
             r#"{{"name":"a","family_index":{family},"per_family_instance_index":0,"run_type":"iteration",
@@ -154,7 +154,7 @@ fn two_benchmarks_of_one_name_are_no_repetitions_of_one() {
 }
 
 #[test]
-fn json_of_another_tool_is_not_taken_for_that_of_the_library() {
+fn json_of_another_tool_is_not_recognised() {
     let recognised = |text: &str| recognizes(&JsonContent::new(text.as_bytes()));
     assert!(recognised(r#"{"benchmarks":[{"name":"a","real_time":1}]}"#));
     assert!(recognised(r#"{"context":{},"benchmarks":[]}"#));

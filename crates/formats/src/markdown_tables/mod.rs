@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_is_not_known_beside_metrics_is_named() {
+    fn an_unknown_column_beside_metrics_is_left_out_with_a_warning() {
         let (session, warnings) =
             read_text(&sample_table("# A", "Requests/s | p75 (ms) | errors", "9 | 2 | 0"));
         assert_eq!(session.runs[0].value_of("latency_p75"), Some(2e6));
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_one_name_count_as_runs_which_is_said() {
+    fn rows_with_the_same_name_count_as_runs_with_a_warning() {
         let text = sample_table("# A", "Requests/s", "9") + "| one | 8 |\n";
         let (session, warnings) = read_text(&text);
         assert_eq!(session.runs.len(), 2);

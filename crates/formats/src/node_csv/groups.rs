@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_without_results_says_what_it_is() {
+    fn the_error_for_an_input_without_results_describes_the_input() {
         for (text, message) in [
             ("", "the input is empty"),
             (HEADER, "there are no results below the header"),

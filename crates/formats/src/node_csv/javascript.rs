@@ -320,7 +320,7 @@ mod tests {
 
     /// The expected strings were printed by `util.inspect` of Node.js 18.20, 20.20 and 26.10.
     #[test]
-    fn inspected_texts_are_those_of_node() {
+    fn strings_are_formatted_as_node_inspects_them() {
         for (value, printed) in [
             ("utf8", "'utf8'"),
             ("a\"b", "'a\"b'"),
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_written_reads_back() {
+    fn formatted_strings_round_trip() {
         for awkward in ["x y", "a\"b'c`${d", "g\r\nh", "\u{7f}\u{9f}\u{2028}", "=", "\\x41", "😀"]
         {
             let long = format!("{awkward}\n").repeat(60);
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_kept_and_nothing_is_no_parameter() {
+    fn parameters_keep_their_order_and_an_empty_text_has_no_parameters() {
         let names: Vec<_> =
             parse_configuration("z='' n=5 a=\"\"").unwrap().into_iter().map(|v| v.0).collect();
         assert_eq!(names, ["z", "n", "a"]);
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_texts_say_where() {
+    fn errors_quote_the_malformed_text() {
         assert_eq!(parse_configuration("n=1 len"), Err(ConfigurationError::NotAPair("len".into())));
         assert_eq!(parse_configuration("q='a"), Err(ConfigurationError::BadQuote("'a".into())));
         assert_eq!(

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_goes_on_is_told_from_one_that_is_none() {
+    fn an_unfinished_record_is_distinguished_from_other_text() {
         let mut fields = Vec::new();
         assert_eq!(scan_record(b"\"a\",\"b", false, &mut fields), ScanResult::Unfinished);
         assert_eq!(scan_record(b"\"a\",1", false, &mut fields), ScanResult::Unfinished);

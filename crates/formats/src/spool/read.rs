@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_comes_back_as_it_was_told() {
+    fn a_block_round_trips() {
         let found = read_spool(|_| {});
         let [
             SpoolItem::Header(header),
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_is_taken_over_is_that_of_the_earlier_attempt() {
+    fn a_block_copied_from_an_earlier_attempt_is_unchanged() {
         let found = read_spool(|_| {});
         let block = |found: &[SpoolItem]| {
             let blocks = found.iter().filter_map(|item| match item {
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_belong_to_the_shard_is_left_out_and_named() {
+    fn runs_outside_the_shard_are_dropped_with_a_reason() {
         let reason = |change: &dyn Fn(&mut Run)| drop_reason(&read_spool(change)).to_owned();
         assert!(reason(&|run| run.slot += 7).contains("slot 11 does not belong to the block"));
         let variant = reason(&|run| run.variant = "c".into());
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_no_spool_are_left_out() {
+    fn lines_without_valid_spool_content_are_ignored() {
         let mut reader = SpoolReader::new(shard_slots());
         assert!(reader.decode(b"hello\n{\"run\":{}}\n").is_empty());
         let end = b"{\"block_done\":{\"job\":3,\"block\":0,\"runs\":0,\"crc\":0}}\n";

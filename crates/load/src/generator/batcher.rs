@@ -125,7 +125,7 @@ mod tests {
     const MOST: BatchingMode = BatchingMode::Adaptive { max_delay_ns: 100_000 };
 
     #[test]
-    fn pauses_begin_when_answers_would_gather_and_end_when_they_would_not() {
+    fn pauses_occur_only_while_enough_responses_would_accumulate() {
         let mut batcher = ReadBatcher::new(MOST, true);
         assert_eq!(batcher.next_pause(100, 1), None);
         // At 50,000 responses per second and a median of 2 ms, five responses accumulate in 100 us.
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_short_beside_what_it_delays() {
+    fn a_pause_is_short_compared_with_the_median_latency() {
         let mut batcher = ReadBatcher::new(MOST, true);
         batcher.adapt(10_000, TICK_NS, Some(240_000));
         assert_eq!(batcher.next_pause(50, 1), Some(Duration::from_micros(30)));

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gathered_late_belongs_to_the_interval_in_which_it_was_counted() {
+    fn counts_gathered_late_belong_to_the_interval_they_were_counted_in() {
         // Two threads handed over at 100 ms and ended before the totals were gathered.
         let counts = [(TICK_NS, 30), (TICK_NS, 20), (TICK_NS + 1, 4), (TICK_NS + 9, 1)];
         let mut tracker = track_progress(&counts);

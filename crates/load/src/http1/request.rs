@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_are_given_are_not_added() {
+    fn default_fields_do_not_replace_or_repeat_given_fields() {
         let parts = RequestParts {
             method: "POST",
             headers: &[
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_would_be_read_differently_is_sent() {
+    fn malformed_request_parts_are_rejected() {
         let refused = |parts: RequestParts| Http1Request::new(&parts).unwrap_err();
         for method in ["", "GET ", "G\r\nX", "GE:T"] {
             let error = refused(RequestParts { method, ..get() });

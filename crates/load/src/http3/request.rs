@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_has_what_the_head_and_the_fields_say() {
+    fn a_request_contains_the_given_head_fields_and_body() {
         let head = RequestHead { method: "POST", content_length: Some(4), ..GET };
         let fields = [("Accept", &b" text/plain "[..]), ("accept", b"*/*")];
         let request = H3Request::new(&head, fields.into_iter(), b"body").unwrap();

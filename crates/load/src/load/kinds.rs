@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_without_weight_is_never_sent_and_one_is_needed() {
+    fn kinds_with_zero_weight_are_never_sent_and_some_weight_is_required() {
         let kinds = RequestKinds::new(
             vec![request_kind("a", 0), request_kind("b", 3)],
             DataTable::default(),
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_a_row_are_filled_in_wherever_they_are_named() {
+    fn placeholders_are_filled_from_table_rows() {
         let kind = RequestKind {
             target: "/users/{{ id }}?q={{name}}&x={{".to_owned(),
             headers: vec![("X-Id".to_owned(), b"{{id}}".to_vec())],

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bits_are_those_that_openssl_was_asked_for() {
+    fn key_sizes_and_names_match_the_certificates_made_by_openssl() {
         for (kind, bits) in [
             (&["rsa:2048"][..], 2048),
             (&["rsa:3072"], 3072),

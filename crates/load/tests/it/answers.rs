@@ -131,7 +131,7 @@ fn pipelined_requests_are_answered_in_order_and_a_close_loses_none() {
 }
 
 #[test]
-fn a_body_is_held_against_its_rule() {
+fn bodies_and_statuses_are_checked_by_the_success_rule() {
     let odd = || {
         Server::start(|mut request| match request.number % 2 {
             0 => request.answer("200 OK", "the good one"),
@@ -156,7 +156,7 @@ fn a_body_is_held_against_its_rule() {
 }
 
 #[test]
-fn a_request_before_the_load_tells_what_the_server_is() {
+fn a_probe_reports_the_response_or_its_timeout() {
     let server = Server::start(|mut request| {
         request.say("HTTP/1.1 404 Not Found\r\nServer: tiny\r\nContent-Type: text/plain\r\n");
         request.say("Content-Length: 5\r\n\r\nnope\n");

@@ -68,7 +68,7 @@ fn parts_of_a_load_add_up_to_the_whole() {
 }
 
 #[test]
-fn a_load_by_time_ends_then_and_counts_only_what_came_in_time() {
+fn a_timed_load_ends_on_time_and_counts_late_responses_separately() {
     let clock = WaitClock::movable();
     let server = good_by(clock);
     let measured = carry_out_by(clock, &for_ms(server.load(3, 0), 250));
@@ -96,7 +96,7 @@ fn answers_of_the_warm_up_are_in_its_part_of_the_timeline() {
 }
 
 #[test]
-fn no_more_than_all_clients_are_under_way() {
+fn effective_concurrency_is_at_most_the_number_of_clients() {
     // Every response arrives after the end of the load.
     let clock = WaitClock::movable();
     let server = Server::start(move |mut request| {

@@ -23,7 +23,7 @@ fn a_server_that_never_stops_sending_does_not_outlast_the_limits() {
 }
 
 #[test]
-fn a_server_that_asks_and_never_takes_the_answers_is_given_up_by_name() {
+fn a_server_that_floods_but_never_reads_is_reported_as_a_flood() {
     // PING and SETTINGS must be answered, but this server never reads.
     for asking in [frame(6, 0, 0, &[0; 8]), frame(4, 0, 0, &[])] {
         let flood = asking.repeat(10_000);

@@ -57,7 +57,7 @@ fn at_rate(server: &Server) -> LoadConfig {
 }
 
 #[test]
-fn a_kernel_without_exact_waits_is_served_without_spinning() {
+fn loads_run_without_spinning_if_precise_waits_are_unavailable() {
     for errno in [libc::ENOSYS, libc::EPERM] {
         let server = good();
         for load in [server.load(2, 100), at_rate(&server)] {
@@ -74,7 +74,7 @@ fn a_kernel_without_exact_waits_is_served_without_spinning() {
 }
 
 #[test]
-fn a_wait_that_fails_in_another_way_ends_the_load_with_its_name() {
+fn an_unexpected_wait_error_ends_the_load_and_is_reported() {
     let server = good();
     let Some(ended) = without_exact_waits(&server.load(2, 100), libc::EIO) else {
         return;

@@ -49,7 +49,7 @@ fn a_body_that_ends_too_soon_is_short_and_not_complete() {
 }
 
 #[test]
-fn a_connection_that_ends_early_tells_how_far_it_came() {
+fn an_early_end_reports_the_phase_that_the_response_reached() {
     assert_eq!(get("").ending, Ok(ResponseEnd::BeforeFirstByte));
     assert!(matches!(get("H").ending, Ok(ResponseEnd::InHead(_))));
     let cut = get("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n").ending;
@@ -84,7 +84,7 @@ fn an_error_status_is_a_response_like_any_other() {
 }
 
 #[test]
-fn early_hints_are_no_response() {
+fn early_hints_are_interim_responses() {
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n";
     let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     let summary = only(&get(&format!("{hints}HTTP/1.1 100 Continue\r\n\r\n{hints}{ok}")));
@@ -94,7 +94,7 @@ fn early_hints_are_no_response() {
 }
 
 #[test]
-fn connection_close_is_good_and_ends_the_connection() {
+fn the_connection_field_decides_whether_a_connection_is_reusable() {
     for (fields, reusable) in [
         ("", true),
         ("Connection: close\r\n", false),
@@ -155,7 +155,7 @@ fn some_responses_have_no_body_whatever_they_say() {
 }
 
 #[test]
-fn what_is_not_http_is_known_at_its_first_byte() {
+fn data_other_than_http_is_rejected_at_its_first_byte() {
     let mut reply = ResponseReader::default();
     reply.expect_response(MethodKind::Body);
     assert_eq!(reply.feed(b"S"), Err(ResponseError::NotHttp));
@@ -299,7 +299,7 @@ fn bytes_that_nobody_asked_for_are_errors() {
 }
 
 #[test]
-fn a_reset_reply_reads_another_connection() {
+fn a_reader_can_be_reused_after_a_reset() {
     let mut reply = ResponseReader::default();
     reply.expect_response(MethodKind::Body);
     assert!(reply.feed(b"HTTP/1.1 200 OK\r\nbroken\r\nA").is_err());

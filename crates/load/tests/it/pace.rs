@@ -37,7 +37,7 @@ fn five_thousand_a_second_for_an_hour_has_no_drift() {
 }
 
 #[test]
-fn a_rate_that_does_not_divide_a_second_is_rounded_down_each_time_anew() {
+fn rounding_errors_of_due_times_do_not_accumulate() {
     let schedule = constant(3.0);
     for k in [0_u64, 1, 2, 3, 1_000_000_007] {
         let exact = u128::from(k) * 1_000_000_000 / 3;
@@ -154,7 +154,7 @@ fn a_load_ends_by_count_or_by_time_whichever_is_first() {
 }
 
 #[test]
-fn what_cannot_be_scheduled_is_refused() {
+fn impossible_rates_and_schedules_are_rejected() {
     assert!(matches!(RequestRate::per_second(-1.0), Err(PaceError::Rate(_))));
     assert!(matches!(RequestRate::per_second(f64::NAN), Err(PaceError::Rate(_))));
     let nothing = RateSchedule::new(vec![stage(0.0, 0.0, 5)], ArrivalSpacing::Even);

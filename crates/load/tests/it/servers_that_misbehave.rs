@@ -70,7 +70,7 @@ fn a_truncated_body_is_short() {
 }
 
 #[test]
-fn a_reset_is_told_by_how_far_the_answer_had_come() {
+fn a_reset_is_classified_by_the_phase_of_the_response() {
     let (before, _) = every_second(|_| Then::Reset);
     assert_eq!(before, [("ok", 20), ("reset.before-first-byte", 20)]);
     let (in_head, _) = every_second(|mut request| {
@@ -88,7 +88,7 @@ fn a_reset_is_told_by_how_far_the_answer_had_come() {
 }
 
 #[test]
-fn an_end_before_any_byte_is_told_by_whether_the_connection_was_used_before() {
+fn an_end_before_any_byte_is_stale_only_on_a_reused_connection() {
     let measured = one_by_one(|mut request| match request.number % 2 {
         0 => request.answer("200 OK", "good"),
         _ => Then::Close,
@@ -105,7 +105,7 @@ fn an_end_before_any_byte_is_told_by_whether_the_connection_was_used_before() {
 }
 
 #[test]
-fn a_request_on_a_stale_connection_is_sent_again_only_when_asked_for_and_counted() {
+fn retries_on_stale_connections_are_counted() {
     let server = Server::start(|mut request| match request.number % 3 {
         1 => Then::Close,
         _ => request.answer("200 OK", "good"),
@@ -132,7 +132,7 @@ fn a_500_is_an_answer_and_an_error() {
 }
 
 #[test]
-fn early_hints_are_no_answer() {
+fn early_hints_are_interim_responses() {
     let (measured, _) = forty(|mut request| {
         request.say("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
         std::thread::sleep(Duration::from_millis(1));
@@ -178,7 +178,7 @@ fn a_204_needs_no_length() {
 }
 
 #[test]
-fn what_is_not_http_is_no_answer() {
+fn data_other_than_http_is_a_status_line_error() {
     let (measured, _) = forty(|mut request| {
         request.say("SSH-2.0-OpenSSH_9.2\r\n");
         Then::Close
@@ -335,7 +335,7 @@ fn answers_may_come_byte_by_byte() {
 }
 
 #[test]
-fn a_malformed_chunk_and_a_malformed_header_have_names_of_their_own() {
+fn malformed_chunks_and_malformed_headers_are_counted_separately() {
     let (rows, _) = every_second(|mut request| {
         request.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
         Then::Hold
@@ -349,7 +349,7 @@ fn a_malformed_chunk_and_a_malformed_header_have_names_of_their_own() {
 }
 
 #[test]
-fn bytes_after_an_answer_put_it_in_doubt() {
+fn extra_bytes_after_a_response_are_an_error() {
     let (rows, _) = every_second(|mut request| {
         request.say("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngoodHTTP/1.1 200 OK\r\n");
         Then::Hold

@@ -75,7 +75,7 @@ fn ms(ns: u64) -> f64 {
 }
 
 #[test]
-fn response_times_are_the_truth_and_service_times_hide_the_stall() {
+fn response_times_show_the_stall_and_service_times_hide_it() {
     let latency = open(0..0);
     let ok = latency.requests.get(RequestOutcome::Ok).unwrap();
     let truth = true_times();
@@ -102,7 +102,7 @@ fn response_times_are_the_truth_and_service_times_hide_the_stall() {
 }
 
 #[test]
-fn lag_caused_by_busy_connections_is_the_servers_and_any_other_the_generators() {
+fn only_lag_without_busy_connections_is_blamed_on_the_generator() {
     let all = AchievedCounts { due: 20_000, sent: 20_000 };
     let waiting = open(0..0);
     assert!(ms(waiting.lag.quantile(990_000).unwrap().ns) > 800.0);

@@ -45,7 +45,7 @@ fn many_requests_share_a_connection() {
 }
 
 #[test]
-fn a_reset_stream_is_told_by_its_code_and_the_others_go_on() {
+fn a_reset_stream_is_counted_by_code_and_other_streams_continue() {
     let server = start(|mut stream| {
         match stream.number % 2 {
             0 => drop(stream.answer()),
@@ -61,13 +61,13 @@ fn a_reset_stream_is_told_by_its_code_and_the_others_go_on() {
 }
 
 #[test]
-fn a_refused_stream_is_no_reset() {
+fn a_refused_stream_is_not_counted_as_a_reset() {
     let rows = every_second(|stream| stream.say(&reset(stream.id, 7)));
     assert_eq!(rows, [("ok", 20), ("h2.refused", 20)]);
 }
 
 #[test]
-fn a_server_that_goes_away_is_connected_to_again_and_unanswered_streams_are_counted() {
+fn unanswered_streams_are_counted_and_connections_replaced_after_goaway() {
     // Each connection answers its first three streams, announces the end, and closes.
     let server = start(|mut stream| {
         if stream.id <= 5 {
@@ -129,7 +129,7 @@ fn a_body_of_another_length_is_an_error_of_its_stream() {
 }
 
 #[test]
-fn a_broken_rule_ends_the_connection_and_its_streams_with_a_name() {
+fn a_connection_error_fails_its_streams_as_protocol_errors() {
     // DATA on stream 0 is a connection error (RFC 9113, section 6.1).
     let rows = forty(|mut stream| {
         stream.say(&frame(0, 0, 0, b"x"));
@@ -165,7 +165,7 @@ fn a_stream_that_takes_too_long_ends_alone() {
 }
 
 #[test]
-fn a_connection_that_ends_tells_how_far_each_answer_had_come() {
+fn an_ended_connection_reports_the_phase_of_each_response() {
     let rows = forty(|mut stream| {
         stream.say(&head(stream.id, false));
         std::thread::sleep(Duration::from_millis(2));

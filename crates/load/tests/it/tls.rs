@@ -201,7 +201,7 @@ fn named(names: &[&str]) -> Vec<SanType> {
 }
 
 #[test]
-fn a_self_signed_certificate_is_trusted_when_it_is_named_itself() {
+fn a_self_signed_certificate_can_be_trusted_explicitly() {
     let with_name = SelfSigned::new("self", |params| {
         params.subject_alt_names = named(&["127.0.0.1", "known.test"]);
     });
@@ -295,7 +295,7 @@ fn a_client_shows_its_certificate_when_it_is_asked_for_one() {
 }
 
 #[test]
-fn a_server_that_does_not_agree_to_http_2_is_told_by_name() {
+fn a_server_that_does_not_negotiate_http_2_is_an_alpn_error() {
     let files = TestCertificates::new("alpn");
     for protocols in [&[][..], &[&b"http/1.1"[..]]] {
         let address = serve(files.server_config(false, protocols));
@@ -306,7 +306,7 @@ fn a_server_that_does_not_agree_to_http_2_is_told_by_name() {
 }
 
 #[test]
-fn what_is_not_tls_breaks_the_handshake() {
+fn a_server_without_tls_fails_the_handshake() {
     let files = TestCertificates::new("plain");
     let plain = Server::start(|mut asked| asked.answer("200 OK", "good"));
     let not_tls = load(plain.address, files.trusted());
@@ -346,7 +346,7 @@ fn serve_once(
 }
 
 #[test]
-fn tls_that_breaks_after_the_handshake_is_no_handshake_that_failed() {
+fn a_tls_error_after_the_handshake_is_a_record_error() {
     let files = TestCertificates::new("record");
     let config = files.server_config(false, &[]);
     // An application data record encrypted with an unknown key.
@@ -359,7 +359,7 @@ fn tls_that_breaks_after_the_handshake_is_no_handshake_that_failed() {
 }
 
 #[test]
-fn a_body_until_the_end_is_whole_only_when_tls_says_goodbye() {
+fn a_body_ended_by_close_is_complete_only_after_close_notify() {
     let files = TestCertificates::new("cut");
     let config = files.server_config(false, &[]);
     const ANSWER: &[u8] = b"HTTP/1.0 200 OK\r\n\r\nhello";
@@ -377,7 +377,7 @@ fn a_body_until_the_end_is_whole_only_when_tls_says_goodbye() {
 }
 
 #[test]
-fn a_probe_tells_what_was_agreed() {
+fn a_probe_reports_the_negotiated_tls_parameters() {
     let files = TestCertificates::new("probe");
     let address = serve(files.server_config(false, &[b"http/1.1"]));
     let load = load(address, files.trusted());

@@ -6,7 +6,7 @@ use speedwell_load::load::{HttpVersion, LoadConfig};
 use std::sync::atomic::AtomicBool;
 
 #[test]
-fn a_build_without_http3_says_so_before_anything_is_sent() {
+fn a_build_without_http3_rejects_http3_loads() {
     let load =
         LoadConfig { http: HttpVersion::Three, ..load_to("127.0.0.1:9".parse().unwrap(), 1, 1) };
     let never = AtomicBool::new(false);

@@ -344,14 +344,14 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_an_interval_is_never_more_than_all_of_it() {
+    fn a_share_of_an_interval_is_at_most_one() {
         let share = |to_us| waited_share(1000, to_us, Duration::from_millis(1));
         assert_eq!([share(1250), share(2001), share(999)], [0.25, 1.0, 0.0]);
         assert_eq!(waited_share(7, 7, Duration::ZERO), 0.0);
     }
 
     #[test]
-    fn a_load_that_is_no_number_is_no_load() {
+    fn an_invalid_load_average_is_ignored() {
         assert_eq!(load_average(&machine(&[("/proc/loadavg", "nan 1 1")])), None);
         assert_eq!(load_average(&machine(&[("/proc/loadavg", "0.1 0.2")])), None);
     }
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_in_use_are_as_bad_as_waiting_for_them() {
+    fn processors_used_by_other_processes_are_reported() {
         let describe_load = |load: &str, cpus: f64| {
             let machine =
                 machine(&[("/proc/loadavg", load), ("/sys/devices/system/cpu/online", "0-1")]);
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_machine_is_one_line_and_a_quiet_one_none() {
+    fn a_busy_machine_is_described_in_one_line_and_a_quiet_one_in_none() {
         assert_eq!(describe_pressure("24.90", "0.00"), None);
         assert_eq!(describe_activity(&machine(&[]), Vec::new), None);
         let message = describe_pressure("99.12", "10.50").unwrap();
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_is_told_in_less_than_ticks() {
+    fn processor_time_is_finer_than_clock_ticks() {
         // This needs a process of its own: other tests work in the test process at the same time.
         let work = ProcessSpec::new("/bin/sh").args(["-c", "while :; do :; done"]);
         let service = ServiceProcess::start(work).unwrap();

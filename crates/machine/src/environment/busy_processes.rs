@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_children_are_no_neighbours() {
+    fn our_own_children_are_not_listed() {
         let child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
         let mut child = child.unwrap();
         let child_mark = format!("(process {})", child.id());

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_shows_nothing_is_no_error() {
+    fn a_machine_without_any_system_files_has_an_empty_environment() {
         let found = capture_from(&machine(&[]));
         let nothing = Environment { speedwell: found.speedwell.clone(), ..Environment::default() };
         assert_eq!(found, nothing);

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_version_is_read_too() {
+    fn limits_of_version_1_groups_are_read() {
         let machine = machine(&[
             ("/proc/self/mountinfo", OLD),
             ("/proc/self/cgroup", "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n"),

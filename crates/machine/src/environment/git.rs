@@ -323,7 +323,7 @@ mod tests {
     const PATIENTLY: Duration = Duration::from_secs(60);
 
     #[test]
-    fn an_answer_is_whole_and_a_complaint_is_told_from_no_answer() {
+    fn output_is_complete_and_errors_are_distinguished_from_timeouts() {
         let folder = tempfile::tempdir().unwrap();
         let Some(history) = FakeRepo::init(folder.path()) else {
             return;

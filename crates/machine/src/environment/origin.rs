@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_says_wins_and_need_not_be_in_the_repository() {
+    fn a_revision_given_by_the_user_need_not_be_in_the_repository() {
         let Some((_folder, history)) = repository() else {
             return;
         };
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_repository_nobody_knows() {
+    fn there_is_no_origin_without_a_repository() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(found_in(folder.path(), CiJob::default(), &OriginRequest::default()), None);
     }

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_processors_are_counted_out() {
+    fn processor_lists_are_parsed_and_formatted() {
         assert_eq!(parse_cpu_list("0-3,8,10-11"), [0, 1, 2, 3, 8, 10, 11]);
         assert_eq!(parse_cpu_list("5"), [5]);
         assert_eq!(parse_cpu_list(""), [] as [u32; 0]);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn intels_switch_is_the_other_way_round() {
+    fn the_intel_no_turbo_file_is_inverted() {
         let file = "/sys/devices/system/cpu/intel_pstate/no_turbo";
         assert!(turbo_state(&machine(&[(file, "0")])).unwrap().is_enabled);
         assert!(!turbo_state(&machine(&[(file, "1")])).unwrap().is_enabled);

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn each_program_is_asked_in_its_own_words() {
+    fn each_program_gets_its_own_version_option() {
         let go = r#"[ "$*" = version ] && echo "go version go1.22 linux/amd64""#;
         assert_eq!(version_of("go", go).as_deref(), Some("go version go1.22 linux/amd64"));
         let wrk = r#"[ "$*" = -v ] && echo "wrk 4.1.0 [epoll]"; exit 1"#;
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_starts_working_instead_is_killed_with_its_children() {
+    fn a_program_that_ignores_the_version_option_is_killed_with_children() {
         let (_folder, path) = fake_program("server", "sleep 600 & echo $! > \"$0.pid\"; wait");
         let child = path.with_file_name("server.pid");
         let pid = || fs::read_to_string(&child).ok()?.trim().parse::<i32>().ok();
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_before_the_end_counts() {
+    fn all_output_before_the_exit_is_read() {
         // The output is more than a pipe holds, so there is something to read until the very end.
         let long = "head -c 100000 /dev/zero | tr '\\0' ' ' >&2; echo; echo 'Tool 1.2'; head -c 60000 /dev/zero >&2";
         for _ in 0..5 {
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_says_nothing() {
+    fn a_nonexistent_program_has_no_version() {
         assert_eq!(program_version(Path::new("/nonexistent/x")), ProgramVersion::default());
     }
 }

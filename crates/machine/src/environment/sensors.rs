@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_recorded_by_what_grew_during_it() {
+    fn counters_are_recorded_as_their_increase_during_a_run() {
         let throttle = |which: &str| format!("{CPU}/thermal_throttle/{which}_throttle_count");
         let frequency = format!("{CPU}/cpufreq/scaling_cur_freq");
         let tree = machine(&[
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kernel_does_not_say_is_absent() {
+    fn values_that_the_kernel_does_not_provide_are_absent() {
         let sensors = RunSensors::open_below(&machine(&[("/proc/stat", "cpu 1 2\n")]));
         assert_eq!(sensors.read_end(&sensors.read_start()), KernelStats::default());
     }

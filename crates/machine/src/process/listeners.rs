@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_tell_what_the_kernel_tells_when_asked() {
+    fn proc_tables_list_the_same_sockets_as_a_kernel_query() {
         for bind in ["127.0.0.1:0", "127.0.0.9:0", "0.0.0.0:0", "[::1]:0", "[::]:0"] {
             let Ok(listener) = TcpListener::bind(bind) else {
                 eprintln!("skipped: cannot listen on {bind}");

@@ -476,7 +476,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_is_descendants_and_members_of_the_group() {
+    fn a_process_tree_contains_descendants_and_group_members() {
         let stat =
             |parent, group| ProcessStat { parent, group, cpu_ticks: 0, reaped_children_ticks: 0 };
         let processes = BTreeMap::from([
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn a_companion_is_no_orphan_while_it_is_wanted() {
+    fn companion_processes_are_filtered_out_until_dropped() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let pid = child.id() as i32;
         let companion = CompanionProcess::of(&child);
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_lives_until_it_ends_and_its_number_alone_says_nothing() {
+    fn a_process_has_ended_once_it_exits_or_its_pid_is_reused() {
         let own = ProcessIdentity::current_process();
         assert_eq!(own.has_ended(), Some(false));
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_of_other_machines_and_containers() {
+    fn processes_of_other_machines_and_containers_have_unknown_state() {
         let own =
             ProcessIdentity { machine_id: Some("m".into()), ..ProcessIdentity::current_process() };
         let other = |change: fn(&mut ProcessIdentity)| {

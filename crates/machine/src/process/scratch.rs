@@ -99,7 +99,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn only_its_owner_may_enter_and_it_is_gone_afterwards() {
+    fn a_scratch_folder_is_private_to_its_owner_and_removed_on_drop() {
         let scratch = ScratchFolder::new().unwrap();
         let folder = scratch.folder().to_owned();
         let mode = fs::metadata(&folder).unwrap().permissions().mode();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_removed_and_what_is_in_use_stays() {
+    fn abandoned_scratch_folders_are_removed_and_used_ones_kept() {
         let parent = tempfile::tempdir().unwrap();
         let used = ScratchFolder::create_in(parent.path()).unwrap();
         let abandoned = parent.path().join(format!("{FOLDER_PREFIX}0"));

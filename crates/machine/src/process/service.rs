@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_asked_to_end_and_may_say_goodbye() {
+    fn a_stopped_service_can_still_write_output_before_it_ends() {
         let folder = tempfile::tempdir().unwrap();
         let ready = folder.path().join("ready");
         let service = shell(&format!(
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_started_is_an_error() {
+    fn a_program_that_cannot_be_started_is_an_error() {
         let error = ServiceProcess::start(ProcessSpec::new("/nowhere/x")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }

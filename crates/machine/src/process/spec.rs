@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_keeps_its_beginning_and_its_end() {
+    fn a_very_long_stream_keeps_its_beginning_and_its_end() {
         let mut capture = CapturedStream::default();
         capture.push(b"first\n");
         for _ in 0..1000 {

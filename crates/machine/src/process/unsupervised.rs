@@ -113,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn the_way_a_child_ends_is_told() {
+    fn the_exit_status_or_signal_of_a_child_is_reported() {
         assert_eq!(run("exit 0"), ProcessEnd::Exit(0));
         assert_eq!(run("exit 7"), ProcessEnd::Exit(7));
         assert_eq!(run("kill -9 $$"), ProcessEnd::Signal(9));
     }
 
     #[test]
-    fn what_cannot_be_started_is_an_error() {
+    fn a_program_that_cannot_be_started_is_an_error() {
         let error = run_attached::<&str>(Path::new("/nowhere/x"), &[], Path::new("/"), GRACE);
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::NotFound);
     }

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_true_offset_is_within_the_uncertainty_whatever_the_ways_take() {
+    fn the_true_clock_offset_is_within_the_uncertainty_for_any_delays() {
         let mut state = 5;
         for round in 0..2000 {
             // The remote clock is off by up to 30 s. Most one-way delays are up to 200 us; one in
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn exchanges_in_which_our_clock_was_set_back_say_nothing() {
+    fn exchanges_during_which_the_local_clock_was_set_back_are_ignored() {
         let back = ClockExchange { sent_ns: 10, remote_ns: 5, received_ns: 9 };
         assert_eq!(estimate_offset(&[back]), None);
         assert_eq!(estimate_offset(&[]), None);

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_for_a_failure_is_what_the_worker_said_or_how_it_ended() {
+    fn the_reason_for_a_failure_is_the_workers_message_or_its_exit_status() {
         let reason = |script: &str| connect(script).request::<u32>(&5).unwrap_err().to_string();
         assert_eq!(reason("read line; echo 'speedwell: no libc' >&2; exit 2"), "no libc");
         assert_eq!(reason("read line; exit 3"), "connection lost (exit status: 3)");

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_login_shell_prints_before_the_greeting_is_skipped() {
+    fn login_shell_output_before_the_greeting_is_skipped() {
         let greeting = r#"{"protocol":1,"version":"0.1.0","process":"7.8.9"}"#;
         let text = format!("Welcome!\n{{\"a\":1}}\n{greeting}\n[5]\n");
         let mut reader = text.as_bytes();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_a_worker_or_of_another_version_is_refused() {
+    fn a_program_that_is_not_a_worker_of_this_version_is_refused() {
         let refusal =
             |text: &str| WorkerGreeting::read(&mut text.as_bytes()).unwrap_err().to_string();
         assert_eq!(refusal(""), "connection lost");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_cut_or_is_no_message_is_an_error() {
+    fn truncated_lines_and_invalid_messages_are_errors() {
         let refusal = |text: &[u8]| read_message::<u32>(&mut &*text).unwrap_err().to_string();
         assert_eq!(refusal(b"12"), "connection lost");
         assert_eq!(refusal(b"\xff\n"), "received an unexpected message");

@@ -671,7 +671,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_is_the_same_after_a_journey_as_json() {
+    fn a_load_spec_survives_a_round_trip_through_json() {
         let spec = LoadSpec {
             url: "http://h/".to_owned(),
             client: LoadClient::Wrk,
@@ -691,7 +691,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_written_as_they_are_typed() {
+    fn load_options_are_written_as_command_line_arguments() {
         let spec = LoadSpec {
             url: "http://h/".to_owned(),
             client: LoadClient::Ab,
@@ -735,7 +735,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_rise_or_stay() {
+    fn a_rate_stage_is_a_range_or_a_constant_rate() {
         let seconds = Duration::from_secs(30);
         let stage = |from, to| RateStage { from, to, duration: seconds };
         assert_eq!("0-1k:30s".parse(), Ok(stage(0.0, 1000.0)));

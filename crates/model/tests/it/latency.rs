@@ -23,7 +23,7 @@ fn record_values(values: &[u64]) -> TimeDistribution<ServiceTime> {
 }
 
 #[test]
-fn quantiles_are_those_of_the_sorted_list() {
+fn quantiles_match_the_sorted_list() {
     let mut sorted: Vec<u64> =
         values(10_000).into_iter().filter(|ns| *ns <= MAX_RECORDABLE_NS).collect();
     let times = record_values(&sorted);
@@ -69,7 +69,7 @@ fn values_beyond_an_hour_are_counted_and_only_bounded() {
 }
 
 #[test]
-fn requests_without_an_end_bound_the_quantiles_above_them() {
+fn unfinished_requests_turn_higher_quantiles_into_lower_bounds() {
     let mut times: TimeDistribution<ResponseTime> = TimeDistribution::new();
     (1..=98).for_each(|ns| times.record(ns));
     times.record_lower_bound(50);
@@ -80,7 +80,7 @@ fn requests_without_an_end_bound_the_quantiles_above_them() {
 }
 
 #[test]
-fn a_few_times_without_an_end_leave_the_median_known_and_the_tail_not() {
+fn a_few_unfinished_requests_leave_the_median_known_but_not_the_tail() {
     let mut times = TimeDistribution::<ResponseTime>::new();
     (0..100_000).for_each(|at| times.record(1_000_000 + at));
     times.record_lower_bound(10);
@@ -98,7 +98,7 @@ fn a_few_times_without_an_end_leave_the_median_known_and_the_tail_not() {
 }
 
 #[test]
-fn merged_distributions_are_those_of_one_recording() {
+fn merged_distributions_equal_a_single_recording() {
     let values = values(3000);
     let whole = record_values(&values);
     let [a, b, c] = [0, 1, 2].map(|part| {
@@ -120,7 +120,7 @@ fn merged_distributions_are_those_of_one_recording() {
 }
 
 #[test]
-fn the_table_of_served_percentages_is_that_of_a_known_list() {
+fn served_percentages_match_a_known_list() {
     let times = record_values(&(1..=200).collect::<Vec<u64>>());
     let rows = percent_rows_of(&times, &AB_PERCENTS);
     let reported: Vec<(u32, u64)> = rows.iter().map(|row| (row.percent, row.within.ns)).collect();
@@ -214,7 +214,7 @@ fn a_log_of_another_program_is_read() {
 }
 
 #[test]
-fn broken_logs_are_told_by_what_is_broken() {
+fn errors_in_a_histogram_log_name_the_broken_part() {
     let times = record_values(&[1, 2, 3]);
     let blank = write_log(0, &[HistogramLogRow::new("two words", 0, 1, &times)]);
     assert_eq!(blank, Err(HistogramLogError::Tag("service/two words".to_owned())));

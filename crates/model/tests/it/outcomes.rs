@@ -104,7 +104,7 @@ fn every_load_balances() {
 }
 
 #[test]
-fn a_lost_event_is_found_whichever_it_is() {
+fn any_single_lost_event_is_detected() {
     for seed in 0..20 {
         let (events, in_flight) = load(seed);
         for lost in 0..events.len() {
@@ -131,7 +131,7 @@ fn a_lost_event_is_found_whichever_it_is() {
 }
 
 #[test]
-fn the_counts_say_what_does_not_add_up() {
+fn count_mismatches_are_reported_with_both_counts() {
     let mut outcomes = OutcomeCounts::new();
     (0..40).for_each(|_| outcomes.count_attempt());
     (0..20).for_each(|_| outcomes.count_ok(200));
@@ -155,7 +155,7 @@ fn the_counts_say_what_does_not_add_up() {
 }
 
 #[test]
-fn merged_outcomes_are_those_of_one_recording_in_any_grouping() {
+fn merged_outcomes_equal_a_single_recording_in_any_grouping() {
     for seed in 0..50 {
         let (events, in_flight) = load(seed);
         let whole = outcomes_of(&events, in_flight);
@@ -195,7 +195,7 @@ fn outcomes_survive_a_file_and_refuse_unknown_classes() {
 }
 
 #[test]
-fn statuses_are_counted_by_code_and_by_hundred() {
+fn statuses_are_counted_by_code_and_by_class() {
     let mut outcomes = OutcomeCounts::new();
     for code in [200, 200, 204, 404, 503, 999, 42] {
         outcomes.count_attempt();

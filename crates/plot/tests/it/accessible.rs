@@ -27,7 +27,7 @@ fn every_chart_has_a_role_a_name_and_a_description() {
 }
 
 #[test]
-fn names_with_markup_and_control_characters_stay_what_they_are() {
+fn names_with_markup_and_control_characters_are_escaped() {
     let label = "a<b> & \"c\" 'd' </svg>\u{0}\u{1b}[31m";
     let chart = AnyChart::Box(boxes(&[label], &["<script>", "]]>"], 3));
     let svg = chart.svg(ImageSize::default());

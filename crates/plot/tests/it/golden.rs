@@ -7,7 +7,7 @@ use crate::charts::one_of_each;
 use speedwell_plot::ImageSize;
 
 #[test]
-fn charts_are_drawn_as_before() {
+fn charts_match_the_golden_files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let update = std::env::var_os("SPEEDWELL_UPDATE_GOLDEN").is_some_and(|value| value == "1");
     for (kind, chart) in one_of_each() {

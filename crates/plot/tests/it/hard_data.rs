@@ -15,7 +15,7 @@ fn texts(chart: &AnyChart) -> Vec<String> {
 }
 
 #[test]
-fn without_data_a_chart_says_so() {
+fn charts_without_data_show_no_data() {
     let empty = [
         AnyChart::Box(BoxChart::default()),
         AnyChart::Scatter(ScatterChart::default()),
@@ -34,7 +34,7 @@ fn without_data_a_chart_says_so() {
 }
 
 #[test]
-fn a_category_without_data_says_so_among_others() {
+fn a_category_without_data_is_labelled_no_data() {
     let mut chart = boxes(&["a", "b", "c"], &["s"], 5);
     chart.categories[1].boxes[0].values.clear();
     assert_eq!(texts(&AnyChart::Box(chart)).iter().filter(|text| *text == "no data").count(), 1);
@@ -86,7 +86,7 @@ fn an_interval_that_reaches_below_a_logarithmic_axis_ends_at_its_edge() {
 }
 
 #[test]
-fn extreme_data_are_drawn_with_numbers_only() {
+fn extreme_data_are_drawn_without_nan_or_infinity() {
     let sets: [&[f64]; 9] = [
         &[1.0],
         &[0.0],
@@ -159,7 +159,7 @@ fn charts_of(values: &[f64], scale: &AxisScale) -> Vec<AnyChart> {
 }
 
 #[test]
-fn sheets_too_small_for_their_chart_are_drawn_all_the_same() {
+fn charts_on_sheets_too_small_for_them_are_still_valid_svg() {
     for (width_px, height_px) in [(0, 0), (1, 1), (40, 400), (400, 40), (100, 100)] {
         for (kind, chart) in one_of_each() {
             let svg = chart.svg(ImageSize { width_px, height_px });
@@ -170,7 +170,7 @@ fn sheets_too_small_for_their_chart_are_drawn_all_the_same() {
 }
 
 #[test]
-fn the_same_data_are_the_same_text() {
+fn the_same_data_give_the_same_svg() {
     for (_, chart) in one_of_each() {
         assert_eq!(chart.svg(ImageSize::default()), chart.clone().svg(ImageSize::default()));
     }

@@ -50,7 +50,7 @@ fn at_usual_sizes_every_chart_is_legible_and_nothing_overlaps() {
 }
 
 #[test]
-fn short_labels_stand_below_and_long_ones_at_the_left() {
+fn short_labels_are_drawn_below_and_long_ones_at_the_left() {
     let find = |labels: &[Label], start: &str| {
         labels.iter().find(|label| label.text.starts_with(start)).cloned().unwrap()
     };

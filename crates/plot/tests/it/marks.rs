@@ -42,7 +42,7 @@ fn a_line_chart_has_lines_points_and_intervals_and_a_scatter_chart_points_only()
 }
 
 #[test]
-fn a_line_chart_shows_what_its_points_were_estimated_from_beside_them() {
+fn a_line_chart_shows_observations_beside_its_points() {
     let mut chart = lines(&["x"], 3);
     let of_point = |x: f64| [5.0, 6.0, 90.0].map(|y| ChartPoint::new(x, y));
     chart.observations = vec![[1.0, 2.0].into_iter().flat_map(of_point).collect()];
@@ -113,7 +113,7 @@ fn a_grid_has_a_panel_for_each_case_with_all_of_its_values() {
 }
 
 #[test]
-fn every_mark_says_its_figures() {
+fn every_mark_has_a_tooltip_with_its_figures() {
     for (kind, chart) in one_of_each() {
         let svg = chart.svg(ImageSize::default());
         let document = Document::parse(&svg).unwrap();
@@ -137,7 +137,7 @@ fn every_mark_says_its_figures() {
 }
 
 #[test]
-fn a_box_says_its_five_figures() {
+fn the_tooltip_of_a_box_has_its_five_figures() {
     // The quartiles of 1 to 9 are 3, 5 and 7 (R, type 7), and the whiskers extend to the ends.
     let values: Vec<f64> = (1..=9).map(f64::from).collect();
     let mut chart = boxes(&["ascii"], &["old"], 1);

@@ -11,7 +11,7 @@ fn ids(svg: &str) -> Vec<String> {
 }
 
 #[test]
-fn charts_with_different_ids_share_none() {
+fn charts_with_different_ids_share_no_element_ids() {
     let mut seen = std::collections::HashSet::new();
     let mut number = 0;
     for (_, chart) in one_of_each() {
@@ -27,7 +27,7 @@ fn charts_with_different_ids_share_none() {
 }
 
 #[test]
-fn whatever_is_referred_to_is_in_the_same_chart() {
+fn references_lead_only_to_elements_of_the_same_chart() {
     for (kind, chart) in one_of_each() {
         let svg = chart.svg_on_page(400, "c");
         let ids = ids(&svg);
@@ -41,7 +41,7 @@ fn whatever_is_referred_to_is_in_the_same_chart() {
 }
 
 #[test]
-fn no_colour_of_a_page_is_fixed() {
+fn charts_on_a_page_use_no_fixed_colours() {
     let many = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
     let mut charts = one_of_each();
     charts.push(("boxes", AnyChart::Box(boxes(&["x"], &many, 5))));
@@ -64,7 +64,7 @@ fn no_colour_of_a_page_is_fixed() {
 }
 
 #[test]
-fn a_chart_says_what_it_shows_to_those_who_do_not_see_it() {
+fn charts_on_a_page_have_a_role_and_a_descriptive_label() {
     for (kind, chart) in one_of_each() {
         let svg = chart.svg_on_page(400, "c");
         let document = Document::parse(&svg).unwrap();
@@ -78,7 +78,7 @@ fn a_chart_says_what_it_shows_to_those_who_do_not_see_it() {
 }
 
 #[test]
-fn a_chart_of_its_own_knows_no_page() {
+fn a_standalone_chart_uses_no_page_variables() {
     for (kind, chart) in one_of_each() {
         let svg = chart.svg(chart.natural_size());
         assert!(!svg.contains("var("), "{kind}");

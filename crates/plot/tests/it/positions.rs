@@ -76,7 +76,7 @@ fn a_missing_value_leaves_a_gap_in_the_line() {
 }
 
 #[test]
-fn bars_stand_on_zero_and_their_length_is_their_value() {
+fn bars_start_at_zero_and_their_lengths_are_proportional_to_values() {
     let mut chart = bars(&["a", "b"], &["x"]);
     let values = [3_000.0, -1_000.0];
     for (category, value) in chart.categories.iter_mut().zip(values) {
@@ -93,7 +93,7 @@ fn bars_stand_on_zero_and_their_length_is_their_value() {
 }
 
 #[test]
-fn a_point_of_a_box_lies_inside_the_whiskers_or_outside_as_its_value_says() {
+fn only_outliers_lie_beyond_the_whiskers_of_a_box() {
     let mut chart = boxes(&["a"], &["s"], 1);
     chart.categories[0].boxes[0].values = vec![10.0, 11.0, 12.0, 13.0, 14.0, 40.0];
     let svg = AnyChart::Box(chart).svg(ImageSize::default());
@@ -171,7 +171,7 @@ fn first_points(chart: GridChart) -> Vec<f64> {
 }
 
 #[test]
-fn panels_share_an_axis_unless_their_levels_would_hide_what_they_show() {
+fn panels_share_an_axis_unless_their_levels_are_too_far_apart() {
     let raised = |by: f64| {
         let mut chart = grid_of_points(&["a", "b"], &["s"], 8);
         let GridMarks::Points(series) = &mut chart.panels[1].marks else {

@@ -67,7 +67,7 @@ fn every_state() -> TrendChart {
 }
 
 #[test]
-fn every_change_has_its_words_and_is_reached_by_a_key() {
+fn every_change_has_a_label_and_can_be_reached_by_keyboard() {
     let chart = every_state();
     for width in [360, 960, 1280] {
         let svg = draw(&chart, width);
@@ -128,7 +128,7 @@ fn a_drift_is_a_dashed_line_from_level_to_level() {
 }
 
 #[test]
-fn a_point_says_in_attributes_what_its_tooltip_says() {
+fn a_point_has_its_tooltip_figures_as_data_attributes() {
     let mut chart = trend(&["lab-3", "gh-ubuntu"], 60);
     chart.points[8].at = ChartPoint::with_interval(8.0, 26_705.5, 26_475.0, 26_806.25);
     chart.points[9].at = ChartPoint::with_interval(9.0, 26_705.5, 26_475.0, 26_806.25);
@@ -155,7 +155,7 @@ fn a_point_says_in_attributes_what_its_tooltip_says() {
 }
 
 #[test]
-fn a_terse_trend_shows_the_same_and_says_nothing_of_its_points() {
+fn a_terse_trend_draws_the_same_without_details_of_points() {
     let mut chart = trend(&["old"], 60);
     let full = draw(&chart, 960);
     chart.detail = TrendDetail::Nothing;
@@ -210,7 +210,7 @@ fn assert_same_places(one: &[Vec<(f64, f64)>], other: &[Vec<(f64, f64)>]) {
 }
 
 #[test]
-fn with_tooltips_alone_a_point_says_the_same_in_half_of_the_text() {
+fn tooltips_alone_show_the_same_with_half_of_the_markup() {
     let full = trend(&["old", "new"], 60);
     let brief = TrendChart { detail: TrendDetail::Tooltips, ..full.clone() };
     let (full_svg, brief_svg) = (draw(&full, 960), draw(&brief, 960));
@@ -234,7 +234,7 @@ fn with_tooltips_alone_a_point_says_the_same_in_half_of_the_text() {
 }
 
 #[test]
-fn machines_differ_in_their_marker_and_have_no_colour_of_a_verdict() {
+fn machines_differ_in_marker_and_avoid_verdict_colours() {
     let chart = trend(&["a", "b", "c", "d", "e"], 60);
     let svg = draw(&chart, 960);
     let document = Document::parse(&svg).unwrap();
@@ -254,7 +254,7 @@ fn machines_differ_in_their_marker_and_have_no_colour_of_a_verdict() {
 }
 
 #[test]
-fn what_was_not_committed_is_hollow() {
+fn points_with_uncommitted_changes_are_hollow() {
     let svg = draw(&trend(&["old"], 60), 960);
     let document = Document::parse(&svg).unwrap();
     let aside = marks(&document, "g", "points aside");
@@ -283,14 +283,14 @@ fn rising(count: usize) -> TrendChart {
 }
 
 #[test]
-fn up_to_a_thousand_points_each_is_drawn() {
+fn up_to_a_thousand_points_are_drawn_one_by_one() {
     let svg = draw(&rising(1000), 960);
     assert_eq!(svg.matches("class=\"point\"").count(), 1000);
     assert!(!svg.contains("median"));
 }
 
 #[test]
-fn more_points_are_drawn_as_buckets_which_the_chart_says() {
+fn more_than_a_thousand_points_are_drawn_as_buckets_with_a_note() {
     let svg = draw(&rising(4000), 960);
     let said = texts(&svg).join(" ");
     let wanted = "4,000 points: each mark is the median of up to 10, and its bar shows their range";
@@ -312,7 +312,7 @@ fn more_points_are_drawn_as_buckets_which_the_chart_says() {
 }
 
 #[test]
-fn one_wild_point_is_an_arrow_and_two_are_a_level() {
+fn an_isolated_outlier_is_an_arrow_and_two_in_a_row_are_a_level() {
     let strays = |wild: &[usize]| {
         let mut chart = trend(&["old"], 60);
         for at in wild {
@@ -361,7 +361,7 @@ fn notes_are_lines_and_failures_are_crosses() {
 }
 
 #[test]
-fn the_line_that_was_left_goes_on_dotted() {
+fn the_main_line_continues_dotted_after_the_branch() {
     let mut chart = trend(&["old"], 60);
     let dotted = |chart: &TrendChart| draw(chart, 960).matches("class=\"continuation\"").count();
     assert_eq!(dotted(&chart), 1);
@@ -381,7 +381,7 @@ fn the_newest_and_the_oldest_revision_are_always_named() {
 }
 
 #[test]
-fn whoever_does_not_see_it_hears_every_change() {
+fn the_accessible_label_describes_every_change() {
     let chart = every_state();
     let svg = draw(&chart, 960);
     let document = Document::parse(&svg).unwrap();

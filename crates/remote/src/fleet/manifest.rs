@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_sent_with_its_folder_or_its_project_and_with_nothing_beside_it() {
+    fn a_file_is_sent_with_its_folder_or_its_enclosing_project() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         fs::create_dir_all(folder.join("around/bench/inner")).unwrap();

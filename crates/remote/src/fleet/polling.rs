@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_that_stays_is_said_once_and_a_new_one_again() {
+    fn an_unchanged_waiting_reason_is_reported_only_once() {
         let mut queue = WaitingReport::default();
         let mut said = |parts: &[(&str, usize)]| {
             let machines = |count| (1..=count).map(|at| format!("n{at}")).collect();

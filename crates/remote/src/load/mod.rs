@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn three_machines_give_the_percentiles_of_one_generator_with_all_parts() {
+    fn merged_parts_of_three_machines_equal_a_single_generator() {
         // The times cover four orders of magnitude, as real response times do.
         let time = |at: u64| 1_000 + (at * 7_919) % 9_973 * (1 + at % 11) * 1_000;
         let whole = measurement((0..10_001).map(time));
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_this_machine_are_not_promised_to_others() {
+    fn loads_that_refer_to_local_files_are_refused_for_other_machines() {
         let spec = LoadSpec { data: Some("@body.json".to_owned()), ..LoadSpec::default() };
         let refused = check_portable(&spec).unwrap_err().to_string();
         assert!(refused.starts_with("--data @FILE refers to this machine"), "{refused}");

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn no_machine_has_more_than_a_quarter_above_the_mean() {
+    fn no_machine_is_loaded_more_than_a_quarter_above_the_mean() {
         for (count, machines) in [(100, 4), (1000, 10), (7, 3)] {
             let (cases, machines) = example(count, machines);
             let placed = assign_machines(&cases, &machines);

@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_ignores_is_not_sent() {
+    fn files_ignored_by_git_are_not_sent() {
         let folder = create_folder(&[("a.js", "a"), ("big.log", "z"), (".gitignore", "*.log\n")]);
         let git = |words: &[&str]| {
             let mut git = std::process::Command::new("git");
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_to_what_is_sent() {
+    fn links_within_the_folder_are_sent_as_files() {
         let folder = create_folder(&FILES);
         symlink("b.js", folder.path().join("inner.js")).unwrap();
         let bundle = gather_folder(folder.path()).unwrap();
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_left_out_and_named() {
+    fn files_that_cannot_be_sent_are_skipped_and_named() {
         let folder = create_folder(&FILES);
         let all = gather_folder(folder.path()).unwrap();
         assert!(all.skipped_files().is_empty());
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_refused_with_the_largest_files() {
+    fn a_bundle_beyond_the_size_limit_is_refused_with_its_largest_files() {
         let sum =
             super::check_size_limit(vec![(super::MAX_BENCHMARK_BYTES + 1, "data.bin".into())]);
         let refusal = sum.unwrap_err().to_string();

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_walk_leads_through_all_of_the_memory() {
+    fn the_memory_walk_visits_every_element() {
         let ring = build_ring(1 << 10);
         let mut seen = vec![false; ring.len()];
         let mut place = 0;

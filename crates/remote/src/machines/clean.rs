@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_goes_with_the_last_session_that_uses_it() {
+    fn a_bundle_is_removed_with_the_last_session_that_uses_it() {
         let outer = tempfile::tempdir().unwrap();
         let folder = outer.path().join("fleet");
         let (one, shared) = lay_out(&folder, "0-a", "text");

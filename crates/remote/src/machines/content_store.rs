@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_missing_is_sent() {
+    fn only_missing_objects_are_sent() {
         let folder = tempfile::tempdir().unwrap();
         let large = "x".repeat(100_000);
         let first = text_bundle(&[("a", &large), ("b/c", "small")]);
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_benchmark_writes_into_its_files_stays_in_that_bundle() {
+    fn changes_made_by_a_benchmark_stay_within_its_bundle() {
         let folder = tempfile::tempdir().unwrap();
         let (_, place) =
             lay_out_locally(&text_bundle(&[("a", "text")]), "0", folder.path()).unwrap();

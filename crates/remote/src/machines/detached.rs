@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_goes_on_without_us_until_it_is_ended() {
+    fn a_worker_runs_in_its_own_session_until_it_is_ended() {
         let folder = script_folder("exec sleep 600");
         let job = start_worker(folder.path(), &[3]).unwrap();
         assert!(is_detached_worker(&job) && !has_ended(&job), "{job:?}");

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_keeps_its_identity_under_another_name_and_nobody_learns_its_number() {
+    fn a_machine_id_survives_renaming_and_does_not_reveal_its_source() {
         let number = "0123456789abcdef0123456789abcdef";
         let one = identity(&[("etc/machine-id", &format!("{number}\n"))], "a");
         let renamed = identity(&[("etc/machine-id", number)], "b");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_number_the_firmware_or_the_host_says_which_machine_it_is() {
+    fn firmware_or_host_name_identify_a_machine_without_a_machine_id() {
         let uuid = ("sys/class/dmi/id/product_uuid", "4C4C4544-0042-3510-8052-B4C04F564433\n");
         let firmware = identity(&[("etc/machine-id", ""), uuid], "a");
         assert_eq!(firmware.warning, identity(&[uuid], "b").warning);

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_at_a_time_has_the_machine() {
+    fn the_machine_lock_has_only_one_holder_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
         let places = [folder.path().join("none/lock"), folder.path().join("lock")];
         let want = || LockTicket::open_at(&places, false).unwrap();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_experiments_share_a_machine_with_each_other_and_with_nobody_else() {
+    fn experiment_parts_share_the_lock_and_exclude_all_others() {
         let folder = tempfile::tempdir().unwrap();
         let places = [folder.path().join("lock")];
         let take =
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_overtakes_one_who_wants_the_machine_alone() {
+    fn shared_requests_wait_behind_an_exclusive_request() {
         let folder = tempfile::tempdir().unwrap();
         let places = [folder.path().join("lock")];
         let want = |is_shared| LockTicket::open_at(&places, is_shared).unwrap();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_gives_up_waiting_lets_others_pass() {
+    fn an_abandoned_exclusive_request_lets_others_pass() {
         let folder = tempfile::tempdir().unwrap();
         let places = [folder.path().join("lock")];
         let want = |is_shared| LockTicket::open_at(&places, is_shared).unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_locked_is_named() {
+    fn a_lock_file_that_cannot_be_opened_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("lock");
         // A symlink might lead to anyone's file.

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_two_parts_could_have_goes_to_the_one_that_needs_it() {
+    fn a_contested_machine_goes_to_the_role_that_needs_it() {
         let known =
             [machine("a", &["lab"]), machine("b", &["lab", "fast"]), machine("c", &["lab"])];
         // The target could use any machine and would take the first, but the load needs 'a'.
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scheduler_chooses_machines_where_any_choice_works() {
+    fn machines_are_named_to_the_scheduler_only_if_the_choice_matters() {
         let known = [
             machine("a", &["server"]),
             machine("b", &["load"]),

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_folder_itself_and_what_is_in_it_is_moved() {
+    fn only_paths_within_the_folder_are_mapped() {
         let moved = FolderMapping { from: Path::new("/home/a/web"), to: Path::new("/var/b") };
         for (here, there) in [
             ("/home/a/web/server.js", "/var/b/server.js"),

@@ -43,7 +43,7 @@ fn tasks_of_a_job_are_performed_one_after_the_other_on_their_machine() {
 }
 
 #[test]
-fn a_job_waits_for_its_machine_is_cancelled_and_says_why_it_failed() {
+fn waiting_cancelled_and_failed_jobs_report_their_reasons() {
     let Some((slurm, mut engine)) = start_cluster() else {
         return;
     };
@@ -78,7 +78,7 @@ fn a_job_waits_for_its_machine_is_cancelled_and_says_why_it_failed() {
 }
 
 #[test]
-fn a_drained_machine_and_an_unknown_partition_are_named_with_slurms_reason() {
+fn drained_machines_and_refused_jobs_show_the_reason_from_slurm() {
     let Some((slurm, mut engine)) = start_cluster() else {
         return;
     };
@@ -131,7 +131,7 @@ fn jobs_named(slurm: &clusters::SlurmCluster, name: &str) -> String {
 }
 
 #[test]
-fn one_job_has_the_machines_of_all_parts_as_long_as_its_lease() {
+fn one_job_holds_the_machines_of_all_parts_until_its_lease_ends() {
     let Some((slurm, mut engine)) = start_cluster() else {
         return;
     };
@@ -164,7 +164,7 @@ fn one_job_has_the_machines_of_all_parts_as_long_as_its_lease() {
 }
 
 #[test]
-fn machines_for_all_parts_are_waited_for_or_refused_with_slurms_reason() {
+fn a_lease_waits_for_machines_or_is_refused_with_slurms_reason() {
     let Some((slurm, mut engine)) = start_cluster() else {
         return;
     };

@@ -52,7 +52,7 @@ fn a_worker_reads_its_orders_and_writes_its_lines_through_ssh() {
 }
 
 #[test]
-fn a_worker_ends_with_its_lease_and_a_cut_line_says_so() {
+fn a_worker_ends_when_cancelled_or_disconnected() {
     let Some((sshd, mut engine)) = start_server() else {
         return;
     };
@@ -75,7 +75,7 @@ fn a_worker_ends_with_its_lease_and_a_cut_line_says_so() {
 }
 
 #[test]
-fn machines_are_free_busy_or_say_why_they_cannot_be_had() {
+fn machines_are_free_busy_or_unfit_with_a_reason() {
     let Some((sshd, mut engine)) = start_server() else {
         return;
     };

@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_one_session_stand_in_the_order_in_which_they_were_executed() {
+    fn runs_of_one_session_are_shown_in_execution_order() {
         let chart = chart(&[(0, 0), (3, 0), (11, 1)], &[(1, 0), (2, 0), (10, 1)], false);
         assert_eq!(places(&chart), [[1.0, 4.0, 6.0], [2.0, 3.0, 5.0]]);
         assert_eq!(chart.breaks, [4.5]);

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_time_axis_a_revision_is_never_before_the_one_that_it_follows() {
+    fn on_a_time_axis_a_revision_is_never_before_its_predecessor() {
         let stops = [(0, Some(100)), (1, Some(300)), (4, Some(200)), (6, Some(500))];
         let stand =
             |axis| axis_coordinates(&BTreeMap::from(stops), axis).into_values().collect::<Vec<_>>();
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_said_without_what_both_sides_begin_with() {
+    fn a_cause_omits_the_common_prefix_of_both_values() {
         let cause = |before: &str, after: &str| FactDifference {
             name: "kernel".into(),
             before: before.into(),
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_that_is_left_out_of_the_search_says_why() {
+    fn a_point_excluded_from_the_search_has_a_reason() {
         let mut session = point(0);
         assert_eq!(exclusion_reason(&session), "");
         session.point.kind = PointKind::Confirm;

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_how_far_the_machines_differ_and_why_its_verdict_was_taken_back() {
+    fn a_row_shows_how_machines_differ_and_why_its_verdict_was_withdrawn() {
         let findings = simulated_findings([0.9, 0.9, 0.9, 1.05]);
         let shown = text(&findings, Verbosity::Normal);
         assert!(shown.contains("over machines"), "{shown}");
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_machines_nothing_is_said_about_others() {
+    fn two_machines_allow_no_prediction_for_other_machines() {
         let factor = |variant: &str| if variant == "new" { 1.1 } else { 1.0 };
         let story =
             FakeSession::with_fixed_blocks(&["old", "new"], 8).add_noisy_case("g/b", 0.01, factor);

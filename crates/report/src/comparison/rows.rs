@@ -392,7 +392,7 @@ mod tests {
     use speedwell_analysis::AnalysisSettings;
 
     #[test]
-    fn a_side_that_became_much_smaller_shows_its_own_digits() {
+    fn each_side_of_a_row_is_rounded_by_its_own_size() {
         let session = speedwell_formats::read(
             "f.csv",
             b"\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n\

@@ -424,7 +424,7 @@ requests = 10
     }
 
     #[test]
-    fn a_picture_ends_before_a_starved_hundredth_rules_it() {
+    fn a_curve_is_clipped_before_starved_percentages_dominate_it() {
         let ends_at = |starved: std::ops::RangeInclusive<u32>| {
             let mut group = group();
             for (percent, times) in &mut group.curves[0].points {
@@ -439,7 +439,7 @@ requests = 10
     }
 
     #[test]
-    fn every_tenth_percentage_has_the_fastest_and_the_slowest_run() {
+    fn every_tenth_percentage_has_an_interval_of_fastest_and_slowest_run() {
         let experiment = experiment();
         let charts = draw_served(&group(), ChartSeries::Variants, &[], &experiment);
         let points = &line_chart(&charts[0]).series[1].points;

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_the_same_name_are_one_and_awkward_names_are_quoted() {
+    fn tables_of_the_same_name_are_merged_and_special_characters_quoted() {
         let mut document = Document::new("t");
         document.push(table("changes", "a s=\"x,y\"", Some(1_234_567.891)));
         document.push(table("other", "no", None));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn spreadsheets_execute_nothing_and_one_apostrophe_less_is_the_original() {
+    fn formulas_are_neutralized_by_a_leading_apostrophe() {
         for (text, written) in [
             ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
             ("@SUM(1+1)", "'@SUM(1+1)"),

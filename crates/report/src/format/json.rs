@@ -177,7 +177,7 @@ mod tests {
     use crate::table::ReportRow;
 
     #[test]
-    fn every_row_has_every_member_and_pretty_text_stays_outside() {
+    fn every_json_row_has_every_member_without_the_display_text() {
         let columns = vec![
             ReportColumn::new("case", "", ColumnKind::Label),
             ReportColumn::new("pretty", "", ColumnKind::Figure).for_people(),

@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_comes_before_what_may_spoil_it() {
+    fn the_headline_comes_before_the_warnings() {
         let warning = |text: &str| ReportBlock::Warning(text.into());
         let text = rendered(vec![
             warning("the load was 3.2"),
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_could_be_markup_is_escaped() {
+    fn only_text_that_could_be_markup_is_escaped() {
         for (text, escaped) in [
             ("string_decoder [+6.9, +9.6]", "string_decoder [+6.9, +9.6]"),
             ("_private *bold*", "\\_private \\*bold\\*"),
@@ -471,7 +471,7 @@ mod table_tests {
     }
 
     #[test]
-    fn what_a_comment_has_no_width_for_is_left_out() {
+    fn columns_that_do_not_fit_a_comment_are_left_out() {
         assert!(rendered(&long(1), usize::MAX).starts_with("| case | verdict |\n"));
     }
 }

@@ -443,7 +443,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_first_half_without_answers_has_no_percentage() {
+    fn a_change_from_a_first_half_without_answers_has_no_percentage() {
         let halves = LoadHalves { course: DriftMetric::Throughput, first: 0.0, second: 93.3 };
         let told = unsteady_sentence(&halves);
         let begin = "Throughput rose from the first half (0/s) to the second (93.3/s)";
@@ -451,13 +451,13 @@ mod tests {
     }
 
     #[test]
-    fn a_share_that_was_missed_by_little_does_not_read_as_if_it_were_reached() {
+    fn a_share_just_below_the_limit_is_not_rounded_up_to_it() {
         let words = [0.5, 0.976, 0.9796, 0.979_99].map(short_of_98);
         assert_eq!(words, ["50.0", "97.6", "97.96", "97.999"]);
     }
 
     #[test]
-    fn what_happens_once_in_some_seconds_is_not_told_as_never() {
+    fn rates_below_one_per_second_are_not_rounded_to_zero() {
         assert_eq!([0.25, 4.96, 50.0].map(format_few), ["0.25", "5.0", "50"]);
     }
 }

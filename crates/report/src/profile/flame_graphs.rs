@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_are_told_from_native_code_by_their_names() {
+    fn scripts_are_distinguished_from_native_code_by_their_names() {
         for script in ["JS:fib lib/w.js:1:13", "log node:console:377", "lists:map/2"] {
             assert_eq!(CODE_KINDS[code_kind(script)], "script", "{script}");
         }

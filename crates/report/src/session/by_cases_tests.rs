@@ -93,7 +93,7 @@ fn assert_same_report(session: &Session, settings: &AnalysisSettings) -> String 
 }
 
 #[test]
-fn verdicts_of_a_fixed_number_of_runs_are_the_same() {
+fn fixed_runs_give_the_same_report_by_case_and_as_a_whole() {
     let session = build_session(FakeSession::with_fixed_blocks(&["old", "new", "newest"], 10));
     let text = assert_same_report(&session, &AnalysisSettings::default());
     assert!(text.contains("better") && text.contains("worse"), "{text}");
@@ -102,20 +102,20 @@ fn verdicts_of_a_fixed_number_of_runs_are_the_same() {
 }
 
 #[test]
-fn verdicts_of_a_sequential_test_are_the_same() {
+fn a_sequential_test_gives_the_same_report_by_case_and_as_a_whole() {
     let session = build_session(FakeSession::sequential(&["old", "new"], 13));
     let text = assert_same_report(&session, &AnalysisSettings::default());
     assert!(text.contains("Decided at"), "{text}");
 }
 
 #[test]
-fn summaries_of_a_single_variant_are_the_same() {
+fn a_single_variant_gives_the_same_report_by_case_and_as_a_whole() {
     let session = build_session(FakeSession::with_fixed_blocks(&["old"], 5));
     assert_same_report(&session, &AnalysisSettings::default());
 }
 
 #[test]
-fn several_metrics_are_the_same() {
+fn several_metrics_give_the_same_report_by_case_and_as_a_whole() {
     let mut session = build_session(FakeSession::with_fixed_blocks(&["old", "new"], 6));
     session.metrics.push(Metric::new("memory", "B", MetricDirection::Lower));
     for run in &mut session.runs {
@@ -135,7 +135,7 @@ fn several_metrics_are_the_same() {
 }
 
 #[test]
-fn machines_and_an_early_end_are_the_same() {
+fn an_interrupted_session_gives_the_same_report_by_case_and_as_a_whole() {
     let machines = [("m1", "a"), ("m2", "a"), ("m3", "a")];
     let mut session = build_session(FakeSession::with_fixed_blocks(&["old", "new"], 15));
     session.machines = FakeSession::with_fixed_blocks(&["old"], 15)
@@ -175,7 +175,7 @@ fn a_record_that_was_copied_into_another_case_is_found() {
 }
 
 #[test]
-fn what_holds_cases_against_each_other_is_read_as_a_whole() {
+fn sessions_with_comparisons_across_cases_are_not_divided() {
     let mut session = build_session(FakeSession::with_fixed_blocks(&["old", "new"], 2));
     let cases: Vec<Case> = CASES.iter().map(|id| Case::parse(id).unwrap()).collect();
     assert!(analysis::can_be_divided(&session, &cases));
@@ -187,6 +187,6 @@ fn what_holds_cases_against_each_other_is_read_as_a_whole() {
 }
 
 #[test]
-fn pages_end_where_sessions_are_large() {
+fn charts_are_drawn_up_to_the_size_of_a_large_session() {
     assert_eq!(MAX_DRAWN_RUNS, LARGE_SESSION);
 }

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_public_is_read_and_no_more() {
+    fn public_projects_can_be_read_but_not_changed_without_a_token() {
         let nobody = CallerIdentity {
             public: PublicAccess::Projects(vec!["open".into()]),
             ..CallerIdentity::default()

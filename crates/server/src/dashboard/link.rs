@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_text_survives_being_an_address() {
+    fn any_text_survives_encoding_into_an_address() {
         for text in ["", "a b/c?d=e&f#g", "\"<>'%41", "Größe\u{202e}語", "..", "@rev:1/2"] {
             assert_eq!(decode_segment(&encode_segment(text)).as_deref(), Some(text));
             assert_eq!(decode_segment(&encode_path(text)).as_deref(), Some(text));

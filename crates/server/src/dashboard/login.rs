@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_led_to_another_site() {
+    fn a_login_redirects_only_to_paths_of_this_site() {
         for path in ["/", "/core/sessions?branch=a%2Fb"] {
             assert!(is_site_path(path), "{path}");
         }

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_out_as_they_went_in() {
+    fn query_values_survive_a_round_trip() {
         let query = PageQuery::parse("case=a%2Fb+len%3D16&empty=&of=%401&of=%402").unwrap();
         assert_eq!(query.get("case"), Some("a/b len=16"));
         assert_eq!(query.get("empty"), None);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_or_too_much_or_unknown_is_refused() {
+    fn invalid_oversized_and_unknown_query_parameters_are_refused() {
         assert!(PageQuery::parse("a=%ff").is_err());
         assert!(PageQuery::parse("a=%4").is_err());
         assert!(PageQuery::parse(&"a=1&".repeat(65)).is_err());

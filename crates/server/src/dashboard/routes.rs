@@ -346,7 +346,7 @@ mod tests {
     const JSON: PageFormat = PageFormat::Document(ReportFormat::Json);
 
     #[test]
-    fn every_page_has_its_address_and_its_formats() {
+    fn paths_resolve_to_a_route_a_name_and_a_format() {
         for (path, route, name, format) in [
             ("/", "/", "", PageFormat::Page),
             ("/index.json", "/", "", JSON),
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_page_names_the_nearest() {
+    fn an_unknown_page_suggests_the_nearest_one() {
         let refused = |path: &str| {
             let read = PageAddress::parse(path).and_then(|address| find_pages(&address, "demo"));
             read.unwrap_err()
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_belongs_to_the_page_itself_and_not_to_its_documents() {
+    fn forms_are_accepted_by_a_page_but_not_by_its_other_formats() {
         let has_form = |path: &str| {
             let address = PageAddress::parse(path).unwrap();
             find_pages(&address, "demo").unwrap()[0].form_handler().is_some()

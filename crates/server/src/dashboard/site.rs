@@ -331,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_project_is_called_as_its_folder() {
+    fn a_project_is_named_after_its_folder_or_database() {
         for (path, name) in [
             ("/home/u/My Project_2/.speedwell/results.db", "my-project-2"),
             ("/data/core.db", "core"),

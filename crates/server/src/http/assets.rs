@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_content_has_another_name() {
+    fn asset_names_change_with_their_content() {
         let path = |content: &'static [u8]| {
             let assets = AssetTable::new("static", [("a.b.css", content)]);
             assets.asset_path("a.b.css").unwrap().to_owned()
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_packing_does_not_make_smaller_is_sent_as_it_is() {
+    fn assets_that_gzip_does_not_shrink_are_sent_uncompressed() {
         let assets = AssetTable::new("/static", [("a.css", &b"x"[..]), ("b.css", &[b'x'; 2000])]);
         let gzip =
             HeaderMap::from_iter([("accept-encoding".parse().unwrap(), "gzip".parse().unwrap())]);

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_this_machine_with_this_port_are_served() {
+    fn only_local_host_names_with_the_right_port_are_accepted() {
         let named = |name: &str| {
             let mut headers = fields(&[("host", name)]);
             let target = "/".parse().unwrap();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_is_believed_only_at_its_address() {
+    fn forwarded_headers_are_trusted_only_from_the_proxy_address() {
         let hosts = AllowedHosts::public("https://perf.example").unwrap();
         let ask = |proxy| {
             let mut headers = fields(&[

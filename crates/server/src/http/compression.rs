@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_packed_or_not_text_stays_as_it_is() {
+    fn only_long_text_responses_are_compressed() {
         let long = "x".repeat(5000);
         let packed = |kind: &'static str, body: &str, asked| {
             let response = ([(CONTENT_TYPE, kind)], body.to_owned()).into_response();

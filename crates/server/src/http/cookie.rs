@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_ends_by_itself_by_its_owner_and_by_its_token() {
+    fn a_login_ends_by_expiry_by_logout_or_with_its_token() {
         let logins = LoginStore::new("speedwell");
         let now = Instant::now();
         let later = now + Duration::from_secs(12 * 3600);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_among_others_is_found_but_not_if_there_are_two() {
+    fn a_login_cookie_is_found_among_others_but_refused_if_duplicated() {
         let logins = LoginStore::new("speedwell");
         let now = Instant::now();
         let cookie = logins.start_login((), false, now).unwrap();

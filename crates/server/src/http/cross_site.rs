@@ -98,7 +98,7 @@ mod tests {
     const OURS: (&str, &str) = ("origin", "http://127.0.0.1:7600");
 
     #[test]
-    fn changes_come_from_our_pages_or_from_programs() {
+    fn changes_are_accepted_only_from_own_pages_or_from_programs() {
         let allowed = |lines: &[(&'static str, &str)]| !is_refused(&Method::POST, lines);
         assert!(allowed(&[]));
         assert!(allowed(&[OURS]));

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_pieces_the_text_is_the_same() {
+    fn decompressed_text_does_not_depend_on_the_chunk_size() {
         let text: Vec<u8> = (0..300_000_u32).flat_map(|n| (n / 7).to_le_bytes()).collect();
         let mut twice = compress(&text);
         twice.extend(compress(b"and a second member"));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_gigabytes_of_zeros_end_after_one_megabyte() {
+    fn a_gzip_bomb_is_refused_after_about_a_megabyte() {
         // Compressing ten gigabytes would take too long. 64 MB of zeros are rejected just as early.
         let bomb = compress(&vec![0; 64 << 20]);
         let (unpacked, largest, refusal) = unpack(&bomb, bomb.len());
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn short_texts_may_be_as_monotonous_as_they_like() {
+    fn a_short_text_may_have_any_compression_ratio() {
         let zeros = vec![0; 1 << 20];
         let (unpacked, _, refusal) = unpack(&compress(&zeros), 4096);
         assert!(unpacked == zeros);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_damaged_is_refused() {
+    fn truncated_or_damaged_gzip_is_refused() {
         let whole = compress(b"0123456789 0123456789 0123456789");
         for length in 0..whole.len() {
             let (_, _, refusal) = unpack(&whole[..length], 5);

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_may_name_several_answers_that_it_has() {
+    fn an_etag_is_matched_against_all_those_named_in_the_request() {
         let tag = EntityTag::of_bytes(b"a");
         let own_tag = tag.0.clone();
         assert!(tag.matches_request(&if_none_match(&own_tag)));

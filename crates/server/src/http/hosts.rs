@@ -162,7 +162,7 @@ mod tests {
 
     /// Checks that every accepted `Host` field is a name that no other site can have.
     #[test]
-    fn no_text_names_another_site() {
+    fn no_accepted_host_field_names_another_site() {
         let parts = [
             "127.0.0.1",
             "localhost",

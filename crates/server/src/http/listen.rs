@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unix_socket_is_its_owners_alone_and_a_file_is_never_replaced() {
+    fn a_unix_socket_is_private_to_its_owner_and_replaces_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let first = bind_unix(&path).unwrap();
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_reach_takes_a_token_and_tls() {
+    fn addresses_reachable_by_others_require_a_token_and_tls() {
         let refused = |address: &str, token, tls| {
             exposure_error(
                 &ListenAddress::Address(address.parse().unwrap()),

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_not_written_holds_up_nobody() {
+    fn a_stalled_log_delays_no_request_and_counts_lost_lines() {
         let (release, held) = std::sync::mpsc::channel::<()>();
         let (out, lines) = std::sync::mpsc::channel();
         let log = RequestLog::with_sink(move |line| {

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_guesses_are_ten_guesses_a_minute() {
+    fn an_address_is_limited_to_ten_guesses_a_minute() {
         let failures = FailureLimiter::default();
         let start = Instant::now();
         let mut tried = 0;
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn many_addresses_take_no_more_memory() {
+    fn the_number_of_remembered_addresses_is_limited() {
         let failures = FailureLimiter::default();
         let start = Instant::now();
         for number in 0..MAX_ADDRESSES as u32 + 500 {

@@ -264,14 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_prints_a_secret() {
+    fn debug_output_never_contains_a_secret() {
         let token = AccessToken::new().unwrap();
         assert_eq!(format!("{token:?}"), "AccessToken(Secret(..))");
         assert_eq!(format!("{:?}", PresentedToken::Token(token)), "Token(AccessToken(Secret(..)))");
     }
 
     #[test]
-    fn a_bearer_is_named_once() {
+    fn the_authorization_header_must_be_a_single_valid_bearer_token() {
         let token = AccessToken::new().unwrap();
         let header = |value: &str| (AUTHORIZATION, value.parse().unwrap());
         let with = |values: &[&str]| {

@@ -72,7 +72,7 @@ fn forty_ways_out_of_the_folder_lead_nowhere() {
 
 /// Repeats the test above under strace, recording every file it opens.
 #[test]
-fn the_kernel_is_never_asked_for_such_a_file() {
+fn paths_out_of_the_folder_make_the_kernel_open_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("trace");
     let traced = Command::new("strace")
@@ -100,7 +100,7 @@ fn the_kernel_is_never_asked_for_such_a_file() {
 }
 
 #[test]
-fn files_are_kept_for_good_and_come_packed_to_those_who_take_it() {
+fn assets_are_immutable_and_compressed_on_request() {
     let served = TestServer::start_local();
     let plain = served.send_request(&format!("GET {}", served.style), &[]);
     assert_eq!(plain.headers["cache-control"], "public, max-age=31536000, immutable");

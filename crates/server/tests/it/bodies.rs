@@ -45,7 +45,7 @@ fn a_body_within_the_limits_arrives_whole_packed_or_not() {
 
 /// A gzip file with many members, each expanding from ten kilobytes to ten megabytes of zeros.
 #[test]
-fn ten_gigabytes_of_zeros_in_ten_megabytes_are_refused_after_one() {
+fn a_gzip_bomb_is_refused_by_its_length_or_after_about_a_megabyte() {
     let served = TestServer::start_local();
     let member = gzip_bytes(&vec![0; 10 << 20]);
     let bomb = member.repeat((10 << 20) / member.len());
@@ -65,7 +65,7 @@ fn ten_gigabytes_of_zeros_in_ten_megabytes_are_refused_after_one() {
 }
 
 #[test]
-fn what_is_unpacked_has_a_limit_of_its_own() {
+fn decompressed_bodies_have_a_separate_size_limit() {
     let served =
         TestServer::start_with_limits(ServerLimits { unpacked_bytes: 100_000, ..test_limits() });
     let text: Vec<u8> = (0..25_000_u32).flat_map(u32::to_le_bytes).collect();
@@ -75,7 +75,7 @@ fn what_is_unpacked_has_a_limit_of_its_own() {
 }
 
 #[test]
-fn a_refused_body_is_refused_whatever_the_handler_makes_of_it() {
+fn an_invalid_gzip_body_is_refused_however_the_handler_reads_it() {
     let served = TestServer::start_local();
     let broken = &gzip_bytes(b"0123456789")[..15];
     for path in ["/read", "/pieces"] {
@@ -86,7 +86,7 @@ fn a_refused_body_is_refused_whatever_the_handler_makes_of_it() {
 }
 
 #[test]
-fn other_packings_are_not_known() {
+fn unsupported_content_encodings_are_refused() {
     let served = TestServer::start_local();
     for coding in ["br", "deflate", "gzip, gzip", "gzip\r\nContent-Encoding: gzip", "zstd", ""] {
         let fields = format!("Content-Encoding: {coding}\r\n");
@@ -101,7 +101,7 @@ fn other_packings_are_not_known() {
 }
 
 #[test]
-fn a_client_that_asks_first_is_refused_before_sending() {
+fn a_client_that_expects_100_continue_is_refused_before_sending() {
     let served = TestServer::start_local();
     let mut wire = served.connect();
     let host = served.address();
@@ -122,7 +122,7 @@ fn a_client_that_asks_first_is_refused_before_sending() {
 }
 
 #[test]
-fn a_refusal_is_json_for_those_who_ask_for_it() {
+fn a_refusal_is_json_for_clients_that_accept_json() {
     let served = TestServer::start_local();
     let fields = "Content-Encoding: br\r\nAccept: application/json\r\n";
     let answer = post_body(&served, "/read", fields, b"x").read_response();

@@ -28,7 +28,7 @@ fn no_page_of_another_site_changes_anything() {
 }
 
 #[test]
-fn pictures_scripts_and_event_streams_are_not_for_other_sites_but_links_are() {
+fn other_sites_may_link_to_pages_but_not_embed_or_stream_them() {
     let served = TestServer::start_local();
     let from_elsewhere = |path: &str, mode: &str, kind: &str| {
         let (mode, kind) = (format!("Sec-Fetch-Mode: {mode}"), format!("Sec-Fetch-Dest: {kind}"));
@@ -44,7 +44,7 @@ fn pictures_scripts_and_event_streams_are_not_for_other_sites_but_links_are() {
 }
 
 #[test]
-fn nobody_else_is_given_leave_to_read() {
+fn other_sites_get_no_cors_permission() {
     let served = TestServer::start_local();
     let request_headers = ["Origin: http://evil.example", "Access-Control-Request-Method: POST"];
     let answer = served.send_request("OPTIONS /", &request_headers);

@@ -33,7 +33,7 @@ fn curl_gets_pages_by_tcp_and_unpacks_them() {
 }
 
 #[test]
-fn curl_uploads_what_is_not_too_large_and_hears_what_is() {
+fn curl_uploads_a_body_and_reads_the_refusal_of_a_larger_one() {
     let served = TestServer::start_local();
     let folder = tempfile::tempdir().unwrap();
     let file = |bytes: usize| {
@@ -60,7 +60,7 @@ fn curl_uploads_what_is_not_too_large_and_hears_what_is() {
 }
 
 #[test]
-fn curl_speaks_tls_and_to_a_unix_socket() {
+fn curl_connects_by_tls_and_to_a_unix_socket() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
     let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];

@@ -72,7 +72,7 @@ fn every_page_has_a_route_and_every_format() {
 }
 
 #[test]
-fn a_name_with_a_dot_is_a_name_or_a_format() {
+fn a_benchmark_name_may_end_like_a_format() {
     let site = TestSite::start(OPEN, |store| {
         let mut session = imported_session();
         for run in &mut session.runs {
@@ -91,7 +91,7 @@ fn a_name_with_a_dot_is_a_name_or_a_format() {
 }
 
 #[test]
-fn a_method_that_a_path_lacks_is_an_error_of_its_place() {
+fn an_unsupported_method_is_an_error_in_the_format_of_its_path() {
     let site = TestSite::start(OPEN, with_session);
     let head = site.request("HEAD /demo/sessions", &[], b"");
     assert_eq!(head.status, 200);
@@ -119,7 +119,7 @@ fn a_method_that_a_path_lacks_is_an_error_of_its_place() {
 }
 
 #[test]
-fn an_error_looks_as_its_place_does_whatever_the_client_accepts() {
+fn the_format_of_an_error_follows_the_path_not_the_accept_header() {
     let site = TestSite::start(OPEN, with_session);
     let ask =
         |path: &str, accept: &str| site.request(&format!("GET {path}"), &[("Accept", accept)], b"");
@@ -310,7 +310,7 @@ fn a_session_is_uploaded_read_tagged_and_deleted() {
 }
 
 #[test]
-fn what_a_client_has_is_not_sent_again() {
+fn unchanged_responses_are_not_sent_again() {
     let site = TestSite::start(OPEN, with_session);
     for path in ["/demo/sessions", "/demo/sessions.json", "/api/v1/demo/sessions", "/login"] {
         let first = site.get(path);
@@ -339,7 +339,7 @@ fn a_live_page_is_sent_to_its_viewers() {
 }
 
 #[test]
-fn operators_get_plain_text() {
+fn health_and_metrics_are_plain_text() {
     let mut token = None;
     let site = TestSite::start(PRIVATE, |store| {
         token = Some(add_token(store, "operator", TokenScope::Read));
@@ -354,7 +354,7 @@ fn operators_get_plain_text() {
 }
 
 #[test]
-fn styles_and_scripts_have_addresses_on_every_page() {
+fn the_stylesheet_linked_by_a_page_is_served_as_immutable() {
     let site = TestSite::start(OPEN, with_session);
     let page = site.get("/");
     let style = page.text().split_once("rel=\"stylesheet\" href=\"").unwrap().1;

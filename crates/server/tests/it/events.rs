@@ -19,7 +19,7 @@ fn watch_events(served: &TestServer, fields: &str) -> TestConnection<TcpStream> 
 }
 
 #[test]
-fn a_viewer_sees_how_things_are_and_what_happens_then() {
+fn a_viewer_receives_the_current_state_and_then_new_events() {
     let served = TestServer::start_local();
     let mut viewers = [watch_events(&served, ""), watch_events(&served, "")];
     for viewer in &mut viewers {
@@ -32,7 +32,7 @@ fn a_viewer_sees_how_things_are_and_what_happens_then() {
 }
 
 #[test]
-fn a_viewer_that_comes_back_goes_on_where_it_was() {
+fn a_reconnecting_viewer_continues_after_its_last_event() {
     let served = TestServer::start_local();
     for number in 1..=5 {
         served.hub.send_event(ServerEvent::new("n", number.to_string()));

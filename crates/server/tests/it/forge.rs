@@ -166,7 +166,7 @@ fn temporary_failures_are_retried() {
 }
 
 #[test]
-fn a_refusal_says_which_right_is_missing_and_not_the_token() {
+fn a_refusal_names_the_missing_permission_and_hides_the_token() {
     for (forge, right) in [
         (ForgeKind::GitHub, "pull-requests: write"),
         (ForgeKind::GitLab, "scope 'api'"),
@@ -188,7 +188,7 @@ fn a_refusal_says_which_right_is_missing_and_not_the_token() {
 }
 
 #[test]
-fn a_forge_that_stays_away_or_leads_astray_is_an_error() {
+fn an_unavailable_or_redirecting_forge_is_an_error() {
     let fake = FakeForge::start(ForgeKind::GitHub);
     for _ in 0..20 {
         fake.fail_next(RequestFault::Status(502));
@@ -251,7 +251,7 @@ fn a_status_is_set_in_the_words_of_each_forge() {
 }
 
 #[test]
-fn gitlab_refuses_a_status_that_is_set_already_which_is_no_error() {
+fn a_repeated_status_that_gitlab_refuses_is_not_an_error() {
     let fake = FakeForge::start(ForgeKind::GitLab);
     fake.fail_next(RequestFault::Words(400, "Cannot transition status via :run from :running"));
     let status = CommitStatus {
@@ -339,7 +339,7 @@ fn each_commit_keeps_the_status_of_its_own_newest_result() {
 }
 
 #[test]
-fn a_refused_comment_does_not_keep_the_status_from_being_set() {
+fn the_status_is_set_even_if_the_comment_is_refused() {
     for forge in FORGES {
         for refusal in [403, 404, 422] {
             let fake = FakeForge::start(forge);
@@ -355,7 +355,7 @@ fn a_refused_comment_does_not_keep_the_status_from_being_set() {
 }
 
 #[test]
-fn of_two_jobs_that_set_the_status_at_once_the_newer_result_counts() {
+fn the_newer_of_two_concurrent_statuses_wins() {
     for forge in FORGES {
         let fake = FakeForge::start(forge);
         let client = client(&fake);

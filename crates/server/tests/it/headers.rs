@@ -18,7 +18,7 @@ fn is_protected(answer: &TestResponse) {
 }
 
 #[test]
-fn every_answer_is_protected_whoever_gives_it() {
+fn every_response_has_security_headers() {
     let served = TestServer::start_local();
     for (request, status) in [
         ("GET /", 200),
@@ -51,7 +51,7 @@ fn a_panic_ends_one_request_and_nothing_else() {
 }
 
 #[test]
-fn long_texts_are_packed_for_those_who_take_it() {
+fn long_texts_are_compressed_for_clients_that_accept_gzip() {
     let served = TestServer::start_local();
     let plain = served.send_request("GET /text", &[]);
     assert_eq!(plain.body.len(), 11_000);
@@ -93,7 +93,7 @@ fn the_log_may_be_json() {
 }
 
 #[test]
-fn a_refusal_of_a_handler_keeps_its_fields_however_it_is_shown() {
+fn a_refusal_by_a_handler_keeps_its_headers_in_every_format() {
     let served = TestServer::start_local();
     for (accept, kind) in [
         ("*/*", "text/plain; charset=utf-8"),

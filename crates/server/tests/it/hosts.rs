@@ -4,7 +4,7 @@ use super::served::{TestServer, local_options};
 use speedwell_server::http::{AllowedHosts, ServerOptions, TrustedProxy};
 
 #[test]
-fn no_route_answers_to_another_name() {
+fn no_route_responds_to_a_foreign_host_name() {
     let served = TestServer::start_local();
     let port = served.address().port();
     let own_host = format!("127.0.0.1:{port}");
@@ -42,7 +42,7 @@ fn no_route_answers_to_another_name() {
 }
 
 #[test]
-fn a_target_in_absolute_form_counts_as_the_name() {
+fn the_host_in_an_absolute_request_target_is_checked() {
     let served = TestServer::start_local();
     let host = format!("Host: {}", served.address());
     let ask = |target: &str| served.send_raw_request(&format!("GET {target}"), &[&host]).status;
@@ -60,7 +60,7 @@ fn a_request_of_http_1_0_without_a_name_is_refused() {
 }
 
 #[test]
-fn a_published_name_is_served_and_its_pages_may_change_things() {
+fn a_public_host_is_served_and_its_own_pages_may_change_things() {
     let hosts = AllowedHosts::public("https://perf.example").unwrap();
     let served = TestServer::start(ServerOptions { hosts, ..local_options() });
     let change = |origin: &str| {
@@ -73,7 +73,7 @@ fn a_published_name_is_served_and_its_pages_may_change_things() {
 }
 
 #[test]
-fn only_a_believed_proxy_says_who_its_clients_are() {
+fn forwarded_headers_are_accepted_only_from_a_trusted_proxy() {
     let fields = [
         "X-Forwarded-For: 6.6.6.6, 203.0.113.7",
         "X-Forwarded-Proto: https",

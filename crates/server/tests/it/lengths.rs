@@ -32,7 +32,7 @@ const UNCLEAR: [(&str, &str); 21] = [
 ];
 
 #[test]
-fn nothing_is_smuggled_in_after_an_unclear_end() {
+fn no_request_is_smuggled_in_by_an_ambiguous_length() {
     let served = TestServer::start_local();
     let host = served.address();
     for (fields, body) in UNCLEAR {
@@ -49,7 +49,7 @@ fn nothing_is_smuggled_in_after_an_unclear_end() {
 }
 
 #[test]
-fn a_length_that_is_too_short_ends_the_connection_with_the_next_request() {
+fn a_too_short_content_length_makes_the_next_request_invalid() {
     let served = TestServer::start_local();
     let mut wire = served.connect();
     let host = served.address();
@@ -79,7 +79,7 @@ fn a_body_that_ends_before_its_length_is_refused() {
 }
 
 #[test]
-fn what_is_no_request_is_refused_and_the_connection_closed() {
+fn an_invalid_request_is_refused_and_its_connection_closed() {
     let head_bytes = 16 << 10;
     let served = TestServer::start_with_limits(ServerLimits { head_bytes, ..test_limits() });
     let host = served.address();

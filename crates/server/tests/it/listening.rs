@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
 #[test]
-fn loopback_is_ipv4_and_ipv6_where_the_machine_has_it() {
+fn the_server_listens_on_all_available_loopback_addresses() {
     let served = TestServer::start_local();
     let port = served.address().port();
     for address in &served.addresses {
@@ -20,7 +20,7 @@ fn loopback_is_ipv4_and_ipv6_where_the_machine_has_it() {
 }
 
 #[test]
-fn a_unix_socket_serves_its_owner_and_goes_with_the_server() {
+fn a_unix_socket_is_served_and_removed_with_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     let listen = vec![ListenAddress::Unix(path.clone())];
@@ -43,7 +43,7 @@ fn a_unix_socket_serves_its_owner_and_goes_with_the_server() {
 }
 
 #[test]
-fn nothing_is_served_unprotected_where_others_can_reach_it() {
+fn an_address_reachable_by_others_is_refused_without_tls() {
     let listen = vec![ListenAddress::Address("0.0.0.0:0".parse().unwrap())];
     let bind = |has_token| {
         let options = ServerOptions { listen: listen.clone(), has_token, ..local_options() };

@@ -33,7 +33,7 @@ fn check_login(
 }
 
 #[test]
-fn ten_guesses_a_minute_and_then_not_even_the_right_one() {
+fn after_ten_failed_logins_even_the_right_token_is_refused() {
     let token = AccessToken::new().unwrap();
     let right = token.expose().to_owned();
     let failures = Arc::new(FailureLimiter::default());

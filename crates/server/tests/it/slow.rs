@@ -15,7 +15,7 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(100);
 
 #[test]
-fn a_client_that_says_nothing_is_not_waited_for() {
+fn a_silent_client_is_disconnected() {
     let served =
         TestServer::start_with_limits(ServerLimits { head_timeout: SHORT, ..test_limits() });
     assert_eq!(served.connect().read_to_end(), "");
@@ -30,7 +30,7 @@ fn a_client_that_says_nothing_is_not_waited_for() {
 
 /// Each byte is progress, but none of them buys more time.
 #[test]
-fn a_head_that_drips_is_not_waited_for() {
+fn a_request_head_that_arrives_too_slowly_is_cut_off() {
     let served =
         TestServer::start_with_limits(ServerLimits { head_timeout: SHORT, ..test_limits() });
     let mut wire = served.connect();
@@ -43,7 +43,7 @@ fn a_head_that_drips_is_not_waited_for() {
 }
 
 #[test]
-fn a_body_that_does_not_come_is_refused() {
+fn a_stalled_request_body_is_refused() {
     let served = TestServer::start_with_limits(ServerLimits { body_grace: SHORT, ..test_limits() });
     for path in ["/read", "/pieces"] {
         let mut wire = served.connect();
@@ -85,7 +85,7 @@ fn an_answer_that_is_not_read_from_a_unix_socket_is_given_up_too() {
 }
 
 #[test]
-fn an_address_has_a_limit_of_connections_and_gets_closed_ones_back() {
+fn open_connections_per_address_are_limited() {
     let served =
         TestServer::start_with_limits(ServerLimits { connections_per_address: 3, ..test_limits() });
     has_room_for_three(&served);
@@ -100,7 +100,7 @@ fn all_addresses_together_have_a_limit_of_connections() {
 /// A team shares an address: clients that log in leave the quota for any connection, and can
 /// connect even when that is exhausted.
 #[test]
-fn those_that_log_in_have_places_of_their_own() {
+fn logged_in_clients_have_a_separate_connection_limit() {
     let served = TestServer::start_with_limits(ServerLimits {
         connections_per_address: 2,
         connections_logged_in: 8,

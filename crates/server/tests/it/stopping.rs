@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 #[test]
-fn what_is_in_flight_is_finished_and_nothing_new_begun() {
+fn a_stopping_server_finishes_open_requests_and_accepts_no_new_ones() {
     let mut served = TestServer::start_local();
     let (host, mut uploading, mut idle) = (served.address(), served.connect(), served.connect());
     uploading.send(format!("POST /read HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5\r\n\r\n123"));
@@ -32,7 +32,7 @@ fn what_is_in_flight_is_finished_and_nothing_new_begun() {
 }
 
 #[test]
-fn a_request_that_does_not_end_is_cut_off() {
+fn a_request_that_outlasts_the_stop_timeout_is_cut_off() {
     let mut served = TestServer::start_with_limits(ServerLimits {
         stop_timeout: Duration::from_millis(50),
         ..test_limits()

@@ -43,7 +43,7 @@ fn connect_tls(
 }
 
 #[test]
-fn requests_travel_by_tls_and_handlers_know_it() {
+fn handlers_see_that_a_request_arrived_over_tls() {
     let papers = make_certificate();
     let served = start_tls_server(&papers, test_limits());
     let mut wire = connect_tls(&served, &papers);
@@ -82,7 +82,7 @@ fn a_client_without_tls_is_not_answered() {
 }
 
 #[test]
-fn a_handshake_that_does_not_come_is_not_waited_for() {
+fn a_missing_tls_handshake_times_out() {
     let papers = make_certificate();
     let served = start_tls_server(
         &papers,
@@ -92,7 +92,7 @@ fn a_handshake_that_does_not_come_is_not_waited_for() {
 }
 
 #[test]
-fn files_that_do_not_hold_what_they_should_are_named() {
+fn invalid_certificate_and_key_files_are_reported() {
     let (first, second) = (make_certificate(), make_certificate());
     let message = |certificate: &str, key: &str| match TlsIdentity::from_pem(
         certificate.as_bytes(),

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snippet_of_several_lines_has_a_name_of_one() {
+    fn a_snippet_of_several_lines_has_a_single_line_name() {
         assert_eq!(join_lines("\n#include <a.h>\n\n  f(1)\n"), "#include <a.h> f(1)");
     }
 }

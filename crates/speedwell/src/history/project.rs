@@ -871,7 +871,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_continues_an_earlier_one_finds_what_a_full_search_finds() {
+    fn a_continued_search_finds_the_same_as_a_full_search() {
         let folder = tempfile::tempdir().unwrap();
         let open = |name: &str| Store::open(&folder.path().join(name)).unwrap();
         let first_look = |places: &[u32]| {

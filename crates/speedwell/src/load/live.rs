@@ -145,7 +145,7 @@ mod tests {
     use speedwell_model::load::measurement::TimelineTick;
 
     #[test]
-    fn the_line_tells_throughput_latency_errors_and_how_far_it_is() {
+    fn the_status_line_shows_throughput_latency_errors_and_progress() {
         let snapshot = LoadSnapshot {
             at_ns: 2_500_000_000,
             attempted: 25_000,

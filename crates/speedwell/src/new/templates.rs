@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_come_back_from_toml_as_they_were() {
+    fn quoted_text_survives_parsing_as_toml() {
         for text in
             ["a b", "a\"b", "it's", "back\\slash", "'\"\\", "new\nline", "ä😀", "\u{7f}\u{1}"]
         {

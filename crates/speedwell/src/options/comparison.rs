@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_is_resumed_with_its_gate() {
+    fn the_resume_command_repeats_the_gate_options() {
         let gate = ComparisonArgs {
             fail_on: FailOn::Unclear,
             threshold: Some(0.05),

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_clients_wait_for_their_answers_for_ten_seconds() {
+    fn the_default_load_is_ten_clients_for_ten_seconds() {
         let default_load = load("");
         let closed = ClosedPace::new(10, ThinkTime::None).unwrap();
         assert_eq!(default_load.pace, PacingModel::Closed(closed));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_up_comes_before_the_time_asked_for() {
+    fn the_requested_time_does_not_include_the_warm_up() {
         let load = load("-t 5s -w 2s --timeout 0 --drain 1s");
         // The generator starts counting at the end of the warm-up.
         assert_eq!(load.stop.after_ns, Some(5_000_000_000));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn ramps_end_by_themselves_and_a_rate_goes_on_after_them() {
+    fn a_load_ends_with_its_ramps_unless_a_rate_follows() {
         let ramp = |from: f64, to: f64, seconds: u64| ScheduleStage {
             from: RequestRate::per_second(from).unwrap(),
             to: RequestRate::per_second(to).unwrap(),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_are_alike_within_a_percentage() {
+    fn until_steady_accepts_a_tolerance_in_percent() {
         let within = |words: &str| load(words).steady.map(|SteadinessRule { within }| within);
         assert_eq!(within(""), None);
         assert_eq!(within("--until-steady"), Some(0.05));
@@ -244,21 +244,21 @@ mod tests {
     }
 
     #[test]
-    fn clients_share_connections_where_these_carry_several_requests() {
+    fn clients_share_connections_with_several_streams() {
         let load = load("-c 25 --http2 --streams 10 --h2-table-size 4096");
         assert_eq!((load.connections, load.streams_per_connection), (3, 10));
         assert_eq!(load.http, HttpVersion::Two { table_bytes: 4096 });
     }
 
     #[test]
-    fn processes_take_turns_with_the_processors() {
+    fn load_processes_start_at_different_pinned_processors() {
         let arguments = "--threads 2 --clients 2 --pin 0-3";
         let processors_of = |index| part(arguments, LoadShare { index, count: 2 }).processors;
         assert_eq!((processors_of(0), processors_of(1)), (vec![0, 1, 2, 3], vec![2, 3, 0, 1]));
     }
 
     #[test]
-    fn rules_of_connections_are_those_asked_for() {
+    fn connection_rules_follow_the_options() {
         let rules = load("--no-keepalive --busy-poll --first-byte-timeout 1s").rules;
         assert_eq!((rules.max_requests, rules.busy_poll), (Some(1), true));
         assert_eq!(rules.batching, BatchingMode::Off);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn success_is_what_is_expected() {
+    fn success_rules_follow_the_expect_options() {
         let success =
             load("--expect-status 200,304 --expect-status 5xx --expect-length 12").success;
         assert_eq!(success.statuses, [200..=200, 304..=304, 500..=599]);

@@ -155,7 +155,7 @@ impl OptionGenerator {
 }
 
 #[test]
-fn arguments_of_a_load_are_read_as_the_same_load() {
+fn load_arguments_survive_a_round_trip_through_the_parser() {
     let mut generator = OptionGenerator(Xoshiro256PlusPlus::seed_from_u64(13));
     for _ in 0..300 {
         let mut spec = generator.load();

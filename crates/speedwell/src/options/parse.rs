@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentages_are_shares() {
+    fn percentages_are_parsed_as_fractions() {
         assert_eq!(
             (percentage_as_fraction("5%"), percentage_as_fraction("0.5")),
             (Ok(0.05), Ok(0.005))

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_in_variants_describe_the_mistake() {
         let message = |text: &str| parse_variant(text).unwrap_err().to_string();
         assert!(message("no-such-program-xyz").contains("expected NAME=[VAR=V...]"));
         assert!(message("a=no-such-program-xyz").contains("no program 'no-such-program-xyz'"));

@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sessions_tell_which_revision_follows_which() {
+    fn revisions_are_ordered_by_their_recorded_parents() {
         let parents: HashMap<String, Vec<String>> = [("c", "b"), ("b", "a")]
             .map(|(revision, parent)| (revision.to_owned(), vec![parent.to_owned()]))
             .into();
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forge_that_is_away_is_asked_again_and_one_that_refuses_is_not() {
+    fn an_unreachable_forge_is_retried_and_a_refusal_is_final() {
         let job = CommentJob {
             pull: "12".into(),
             revision: "a".into(),

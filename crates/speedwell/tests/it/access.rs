@@ -369,7 +369,7 @@ fn no_secret_is_in_the_log_or_in_the_store() {
 }
 
 #[test]
-fn others_are_not_served_without_tls_and_a_token() {
+fn a_public_address_requires_tls_and_a_token() {
     let project = TempProject::new();
     let serve = |options: &[&str]| project.run(&[&["serve"], options].concat()).expect_status(2);
     serve(&["--bind", "0.0.0.0:0"]).expect_stderr(&["--public-url https://perf.example"]);
@@ -383,7 +383,7 @@ fn others_are_not_served_without_tls_and_a_token() {
 }
 
 #[test]
-fn a_name_that_others_use_is_served_only_with_what_keeps_them_out() {
+fn a_public_name_is_refused_without_a_matching_proxy() {
     let project = TempProject::new();
     token(&project, &["--scope", "read"]);
     let refused = |options: &[&str], texts: &[&str]| {
@@ -409,7 +409,7 @@ fn a_name_that_others_use_is_served_only_with_what_keeps_them_out() {
 }
 
 #[test]
-fn past_the_proxy_nobody_is_answered_in_the_clear() {
+fn requests_that_bypass_the_tls_proxy_are_refused() {
     let project = TempProject::new();
     let token = token(&project, &["--scope", "read"]);
     let behind = ["--bind", "0.0.0.0:0", "--behind-proxy", "10.0.0.7"];

@@ -33,7 +33,7 @@ fn are_alike(one: &str, other: &str) -> bool {
 }
 
 #[test]
-fn tables_are_those_of_the_original() {
+fn tables_match_the_original_benchstat() {
     let calls = std::fs::read_to_string(golden().join("calls.txt")).unwrap();
     let mut seen = 0;
     for (name, line) in calls.lines().filter_map(|line| line.split_once(": ")) {
@@ -57,7 +57,7 @@ fn tables_are_those_of_the_original() {
 }
 
 #[test]
-fn a_file_without_results_has_a_line_and_a_status_that_says_so() {
+fn a_file_without_results_is_reported_with_status_1() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -91,7 +91,7 @@ fn a_file_without_results_has_a_line_and_a_status_that_says_so() {
 }
 
 #[test]
-fn what_cannot_be_read_has_a_status_that_says_so() {
+fn unreadable_files_and_invalid_options_have_an_error_status() {
     for (line, status, part) in [
         ("nothing.txt", 1, "cannot read 'nothing.txt'"),
         ("-filter a old.txt", 1, "cannot read -filter"),

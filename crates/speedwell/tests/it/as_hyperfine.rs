@@ -20,7 +20,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn output_and_exports_are_those_of_the_original() {
+fn output_and_exports_match_the_original_hyperfine() {
     let folder = tempfile::tempdir().unwrap();
     let calls = std::fs::read_to_string(golden().join("calls.txt")).unwrap();
     let mut seen = 0;
@@ -53,7 +53,7 @@ fn output_and_exports_are_those_of_the_original() {
 }
 
 #[test]
-fn commands_have_their_runs_their_environment_and_what_belongs_around_them() {
+fn commands_run_with_their_parameters_iteration_and_surrounding_hooks() {
     let folder = tempfile::tempdir().unwrap();
     let append = |word: &str| format!("echo {word} >> log");
     let (prepare, conclude) = (append("prepare"), append("conclude"));
@@ -99,7 +99,7 @@ fn commands_have_their_runs_their_environment_and_what_belongs_around_them() {
 }
 
 #[test]
-fn commands_run_one_after_the_other_only_where_that_is_asked_for_or_needed() {
+fn commands_run_in_sequence_only_if_requested_or_required() {
     let order = |words: &[&str]| -> String {
         let folder = tempfile::tempdir().unwrap();
         let common = [
@@ -134,7 +134,7 @@ fn runs_of(file: &Path) -> Vec<usize> {
 }
 
 #[test]
-fn what_is_measured_is_exported_though_we_are_ended_or_a_command_fails() {
+fn measured_runs_are_exported_even_after_a_kill_or_a_failure() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("r.json");
     // The tenth start of the second command ends the session.
@@ -158,7 +158,7 @@ fn what_is_measured_is_exported_though_we_are_ended_or_a_command_fails() {
 }
 
 #[test]
-fn a_test_says_how_commands_stand_to_each_other() {
+fn commands_are_compared_by_ratio_if_they_have_enough_runs() {
     let folder = tempfile::tempdir().unwrap();
     let words = ["--debug-mode", "sleep 0.1", "sleep 0.2", "sleep 0.1005", "-r", "10"];
     let output = hyperfine(folder.path(), &words);
@@ -192,7 +192,7 @@ fn failures_have_the_exit_statuses_of_the_original() {
 }
 
 #[test]
-fn what_commands_write_and_read_goes_where_it_is_wanted() {
+fn input_and_output_options_redirect_the_streams_of_commands() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("in"), "read\n").unwrap();
     let words = ["-r", "1", "--input", "in", "--style", "none"];
@@ -204,7 +204,7 @@ fn what_commands_write_and_read_goes_where_it_is_wanted() {
 }
 
 #[test]
-fn what_setup_starts_stays_until_the_end_and_what_runs_leave_behind_does_not() {
+fn setup_processes_survive_and_leftovers_of_runs_are_killed() {
     let folder = tempfile::tempdir().unwrap();
     // Each run needs the service, and fails if a process of the run before it is still there.
     let command =

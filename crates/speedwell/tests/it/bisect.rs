@@ -78,7 +78,7 @@ impl LinearRepository {
 }
 
 #[test]
-fn the_revision_is_found_though_every_fifth_build_fails_and_the_checkout_stays_as_it_was() {
+fn bisect_skips_failing_builds_and_leaves_the_checkout_unchanged() {
     let Some(repository) = LinearRepository::forty_revisions() else {
         return;
     };
@@ -125,7 +125,7 @@ fn drawn_moments() -> String {
 }
 
 #[test]
-fn a_search_that_is_killed_at_ten_drawn_moments_comes_to_the_same_answer() {
+fn a_search_killed_ten_times_reaches_the_same_answer() {
     let Some(repository) = LinearRepository::forty_revisions() else {
         return;
     };
@@ -153,7 +153,7 @@ fn a_search_that_is_killed_at_ten_drawn_moments_comes_to_the_same_answer() {
 }
 
 #[test]
-fn after_ctrl_c_and_at_the_end_of_the_budget_what_is_left_is_shown_and_can_be_resumed() {
+fn an_interrupted_or_over_budget_search_can_be_resumed() {
     let Some(repository) = LinearRepository::forty_revisions() else {
         return;
     };
@@ -173,7 +173,7 @@ fn after_ctrl_c_and_at_the_end_of_the_budget_what_is_left_is_shown_and_can_be_re
 }
 
 #[test]
-fn a_gain_in_two_parts_is_found_in_both() {
+fn a_gain_made_in_two_revisions_is_found_in_both() {
     let costs: Vec<u32> = (1..=12)
         .map(|number| {
             if number >= 9 {
@@ -213,7 +213,7 @@ fn a_merge_is_one_revision_unless_all_parents_are_followed() {
 }
 
 #[test]
-fn ends_that_are_alike_are_not_searched() {
+fn a_range_with_similar_ends_is_not_searched() {
     let costs = [100; 6];
     let Some(repository) = LinearRepository::new(&costs, |_| false) else {
         return;
@@ -225,7 +225,7 @@ fn ends_that_are_alike_are_not_searched() {
 }
 
 #[test]
-fn a_range_that_is_no_line_is_refused_with_both_ends_and_the_way_out() {
+fn an_invalid_range_is_refused_with_a_hint() {
     let Some(repository) = LinearRepository::new(&[100; 4], |number| number == 4) else {
         return;
     };

@@ -186,7 +186,7 @@ fn every_file_is_read_by_its_own_format() {
 }
 
 #[test]
-fn a_file_cut_short_anywhere_is_refused_or_loses_nothing_in_silence() {
+fn a_truncated_file_is_refused_or_read_with_a_warning() {
     for (format, bytes) in files() {
         let (whole, told) = invariants::check(format, &bytes).unwrap();
         let all = all_figures(format, &whole);
@@ -242,7 +242,7 @@ fn assert_helps(message: &str, place: &str) {
 }
 
 #[test]
-fn a_file_without_results_is_named_as_what_it_is() {
+fn a_file_without_results_is_described_by_its_kind() {
     let cases: [(&[u8], &str); 8] = [
         (b"", "'f' is empty; expected pyperf JSON, or "),
         (b" \n\t", "'f' is empty; "),
@@ -332,7 +332,7 @@ fn replace_number(bytes: &mut Vec<u8>, at: usize, word: &[u8]) {
 const TRIALS_PER_FORMAT: usize = 600;
 
 #[test]
-fn damage_at_random_does_no_harm() {
+fn randomly_damaged_files_cause_no_panic() {
     let files = files();
     std::thread::scope(|scope| {
         for format in FORMATS {

@@ -33,7 +33,7 @@ fn builds_of(project: &TempProject) -> Vec<(String, u64, Option<u64>)> {
 }
 
 #[test]
-fn with_as_many_builds_as_runs_every_run_has_one_of_its_own() {
+fn with_as_many_builds_as_runs_every_run_has_its_own_build() {
     let project = project();
     run(&project, &[&TWO[..], &["--builds", "32", "--runs", "8"]].concat()).expect_status(0);
     for variant in ["old", "new"] {
@@ -68,7 +68,7 @@ fn runs_that_share_builds_are_compared_by_build() {
 }
 
 #[test]
-fn four_builds_decide_nothing_whatever_the_number_of_runs() {
+fn four_builds_are_too_few_for_a_verdict_whatever_the_runs() {
     let answer = run(&project(), &[&TWO[..], &["--builds", "4", "--runs", "48"]].concat());
     let answer = answer
         .expect_status(0)
@@ -117,7 +117,7 @@ fn doctor_says_in_a_line_whether_layout_matters() {
 }
 
 #[test]
-fn a_change_of_one_build_that_a_layout_may_make_is_marked() {
+fn a_change_within_the_spread_of_earlier_builds_is_marked() {
     let project = TempProject::new().with("g/builds.fake", &FAKE.replace("new 110", "new 103"));
     run(&project, &["--variant", "old=true", "--builds", "4", "--runs", "8"]).expect_status(0);
     let words = [&TWO[..], &["--runs", "16", "--format", "json"]].concat();
@@ -149,7 +149,7 @@ fn a_resumed_session_executes_the_builds_that_were_planned() {
 }
 
 #[test]
-fn what_has_no_builds_is_refused_with_what_can_be_varied() {
+fn builds_are_refused_for_unsuitable_targets_with_alternatives() {
     let project = project();
     let refusals: [(&[&str], &str); 8] = [
         (
@@ -178,7 +178,7 @@ fn what_has_no_builds_is_refused_with_what_can_be_varied() {
 }
 
 #[test]
-fn a_command_finds_another_environment_in_every_run_and_the_same_by_the_same_seed() {
+fn the_environment_size_varies_with_every_run_and_follows_the_seed() {
     let lengths = || {
         let project = TempProject::new();
         let words = [
@@ -244,7 +244,7 @@ fn linkers() -> Vec<&'static str> {
 }
 
 #[test]
-fn functions_lie_elsewhere_in_every_build_and_builds_are_gone_afterwards() {
+fn functions_have_different_addresses_in_different_builds() {
     if find_tool(&["c++", "g++", "clang++"]).is_none() {
         return;
     }

@@ -38,7 +38,7 @@ fn calibration_line(project: &TempProject) -> String {
 }
 
 #[test]
-fn a_machine_that_gives_the_expected_false_alarms_is_calibrated_and_no_comparison_is_marked() {
+fn a_machine_with_the_expected_false_alarms_counts_as_calibrated() {
     let project = project();
     assert!(calibration_line(&project).contains("never calibrated"));
     assert!(
@@ -61,7 +61,7 @@ fn a_machine_that_gives_the_expected_false_alarms_is_calibrated_and_no_compariso
 }
 
 #[test]
-fn a_machine_that_sees_differences_where_there_are_none_is_marked_in_every_comparison() {
+fn a_machine_with_too_many_false_alarms_is_marked_in_comparisons() {
     let project = project();
     let answer = project
         .run(&[
@@ -154,7 +154,7 @@ fn an_interrupted_calibration_reports_its_complete_comparisons_and_can_go_on() {
 }
 
 #[test]
-fn words_that_make_no_calibration_are_refused() {
+fn invalid_calibration_options_are_refused() {
     let project = project();
     let refused = |words: &[&str], text: &str| {
         project.run(words).expect_status(2).expect_stderr(&[text]);

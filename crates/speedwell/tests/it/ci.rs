@@ -586,7 +586,7 @@ fn exported_results_are_kept_on_gitlab() {
 }
 
 #[test]
-fn a_machine_of_ones_own_measures_main() {
+fn a_dedicated_machine_measures_main() {
     let Some(service) = CiService::new() else {
         return;
     };
@@ -619,7 +619,7 @@ fn check_pull_recipe(service: &CiService, recipe: &dyn Fn() -> CiOutcome) -> [Ci
 }
 
 #[test]
-fn a_pull_request_on_github_has_one_comment_and_a_refused_one_does_not_matter() {
+fn a_github_pull_request_gets_one_comment_and_tolerates_a_refusal() {
     let Some(service) = CiService::new() else {
         return;
     };
@@ -651,7 +651,7 @@ fn a_pull_request_on_github_has_one_comment_and_a_refused_one_does_not_matter() 
 /// A fork leaves a text and a number. Anything else in place of the number is rejected, and nothing
 /// of it is executed.
 #[test]
-fn a_second_job_comments_for_a_fork_and_executes_nothing_of_it() {
+fn a_second_job_comments_on_a_fork_without_executing_its_input() {
     let Some(service) = CiService::new() else {
         return;
     };
@@ -704,7 +704,7 @@ fn a_merge_request_is_compared_on_gitlab_and_a_branch_anywhere() {
 }
 
 #[test]
-fn a_shallow_checkout_is_refused_with_the_way_out() {
+fn a_shallow_checkout_is_refused_with_the_git_command_to_fix_it() {
     let Some(service) = CiService::new() else {
         return;
     };
@@ -719,7 +719,7 @@ fn a_shallow_checkout_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn the_action_has_what_a_composite_action_needs_and_the_page_has_all_its_inputs() {
+fn the_action_is_a_valid_composite_action_with_documented_inputs() {
     let action = action_file();
     for field in ["name", "description"] {
         assert!(!scalar_text(&action[field]).is_empty(), "{field}");
@@ -742,7 +742,7 @@ fn the_action_has_what_a_composite_action_needs_and_the_page_has_all_its_inputs(
 }
 
 #[test]
-fn the_action_takes_other_commands_and_a_program_that_is_there() {
+fn the_action_accepts_another_command_and_an_installed_program() {
     let Some(service) = CiService::new() else {
         return;
     };

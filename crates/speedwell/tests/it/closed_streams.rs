@@ -16,7 +16,7 @@ fn status(command: &mut Command) -> i32 {
 }
 
 #[test]
-fn what_is_measured_is_kept_though_nobody_reads_the_report_or_the_warnings() {
+fn runs_are_stored_even_if_the_output_streams_are_closed() {
     let project = TempProject::new();
     // A single run causes a warning.
     let words = ["eval", "sh", "true", "--runs", "1", "-n", "1", "-i", "1"];
@@ -27,7 +27,7 @@ fn what_is_measured_is_kept_though_nobody_reads_the_report_or_the_warnings() {
 }
 
 #[test]
-fn whoever_stops_reading_a_long_answer_hears_of_no_error() {
+fn a_closed_output_stream_is_not_reported_as_an_error() {
     let project = TempProject::new();
     for words in [&["new", "--schema"][..], &["new", "topology", "--no-look"], &["run", "--help"]] {
         let (mut told, stderr) = pipe().unwrap();
@@ -42,7 +42,7 @@ fn whoever_stops_reading_a_long_answer_hears_of_no_error() {
 }
 
 #[test]
-fn watching_ends_when_nobody_reads_the_lines_any_more() {
+fn watching_ends_when_its_output_is_closed() {
     let project = TempProject::new();
     let words = ["eval", "sh", "true", "--watch", "--time", "50ms"];
     let mut command = project.command(&words);
@@ -54,7 +54,7 @@ fn watching_ends_when_nobody_reads_the_lines_any_more() {
 }
 
 #[test]
-fn an_error_that_nobody_reads_has_its_status() {
+fn an_error_keeps_its_exit_status_when_the_streams_are_closed() {
     let project = TempProject::new();
     let mut command = project.command(&["report", "there-is-none.json"]);
     command.stdout(closed_stream()).stderr(closed_stream());
@@ -62,7 +62,7 @@ fn an_error_that_nobody_reads_has_its_status() {
 }
 
 #[test]
-fn an_answer_for_which_there_is_no_room_is_an_error() {
+fn a_full_output_device_is_an_error() {
     let project = TempProject::new();
     let full = || std::fs::File::options().write(true).open("/dev/full");
     for words in [&["new", "--schema"][..], &["eval", "sh", "true", "-n", "1"]] {

@@ -85,7 +85,7 @@ const TABLES: [ValueTable; 5] = [
 ];
 
 #[test]
-fn values_of_every_kind_go_through_every_language() {
+fn values_of_every_kind_compile_in_every_language() {
     for (language, compilers, pieces) in TABLES {
         if find_tool(compilers).is_none() {
             continue;

@@ -109,7 +109,7 @@ fn the_answer_is_one_comment_and_a_status_on_every_forge() {
 }
 
 #[test]
-fn what_could_not_be_compared_is_said_as_such() {
+fn a_failed_comparison_is_posted_as_not_compared() {
     let job = PullJob::new(ForgeKind::GitHub);
     let words = ["comment", "missing.csv", "--status"];
     job.run(&words).expect_status(2).expect_stderr(&["missing.csv"]);
@@ -121,7 +121,7 @@ fn what_could_not_be_compared_is_said_as_such() {
 }
 
 #[test]
-fn names_in_a_comment_notify_nobody_and_are_no_markup() {
+fn names_in_a_comment_cause_no_mention_and_no_markup() {
     let job = PullJob::new(ForgeKind::GitHub);
     let hostile = results().replace("copy.js", "@all <img src=x> #7 --> [a](http://b).js");
     std::fs::write(job.project.path("results.csv"), hostile).unwrap();
@@ -150,7 +150,7 @@ fn a_text_is_posted_unchanged_and_a_refusal_is_a_warning() {
 }
 
 #[test]
-fn a_refused_comment_does_not_keep_the_status_from_being_set() {
+fn the_status_is_set_even_if_the_comment_is_refused() {
     let job = PullJob::new(ForgeKind::GitHub);
     job.forge.refuse_comments(403);
     let words = ["comment", "results.csv", "--status", "--fail-on", "worse"];
@@ -164,7 +164,7 @@ fn a_refused_comment_does_not_keep_the_status_from_being_set() {
 }
 
 #[test]
-fn without_a_job_the_request_is_named_or_nothing_is_sent() {
+fn without_a_ci_job_the_pull_request_must_be_given() {
     let project = TempProject::new().with("results.csv", &results());
     let run = |words: &[&str]| {
         let mut command = project.command(words);

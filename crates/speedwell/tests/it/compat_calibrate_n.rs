@@ -49,7 +49,7 @@ fn n_grows_until_the_results_are_steady() {
 }
 
 #[test]
-fn one_unsteady_configuration_keeps_it_going() {
+fn one_unsteady_configuration_makes_n_grow_further() {
     let outcome = calibrate("--cv-threshold=.2 --start-n=4 --increase=3", |n| 0.7 / n);
     let lines: Vec<&str> =
         outcome.stdout.lines().filter(|line| line.starts_with("Testing")).collect();
@@ -62,7 +62,7 @@ fn one_unsteady_configuration_keeps_it_going() {
 }
 
 #[test]
-fn the_best_n_is_told_when_none_is_enough() {
+fn the_best_n_is_reported_when_no_n_is_steady_enough() {
     let outcome = calibrate("--max-increases=3", |n| if n == 100.0 { 0.2 } else { 0.3 });
     assert_eq!(outcome.status, 0);
     assert!(
@@ -74,7 +74,7 @@ fn the_best_n_is_told_when_none_is_enough() {
 }
 
 #[test]
-fn wrong_words_are_refused() {
+fn invalid_arguments_are_refused() {
     let folder = benchmark_folder(SCRIPTS);
     let run = |words: &str| DropIn::new("calibrate-n.js", words).directory(folder.path()).run();
     assert!(run("").stdout.contains("Usage: node calibrate-n.js"));

@@ -8,7 +8,7 @@ use crate::drop_in::{
 use speedwell_model::Run;
 
 #[test]
-fn compare_prints_what_the_original_prints() {
+fn the_output_of_compare_matches_the_original() {
     let folder = benchmark_folder(SCRIPTS);
     let run = |name: &str| {
         let steps = recorded(name);

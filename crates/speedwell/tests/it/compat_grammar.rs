@@ -19,7 +19,7 @@ fn without_arguments_the_usage_is_printed_and_the_status_is_1() {
 }
 
 #[test]
-fn help_works_and_names_what_the_originals_do_not_have() {
+fn help_includes_the_usage_of_the_original_and_the_help_option() {
     for tool in ["run.js", "compare.js", "scatter.js"] {
         let outcome = call(tool, "--help");
         assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""));
@@ -29,7 +29,7 @@ fn help_works_and_names_what_the_originals_do_not_have() {
 }
 
 #[test]
-fn an_option_after_an_item_is_an_item() {
+fn an_option_after_the_first_group_is_taken_as_a_group() {
     let outcome = call("run.js", "zz --filter kill");
     assert_eq!(outcome.stderr, "The \"--filter\" category does not exist.\n");
     assert_eq!((outcome.status, outcome.stdout.as_str()), (1, ""));
@@ -73,7 +73,7 @@ fn zero_runs_are_an_error_instead_of_a_crash() {
 }
 
 #[test]
-fn hidden_files_and_helpers_are_no_scripts_and_directories_are() {
+fn hidden_files_and_helpers_are_skipped_and_directories_count_as_scripts() {
     let scripts = "napi/string querystring/querystring-parse.js \
                    string_decoder/string-decoder-create.js string_decoder/string-decoder.js \
                    zz/kill.js";
@@ -118,7 +118,7 @@ fn the_folder_is_found_here_below_or_by_name() {
 }
 
 #[test]
-fn processors_to_bind_to_are_understood_and_still_handed_on() {
+fn cpuset_selects_the_processors_and_is_still_passed_on() {
     let outcome = call("compare.js", "--old a --new b --set CPUSET=0,2-4 --set n=1 zz");
     let request = outcome.request.unwrap();
     assert_eq!(request.processors.as_deref(), Some("0,2-4"));
@@ -128,7 +128,7 @@ fn processors_to_bind_to_are_understood_and_still_handed_on() {
 }
 
 #[test]
-fn a_script_outside_the_folder_has_a_name_that_means_something() {
+fn a_script_outside_the_folder_is_named_by_its_path() {
     let elsewhere = tempfile::tempdir().unwrap();
     std::fs::create_dir(elsewhere.path().join("mine")).unwrap();
     std::fs::write(elsewhere.path().join("mine/fast.js"), "").unwrap();

@@ -13,7 +13,7 @@ fn compare(csv: impl Into<Vec<u8>>) -> DropInOutcome {
 }
 
 #[test]
-fn the_compare_table_is_that_of_r() {
+fn the_compare_table_matches_r() {
     for name in ["compare-string_decoder", "compare-1run", "compare-1each", "compare-wide"] {
         let outcome = compare(golden(&format!("{name}.csv")));
         assert_eq!(outcome.stdout, golden(&format!("{name}.R.txt")), "{name}");
@@ -118,7 +118,7 @@ fn assert_close(value: f64, expected: f64, what: &str) {
 }
 
 #[test]
-fn the_scatter_table_is_that_of_r() {
+fn the_scatter_table_matches_r() {
     let outcome = DropIn::new("scatter.R", "--xaxis chunkLen --category encoding")
         .stdin(golden("scatter.csv"))
         .run();
@@ -205,7 +205,7 @@ fn wrong_options_are_answered_with_the_usage_and_status_1() {
 }
 
 #[test]
-fn an_input_without_results_is_named_instead_of_a_trace() {
+fn an_input_without_results_is_reported_instead_of_a_stack_trace() {
     let header = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n";
     for (csv, message) in [
         ("", "compare.R: the input is empty\n"),
@@ -227,7 +227,7 @@ fn an_input_without_results_is_named_instead_of_a_trace() {
 }
 
 #[test]
-fn plots_show_what_those_of_r_show() {
+fn plots_contain_the_labels_of_the_plots_of_r() {
     let folder = tempfile::tempdir().unwrap();
     let plot = |tool, arguments: &str, csv: &str| {
         let path = folder.path().join(format!("{tool}.svg"));

@@ -22,7 +22,7 @@ fn confirm(repository: &TestRepository, more: &[&str]) -> CommandResult {
 }
 
 #[test]
-fn a_change_that_is_there_is_confirmed_at_the_first_look() {
+fn a_real_change_is_confirmed_at_the_first_look() {
     let Some(repository) = repository("110", "") else {
         return;
     };
@@ -36,7 +36,7 @@ fn a_change_that_is_there_is_confirmed_at_the_first_look() {
 }
 
 #[test]
-fn what_is_not_there_is_refuted_and_one_program_is_not_measured() {
+fn unchanged_programs_are_refuted_and_identical_files_are_not_measured() {
     let Some(differs) = repository("100", "# another text\n") else {
         return;
     };
@@ -100,7 +100,7 @@ fn recorded_change(repository: &TestRepository, number: &str) -> RecordedChange 
 }
 
 #[test]
-fn a_change_of_the_history_is_confirmed_or_refuted_and_the_history_knows_it() {
+fn confirming_or_refuting_a_change_is_recorded_in_the_history() {
     for (after, status, state) in
         [("110", 0, ChangeState::Confirmed), ("100", 1, ChangeState::Refuted)]
     {
@@ -188,7 +188,7 @@ fn suspicious_repository(slower: usize, after: &str) -> Option<TestRepository> {
 }
 
 #[test]
-fn a_gate_that_confirms_fails_for_what_is_there_and_for_nothing_else() {
+fn a_confirming_gate_fails_only_for_confirmed_changes() {
     for (after, status, state) in [("110", 1, "confirmed"), ("100", 0, "refuted")] {
         let Some(repository) = suspicious_repository(20, after) else {
             return;
@@ -203,7 +203,7 @@ fn a_gate_that_confirms_fails_for_what_is_there_and_for_nothing_else() {
 }
 
 #[test]
-fn a_newest_point_far_from_all_others_is_measured_again_before_anybody_is_told() {
+fn an_outlying_newest_point_is_measured_again_by_the_confirming_gate() {
     for (after, status, state) in [("110", 1, "confirmed"), ("100", 0, "refuted")] {
         let Some(repository) = suspicious_repository(50, after) else {
             return;
@@ -221,7 +221,7 @@ fn a_newest_point_far_from_all_others_is_measured_again_before_anybody_is_told()
 }
 
 #[test]
-fn what_cannot_be_confirmed_is_refused_with_the_way_out() {
+fn unsuitable_confirmations_are_refused_with_a_hint() {
     let Some(repository) = repository("110", "") else {
         return;
     };

@@ -78,7 +78,7 @@ fn flags_of_one_source_are_compared_in_one_command() {
 }
 
 #[test]
-fn a_file_that_does_not_compile_shows_the_compilers_words_and_how_to_repeat_it() {
+fn a_compile_error_is_shown_with_the_compiler_message_and_command() {
     let text = "#include <speedwell.hpp>\nSPEEDWELL_BENCHMARK(x) { no_such_thing(); }\n";
     let Some(project) = project("g/broken.cpp", text) else {
         return;
@@ -121,7 +121,7 @@ SPEEDWELL_BENCHMARK(works) { for (auto _ : bench) speedwell::clobber(); }
 }
 
 #[test]
-fn a_program_that_was_built_elsewhere_is_measured_and_no_other_is_started() {
+fn prebuilt_programs_are_measured_only_if_built_with_the_header() {
     let zoo = repository().join("crates/speedwell/tests/conformance/cpp/zoo.cpp");
     let Some(program) = compiled(&zoo) else {
         return;
@@ -140,7 +140,7 @@ fn a_program_that_was_built_elsewhere_is_measured_and_no_other_is_started() {
 }
 
 #[test]
-fn two_programs_of_ones_own_build_are_compared_whatever_their_files_are_called() {
+fn prebuilt_programs_are_compared_whatever_their_file_names() {
     let zoo = repository().join("crates/speedwell/tests/conformance/cpp/zoo.cpp");
     let Some(program) = compiled(&zoo) else {
         return;

@@ -30,7 +30,7 @@ fn list_cases(project: &TempProject, len: Option<&str>) -> (String, usize) {
 }
 
 #[test]
-fn a_file_is_asked_again_only_when_something_it_depends_on_has_changed() {
+fn a_file_is_described_again_only_when_a_dependency_has_changed() {
     if node().is_none() {
         return;
     }
@@ -46,7 +46,7 @@ fn a_file_is_asked_again_only_when_something_it_depends_on_has_changed() {
 }
 
 #[test]
-fn a_file_that_looks_into_folders_is_asked_each_time() {
+fn a_file_that_reads_folders_is_described_each_time() {
     if node().is_none() {
         return;
     }

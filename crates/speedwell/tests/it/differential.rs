@@ -53,7 +53,7 @@ fn lists(stores: &mut [Store; 2]) {
 }
 
 #[test]
-fn sessions_lists_and_exports_are_the_same() {
+fn both_stores_return_the_same_sessions_lists_and_exports() {
     let Some((mut stores, _places)) = stores() else {
         return;
     };
@@ -120,7 +120,7 @@ const PAGES: [&str; 21] = [
 
 /// Compares every page in JSON.
 #[test]
-fn every_page_says_the_same() {
+fn every_page_is_the_same_for_both_stores() {
     pages_of(30, 30);
 }
 
@@ -129,7 +129,7 @@ fn every_page_says_the_same() {
 /// `cargo test -p speedwell --features postgres --test it -- --ignored every_page_of_two_thousand_sessions`
 #[test]
 #[ignore = "three minutes"]
-fn every_page_of_two_thousand_sessions_says_the_same() {
+fn every_page_of_two_thousand_sessions_is_the_same_for_both_stores() {
     pages_of(2000, 1);
 }
 
@@ -306,7 +306,7 @@ pub fn change(before: &str, after: &str, evidence: f64) -> RecordedChange {
 }
 
 #[test]
-fn points_lines_and_changes_are_the_same() {
+fn both_stores_return_the_same_points_lines_and_changes() {
     let Some((mut stores, _places)) = stores() else {
         return;
     };

@@ -120,7 +120,7 @@ fn rules_that_make_no_sense_are_refused_with_the_reason() {
 }
 
 #[test]
-fn what_the_kernel_says_of_a_process_is_recorded_with_its_run() {
+fn kernel_statistics_of_a_process_are_recorded_with_its_run() {
     let project = TempProject::new();
     let words = ["eval", "sh", "true", "-r", "2", "-n", "1", "-t", "10ms", "--format", "json"];
     project.run(&words).expect_status(0);

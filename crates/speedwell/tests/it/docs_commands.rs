@@ -201,7 +201,7 @@ fn a_newcomer_gets_a_comment_on_a_pull_request() {
 }
 
 #[test]
-fn code_on_the_pages_is_that_of_the_examples() {
+fn code_in_the_guide_matches_the_examples() {
     for (page, language, example) in [
         ("docs/guide/cpp.md", "cpp", "examples/cpp/memory/copy.cpp"),
         ("docs/guide/python.md", "python", "examples/python/data/lists.py"),
@@ -249,7 +249,7 @@ fn shorten_command(command: &str) -> String {
 }
 
 #[test]
-fn commands_of_the_pages_are_shortened_and_stay_what_they_are() {
+fn commands_in_the_guide_are_shortened_without_changing_their_meaning() {
     let command = "speedwell compare a --variant 'x=node --y' --runs 8 --time 1ms # status 1 if so";
     assert_eq!(
         shorten_command(command),

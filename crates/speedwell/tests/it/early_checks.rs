@@ -23,7 +23,7 @@ fn expect_nothing_measured(project: &TempProject) {
 }
 
 #[test]
-fn what_cannot_be_written_is_refused_before_the_first_run() {
+fn unwritable_outputs_are_refused_before_the_first_run() {
     let project = project().with("results/keep", "");
     for (file, why) in [
         ("x.pdf", "unknown kind of file: supported extensions are "),
@@ -78,7 +78,7 @@ fn a_report_that_cannot_be_made_is_refused_before_the_first_run() {
 }
 
 #[test]
-fn an_experiment_has_no_chart_that_it_does_not_record() {
+fn charts_that_an_experiment_cannot_draw_are_refused() {
     let text = "schema = 2\n[[group]]\nname = \"g\"\nkind = \"command\"\nmetrics = [\"took\"]\n\
                 [group.target]\ncommand = [\"sh\", \"-c\", 'echo took 5 ms']\n\
                 [group.metric.took]\nregex = 'took (\\S+) ms'\nunit = \"ms\"\n";
@@ -93,7 +93,7 @@ fn an_experiment_has_no_chart_that_it_does_not_record() {
 }
 
 #[test]
-fn what_a_report_can_show_passes_the_check() {
+fn possible_charts_and_sort_columns_pass_the_early_check() {
     let project = project();
     let run = |words: &[&str]| {
         let words = [&["run", "g/one.fake", "--runs", "2", "--no-save"], words].concat();
@@ -168,7 +168,7 @@ fn a_program_that_cannot_start_is_refused_before_the_runs_of_the_other_side() {
 }
 
 #[test]
-fn a_missing_toolchain_and_code_that_does_not_compile_are_one_line() {
+fn missing_toolchains_and_compile_errors_are_reported_in_one_line() {
     let project = TempProject::new().with("g/x.cpp", "#include <speedwell.hpp>\nnothing\n");
     for (words, reasons) in [
         (&["eval", "c", "nothing("][..], 1),
@@ -213,7 +213,7 @@ fn expect_kept(project: &TempProject, file: &str, words: &[&str], why: &[&str]) 
 }
 
 #[test]
-fn an_output_never_replaces_what_is_read() {
+fn an_output_never_replaces_an_input() {
     let project = project()
         .with("old.md", GO)
         .with("new.md", GO)
@@ -260,7 +260,7 @@ fn an_output_never_replaces_the_database() {
 }
 
 #[test]
-fn two_outputs_are_two_files() {
+fn two_outputs_with_the_same_file_are_refused() {
     let project = project();
     std::os::unix::fs::symlink("x.csv", project.path("link.csv")).unwrap();
     let why = ["would be written to the same file"];
@@ -280,7 +280,7 @@ fn two_outputs_are_two_files() {
 }
 
 #[test]
-fn a_benchmark_that_is_edited_while_it_is_measured_has_no_more_runs() {
+fn editing_a_benchmark_during_the_measurement_stops_its_runs() {
     if node().is_none() {
         return;
     }
@@ -307,7 +307,7 @@ fn a_benchmark_that_is_edited_while_it_is_measured_has_no_more_runs() {
 }
 
 #[test]
-fn a_program_that_changes_while_it_is_measured_has_no_more_runs() {
+fn changing_a_program_during_the_measurement_stops_its_runs() {
     let project = TempProject::new().with_program("tool", "#!/bin/sh\necho '# more' >> \"$0\"\n");
     let words = ["eval", "sh", "./tool", "--runs", "6"];
     let answer = project.run(&words).expect_status(2);
@@ -359,7 +359,7 @@ fn words_of(line: &str) -> Vec<&str> {
 }
 
 #[test]
-fn drop_ins_never_replace_what_they_read() {
+fn drop_ins_never_overwrite_their_inputs() {
     let google = "#!/bin/sh\n: > started\n";
     let project = TempProject::new()
         .with("old.json", GOOGLE)
@@ -396,7 +396,7 @@ fn drop_ins_never_replace_what_they_read() {
 }
 
 #[test]
-fn a_program_built_in_a_worktree_that_changes_while_it_is_measured_has_no_more_runs() {
+fn changing_a_program_built_in_a_worktree_stops_its_runs() {
     let Some(repository) = TestRepository::with_program("100") else {
         return;
     };

@@ -39,7 +39,7 @@ fn this_machine_gets_all_checks() {
 }
 
 #[test]
-fn the_processors_counted_are_those_that_a_child_would_see() {
+fn the_processor_count_matches_the_processors_available_to_a_child() {
     let Ok(nproc) = Command::new("nproc").env_remove("OMP_NUM_THREADS").output() else {
         println!("skipped: there is no nproc here");
         return;

@@ -54,7 +54,7 @@ fn a_command_that_fails_leaves_the_others_their_figures() {
 }
 
 #[test]
-fn what_the_shell_does_not_understand_is_said_in_its_words() {
+fn shell_syntax_errors_are_shown_in_the_words_of_the_shell() {
     let project = TempProject::new();
     eval(&project, &["echo 'a"])
         .expect_status(2)
@@ -102,7 +102,7 @@ fn hooks_are_executed_before_and_after() {
 }
 
 #[test]
-fn what_prepares_an_execution_is_not_in_its_time() {
+fn preparation_does_not_count_towards_the_measured_time() {
     let project = TempProject::new();
     let words = [
         "sleep 0.002",
@@ -127,7 +127,7 @@ fn what_prepares_an_execution_is_not_in_its_time() {
 }
 
 #[test]
-fn hooks_that_fail_are_told_by_their_name() {
+fn failing_hooks_are_reported_by_name() {
     let project = TempProject::new();
     for (option, stage) in [("--init", "init"), ("--init-worker", "init-worker")] {
         eval(&project, &["true", option, "exit 4"])
@@ -172,7 +172,7 @@ fn codes_in_one_process_take_turns_or_work_at_the_same_time() {
 }
 
 #[test]
-fn watching_is_a_line_for_every_window() {
+fn watching_prints_a_line_for_every_window() {
     let project = TempProject::new();
     let words = ["eval", "sh", "sleep 0.01", "--watch", "-n", "3", "-t", "100ms"];
     let answer = project.run(&words).expect_status(0);
@@ -201,7 +201,7 @@ fn two_programs_perform_the_same_code() {
 }
 
 #[test]
-fn codes_come_from_files_and_carry_names() {
+fn snippets_can_be_read_from_files_and_named() {
     let project = TempProject::new().with("work.sh", "sleep 0.001\n");
     let file = format!("@{}", project.path("work.sh").display());
     eval(&project, &[&file, "sleep 0.002", "--name", "from file", "--name", "typed"])
@@ -210,7 +210,7 @@ fn codes_come_from_files_and_carry_names() {
 }
 
 #[test]
-fn wrong_words_are_refused_before_anything_is_measured() {
+fn invalid_arguments_are_refused_before_anything_is_measured() {
     let project = TempProject::new();
     let refused = |words: &[&str], texts: &[&str]| {
         let words = [&["eval"], words].concat();
@@ -234,7 +234,7 @@ fn wrong_words_are_refused_before_anything_is_measured() {
 }
 
 #[test]
-fn every_value_of_a_parameter_is_a_case_with_the_value_in_its_place() {
+fn every_value_of_a_parameter_is_substituted_into_a_separate_case() {
     let project = TempProject::new();
     let written = project.path("written").display().to_string();
     let command = format!("sh -c 'echo {{n}}-{{who}} >> {written}'");
@@ -333,7 +333,7 @@ fn a_warm_up_is_counted_and_output_is_shown_on_stderr_only() {
 }
 
 #[test]
-fn processor_time_without_the_shell_is_more_than_nothing_or_no_figure() {
+fn processor_time_without_the_shell_is_positive_or_absent() {
     let project = TempProject::new();
     let long = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
     let words = ["eval", "sh", ":", long, "-r", "2", "-n", "1", "-i", "1", "--format", "json"];
@@ -355,7 +355,7 @@ fn processor_time_without_the_shell_is_more_than_nothing_or_no_figure() {
 }
 
 #[test]
-fn runs_are_bounded_and_bounds_that_decide_nothing_are_refused() {
+fn run_limits_apply_and_limits_too_low_for_a_comparison_are_refused() {
     let project = TempProject::new();
     let quick = ["eval", "sh", "true", "-n", "1", "-i", "1", "--format", "json"];
     for (bound, count, runs) in [("--min-runs", "7", 7), ("--max-runs", "3", 3)] {
@@ -372,7 +372,7 @@ fn runs_are_bounded_and_bounds_that_decide_nothing_are_refused() {
 }
 
 #[test]
-fn parameters_that_cannot_be_are_refused() {
+fn invalid_parameters_are_refused() {
     let project = TempProject::new();
     for (words, part) in [
         (&["-P", "n", "3", "1"][..], "is empty"),

@@ -30,7 +30,7 @@ fn commands_that_cost_no_more_than_the_shell_have_times_and_are_compared() {
 }
 
 #[test]
-fn a_run_that_failed_is_repeated_with_its_time_limit_and_leaves_no_others() {
+fn the_command_to_repeat_a_failed_run_includes_its_time_limit() {
     let project = TempProject::new();
     let words = ["eval", "sh", "exit 3", "--runs", "1", "--timeout", "3s"];
     let answer = project.run(&words).expect_status(2);
@@ -51,7 +51,7 @@ fn a_session_is_resumed_without_its_code() {
 }
 
 #[test]
-fn a_code_of_several_lines_has_one_in_sentences_and_tables_and_quiet_is_the_answer_alone() {
+fn multiline_snippets_are_named_in_one_line_and_quiet_prints_one_line() {
     let project = TempProject::new();
     let words = ["eval", "sh", "true\ntrue", "--runs", "1", "-i", "1", "-n", "1", "-w", "0"];
     let answer = project.run(&words).expect_status(0);

@@ -44,7 +44,7 @@ impl Drop for ErlangNode {
 }
 
 #[test]
-fn what_is_watched_is_the_node_that_is_measured() {
+fn watching_reports_figures_of_the_measured_node() {
     let Some(node) = ErlangNode::start() else {
         return;
     };

@@ -185,7 +185,7 @@ fn the_database_the_server_and_the_load_have_a_machine_each() {
 }
 
 #[test]
-fn the_cost_of_a_module_in_instructions_is_an_experiment_of_the_same_tests() {
+fn counted_and_timed_module_experiments_contain_the_same_tests() {
     let project = TempProject::new();
     let cases = |file: &str| -> BTreeSet<String> {
         let file = repository().join("examples/overhead").join(file);

@@ -103,7 +103,7 @@ fn a_trial_names_each_variant_that_fails_and_its_stage() {
 }
 
 #[test]
-fn a_server_that_never_listens_is_told_after_its_time() {
+fn a_server_that_never_listens_is_reported_after_its_time_limit() {
     let text = r#"
 [[variant]]
 name = "only"
@@ -129,7 +129,7 @@ target.command = ["true"]
 }
 
 #[test]
-fn a_command_that_crashes_is_told_with_its_last_words() {
+fn a_crashing_command_is_reported_with_its_last_output() {
     let text = r#"
 [[variant]]
 name = "good"

@@ -57,7 +57,7 @@ better = "higher"
 }
 
 #[test]
-fn the_end_of_a_crash_is_measured_where_it_is_expected() {
+fn exit_delay_is_measured_for_crashes_with_the_expected_exit_status() {
     let file = r#"
 [[group]]
 name = "end"
@@ -92,7 +92,7 @@ unit = "ms"
 }
 
 #[test]
-fn where_times_leave_it_open_counted_instructions_are_told_beside_them() {
+fn instruction_counts_complement_unclear_times_in_the_headline() {
     // Times vary between 400 and 2000 ms under both variants; counts are 100 and 200, plus or minus
     // the seed.
     let script = r#"

@@ -24,7 +24,7 @@ fn starting_group(inside: &str, behind: &str) -> String {
 }
 
 #[test]
-fn a_mistake_is_told_with_its_line_and_what_was_probably_meant() {
+fn a_mistake_is_reported_with_its_line_and_the_probable_correction() {
     let unknown = |message: &str, near: &str| {
         [format!("{message}\n"), format!("hint: did you mean '{near}'?")]
     };
@@ -63,7 +63,7 @@ fn every_variant_needs_a_command() {
 }
 
 #[test]
-fn all_that_is_missing_is_named_at_once() {
+fn all_unmet_requirements_are_listed_at_once() {
     let requires = "[requires]\n\
         frobnicate = { hint = \"there is a package 'frobnicate'\" }\n\
         ancient = { command = [\"echo\", \"v3.1.4\"], at_least = \"3.10\" }\n\
@@ -200,7 +200,7 @@ fn list_says_how_long_the_loads_take() {
 }
 
 #[test]
-fn values_can_be_set_where_something_is_measured() {
+fn set_values_apply_when_measuring() {
     let project = cost_project(&[("old", "1000"), ("slow", "{more}")], "[params]\nmore = 1500\n");
     let words = ["run", "costs.toml", "--runs=1", "--format=json", "--set=more=2000"];
     let found = data(&project.run(&words).expect_status(0));

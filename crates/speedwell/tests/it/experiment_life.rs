@@ -91,7 +91,7 @@ fn figure(done: &Value, name: &str) -> Option<f64> {
 }
 
 #[test]
-fn answers_of_the_status_that_a_group_verifies_are_served() {
+fn responses_with_an_expected_non_2xx_status_are_not_errors() {
     let order = with_value(run_request(&["status=404"]), "work/ready/status", json!(404));
     let order = with_value(order, "work/verify/statuses", json!([[404, 404]]));
     let done = perform_run(&order);
@@ -128,7 +128,7 @@ fn a_run_without_fault_gives_figures_of_load_and_server() {
 }
 
 #[test]
-fn a_port_that_somebody_has_is_told_with_its_holder() {
+fn a_port_in_use_is_reported_with_its_holder() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let order = with_value(run_request(&[]), "work/port", json!(port));
@@ -142,7 +142,7 @@ fn a_program_that_is_not_there_does_not_start() {
 }
 
 #[test]
-fn a_server_that_is_not_ready_is_told_with_the_reason() {
+fn a_server_that_never_becomes_ready_is_reported_with_the_reason() {
     if is_missing("python3") {
         return;
     }
@@ -257,7 +257,7 @@ fn a_server_that_turns_bad_under_load_gives_no_figure() {
 }
 
 #[test]
-fn a_server_that_dies_under_load_is_told_with_its_signal() {
+fn a_server_that_dies_under_load_is_reported_with_its_signal() {
     if is_missing("python3") {
         return;
     }
@@ -299,7 +299,7 @@ fn a_server_that_does_not_end_is_killed_and_its_figures_are_kept() {
 }
 
 #[test]
-fn what_a_server_leaves_behind_is_ended_and_told() {
+fn processes_left_behind_by_a_server_are_stopped_and_reported() {
     if is_missing("python3") {
         return;
     }
@@ -311,7 +311,7 @@ fn what_a_server_leaves_behind_is_ended_and_told() {
 }
 
 #[test]
-fn a_fixed_port_can_be_had_twice_in_networks_of_their_own() {
+fn a_port_in_use_can_be_used_in_a_private_network() {
     if is_missing("python3") {
         return;
     }
@@ -333,7 +333,7 @@ fn command(script: &str) -> Value {
 }
 
 #[test]
-fn a_command_gives_what_it_prints_and_what_it_cost() {
+fn a_command_yields_figures_from_its_output_and_its_resource_usage() {
     let metric = |name: &str| json!({ "name": name, "unit": "ns", "better": "lower" });
     let figures = json!([
         { "metric": metric("time"), "from": { "regex": "Time: (?P<value>[0-9.]+) ms" }, "factor": 1e6 },
@@ -356,7 +356,7 @@ fn a_command_gives_what_it_prints_and_what_it_cost() {
 }
 
 #[test]
-fn a_command_that_fails_is_told_with_its_end_and_last_words() {
+fn a_failing_command_is_reported_with_its_exit_and_last_output() {
     let done = perform_run(&command("echo out of cheese >&2; exit 3"));
     assert_eq!(done["failure"]["stage"], "alive");
     assert!(done["failure"]["reason"].as_str().unwrap().contains("exited with status 3"));

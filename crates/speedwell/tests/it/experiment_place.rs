@@ -272,7 +272,7 @@ mod mostly_waits {
     }
 
     #[test]
-    fn parts_at_the_end_of_ssh_do_the_same() {
+    fn the_parts_of_an_experiment_can_run_on_machines_by_ssh() {
         if is_missing("python3") {
             return;
         }

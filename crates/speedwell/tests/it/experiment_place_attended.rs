@@ -107,7 +107,7 @@ fn a_session_on_nodes_of_slurm_is_seen_and_ended_by_others() {
 }
 
 #[test]
-fn what_was_cleaned_up_is_sent_again_and_its_end_is_waited_for() {
+fn a_session_can_be_resumed_and_collected_after_a_cleanup() {
     if is_missing("python3") {
         return;
     }

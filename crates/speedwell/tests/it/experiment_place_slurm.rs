@@ -100,7 +100,7 @@ mod mostly_waits {
     use super::*;
 
     #[test]
-    fn parts_on_machines_of_slurm_do_the_same() {
+    fn the_parts_of_an_experiment_can_run_on_slurm_nodes() {
         let Some(slurm) = cluster() else { return };
         let project = on_nodes(&slurm, &[]);
         let answer = measured(&project, &["--runs=2"]).expect_status(0);
@@ -148,7 +148,7 @@ mod mostly_waits {
     }
 
     #[test]
-    fn what_was_killed_is_measured_again_on_the_same_nodes() {
+    fn a_killed_session_is_resumed_on_the_same_nodes() {
         let Some(slurm) = cluster() else { return };
         expect_the_rest_after_a_kill(&on_nodes(&slurm, &[]));
         expect_no_jobs(&slurm);
@@ -163,7 +163,7 @@ mod mostly_waits {
     }
 
     #[test]
-    fn busy_machines_are_waited_for_until_that_makes_no_sense() {
+    fn sessions_wait_for_busy_nodes_until_killed_or_all_are_free() {
         let Some(slurm) = cluster() else { return };
         let other = other_job(&slurm, "n2");
         let project = on_nodes(&slurm, &[]);

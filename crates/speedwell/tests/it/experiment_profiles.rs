@@ -119,7 +119,7 @@ fn comes_back_elsewhere(project: &TempProject, said: &Value) {
 }
 
 #[test]
-fn the_added_function_of_a_server_is_named_and_both_sides_serve_as_many_requests() {
+fn the_added_function_of_a_server_is_found_at_equal_request_counts() {
     if node().is_none() || !has_perf() {
         return;
     }
@@ -160,7 +160,7 @@ fn path_without_perf(project: &TempProject) -> Option<String> {
 }
 
 #[test]
-fn a_server_that_cannot_be_recorded_says_why_and_the_experiment_goes_on() {
+fn a_failed_recording_of_a_server_is_explained_and_does_not_stop_the_run() {
     let project = project(
         r#"
 [[group]]
@@ -201,7 +201,7 @@ fn a_file_that_asks_for_perf_is_not_served_by_another_tool() {
 }
 
 #[test]
-fn cases_that_the_file_does_not_mean_are_not_recorded() {
+fn cases_that_do_not_match_the_profile_condition_are_not_recorded() {
     if node().is_none() {
         return;
     }
@@ -212,7 +212,7 @@ fn cases_that_the_file_does_not_mean_are_not_recorded() {
 }
 
 #[test]
-fn benchmark_files_are_refused_before_anything_is_measured() {
+fn profiling_benchmark_files_is_refused_before_anything_is_measured() {
     let project = TempProject::new().with("a.fake", "a: 1");
     let answer = project.run(&["run", "a.fake", "--profile"]).expect_status(2);
     answer.expect_stderr(&["--profile needs an experiment"]);
@@ -258,7 +258,7 @@ mod measures_alone {
     }
 
     #[test]
-    fn without_perf_a_command_of_node_is_recorded_by_v8_and_that_is_said() {
+    fn without_perf_node_is_recorded_by_v8_with_a_note() {
         let project = project(COMMAND);
         let Some(path) = path_without_perf(&project) else {
             return;

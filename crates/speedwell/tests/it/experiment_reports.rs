@@ -26,7 +26,7 @@ fn runs(project: &TempProject) -> Vec<(u64, u64, String)> {
 }
 
 #[test]
-fn what_the_tables_of_an_experiment_share_is_said_once() {
+fn the_method_is_described_once_for_all_tables_of_an_experiment() {
     let project = three_variants(REST);
     let words = ["run", "costs.toml", "--runs=8", "--seed=1"];
     let refused = project.run(&[&words[..], &["--sort=typo"]].concat());
@@ -92,7 +92,7 @@ fn one_metric_gives_the_ordinary_comparison() {
 }
 
 #[test]
-fn files_are_written_where_one_is_unless_others_are_named() {
+fn outputs_go_to_the_working_directory_unless_others_are_named() {
     let project =
         three_variants("[[output]]\nreport = [\"markdown\", \"json\", \"csv\", \"html\"]\n");
     let folder = project.path("elsewhere");
@@ -157,7 +157,7 @@ fn interrupt_in_run_7(project: &TempProject, words: &[&str]) {
 }
 
 #[test]
-fn a_resumed_experiment_has_the_time_that_was_typed_once_more() {
+fn resuming_an_experiment_grants_the_full_budget_again() {
     // The first six are quick, so that the seventh starts in time on any machine.
     let script = "echo >> log\n[ $(wc -l < log) -lt 7 ] || sleep 0.2\n";
     let file = format!("{PAIR}target.command = [\"sh\", \"nap.sh\"]\n[plan]\nruns = 100\n");

@@ -21,7 +21,7 @@ cat "$tools/answer"
 "#;
 
 #[test]
-fn what_sends_the_load_knows_nothing_of_the_variant() {
+fn the_load_client_sees_nothing_of_the_variant() {
     if is_missing("python3") {
         return;
     }

@@ -37,7 +37,7 @@ mod mostly_waits {
     use super::*;
 
     #[test]
-    fn a_service_of_a_block_is_started_for_each_block_of_a_case_and_one_of_the_session_once() {
+    fn block_services_start_once_per_block_and_session_services_once() {
         if is_missing("python3") {
             return;
         }

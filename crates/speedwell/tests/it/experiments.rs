@@ -119,7 +119,7 @@ expr = "cost(old) < 2s"
 }
 
 #[test]
-fn too_few_runs_carry_no_claim() {
+fn claims_stay_undecided_with_too_few_runs() {
     let claim = "[[claim]]\nsay = \"Slow is slower\"\nexpr = \"cost(slow) > cost(old)\"\n";
     let project = cost_project(&[("old", "1000"), ("slow", "1500")], claim);
     let answer = project.run(&["run", "costs.toml", "--runs=3", "--format=json"]);
@@ -149,7 +149,7 @@ fn a_broken_gate_is_exit_status_1() {
 }
 
 #[test]
-fn a_control_tells_what_no_difference_looks_like() {
+fn a_control_shows_the_difference_of_a_variant_from_itself() {
     let plan = "[plan]\ncontrol = \"old\"\n";
     let found = measure(&cost_project(&[("old", "1000"), ("slow", "1500")], plan), 0);
     assert_eq!(all_values(&found, "changes", "candidate"), ["slow", "old-again"], "it stands last");
@@ -217,7 +217,7 @@ fn several_unlike_cases_have_a_range_of_changes() {
 }
 
 #[test]
-fn a_filter_that_leaves_nothing_over_is_refused_and_says_what_there_is() {
+fn a_filter_without_matches_is_refused_with_the_available_cases() {
     let project = cost_project(&[("old", "100"), ("new", "200")], "");
     for mode in [&[][..], &["--test"], &["--list"]] {
         let words = [&["run", "costs.toml", "--filter", "nonsense"], mode].concat();

@@ -102,14 +102,14 @@ fn on_lab() -> Vec<&'static str> {
 }
 
 #[test]
-fn three_machines_give_the_session_that_one_gives() {
+fn three_machines_give_the_same_session_as_one() {
     let project = project(CASES);
     let together = project.command(&on_lab());
     compare_with_one_machine(&project, together, ["lab-1", "lab-2", "lab-3"]);
 }
 
 #[test]
-fn machines_at_the_end_of_ssh_give_the_session_that_one_gives() {
+fn machines_by_ssh_give_the_same_session_as_one_machine() {
     let sshd = match SshdServer::start() {
         Ok(sshd) => sshd,
         Err(reason) => return eprintln!("skipped: {reason}"),
@@ -137,7 +137,7 @@ PATH=${PATH#*:} exec sbatch "$@"
 "#;
 
 #[test]
-fn machines_of_slurm_give_the_session_that_one_gives() {
+fn slurm_nodes_give_the_same_session_as_one_machine() {
     let slurm = match SlurmCluster::start() {
         Ok(slurm) => slurm,
         Err(reason) => return eprintln!("skipped: {reason}"),
@@ -267,7 +267,7 @@ fn a_killed_coordinator_loses_nothing_that_was_measured() {
 }
 
 #[test]
-fn what_cannot_be_had_is_said_before_anything_is_measured() {
+fn unsuitable_machine_requests_are_refused_before_anything_is_measured() {
     let project = project(CASES);
     let refused = |words: &[&str], texts: &[&str]| {
         let answer = project.run(&[&MEASURE[..], words].concat());

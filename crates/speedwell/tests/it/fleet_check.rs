@@ -115,7 +115,7 @@ fn nodes_of_slurm_are_machines_with_their_features_as_labels() {
 }
 
 #[test]
-fn without_a_file_the_hint_shows_one_and_a_mistake_names_its_line() {
+fn a_missing_fleet_file_names_its_path_and_a_mistake_its_line() {
     let project = TempProject::new();
     let mut command = project.command(&["fleet"]);
     let home = project.path("home");

@@ -77,7 +77,7 @@ fn end_sessions((sshd, project): (SshdServer, TempProject)) {
 }
 
 #[test]
-fn no_line_outlives_its_session() {
+fn no_ssh_connection_outlives_its_session() {
     if let Some(lab) = by_ssh() {
         end_sessions(lab);
     }

@@ -194,7 +194,7 @@ fn a_session_that_was_handed_out_is_cancelled() {
 }
 
 #[test]
-fn workers_at_the_end_of_ssh_go_on_without_a_line() {
+fn workers_by_ssh_continue_after_the_connection_is_closed() {
     match SshdServer::start() {
         Ok(sshd) => {
             hand_out_and_collect(&by_ssh(&sshd, SHORT));

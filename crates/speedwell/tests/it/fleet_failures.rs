@@ -150,7 +150,7 @@ pub(super) fn kill(process: u32) {
 }
 
 #[test]
-fn machines_by_ssh_give_what_one_machine_gives_and_a_killed_worker_is_replaced() {
+fn a_killed_worker_on_a_machine_by_ssh_is_replaced() {
     let Some((sshd, project)) = by_ssh() else {
         return;
     };
@@ -206,7 +206,7 @@ fn a_controller_that_dies_and_comes_back_costs_nothing() {
 }
 
 #[test]
-fn what_cannot_be_had_is_refused_before_anything_is_sent() {
+fn unavailable_or_unknown_machines_are_refused_before_anything_is_sent() {
     let Some((slurm, project)) = by_slurm() else {
         return;
     };
@@ -230,7 +230,7 @@ fn what_cannot_be_had_is_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn why_work_waits_in_the_queue_is_said_once() {
+fn the_reason_for_waiting_in_the_queue_is_printed_once() {
     let Some((slurm, project)) = by_slurm() else {
         return;
     };

@@ -278,7 +278,7 @@ fn without_step_daemon(slurm: &SlurmCluster, project: &TempProject) -> Child {
 }
 
 #[test]
-fn what_a_worker_closes_that_outlives_its_job_is_not_measured_again() {
+fn blocks_closed_by_a_worker_that_outlives_its_job_are_not_repeated() {
     let Some((slurm, project)) = by_slurm() else {
         return;
     };

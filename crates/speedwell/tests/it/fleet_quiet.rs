@@ -224,7 +224,7 @@ fn expect_quiet(engine: &str, project: &TempProject, name: &str, paths: &[PathBu
 }
 
 #[test]
-fn what_is_not_measured_takes_a_hundredth_of_a_processor_at_most_by_ssh() {
+fn overhead_by_ssh_is_at_most_a_hundredth_of_a_processor() {
     let Some(_) = find_tool(&["python3"]) else {
         return;
     };
@@ -234,7 +234,7 @@ fn what_is_not_measured_takes_a_hundredth_of_a_processor_at_most_by_ssh() {
 }
 
 #[test]
-fn what_is_not_measured_takes_a_hundredth_of_a_processor_at_most_by_slurm() {
+fn overhead_by_slurm_is_at_most_a_hundredth_of_a_processor() {
     let Some(_) = find_tool(&["python3"]) else {
         return;
     };
@@ -289,7 +289,7 @@ fn expect_treated_alike(project: &TempProject, name: &str) {
 }
 
 #[test]
-fn the_kernel_treats_what_is_measured_as_without_a_fleet() {
+fn the_kernel_treats_a_measured_process_the_same_with_a_fleet() {
     let Some(_) = find_tool(&["python3"]) else {
         return;
     };
@@ -305,7 +305,7 @@ fn the_kernel_treats_what_is_measured_as_without_a_fleet() {
 /// and not an everyday test.
 #[test]
 #[ignore = "measures"]
-fn what_keeps_a_processor_busy_is_as_quick_as_without_a_fleet() {
+fn busy_processes_run_as_fast_as_without_a_fleet() {
     let Some(_) = find_tool(&["python3"]) else {
         return;
     };

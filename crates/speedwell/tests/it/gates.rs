@@ -42,7 +42,7 @@ fn compare(old: &str, new: &str, more: &[&str]) -> CommandResult {
 const WORSE: [&str; 2] = ["--fail-on", "worse"];
 
 #[test]
-fn one_variant_is_refused_before_anything_is_measured() {
+fn a_gate_with_one_variant_is_refused_before_anything_is_measured() {
     let project = TempProject::new().with("g/a.fake", TWO_CASES);
     let refused = project.run(&["run", "g", "--fail-on", "worse"]).expect_status(2);
     refused.expect_stderr(&["could never fail", "there is only one variant", "hint: "]);
@@ -52,7 +52,7 @@ fn one_variant_is_refused_before_anything_is_measured() {
 }
 
 #[test]
-fn runs_that_cannot_decide_are_refused_before_anything_is_measured() {
+fn a_gate_with_too_few_runs_is_refused_before_anything_is_measured() {
     let project = TempProject::new().with("g/a.fake", TWO_CASES);
     let refused = project.run(&words(&[&["run", "g", "--runs", "2"], &OLD_NEW, &WORSE]));
     refused.expect_status(2).expect_stderr(&["could never fail", "hint: --runs"]);
@@ -103,7 +103,7 @@ fn exact_sizes_that_differ_keep_all_their_digits() {
 }
 
 #[test]
-fn a_unit_without_direction_has_no_verdict_until_one_is_said() {
+fn a_unit_without_a_known_direction_has_no_verdict_until_one_is_given() {
     let (old, new) =
         (go_output(12, "5 misses/s 7 rows/second"), go_output(12, "9 misses/s 3 rows/second"));
     let misses = words(&[&["--metric", "misses/s"], &WORSE]);
@@ -122,7 +122,7 @@ fn a_unit_without_direction_has_no_verdict_until_one_is_said() {
 }
 
 #[test]
-fn what_a_side_lacks_is_said() {
+fn metrics_and_cases_missing_on_one_side_are_reported() {
     let (old, new) = (go_output(12, "5 B/op"), go_output(12, ""));
     let all = words(&[&["--metric", "all"], &WORSE]);
     let lacks = compare(&old, &new, &all).expect_status(2);
@@ -138,7 +138,7 @@ fn what_a_side_lacks_is_said() {
 }
 
 #[test]
-fn a_copy_of_the_same_file_is_no_comparison() {
+fn the_gate_cannot_judge_two_copies_of_the_same_results() {
     let file = go_output(12, "5 B/op");
     let same = compare(&file, &file, &WORSE).expect_status(2);
     same.expect_stdout(&["contain the same results"]);
@@ -146,7 +146,7 @@ fn a_copy_of_the_same_file_is_no_comparison() {
 }
 
 #[test]
-fn a_side_that_failed_is_called_so() {
+fn a_failed_side_is_reported_as_failed() {
     let text = "case n=1\nold 100 101 99 100.5\nnew exit:3 exit:3\n";
     let project = TempProject::new().with("g/a.fake", text);
     let failed = project.run(&words(&[&["run", "g", "--runs", "8"], &OLD_NEW, &WORSE]));
@@ -169,7 +169,7 @@ fn a_load_refuses_a_percentile_that_its_requests_cannot_show() {
 }
 
 #[test]
-fn a_confirmation_has_no_other_gate() {
+fn confirm_refuses_the_fail_on_option() {
     let project = TempProject::new();
     let refused = project.run(&["confirm", "1", "--fail-on", "worse"]).expect_status(2);
     refused.expect_stderr(&["a confirmation is a gate itself"]);

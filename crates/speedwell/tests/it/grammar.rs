@@ -98,7 +98,7 @@ fn an_option_says_the_same_everywhere() {
 }
 
 #[test]
-fn every_option_with_a_value_names_it() {
+fn every_option_with_a_value_has_a_value_name() {
     for (command, option) in options() {
         if option.get_action().takes_values() && option.get_long().is_some() {
             let names = option.get_value_names().unwrap_or_default();

@@ -110,8 +110,7 @@ pub fn changes(answer: CommandResult) -> Vec<Value> {
 }
 
 #[test]
-fn a_change_is_found_at_its_commit_whatever_the_dates_say_and_the_gate_holds_until_it_is_accepted()
-{
+fn a_change_is_found_at_its_commit_and_fails_the_gate_until_accepted() {
     let Some(repository) = repository() else {
         return;
     };
@@ -150,7 +149,7 @@ fn a_change_is_found_at_its_commit_whatever_the_dates_say_and_the_gate_holds_unt
 }
 
 #[test]
-fn the_line_is_remembered_where_there_is_no_repository_and_adopts_what_was_rewritten() {
+fn the_stored_commit_order_works_without_a_repository_and_after_rewrites() {
     let Some(repository) = measured_repository(every) else {
         return;
     };
@@ -180,7 +179,7 @@ fn the_line_is_remembered_where_there_is_no_repository_and_adopts_what_was_rewri
 }
 
 #[test]
-fn the_repository_of_something_else_tells_no_order() {
+fn an_unrelated_repository_does_not_determine_the_order_of_revisions() {
     let (Some(repository), Some(other)) = (measured_repository(every), TestRepository::new())
     else {
         return;
@@ -200,7 +199,7 @@ fn the_repository_of_something_else_tells_no_order() {
 }
 
 #[test]
-fn a_shallow_clone_goes_on_where_the_remembered_line_ends() {
+fn a_shallow_clone_continues_the_stored_commit_order() {
     let Some(repository) = measured_repository(every) else {
         return;
     };
@@ -234,7 +233,7 @@ fn a_shallow_clone_goes_on_where_the_remembered_line_ends() {
 }
 
 #[test]
-fn another_machine_is_no_change_and_hides_none() {
+fn measuring_on_another_machine_neither_causes_nor_hides_a_change() {
     let of_two = |commit: u32, header: &mut Value| {
         let name = if commit.is_multiple_of(3) { "old" } else { "new" };
         header["environment"]["machine"] = name.into();
@@ -252,7 +251,7 @@ fn another_machine_is_no_change_and_hides_none() {
 }
 
 #[test]
-fn what_is_not_committed_is_no_point_of_the_line_but_is_drawn() {
+fn uncommitted_results_are_drawn_but_cause_no_new_change() {
     let Some(repository) = measured_repository(every) else {
         return;
     };
@@ -304,7 +303,7 @@ fn a_renamed_benchmark_keeps_its_history_and_a_rename_can_be_taken_back() {
 }
 
 #[test]
-fn another_program_gets_a_table_without_gaps() {
+fn the_table_exported_for_otava_has_no_gaps() {
     let Some(repository) = measured_repository(every) else {
         return;
     };
@@ -361,7 +360,7 @@ fn the_pages_of_github_action_benchmark_get_an_entry_for_each_session() {
 }
 
 #[test]
-fn the_chart_shows_failures_releases_without_a_point_and_the_branch_that_was_left() {
+fn the_chart_shows_failures_unmeasured_releases_and_the_parent_branch() {
     let Some(repository) = measured_repository(|commit, _| commit != 12) else {
         return;
     };
@@ -395,7 +394,7 @@ fn the_chart_shows_failures_releases_without_a_point_and_the_branch_that_was_lef
 
 /// A file above the root of the project is that of another project, whatever it says.
 #[test]
-fn a_threshold_above_the_root_of_the_project_is_not_ours() {
+fn a_threshold_above_the_project_root_is_ignored() {
     let project = TempProject::new()
         .with("speedwell.toml", "[history]\nthreshold = \"a lot\"\n")
         .with("inner/.speedwell/empty", "")
@@ -547,7 +546,7 @@ fn an_invalid_range_is_refused_before_anything_is_built() {
 }
 
 #[test]
-fn too_few_points_are_never_green() {
+fn a_gate_cannot_pass_with_too_few_points() {
     let Some(repository) = measured_repository(|commit, _| commit > 30) else {
         return;
     };
@@ -558,7 +557,7 @@ fn too_few_points_are_never_green() {
 }
 
 #[test]
-fn what_changed_at_the_same_time_is_named_beside_a_change() {
+fn simultaneous_environment_changes_are_named_as_causes() {
     let updated = |commit: u32, header: &mut Value| {
         let kernel = if commit < SLOWER { "6.1.0" } else { "6.2.0" };
         header["environment"]["kernel"] = kernel.into();

@@ -45,7 +45,7 @@ fn with_branches() -> Option<TestRepository> {
 }
 
 #[test]
-fn a_merge_and_a_squashed_branch_have_one_position_each_and_their_inner_commits_none() {
+fn a_merge_or_squashed_branch_counts_once_without_its_inner_commits() {
     let Some(repository) = with_branches() else {
         return;
     };
@@ -83,7 +83,7 @@ fn a_merge_and_a_squashed_branch_have_one_position_each_and_their_inner_commits_
 }
 
 #[test]
-fn the_gate_of_a_branch_counts_what_came_after_the_merge_base_and_needs_a_measured_one() {
+fn a_branch_gate_starts_at_the_merge_base_and_needs_a_measured_revision() {
     let Some(repository) = measured_repository(|commit, _: &mut Value| (3..=20).contains(&commit))
     else {
         return;

@@ -18,7 +18,7 @@ fn column(repository: &TestRepository, words: &[&str], name: &str) -> Vec<String
 }
 
 #[test]
-fn a_remark_stands_at_its_revision() {
+fn a_note_is_shown_at_its_revision() {
     let Some(repository) = measured_repository(every) else {
         return;
     };
@@ -55,7 +55,7 @@ fn a_pattern_renames_every_case_that_it_matches() {
 }
 
 #[test]
-fn relative_to_a_variant_of_the_same_session_a_machine_that_became_slower_is_no_change() {
+fn ratios_to_a_variant_of_the_same_session_ignore_a_slower_machine() {
     let Some(repository) = repository() else {
         return;
     };
@@ -94,7 +94,7 @@ fn relative_to_a_variant_of_the_same_session_a_machine_that_became_slower_is_no_
 }
 
 #[test]
-fn a_changed_benchmark_begins_a_series_of_its_own_unless_it_is_the_same_work() {
+fn a_changed_benchmark_starts_a_new_series_unless_same_work_is_given() {
     let rewritten = |commit: u32, header: &mut Value| {
         let text = if commit < SLOWER { "a" } else { "b" };
         header["design"]["work"] = json!({"g/parse.fake": text});
@@ -112,7 +112,7 @@ fn a_changed_benchmark_begins_a_series_of_its_own_unless_it_is_the_same_work() {
 }
 
 #[test]
-fn what_makes_points_hard_to_compare_is_said() {
+fn reasons_that_make_points_hard_to_compare_are_listed() {
     let of_several = |commit: u32, header: &mut Value| {
         let unit = if commit < 10 { "B/s" } else { "1/s" };
         header["metrics"] = json!([{"name": "throughput", "unit": unit, "better": "higher"}]);
@@ -181,7 +181,7 @@ fn otava_reads_the_table_that_is_made_for_it_and_finds_the_same_change() {
 }
 
 #[test]
-fn an_unknown_metric_is_refused_with_those_that_there_are() {
+fn an_unknown_metric_is_refused_with_a_hint() {
     let Some(repository) = measured_repository(every) else {
         return;
     };

@@ -112,7 +112,7 @@ fn reached_changes(page: &mut BrowserPage) -> Vec<String> {
 }
 
 #[test]
-fn a_key_reaches_every_change_on_every_screen() {
+fn every_change_is_reachable_by_keyboard_on_every_screen() {
     let (_project, files) = pages();
     for (file, width) in files.iter().flat_map(|file| [(file, 1280), (file, 360)]) {
         let screen = ScreenSize { width, ..ScreenSize::default() };
@@ -185,7 +185,7 @@ fn a_trend_fits_its_screen_and_its_letters_can_be_read() {
 }
 
 #[test]
-fn the_list_begins_with_what_is_worse_and_leads_to_each_chart() {
+fn the_list_starts_with_worse_cases_and_links_to_each_chart() {
     let (_project, [file, _]) = pages();
     let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
@@ -206,7 +206,7 @@ fn the_list_begins_with_what_is_worse_and_leads_to_each_chart() {
 }
 
 #[test]
-fn a_point_says_what_it_is_and_names_are_no_markup() {
+fn points_carry_their_data_and_names_are_escaped() {
     let (_project, [file, _]) = pages();
     let Some(mut page) =
         BrowserPage::open(&file, ScreenSize { scripts: false, ..ScreenSize::default() })
@@ -235,7 +235,7 @@ fn a_point_says_what_it_is_and_names_are_no_markup() {
 }
 
 #[test]
-fn trends_are_written_as_pictures_and_nothing_else_is() {
+fn the_history_writes_trend_charts_and_refuses_other_charts() {
     let project = project();
     let words = ["history", "trend", "n=1", "--chart", "trend", "-o", "a.svg", "-o", "a.png"];
     project.run(&words).expect_status(0);

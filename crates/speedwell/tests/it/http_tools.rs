@@ -80,7 +80,7 @@ fn load_with_failed_requests_is_a_failure_not_a_rate() {
 }
 
 #[test]
-fn a_missing_tool_is_said_clearly() {
+fn a_missing_load_tool_is_named() {
     let Some((_, answer)) = measure(None) else {
         return;
     };
@@ -140,7 +140,7 @@ fn measure_with_ours(status: &str) -> Option<(TempProject, CommandResult)> {
 }
 
 #[test]
-fn an_unmodified_library_is_given_our_generator_and_the_results_say_so() {
+fn results_of_an_unmodified_library_name_our_generator() {
     let Some((project, answer)) = measure_with_ours("200") else {
         return;
     };

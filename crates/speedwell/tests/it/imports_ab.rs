@@ -35,7 +35,7 @@ const PUBLISHED: [(&str, f64, f64, u32); 6] = [
 ];
 
 #[test]
-fn text_around_reports_belongs_to_none_of_them() {
+fn text_around_pasted_reports_is_ignored() {
     let report = text("ab_pasted_22.txt");
     let page =
         format!("Skip to content\nCreated: 19 March\n{}\nSign up: it is free", report.trim_end());
@@ -107,7 +107,7 @@ fn figures_that_cannot_belong_together_are_noticed() {
 }
 
 #[test]
-fn a_report_in_html_says_what_the_text_would() {
+fn an_html_report_has_the_figures_of_a_text_report() {
     let (session, warnings) = read(&text("ab_html.out"));
     assert_eq!(warnings, [""; 0]);
     let run = &session.runs[0];

@@ -133,7 +133,7 @@ fn files_of_asv_mean_the_same_in_both_of_their_forms() {
 }
 
 #[test]
-fn what_asv_recorded_keeps_its_samples_parameters_and_failures() {
+fn asv_results_keep_their_samples_parameters_and_failures() {
     let project = project("asv-2/lab/34763eb7-existing-py_opt_venv_bin_python3.json")
         .with("asv-2/lab/machine.json", &text("asv-2/lab/machine.json"))
         .with("asv-2/benchmarks.json", &text("asv-2/benchmarks.json"));
@@ -175,7 +175,7 @@ fn asv_file(commit: usize, environment: &str, seconds: f64) -> String {
 }
 
 #[test]
-fn an_environment_that_is_dropped_looks_like_no_change() {
+fn dropping_an_asv_environment_is_not_reported_as_a_change() {
     // One of two environments is slower by 30 % and measured for only the first half of the time.
     let files = (0..48).flat_map(|commit| {
         let noise = 1.0 + 0.002 * (commit * 7 % 11) as f64;
@@ -204,7 +204,7 @@ fn a_single_file_of_asv_needs_nothing_beside_it() {
 }
 
 #[test]
-fn what_a_known_commit_has_more_is_added_and_nothing_twice() {
+fn only_new_results_of_a_known_commit_are_added() {
     let project = project("asv/cheetah/e54f8049-py2.7-Cython-numpy1.8.json");
     let file = "asv/cheetah/e54f8049-py2.7-Cython-numpy1.8.json";
     let all = text(file);
@@ -295,7 +295,7 @@ fn a_table_of_otava_has_branches_and_directions_by_metric() {
 }
 
 #[test]
-fn any_folder_of_files_is_imported_as_they_are() {
+fn any_folder_of_importable_files_is_imported() {
     let project = project("data.js").with("all/data.js", &text("data.js"));
     let table = "time;commit;machine;ops\n2026-01-31;c1;lab-3;5\n";
     let project = project.with("all/ops.csv", table);
@@ -308,7 +308,7 @@ fn any_folder_of_files_is_imported_as_they_are() {
 }
 
 #[test]
-fn one_revision_is_not_taken_for_many() {
+fn one_revision_is_refused_for_a_file_of_several_revisions() {
     let project = project("data.js");
     let refused = project.run(&["import", "data.js", "--revision", "v1"]).expect_status(2);
     refused.expect_stderr(&[
@@ -395,7 +395,7 @@ fn damaged_folders_of_asv_are_refused() {
 }
 
 #[test]
-fn directions_hold_for_files_that_are_only_reported_too() {
+fn metric_directions_also_apply_to_files_reported_without_import() {
     let better =
         MetricDirections { all: Some(MetricDirection::Higher), ..MetricDirections::default() };
     let text = text("otava-multi-branch.csv");

@@ -49,7 +49,7 @@ fn finding_texts(session: &Session) -> Vec<String> {
 }
 
 #[test]
-fn medians_of_go_benchmarks_are_those_of_benchstat() {
+fn medians_of_go_benchmarks_match_benchstat() {
     let (old, new) = (read("go/benchstat-old.txt").0, read("go/benchstat-new.txt").0);
     // benchstat's unit, our metric, and our units per one of benchstat's.
     let units = [
@@ -119,7 +119,7 @@ fn a_go_benchmark_that_prints_fails_or_panics_is_understood() {
 }
 
 #[test]
-fn events_of_go_say_what_its_text_says() {
+fn go_test_events_are_read_like_go_test_text() {
     let (session, warnings) = read("go/events.jsonl");
     let ids: Vec<String> = session.runs.iter().map(|run| run.case.id()).collect();
     let join = |sep: &str| format!("example.com/words/Join gomaxprocs=2 n=8 sep={sep}");
@@ -130,7 +130,7 @@ fn events_of_go_say_what_its_text_says() {
 }
 
 #[test]
-fn oddities_of_go_output_are_told() {
+fn oddities_of_go_output_are_reported() {
     let (session, warnings) = read_text(
         "Unit hits/op better=higher\ncpu: A\nBenchmarkA \t 10 \t 5 ns/op\t NaN hits/op\r\n\
          cpu: B\nBenchmarkB \tlost\n--- SKIP: BenchmarkC\n    c_test.go:1: not here\nBenchmarkD-2 10 7",
@@ -159,7 +159,7 @@ fn oddities_of_go_output_are_told() {
 }
 
 #[test]
-fn every_figure_of_ab_finds_its_place() {
+fn all_figures_of_ab_are_imported() {
     let (session, warnings) = read("ab/ab_slow.out");
     assert_eq!(warnings, [""; 0]);
     let text = text("ab/ab_slow.out");
@@ -220,7 +220,7 @@ fn requests_of_ab_that_failed_are_warned_of() {
 }
 
 #[test]
-fn a_pasted_report_without_its_columns_says_the_same() {
+fn a_pasted_report_with_collapsed_whitespace_gives_the_same_result() {
     let pasted = text("ab/ab_slow.out")
         .lines()
         .filter(|line| !line.trim().is_empty())
@@ -233,7 +233,7 @@ fn a_pasted_report_without_its_columns_says_the_same() {
 }
 
 #[test]
-fn a_path_with_a_percent_sign_is_no_percentile() {
+fn a_path_with_a_percent_sign_is_not_parsed_as_a_percentile() {
     let report = text("ab/ab_slow.out").replace("/slow", "/a%20b");
     let (session, _) = read_text(&report);
     assert_eq!(session.runs[0].case.benchmark, "http://127.0.0.1:18195/a%20b");
@@ -276,7 +276,7 @@ fn tables_of_ab_agree_with_its_report_of_the_same_test() {
 }
 
 #[test]
-fn autocannon_is_taken_at_its_word_except_where_it_errs() {
+fn autocannon_figures_are_used_and_impossible_ones_are_warned_about() {
     let (session, warnings) = read("http-tools/autocannon.json");
     assert_eq!(warnings, [""; 0]);
     assert_eq!(session.runs[0].case.id(), "http://127.0.0.1:18195/slow concurrency=10");

@@ -36,7 +36,7 @@ fn numbers(list: &Value) -> Vec<f64> {
 }
 
 #[test]
-fn two_equal_runs_a_side_are_an_exact_answer() {
+fn two_equal_counts_on_each_side_give_an_exact_verdict() {
     if !has("valgrind") || !has("cc") {
         return;
     }
@@ -62,7 +62,7 @@ fn two_equal_runs_a_side_are_an_exact_answer() {
 }
 
 #[test]
-fn what_a_file_pauses_is_not_counted() {
+fn paused_code_is_not_counted() {
     if !has("valgrind") || !has("g++") {
         return;
     }
@@ -101,7 +101,7 @@ fn times_are_taken_beside_the_count_where_they_are_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_counted_is_refused_with_the_reason() {
+fn uncountable_targets_and_options_are_refused_with_a_reason() {
     let project = TempProject::new().with("g/x.fake", "case k=1\na 1\n");
     for (words, reason) in [
         (&["eval", "java", "1 + 1"][..], "compiles at run time"),
@@ -120,7 +120,7 @@ fn what_cannot_be_counted_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_machine_without_valgrind_says_how_to_get_it() {
+fn missing_valgrind_is_reported_with_an_installation_hint() {
     let project = TempProject::new();
     let mut command = project.command(&["eval", "c", "1", "--metric", "instructions"]);
     let answer = command.env("PATH", project.path("nothing")).output().unwrap();

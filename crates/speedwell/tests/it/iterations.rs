@@ -51,7 +51,7 @@ fn a_file_that_cannot_be_written_is_refused_before_anything_is_measured() {
 }
 
 #[test]
-fn the_first_number_that_is_long_and_steady_enough_is_found_for_every_file() {
+fn the_first_long_and_steady_enough_number_is_found_for_each_file() {
     let project = project();
     let answer = iterations(&project, &["g/steady.fake", "g/restless.fake"]).expect_status(0);
     // 320 x 4 us is the first above 1 ms; 40 / 640 is above 5 % and 40 / 1280 below.
@@ -67,7 +67,7 @@ fn the_first_number_that_is_long_and_steady_enough_is_found_for_every_file() {
 }
 
 #[test]
-fn what_is_written_is_what_the_next_run_reads() {
+fn the_next_run_reads_the_written_file_of_numbers() {
     let project = project();
     let files = ["g/steady.fake", "g/restless.fake", "g/hopeless.fake"];
     let words = [&files[..], &["-o", "n.set", "-o", "n.csv"]].concat();
@@ -103,7 +103,7 @@ fn what_is_written_is_what_the_next_run_reads() {
 }
 
 #[test]
-fn a_single_file_needs_no_file_of_numbers() {
+fn a_single_benchmark_file_gets_its_number_in_the_suggested_command() {
     let project = project();
     iterations(&project, &["g/steady.fake", "kind=b"])
         .expect_status(0)
@@ -111,7 +111,7 @@ fn a_single_file_needs_no_file_of_numbers() {
 }
 
 #[test]
-fn limits_end_the_search_and_are_said() {
+fn limits_on_size_and_tries_end_the_search_and_are_reported() {
     let project = project();
     let answer = iterations(&project, &["g/steady.fake", "--most", "100"]).expect_status(1);
     assert_eq!(rows(&answer.stdout), ["g/steady.fake too short"], "{answer:#?}");

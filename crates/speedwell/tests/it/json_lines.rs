@@ -51,7 +51,7 @@ fn a_database_rebuilt_from_joined_files_is_equal() {
 }
 
 #[test]
-fn numbers_that_are_not_finite_come_back() {
+fn non_finite_numbers_round_trip() {
     let mut session = arbitrary::arbitrary_session(1);
     session.runs.truncate(1);
     let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
@@ -73,7 +73,7 @@ fn numbers_that_are_not_finite_come_back() {
 }
 
 #[test]
-fn a_header_that_could_not_be_read_again_is_not_written() {
+fn a_header_with_an_unreadable_number_is_not_written() {
     let mut session = arbitrary::arbitrary_session(1);
     session.design.stopping =
         StoppingDesign::Sequential { looks: vec![8], alpha: f64::NAN, delta: 0.02 };
@@ -84,7 +84,7 @@ fn a_header_that_could_not_be_read_again_is_not_written() {
 }
 
 #[test]
-fn all_runs_of_a_case_share_it() {
+fn runs_of_the_same_case_share_one_allocation() {
     let session = arbitrary::arbitrary_session(2);
     let back = json_lines::read(&write_lines(&[session])).unwrap().remove(0);
     for pair in back.runs.iter().flat_map(|a| back.runs.iter().map(move |b| (a, b))) {

@@ -30,7 +30,7 @@ fn session() -> Session {
 }
 
 #[test]
-fn a_large_session_is_reported_and_exported_in_parts_and_compared_by_chosen_cases() {
+fn large_sessions_are_exported_in_parts_and_compared_by_selected_cases() {
     let project = TempProject::new().with(".speedwell/of", "");
     let session = session();
     let mut store = Store::open(&project.path(".speedwell/results.db")).unwrap();

@@ -21,7 +21,7 @@ fn first(server: &WebServer) -> WebRequest {
 }
 
 #[test]
-fn as_many_requests_are_sent_as_asked_for_and_each_has_an_outcome() {
+fn exactly_the_requested_number_of_requests_is_sent_and_counted() {
     let (project, server) = (TempProject::new(), WebServer::start());
     let words = ["-n", "137", "-c", "5", "--no-verify"];
     let answer = load(&project, &server.url("/"), &words).expect_status(0);
@@ -31,7 +31,7 @@ fn as_many_requests_are_sent_as_asked_for_and_each_has_an_outcome() {
 }
 
 #[test]
-fn one_request_is_sent_before_and_told() {
+fn a_probe_request_precedes_the_load_and_is_reported() {
     let (project, server) = (TempProject::new(), WebServer::start());
     load(&project, &server.url("/a"), &["-n", "20"])
         .expect_status(0)
@@ -40,7 +40,7 @@ fn one_request_is_sent_before_and_told() {
 }
 
 #[test]
-fn the_request_on_the_wire_is_the_one_that_was_described() {
+fn the_request_on_the_wire_matches_the_options() {
     let (project, server) = (TempProject::new(), WebServer::start());
     let words = [
         "-n",
@@ -89,7 +89,7 @@ fn only_a_few_fields_are_sent_by_default() {
 }
 
 #[test]
-fn a_connection_for_every_request_says_so() {
+fn without_keepalive_each_request_opens_and_closes_a_connection() {
     let (project, server) = (TempProject::new(), WebServer::start());
     let words = ["-n", "12", "-c", "2", "--no-verify", "--no-keepalive"];
     let answer = load(&project, &server.url("/"), &words).expect_status(0);
@@ -114,7 +114,7 @@ fn a_body_comes_from_a_file_as_it_is() {
 }
 
 #[test]
-fn a_unix_socket_is_loaded_under_the_name_of_the_url() {
+fn the_host_of_the_url_is_sent_over_a_unix_socket() {
     let project = TempProject::new();
     let path = project.path("socket");
     let server = WebServer::at_path(&path);
@@ -183,7 +183,7 @@ fn a_server_that_fails_the_probe_is_not_loaded() {
 }
 
 #[test]
-fn a_load_without_a_good_answer_fails_even_if_nobody_verifies() {
+fn a_load_without_successes_fails_even_with_no_verify() {
     let (project, server) = (TempProject::new(), WebServer::start());
     let words = ["-n", "10", "--no-verify"];
     let answer = load(&project, &server.url("/missing"), &words).expect_status(2);

@@ -70,7 +70,7 @@ fn every_run_of_a_case_has_a_server_of_its_own_and_all_figures_of_a_load() {
 }
 
 #[test]
-fn what_is_expected_is_checked_before_another_tool_sends_the_load() {
+fn expectations_are_checked_before_another_tool_sends_the_load() {
     if is_missing("ab") {
         return;
     }
@@ -122,7 +122,7 @@ fn a_definition_with_a_claim_is_judged_as_an_experiment() {
 }
 
 #[test]
-fn the_user_chooses_values_and_a_trial_is_one_request() {
+fn values_can_be_set_on_the_command_line_and_are_checked() {
     let Some((project, answer)) = run(DEFINITION, &["--set", "concurrency=2", "--list"]) else {
         return;
     };
@@ -136,7 +136,7 @@ fn the_user_chooses_values_and_a_trial_is_one_request() {
 }
 
 #[test]
-fn an_answer_that_is_not_what_is_expected_is_a_failure_with_a_line_to_repeat_it() {
+fn an_unexpected_body_is_a_failure_with_a_command_to_repeat_it() {
     let wrong = DEFINITION.replace("body = \"hello\"", "body = \"goodbye\"");
     let Some((_, answer)) = run(&wrong, &[]) else {
         return;
@@ -145,7 +145,7 @@ fn an_answer_that_is_not_what_is_expected_is_a_failure_with_a_line_to_repeat_it(
 }
 
 #[test]
-fn a_server_that_dies_in_mid_load_is_a_failure_with_its_last_words() {
+fn a_server_crash_during_the_load_is_a_failure_with_its_last_output() {
     let dying = DEFINITION
         .replace("serve = \"", "serve = \"DIES_OF=100 ")
         .replace("requests = 60", "duration = \"20s\"")
@@ -161,7 +161,7 @@ fn a_server_that_dies_in_mid_load_is_a_failure_with_its_last_words() {
 }
 
 #[test]
-fn a_server_at_another_address_is_not_waited_for_for_ever() {
+fn waiting_for_a_server_that_listens_elsewhere_times_out() {
     let elsewhere = DEFINITION
         .replace("server.js {port}", "server.js 0")
         .replace("requests = 60", "requests = 60\nready = \"400ms\"");
@@ -202,7 +202,7 @@ fn the_example_of_the_documentation_works() {
 }
 
 #[test]
-fn a_definition_that_is_edited_while_it_is_measured_stays_what_it_was() {
+fn editing_a_definition_during_a_session_does_not_affect_it() {
     // The server's own command edits the file, so that it differs from the first run on.
     let edit =
         "sed -i -e s/requests...60/requests=7/ -e s/benchmark.hello/benchmark.bye/ servers.toml";

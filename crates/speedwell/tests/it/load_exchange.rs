@@ -32,7 +32,7 @@ fn json(loads: &[LoadRun]) -> Vec<u8> {
 }
 
 #[test]
-fn a_load_is_the_case_that_other_tools_report_of_the_same_address() {
+fn a_closed_load_becomes_a_case_of_its_address_and_concurrency() {
     let (session, warnings) = session(&[clean_load().run]);
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(session.state, SessionState::Complete);
@@ -54,7 +54,7 @@ fn a_load_is_the_case_that_other_tools_report_of_the_same_address() {
 }
 
 #[test]
-fn an_open_load_has_its_rate_as_parameter_and_both_times_by_their_own_names() {
+fn an_open_load_has_a_rate_parameter_and_service_and_response_metrics() {
     let mut made = MadeLoad::open(1000.0);
     for _ in 0..1000 {
         made.add_request(RequestOutcome::Ok, MS, 500 * US);
@@ -87,7 +87,7 @@ fn a_note_says_why_connections_were_idle_between_requests() {
 }
 
 #[test]
-fn what_is_refused_in_a_report_is_no_metric() {
+fn times_refused_in_reports_are_not_stored_as_metrics() {
     let mut made = MadeLoad::open(1000.0);
     for _ in 0..1000 {
         made.add_request(RequestOutcome::Ok, MS, 20 * MS);
@@ -100,7 +100,7 @@ fn what_is_refused_in_a_report_is_no_metric() {
 }
 
 #[test]
-fn a_load_without_a_good_answer_is_a_failure_and_no_run() {
+fn a_load_without_successes_is_stored_as_a_failure() {
     let made = MadeLoad::closed(1).with_outcomes(
         RequestOutcome::Failed(speedwell_model::load::outcomes::ErrorClass::ConnectRefused),
         5,
@@ -130,7 +130,7 @@ fn rounds(rounds: u32) -> Vec<LoadRun> {
 }
 
 #[test]
-fn several_addresses_are_cases_once_and_variants_when_repeated() {
+fn addresses_become_cases_in_one_round_and_variants_in_several() {
     let (once, _) = session(&rounds(1));
     assert_eq!(once.variants.len(), 1);
     let ids: Vec<String> = once.runs.iter().map(|run| run.case.id()).collect();
@@ -179,7 +179,7 @@ fn json_of_a_report_cut_short_or_without_its_loads_is_refused_with_a_hint() {
 }
 
 #[test]
-fn the_store_and_json_lines_keep_all_that_is_known_of_a_load() {
+fn loads_survive_the_store_and_json_lines_without_loss() {
     let loads = [clean_load().run, troubled_load().run];
     let (session, _) = session(&loads);
     let mut store = Store::in_memory().unwrap();
@@ -276,7 +276,7 @@ fn a_log_of_histograms_is_a_table_of_percentiles() {
 }
 
 #[test]
-fn lines_of_other_programs_are_cases_by_their_tags_and_added_up() {
+fn histograms_of_other_programs_become_one_case_per_tag() {
     let mut text = String::new();
     for line in log(&troubled_load().run).lines() {
         let line = line.replace("Tag=service/ok", "Tag=read").replace("Tag=lag/all", "Tag=write");
@@ -300,7 +300,7 @@ fn lines_of_other_programs_are_cases_by_their_tags_and_added_up() {
 }
 
 #[test]
-fn a_report_shows_a_file_of_loads_as_they_were_shown_first() {
+fn load_files_are_reported_the_same_before_and_after_import() {
     let project = TempProject::new();
     std::fs::write(project.path("x.json"), json(&[clean_load().run])).unwrap();
     let shown = project.run(&["report", "x.json"]);

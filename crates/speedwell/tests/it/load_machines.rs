@@ -117,7 +117,7 @@ fn eight_machines_begin_within_a_millisecond() {
 }
 
 #[test]
-fn a_rate_is_divided_by_requests_and_the_report_names_the_machines() {
+fn a_rate_is_divided_among_machines_and_the_report_names_them() {
     let (project, server) = (three(), WebServer::start());
     let url = server.url("/");
     let more = "--generators load --generator-count 2 --rate 100 -n 41";
@@ -129,7 +129,7 @@ fn a_rate_is_divided_by_requests_and_the_report_names_the_machines() {
 }
 
 #[test]
-fn machines_at_the_end_of_ssh_and_of_slurm_send_the_same() {
+fn machines_behind_ssh_and_slurm_send_exactly_the_requested_load() {
     let more = "--generators lab -n 301 -c 13";
     match SshdServer::start() {
         Err(reason) => eprintln!("skipped: {reason}"),
@@ -329,7 +329,7 @@ fn run_program(program: &str, words: &str) -> Result<(), String> {
 }
 
 #[test]
-fn machines_in_networks_of_their_own_show_how_far_they_are() {
+fn connect_times_show_the_network_delay_of_each_machine() {
     let networks = match TestNetworks::make() {
         Ok(networks) => networks,
         Err(reason) => return eprintln!("skipped: {reason}"),

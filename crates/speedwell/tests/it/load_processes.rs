@@ -59,7 +59,7 @@ fn every_process_sends_the_credentials_of_the_address() {
 }
 
 #[test]
-fn what_was_measured_until_ctrl_c_is_told() {
+fn ctrl_c_reports_the_measurements_made_so_far() {
     let project = TempProject::new();
     for words in [&[][..], &["--clients", "2"]] {
         let server = WebServer::start();
@@ -131,7 +131,7 @@ fn other_tools_send_the_same_load_and_their_figures_are_read() {
 }
 
 #[test]
-fn what_a_tool_cannot_do_is_refused_by_name() {
+fn unsupported_options_of_a_tool_are_refused_by_name() {
     let project = TempProject::new();
     let refused: [(&[&str], &str); 5] = [
         (&["wrk", "-n", "5"], "wrk does not support --count: it stops after a given time"),

@@ -205,7 +205,7 @@ mod mostly_waits {
     }
 
     #[test]
-    fn a_server_that_fails_under_pressure_ends_the_climb() {
+    fn failures_of_an_overloaded_server_end_the_search() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         std::thread::spawn(move || {

@@ -52,7 +52,7 @@ fn a_server_behind_a_shell_is_ended_with_all_it_started() {
 }
 
 #[test]
-fn a_server_that_dies_ends_the_load_and_is_told() {
+fn a_server_that_exits_ends_the_load_and_is_reported() {
     if node().is_none() {
         return;
     }
@@ -68,7 +68,7 @@ fn a_server_that_dies_ends_the_load_and_is_told() {
 }
 
 #[test]
-fn a_server_that_never_comes_is_told_with_its_last_words() {
+fn a_server_that_never_listens_is_reported_with_its_last_output() {
     let project = TempProject::new();
     let port = free_port();
     load(&project, port, "/", &["--serve", "echo oops >&2; exit 4"])

@@ -31,7 +31,7 @@ mod measures_alone {
     /// The server responds to each request after a tenth of a second, so all responses arrive long
     /// before the timeout: they wait in the sockets of the stopped process.
     #[test]
-    fn answers_that_came_while_it_was_stopped_are_not_taken_for_late_ones() {
+    fn responses_that_arrive_while_the_generator_is_stopped_are_not_late() {
         for words in [&["-n", "200", "-c", "20"][..], &["-n", "200", "--rate", "100", "-c", "100"]]
         {
             retry_busy(1, || {

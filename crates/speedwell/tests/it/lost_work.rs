@@ -156,7 +156,7 @@ fn a_commit_from_a_stale_tree_is_found() {
 }
 
 #[test]
-fn a_revert_that_says_so_and_a_deleted_file_alone_are_no_findings() {
+fn declared_reverts_and_mere_deletions_are_not_reported() {
     let Some(repository) = TestRepository::new() else {
         return;
     };
@@ -185,7 +185,7 @@ fn a_revert_that_says_so_and_a_deleted_file_alone_are_no_findings() {
 }
 
 #[test]
-fn files_that_are_moved_away_once_more_are_no_findings() {
+fn files_moved_repeatedly_are_not_reported() {
     let Some(repository) = TestRepository::new() else {
         return;
     };

@@ -64,7 +64,7 @@ fn a_gate_on_thirty_three_slower_cases_fails() {
 }
 
 #[test]
-fn a_hundred_cases_that_are_half_as_fast_fail_it_with_a_threshold_too() {
+fn a_gate_on_a_hundred_slower_cases_fails_with_and_without_threshold() {
     let slower = |variant: &str, _| if variant == "new" { 0.5 } else { 1.0 };
     let text = fake(100, &TWO, slower);
     for words in [&[][..], &["--threshold", "5%"]] {
@@ -151,7 +151,7 @@ const BOTH: [&str; 4] = ["--metric", "throughput", "--metric", "memory"];
 /// looks; at the second, 2 / 6^7. So two comparisons can be decided at the first look and three
 /// cannot.
 #[test]
-fn cases_metrics_and_candidates_count_as_one_family_when_measuring_may_end() {
+fn cases_metrics_and_candidates_form_one_family_of_comparisons() {
     let (two, three) = (["base", "a"], ["base", "a", "b"]);
     for (cases, variants, words, comparisons, runs) in [
         (1, &two[..], &[][..], 1, "8"),
@@ -187,7 +187,7 @@ fn cases_metrics_and_candidates_count_as_one_family_when_measuring_may_end() {
 /// rejection of four (.0125), but not for two (.025): once the second case is found it counts,
 /// regardless of its own later runs.
 #[test]
-fn what_an_early_look_has_found_counts_when_others_are_found_later() {
+fn a_change_seen_at_an_early_look_counts_once_others_are_found() {
     let value = |run: usize, shift: usize| 1000.0 + 10.0 * ((run * 21 + shift) % 32) as f64;
     let factor = |case, run| match (case, run) {
         (0, 0..8) | (1, 8..) => 1.5,
@@ -216,7 +216,7 @@ fn what_an_early_look_has_found_counts_when_others_are_found_later() {
 
 /// Eight runs in blocks of two: p is at least 2 / 6^4, and 33 times that is .0509.
 #[test]
-fn a_number_of_runs_that_cannot_give_a_verdict_is_said_before_the_first() {
+fn too_few_runs_for_any_verdict_are_reported_before_measuring() {
     let text = metrics(33, &["old", "new"]);
     let warning = "8 runs a side cannot show any change among 33 comparisons: the smallest possible p value, 0.0015, \
                    times 33 is above 5 %. --runs 10 is enough.";
@@ -271,7 +271,7 @@ fn a_number_of_runs_that_cannot_give_a_verdict_is_said_before_the_first() {
 
 /// The claim is true: with two runs fewer nothing is found, with that many everything.
 #[test]
-fn the_number_of_runs_that_is_said_to_be_enough_is_enough() {
+fn the_suggested_number_of_runs_is_enough() {
     let text = metrics(33, &["base", "a"]);
     for (runs, found) in [("8", 0), ("10", 33)] {
         let words = ["--runs", runs, "--correct", "holm", "--format", "csv"];

@@ -47,7 +47,7 @@ fn written_files(answer: &CommandResult) -> Vec<&str> {
 }
 
 #[test]
-fn the_overhead_of_a_module_of_node_is_an_experiment_whose_second_variant_loads_it() {
+fn new_overhead_loads_a_node_module_only_in_the_second_variant() {
     if node().is_none() {
         return;
     }
@@ -76,7 +76,7 @@ fn the_overhead_of_a_module_of_node_is_an_experiment_whose_second_variant_loads_
 }
 
 #[test]
-fn the_overhead_of_a_module_of_python_needs_no_change_of_the_program() {
+fn new_overhead_loads_a_python_module_without_changing_the_program() {
     if is_missing("python3") {
         return;
     }
@@ -92,7 +92,7 @@ fn the_overhead_of_a_module_of_python_needs_no_change_of_the_program() {
 }
 
 #[test]
-fn a_definition_elsewhere_still_works_where_it_was_written() {
+fn a_definition_in_another_folder_runs_in_the_original_one() {
     let project = TempProject::new().with("libm.so", "").with("app", "").with("other/x", "");
     let words = [
         "new",
@@ -115,7 +115,7 @@ fn a_definition_elsewhere_still_works_where_it_was_written() {
 }
 
 #[test]
-fn what_cannot_be_loaded_or_is_there_already_is_refused() {
+fn unloadable_modules_and_existing_files_are_refused() {
     let project = TempProject::new().with("mod.rb", "").with("topology.toml", "mine");
     let loaded = |module: &str| {
         project.run(&["new", "overhead", "--no-look", "--require", module, "--", "x"])
@@ -133,7 +133,7 @@ fn what_cannot_be_loaded_or_is_there_already_is_refused() {
 }
 
 #[test]
-fn servers_are_variants_that_are_told_their_port() {
+fn servers_become_variants_that_receive_their_port() {
     let project = TempProject::new();
     let words = ["--server", "a=node a.js --port={port}", "--server", "b=./b '{x} y'"];
     let all = [&["new", "servers", "--no-look", "--path", "/it's"][..], &words].concat();
@@ -240,7 +240,7 @@ fn a_suite_has_cases_in_every_language_that_is_installed() {
 }
 
 #[test]
-fn the_example_of_the_page_is_read_and_means_what_the_page_says() {
+fn the_example_in_the_documentation_has_the_documented_cases() {
     let page = std::fs::read_to_string(repository().join("docs/guide/experiments.md")).unwrap();
     let (_, rest) = page.split_once("```toml\n").unwrap();
     let (text, _) = rest.split_once("```").unwrap();

@@ -13,7 +13,7 @@ fn project() -> TempProject {
 }
 
 #[test]
-fn the_obvious_wrong_word_is_answered_with_the_right_one() {
+fn obvious_mistakes_are_answered_with_the_right_word() {
     let project = project()
         .with("b/copy.js", "require('speedwell').createBenchmark()")
         .with("b/other.js", "createBenchmark")
@@ -51,7 +51,7 @@ fn the_obvious_wrong_word_is_answered_with_the_right_one() {
 }
 
 #[test]
-fn a_name_that_is_not_utf8_is_named() {
+fn an_argument_that_is_not_utf8_is_quoted_in_the_error() {
     use std::os::unix::ffi::OsStrExt;
     let project = project();
     let mut command = project.command(&["run"]);
@@ -62,7 +62,7 @@ fn a_name_that_is_not_utf8_is_named() {
 }
 
 #[test]
-fn values_are_a_list_wherever_they_stand() {
+fn values_are_parsed_as_a_list_in_every_position() {
     let project =
         TempProject::new().with("g/n.fake", "case n=1\n* 1\ncase n=2\n* 1\ncase n=3\n* 1\n");
     for words in [&["n=1,3"][..], &["--set", "n=1,3"], &["-s", "n=1", "n=3"]] {
@@ -75,7 +75,7 @@ fn values_are_a_list_wherever_they_stand() {
 }
 
 #[test]
-fn the_last_of_an_option_with_one_value_wins() {
+fn the_last_occurrence_of_a_repeated_option_wins() {
     let project = project();
     project
         .run(&["run", "g", "--list", "--runs", "6", "--runs", "40", "-q", "-q"])
@@ -84,7 +84,7 @@ fn the_last_of_an_option_with_one_value_wins() {
 }
 
 #[test]
-fn a_variable_that_names_the_store_does_not_contradict_no_save() {
+fn the_store_variable_can_be_combined_with_no_save() {
     let project = project();
     let run = |words: &[&str]| {
         let mut command = project.command(words);
@@ -100,7 +100,7 @@ fn a_variable_that_names_the_store_does_not_contradict_no_save() {
 }
 
 #[test]
-fn a_home_that_cannot_be_written_is_told_with_both_remedies() {
+fn an_unwritable_home_is_reported_with_both_remedies() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("one.fake"), ONE_CASE).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_speedwell"));
@@ -188,7 +188,7 @@ fn the_terminal_shows_what_is_compiled() {
 }
 
 #[test]
-fn the_list_says_how_long_the_runs_measure_where_that_is_known() {
+fn the_list_estimates_the_measuring_time_if_it_is_known() {
     let project = project();
     project
         .run(&["eval", "sh", "true", "--list", "--runs", "10"])
@@ -208,7 +208,7 @@ fn the_list_says_how_long_the_runs_measure_where_that_is_known() {
 }
 
 #[test]
-fn a_written_picture_is_named_with_what_it_shows() {
+fn written_pictures_are_listed_with_their_subject() {
     let words = ["run", "g", "--variant", "a=", "--variant", "b=", "-o", "x.svg", "-o", "x.csv"];
     project().run(&words).expect_status(0).expect_stderr(&[
         "wrote 'x.svg' (",
@@ -218,7 +218,7 @@ fn a_written_picture_is_named_with_what_it_shows() {
 }
 
 #[test]
-fn a_drop_in_has_the_help_of_its_original_and_as_has_its_own() {
+fn help_of_the_as_command_differs_from_help_of_its_tools() {
     let project = project();
     for help in ["-h", "--help"] {
         project.run(&["as", help]).expect_status(0).expect_stdout(&[

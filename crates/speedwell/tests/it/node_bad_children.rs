@@ -28,7 +28,7 @@ pub fn still_running(marker: &str) -> bool {
 }
 
 #[test]
-fn a_segmentation_fault_is_told_as_such() {
+fn a_segmentation_fault_is_reported_by_its_signal() {
     let Some((_, answer)) = measure("process.kill(process.pid, 'SIGSEGV');") else {
         return;
     };

@@ -92,7 +92,7 @@ fn a_comparison_becomes_a_session_with_two_variants() {
 }
 
 #[test]
-fn old_is_the_baseline_wherever_it_stands() {
+fn old_is_the_baseline_in_any_row_order() {
     let text = golden("compare-1each.csv");
     let mut lines: Vec<&str> = text.lines().collect();
     lines.swap(1, 2);
@@ -118,7 +118,7 @@ fn both_spacings_of_compare_files_are_read() {
 }
 
 #[test]
-fn chatter_of_scripts_does_not_become_data_but_a_warning() {
+fn other_output_of_scripts_is_skipped_with_a_warning() {
     let text = golden("run-csv.csv").replacen("\n", "\nnoise \"x\"\nlistening on 12346, ok\n", 3);
     let mut warnings = Vec::new();
     let sessions =
@@ -156,7 +156,7 @@ fn a_row_without_a_rate_is_a_failure_and_not_a_zero() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_read_is_an_error_that_says_where() {
+fn a_malformed_configuration_is_an_error_with_its_location() {
     let text = golden("compare-1each.csv").replacen("chunkLen=16", "chunkLen", 1);
     let error = speedwell_formats::read("c.csv", text.as_bytes()).unwrap_err();
     let message = format!("{error:#}");
@@ -166,7 +166,7 @@ fn a_configuration_that_cannot_be_read_is_an_error_that_says_where() {
 }
 
 #[test]
-fn every_recorded_configuration_reads_back() {
+fn a_parsed_configuration_is_written_back_unchanged() {
     let text = golden("compare-string_decoder.csv");
     let values =
         javascript::parse_configuration("n=20000 chunkLen=16 inLen=128 encoding='ascii'").unwrap();

@@ -71,7 +71,7 @@ fn try_file(condition: &str, common: bool) -> Option<CommandResult> {
 }
 
 #[test]
-fn a_trial_does_not_fail_where_only_its_small_values_do() {
+fn a_trial_passes_if_only_its_reduced_values_fail() {
     let condition = "method === 'notEqual' && len < 2";
     for common in [false, true] {
         let Some(answer) = try_file(condition, common) else {
@@ -102,7 +102,7 @@ fn a_syntax_error_shows_its_line_and_can_be_repeated() {
 }
 
 #[test]
-fn type_script_is_measured_or_refused_by_what_node_can_do() {
+fn typescript_is_measured_only_if_node_supports_it() {
     let Some(node) = node() else { return };
     let text = "import { createBenchmark } from 'speedwell';\n\
                 const bench = createBenchmark(main, { n: [1000] });\n\

@@ -36,12 +36,12 @@ fn a_killed_case_is_a_failure_and_the_others_are_measured() {
 }
 
 #[test]
-fn silence_is_a_failure() {
+fn a_script_that_reports_nothing_is_a_failure() {
     fails_with("noend", &["reported nothing"]);
 }
 
 #[test]
-fn wrong_use_of_start_and_end_is_told_in_the_words_of_the_original() {
+fn misuse_of_start_and_end_gives_the_original_messages() {
     fails_with("endnostart", &["called end without start"]);
     fails_with("starttwice", &["Called start more than once in a single benchmark"]);
     fails_with("zero", &["called end() with operation count <= 0"]);
@@ -59,7 +59,7 @@ fn a_sample_before_a_failure_is_kept_and_marked() {
 }
 
 #[test]
-fn files_that_cannot_be_described_say_why() {
+fn files_that_cannot_be_described_are_refused_with_the_reason() {
     is_refused_with("typecfg", &["configuration \"n\" had type object"]);
     is_refused_with("mixed", &["configuration \"n\" has mixed types"]);
     is_refused_with("filternb", &["Combination filter must always return a boolean"]);
@@ -80,7 +80,7 @@ fn the_exit_status_of_a_case_is_kept() {
 }
 
 #[test]
-fn awkward_values_keep_their_identity() {
+fn values_with_special_characters_are_exported_intact() {
     let Some((project, answer)) = fixture("scalar", &[]) else {
         return;
     };
@@ -99,7 +99,7 @@ fn awkward_values_keep_their_identity() {
 }
 
 #[test]
-fn the_processor_time_of_a_script_is_that_of_its_process() {
+fn the_processor_time_of_a_script_includes_its_whole_process() {
     let Some((_, answer)) = fixture("scalar", &["--metric", "cpu_time", "--format", "json"]) else {
         return;
     };

@@ -52,7 +52,7 @@ fn sessions_are_found_by_revision_branch_and_merge_base() {
 }
 
 #[test]
-fn a_hook_of_another_repository_may_measure() {
+fn git_variables_of_another_repository_are_ignored() {
     let (Some(own), Some(other)) = (repository(), repository()) else {
         return;
     };
@@ -75,7 +75,7 @@ fn a_hook_of_another_repository_may_measure() {
 }
 
 #[test]
-fn an_unknown_reference_is_refused_with_what_to_do() {
+fn an_unknown_reference_is_refused_with_a_hint() {
     let Some(repository) = repository() else {
         return;
     };
@@ -107,7 +107,7 @@ fn an_unknown_reference_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn the_list_shows_revisions_and_can_be_of_one_branch() {
+fn the_list_shows_revisions_and_can_be_filtered_by_branch() {
     let Some(repository) = repository() else {
         return;
     };
@@ -138,7 +138,7 @@ fn the_list_shows_revisions_and_can_be_of_one_branch() {
 }
 
 #[test]
-fn the_list_can_begin_after_a_revision_on_every_path_from_it() {
+fn the_list_can_be_limited_to_descendants_of_a_revision() {
     let Some(repository) = repository() else {
         return;
     };

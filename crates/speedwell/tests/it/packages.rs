@@ -186,7 +186,7 @@ fn the_crates_that_are_published_carry_every_harness_and_no_tests() {
 }
 
 #[test]
-fn the_image_is_built_from_folders_that_exist_and_are_sent() {
+fn the_dockerfile_copies_only_existing_folders_in_the_build_context() {
     let read = |name: &str| std::fs::read_to_string(repository().join(name)).unwrap();
     let sent = read(".dockerignore");
     let file = read("Dockerfile");

@@ -16,7 +16,7 @@ fn run(text: &str, words: &[&str]) -> CommandResult {
 const TWO: [&str; 4] = ["--variant", "old=true", "--variant", "new=true"];
 
 #[test]
-fn a_change_shows_in_the_ratios_of_pairs_whatever_their_level() {
+fn pairs_with_different_levels_are_compared_by_their_ratios() {
     let words = [&TWO[..], &["--format", "json"]].concat();
     let found = run(FAKE, &words).expect_status(0).json();
     let comparison = &found["comparisons"][0];
@@ -48,7 +48,7 @@ fn a_program_that_reports_no_processor_time_is_refused() {
 }
 
 #[test]
-fn a_side_that_fails_is_a_failure_and_no_lack_of_processor_time() {
+fn a_failing_side_is_not_reported_as_lacking_processor_time() {
     let words = ["eval", "sh", "exit 3", ":", "--order", "paired", "--runs", "1"];
     let answer = TempProject::new().run(&words);
     assert_ne!(answer.status, 0);
@@ -154,7 +154,7 @@ mod mostly_waits {
     use super::*;
 
     #[test]
-    fn what_cannot_be_paired_is_refused_with_the_reason() {
+    fn comparisons_that_cannot_be_paired_are_refused_with_the_reason() {
         let one = ["--variant", "old=true"];
         run(FAKE, &one)
             .expect_status(2)
@@ -172,7 +172,7 @@ mod mostly_waits {
     }
 
     #[test]
-    fn a_snippet_that_sleeps_waits_even_if_its_compiler_computes() {
+    fn compile_time_does_not_hide_that_a_snippet_sleeps() {
         let Some(_) = find_tool(&["cc", "gcc", "clang"]) else {
             return;
         };

@@ -153,7 +153,7 @@ fn pairs_of_programs_with_google_benchmark() {
 
 /// Its clients would be paired while its server is not.
 #[test]
-fn a_load_has_no_pairs() {
+fn a_load_cannot_be_paired() {
     let definition =
         "[benchmark.hello]\nkind = \"load\"\nurl = \"http://127.0.0.1:9/\"\nrequests = 10\n";
     let project = TempProject::new().with("load.toml", definition);

@@ -78,7 +78,7 @@ impl ChildConversation for OutOfTime {
 }
 
 #[test]
-fn a_child_that_has_reported_and_does_not_end_is_ended_when_its_grace_is_over() {
+fn a_child_that_lingers_after_its_report_is_ended_after_a_grace_period() {
     let mut spec = shell("echo report >&3; while :; do sleep 0.05; done");
     spec.channel = ChannelKind::Pipe("LINE_FD");
     spec.clock = WaitClock::movable();
@@ -88,7 +88,7 @@ fn a_child_that_has_reported_and_does_not_end_is_ended_when_its_grace_is_over() 
 }
 
 #[test]
-fn a_service_that_does_not_end_when_asked_to_is_killed_when_its_grace_is_over() {
+fn a_service_that_ignores_termination_is_killed_after_a_grace_period() {
     let folder = tempfile::tempdir().unwrap();
     let (ready, asked) = (folder.path().join("ready"), folder.path().join("asked"));
     let mut spec = shell(&format!(
@@ -112,7 +112,7 @@ fn a_service_that_does_not_end_when_asked_to_is_killed_when_its_grace_is_over() 
 }
 
 #[test]
-fn both_streams_are_kept_apart_even_in_a_flood() {
+fn stdout_and_stderr_stay_separate_even_with_massive_output() {
     let flood = "yes complaint | head -c 5000000 >&2; echo answer; echo last >&2";
     let outcome = run_child(&shell(flood), &mut ()).unwrap();
     assert_eq!(outcome.stdout.text(), "answer\n");
@@ -133,7 +133,7 @@ fn children_left_in_the_group_are_ended() {
 }
 
 #[test]
-fn a_child_that_holds_its_streams_open_does_not_hold_us() {
+fn a_grandchild_that_keeps_streams_open_does_not_block_the_run() {
     let begin = Instant::now();
     let outcome = run_child(&shell("sleep 600 & echo done"), &mut ()).unwrap();
     assert_eq!(outcome.stdout.text(), "done\n");
@@ -141,7 +141,7 @@ fn a_child_that_holds_its_streams_open_does_not_hold_us() {
 }
 
 #[test]
-fn closing_its_streams_does_not_make_us_spin() {
+fn a_child_that_closes_its_streams_causes_no_busy_waiting() {
     let usage = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
     let before = usage();
     assert_eq!(run_to_end(&shell("exec >&- 2>&-; sleep 0.5")), ProcessEnd::Exit(0));

@@ -118,7 +118,7 @@ fn native_functions_have_the_shares_that_their_work_has() {
 }
 
 #[test]
-fn what_only_the_candidate_does_is_where_its_extra_cost_enters() {
+fn extra_cost_is_attributed_to_the_function_only_the_candidate_calls() {
     let (Some((folder, program)), Some(recorder)) = (two_functions(), perf()) else {
         return;
     };
@@ -136,7 +136,7 @@ fn what_only_the_candidate_does_is_where_its_extra_cost_enters() {
 }
 
 #[test]
-fn what_comes_before_the_window_is_not_recorded() {
+fn nothing_is_recorded_before_the_delay_is_over() {
     let (Some((folder, program)), Some(recorder)) = (two_functions(), perf()) else {
         return;
     };
@@ -148,7 +148,7 @@ fn what_comes_before_the_window_is_not_recorded() {
 }
 
 #[test]
-fn javascript_functions_are_seen_beside_native_ones_and_nothing_is_left_behind() {
+fn javascript_and_native_functions_are_recorded_together() {
     let (Some(node), Some(recorder)) = (node(), perf()) else {
         return;
     };
@@ -163,7 +163,7 @@ fn javascript_functions_are_seen_beside_native_ones_and_nothing_is_left_behind()
 }
 
 #[test]
-fn without_perf_javascript_is_still_seen_and_the_reason_told() {
+fn without_perf_javascript_is_recorded_by_v8_and_the_reason_noted() {
     let Some(node) = node() else { return };
     let folder = folder("work.js", SCRIPT);
     let recorder = ProfileRecorder::without_perf("perf is not in PATH");
@@ -228,7 +228,7 @@ fn erlang_functions_are_seen() {
 }
 
 #[test]
-fn a_program_that_cannot_be_recorded_says_why() {
+fn failed_recordings_are_reported_with_the_reason() {
     let Some(recorder) = perf() else { return };
     let reason = recorder.record(ProcessSpec::new("/nowhere/x"), Duration::ZERO).unwrap_err();
     assert!(format!("{reason:#}").contains("'/nowhere/x' was not recorded"), "{reason:#}");

@@ -37,7 +37,7 @@ fn compare_test(test: &str, words: &[&str]) -> (TempProject, super::project::Com
 }
 
 #[test]
-fn the_table_of_the_extra_cost_is_that_of_the_original() {
+fn the_table_of_extra_cost_matches_the_original() {
     for test in ["fibonacci-async", "doxbee-async"] {
         let rows = explain_test(test).extra.rows;
         let own = rows.iter().map(|row| {
@@ -66,7 +66,7 @@ fn the_table_of_the_extra_cost_is_that_of_the_original() {
 }
 
 #[test]
-fn the_cost_enters_by_the_function_that_only_the_candidate_calls() {
+fn extra_cost_is_attributed_to_the_function_only_the_candidate_calls() {
     for test in ["fibonacci-async", "doxbee-async"] {
         let entry = explain_test(test).extra.entry.unwrap();
         assert_eq!(entry.row.frame, "v8::internal::Runtime_DebugAsyncFunctionSuspended");
@@ -105,7 +105,7 @@ fn text_of_perf_becomes_the_stacks_that_inferno_makes_of_it() {
 }
 
 #[test]
-fn compiled_scripts_have_names_without_tiers_threads_without_numbers() {
+fn names_omit_compiler_tiers_and_thread_numbers() {
     let node = profile("node.perf-script.txt").to_string();
     assert!(node.contains(";JS:fib /home/me/app/w.js:1:13"), "{node}");
     assert!(!node.contains("JS:*") && !node.contains("JS:~") && !node.contains("node:internal/"));
@@ -140,7 +140,7 @@ fn two_profiles_are_compared_like_two_results() {
 }
 
 #[test]
-fn machines_get_every_digit_and_the_entry() {
+fn json_contains_unrounded_shares_and_the_entry() {
     let (project, answer) = compare_test("fibonacci-async", &["-q", "-o", "p.json"]);
     answer.expect_status(0);
     let json = std::fs::read_to_string(project.path("p.json")).unwrap();
@@ -152,7 +152,7 @@ fn machines_get_every_digit_and_the_entry() {
 }
 
 #[test]
-fn a_function_that_vanished_is_in_the_picture_of_what_the_baseline_did() {
+fn a_removed_function_appears_only_in_the_baseline_flame_graph() {
     let project = TempProject::new()
         .with("old.folded", "app;serve;parse_slowly 600\napp;serve;answer 400\n")
         .with("new.folded", "app;serve;parse 100\napp;serve;answer 400\n");
@@ -185,7 +185,7 @@ fn several_recordings_of_one_side_are_added_up() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_told_with_its_reason() {
+fn profiles_that_cannot_be_compared_are_refused_with_the_reason() {
     let project = TempProject::new()
         .with("a.folded", "a;b 10\n")
         .with("c.folded", "a;b 20\n")
@@ -205,7 +205,7 @@ fn what_cannot_be_compared_is_told_with_its_reason() {
 }
 
 #[test]
-fn damaged_recordings_are_errors_and_never_the_end_of_the_program() {
+fn damaged_recordings_never_cause_a_panic() {
     let mut state = 7_u64;
     let mut below = |limit: usize| {
         // Knuth's multiplier (MMIX): the same damage every time.

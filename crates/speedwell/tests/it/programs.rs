@@ -118,7 +118,7 @@ fn repetitions_inside_a_process_are_samples_of_one_run() {
 }
 
 #[test]
-fn options_of_the_user_reach_the_programs_in_place_of_ours() {
+fn user_options_replace_the_default_options_of_programs() {
     let project = slow_and_fast();
     let words =
         ["compare", "./slow", "./fast", "-r", "2", "--", "--benchmark_repetitions=2", "--extra"];
@@ -152,7 +152,7 @@ fn parts_of_programs_are_paired_by_a_common_word() {
 }
 
 #[test]
-fn a_crash_is_data_and_the_other_cases_go_on() {
+fn a_crash_is_reported_and_the_other_cases_continue() {
     let crashing = ScriptedProgram {
         before: "if [ $name = BM_copy/64 ]; then echo 'bad luck' >&2; kill -SEGV $$; fi",
         ..ScriptedProgram::default()
@@ -194,7 +194,7 @@ fn errors_and_skips_of_benchmarks_are_honoured() {
 }
 
 #[test]
-fn a_debug_library_is_told_once() {
+fn a_debug_build_is_reported_once() {
     let debug = ScriptedProgram { build: "debug", ..ScriptedProgram::default() };
     let project = with_program(TempProject::new(), "old", &debug);
     let project = with_program(project, "new", &debug);

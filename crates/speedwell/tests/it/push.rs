@@ -467,7 +467,7 @@ fn certificates(project: &TempProject) -> bool {
 }
 
 #[test]
-fn an_authority_of_ones_own_is_trusted_where_it_is_named() {
+fn a_private_certificate_authority_is_trusted_if_given_with_ca() {
     let project = quick_project();
     if !certificates(&project) {
         return;

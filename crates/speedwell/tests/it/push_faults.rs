@@ -180,7 +180,7 @@ fn an_outbox_on_a_full_disk_keeps_what_is_owed() {
 
 /// A server that asks for a day's delay is not contacted repeatedly.
 #[test]
-fn a_server_that_asks_to_be_left_alone_is_left_alone() {
+fn a_server_that_sends_retry_after_is_not_contacted_again() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/core", listener.local_addr().unwrap());
     let asked = std::thread::spawn(move || {

@@ -45,7 +45,7 @@ fn a_file_is_measured_without_any_installation() {
 }
 
 #[test]
-fn naps_that_overlap_are_counted_over_all_of_them() {
+fn the_rate_of_concurrent_tasks_counts_all_tasks() {
     let Some(project) = project("data/lists.py", LISTS) else {
         return;
     };
@@ -86,7 +86,7 @@ fn an_error_shows_the_line_of_the_file_and_how_to_repeat_it() {
 }
 
 #[test]
-fn files_that_cannot_be_read_say_why() {
+fn files_that_cannot_be_loaded_are_reported_with_the_reason() {
     let Some(project) = project("g/syntax.py", "import speedwell\ndef (:\n") else {
         return;
     };
@@ -118,7 +118,7 @@ fn two_interpreters_are_two_variants() {
 }
 
 #[test]
-fn the_collector_rests_while_measuring_unless_it_is_asked_for() {
+fn garbage_collection_is_disabled_while_measuring_unless_requested() {
     let text = "import gc, speedwell\n\
                 def answer(bench):\n    for _ in bench:\n        on = gc.isenabled()\n    bench.check(on)\n\
                 resting = speedwell.benchmark(answer, name='resting')\n\

@@ -34,7 +34,7 @@ fn the_value_of_the_last_expression_is_the_result() {
 }
 
 #[test]
-fn what_would_leave_the_loop_is_refused() {
+fn code_that_cannot_run_inside_the_loop_is_refused() {
     let Some(harness) = python() else { return };
     for (text, stage, message) in [
         ("return 5", "parse", "'return' outside function"),
@@ -52,7 +52,7 @@ fn what_would_leave_the_loop_is_refused() {
 }
 
 #[test]
-fn what_nobody_awaits_in_the_text_is_awaited_all_the_same() {
+fn unawaited_coroutines_are_awaited() {
     let Some(harness) = python() else { return };
     let snippet = TestSnippet::new("asyncio.sleep(0.02)").init("import asyncio");
     let mut talk = harness.with(snippet);

@@ -64,7 +64,7 @@ fn visible_rows(page: &mut BrowserPage) -> Vec<String> {
 }
 
 #[test]
-fn the_page_loads_nothing_but_itself_and_complains_of_nothing() {
+fn the_page_loads_nothing_else_and_logs_no_errors() {
     let (_project, file) = report();
     let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
@@ -121,7 +121,7 @@ fn tables_are_sorted_by_mouse_and_by_keyboard() {
 }
 
 #[test]
-fn rows_are_chosen_by_verdict_and_by_words() {
+fn rows_can_be_filtered_by_verdict() {
     let (_project, file) = report();
     let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
@@ -185,7 +185,7 @@ fn the_runs_of_a_case_are_shown_below_its_row() {
 }
 
 #[test]
-fn the_raw_data_are_those_of_the_json_report() {
+fn the_raw_data_equal_the_json_report() {
     let (project, file) = report();
     let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
@@ -223,7 +223,7 @@ fn the_theme_follows_the_system_until_the_reader_chooses() {
 }
 
 #[test]
-fn a_telephone_scrolls_downwards_only() {
+fn the_page_scrolls_only_vertically_on_a_phone() {
     let (_project, file) = report();
     let screen = ScreenSize { width: 360, ..ScreenSize::default() };
     let Some(mut page) = BrowserPage::open(&file, screen) else {
@@ -245,7 +245,7 @@ fn a_telephone_scrolls_downwards_only() {
 }
 
 #[test]
-fn paper_shows_everything_and_no_controls() {
+fn the_printed_page_shows_all_details_and_no_controls() {
     let (_project, file) = report();
     let Some(mut page) = BrowserPage::open(&file, ScreenSize::default()) else {
         return;
@@ -267,7 +267,7 @@ fn paper_shows_everything_and_no_controls() {
 }
 
 #[test]
-fn without_its_script_the_page_has_all_contents_and_no_dead_controls() {
+fn without_scripts_the_page_has_all_contents_and_no_controls() {
     let (_project, file) = report();
     let screen = ScreenSize { scripts: false, ..ScreenSize::default() };
     let Some(mut page) = BrowserPage::open(&file, screen) else {

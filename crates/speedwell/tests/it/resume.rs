@@ -72,7 +72,7 @@ fn a_killed_session_keeps_every_finished_run_and_can_be_completed() {
 }
 
 #[test]
-fn ctrl_c_reports_what_was_measured_and_says_how_to_go_on() {
+fn a_session_interrupted_by_ctrl_c_keeps_its_runs_and_can_be_resumed() {
     let project = interrupted_by(Signal::INT);
     let kept = slots(&project).len();
     assert!((40..200).contains(&kept), "{kept} runs");

@@ -85,7 +85,7 @@ fn every_revision_measures_the_artifact_that_its_own_build_made() {
 }
 
 #[test]
-fn two_artifacts_are_compared_with_each_other_and_copies_are_called_a_a() {
+fn artifacts_are_compared_and_copies_reported_as_an_a_a_comparison() {
     let Some(repository) = archives() else { return };
     write_archive(&repository, "old.jar", "100");
     write_archive(&repository, "new.jar", "200");
@@ -134,7 +134,7 @@ fn a_program_that_is_named_with_a_revision_is_run_in_its_worktree() {
 }
 
 #[test]
-fn code_of_the_checkout_that_both_sides_load_is_named_and_there_is_no_verdict() {
+fn code_that_both_sides_load_from_the_checkout_prevents_a_verdict() {
     let Some(repository) = library("") else {
         return;
     };
@@ -184,7 +184,7 @@ fn expect_code_of_the_checkout(
 }
 
 #[test]
-fn code_of_the_checkout_that_is_loaded_only_by_runs_is_named() {
+fn code_loaded_from_the_checkout_only_during_runs_is_reported() {
     for name in ["'FOLDER/lib/k.js'", "['FOLDER', 'lib', 'k'].join('/')"] {
         let Some(repository) = library("") else {
             return;
@@ -255,7 +255,7 @@ fn a_library_of_python_that_is_installed_from_the_checkout_is_named() {
 }
 
 #[test]
-fn a_module_that_vitest_is_led_to_in_the_checkout_is_named() {
+fn a_module_that_vitest_resolves_to_the_checkout_is_reported() {
     let Some(suite) = suite_projects::vitest() else {
         return;
     };
@@ -288,7 +288,7 @@ fn a_module_that_vitest_is_led_to_in_the_checkout_is_named() {
 }
 
 #[test]
-fn a_search_path_into_the_checkout_leads_into_the_worktree_of_each_side() {
+fn a_search_path_into_the_checkout_is_redirected_to_each_worktree() {
     let (Some(repository), Some(_)) = (TestRepository::new(), find_tool(&["python3"])) else {
         return;
     };
@@ -332,7 +332,7 @@ fn a_search_path_into_the_checkout_leads_into_the_worktree_of_each_side() {
 }
 
 #[test]
-fn packages_that_a_worktree_lacks_are_one_line_before_anything_is_measured() {
+fn packages_missing_in_a_worktree_are_reported_before_measuring() {
     let Some(repository) = library(&benchmark("left-pad")) else {
         return;
     };
@@ -351,7 +351,7 @@ fn packages_that_a_worktree_lacks_are_one_line_before_anything_is_measured() {
 }
 
 #[test]
-fn copies_of_a_program_are_called_a_a() {
+fn copies_of_a_program_are_reported_as_an_a_a_comparison() {
     let Some(repository) = TestRepository::with_program("100") else {
         return;
     };
@@ -366,7 +366,7 @@ fn copies_of_a_program_are_called_a_a() {
 }
 
 #[test]
-fn copies_of_a_runtime_that_perform_the_same_file_are_called_a_a() {
+fn copies_of_a_runtime_are_reported_as_an_a_a_comparison() {
     let Some(node) = node() else { return };
     let runtime = format!("#!/bin/sh\nexec '{}' \"$@\"\n", node.display());
     let project = TempProject::new()
@@ -469,7 +469,7 @@ fn the_merge_base_is_found_without_a_remote_repository() {
 }
 
 #[test]
-fn a_short_line_is_filled_when_every_revision_has_a_point() {
+fn backfill_of_a_short_history_covers_every_revision() {
     let Some(repository) = TestRepository::with_program("100") else {
         return;
     };
@@ -580,7 +580,7 @@ fn compare_go(repository: &TestRepository, sides: [&str; 2], more: &[&str]) -> C
 }
 
 #[test]
-fn a_benchmark_of_go_that_changed_itself_has_no_verdict_and_code_that_changed_has() {
+fn a_go_benchmark_has_no_verdict_if_the_benchmark_itself_changed() {
     let Some(repository) = go_package() else {
         return;
     };

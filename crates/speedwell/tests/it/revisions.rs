@@ -64,7 +64,7 @@ fn a_build_that_succeeded_is_used_again_and_another_command_builds_again() {
 }
 
 #[test]
-fn a_program_may_be_named_and_variants_may_be_revisions() {
+fn variants_may_be_revisions_with_or_without_a_program() {
     let Some(repository) = repository() else {
         return;
     };
@@ -100,7 +100,7 @@ fn a_program_may_be_named_and_variants_may_be_revisions() {
 }
 
 #[test]
-fn what_is_no_revision_is_refused_with_the_nearest_name() {
+fn invalid_revisions_are_refused_with_a_hint() {
     let Some(repository) = repository() else {
         return;
     };
@@ -128,7 +128,7 @@ fn what_is_no_revision_is_refused_with_the_nearest_name() {
 }
 
 #[test]
-fn outside_of_a_repository_and_in_a_shallow_one_the_way_out_is_named() {
+fn missing_repositories_and_shallow_clones_are_reported() {
     let Some(repository) = repository() else {
         return;
     };
@@ -205,7 +205,7 @@ fn begin_build(repository: &TestRepository) -> std::process::Child {
 }
 
 #[test]
-fn after_kill_minus_nine_in_a_build_the_worktree_is_made_anew() {
+fn a_worktree_whose_build_was_killed_is_built_again() {
     let Some(repository) = repository() else {
         return;
     };
@@ -312,7 +312,7 @@ fn the_file_of_the_project_may_say_how_revisions_are_built() {
 }
 
 #[test]
-fn what_is_the_same_on_both_sides_is_called_an_a_a_comparison() {
+fn identical_sides_are_reported_as_an_a_a_comparison() {
     let Some(repository) = repository() else {
         return;
     };
@@ -338,7 +338,7 @@ fn what_is_the_same_on_both_sides_is_called_an_a_a_comparison() {
 }
 
 #[test]
-fn what_is_not_committed_is_said_to_take_no_part() {
+fn ignored_uncommitted_changes_are_reported() {
     let Some(repository) = repository() else {
         return;
     };

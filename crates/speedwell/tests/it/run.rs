@@ -83,7 +83,7 @@ fn the_same_seed_gives_the_same_order() {
 }
 
 #[test]
-fn a_failing_case_is_told_with_its_replay_and_the_others_go_on() {
+fn a_failing_case_is_reported_with_its_replay_and_the_others_continue() {
     let text = "case n=1\n* 10 11\ncase n=2\n* exit:3\ncase n=3\n* signal:11\ncase n=4\n* silent\n";
     TempProject::new()
         .with("g/mixed.fake", text)
@@ -118,7 +118,7 @@ fn every_format_and_chart_is_written() {
 }
 
 #[test]
-fn mistakes_are_told_with_what_where_and_how() {
+fn mistakes_on_the_command_line_have_specific_messages() {
     let project = project();
     let told = |words: &[&str], texts: &[&str]| {
         project.run(words).expect_status(2).expect_stderr(texts);
@@ -171,7 +171,7 @@ fn options_without_effect_are_reported() {
 }
 
 #[test]
-fn what_a_report_would_refuse_is_refused_before_anything_is_measured() {
+fn invalid_report_options_are_refused_before_measuring() {
     let project = project();
     for (words, part) in [
         (["--sort", "typo"], "unknown sort column 'typo'"),
@@ -216,7 +216,7 @@ fn of_quiet_and_verbose_the_last_one_counts() {
 
 /// `-q` affects only the terminal: files are read later, by other people.
 #[test]
-fn files_of_a_quiet_command_have_their_notes() {
+fn quiet_does_not_remove_notes_from_files() {
     let case = "case n=1\nold 10 11 10 11 10 11 10 11 10 11\nnew 20 21 20 21 20 21 20 21 20 21\n";
     let project = TempProject::new().with("g/one.fake", case);
     let variants = ["--variant", "old=", "--variant", "new="];
@@ -239,7 +239,7 @@ fn files_of_a_quiet_command_have_their_notes() {
 }
 
 #[test]
-fn names_of_parameters_that_could_not_be_read_back_are_refused_where_they_are_found() {
+fn invalid_parameter_names_are_refused_with_their_location() {
     let project = TempProject::new()
         .with("g/tab.fake", "case a\tb=1\n* 1\n")
         .with("g/good.fake", "case a b=1\n* 1\n");

@@ -74,7 +74,7 @@ fn type_script_and_modules_are_measured_by_bun_and_deno() {
 }
 
 #[test]
-fn what_a_runtime_lacks_fails_there_and_nowhere_else() {
+fn flags_unsupported_by_a_runtime_fail_only_there() {
     if !all_there() {
         return;
     }
@@ -95,7 +95,7 @@ fn what_a_runtime_lacks_fails_there_and_nowhere_else() {
 }
 
 #[test]
-fn a_program_that_keeps_the_channel_from_deno_is_named_as_the_cause() {
+fn a_wrapper_that_closes_the_channel_of_deno_is_reported() {
     let Some(deno) = deno() else { return };
     let wrapper = format!("#!/bin/sh\nexec '{}' \"$@\" 3<&- 4>&-\n", deno.display());
     let project = TempProject::new().with("g/sort.js", SORT).with_program("deno", &wrapper);

@@ -23,7 +23,7 @@ const NAMES: &str = r#"{"context":{"date":"2024-01-01T00:00:00+00:00"},"benchmar
 "real_time":7.0,"cpu_time":7.0,"time_unit":"ns"}]}"#;
 
 #[test]
-fn names_of_others_steer_no_terminal_and_no_spreadsheet() {
+fn untrusted_names_cannot_control_a_terminal_or_spreadsheet() {
     let project = TempProject::new().with("x.json", NAMES);
     for format in ["text", "md", "html"] {
         let answer = project.run(&["report", "x.json", "--format", format]);
@@ -41,7 +41,7 @@ fn names_of_others_steer_no_terminal_and_no_spreadsheet() {
 }
 
 #[test]
-fn a_definition_with_more_cases_than_anybody_could_measure_is_refused_before_they_are_made() {
+fn a_definition_with_far_too_many_cases_is_refused() {
     let values: Vec<String> = (0..100).map(|n| n.to_string()).collect();
     let parameters: String =
         ('a'..='h').map(|name| format!("{name} = [{}]\n", values.join(","))).collect();
@@ -164,7 +164,7 @@ fn start_server() -> String {
 }
 
 #[test]
-fn a_link_that_somebody_put_where_a_body_goes_is_not_written_through() {
+fn a_planted_link_at_the_path_of_a_body_is_not_followed() {
     let project = TempProject::new().with_program("ab", SEES_BODY);
     let project = project.with("victim", "precious").with("tmp/x", "");
     let mut words = vec!["load".to_owned(), start_server()];
@@ -189,7 +189,7 @@ fn a_link_that_somebody_put_where_a_body_goes_is_not_written_through() {
 }
 
 #[test]
-fn a_full_disk_ends_the_measuring_and_what_was_kept_is_shown() {
+fn a_full_disk_ends_the_session_and_stored_runs_are_reported() {
     let cases: String = (0..200).map(|n| format!("case n={n}\n* {}\n", n + 1)).collect();
     let project = TempProject::new().with("many.fake", &cases);
     // Files must not exceed 1,200 blocks of 512 or 1024 bytes, which looks like a full disk to a
@@ -224,7 +224,7 @@ fn with_command(command: &str) -> TempProject {
 const ONE_RUN: [&str; 4] = ["run", "x.toml", "--runs", "1"];
 
 #[test]
-fn figures_that_nothing_can_have_are_failures_that_say_so() {
+fn impossible_figures_are_failures_with_the_reason() {
     let run = |figure: &str| with_command(&format!("echo took {figure} ms")).run(&ONE_RUN);
     run("5").expect_status(0);
     for (figure, why) in [("-5", "reported a negative time"), ("1e308", "its value is not finite")]
@@ -242,7 +242,7 @@ fn every_process_that_a_command_leaves_behind_is_ended_and_named() {
 }
 
 #[test]
-fn what_a_hook_of_eval_starts_stays_until_the_end_and_what_runs_leave_behind_does_not() {
+fn processes_of_eval_hooks_live_until_the_end_unlike_those_of_runs() {
     let project = TempProject::new();
     // Each execution needs the service.
     let answer = project.run(&[

@@ -218,7 +218,7 @@ fn every_page_has_every_format() {
 }
 
 #[test]
-fn without_a_script_a_page_is_loaded_again_where_the_reader_wants_it() {
+fn the_live_page_refreshes_without_scripts_on_request() {
     let place = StorePlace::file();
     let project = project(&place);
     let dashboard = TestDashboard::of(&project);
@@ -277,7 +277,7 @@ fn an_imported_benchmark_has_the_date_of_its_session() {
 }
 
 #[test]
-fn what_does_not_exist_names_what_may_be_meant() {
+fn unknown_names_are_answered_with_suggestions() {
     let place = StorePlace::file();
     let project = project(&place);
     let dashboard = TestDashboard::of(&project);
@@ -566,7 +566,7 @@ fn a_server_that_is_stopped_ends_its_streams() {
 }
 
 #[test]
-fn the_dashboard_of_a_run_shows_it_and_stays_while_somebody_looks() {
+fn the_dashboard_of_a_run_stays_open_while_it_has_viewers() {
     let project = TempProject::new().with("g/one.fake", "case n=1\n* 1\n");
     let words = ["run", "g", "-r", "3", "--dashboard"];
     let dashboard = TestDashboard::of_command(project.command(&words), &words);

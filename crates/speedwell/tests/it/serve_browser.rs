@@ -130,7 +130,7 @@ fn load_script(tag: &str, address: &Value) -> String {
 
 /// Threat T9: a foreign name that resolves to this server.
 #[test]
-fn a_name_of_somebody_else_that_leads_here_shows_nothing() {
+fn requests_with_a_foreign_host_name_are_refused() {
     let place = StorePlace::file();
     let project = project(&place);
     let dashboard = TestDashboard::of(&project);
@@ -154,7 +154,7 @@ fn a_name_of_somebody_else_that_leads_here_shows_nothing() {
 
 /// Threat T2: every name contains markup, and is shown as text.
 #[test]
-fn whatever_is_called_like_markup_is_shown_as_text() {
+fn names_that_contain_markup_are_shown_as_text() {
     let place = StorePlace::file();
     let project = project(&place);
     everything_hostile(&project);
@@ -200,7 +200,7 @@ fn whatever_is_called_like_markup_is_shown_as_text() {
 /// A page that follows a session continues when the server restarts, and leads to the report in the
 /// end.
 #[test]
-fn a_page_that_follows_a_session_outlives_the_server() {
+fn a_live_page_continues_after_a_server_restart() {
     let place = StorePlace::file();
     let project = TempProject::new().storing_in(&place);
     let mut store = place.open();
@@ -237,7 +237,7 @@ fn a_page_that_follows_a_session_outlives_the_server() {
 
 /// Scripts add ways to sort, to filter and to navigate, but no figure and no text of the report.
 #[test]
-fn a_page_says_the_same_with_and_without_scripts() {
+fn a_page_shows_the_same_text_with_and_without_scripts() {
     let place = StorePlace::file();
     let project = project(&place);
     let dashboard = TestDashboard::of(&project);

@@ -122,7 +122,7 @@ fn no_rule_is_broken_on(screens: &[ScreenSize]) {
 }
 
 #[test]
-fn every_key_does_what_the_list_of_keys_says() {
+fn keyboard_shortcuts_navigate_as_documented() {
     let place = StorePlace::file();
     let project = project(&place);
     let dashboard = TestDashboard::of(&project);
@@ -167,7 +167,7 @@ fn every_key_does_what_the_list_of_keys_says() {
 }
 
 #[test]
-fn the_way_back_leads_to_the_filters_as_they_were() {
+fn the_back_button_restores_the_filters() {
     let place = StorePlace::file();
     let project = project(&place);
     let dashboard = TestDashboard::of(&project);
@@ -216,7 +216,7 @@ const PICTURED: [&str; 24] = [
 /// Takes pictures of all pages for people: `scripts/look-at-dashboard FOLDER`.
 #[test]
 #[ignore = "it makes pictures for people: scripts/look-at-dashboard FOLDER"]
-fn every_page_is_taken_as_a_picture() {
+fn every_page_is_saved_as_a_screenshot() {
     let folder = PathBuf::from(std::env::var_os("SPEEDWELL_PICTURES").expect("a folder"));
     let place = StorePlace::file();
     let project = long_project(120, &place);

@@ -38,7 +38,7 @@ fn session(dashboard: &TestDashboard) -> String {
 }
 
 #[test]
-fn every_case_has_its_chart_on_one_of_the_parts_and_every_row_leads_there() {
+fn every_case_has_one_chart_and_a_row_that_links_to_it() {
     let project = project(CASES);
     let dashboard = TestDashboard::of(&project);
     let name = dashboard.project();
@@ -75,7 +75,7 @@ fn every_case_has_its_chart_on_one_of_the_parts_and_every_row_leads_there() {
 }
 
 #[test]
-fn only_pages_that_are_split_have_parts_and_other_formats_have_none() {
+fn only_split_pages_accept_the_charts_parameter() {
     let project = project(CASES);
     let dashboard = TestDashboard::of(&project);
     let page = session(&dashboard);
@@ -97,7 +97,7 @@ fn only_pages_that_are_split_have_parts_and_other_formats_have_none() {
 }
 
 #[test]
-fn a_part_is_fetched_when_it_is_opened_and_one_case_below_its_row() {
+fn charts_are_fetched_when_their_part_or_row_is_opened() {
     let project = project(CASES);
     let dashboard = TestDashboard::of(&project);
     let own = format!("http://{}", dashboard.address);

@@ -35,7 +35,7 @@ fn check_options<'t>(words: impl Iterator<Item = &'t str>, at_least: usize) {
 }
 
 #[test]
-fn the_service_of_systemd_is_understood() {
+fn the_systemd_example_uses_known_options_and_is_valid() {
     let text = example("speedwell.service");
     let command = text.split_once("ExecStart=").unwrap().1;
     let command = command.split_once("\n#").unwrap().0;
@@ -56,7 +56,7 @@ fn the_service_of_systemd_is_understood() {
 }
 
 #[test]
-fn the_services_of_compose_are_what_they_say() {
+fn the_compose_example_uses_known_options_and_exposes_only_the_proxy() {
     let file: serde_yaml_ng::Value = serde_yaml_ng::from_str(&example("compose.yaml")).unwrap();
     let command = file["services"]["speedwell"]["command"].as_sequence().unwrap();
     let words: Vec<&str> = command.iter().map(|word| word.as_str().unwrap()).collect();

@@ -198,7 +198,7 @@ fn a_forge_that_refuses_or_leads_elsewhere_gets_nothing_and_the_page_says_so(pla
 }
 
 #[test]
-fn only_a_place_that_keeps_the_token_secret_can_be_named() {
+fn unencrypted_or_malformed_forge_repositories_are_refused() {
     let project = TempProject::new().with("forge.token", "secret\n");
     for (repository, words) in [
         ("gitea:http://forge.example/o/n", "is not encrypted"),

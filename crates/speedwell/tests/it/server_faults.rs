@@ -104,7 +104,7 @@ fn a_server_that_is_told_to_stop_loses_nothing(place: &StorePlace) {
 }
 
 #[test]
-fn a_database_that_is_stopped_hard_and_comes_back_loses_nothing() {
+fn a_database_crash_loses_no_acknowledged_session() {
     let Some(place) = StorePlace::instance() else {
         return;
     };
@@ -143,7 +143,7 @@ fn a_database_that_is_stopped_hard_and_comes_back_loses_nothing() {
 
 /// While its database is unavailable a server gives no wrong response, and it recovers by itself.
 #[test]
-fn a_server_whose_database_is_away_says_so_and_goes_on() {
+fn a_server_without_its_database_answers_503_and_recovers() {
     let Some(place) = StorePlace::instance() else {
         return;
     };
@@ -181,7 +181,7 @@ fn a_server_whose_database_is_away_says_so_and_goes_on() {
 }
 
 #[test]
-fn a_full_disk_is_reported_and_what_is_there_can_be_read() {
+fn a_full_disk_is_reported_and_stored_results_stay_readable() {
     let Some(disk) = SmallDisk::new(8) else {
         return;
     };
@@ -190,7 +190,7 @@ fn a_full_disk_is_reported_and_what_is_there_can_be_read() {
 }
 
 #[test]
-fn a_full_disk_of_a_database_is_reported_and_what_is_there_can_be_read() {
+fn a_full_database_disk_is_reported_and_stored_results_stay_readable() {
     let Some(disk) = SmallDisk::new(24) else {
         return;
     };

@@ -30,7 +30,7 @@ fn run(project: &TempProject, words: &[&str], db: &str) -> CommandResult {
 }
 
 #[test]
-fn what_is_measured_into_a_server_is_listed_reported_compared_and_exported() {
+fn sessions_on_a_server_are_listed_reported_compared_and_exported() {
     let Some(schema) = schema() else { return };
     let project = project();
     let db = schema.address.as_str();
@@ -63,7 +63,7 @@ fn what_is_measured_into_a_server_is_listed_reported_compared_and_exported() {
 }
 
 #[test]
-fn the_password_comes_from_the_variable_or_the_pass_file_and_is_asked_for_clearly() {
+fn the_password_comes_from_pgpassword_or_a_private_pass_file() {
     let Some(schema) = schema() else { return };
     let project = project();
     run(&project, &["history"], &schema.address).expect_status(0);
@@ -109,7 +109,7 @@ fn a_session_that_was_interrupted_is_resumed_on_the_server() {
 }
 
 #[test]
-fn what_keeps_a_user_out_is_one_line_and_a_hint() {
+fn connection_errors_are_one_line_and_a_hint() {
     let Some(schema) = schema() else { return };
     for (db, words) in [
         ("postgres://127.0.0.1:1/x".to_owned(), "the server cannot be reached"),
@@ -129,7 +129,7 @@ fn what_keeps_a_user_out_is_one_line_and_a_hint() {
 
 #[cfg(not(feature = "postgres"))]
 #[test]
-fn a_build_without_postgresql_says_so() {
+fn a_build_without_postgresql_refuses_server_addresses() {
     run(&project(), &["history"], "postgres://host/x")
         .expect_status(2)
         .expect_stderr(&["built without PostgreSQL", "hint: cargo install"]);

@@ -46,7 +46,7 @@ fn many_cases_are_panels_of_one_picture() {
 }
 
 #[test]
-fn more_cases_than_a_picture_holds_are_on_further_ones_which_say_which() {
+fn cases_that_do_not_fit_one_picture_continue_in_further_files() {
     project(30, 0.5)
         .run(&["report", "--chart", "scatter", "-o", "x.svg"])
         .expect_status(0)
@@ -57,7 +57,7 @@ fn more_cases_than_a_picture_holds_are_on_further_ones_which_say_which() {
 }
 
 #[test]
-fn a_case_by_itself_has_the_whole_picture() {
+fn a_single_case_fills_the_whole_picture() {
     let project = project(1, 0.0);
     project.run(&["report", "--chart", "histogram", "-o", "x.svg"]).expect_status(0);
     let svg = std::fs::read_to_string(project.path("x.svg")).unwrap();
@@ -66,7 +66,7 @@ fn a_case_by_itself_has_the_whole_picture() {
 }
 
 #[test]
-fn forest_and_boxes_in_two_files_say_which_is_which() {
+fn two_chart_files_are_announced_with_their_contents() {
     project(2, 0.5).run(&["report", "-o", "last.svg"]).expect_status(0).expect_stderr(&[
         "wrote 'last.svg' (throughput: new against old)",
         "wrote 'last-2.svg' (throughput, every run)",

@@ -8,7 +8,7 @@ fn golden(name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_table_and_a_picture_without_r() {
+fn compare_r_table_and_plot_are_produced_without_r() {
     let project = TempProject::new();
     let csv = golden("compare-string_decoder.csv");
     let answer = project.run_with_input(&["as", "compare.R", "--plot", "box.png"], &csv);
@@ -18,7 +18,7 @@ fn a_table_and_a_picture_without_r() {
 }
 
 #[test]
-fn a_csv_of_two_binaries_is_compared_within_itself() {
+fn the_two_binaries_of_one_csv_are_compared() {
     let csv = golden("compare-string_decoder.csv");
     let answer = TempProject::new().run_with_input(&["compare", "-"], &csv).expect_status(0);
     // Six runs per side in unknown order: no verdict can be more than a hint.
@@ -26,7 +26,7 @@ fn a_csv_of_two_binaries_is_compared_within_itself() {
 }
 
 #[test]
-fn an_imported_session_comes_back_as_it_was() {
+fn runs_are_unchanged_after_export_and_import() {
     let project = TempProject::new().with("g/b.fake", "case n=1\n* 10 11 12\n");
     project.run(&["run", "g", "--tag", "mine"]).expect_status(0);
     let lines = project.run(&["report", "@mine", "--export", "jsonl"]).expect_status(0).stdout;
@@ -38,7 +38,7 @@ fn an_imported_session_comes_back_as_it_was() {
 }
 
 #[test]
-fn parts_of_two_sources_are_paired_by_their_common_rest() {
+fn cases_of_two_benchmarks_are_paired_by_their_parameters() {
     let text = "case n=8\n* 100 101 102\ncase n=64\n* 50 51 52\n";
     let project = TempProject::new().with("g/memcpy.fake", text).with("g/copy.fake", text);
     project.run(&["run", "g", "--runs", "3"]).expect_status(0);
@@ -89,7 +89,7 @@ fn a_single_run_a_side_is_not_reported_as_incomplete() {
 }
 
 #[test]
-fn a_report_of_one_variant_contains_no_other() {
+fn a_report_of_one_variant_excludes_the_others() {
     let fake = "case n=1\nold 100 101\nnew 200 202\ncase n=2\nold 300 301\nnew 400 402\n";
     let project = TempProject::new().with("g/b.fake", fake);
     let sides = ["--variant", "old=", "--variant", "new="];
@@ -141,7 +141,7 @@ fn repetitions(times: &[f64], build: &str) -> String {
 }
 
 #[test]
-fn several_files_of_one_side_are_one_run_each() {
+fn each_file_of_a_side_counts_as_one_run() {
     let mut project = TempProject::new();
     for at in 0..9 {
         let noise = f64::from(at) / 10.0;
@@ -171,7 +171,7 @@ fn several_files_of_one_side_are_one_run_each() {
 }
 
 #[test]
-fn results_of_different_builds_of_the_library_are_told_apart() {
+fn different_library_build_types_are_reported() {
     let times: Vec<f64> = (0..9).map(|at| 100.0 + f64::from(at)).collect();
     let project = TempProject::new()
         .with("a.json", &repetitions(&times, "release"))
@@ -183,7 +183,7 @@ fn results_of_different_builds_of_the_library_are_told_apart() {
 }
 
 #[test]
-fn sides_without_a_common_case_are_no_success() {
+fn sides_without_a_common_case_are_an_error() {
     let other = repetitions(&[1.0, 2.0], "release").replace("BM_a", "BM_b");
     let project = TempProject::new()
         .with("a.json", &repetitions(&[1.0, 2.0], "release"))

@@ -143,7 +143,7 @@ fn place_of(path: &Path, line: usize) -> String {
 }
 
 #[test]
-fn texts_that_are_continued_on_the_next_line_are_seen_whole() {
+fn string_literals_continued_on_the_next_line_are_read_whole() {
     let code = r##"
         // "not this"
         let (quote, other) = ('"', '\"');
@@ -155,7 +155,7 @@ fn texts_that_are_continued_on_the_next_line_are_seen_whole() {
 }
 
 #[test]
-fn stumbles_are_told_from_plain_english() {
+fn awkward_phrases_are_distinguished_from_plain_english() {
     let stumbles = stumbles();
     let found = |text| is_stumble(&stumbles, text);
     assert!(found("'5x' is no duration") && found("What came of the runs"));
@@ -251,7 +251,7 @@ fn every_row_of_a_table_is_one_line() {
 }
 
 #[test]
-fn every_file_says_what_it_decides() {
+fn every_source_file_starts_with_a_header_comment() {
     let sources = files(&repository().join("crates"), ".rs");
     let bare: Vec<PathBuf> = sources
         .into_iter()
@@ -274,7 +274,7 @@ fn has_example(text: &str) -> bool {
 
 /// Searching for doc tests takes a second for each crate, even without any.
 #[test]
-fn examples_are_executed_where_there_are_any() {
+fn doctests_are_enabled_only_in_crates_with_examples() {
     for entry in std::fs::read_dir(repository().join("crates")).unwrap() {
         let folder = entry.unwrap().path();
         let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
@@ -293,7 +293,7 @@ fn examples_are_executed_where_there_are_any() {
 /// A field that is skipped when empty must be optional when read; otherwise the output could not be
 /// read back.
 #[test]
-fn what_may_be_left_out_of_a_file_may_be_missing_in_it() {
+fn serialized_fields_that_may_be_skipped_have_a_default() {
     let sources = files(&repository().join("crates"), ".rs");
     let mut wrong = Vec::new();
     for path in sources {

@@ -76,7 +76,7 @@ fn a_sub_benchmark_whose_name_ends_in_a_number_is_measured_by_that_name() {
 }
 
 #[test]
-fn a_benchmark_of_which_all_parts_are_skipped_has_not_failed() {
+fn a_benchmark_with_only_skipped_parts_does_not_fail() {
     let Some(project) = levels() else { return };
     let words = ["run", ".", "-f", "Device", "-r", "1", "-i", "1"];
     let answer = project.run(&words).expect_status(0);
@@ -84,7 +84,7 @@ fn a_benchmark_of_which_all_parts_are_skipped_has_not_failed() {
 }
 
 #[test]
-fn arguments_after_two_hyphens_reach_the_listing_and_filters_narrow_it() {
+fn arguments_after_two_hyphens_and_filters_apply_to_the_listing() {
     let Some(project) = levels() else { return };
     let words = ["run", ".", "--list", "-f", "Zip", "--", "-extra=bzip-2", "-test.benchtime=1h"];
     let answer = project.run(&words).expect_status(0);
@@ -98,7 +98,7 @@ fn arguments_after_two_hyphens_reach_the_listing_and_filters_narrow_it() {
 }
 
 #[test]
-fn a_listing_that_fails_is_shown_with_its_name_its_words_and_its_command() {
+fn a_failed_listing_is_reported_with_its_output_and_its_command() {
     let table = "[suite.mine]\nlist = ['sh', '-c', 'echo no library x >&2; exit 3', '{program}', '{arguments}']\n\
                  run = ['{program}']\nread = 'lines'\nline = '(?P<value>\\d+)'\n";
     let project =
@@ -134,7 +134,7 @@ fn a_version_that_is_too_old_is_named_before_anything_is_listed() {
 }
 
 #[test]
-fn all_packages_of_go_below_a_folder_are_spelled_as_go_does() {
+fn go_package_patterns_select_the_same_packages_as_in_go() {
     let Some(project) = levels() else { return };
     let nested = LEVELS.replace("package levels", "package inner");
     let project = project
@@ -151,7 +151,7 @@ fn all_packages_of_go_below_a_folder_are_spelled_as_go_does() {
 }
 
 #[test]
-fn pairs_are_refused_before_anything_is_built_where_no_processor_time_is_reported() {
+fn paired_order_without_processor_time_is_refused_before_building() {
     let project = TempProject::new()
         .with("old/go.mod", "module example.com/x\n")
         .with("old/x_test.go", "package x\nfunc BenchmarkX(b *testing.B) { does not compile }\n")
@@ -169,7 +169,7 @@ fn pairs_are_refused_before_anything_is_built_where_no_processor_time_is_reporte
 }
 
 #[test]
-fn a_framework_without_an_adapter_is_named_and_one_of_the_user_wins() {
+fn an_unknown_framework_is_named_and_a_user_adapter_is_preferred() {
     let project = TempProject::new().with("a.mjs", "import { bench, run } from 'mitata';\n");
     let answer = project.run(&["run", "a.mjs"]).expect_status(2);
     answer.expect_stderr(&["benchmarks written with mitata", "speedwell new adapter mitata"]);

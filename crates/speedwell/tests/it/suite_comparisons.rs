@@ -137,7 +137,7 @@ fn two_programs_of_catch2_are_compared() {
 }
 
 #[test]
-fn two_javas_are_compared() {
+fn two_java_versions_are_compared() {
     let Some(suite) = suite_projects::jmh() else {
         return;
     };
@@ -158,7 +158,7 @@ fn two_javas_are_compared() {
 }
 
 #[test]
-fn two_nodes_are_compared_on_a_file_of_vitest() {
+fn two_node_versions_are_compared_with_vitest() {
     let Some(suite) = suite_projects::vitest() else {
         return;
     };

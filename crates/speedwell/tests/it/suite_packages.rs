@@ -20,7 +20,7 @@ fn package() -> Option<TempProject> {
 const SHORT: [&str; 6] = ["-f", "Sum", "-r", "2", "-i", "5"];
 
 #[test]
-fn a_package_is_built_once_for_each_variant_and_that_is_said() {
+fn a_package_is_built_once_per_variant_with_a_message() {
     let Some(project) = package() else { return };
     let variants = ["--variant", "now=", "--variant", "tagged=GOFLAGS=-tags=other"];
     let words = [&["run", "./tiny"][..], &variants, &SHORT].concat();
@@ -34,7 +34,7 @@ fn a_package_is_built_once_for_each_variant_and_that_is_said() {
 }
 
 #[test]
-fn a_variant_that_does_not_compile_ends_before_any_run() {
+fn a_variant_that_does_not_compile_is_an_error_before_any_run() {
     let Some(project) = package() else { return };
     let variants = ["--variant", "now=", "--variant", "broken=GOFLAGS=-tags=broken"];
     let words = [&["run", "./tiny"][..], &variants, &SHORT].concat();
@@ -57,7 +57,7 @@ fn with_programs_of(project: &TempProject, folder: &str, words: &[&str]) -> Comm
 }
 
 #[test]
-fn a_program_that_is_missing_is_a_line_that_says_what_to_install() {
+fn a_missing_program_is_reported_once_with_an_install_hint() {
     let project = TempProject::new()
         .with("benchmarks.jar", "PK\u{3}\u{4} META-INF/BenchmarkList")
         .with("tiny/go.mod", "module tiny\n")
@@ -74,7 +74,7 @@ fn a_program_that_is_missing_is_a_line_that_says_what_to_install() {
 }
 
 #[test]
-fn a_suite_that_is_missing_is_a_line_that_says_what_to_install() {
+fn a_missing_suite_is_reported_with_an_install_hint() {
     let python = "#!/bin/sh\necho \"ModuleNotFoundError: No module named '$LACKS'\" >&2\nexit 1\n";
     let node = "#!/bin/sh\necho \"Error: Cannot find module '$PWD/node_modules/vitest/vitest.mjs'\" >&2\nexit 1\n";
     let project = TempProject::new()

@@ -120,7 +120,7 @@ fn recorded_outputs_have_the_cases_and_samples_that_were_measured() {
 }
 
 #[test]
-fn figures_are_those_that_the_tools_print() {
+fn values_read_equal_those_in_the_recorded_outputs() {
     let first = |read: ReadResults, file: &str| read(&golden(file)).unwrap()[0].samples[0].value;
     assert_eq!(
         first(catch2::read, "suites/catch2.xml"),
@@ -153,7 +153,7 @@ fn figure(file: &str, mark: &str, factor: f64) -> f64 {
 }
 
 #[test]
-fn damaged_outputs_are_errors_that_say_where_or_results_that_hold() {
+fn damaged_outputs_are_errors_or_give_consistent_results() {
     for (file, read) in RECORDED {
         let whole = golden(file);
         let utf16: Vec<u8> = String::from_utf8(whole.clone())
@@ -190,7 +190,7 @@ mod measures_alone {
     use super::*;
 
     #[test]
-    fn what_a_run_writes_is_read_in_less_than_a_millisecond() {
+    fn recorded_outputs_are_read_in_less_than_a_millisecond() {
         for (file, read) in RECORDED.iter().chain(&TEXTS).chain(&OTHERS) {
             let bytes = golden(file);
             let once = |_| {

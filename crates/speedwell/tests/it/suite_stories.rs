@@ -183,7 +183,7 @@ macro_rules! stories {
             use super::*;
 
             #[test]
-            fn is_listed_run_refused_and_resumed() {
+            fn cases_are_listed_run_refused_and_resumed() {
                 if let Some(suite) = suite_projects::$name() {
                     run_sequence(&suite);
                 }
@@ -194,7 +194,7 @@ macro_rules! stories {
 
                 $(#[$when])?
                 #[test]
-                fn a_factor_of_two_is_found_and_no_difference_is_not() {
+                fn a_factor_of_two_is_found_and_equal_variants_do_not_differ() {
                     if let Some(suite) = suite_projects::$name() {
                         retry_busy(1, || check_factors(&suite));
                     }

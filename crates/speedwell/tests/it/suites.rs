@@ -104,7 +104,7 @@ fn a_suite_that_a_table_describes_is_listed_and_its_cases_are_run() {
 }
 
 #[test]
-fn our_options_are_the_suites_own_and_those_of_the_user_come_last() {
+fn options_are_translated_for_the_suite_and_user_options_come_last() {
     let project = project();
     let words = [
         "run",
@@ -146,7 +146,7 @@ fn variants_of_a_suite_are_compared() {
 }
 
 #[test]
-fn a_case_that_fails_is_data_and_unreadable_results_are_errors() {
+fn failed_cases_and_unreadable_results_are_reported() {
     let project = project();
     let answer = project.run(&["run", "./bench-tool", "-r", "2"]).expect_status(2);
     let answer =
@@ -256,7 +256,7 @@ fn recorded_outputs() -> Vec<(Vec<u8>, SuiteReader)> {
 }
 
 #[test]
-fn damaged_output_is_an_error_or_results_that_hold_together() {
+fn damaged_output_is_an_error_or_gives_consistent_results() {
     let mut seed = 7_u64;
     let mut draw = |below: usize| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -291,7 +291,7 @@ fn of_suite(name: &str) -> PathBuf {
 }
 
 #[test]
-fn every_unit_of_a_go_package_is_a_metric_and_every_stop_has_its_reason() {
+fn every_go_unit_is_a_metric_and_every_failure_shows_its_reason() {
     if is_missing("go") {
         return;
     }

@@ -162,7 +162,7 @@ fn very_many_points_are_drawn_as_fewer_marks_and_listed_in_part() {
 /// Its file, which programs may read without a server, contains what the page leaves to its other
 /// formats.
 #[test]
-fn a_mark_says_what_it_is_and_leads_to_its_session() {
+fn a_mark_shows_its_point_and_links_to_its_session() {
     let place = StorePlace::file();
     let project = long_project(30, &place);
     let dashboard = TestDashboard::of(&project);

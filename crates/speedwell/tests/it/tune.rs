@@ -137,7 +137,7 @@ fn wait_for(process: Pid) {
 }
 
 #[test]
-fn what_would_be_changed_is_shown_and_not_changed() {
+fn a_dry_run_shows_settings_without_changing_them() {
     let machine = FileMachine::new();
     let before = machine.settings();
     let shown = machine.tune(&["--dry-run", "--cpus", "1"]).expect_status(0);
@@ -147,7 +147,7 @@ fn what_would_be_changed_is_shown_and_not_changed() {
 }
 
 #[test]
-fn settings_stay_until_they_are_reset_and_nobody_else_may_tune_meanwhile() {
+fn settings_stay_until_reset_and_block_other_tuners() {
     let machine = FileMachine::new();
     let before = machine.settings();
     machine.tune(&["governor", "swap"]).expect_status(0);
@@ -176,7 +176,7 @@ fn settings_stay_until_they_are_reset_and_nobody_else_may_tune_meanwhile() {
 }
 
 #[test]
-fn what_somebody_changed_meanwhile_is_left_alone_and_said() {
+fn settings_changed_by_others_are_left_alone_and_reported() {
     let machine = FileMachine::new();
     machine.tune(&["timers", "swap"]).expect_status(0);
     machine.write_setting("/proc/sys/vm/swappiness", "10");
@@ -190,7 +190,7 @@ fn what_somebody_changed_meanwhile_is_left_alone_and_said() {
 }
 
 #[test]
-fn a_command_sees_the_settings_and_gives_its_status() {
+fn a_command_runs_with_the_settings_and_its_status_is_returned() {
     let machine = FileMachine::new();
     let before = machine.settings();
     let look = machine.path("/proc/sys/vm/swappiness");
@@ -221,7 +221,7 @@ fn start_tuner(machine: &FileMachine, words: &[&str], script: &str) -> Child {
 }
 
 #[test]
-fn the_guard_puts_everything_back_when_the_tuner_is_killed_beside_its_command() {
+fn the_guard_restores_settings_when_the_tuner_is_killed() {
     let machine = FileMachine::new();
     let before = machine.settings();
     let mut tuner = start_tuner(&machine, &[], "");
@@ -235,7 +235,7 @@ fn the_guard_puts_everything_back_when_the_tuner_is_killed_beside_its_command() 
 }
 
 #[test]
-fn when_the_guard_is_killed_as_well_the_journal_is_enough() {
+fn reset_restores_settings_from_the_journal_without_a_guard() {
     let machine = FileMachine::new();
     let before = machine.settings();
     let mut tuner = start_tuner(&machine, &[], "");
@@ -254,7 +254,7 @@ fn when_the_guard_is_killed_as_well_the_journal_is_enough() {
 }
 
 #[test]
-fn a_guard_that_is_asked_to_end_puts_everything_back_first() {
+fn a_guard_that_is_terminated_restores_all_settings_first() {
     let machine = FileMachine::new();
     let before = machine.settings();
     machine.tune(&["swap"]).expect_status(0);
@@ -265,7 +265,7 @@ fn a_guard_that_is_asked_to_end_puts_everything_back_first() {
 }
 
 #[test]
-fn after_its_time_the_guard_puts_everything_back_beside_the_command() {
+fn the_guard_restores_settings_when_the_time_limit_of_a_command_ends() {
     let machine = FileMachine::new();
     let before = machine.settings();
     // The time is over when the command starts, or soon after.
@@ -278,7 +278,7 @@ fn after_its_time_the_guard_puts_everything_back_beside_the_command() {
 }
 
 #[test]
-fn a_signal_goes_on_to_the_command_and_its_end_is_waited_for() {
+fn a_signal_is_forwarded_to_the_command_whose_exit_is_awaited() {
     let machine = FileMachine::new();
     let before = machine.settings();
     let mut tuner = start_tuner(&machine, &[], "trap 'echo ended; exit 3' TERM");
@@ -291,7 +291,7 @@ fn a_signal_goes_on_to_the_command_and_its_end_is_waited_for() {
 }
 
 #[test]
-fn where_nothing_can_be_changed_the_answer_is_no_and_nothing_is_executed() {
+fn a_command_is_not_executed_if_no_setting_can_be_changed() {
     let machine = FileMachine::new();
     for top in ["proc", "sys"] {
         fs::remove_dir_all(machine.path(top)).unwrap();
@@ -304,7 +304,7 @@ fn where_nothing_can_be_changed_the_answer_is_no_and_nothing_is_executed() {
 }
 
 #[test]
-fn wrong_words_are_answered_with_what_would_be_right() {
+fn invalid_arguments_are_refused_with_hints() {
     let machine = FileMachine::new();
     let wrong = |words: &[&str], says: &[&str]| {
         machine.tune(words).expect_status(2).expect_stderr(says);
@@ -322,7 +322,7 @@ fn wrong_words_are_answered_with_what_would_be_right() {
 }
 
 #[test]
-fn everybody_may_read_what_is_tuned_whatever_the_mask_of_root() {
+fn the_journal_is_readable_by_everyone_whatever_the_umask() {
     use std::os::unix::fs::PermissionsExt;
     let machine = FileMachine::new();
     let mut masked = Command::new("sh");
@@ -336,7 +336,7 @@ fn everybody_may_read_what_is_tuned_whatever_the_mask_of_root() {
 }
 
 #[test]
-fn without_root_nothing_is_tried_and_the_line_with_sudo_is_shown() {
+fn tuning_without_root_is_refused_with_a_sudo_hint() {
     use std::os::unix::process::CommandExt;
     let mut command = Command::new(env!("CARGO_BIN_EXE_speedwell"));
     command.args(["tune", "timers"]).current_dir("/");
@@ -354,7 +354,7 @@ fn without_root_nothing_is_tried_and_the_line_with_sudo_is_shown() {
 }
 
 #[test]
-fn a_reset_that_is_killed_anywhere_can_be_repeated() {
+fn a_reset_killed_at_any_step_can_be_repeated() {
     let machine = FileMachine::new();
     let before = machine.settings();
     let mut killed = 0;
@@ -378,7 +378,7 @@ fn a_reset_that_is_killed_anywhere_can_be_repeated() {
 /// on the way there and back. The tuner kills itself at the step that the test names, so nothing
 /// depends on timing.
 #[test]
-fn a_tuner_that_is_killed_anywhere_leaves_everything_as_it_was() {
+fn settings_are_restored_after_the_tuner_is_killed_at_any_step() {
     let machine = FileMachine::new();
     let before = machine.settings();
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(7);

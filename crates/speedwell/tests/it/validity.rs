@@ -49,7 +49,7 @@ fn servers() -> Session {
 }
 
 #[test]
-fn seven_pasted_reports_have_lighter_loads_a_duplicate_and_no_failures() {
+fn checks_find_the_problems_of_seven_pasted_reports() {
     let (sessions, _) = read(&text("topologies-ab.txt"));
     let session = &sessions[0];
     // As pasted: red, blue, purple, green, cyan, cyan once more, brown.
@@ -79,7 +79,7 @@ fn seven_pasted_reports_have_lighter_loads_a_duplicate_and_no_failures() {
 }
 
 #[test]
-fn published_tables_become_figures_joined_by_name() {
+fn published_tables_are_read_as_runs_joined_by_name() {
     let (sessions, warnings) = read(&text("module-overhead.md"));
     let [promises, servers] = &sessions[..] else {
         panic!("{} sessions", sessions.len());
@@ -105,7 +105,7 @@ fn published_tables_become_figures_joined_by_name() {
 }
 
 #[test]
-fn a_column_in_an_order_of_its_own_is_found_by_the_sizes_of_answers() {
+fn a_column_sorted_separately_is_detected_by_response_sizes() {
     let found = validity::check_session(&servers(), &KnownFacts::default());
     let cases = |one: &ValidityFinding| one.names.join(" ");
     let sizes = of_check(&found, ValidityCheck::BytesPerResponse);
@@ -179,7 +179,7 @@ fn import_and_report_print_findings_in_every_format() {
 }
 
 #[test]
-fn prose_with_tables_of_words_or_bare_numbers_is_of_no_known_kind() {
+fn prose_with_tables_of_words_or_bare_numbers_is_an_unknown_format() {
     for text in [
         "# Options\n\n| option | default |\n|---|---|\n| `-n` | 100 |\n",
         "# Latency\n\nIt was 5 ms.\n",
@@ -204,7 +204,7 @@ fn a_table_may_have_its_metrics_in_columns_and_its_units_in_headings() {
 }
 
 #[test]
-fn reports_in_files_of_their_own_are_compared_but_their_latencies_are_not_ranked() {
+fn reports_in_separate_files_are_compared_without_ranking_latencies() {
     let all = text("topologies-ab.txt");
     let reports: Vec<&str> = all.split_inclusive("(longest request)\n").collect();
     let project = TempProject::new().with("red.txt", reports[0]).with("green.txt", reports[3]);

@@ -20,7 +20,7 @@ fn json(text: &str, words: &[&str]) -> Value {
 }
 
 #[test]
-fn a_process_that_warms_up_has_its_three_figures() {
+fn warmup_reports_steady_time_time_to_steady_and_total() {
     let found = json("case k=1\n* 30x80/10x520\n", &["--runs", "5"]);
     let row = &found["warmup"][0];
     assert_eq!((&row["class"], &row["processes"]), (&"warm-up".into(), &"5 warm-up".into()));
@@ -48,7 +48,7 @@ fn processes_that_disagree_have_no_steady_figure() {
 }
 
 #[test]
-fn three_figures_of_two_variants_are_compared_with_the_count_at_which_they_break_even() {
+fn variants_are_compared_by_three_figures_and_a_break_even_count() {
     let found = warmup(TWO, &OLD_AND_NEW).expect_status(0);
     found.expect_stdout(&[
         "new against old: steady: better by 10.0 %, start: worse by 75 %, total over",
@@ -68,7 +68,7 @@ fn three_figures_of_two_variants_are_compared_with_the_count_at_which_they_break
 }
 
 #[test]
-fn a_gate_fails_only_on_what_the_processes_agree_on() {
+fn fail_on_worse_requires_processes_that_agree() {
     let status = |text: &str, words: &[&str]| warmup(text, words).status;
     let worse = [&OLD_AND_NEW[..], &["--fail-on", "worse"]].concat();
     assert_eq!(status(TWO, &worse), 1);
@@ -79,7 +79,7 @@ fn a_gate_fails_only_on_what_the_processes_agree_on() {
 }
 
 #[test]
-fn a_stored_session_is_reported_in_the_same_way() {
+fn a_stored_warmup_session_is_reported_like_a_new_one() {
     let project = TempProject::new().with("g/start.fake", TWO);
     let words =
         [&["warmup", "g/start.fake", "--seed", "3", "--format", "csv"][..], &OLD_AND_NEW].concat();
@@ -116,7 +116,7 @@ fn charts_show_every_process_with_its_spikes_and_its_steady_part() {
 }
 
 #[test]
-fn what_has_a_loop_of_its_own_is_refused_with_the_other_way() {
+fn a_benchmark_with_its_own_loop_is_refused_with_a_hint() {
     if super::project::node().is_none() {
         return;
     }
@@ -144,7 +144,7 @@ fn mistakes_are_refused_before_anything_is_measured() {
 }
 
 #[test]
-fn the_steady_part_is_a_metric_of_usual_runs() {
+fn run_can_measure_the_steady_part_as_a_metric() {
     let run = |words: &[&str]| {
         let all = [&["run", "g/start.fake", "--steady", "--seed", "3"], words].concat();
         let project = TempProject::new()
@@ -159,7 +159,7 @@ fn the_steady_part_is_a_metric_of_usual_runs() {
 }
 
 #[test]
-fn runs_without_steady_part_say_so() {
+fn runs_without_a_steady_part_are_not_counted() {
     let text = "case k=1\n* 10x600 10x550/13x50\n";
     let project = TempProject::new().with("g/start.fake", text);
     let found =
@@ -169,7 +169,7 @@ fn runs_without_steady_part_say_so() {
 }
 
 #[test]
-fn published_series_are_classified_packed_or_not() {
+fn plain_and_gzipped_published_series_are_classified_alike() {
     let points = |first: f64| -> Vec<f64> {
         let noise = [1.0, 1.004, 0.997, 1.001, 0.999];
         (0..2000).map(|at| if at < 300 { first } else { 0.5 } * noise[at % 5]).collect()

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_two_tails_share_everything_between_them() {
+    fn the_two_tails_add_up_to_one() {
         for count in 0..40 {
             let both = cdf(count, 40, 0.3) + upper_tail(count, 40, 0.3);
             assert!((both - 1.0).abs() < 1e-14, "{count}: {both}");

@@ -221,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn both_halves_mirror_each_other() {
+    fn the_distribution_is_symmetric_about_zero() {
         assert_eq!(upper_quantile(0.975, 5.0), -upper_quantile(1.0 - 0.975, 5.0));
         assert!((upper_tail(-2.0, 5.0) + upper_tail(2.0, 5.0) - 1.0).abs() < 1e-15);
         assert_eq!(upper_quantile(0.5, 5.0), 0.0);
     }
 
     #[test]
-    fn impossible_questions_give_not_a_number() {
+    fn invalid_arguments_give_nan() {
         assert!(two_sided(1.0, 0.0).is_nan());
         assert!(two_sided(f64::NAN, 3.0).is_nan());
         assert!(upper_quantile(1.5, 3.0).is_nan());

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn members_may_survive_together() {
+    fn equal_p_values_can_survive_together_under_benjamini_hochberg() {
         let all = [0.03; 20];
         assert_eq!(family(benjamini_hochberg, &all).settle_survivors().len(), 20);
         assert!(family(adjust_holm, &all).settle_survivors().is_empty());
@@ -248,7 +248,7 @@ mod tests {
     /// By definition, a design whose error rate is the repeated p value has the test's own p value
     /// as its limit at this look.
     #[test]
-    fn a_design_of_that_error_rate_would_just_reject() {
+    fn a_design_with_the_repeated_p_value_as_error_rate_just_rejects() {
         let repeated = RepeatedP::new(&SequentialDesign::default());
         for (look, p) in [(0, 0.002), (1, 7e-6), (2, 3e-4), (3, 1e-9), (4, 0.2), (4, 1e-5)] {
             let rate = repeated.at(look, p);

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_design_is_the_ordinary_test() {
+    fn a_single_look_design_has_the_limits_of_the_ordinary_test() {
         let design = SequentialDesign::single_look(30, 0.05);
         let look = design.look_at(30).unwrap();
         assert!((look.p_limit - 0.05).abs() < 1e-12 && look.is_last);
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_designs_are_refused() {
+    fn invalid_designs_are_refused() {
         assert_eq!(SequentialDesign::try_new(&[], 0.05, 2.0), Err(DesignError::Looks));
         assert_eq!(SequentialDesign::try_new(&[0, 8], 0.05, 2.0), Err(DesignError::Looks));
         assert_eq!(SequentialDesign::try_new(&[8, 8], 0.05, 2.0), Err(DesignError::Looks));
@@ -361,7 +361,7 @@ mod tests {
     /// O'Brien-Fleming limits C sqrt(K / k) (Biometrics 35, 1979), as tabulated by Jennison and
     /// Turnbull (Group Sequential Methods, 2000, tables 2.1 and 2.3).
     #[test]
-    fn classical_designs_spend_what_their_tables_say() {
+    fn pocock_and_obrien_fleming_limits_spend_five_percent() {
         for (looks, pocock, obrien) in [(2, 2.178, 1.977), (5, 2.413, 2.040), (10, 2.555, 2.087)] {
             let times: Vec<f64> = (1..=looks).map(f64::from).collect();
             let flat = vec![pocock; times.len()];
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_spend_exactly_what_was_asked() {
+    fn limits_spend_exactly_the_requested_alpha() {
         let times = [0.2, 0.5, 0.55, 1.0];
         let limits = limits_for_spending(&times, &[0.01, 0.02, 0.03, 0.05]);
         for looks in 1..=4 {

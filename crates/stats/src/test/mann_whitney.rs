@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn exchanging_the_groups_leaves_p_and_mirrors_u() {
+    fn swapping_the_groups_keeps_p_and_mirrors_u() {
         let (x, y) = ([1.0, 3.0, 3.0, 9.0], [2.0, 3.0, 7.0]);
         for method in [
             PValueMethod::Auto,
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_too_large_for_an_exact_answer_say_so() {
+    fn groups_too_large_for_an_exact_p_value_use_the_approximation() {
         let x: Vec<f64> = (0..3000).map(f64::from).collect();
         let y: Vec<f64> = (0..3000).map(|i| f64::from(i) + 0.5).collect();
         assert_eq!(mann_whitney(&x, &y, PValueMethod::Exact).method, PValueMethod::Asymptotic);

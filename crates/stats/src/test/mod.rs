@@ -128,7 +128,7 @@ mod rank_tests {
     use super::*;
 
     #[test]
-    fn equal_values_share_the_mean_of_their_places() {
+    fn tied_values_share_their_mean_rank() {
         assert_eq!(mid_ranks(&[8.0, 8.0, 7.0, 4.54, 800.0]), [3.5, 3.5, 2.0, 1.0, 5.0]);
         assert_eq!(mid_ranks(&[5.0; 4]), [2.5; 4]);
         assert!(mid_ranks(&[]).is_empty());
@@ -149,7 +149,7 @@ mod rank_tests {
     }
 
     #[test]
-    fn the_tie_term_counts_every_group_of_equals() {
+    fn the_tie_term_sums_over_all_groups_of_ties() {
         assert_eq!(tie_term(&[1.0, 2.0, 3.0]), 0.0);
         assert_eq!(tie_term(&[1.0, 1.0, 2.0, 3.0, 3.0, 3.0]), 6.0 + 24.0);
     }

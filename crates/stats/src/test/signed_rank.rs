@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn exchanging_the_sides_exchanges_the_tails_and_turns_the_interval_over() {
+    fn swapping_the_sides_swaps_the_tails_and_inverts_the_interval() {
         let differences = [0.02, -0.01, 0.05, 0.03, 0.011, 0.07, -0.02, 0.04];
         let found = test_differences(&differences);
         let turned = test_differences(&differences.map(|d| -d));
@@ -238,19 +238,19 @@ mod tests {
     }
 
     #[test]
-    fn too_few_pairs_bound_nothing() {
+    fn the_interval_of_too_few_pairs_is_unbounded() {
         let interval = test_differences(&[0.1, 0.2, 0.3, 0.4]).interval_at(0.05);
         assert_eq!((interval.low, interval.high), (0.0, f64::INFINITY));
     }
 
     #[test]
-    fn equal_sides_are_never_called_different() {
+    fn equal_sides_have_a_p_value_and_a_ratio_of_one() {
         let found = test_differences(&[0.0; 12]);
         assert_eq!((found.p, found.ratio()), (1.0, 1.0));
     }
 
     #[test]
-    fn senseless_pairs_are_refused() {
+    fn missing_and_nonpositive_pairs_are_refused() {
         assert_eq!(signed_rank(&[]).unwrap_err(), SignedRankError::NoPair);
         let index = 1;
         let error = signed_rank(&[(1.0, 2.0), (0.0, 1.0)]).unwrap_err();
@@ -260,7 +260,7 @@ mod tests {
     /// In every pair, it was chosen at random which member is the candidate. Hence, for every
     /// possible p-value x, the fraction of all choices with a p-value of at most x must equal x.
     #[test]
-    fn over_all_exchanges_of_labels_p_values_are_as_frequent_as_they_say() {
+    fn p_values_equal_their_frequency_over_all_label_exchanges() {
         let distinct = [0.011, 0.32, 0.05, 0.2, 0.07, 0.41, 0.13, 0.02, 0.26, 0.6];
         let tied = [0.1, 0.1, 0.0, 0.3, 0.3, 0.3, 0.2, 0.5, 0.1, 0.4];
         for sizes in [distinct, tied] {

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_scatter_or_too_few_values_is_refused() {
+    fn constant_groups_and_too_few_values_are_refused() {
         let group = [1.0, 2.0, 4.0];
         assert_eq!(welch_anova(&[&group]), Err(WelchError::TooFew));
         assert_eq!(welch_anova(&[&group, &[1.0]]), Err(WelchError::TooFew));

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn independent_points_cost_little_and_dependent_ones_nearly_what_they_should() {
+    fn only_dependent_points_inflate_the_variance_considerably() {
         let independent = mean_inflation(0.0, 0.0, 1, &[]);
         assert!(independent < 1.15, "{independent}");
         // (1 + .6) / (1 - .6) = 4, less the effect of shrinking and of taking the smaller estimate.
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_no_dependence_seen_or_not() {
+    fn a_step_is_not_mistaken_for_dependence() {
         for borders in [&[][..], &[100]] {
             let cost = mean_inflation(0.0, 0.3, 1, borders);
             assert!(cost < 1.3, "{cost}");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_in_turn_are_no_dependence() {
+    fn alternating_machines_are_not_mistaken_for_dependence() {
         let (independent, dependent) =
             (mean_inflation(0.0, 0.0, 2, &[]), mean_inflation(0.7, 0.0, 2, &[]));
         assert!(independent < 1.15 && dependent > 2.4, "{independent} {dependent}");

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_vary_by_what_the_runs_do_not_explain() {
+    fn variance_between_sessions_excludes_the_variance_of_runs() {
         // The sums of squares about the means are 2 and 8, with 1 and 2 degrees of freedom. The
         // runs explain a variance of 0.5.
         let groups = [log_measurements(&[1.0, 3.0], 0.5), log_measurements(&[9.0, 11.0, 7.0], 0.5)];

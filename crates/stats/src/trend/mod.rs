@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn evidence_falls_as_the_ranks_mix_and_ties_count_against_it() {
+    fn evidence_falls_with_growing_u_and_ties_never_raise_it() {
         for (k, l) in [(3, 40), (10, 10), (10, 400), (11, 200)] {
             let last = (0.5 * (k * l) as f64 - u_deviation(k, l)) as usize;
             let z: Vec<f64> = (0..=last).map(|u| exact_deviate(u as f64, k, l)).collect();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn counted_and_approximated_deviates_meet() {
+    fn exact_and_approximated_deviates_agree_where_they_meet() {
         for l in [11, 50, 240] {
             let u = (5 * l) as f64 - 3.0 * u_deviation(10, l);
             let approximated = (5 * l) as f64 - u.ceil() - 0.5;

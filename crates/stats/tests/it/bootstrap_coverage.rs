@@ -48,7 +48,7 @@ fn the_ratio_of_means_is_exact_and_its_interval_as_wide_as_theory_says() {
 }
 
 #[test]
-fn blocks_without_both_sides_tell_nothing_about_a_ratio() {
+fn blocks_without_both_sides_do_not_affect_a_ratio() {
     let mut observations = suite_member(6, 1.0);
     let before = ratio_of_means(&observations, &BootstrapOptions::default());
     observations.push(BlockObservation::baseline(1e9, 99));
@@ -69,7 +69,7 @@ fn a_suite_is_as_fast_as_the_geometric_mean_of_its_members() {
 }
 
 #[test]
-fn a_suite_of_equal_members_is_known_as_well_as_its_noise_allows() {
+fn the_interval_of_a_suite_of_equal_members_reflects_only_noise() {
     let suite = vec![suite_member(16, 1.02); 5];
     let estimate = geometric_mean(&suite, &BootstrapOptions::default()).unwrap();
     assert!(estimate.interval.low > 1.015 && estimate.interval.high < 1.025, "{estimate:?}");
@@ -101,7 +101,7 @@ fn block_spreads(dice: &mut Xoshiro256PlusPlus, deviation: f64) -> Vec<Vec<f64>>
 }
 
 #[test]
-fn the_interval_of_a_ratio_of_medians_covers_the_truth_as_often_as_it_says() {
+fn the_interval_of_a_ratio_of_medians_has_its_nominal_coverage() {
     let mut dice = Xoshiro256PlusPlus::seed_from_u64(3);
     let repetitions = 300;
     let mut covered = 0;

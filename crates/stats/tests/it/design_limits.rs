@@ -83,7 +83,7 @@ fn a_large_change_stops_at_the_first_look_with_the_repeated_interval() {
 }
 
 #[test]
-fn equal_sides_are_declared_equal_unless_that_stop_is_off() {
+fn equal_sides_stop_as_equivalent_unless_delta_is_zero() {
     let design = SequentialDesign::default();
     let (observations, look) = (drifting_blocks(16, 1.0), design.look_at(32).unwrap());
     assert_eq!(decide_at_look(&observations, &look, 0.02), Ok(LookDecision::Equivalent));
@@ -91,7 +91,7 @@ fn equal_sides_are_declared_equal_unless_that_stop_is_off() {
 }
 
 #[test]
-fn a_change_close_to_delta_is_neither() {
+fn equal_sides_with_a_tiny_delta_continue_to_the_next_look() {
     let look = SequentialDesign::default().look_at(8).unwrap();
     let observations = drifting_blocks(4, 1.0);
     let decision = decide_at_look(&observations, &look, 0.0005);

@@ -96,7 +96,7 @@ fn success_rate(curve: &ThroughputCurve, noise: f64, times: u64) -> (u64, f64) {
 }
 
 #[test]
-fn the_knee_is_found_nine_times_of_ten() {
+fn the_knee_is_found_in_nine_of_ten_searches() {
     let times = std::env::var("SPEEDWELL_SIMULATIONS").ok();
     let times = times.and_then(|times| times.parse().ok()).unwrap_or(100);
     let mut wrong = Vec::new();

@@ -44,7 +44,7 @@ fn rejections_and_runs(change: f64) -> (f64, f64) {
 }
 
 #[test]
-fn equal_sides_are_rarely_called_different_and_soon_equal() {
+fn equal_sides_are_rarely_rejected_and_soon_declared_equal() {
     let (rejected, runs) = rejections_and_runs(0.0);
     // At 5 %, 110 repetitions reject 13 times or more once in 200 seeds; this seed is fixed.
     assert!(rejected < 0.12, "{rejected}");
@@ -61,7 +61,7 @@ fn a_change_of_five_percent_is_nearly_always_found_within_a_dozen_runs() {
 /// `speedwell doctor --calibrate` relies on this: comparisons of ten runs per side, of the same
 /// thing, have the false alarm rate that the test itself reports.
 #[test]
-fn a_thing_compared_with_itself_gives_as_many_false_alarms_as_the_test_says() {
+fn self_comparisons_have_the_false_alarm_rate_that_the_test_reports() {
     const COMPARISONS: u64 = 2200;
     let tests = repeat_parallel(COMPARISONS, |repetition| {
         let model = &MODELS[repetition as usize % MODELS.len()];
@@ -93,7 +93,7 @@ fn rejections_of_pairs(comparisons: u64, cell: u64, change: f64) -> (u64, f64) {
 /// The design spends 5 %; a one-sided test, or looks with the ordinary limit, would give 10 to 14
 /// %.
 #[test]
-fn equal_sides_of_pairs_are_called_different_as_often_as_the_design_says() {
+fn pairs_of_equal_sides_are_rejected_at_the_error_rate_of_the_design() {
     const COMPARISONS: u64 = 660;
     let (rejected, pairs) = rejections_of_pairs(COMPARISONS, 13, 0.0);
     let [low, high] = [0.0005, 0.9995].map(|p| binomial::quantile(p, COMPARISONS, 0.05));

@@ -175,7 +175,7 @@ fn swapping_the_sides_inverts_the_ratio_and_keeps_p() {
 }
 
 #[test]
-fn a_factor_on_the_candidate_moves_ratio_and_interval_by_it() {
+fn scaling_the_candidate_scales_ratio_and_interval_equally() {
     for factor in [0.001, 0.5, 0.97, 1.6, 1e9] {
         let scale = |o: &BlockObservation| match o.side {
             BlockSide::Baseline => *o,
@@ -201,7 +201,7 @@ fn a_block_that_lost_one_side_is_left_out() {
 }
 
 #[test]
-fn one_block_cannot_bound_the_ratio_and_equal_values_say_one() {
+fn one_block_leaves_the_ratio_unbounded_and_equal_values_give_one() {
     let interval = test_blocks(&five_blocks()[..4]).interval(0.95);
     assert_eq!((interval.low, interval.high), (0.0, f64::INFINITY));
     let equal: Vec<BlockObservation> =
@@ -213,7 +213,7 @@ fn one_block_cannot_bound_the_ratio_and_equal_values_say_one() {
 }
 
 #[test]
-fn values_without_a_logarithm_and_sides_that_never_met_are_refused() {
+fn nonpositive_values_and_blocks_without_both_sides_are_refused() {
     let mut observations = five_blocks();
     for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         observations[6].value = value;
@@ -227,7 +227,7 @@ fn values_without_a_logarithm_and_sides_that_never_met_are_refused() {
 }
 
 #[test]
-fn the_level_is_the_largest_p_value_that_the_ranks_allow() {
+fn the_attained_level_is_the_share_of_rejected_arrangements() {
     // Every arrangement of the labels of four blocks has the same ranks, and its own p-value.
     let values = scattered_values(16, 5);
     let p_of = |arrangement: usize| {

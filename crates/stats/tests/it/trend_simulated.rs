@@ -25,7 +25,7 @@ fn noisy_points(noise: TrendNoise, count: usize, seed: u64) -> Vec<MeasuredPoint
 }
 
 #[test]
-fn appending_points_ends_where_walking_all_of_them_does() {
+fn appending_points_gives_the_same_result_as_one_pass() {
     let kinds = [
         TrendNoise::Student2,
         TrendNoise::Dependent(0.7),
@@ -50,7 +50,7 @@ fn appending_points_ends_where_walking_all_of_them_does() {
 }
 
 #[test]
-fn a_walk_that_another_process_kept_goes_on_where_it_was() {
+fn a_stored_detector_resumes_only_on_its_own_series() {
     for (seed, kind) in
         (0..).zip([TrendNoise::Student2, TrendNoise::ThreeMachines, TrendNoise::Sticky])
     {
@@ -82,7 +82,7 @@ fn a_walk_that_another_process_kept_goes_on_where_it_was() {
 /// The benchmark has four thousand series a kind; these suffice to notice a limit that is a tenth
 /// too low, or mixed machines.
 #[test]
-fn series_in_which_nothing_changes_hardly_ever_have_a_found_change() {
+fn series_without_changes_rarely_have_findings() {
     let kinds = [
         TrendNoise::Normal,
         TrendNoise::Lognormal,
@@ -125,7 +125,7 @@ fn a_step_of_two_deviations_is_found_within_twenty_points_and_sized() {
 }
 
 #[test]
-fn another_machine_is_no_change_but_a_place_where_nothing_can_be_said() {
+fn a_machine_swap_is_reported_as_a_swap_and_not_as_a_change() {
     let swapped = noisy_points(TrendNoise::MachineSwap, 100, 5);
     assert_eq!(find_changes(&swapped).unwrap(), []);
     assert_eq!(machine_swap(&TrendSeries::new(&swapped).unwrap()), Some(50));
@@ -143,7 +143,7 @@ fn another_machine_is_no_change_but_a_place_where_nothing_can_be_said() {
 }
 
 #[test]
-fn a_change_is_seen_through_the_offsets_of_machines() {
+fn a_change_is_found_despite_offsets_between_machines() {
     let points = with_step(noisy_points(TrendNoise::ThreeMachines, 200, 8), 100, 0.05);
     let changes = find_changes(&points).unwrap();
     let change = changes.iter().find(|change| is_found(change)).unwrap();
@@ -176,7 +176,7 @@ fn the_unit_does_not_matter() {
 }
 
 #[test]
-fn sessions_of_one_revision_are_never_parted() {
+fn a_change_never_splits_the_sessions_of_one_revision() {
     let mut points = with_step(noisy_points(TrendNoise::Normal, 240, 6), 121, 0.06);
     points.iter_mut().for_each(|point| point.position /= 4);
     let changes = find_changes(&points).unwrap();
@@ -189,7 +189,7 @@ fn sessions_of_one_revision_are_never_parted() {
 
 /// Regardless of how clear a step is, and where it lies.
 #[test]
-fn too_few_points_have_neither_a_suspicion_nor_a_finding() {
+fn suspicions_and_findings_need_a_minimum_number_of_points() {
     let (mut suspected, mut found) = (usize::MAX, usize::MAX);
     for at in 3..40 {
         let clear = points(
@@ -262,7 +262,7 @@ fn a_change_from_zero_is_found_and_its_ratio_is_infinite() {
 }
 
 #[test]
-fn zeros_among_other_values_are_no_change_and_hide_what_would_be_visible() {
+fn zeros_among_other_values_give_no_change_and_no_infinite_threshold() {
     let alternating = (0..80).map(|i| f64::from(u8::from(i % 3 == 1)));
     let points = points(alternating);
     assert_eq!(find_changes(&points).unwrap(), []);
@@ -288,7 +288,7 @@ fn a_slope_is_called_a_drift_and_a_step_is_not() {
 }
 
 #[test]
-fn a_first_point_beyond_all_is_a_hint_of_its_size() {
+fn a_newest_point_beyond_all_others_of_its_machine_is_a_hint() {
     let mut points = noisy_points(TrendNoise::Normal, 60, 9);
     let hint = |points: &[MeasuredPoint]| first_beyond(&TrendSeries::new(points).unwrap());
     assert_eq!(hint(&points), None);
@@ -303,7 +303,7 @@ fn a_first_point_beyond_all_is_a_hint_of_its_size() {
 }
 
 #[test]
-fn a_series_says_what_it_could_show() {
+fn the_smallest_visible_change_follows_noise_and_dependence() {
     let visible = |noise: TrendNoise, deviation: f64| {
         let clean = noisy_series(noise, 100, deviation, &mut TrendRandom::new(12));
         let series = TrendSeries::new(&clean).unwrap();

@@ -63,7 +63,7 @@ fn a_curve_without_noise_is_found_exactly_and_has_its_peak() {
 }
 
 #[test]
-fn what_grows_without_end_has_no_peak() {
+fn curves_that_never_decline_have_no_peak() {
     let usl = fit_usl(&points(|n| 50.0 * n, &LEVELS)).unwrap();
     assert_close(usl.lambda.value, 50.0, 1e-12, "lambda");
     assert!(usl.sigma.value < 1e-9 && usl.kappa.value < 1e-9);
@@ -73,7 +73,7 @@ fn what_grows_without_end_has_no_peak() {
 }
 
 #[test]
-fn data_that_do_not_follow_the_law_have_no_curve() {
+fn data_that_do_not_follow_the_law_are_refused() {
     let few = fit_usl(&points(|n| n, &LEVELS[..5]));
     assert_eq!(few, Err(UslError::TooFewLevels { levels: 5 }));
     let dead = fit_usl(&points(|n| if n > 30.0 { 0.0 } else { n }, &LEVELS));

@@ -44,7 +44,7 @@ fn collect_statements(folder: &Path, found: &mut Vec<&'static SqlStatement>) {
 
 /// SQL is always a literal in the source: values enter only through placeholders.
 #[test]
-fn no_statement_is_put_together() {
+fn sql_statements_are_never_built_with_format() {
     fn check_folder(folder: &Path, count: &mut usize) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -122,7 +122,7 @@ fn no_statement_on_a_file_scans_a_large_table() {
 /// A filter must read an index from the newest session on, so that it is fast even if it matches
 /// few of a hundred thousand sessions.
 #[test]
-fn sessions_that_a_filter_lets_pass_are_found_by_its_index_and_not_among_all() {
+fn session_filters_search_an_index_instead_of_all_sessions() {
     let file = SqliteConnection::in_memory().unwrap();
     let is_of_filter = |statement: &&SqlStatement| {
         let text = statement.source_text();
@@ -146,7 +146,7 @@ fn sessions_that_a_filter_lets_pass_are_found_by_its_index_and_not_among_all() {
 
 /// A session may have ten million runs and a case only a thousand of them.
 #[test]
-fn runs_of_a_case_are_found_by_its_index_and_not_among_all_of_the_session() {
+fn runs_of_a_case_are_read_through_the_case_index() {
     let file = SqliteConnection::in_memory().unwrap();
     let is_of_case = |statement: &&SqlStatement| {
         let text = statement.source_text();

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_statement_is_what_follows_the_last_semicolon_outside_of_brackets() {
+    fn the_last_statement_follows_the_last_semicolon_outside_brackets() {
         let cases = [
             ("f(1, \";\")", StatementKind::Expression, "f(1, \";\")", 1),
             ("f(1); // done;", StatementKind::Expression, "f(1)", 1),
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_the_top_of_a_file_goes_there() {
+    fn imports_and_preprocessor_lines_move_to_the_top_of_the_file() {
         let text = SplitText::split("#include <regex>\n#define A 1\n  A + 1", SnippetLanguage::C);
         let top = [("#include <regex>".to_owned(), 1), ("#define A 1".to_owned(), 2)];
         assert_eq!(text.top, top);
@@ -347,13 +347,13 @@ mod tests {
     }
 
     #[test]
-    fn lifetimes_of_rust_are_no_character_literals() {
+    fn rust_lifetimes_are_not_character_literals() {
         let found = split_parts("let a: &'static str = \"x\"; ';'; b", SnippetLanguage::Rust);
         assert_eq!((found.0, &*found.2), (StatementKind::Last, "b"));
     }
 
     #[test]
-    fn assignments_are_told_from_comparisons() {
+    fn assignments_are_distinguished_from_comparisons() {
         let assigns = |text: &str| SplitText::split(text, SnippetLanguage::Java).assigns("state");
         for text in
             ["state = 1", "state += 2", "++state", "state--", "x = state <<= 1", "f(state = 2)"]

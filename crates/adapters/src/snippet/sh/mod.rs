@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_is_started_only_for_what_needs_one() {
+    fn a_shell_is_started_only_if_the_command_needs_one() {
         for plain in ["sleep 1", "ls -l 'a b'", "/bin/true"] {
             assert!(!needs_shell(plain), "{plain}");
             assert!(!ShellCommand::new(plain, "sh", false).in_shell, "{plain}");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_without_the_shell_counts_only_beyond_the_spread_of_the_shell() {
+    fn shell_cost_is_subtracted_only_from_times_beyond_its_spread() {
         let shell = ShellCost::from_times(vec![3, 1, 2], vec![900, 1_000, 1_100, 1_050, 950]);
         assert_eq!((shell.wall_ns, shell.cpu_ns, shell.cpu_spread_ns), (2, 1_000, 100));
         assert_eq!(shell.subtract_from(5_000.0), Some(4_000.0));

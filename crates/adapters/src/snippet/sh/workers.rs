@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_of_several_workers_are_those_of_all_their_times() {
+    fn merged_quantiles_cover_the_times_of_all_workers() {
         let mut all = RecordedTimes::default();
         for worker in 0..4 {
             let mut times = RecordedTimes::default();

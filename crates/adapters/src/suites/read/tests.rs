@@ -222,7 +222,7 @@ const EXPECTED_POSITIONS: [&str; 13] = [
 ];
 
 #[test]
-fn invalid_times_are_failures_that_say_where() {
+fn invalid_times_fail_with_their_position() {
     for recorded in &RECORDED {
         for word in INVALID_TIMES {
             let what = format!("{} with {word}", recorded.file);
@@ -261,7 +261,7 @@ fn outputs_cut_short_are_failures_or_have_the_first_of_their_figures() {
 }
 
 #[test]
-fn two_documents_are_a_failure_and_two_texts_are_repetitions_or_namesakes() {
+fn two_documents_fail_and_two_texts_are_repetitions_or_name_clashes() {
     for recorded in &RECORDED {
         let bytes = recorded.bytes();
         let whole = recorded.read(&bytes).values();
@@ -306,7 +306,7 @@ fn other_encodings_are_named_with_their_line() {
 }
 
 #[test]
-fn a_line_without_an_end_is_no_result_and_not_repeated() {
+fn a_huge_unterminated_line_is_not_a_result() {
     let length = 256 << 10;
     for recorded in &RECORDED {
         for unit in ["x", "[", "{\"a\":", "7", "\"", "<a>", "Benchmark", "│", "a: "] {

@@ -156,7 +156,7 @@ fn units_are_converted_instead_of_losing_the_benchmark() {
 }
 
 #[test]
-fn a_unit_that_nobody_knows_is_compared_with_itself_only() {
+fn an_unknown_unit_is_only_compared_with_itself() {
     let old = repetitions(&[("a", "ps", 4.0, 4.0), ("b", "ps", 4.0, 4.0), ns_entry("c", 1.0, 1.0)]);
     let new =
         repetitions(&[("a", "ps", 2.0, 2.0), ns_entry("b", 2.0, 2.0), ns_entry("c", 1.0, 1.0)]);
@@ -190,7 +190,7 @@ fn u_test_sides() -> [Vec<GoogleBenchmarkEntry<'static>>; 2] {
 }
 
 #[test]
-fn tests_are_those_of_the_original() {
+fn u_tests_match_the_original() {
     let [mut old, mut new] = u_test_sides();
     // As in the files of `compare.py`'s tests.
     for at in [0, 3, 4] {
@@ -241,7 +241,7 @@ fn without_tests_there_are_no_p_values() {
 }
 
 #[test]
-fn a_figure_over_repetitions_has_no_geometric_mean() {
+fn aggregates_are_compared_but_have_no_geometric_mean() {
     let side = |times: [f64; 2]| vec![make_entry(ns_entry("zz", times[0], times[1]), "aggregate")];
     let (old, new) = (side([0.01, 0.1]), side([0.005, 0.15]));
     for rules in [Original, Sound] {
@@ -275,7 +275,7 @@ fn a_change_from_zero_is_not_defined() {
 }
 
 #[test]
-fn the_geometric_mean_is_that_of_what_both_sides_have() {
+fn the_geometric_mean_covers_only_results_of_both_sides() {
     let old =
         repetitions(&[ns_entry("a", 2.0, 2.0), ns_entry("b", 4.0, 4.0), ns_entry("c", 1.0, 1.0)]);
     let mut new = repetitions(&[
@@ -294,7 +294,7 @@ fn the_geometric_mean_is_that_of_what_both_sides_have() {
 }
 
 #[test]
-fn skipped_entries_are_told_and_not_compared() {
+fn skipped_and_failed_entries_are_listed_but_not_compared() {
     let old = repetitions(&[ns_entry("a", 2.0, 2.0), ns_entry("b", 4.0, 4.0)]);
     let mut new =
         repetitions(&[ns_entry("a", 0.0, 0.0), ns_entry("a", 2.0, 2.0), ns_entry("b", 0.0, 0.0)]);
@@ -315,7 +315,7 @@ fn assert_geomean_is_one(table: &UTestTable<'_>) {
 }
 
 #[test]
-fn names_on_one_side_are_told_in_order() {
+fn unmatched_names_are_listed_in_file_order() {
     let old =
         repetitions(&[ns_entry("a", 1.0, 1.0), ns_entry("x", 1.0, 1.0), ns_entry("y", 1.0, 1.0)]);
     let new = repetitions(&[ns_entry("z", 1.0, 1.0), ns_entry("a", 1.0, 1.0)]);
@@ -325,7 +325,7 @@ fn names_on_one_side_are_told_in_order() {
 }
 
 #[test]
-fn a_time_that_is_no_number_makes_p_no_number() {
+fn a_nan_time_makes_p_nan() {
     let old = repetitions(&[ns_entry("a", 1.0, 1.0), ns_entry("a", f64::NAN, 2.0)]);
     let new = repetitions(&[ns_entry("a", 3.0, 3.0), ns_entry("a", 4.0, 4.0)]);
     let table = compare_entries(&old, &new, true, Sound);

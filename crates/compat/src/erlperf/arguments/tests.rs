@@ -81,7 +81,7 @@ fn the_first_hook_belongs_to_the_first_code_wherever_it_stands() {
 }
 
 #[test]
-fn what_is_for_all_is_for_those_without_their_own() {
+fn hooks_for_all_apply_to_snippets_without_their_own() {
     let words = [
         "a.",
         "b.",
@@ -103,7 +103,7 @@ fn what_is_for_all_is_for_those_without_their_own() {
 }
 
 #[test]
-fn a_hook_too_many_is_named_with_and_without_one_for_all() {
+fn a_surplus_hook_or_label_is_named_in_the_error() {
     let surplus = ["ok.", "--init", "1.", "--init", "2.", "--init", "3."];
     for more in [&[][..], &["--init_all", "5."][..]] {
         let reason = refusal_of(&[&surplus[..], more].concat());
@@ -117,7 +117,7 @@ fn a_hook_too_many_is_named_with_and_without_one_for_all() {
 }
 
 #[test]
-fn what_contradicts_each_other_is_told_with_the_names_of_options() {
+fn conflicting_options_are_named_in_the_error() {
     for (words, name) in [
         ("-c 2", "concurrency"),
         ("-d 2", "duration"),
@@ -160,7 +160,7 @@ fn numbers_out_of_range_are_refused_with_the_option() {
 }
 
 #[test]
-fn words_that_are_unknown_or_missing_are_told() {
+fn unknown_options_and_missing_arguments_are_reported() {
     assert_eq!(refusal_of(&[]), "required argument missing: code");
     assert_eq!(refusal_of(&["--un", "ok."]), "unrecognised argument: --un");
     assert!(refusal_of(&["--warmpu", "1", "ok."]).ends_with("hint: did you mean '--warmup'?"));
@@ -180,7 +180,7 @@ fn waiting_for_steady_samples_has_an_end() {
 }
 
 #[test]
-fn squeezing_has_its_options_which_mean_nothing_without_it() {
+fn squeeze_options_have_defaults_and_are_ignored_without_squeeze() {
     let defaults = parse_request(&["ok.", "-q"]).squeeze.unwrap();
     assert_eq!(
         (defaults.min_workers, defaults.step, defaults.max_workers, defaults.threshold),

@@ -76,7 +76,7 @@ fn samples_of_a_fixed_number_of_iterations_are_durations() {
 }
 
 #[test]
-fn nothing_completed_is_a_row_of_its_own_kind() {
+fn rows_without_completed_iterations_match_the_original() {
     let lines = vec![
         table_line("timer:sleep(200).", &[0.0; 3], f64::INFINITY),
         table_line("timer:sleep(100).", &[0.0; 3], f64::INFINITY),
@@ -89,7 +89,7 @@ fn nothing_completed_is_a_row_of_its_own_kind() {
 }
 
 #[test]
-fn a_code_that_failed_is_the_last_row_and_the_others_are_told() {
+fn a_failed_snippet_is_the_last_row_below_the_results() {
     let failed = SnippetLine { label: "erlang:error(boom).".to_owned(), workers: 1, figures: None };
     let lines = vec![failed, table_line("ok.", &[100.0], 10.0)];
     let basic = print_counts(lines.clone(), ReportDetail::Basic);
@@ -135,7 +135,7 @@ fn letters_of_any_script_keep_the_columns_in_line() {
 /// Computed by hand: variance 10/4 for 1..5, and positions 0.5 n and 0.99 n rounded half away from
 /// zero.
 #[test]
-fn elements_of_the_sorted_samples_are_told() {
+fn the_median_and_p99_are_elements_of_the_sorted_samples() {
     let five = compute_statistics(&[5.0, 1.0, 4.0, 2.0, 3.0]).unwrap();
     assert_eq!((five.average, five.median, five.p99), (3.0, 3.0, 5.0));
     assert_eq!((five.min, five.max), (1.0, 5.0));
@@ -147,7 +147,7 @@ fn elements_of_the_sorted_samples_are_told() {
 }
 
 #[test]
-fn one_sample_has_no_deviation_and_none_has_nothing() {
+fn one_sample_has_no_deviation_and_no_samples_have_no_statistics() {
     let one = compute_statistics(&[7.0]).unwrap();
     assert_eq!((one.average, one.median, one.p99), (7.0, 7.0, 7.0));
     assert_eq!(one.deviation, None);
@@ -216,13 +216,13 @@ fn labels_that_fit_stay_as_they_are_even_twice() {
 }
 
 #[test]
-fn codes_that_end_differently_do_so_in_the_cell() {
+fn shortened_labels_keep_endings_that_differ() {
     let cells = fit_cells(&["timer:sleep(1).", "timer:sleep(2)."], 8);
     assert_eq!(cells, ["tim…(1).", "tim…(2)."]);
 }
 
 #[test]
-fn codes_that_differ_in_the_middle_are_numbered() {
+fn labels_that_shorten_to_the_same_text_are_numbered() {
     let cells = fit_cells(&["lists:seq(1, 9999).", "lists:seq(2, 9999)."], 8);
     assert_eq!(cells, ["li…9).#1", "li…9).#2"]);
 }
@@ -235,6 +235,6 @@ fn wide_letters_take_two_columns() {
 }
 
 #[test]
-fn lines_of_a_code_become_one() {
+fn a_multiline_snippet_becomes_a_single_line() {
     assert_eq!(to_single_line("f() ->\n\tok.\n"), "f() ->  ok.");
 }

@@ -45,7 +45,7 @@ when = ["web, size=10"]
 "##;
 
 #[test]
-fn the_small_file_is_good_and_each_case_has_its_own_end() {
+fn the_small_file_is_valid_and_overrides_set_the_length_per_case() {
     let found = read_experiment(SMALL).unwrap();
     let cases =
         ["small/web mode=a size=10", "small/web mode=a size=1000", "small/web mode=b size=1000"];
@@ -182,7 +182,7 @@ const MISTAKES: &[FileMistake] = &[
 ];
 
 #[test]
-fn every_mistake_is_reported_with_its_line_and_what_helps() {
+fn every_mistake_is_reported_with_its_line_and_a_hint() {
     let mut wrongly = Vec::new();
     for (good, wrong, line, parts) in MISTAKES {
         assert!(SMALL.contains(good), "{good}");
@@ -196,7 +196,7 @@ fn every_mistake_is_reported_with_its_line_and_what_helps() {
 }
 
 #[test]
-fn figures_of_other_cases_cannot_be_mixed_but_one_case_goes_with_all() {
+fn claims_cannot_mix_different_cases_but_may_refer_to_a_single_case() {
     let mixed = SMALL.replace("0.5*throughput(plain)", "throughput[mode=a](plain)");
     let message = message_of(&mixed);
     assert!(message.contains("'throughput[mode=a](plain)' covers different cases"), "{message}");

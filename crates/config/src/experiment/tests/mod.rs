@@ -94,7 +94,7 @@ fn the_topologies_are_six_variants_of_one_server_on_seven_of_eight_processors() 
 }
 
 #[test]
-fn the_topologies_say_what_is_compared_claimed_and_shown() {
+fn the_topologies_define_comparisons_claims_and_outputs() {
     let found = read_experiment(TOPOLOGIES).unwrap();
     let pins = ProcessorPins { target: None, load: 1 };
     assert_eq!(
@@ -218,7 +218,7 @@ fn the_overhead_of_a_module_is_measured_in_three_groups() {
 }
 
 #[test]
-fn the_module_reaches_the_target_and_must_prove_itself() {
+fn the_target_loads_the_module_and_a_proof_checks_it() {
     let found = read_experiment(OVERHEAD).unwrap();
     let run = assignment_of(&found, "promises", 2, "collector");
     assert_eq!(run.target.command, ["node", "src/fibonacci-async-es2017-native.js"]);

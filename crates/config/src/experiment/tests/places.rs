@@ -38,7 +38,7 @@ fn join_parts(parts: &[&str]) -> String {
 }
 
 #[test]
-fn roles_have_machines_and_placeholders_that_only_a_run_knows_stay() {
+fn roles_have_machines_and_runtime_placeholders_stay_unfilled() {
     let found = read_experiment(&join_parts(&[PLACE, SERVICE, GROUP])).unwrap();
     let place = found.place.as_ref().unwrap();
     let roles: Vec<(&str, u32)> =
@@ -74,7 +74,7 @@ fn without_a_place_all_parts_are_on_one_machine() {
 }
 
 #[test]
-fn what_has_no_meaning_on_several_machines_is_refused_with_the_way_out() {
+fn keys_unsupported_on_several_machines_are_refused_with_a_remedy() {
     let group = |key: &str, with: &str| GROUP.replace(key, with);
     let private = group("cwd = \"app\"", "network = \"private\"");
     let client = group("path = \"/x\"", "client = \"wrk\"");
@@ -133,7 +133,7 @@ fn a_service_lives_for_a_run_a_block_or_the_session() {
 }
 
 #[test]
-fn a_service_that_runs_share_is_the_same_for_all_of_them() {
+fn a_shared_service_cannot_depend_on_values_that_differ_between_its_runs() {
     let scoped = |scope: &str| SERVICE.replace("\"run\"", &format!("\"{scope}\""));
     let with = |scope: &str, word: &str| scoped(scope).replace("--rows={rows}", word);
     let cases = format!("{GROUP}parameters = {{ size = [1, 2] }}\n");

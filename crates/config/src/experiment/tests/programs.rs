@@ -51,7 +51,7 @@ fn a_program_is_the_first_word_unless_a_placeholder_says_where_it_belongs() {
 }
 
 #[test]
-fn benchmark_files_get_the_variants_as_their_harness_knows_them() {
+fn variants_are_translated_for_the_harness_of_benchmark_files() {
     let found = read_experiment(PROGRAMS).unwrap();
     let group = found.find_group("files").unwrap();
     assert_eq!(group.files, [Path::new("/x/bench/parse.js")]);

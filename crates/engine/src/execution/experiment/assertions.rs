@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_lines_whatever_pieces_they_come_in() {
+    fn marks_are_found_in_lines_split_across_reads() {
         let mut output = CapturedOutput::default();
         output.observe_output(OutputStream::Stderr, b"hello\nmar");
         assert_eq!(output.mark_time("throw"), None);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_is_waited_for_until_its_timeout_and_one_at_the_exit_is_not() {
+    fn proofs_are_retried_until_a_timeout_except_at_exit() {
         let proof = |at_exit| VariantProof {
             place: ProofSource::Http("/version".to_owned()),
             pattern: "^v2$".to_owned(),

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_a_variable_follow_each_other() {
+    fn changes_of_a_variable_are_applied_in_order() {
         let text = |a: &str| a.to_owned();
         let changes = vec![
             EnvVarChange::Set(text("OPTIONS"), text("-a")),

@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_resolved_as_told() {
+    fn resolve_rules_set_the_addresses_of_a_host() {
         let spec = LoadSpec {
             resolve: vec!["example.com:80:127.0.0.1,[::1]".into()],
             ..LoadSpec::default()
@@ -599,7 +599,7 @@ mod url_tests {
     }
 
     #[test]
-    fn an_address_in_full_is_read_as_the_same() {
+    fn full_urls_parse_to_the_same_url() {
         for text in
             ["http://anna:p%40s%3as%25@h:81/a b?c={{ id }}", "https://anna@[::1]/", "http://h"]
         {
@@ -608,7 +608,7 @@ mod url_tests {
     }
 
     #[test]
-    fn credentials_go_along_to_the_same_place_only() {
+    fn credentials_are_kept_only_for_the_same_origin() {
         let from = url("http://anna:pw@h:81/a");
         let goes_along = |to: &str| from.join(to).unwrap().credentials == from.credentials;
         for same in ["/b", "b", "//h:81/b", "http://h:81/b"] {
@@ -620,7 +620,7 @@ mod url_tests {
     }
 
     #[test]
-    fn a_path_is_made_fit_to_be_sent_and_placeholders_stay() {
+    fn paths_are_percent_encoded_except_placeholders() {
         assert_eq!(url("http://h/a b/ä").path, "/a%20b/%C3%A4");
         assert_eq!(url("http://h/{{ id }}/x y").path, "/{{ id }}/x%20y");
     }

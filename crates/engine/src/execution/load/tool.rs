@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expected_status_is_one_that_the_tool_counts() {
+    fn expected_statuses_must_match_a_count_of_the_tool() {
         use LoadClient::{Ab, Autocannon, H2load, Wrk};
         for client in [Ab, Wrk, H2load, Autocannon] {
             assert_eq!(expectation_of(client, &[]), Ok(ExpectedCount::Good));

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_are_appended_to_those_of_the_program_and_once_only() {
+    fn profiling_flags_are_appended_once_to_existing_options() {
         let mut spec = ProcessSpec::new("node").env("NODE_OPTIONS", "--require=./module.js");
         enable_symbols(&mut spec);
         enable_symbols(&mut spec);

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_borrowed_and_what_is_not_known_is_passed_over() {
+    fn plain_texts_are_borrowed_and_unknown_members_are_ignored() {
         let file = file(
             r#"{"context": {"x": [1]}, "benchmarks": [
                 {"name": "a\tb", "run_type": "aggregate", "threads": 1, "deep": {"a": [{}]},
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cpp_programs_write_is_forgiven() {
+    fn tabs_in_strings_and_nan_and_infinity_are_accepted() {
         let file =
             file("{\"benchmarks\": [{\"name\": \"a\tb\", \"real_time\": NaN, \"x\": -inf}]}");
         let results = file.parse_entries().unwrap();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_file_is_told() {
+    fn files_that_are_not_results_are_refused_with_the_reason() {
         assert_eq!(message("{}"), "the key 'benchmarks' is missing");
         assert_eq!(message("[1]"), "the key 'benchmarks' is missing");
         assert!(message(r#"{"benchmarks": [{}]}"#).contains("missing field `name`"));

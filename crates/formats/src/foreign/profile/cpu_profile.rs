@@ -180,14 +180,14 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_weighs_as_long_as_it_lasts_and_idle_time_nothing() {
+    fn samples_are_weighted_by_duration_and_idle_time_is_omitted() {
         // The recording lasts 100 us. The samples at 10, 30, 60 and 65 us are f, idle, f and f.
         let text = profile_text("[2,3,2,2]", "[10,20,30,5]", "[2,3]");
         assert_eq!(fold_profile(&text).unwrap(), "f 60\n");
     }
 
     #[test]
-    fn a_tree_that_is_none_is_an_error_and_no_endless_loop() {
+    fn cycles_and_missing_nodes_in_the_tree_are_errors() {
         let broken = |text: String| fold_profile(&text).unwrap_err().to_string();
         assert_eq!(broken(profile_text("[9]", "[1]", "[2]")), "node 9 does not exist");
         assert!(broken(profile_text("[1]", "[1]", "[1,2]")).ends_with("is its own ancestor"));

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_between_recordings_is_taken_out() {
+    fn parts_that_differ_between_recordings_are_removed() {
         let names = FrameNames::from_home(Path::new("/home/me/app/"));
         for (raw, short) in [
             ("JS:*fib /home/me/app/lib/w.js:1:13", "JS:fib lib/w.js:1:13"),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn names_begin_in_the_folder_that_holds_all_files() {
+    fn the_home_folder_defaults_to_the_common_folder_of_all_files() {
         let names = FrameNames::from_home(Path::new("/home/me"));
         let of =
             |names: &FrameNames, files: &[&str]| names.or_infer_home(files.iter().copied()).home;

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_a_cause() {
+    fn failures_become_causes_without_samples() {
         let cause = |inside: &str| {
             let read = read(document(inside).as_bytes()).unwrap().remove(0);
             read.cause.unwrap().to_string()
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn unreadable_documents_are_reported_with_the_reason() {
         let error_message = |text: &str| format!("{:#}", read(text.as_bytes()).unwrap_err());
         assert!(error_message("usage\n").ends_with("the first line is 'usage'"));
         let text = document(ONE);

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_may_be_one_result_and_a_rate_may_be_good() {
+    fn a_document_may_be_one_result_with_a_configured_direction() {
         let paths = ResultPaths {
             results: "",
             name: None,
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_at_its_path_is_named() {
+    fn missing_or_invalid_values_are_reported_with_their_path() {
         let error_message = |text: &str| PATHS.read(text.as_bytes()).unwrap_err().to_string();
         assert_eq!(error_message(r#"{"result": []}"#), "the key 'results' is missing");
         assert_eq!(error_message(r#"{"results": 3}"#), "'results' is 3, not an array");

@@ -211,7 +211,7 @@ tiny                fastest       │ slowest       │ median        │ mean  
     }
 
     #[test]
-    fn each_number_of_threads_is_a_case_that_an_option_chooses() {
+    fn each_number_of_threads_is_a_case_of_its_own() {
         let trial = "tiny\n├─ both\n│  ╰─ 4\n│     ├─ t=1\n│     ╰─ t=16\n╰─ spread\n   ├─ t=1\n   ╰─ t=2\n";
         let read = read(trial.as_bytes()).unwrap();
         let cases: Vec<(&str, String)> = (read.iter())
@@ -227,7 +227,7 @@ tiny                fastest       │ slowest       │ median        │ mean  
     }
 
     #[test]
-    fn a_figure_that_is_none_is_named_with_its_line() {
+    fn an_invalid_figure_is_reported_with_its_line() {
         let broken = TABLE.replace("31.25 ns", "x.25 ns");
         let message = format!("{:#}", read(broken.as_bytes()).unwrap_err());
         assert!(

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_is_shown() {
+    fn output_that_is_neither_results_nor_a_list_is_quoted() {
         let error_message = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
         assert!(
             error_message("Exception in thread \"main\"\n")

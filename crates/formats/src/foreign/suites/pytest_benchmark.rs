@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_are_samples_and_tests_are_called_as_they_are_chosen() {
+    fn rounds_are_samples_and_test_names_omit_the_file() {
         let text = r#"{"benchmarks":[{"fullname":"tests/test_a.py::TestB::test_c[1-x]","stats":{"iterations":10,"data":[1e-6,2e-6]}}]}"#;
         let read = read(text.as_bytes()).unwrap().remove(0);
         assert_eq!(read.name.as_deref(), Some("TestB::test_c[1-x]"));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn without_its_rounds_a_test_has_their_median() {
+    fn a_test_without_stored_rounds_has_their_median() {
         let text = r#"{"benchmarks":[{"fullname":"a.py::b","stats":{"iterations":1,"rounds":7,"median":3e-6}}]}"#;
         let read = read(text.as_bytes()).unwrap().remove(0);
         assert_eq!((read.samples.len(), read.samples[0].value), (1, 3000.0));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn invalid_files_are_refused_with_the_reason() {
         let error_message = |stats: &str| {
             let text = format!(r#"{{"benchmarks":[{{"fullname":"a::b","stats":{stats}}}]}}"#);
             read(text.as_bytes()).unwrap_err().to_string()

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn unreadable_output_is_reported_with_the_reason() {
         let error_message = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
         assert!(
             error_message("\nError: no such file\n")

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_codes_are_those_of_the_appendix() {
+    fn sample_codes_match_the_appendix() {
         let code = |symbol: usize| (CODES[symbol], LENGTHS[symbol]);
         assert_eq!(code(0), (0x1ff8, 13));
         assert_eq!(code(b'0'.into()), (0x0, 5));

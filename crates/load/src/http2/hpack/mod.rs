@@ -289,7 +289,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_requests_of_rfc_7541_appendix_c_3_and_c_4() {
+    fn requests_of_rfc_7541_appendix_c_3_and_c_4_are_decoded() {
         let plain = [
             "8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
             "8286 84be 5808 6e6f 2d63 6163 6865",
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn the_literals_of_rfc_7541_appendix_c_2() {
+    fn literals_of_rfc_7541_appendix_c_2_are_decoded() {
         let of = |block| text(&mut HpackDecoder::new(4096), block);
         let custom = "400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572";
         assert_eq!(of(custom), "custom-key: custom-header\n");
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_decoded_is_malformed_or_too_large() {
+    fn invalid_blocks_are_malformed_or_too_large() {
         let of = |table_size, block: &[u8]| {
             HpackDecoder::new(table_size).decode(block, &mut FieldList::new(), 100)
         };

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_examples_of_rfc_7541_appendix_c_1() {
+    fn integers_of_rfc_7541_appendix_c_1_round_trip() {
         for (prefix_bits, value, expected) in
             [(5, 10, &[10][..]), (5, 1337, &[31, 154, 10]), (8, 42, &[42])]
         {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_comes_back_and_what_is_too_large_does_not() {
+    fn integers_round_trip_and_oversized_integers_are_rejected() {
         for value in (0..70_000).chain([u32::MAX as usize - 1, u32::MAX as usize]) {
             for prefix_bits in 4..=7 {
                 let mut out = Vec::new();

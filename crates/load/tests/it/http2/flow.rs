@@ -123,7 +123,7 @@ fn windows_must_not_overflow() {
 }
 
 #[test]
-fn the_server_is_told_to_go_on_when_half_of_a_window_is_used() {
+fn window_updates_are_sent_when_half_of_a_window_is_used() {
     let mut client = Client::silent(&Http2Settings {
         stream_window: 1000,
         connection_window: 65_535,
@@ -156,7 +156,7 @@ fn the_server_is_told_to_go_on_when_half_of_a_window_is_used() {
 }
 
 #[test]
-fn the_last_frame_of_a_body_and_one_of_a_cancelled_stream_count_for_the_connection_only() {
+fn data_of_ended_or_cancelled_streams_updates_only_the_connection_window() {
     let mut client = Client::silent(&Http2Settings {
         stream_window: 16_000,
         connection_window: 65_535,
@@ -179,7 +179,7 @@ fn the_last_frame_of_a_body_and_one_of_a_cancelled_stream_count_for_the_connecti
 }
 
 #[test]
-fn more_than_a_window_breaks_the_connection_once_the_window_was_agreed_on() {
+fn exceeding_a_window_is_an_error_only_after_settings_are_acknowledged() {
     let begin = || {
         let mut client =
             Client::silent(&Http2Settings { stream_window: 100, ..Http2Settings::default() });

@@ -35,7 +35,7 @@ fn pairs(fields: &FieldList) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 #[test]
-fn what_another_encoder_writes_is_read_with_its_table() {
+fn blocks_of_another_encoder_are_decoded_with_a_dynamic_table() {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(7541);
     for _ in 0..40 {
         let mut encoder = oracle::Encoder::new();
@@ -68,7 +68,7 @@ fn what_we_encode_is_read_by_another_decoder_and_by_ours() {
 }
 
 #[test]
-fn every_byte_is_read_in_the_huffman_code_of_another_encoder() {
+fn another_decoder_reads_every_byte_that_we_encode() {
     for byte in 0..=255u8 {
         let value = [byte; 9];
         let mut ours = Vec::new();
@@ -165,7 +165,7 @@ fn the_responses_of_the_rfc_come_over_a_connection_with_a_table() {
 }
 
 #[test]
-fn with_a_table_all_fields_are_checked_at_once() {
+fn fields_are_checked_on_arrival_if_there_is_a_dynamic_table() {
     for (name, value, expected) in [
         ("A", "b", Some(Http2StreamError::Header)),
         ("a", "b\nc", Some(Http2StreamError::Header)),

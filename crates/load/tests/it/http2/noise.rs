@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn no_stream_is_lost_whatever_comes_and_however_it_is_cut() {
+    fn no_stream_is_lost_with_random_frames_in_pieces_of_any_size() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(2);
         let (mut ended, mut failed, mut open, mut broken) = (0, 0, 0, 0);
         for turn in 0..1500u32 {

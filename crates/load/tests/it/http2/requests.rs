@@ -47,7 +47,7 @@ fn the_connection_begins_with_the_preface_and_the_settings() {
 }
 
 #[test]
-fn a_request_is_what_was_asked_for() {
+fn a_request_is_encoded_without_connection_specific_fields() {
     let frames = sent_frames(&RequestParts {
         method: "POST",
         target: "/a?b=c",
@@ -116,7 +116,7 @@ fn host_and_connect_name_the_authority() {
 }
 
 #[test]
-fn what_has_no_meaning_in_http_2_is_refused() {
+fn parts_without_a_meaning_in_http_2_are_rejected() {
     let error_for = |target, headers| {
         Http2Request::new(
             &RequestParts { method: "GET", target, host: "a", headers, ..RequestParts::default() },
@@ -151,7 +151,7 @@ fn a_long_head_comes_in_several_frames() {
 }
 
 #[test]
-fn a_server_that_shrinks_its_table_is_told_that_we_use_none() {
+fn the_first_block_after_a_table_size_reduction_announces_size_zero() {
     for long in [false, true] {
         let value = vec![b'{'; if long { 20_000 } else { 1 }];
         let request = Http2Request::new(

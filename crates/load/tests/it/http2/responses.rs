@@ -11,7 +11,7 @@ use speedwell_load::http2::{Http2ErrorCode, Http2Event, Http2StreamError};
 const OK: &[(&str, &str)] = &[(":status", "200")];
 
 #[test]
-fn a_response_is_told_from_its_first_byte_to_its_end() {
+fn a_response_is_reported_from_its_first_byte_to_its_end() {
     let mut client = Client::asking(2);
     assert_eq!(client.connection.phase(0), ResponsePhase::FirstByte);
     let head = headers(1, 0, &[(":status", "201"), ("content-length", "5"), ("a", "b")]);
@@ -138,7 +138,7 @@ fn trailers_must_end_the_response_and_have_no_status() {
 }
 
 #[test]
-fn the_length_that_is_stated_must_be_that_of_the_body() {
+fn the_content_length_must_match_the_body() {
     let with = |length| [(":status", "200"), ("content-length", length)];
     let mut client = Client::asking(4);
     assert_eq!(client.failed(&headers(1, END, &with("1"))), Http2StreamError::Length);
@@ -252,7 +252,7 @@ fn a_head_may_have_a_priority_and_come_in_several_frames() {
 }
 
 #[test]
-fn a_reset_says_whether_the_request_was_touched() {
+fn a_reset_distinguishes_refused_from_failed_requests() {
     let mut client = Client::asking(3);
     assert_eq!(client.failed(&reset(1, 7)), Http2StreamError::Refused);
     assert_eq!(client.failed(&reset(3, 2)), Http2StreamError::Reset(Http2ErrorCode(2)));

@@ -58,7 +58,7 @@ fn no_more_streams_are_opened_than_the_server_takes() {
 }
 
 #[test]
-fn a_ping_is_answered_and_an_answer_is_not() {
+fn pings_are_acknowledged_but_acknowledgements_are_not() {
     let mut client = Client::new();
     client.feed(&frame(PING, 0, 0, b"12345678"));
     assert_eq!(client.written(), super::frames::parse(&frame(PING, END, 0, b"12345678")));
@@ -186,7 +186,7 @@ fn a_block_that_needs_a_table_we_do_not_have_breaks_the_connection() {
 }
 
 #[test]
-fn an_orderly_end_lets_the_streams_finish_that_will_be_answered() {
+fn streams_within_the_limit_of_a_goaway_may_finish() {
     let mut client = Client::asking(3);
     let code = Http2ErrorCode::NO_ERROR;
     assert_eq!(client.feed(&go_away(0x7fff_ffff, 0)), [Seen::GoAway(0x7fff_ffff, code)]);

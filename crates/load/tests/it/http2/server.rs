@@ -222,7 +222,7 @@ fn resets_of_a_server_are_told_apart() {
 }
 
 #[test]
-fn a_server_that_goes_away_in_order_answers_what_it_has() {
+fn a_server_shutting_down_gracefully_answers_its_open_requests() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let (ours, theirs) = tokio::io::duplex(5000);

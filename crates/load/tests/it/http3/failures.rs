@@ -56,7 +56,7 @@ fn a_stream_that_is_reset_is_counted_by_its_code() {
 }
 
 #[test]
-fn a_connection_that_is_closed_ends_as_others_do_and_is_made_again() {
+fn a_closed_connection_is_classified_by_phase_and_replaced() {
     let cases = [
         // H3_NO_ERROR, and a code that HTTP/3 does not define, which means the same.
         (Then::Close(0x100, false), "eof.first"),
@@ -91,7 +91,7 @@ fn all_streams_of_a_connection_end_with_it() {
 }
 
 #[test]
-fn a_connection_that_takes_no_more_requests_loses_none() {
+fn no_request_is_lost_if_a_connection_accepts_no_more() {
     let server = Server::start(|request: &Asked| match request.number % 5 {
         4 => Then::Last,
         _ => good(),
@@ -103,7 +103,7 @@ fn a_connection_that_takes_no_more_requests_loses_none() {
 }
 
 #[test]
-fn a_port_where_nobody_listens_refuses_and_is_not_stormed() {
+fn attempts_at_a_port_without_a_listener_are_refused_and_back_off() {
     let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let server = Server::start(|_| good());
     let mut load = server.load(2, 1, 10);
@@ -120,7 +120,7 @@ fn a_port_where_nobody_listens_refuses_and_is_not_stormed() {
 }
 
 #[test]
-fn a_server_that_dies_is_noticed_and_not_stormed() {
+fn a_dead_server_is_noticed_and_attempts_back_off() {
     let server = Server::start(|_| good());
     let mut load = server.load(2, 1, 0);
     load.stop.after_requests = None;
@@ -144,7 +144,7 @@ fn a_server_that_dies_is_noticed_and_not_stormed() {
 }
 
 #[test]
-fn what_never_answers_is_given_up_in_time_and_leaves_the_other_streams_alone() {
+fn timeouts_end_unanswered_requests_but_not_other_streams() {
     let first_byte = RequestTimeouts {
         // Long enough for the server to meet it with the others even if delayed.
         first_byte_ns: Some(2000 * MS),
@@ -171,7 +171,7 @@ fn what_never_answers_is_given_up_in_time_and_leaves_the_other_streams_alone() {
 }
 
 #[test]
-fn a_connection_on_which_nothing_is_heard_is_lost() {
+fn a_silent_connection_is_reported_as_idle() {
     let setup = Setup { idle_ms: 2000, ..Setup::default() };
     let server = Server::start_as(&setup, |_| Then::Hold);
     let measured = carry_out(&server.load(2, 2, 2));
@@ -207,7 +207,7 @@ fn an_answer_is_judged_by_its_status_its_length_and_its_body() {
 }
 
 #[test]
-fn hints_are_no_answers_and_a_stream_without_a_head_breaks_a_rule() {
+fn early_hints_are_interim_and_a_missing_head_is_a_protocol_error() {
     let measured = carry_out(&sixteen(&every_second(Then::Hints)));
     assert_eq!(rows(&measured), [("ok", 16)]);
     assert_eq!(measured.totals.outcomes.interim_codes().count_of(103), 8);

@@ -124,7 +124,7 @@ fn an_open_load_connects_as_often_as_it_needs_to() {
 }
 
 #[test]
-fn a_load_by_time_ends_then_and_its_timeline_adds_up() {
+fn a_timed_load_ends_on_time_and_its_timeline_adds_up() {
     // A busy machine leaves little of such a short time, or no chance to report it.
     retry_busy(2, load_by_time);
 }
@@ -173,7 +173,7 @@ fn unanswered_requests_are_in_flight_at_the_end_and_cancelled_when_interrupted()
 }
 
 #[test]
-fn connections_are_given_up_after_their_requests_and_clients_think() {
+fn connections_have_a_request_limit_and_clients_a_think_time() {
     let server = Server::start(|_| good());
     let mut load = server.load(2, 1, 20);
     load.rules.max_requests = Some(4);

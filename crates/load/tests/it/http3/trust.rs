@@ -39,14 +39,14 @@ fn a_certificate_for_another_name_is_refused_unless_that_name_is_asked_for() {
 }
 
 #[test]
-fn a_server_that_speaks_something_else_over_quic_does_not_agree() {
+fn a_server_with_another_protocol_over_quic_is_an_alpn_error() {
     let setup = Setup { protocol: b"doq", ..Setup::default() };
     let server = Server::start_as(&setup, |_| good());
     assert_eq!(rows(&carry_out(&server.load(1, 1, 3))), [("tls.alpn", 3)]);
 }
 
 #[test]
-fn what_cannot_be_http3_is_refused_before_anything_is_sent() {
+fn unix_sockets_and_plain_targets_are_rejected_for_http3() {
     let server = Server::start(|_| good());
     let error_message = |load: &LoadConfig| {
         let never = AtomicBool::new(false);

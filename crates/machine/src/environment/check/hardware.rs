@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_source_is_exchanged_for_the_fast_one_that_is_there() {
+    fn the_remedy_for_a_slow_clock_source_is_an_available_fast_one() {
         let check_of = |current, known| {
             check_clock_source(&machine(&[
                 ("/sys/devices/system/clocksource/clocksource0/current_clocksource", current),
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn expensive_and_coarse_clocks_are_told() {
+    fn expensive_and_coarse_clocks_are_reported() {
         assert_eq!(check_clock_cost(25.0, Some(1)).state, CheckState::Good);
         assert_eq!(check_clock_cost(400.0, Some(1)).state, CheckState::Warning);
         assert_eq!(check_clock_cost(25.0, Some(4_000_000)).state, CheckState::Bad);

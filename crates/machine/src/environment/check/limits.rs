@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_low_limit_of_open_files_is_raised_as_far_as_allowed() {
+    fn the_remedy_for_a_low_open_file_limit_respects_the_hard_limit() {
         let check_of = |soft: &str, hard: &str| {
             let line = format!("Limit  Soft  Hard  Units\nMax open files  {soft}  {hard}  files\n");
             check_open_files(&machine(&[("/proc/self/limits", &line)]))
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn little_room_is_told_with_a_way_out() {
+    fn low_disk_space_is_reported_with_a_remedy() {
         let folder = Path::new("/data");
         let full = judge_free_disk(folder, 50 << 20);
         assert_eq!((full.state, full.found.as_str()), (CheckState::Bad, "50 MiB at '/data'"));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_can_be_installed() {
+    fn the_remedy_for_a_missing_toolchain_is_to_install_it() {
         let debian = with_programs(&[("/usr/bin/apt", "#!/bin/sh\n")]);
         let missing = check_of(&debian, "erl");
         assert_eq!(missing.state, CheckState::Unknown);

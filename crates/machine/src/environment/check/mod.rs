@@ -90,7 +90,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn a_machine_that_shows_nothing_gives_no_false_alarm() {
+    fn a_machine_without_any_system_files_raises_no_false_alarms() {
         let machine = machine(&[]);
         let measured = ["noise", "clock cost", "timer lateness"];
         for check in run_all_checks(machine.0.path()) {

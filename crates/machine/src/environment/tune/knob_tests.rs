@@ -190,7 +190,7 @@ fn a_setting_that_is_as_wished_is_not_touched() {
 }
 
 #[test]
-fn a_setting_that_is_not_there_is_said_to_be_missing_or_the_hosts() {
+fn an_absent_setting_is_reported_as_missing_or_left_to_the_host() {
     for knob in knobs_of_files() {
         let folder = match knob {
             "smt" => changed_machine("turbo", |setting| Some(setting.before.clone().unwrap())),
@@ -214,7 +214,7 @@ fn a_setting_that_is_not_there_is_said_to_be_missing_or_the_hosts() {
 }
 
 #[test]
-fn what_may_not_be_written_is_seen_without_writing() {
+fn settings_that_may_not_be_written_are_detected_without_writing() {
     for (says, words) in [("EACCES", "the kernel does not allow it"), ("EROFS", "read-only here")] {
         for knob in knobs_of_files() {
             let folder = answering(knob, says);
@@ -237,7 +237,7 @@ fn what_may_not_be_written_is_seen_without_writing() {
 }
 
 #[test]
-fn what_the_device_refuses_is_said_and_leaves_no_trace() {
+fn settings_refused_by_the_device_are_reported_and_not_recorded() {
     for (says, words) in [("EIO", "the device cannot do it"), ("EBUSY", "in use by something else")]
     {
         for knob in knobs_of_files() {
@@ -269,7 +269,7 @@ fn one_interrupt_that_cannot_be_moved_does_not_hinder_the_others() {
 }
 
 #[test]
-fn what_somebody_changed_meanwhile_is_left_alone() {
+fn settings_changed_by_others_are_left_alone() {
     for knob in knobs_of_files() {
         let folder = fake::machine(MACHINE);
         let state = turn(&folder, knob);
@@ -299,7 +299,7 @@ fn somebody_who_put_a_setting_back_by_hand_is_not_mentioned() {
 }
 
 #[test]
-fn processors_that_are_offline_are_passed_over_and_those_that_go_take_their_settings_along() {
+fn settings_of_offline_or_removed_processors_are_skipped() {
     for knob in ["governor", "minimum-frequency"] {
         let folder = fake::machine(MACHINE);
         fs::write(folder.resolve("/sys/devices/system/cpu/online"), "0-1").unwrap();
@@ -332,7 +332,7 @@ fn the_lowest_frequency_stays_where_it_is_as_long_as_turbo_is_on() {
 }
 
 #[test]
-fn switching_turbo_off_lowers_the_highest_frequency_before_it_becomes_the_lowest() {
+fn the_minimum_frequency_uses_the_maximum_after_turbo_is_off() {
     let folder = fake::machine(MACHINE);
     let highest = "/sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq";
     let answer = format!("/sys/devices/system/cpu/intel_pstate/no_turbo also {highest} 2000000\n");
@@ -342,7 +342,7 @@ fn switching_turbo_off_lowers_the_highest_frequency_before_it_becomes_the_lowest
 }
 
 #[test]
-fn a_governor_that_comes_back_and_sets_turbo_anew_does_not_win() {
+fn turbo_is_restored_even_if_the_restored_governor_changes_it() {
     let folder = fake::machine(MACHINE);
     let before = files(&folder);
     let turbo = "/sys/devices/system/cpu/intel_pstate/no_turbo";
@@ -380,7 +380,7 @@ fn threads_of_a_core_are_switched_off_only_where_processors_are_left() {
 }
 
 #[test]
-fn a_command_gets_a_control_group_that_goes_with_it() {
+fn own_cpus_sets_up_a_control_group_that_reset_removes() {
     let folder = fake::machine(&[MACHINE, GROUPS, &[("/answers", GROUP_ANSWERS)]].concat());
     let machine = machine(&folder);
     let plan = apply(&TuneLock::acquire(&machine).unwrap(), &request("own-cpus"));
@@ -422,7 +422,7 @@ fn a_partition_that_the_kernel_calls_invalid_is_a_failure() {
 }
 
 #[test]
-fn processors_that_cannot_be_isolated_are_at_least_their_own() {
+fn processors_that_cannot_be_isolated_still_get_a_root_partition() {
     let folder = with_partition(&format!("{TUNE_CGROUP}/{PARTITION_FILE} refuses isolated"));
     let state = turn(&folder, "own-cpus");
     assert_eq!((state.outcome, state.note.as_str()), (KnobOutcome::Set, ""));
@@ -432,7 +432,7 @@ fn processors_that_cannot_be_isolated_are_at_least_their_own() {
 }
 
 #[test]
-fn memory_comes_from_the_node_of_the_processors_where_there_are_several() {
+fn memory_comes_from_the_numa_node_of_the_processors() {
     let nodes = [
         ("/sys/devices/system/node/online", "0-1"),
         ("/sys/devices/system/cpu/cpu2/node1/cpulist", "2-3"),
@@ -446,7 +446,7 @@ fn memory_comes_from_the_node_of_the_processors_where_there_are_several() {
 }
 
 #[test]
-fn what_works_against_the_settings_is_said() {
+fn running_daemons_and_battery_power_cause_plan_warnings() {
     let warnings_of = |files: &[(&str, &str)], knob: &str| {
         let folder = fake::machine(&[MACHINE, files].concat());
         let machine = machine(&folder);
@@ -473,7 +473,7 @@ fn what_works_against_the_settings_is_said() {
 }
 
 #[test]
-fn nobody_is_moved_to_a_group_that_was_not_asked_for() {
+fn no_process_is_moved_unless_own_cpus_was_requested() {
     let empty_group = [("/sys/fs/cgroup/speedwell/cgroup.procs", "")];
     let folder = fake::machine(&[MACHINE, GROUPS, &empty_group].concat());
     let machine = machine(&folder);
@@ -484,7 +484,7 @@ fn nobody_is_moved_to_a_group_that_was_not_asked_for() {
 }
 
 #[test]
-fn control_groups_of_version_1_are_no_help() {
+fn own_cpus_is_unavailable_with_control_groups_v1() {
     let folder = fake::machine(MACHINE);
     let plan = plan(&machine(&folder), &request("own-cpus")).unwrap();
     let state = state(&plan, "own-cpus");
@@ -493,7 +493,7 @@ fn control_groups_of_version_1_are_no_help() {
 }
 
 #[test]
-fn a_journal_from_before_the_machine_was_started_is_removed() {
+fn a_journal_from_before_a_reboot_is_removed() {
     let folder = fake::machine(MACHINE);
     turn(&folder, "swap");
     let machine = machine(&folder);
@@ -506,7 +506,7 @@ fn a_journal_from_before_the_machine_was_started_is_removed() {
 }
 
 #[test]
-fn what_a_tuner_was_writing_when_it_died_goes_back_whatever_the_kernel_made_of_it() {
+fn an_interrupted_write_is_restored_whatever_the_current_value() {
     let folder = fake::machine(MACHINE);
     turn(&folder, "swap");
     let file = folder.resolve("/run/speedwell/tune.json");
@@ -518,7 +518,7 @@ fn what_a_tuner_was_writing_when_it_died_goes_back_whatever_the_kernel_made_of_i
 }
 
 #[test]
-fn what_cannot_be_put_back_stays_in_the_journal_of_a_guard() {
+fn settings_that_cannot_be_restored_stay_in_the_journal() {
     let folder = fake::machine(MACHINE);
     turn(&folder, "timers");
     fs::write(folder.resolve("/answers"), "/proc/sys/kernel/timer_migration EIO\n").unwrap();
@@ -531,7 +531,7 @@ fn what_cannot_be_put_back_stays_in_the_journal_of_a_guard() {
 }
 
 #[test]
-fn a_knob_that_needs_more_says_so_where_it_is_named() {
+fn a_missing_required_option_is_an_error_only_for_requested_knobs() {
     let folder = fake::machine(MACHINE);
     let bare = |knobs: &[&str]| TuneRequest {
         knobs: knobs.iter().map(|name| (*name).to_owned()).collect(),
@@ -546,7 +546,7 @@ fn a_knob_that_needs_more_says_so_where_it_is_named() {
 }
 
 #[test]
-fn a_folder_that_others_may_write_to_is_not_believed() {
+fn a_journal_folder_writable_by_others_is_refused() {
     use std::os::unix::fs::PermissionsExt;
     let folder = fake::machine(MACHINE);
     turn(&folder, "swap");

@@ -277,7 +277,7 @@ mod tests {
     use crate::environment::file_tree::fake;
 
     #[test]
-    fn what_the_kernel_shows_is_read_as_what_it_takes() {
+    fn kernel_output_is_converted_to_the_form_that_the_kernel_accepts() {
         for (path, shown, written) in [
             ("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never", "madvise"),
             ("/proc/irq/9/smp_affinity_list", "3,0-1", "0-1,3"),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_answers_as_the_kernel_would() {
+    fn a_fake_machine_simulates_the_responses_of_the_kernel() {
         let folder = fake::machine(&[
             ("/a", "1\n"),
             ("/b", "1\n"),

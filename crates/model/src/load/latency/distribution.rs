@@ -553,7 +553,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_but_those_beyond_the_range_lies_in_its_bin() {
+    fn every_value_within_the_range_lies_in_its_bin() {
         let mut times = TimeDistribution::<ServiceTime>::new();
         for ns in [5, 5, 1_000_000, MAX_RECORDABLE_NS + 1] {
             times.record(ns);

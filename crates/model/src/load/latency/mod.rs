@@ -528,7 +528,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_agree_within_five_percent_and_say_nothing_beyond_a_factor_of_two() {
+    fn bounds_agree_within_five_percent_and_are_too_wide_beyond_double() {
         let ms = 1e6;
         assert!(bounds_agree(100.0 * ms, 105.0 * ms) && !bounds_agree(100.0 * ms, 106.0 * ms));
         assert!(bounds_agree(0.0, 0.0));

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_phases_are_those_of_a_request() {
+    fn error_classes_are_ordered_by_the_phases_of_a_request() {
         let mut phases: Vec<&str> = ErrorClass::all_classes().map(ErrorClass::phase).collect();
         phases.dedup();
         let expected = [

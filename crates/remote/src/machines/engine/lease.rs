@@ -295,7 +295,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn machines_are_ours_when_all_components_run() {
+    fn a_lease_is_granted_once_all_components_run() {
         let waiting = "8+0|PENDING||Resources\n8+1|PENDING||None\n";
         assert_eq!(granted_components(waiting, 2), None);
         assert_eq!(pending_reason(waiting), "Resources");
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn others_reach_a_node_at_its_address() {
+    fn node_addresses_are_parsed_and_unresolvable_ones_left_out() {
         let shown = "NodeName=n1 Arch=x86_64 NodeAddr=10.0.0.5 NodeHostName=n1 OS=Linux x\n\
             NodeName=n2 Arch=x86_64 NodeAddr=no.such.host.invalid NodeHostName=n2\n";
         let found = parse_addresses(shown);
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_guard_ends_and_one_that_ends_by_itself_says_why() {
+    fn a_dropped_guard_is_ended_and_an_exited_guard_reports_its_status() {
         let mut guard = start_guarded("echo here; exec sleep 600");
         let mut said = [0; 5];
         let mut output = guard.shell.stdout.take().expect("it is piped");

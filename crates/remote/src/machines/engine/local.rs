@@ -116,8 +116,8 @@ mod tests {
     use crate::machines::{
         FleetEngine, FleetMachine, JobState, LocalEngine, MachineState, ShardTask, TaskBatch,
     };
-    use std::io::{Read, Write};
     use speedwell_fixtures::write_program;
+    use std::io::{Read, Write};
     use std::path::Path;
 
     /// Returns a fleet with one machine `here`, on which `bin/speedwell` is this script.
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_fails_or_is_cancelled_says_so() {
+    fn a_cancelled_worker_is_reported_with_its_signal() {
         let folder = tempfile::tempdir().unwrap();
         let mut engine = fleet(folder.path(), r#"[ "$4" = 4 ] && exec sleep 600"#);
         let job = engine.submit(&work(folder.path(), "here")).unwrap().job;
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_an_earlier_coordinator_have_ended_and_are_not_ours() {
+    fn jobs_of_another_coordinator_count_as_ended() {
         let begun = || {
             let folder = tempfile::tempdir().unwrap();
             let mut engine = fleet(folder.path(), "exec sleep 600");
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_what_is_said_at_both_ends() {
+    fn a_command_receives_its_input_and_returns_its_output() {
         let folder = tempfile::tempdir().unwrap();
         let mut engine = fleet(folder.path(), "");
         let mut line = engine.start_command("here", &["tr", "a-z", "A-Z"]).unwrap();

@@ -379,7 +379,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_become_arrays_whose_indexes_slurm_takes() {
+    fn tasks_are_grouped_into_arrays_within_the_index_limit_of_slurm() {
         assert_eq!(group_into_arrays(&[4, 7, 5], 1001), [(4, vec![0, 1, 3])]);
         assert_eq!(
             group_into_arrays(&[1_000_000, 3, 4, 5], 2),
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_says_why_a_job_waits_or_ended() {
+    fn job_states_include_the_reason_given_by_the_queue() {
         let state = |id: &str, rows: &str| job_state_in_queue(&JobId(id.to_owned()), rows);
         let waiting = |why: &str| JobState::Waiting(why.to_owned());
         let ended = |why: &str| JobState::Ended(Some(why.to_owned()));
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_free_busy_or_unfit_for_a_reason() {
+    fn nodes_are_free_busy_or_unfit_with_a_reason() {
         let unfit = |why: &str| MachineState::Unfit(why.to_owned());
         assert_eq!(machine_state("idle", "none"), MachineState::Free);
         assert_eq!(machine_state("allocated", "none"), MachineState::Busy);
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_file_asks_for_becomes_options() {
+    fn settings_of_the_fleet_file_become_slurm_options() {
         let options = SlurmOptions {
             partition: Some("bench".into()),
             time: Some(std::time::Duration::from_secs(90)),

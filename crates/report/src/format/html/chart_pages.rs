@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn few_cases_stay_on_their_page() {
+    fn few_cases_get_no_separate_chart_pages() {
         let whole = document(&[60, 60]);
         assert_eq!(parts_of_charts(&whole), 0);
         assert!(part_of_charts(&whole, 1).is_none());

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_variants_keep_their_letters() {
+    fn variant_names_at_the_start_of_a_sentence_are_not_capitalized() {
         assert_eq!(capitalize_own_words("new is faster"), "new is faster");
         assert_eq!(capitalize_own_words("it is unclear"), "It is unclear");
         assert_eq!(capitalize_own_words("sessions"), "Sessions");

@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_frame_is_markup_and_no_script_or_style_is_inside() {
+    fn a_page_frame_is_escaped_and_has_no_inline_script_or_style() {
         let frame = hostile_frame();
         let page = render_page(&document(), PageFrame::Served(&frame)).unwrap();
         assert!(!page.contains("<script>"), "{page}");

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_that_could_be_markup() {
+    fn html_is_escaped_and_control_characters_are_replaced() {
         assert_eq!(
             escape_html("</script>&\"'\u{1b}[1m\u{0}é\n"),
             "&lt;/script&gt;&amp;&quot;&#39;\u{fffd}[1m\u{fffd}é\n"
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn json_means_the_same_and_cannot_end_its_element() {
+    fn escaped_json_keeps_its_value_and_cannot_end_its_element() {
         let json = "{\"case\":\"</script><!-- \u{202e}\"}";
         let escaped = escape_json(json);
         assert!(!escaped.contains(['<', '\u{202e}']));

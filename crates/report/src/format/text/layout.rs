@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn short_names_need_their_longer_heading() {
+    fn shortened_names_are_explained_by_a_longer_heading() {
         let narrow = lines(Some(45));
         assert_eq!(narrow[2], "decoder n=5 (encoding, len)");
         assert_eq!(narrow[3], "  base64-utf8 16  1.23  0.02  ▲ better");
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_is_left_out() {
+    fn long_text_is_shortened_in_the_middle() {
         assert_eq!(shorten_text("string-decoder.js len=16", 15), "strin…js len=16");
         assert_eq!(shorten_text("short", 5), "short");
         assert_eq!(display_width(&shorten_text("日本語のベンチマーク", 9)), 9);
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_steer_a_terminal_is_shown_and_nothing_else_changes() {
+    fn control_characters_are_escaped_and_other_text_is_unchanged() {
         for (text, shown) in [
             ("old né ▲\n\tx", "old né ▲\n\tx"),
             ("\u{1b}[2J\0\u{7}\r", "\\x1b[2J\\x00\\x07\\x0d"),
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_a_line_feed_is_on_one_line_and_as_wide_as_it_is_shown() {
+    fn a_name_with_a_line_feed_is_escaped_and_aligned_by_its_shown_width() {
         let columns = vec![
             ReportColumn::new("c", "case", ColumnKind::Label),
             ReportColumn::new("x", "x", ColumnKind::Figure),

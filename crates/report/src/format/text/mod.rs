@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_programs_do_not_steer_the_terminal() {
+    fn output_of_other_programs_is_shown_with_control_characters_escaped() {
         let text = "\x1b]0;title\x07boom\tat 1\n".to_owned();
         let block = ReportBlock::Verbatim { label: "stderr".into(), text };
         let document = Document { blocks: vec![block], ..Document::new("t") };

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn marker_and_stamp_are_hidden_lines_whatever_they_say() {
+    fn marker_and_stamp_are_hidden_lines_whatever_their_content() {
         let full_body = text("hello").full_body(65_536);
         assert_eq!(
             full_body,

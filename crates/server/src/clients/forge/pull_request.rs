@@ -189,7 +189,7 @@ mod tests {
     use std::collections::HashMap;
 
     #[test]
-    fn words_name_a_pull_request() {
+    fn pull_request_references_are_parsed() {
         for (text, api, repository) in [
             ("github:nodejs/node#12", "https://api.github.com", "nodejs/node"),
             ("github:https://ghe.example/a/b#12", "https://ghe.example/api/v3", "a/b"),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_name_no_pull_request() {
+    fn invalid_pull_request_references_are_refused() {
         for text in [
             "",
             "a/b#12",
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_each_forge_name_their_request() {
+    fn the_pull_request_is_found_in_the_job_environment_of_each_forge() {
         let actions = [
             ("GITHUB_ACTIONS", "true"),
             ("GITHUB_API_URL", "https://api.example"),

@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_that_is_refused_says_why_in_words() {
+    fn certificate_errors_are_explained_in_words() {
         for (error, words) in [
             ("io: invalid peer certificate: UnknownIssuer", "add the issuer with --ca FILE"),
             ("io: invalid peer certificate: Expired", "has expired"),
@@ -354,7 +354,7 @@ mod tests {
 
     /// The server says so with the number of lines that it has, whatever the words.
     #[test]
-    fn an_upload_that_the_server_dropped_is_sent_again_from_the_beginning() {
+    fn a_dropped_upload_is_recognized_by_the_line_count_in_the_reply() {
         let reply = |status: u16, body: &str| {
             let body = Body::builder().data(body.to_owned());
             interpret_response(Response::builder().status(status).body(body).unwrap())
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_bomb_is_not_packed() {
+    fn text_that_compresses_too_well_is_sent_uncompressed() {
         assert!(!compress_text(&vec![b'0'; 1 << 20]).1);
         let text: Vec<u8> =
             (0..20_000_u32).flat_map(|n| format!("{}\n", n * 7919).into_bytes()).collect();

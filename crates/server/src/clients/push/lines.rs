@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_hold_whole_lines_and_together_all_of_them() {
+    fn upload_parts_consist_of_whole_lines() {
         let long = "a".repeat(PART_BYTES);
         let text = format!("header\n1\n2\n{long}\n4\n");
         let lines = LineSource::InMemory(text.as_bytes());

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_give_a_secret_away_is_refused() {
+    fn unsafe_and_invalid_upload_addresses_are_refused() {
         assert!(matches!(
             parse_session_url("http://h/core"),
             Err(ParseTargetError::Unencrypted(_))

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_in_texts_and_escapes_do_not_count() {
+    fn brackets_inside_strings_do_not_count_as_nesting() {
         let line = br#"{"a":"[[[{\"\\","b":[1,{"c:d":2}]}"#;
         assert_eq!(scan_line(line), LineScan { depth: 3, keys: 3, has_nul: false });
         assert!(scan_line(br#""\u0000""#).has_nul);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_too_wide_or_too_long_is_refused_with_its_line() {
+    fn lines_too_deep_too_wide_or_too_long_are_refused_by_number() {
         let nested = |deep: usize| format!("{}{}\n", "[".repeat(deep), "]".repeat(deep));
         assert_eq!((status(&nested(64)), status(&nested(65))), (200, 413));
         let keys = |count: usize| format!("{{{}}}\n", "\"a\":1,".repeat(count));

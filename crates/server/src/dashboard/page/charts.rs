@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_is_a_number_and_of_a_page_only() {
+    fn a_chart_part_is_a_number_and_accepted_for_pages_only() {
         let query = PageQuery::parse("base=%401&charts=3").unwrap();
         let (wanted, rest) = ChartPart::split_query(&query, PageFormat::Page).unwrap();
         assert_eq!(wanted, ChartPart(Some(3)));

@@ -370,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_filled_from_coarse_to_fine_and_every_place_comes_once() {
+    fn revisions_are_ordered_from_coarse_to_fine_without_repetition() {
         assert_eq!(coarse_to_fine(9), [8, 0, 4, 6, 2, 7, 5, 3, 1]);
         assert_eq!(coarse_to_fine(0), [0; 0]);
         assert_eq!(coarse_to_fine(1), [0]);

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn points_are_a_millisecond_or_an_iteration_and_there_are_2000_unless_they_take_long() {
+    fn a_default_series_has_2000_points_unless_iterations_are_slow() {
         let usual = |ns| divide(SeriesLength::Usual, ns);
         assert_eq!(usual(100.0), (2000, 10_000));
         assert_eq!(usual(400e3), (2000, 3));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_iterations_are_measured_as_were_asked_for() {
+    fn points_cover_exactly_the_requested_iterations() {
         let of = |all, ns| divide(SeriesLength::Iterations(all), ns);
         assert_eq!(of(2000, 5e6), (2000, 1));
         assert_eq!(
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_that_is_too_short_says_how_long_it_must_be() {
+    fn a_too_short_series_is_refused_with_the_required_length() {
         let told = divide_series(SeriesLength::Iterations(1000), 100.0).unwrap_err().to_string();
         assert!(told.contains("points of 500 iterations each"), "{told}");
         assert!(told.ends_with("hint: --iterations 25000 or more, or a longer --time"), "{told}");

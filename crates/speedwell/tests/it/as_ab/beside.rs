@@ -50,7 +50,7 @@ const COUNTS: [&str; 6] = [
 ];
 
 #[test]
-fn both_print_the_same_lines_and_count_the_same() {
+fn output_and_counts_match_the_original_ab() {
     for (words, page) in [
         ("-n 200 -c 10", "/ok"),
         ("-k -n 200 -c 10", "/ok"),
@@ -79,7 +79,7 @@ fn both_print_the_same_lines_and_count_the_same() {
 }
 
 #[test]
-fn what_ab_calls_failed_by_length_is_counted_alike() {
+fn length_failures_by_the_rule_of_ab_match_the_original() {
     let server = PageServer::start();
     let Some(theirs) = run_original("-k -n 40 -c 1", &server.url("/var")) else {
         return;
@@ -90,7 +90,7 @@ fn what_ab_calls_failed_by_length_is_counted_alike() {
 }
 
 #[test]
-fn the_old_form_is_on_the_line_what_ab_writes() {
+fn with_http_1_0_the_sent_request_matches_the_original_ab() {
     let folder = tempfile::tempdir().unwrap();
     let form = folder.path().join("form");
     std::fs::write(&form, "a=1\n").unwrap();

@@ -91,7 +91,7 @@ fn without_keep_alive_every_request_has_its_connection() {
 }
 
 #[test]
-fn lengths_that_vary_are_no_failures_and_ab_s_count_is_told_on_request() {
+fn varying_lengths_do_not_fail_and_the_count_of_ab_is_optional() {
     let server = PageServer::start();
     let called = as_ab("-k -n 40 -c 2 --ab-lengths", &server.url("/var"));
     assert_eq!(called.status, 0);
@@ -128,7 +128,7 @@ fn an_answer_without_the_wanted_text_fails() {
 }
 
 #[test]
-fn other_statuses_are_answers_but_no_success() {
+fn non_2xx_statuses_are_responses_but_not_successes() {
     let server = PageServer::start();
     let called = as_ab("-k -n 40 -c 2", &server.url("/missing"));
     assert_eq!(called.status, 2);
@@ -140,7 +140,7 @@ fn other_statuses_are_answers_but_no_success() {
 }
 
 #[test]
-fn a_reset_ends_the_test_and_r_goes_on() {
+fn a_connection_reset_aborts_the_test_unless_r_is_given() {
     let server = PageServer::start();
     let called = as_ab("-k -r -n 40 -c 2", &server.url("/reset"));
     assert_eq!(called.status, 0);
@@ -163,7 +163,7 @@ fn a_reset_ends_the_test_and_r_goes_on() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_reported_too() {
+fn an_unreachable_server_is_reported() {
     let url = format!("http://{}/", closed_port());
     let called = as_ab("-n 10 -c 2", &url);
     assert_eq!(called.status, 2);
@@ -178,7 +178,7 @@ fn a_server_that_is_not_there_is_reported_too() {
 }
 
 #[test]
-fn an_answer_that_never_comes_is_a_timeout_and_not_the_end_of_the_report() {
+fn an_answer_that_never_comes_is_reported_as_a_timeout() {
     let server = PageServer::start();
     let called = as_ab("-r -s 0.3 -n 4 -c 2", &server.url("/never"));
     assert_eq!(called.status, 2);
@@ -188,7 +188,7 @@ fn an_answer_that_never_comes_is_a_timeout_and_not_the_end_of_the_report() {
 }
 
 #[test]
-fn a_test_by_time_ends_in_time_and_accounts_for_what_is_under_way() {
+fn a_timed_test_ends_on_time_and_accounts_for_open_requests() {
     let server = PageServer::start();
     let called = as_ab("-q -k -t 2 -c 4", &server.url("/slow"));
     assert_eq!(called.status, 0);
@@ -202,7 +202,7 @@ fn a_test_by_time_ends_in_time_and_accounts_for_what_is_under_way() {
 }
 
 #[test]
-fn what_is_asked_for_is_sent() {
+fn headers_body_and_proxy_options_are_applied_to_the_request() {
     let server = PageServer::start();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("form"), "a=1&b=2").unwrap();
@@ -256,7 +256,7 @@ fn files_are_written_beside_the_report_and_can_be_read_again() {
 }
 
 #[test]
-fn the_report_is_read_like_one_of_ab() {
+fn the_report_can_be_imported_like_a_report_of_ab() {
     let server = PageServer::start();
     let called = as_ab("-q -k -n 60 -c 6", &server.url("/slow"));
     let mut warnings = Vec::new();

@@ -81,7 +81,7 @@ fn tls_is_reported_as_by_ab_and_certificates_are_verified() {
 }
 
 #[test]
-fn a_version_that_was_insisted_on_and_not_agreed_to_is_refused() {
+fn a_required_tls_version_that_is_not_negotiated_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let Some(server) = start(folder.path(), &["-tls1_2"]) else {
         return;

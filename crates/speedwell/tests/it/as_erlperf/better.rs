@@ -22,7 +22,7 @@ fn one_sample_is_enough_and_has_no_deviation() {
 }
 
 #[test]
-fn a_runner_that_is_slower_than_a_sample_is_timed_as_it_is() {
+fn a_runner_slower_than_a_sample_is_timed_correctly() {
     if is_missing("erl") {
         return;
     }
@@ -35,7 +35,7 @@ fn a_runner_that_is_slower_than_a_sample_is_timed_as_it_is() {
 }
 
 #[test]
-fn codes_take_turns_unless_they_are_to_be_measured_at_once() {
+fn codes_run_one_after_the_other_unless_parallel_is_requested() {
     if is_missing("erl") {
         return;
     }
@@ -52,7 +52,7 @@ fn codes_take_turns_unless_they_are_to_be_measured_at_once() {
 }
 
 #[test]
-fn waiting_for_steady_samples_ends_and_says_that_they_never_were() {
+fn waiting_for_steady_samples_ends_with_a_warning() {
     if is_missing("erl") {
         return;
     }
@@ -127,7 +127,7 @@ fn a_runner_that_fails_is_a_row_and_the_others_have_their_figures() {
 }
 
 #[test]
-fn a_runner_that_fails_after_a_while_is_not_taken_for_one_that_ran() {
+fn a_runner_that_fails_after_a_while_is_reported_as_failed() {
     if is_missing("erl") {
         return;
     }
@@ -141,7 +141,7 @@ fn a_runner_that_fails_after_a_while_is_not_taken_for_one_that_ran() {
 }
 
 #[test]
-fn iterations_that_are_far_longer_than_samples_have_their_figures_or_fail() {
+fn iterations_longer_than_samples_give_fewer_samples_or_fail() {
     if is_missing("erl") {
         return;
     }
@@ -159,7 +159,7 @@ fn iterations_that_are_far_longer_than_samples_have_their_figures_or_fail() {
 }
 
 #[test]
-fn what_fails_after_measuring_leaves_the_figures_and_ends_with_2() {
+fn a_failure_after_measuring_keeps_the_figures_and_exits_with_2() {
     if is_missing("erl") {
         return;
     }
@@ -187,7 +187,7 @@ fn codes_in_machines_of_their_own_have_columns_in_the_monitor() {
 }
 
 #[test]
-fn a_fixed_number_of_short_iterations_has_a_time_below_a_nanosecond_or_digits() {
+fn a_fixed_number_of_short_iterations_has_a_positive_time() {
     if is_missing("erl") {
         return;
     }
@@ -199,7 +199,7 @@ fn a_fixed_number_of_short_iterations_has_a_time_below_a_nanosecond_or_digits() 
 }
 
 #[test]
-fn what_an_empty_iteration_costs_can_be_left_out() {
+fn the_cost_of_an_empty_iteration_can_be_subtracted() {
     if is_missing("erl") {
         return;
     }
@@ -217,7 +217,7 @@ fn what_an_empty_iteration_costs_can_be_left_out() {
 }
 
 #[test]
-fn programs_are_told_codes_and_exact_figures() {
+fn csv_output_has_codes_and_exact_figures() {
     if is_missing("erl") {
         return;
     }
@@ -232,7 +232,7 @@ fn programs_are_told_codes_and_exact_figures() {
 }
 
 #[test]
-fn ctrl_c_shows_what_there_is_and_ends_with_130() {
+fn ctrl_c_ends_the_measurement_with_status_130() {
     if is_missing("erl") {
         return;
     }
@@ -253,7 +253,7 @@ fn ctrl_c_shows_what_there_is_and_ends_with_130() {
 }
 
 #[test]
-fn without_erlang_it_says_what_is_missing() {
+fn a_missing_erlang_installation_is_reported() {
     let called = command(&["ok."]).env("PATH", "/nowhere").output().unwrap();
     assert_eq!(called.status.code(), Some(2));
     let told = String::from_utf8(called.stderr).unwrap();
@@ -291,31 +291,7 @@ fn the_native_command_prints_the_same_tables_on_request() {
 }
 
 #[test]
-fn workers_that_hinder_each_other_lead_to_lcnt() {
-    if is_missing("erl") {
-        return;
-    }
-    // Two workers together do a quarter of what one does.
-    let words = [
-        "r(C) -> N = counters:get(C,1), timer:sleep(20*N*N*N).",
-        "--init",
-        "counters:new(1,[]).",
-        "--init_runner",
-        "ir(C) -> counters:add(C,1,1), C.",
-        "-q",
-        "--max",
-        "2",
-        "-d",
-        "400",
-    ];
-    let called = as_erlperf(&words);
-    assert_eq!(called.status, 0, "{}", called.stderr);
-    let hint = "Workers hinder each other: 2 of them achieve less throughput than one alone. lcnt names the lock that they wait for";
-    assert!(called.stderr.contains(hint), "{}", called.stderr);
-}
-
-#[test]
-fn a_sample_that_ends_when_the_next_one_is_due_has_the_warning_of_the_original() {
+fn late_samples_cause_the_timer_warning_of_the_original() {
     if is_missing("erl") {
         return;
     }
@@ -340,7 +316,7 @@ mod measures_alone {
     use super::*;
 
     #[test]
-    fn a_search_tells_its_passes_and_the_best_of_them() {
+    fn a_search_lists_its_passes_and_the_best_result() {
         if is_missing("erl") {
             return;
         }
@@ -376,5 +352,33 @@ mod measures_alone {
         assert!(is_best, "{one} and {two}: {row}");
         let exported = as_erlperf(&[&words[..], &["--format", "json"]].concat());
         assert!(exported.stdout.contains("\"passes\""), "{}", exported.stdout);
+    }
+}
+
+mod mostly_waits {
+    use super::*;
+
+    #[test]
+    fn workers_that_slow_each_other_down_cause_a_hint_to_lcnt() {
+        if is_missing("erl") {
+            return;
+        }
+        // Two workers together do a quarter of what one does.
+        let words = [
+            "r(C) -> N = counters:get(C,1), timer:sleep(20*N*N*N).",
+            "--init",
+            "counters:new(1,[]).",
+            "--init_runner",
+            "ir(C) -> counters:add(C,1,1), C.",
+            "-q",
+            "--max",
+            "2",
+            "-d",
+            "400",
+        ];
+        let called = as_erlperf(&words);
+        assert_eq!(called.status, 0, "{}", called.stderr);
+        let hint = "Workers hinder each other: 2 of them achieve less throughput than one alone. lcnt names the lock that they wait for";
+        assert!(called.stderr.contains(hint), "{}", called.stderr);
     }
 }

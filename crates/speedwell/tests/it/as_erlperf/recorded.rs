@@ -297,7 +297,7 @@ fn errors_are_on_standard_error_once_and_end_with_2() {
 }
 
 #[test]
-fn no_recorded_case_is_forgotten() {
+fn every_recorded_case_is_compared_or_listed() {
     let elsewhere = [
         "err_crash_later",
         "err_done_crash",

@@ -26,7 +26,7 @@ fn a_filter_that_mixes_benchmarks_is_noticed() {
 }
 
 #[test]
-fn names_on_one_side_are_named() {
+fn names_on_only_one_side_are_listed_in_a_warning() {
     let old = [repetition("a", "ns", "1"), repetition("b", "ns", "1")].join(",");
     let new = [repetition("a", "ns", "2"), repetition("c", "ns", "9")].join(",");
     let outcome = compare("--no-color", &old, &new);
@@ -70,7 +70,7 @@ fn a_change_from_zero_is_not_available() {
 }
 
 #[test]
-fn a_time_that_is_no_number_is_neither_gain_nor_proof() {
+fn a_nan_time_is_neither_a_gain_nor_significant() {
     let old = [repetition("a", "ns", "NaN"), repetition("a", "ns", "2")].join(",");
     let new = [repetition("a", "ns", "1"), repetition("a", "ns", "1")].join(",");
     let (outcome, dump) = compare_and_dump("-d dump.json", &old, &new);
@@ -104,7 +104,7 @@ fn raw_control_characters_in_names_are_accepted() {
 }
 
 #[test]
-fn the_filter_of_programs_chooses_in_files_too() {
+fn the_benchmark_filter_also_applies_to_files() {
     let both = [repetition("one", "ns", "1"), repetition("two", "ns", "1")].join(",");
     let names = |filter: &str| -> Vec<String> {
         let words = format!("--no-color benchmarks old.json new.json --benchmark_filter={filter}");
@@ -118,7 +118,7 @@ fn the_filter_of_programs_chooses_in_files_too() {
 }
 
 #[test]
-fn standard_input_is_a_file() {
+fn standard_input_can_be_compared_like_a_file() {
     let folder = inputs();
     let case = case("reps1");
     let outcome = DropIn::new("compare.py", "--no-color benchmarks - in_copy_r1b.json")
@@ -156,7 +156,7 @@ fn colours_can_be_switched_off_in_three_ways() {
 }
 
 #[test]
-fn different_circumstances_are_said() {
+fn differing_measurement_conditions_are_warned_about() {
     let folder = inputs();
     let file = recorded("in_copy_r1b.json")
         .replace("\"library_build_type\": \"release\"", "\"library_build_type\": \"debug\"");
@@ -191,7 +191,7 @@ fn a_backslash_in_a_filter_is_kept_as_it_is() {
 }
 
 #[test]
-fn what_failed_or_was_skipped_is_told_below_the_table() {
+fn failed_and_skipped_benchmarks_are_listed_below_the_table() {
     let case = case("kitchen");
     let (outcome, folder) = call_case(&case, &[]);
     let original = recorded("kitchen.out");
@@ -213,7 +213,7 @@ fn what_failed_or_was_skipped_is_told_below_the_table() {
 }
 
 #[test]
-fn nothing_compared_is_no_success() {
+fn comparing_nothing_exits_with_status_2() {
     for (name, reason) in [
         ("nobench", "'nobench.json' has no benchmarks"),
         ("nobench2", "'nobench.json' has no benchmarks"),

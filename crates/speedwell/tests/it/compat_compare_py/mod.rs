@@ -163,7 +163,7 @@ const IDENTICAL: [&str; 21] = [
 ];
 
 #[test]
-fn the_table_is_that_of_the_original() {
+fn the_table_matches_the_original() {
     for name in IDENTICAL {
         let case = case(name);
         let (outcome, folder) = call_case(&case, &[]);
@@ -216,7 +216,7 @@ fn the_dump_is_spelled_as_python_spells_it() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused_in_one_line_with_status_2() {
+fn unusable_inputs_are_rejected_with_status_2_and_one_line() {
     for (name, reason) in [
         ("badmode", "unknown mode 'foo'; expected benchmarks"),
         ("badalpha", "--alpha 'x' is not a number"),
@@ -277,7 +277,7 @@ fn families_are_compared_by_the_rest_of_their_names() {
 /// Generated pairs of files with every peculiarity. More of them:
 /// `scripts/check-compare-py --pairs 250`.
 #[test]
-fn the_original_itself_says_the_same() {
+fn results_match_the_original_program_on_generated_pairs() {
     let script = repository().join("scripts/check-compare-py");
     let mut command = std::process::Command::new(script);
     command.args(["--pairs", "26"]);

@@ -163,7 +163,7 @@ fn own_options_after_the_inputs_are_not_passed_to_programs() {
 }
 
 #[test]
-fn what_would_fail_after_measuring_is_found_out_before() {
+fn predictable_errors_are_reported_before_any_program_runs() {
     let project = two_programs().with("broken.json", "{\"benchmarks\": [");
     for (words, reason) in [
         (vec!["benchmarks", "./old", "broken.json"], "cut short"),

@@ -132,7 +132,7 @@ fn several_loads_side_by_side() {
 }
 
 #[test]
-fn a_gate_says_what_was_found_and_what_cannot_be_judged() {
+fn a_gate_reports_its_results_and_the_conditions_it_cannot_judge() {
     let (clean, troubled) = (clean_load(), troubled_load());
     let loads = [analyze_load(&clean.run), analyze_load(&troubled.run)];
     let conditions: Vec<gate::LoadCondition> =
@@ -144,7 +144,7 @@ fn a_gate_says_what_was_found_and_what_cannot_be_judged() {
 }
 
 #[test]
-fn machines_get_every_figure_by_name_and_the_load_without_loss() {
+fn json_contains_every_figure_by_name_and_the_whole_load() {
     let made = troubled_load();
     let json = render_document(
         &report_loads(&[analyze_load(&made.run)], &OutputOptions::default()),
@@ -201,7 +201,7 @@ fn the_time_axis_names_a_warm_up_only_where_there_was_one() {
 }
 
 #[test]
-fn a_page_says_its_answer_once() {
+fn a_page_states_its_answer_only_in_the_heading() {
     let made = clean_load();
     let document = report_loads(&[analyze_load(&made.run)], &OutputOptions::default());
     let page = render_document(&document, &Html);

@@ -54,7 +54,7 @@ fn limits_pass_fail_or_cannot_be_judged() {
 }
 
 #[test]
-fn a_refused_figure_never_passes_and_a_lower_bound_only_where_it_decides() {
+fn refused_figures_never_pass_and_bounds_pass_only_if_conclusive() {
     let limited = scheduled(5 * MS);
     let loads = [analyze_load(&limited.run)];
     let conditions_of_times = conditions(&["p50>1h", "service-p50>1h", "mean>1h", "lag-p99>1s"]);
@@ -98,7 +98,7 @@ fn a_refused_figure_never_passes_and_a_lower_bound_only_where_it_decides() {
 }
 
 #[test]
-fn a_load_without_requests_passes_no_limit_of_times_or_shares() {
+fn no_condition_can_be_judged_for_a_load_without_requests() {
     let made = MadeLoad::closed(1).with_change(|run| run.measured.elapsed_ns = 0);
     let loads = [analyze_load(&made.run)];
     assert_eq!(loads[0].remarks, [LoadRemark::NothingAnswered]);
@@ -127,7 +127,7 @@ fn interrupted_load(rate: f64, times: u64, is_kept: bool) -> MadeLoad {
 }
 
 #[test]
-fn a_rate_that_is_missed_while_others_took_the_processor_may_not_be_the_limit() {
+fn a_rate_missed_by_a_disturbed_generator_may_not_be_the_limit() {
     let answer = |kept: u64, missed: u64| {
         let tries = [
             interrupted_load(1000.0, kept, true),

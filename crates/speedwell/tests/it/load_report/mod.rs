@@ -54,7 +54,7 @@ fn a_closed_load_has_the_figures_worked_out_on_paper() {
 }
 
 #[test]
-fn a_closed_load_has_no_response_time_to_mix_up() {
+fn a_closed_load_has_service_times_but_no_response_times() {
     let made = thousand();
     let found = analyze_load(&made.run);
     let quantities: Vec<TimedQuantity> = found.times.iter().map(|times| times.quantity).collect();
@@ -66,7 +66,7 @@ fn a_closed_load_has_no_response_time_to_mix_up() {
 }
 
 #[test]
-fn a_lighter_load_than_asked_for_is_warned_of_with_its_reason() {
+fn a_warning_explains_a_load_lighter_than_requested() {
     // 500.5 ms of service time in a second: half a request in flight, plus six connecting.
     let made = thousand().with_change(|run| {
         run.measured.elapsed_ns = S;
@@ -129,7 +129,7 @@ fn an_open_load_is_judged_by_its_response_time() {
 }
 
 #[test]
-fn the_times_of_a_generator_that_was_late_are_refused_and_its_lag_is_told() {
+fn times_of_a_late_generator_are_refused_but_its_lag_is_reported() {
     // 5 ms late, where a tenth of the response time, or 1 ms, is allowed.
     let made = scheduled(5 * MS);
     let found = analyze_load(&made.run);
@@ -177,7 +177,7 @@ fn a_missed_rate_refuses_the_tail_only() {
 }
 
 #[test]
-fn failures_are_told_with_the_most_frequent_class() {
+fn failures_are_reported_with_their_most_frequent_class() {
     let made = thousand()
         .with_outcomes(RequestOutcome::Failed(ErrorClass::Status), 30, 10 * US)
         .with_outcomes(RequestOutcome::Failed(ErrorClass::ResetInBody), 20, 10 * US);
@@ -200,7 +200,7 @@ fn failures_are_told_with_the_most_frequent_class() {
 }
 
 #[test]
-fn outcomes_that_do_not_add_up_are_an_error_of_ours_and_come_first() {
+fn unbalanced_outcomes_are_reported_first_as_a_bug() {
     let made = thousand().with_change(|run| run.measured.totals.outcomes.count_attempt());
     let found = analyze_load(&made.run);
     assert_eq!(found.remarks[0].severity(), RemarkSeverity::Wrong);
@@ -232,7 +232,7 @@ fn a_busy_generator_and_a_disturbed_one_are_told_apart() {
 }
 
 #[test]
-fn properties_of_answers_are_remarked_without_being_failures() {
+fn peculiarities_of_responses_are_remarks_rather_than_failures() {
     let made = thousand().with_change(|run| {
         let totals = &mut run.measured.totals;
         totals.responses.max_body_bytes = 20;

@@ -57,7 +57,7 @@ fn a_comparison_in_every_format() {
 }
 
 #[test]
-fn a_comparison_for_those_who_ask_for_more_or_less() {
+fn verbose_and_quiet_comparisons() {
     let verbose = OutputOptions { verbosity: Verbosity::Verbose, ..OutputOptions::default() };
     golden("comparison-verbose-160.txt", &findings_of(&mixed(), &verbose).unwrap(), &text(160));
     let quiet = OutputOptions { verbosity: Verbosity::Quiet, ..OutputOptions::default() };
@@ -196,7 +196,7 @@ fn headline(verdicts: &[(Verdict, f64)]) -> String {
 }
 
 #[test]
-fn the_answer_is_said_in_words() {
+fn the_headline_states_the_answer_in_words() {
     use Verdict::{Better, Same, Unclear, Worse};
     for (verdicts, sentence) in [
         (vec![(Better, 0.08)], "new is faster than old: throughput +8.0 % [+7.0, +9.0]."),
@@ -271,7 +271,7 @@ fn tables_can_be_sorted_by_any_figure() {
 }
 
 #[test]
-fn nothing_measured_is_said() {
+fn a_report_without_measurements_begins_with_that_statement() {
     let failed = AnalysisFindings { failures: failures(), ..AnalysisFindings::default() };
     let mut bytes = Vec::new();
     text(80).render(&findings_of(&failed, &OutputOptions::default()).unwrap(), &mut bytes).unwrap();

@@ -55,7 +55,7 @@ fn a_page_refers_to_nothing_outside_of_it() {
 }
 
 #[test]
-fn the_title_of_a_study_is_said_once() {
+fn the_title_of_a_study_appears_once() {
     let output = OutputOptions::default();
     let page = page(&study_of(&study(), true, &output).unwrap());
     let title = found("<h1>([^<]+)</h1>", &page)[0];
@@ -69,7 +69,7 @@ fn the_title_of_a_study_is_said_once() {
 }
 
 #[test]
-fn ids_are_given_once_and_every_link_has_its_target() {
+fn ids_are_unique_and_every_link_has_a_target() {
     for (kind, page) in pages() {
         let ids = found(r#" id="([^"]+)""#, &page);
         let once: HashSet<&str> = ids.iter().copied().collect();
@@ -84,7 +84,7 @@ fn ids_are_given_once_and_every_link_has_its_target() {
 }
 
 #[test]
-fn the_style_knows_every_colour_of_the_charts() {
+fn every_style_variable_used_on_a_page_is_defined() {
     for (kind, page) in pages() {
         for variable in found(r"var\((--[a-z0-9-]+)[,)]", &page) {
             assert!(page.contains(&format!("{variable}: ")), "{kind}: {variable} has no value");
@@ -93,7 +93,7 @@ fn the_style_knows_every_colour_of_the_charts() {
 }
 
 #[test]
-fn everything_that_the_text_says_is_on_the_page() {
+fn the_page_contains_all_texts_of_the_report() {
     let document = report_of(&mixed());
     let page = page(&document);
     let escaped = |text: &str| {
@@ -140,7 +140,7 @@ fn many(cases: usize) -> Document {
 }
 
 #[test]
-fn a_thousand_cases_make_a_page_that_can_be_sent_around() {
+fn a_page_of_a_thousand_cases_is_complete_and_small_enough() {
     let document = many(1_000);
     let begin = Instant::now();
     let page = page(&document);
@@ -156,7 +156,7 @@ fn a_thousand_cases_make_a_page_that_can_be_sent_around() {
 }
 
 #[test]
-fn what_ten_thousand_cases_have_no_room_for_is_left_out_and_told() {
+fn a_page_of_ten_thousand_cases_states_its_omissions() {
     let page = page(&many(10_000));
     assert!(page.len() < 25 << 20, "{} bytes", page.len());
     eprintln!("10,000 cases: {:.1} MB", page.len() as f64 / 1e6);

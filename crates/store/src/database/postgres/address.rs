@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_not_understood_says_why() {
+    fn an_invalid_address_is_explained_with_a_hint() {
         let words = format!("{:#}", parse_config("postgres://host/db?colour=red").unwrap_err());
         assert!(
             words.contains("colour") && words.contains("hint: write postgres://HOST/DATABASE"),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_of_a_pass_file_that_fits_holds_the_password() {
+    fn the_first_matching_line_of_a_pass_file_gives_the_password() {
         let text = "# others\nhost:5432:other:me:wrong\nho\\:st:*:db:me:a\\:b:c\n*:*:*:*:last";
         let login = |host: &str| {
             ["5432", "db", "me"].map(str::to_owned).into_iter().fold(

@@ -26,7 +26,7 @@ fn with_later_step(postgres: &'static str) -> Vec<SchemaStep> {
 }
 
 #[test]
-fn programs_that_come_at_the_same_time_make_the_tables_once() {
+fn programs_that_start_together_create_the_tables_once() {
     let Some(schema) = new_schema() else { return };
     std::thread::scope(|scope| {
         for _ in 0..6 {
@@ -119,7 +119,7 @@ fn tables_are_brought_up_to_date_as_a_whole_or_not_at_all() {
 }
 
 #[test]
-fn tables_of_another_program_and_of_other_versions_are_left_alone() {
+fn tables_of_other_programs_or_versions_are_refused() {
     let Some(schema) = new_schema() else { return };
     schema.run_statement("CREATE TABLE bookmarks (url TEXT)");
     let refused = error_text(&schema.address);
@@ -135,7 +135,7 @@ fn tables_of_another_program_and_of_other_versions_are_left_alone() {
 }
 
 #[test]
-fn what_keeps_a_user_out_is_named_with_a_hint() {
+fn connection_failures_are_explained_with_a_hint() {
     let Some(schema) = new_schema() else { return };
     for (address, expected) in [
         (schema.database_address("speedwell", "nowhere"), "the database does not exist"),
@@ -159,7 +159,7 @@ fn what_keeps_a_user_out_is_named_with_a_hint() {
 }
 
 #[test]
-fn a_connection_that_was_cut_is_made_again_and_a_transaction_is_lost_whole() {
+fn a_lost_connection_is_reopened_and_its_transaction_rolled_back() {
     let Some(schema) = new_schema() else { return };
     let server = PostgresConnection::open(&schema.address).unwrap();
     let count = super::super::sql!("SELECT count(*) FROM project");
@@ -181,7 +181,7 @@ fn a_connection_that_was_cut_is_made_again_and_a_transaction_is_lost_whole() {
 }
 
 #[test]
-fn a_writer_waits_for_another_and_says_so_when_that_takes_too_long() {
+fn a_writer_waits_for_another_and_reports_a_timeout() {
     let Some(schema) = new_schema() else { return };
     let first = PostgresConnection::open(&schema.address).unwrap();
     let second = PostgresConnection::open(&schema.address).unwrap();

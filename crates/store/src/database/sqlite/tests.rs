@@ -22,7 +22,7 @@ fn user_version(file: &SqliteConnection) -> i64 {
 }
 
 #[test]
-fn a_file_catches_up_with_all_steps_it_has_not_seen_and_keeps_its_rows() {
+fn missing_migration_steps_are_applied_and_keep_the_rows() {
     let file = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
     let old = file_steps(["CREATE TABLE a (x INTEGER)"]);
     file.migrate(&old).unwrap();
@@ -115,7 +115,7 @@ fn tables_are_brought_up_to_date_as_a_whole_or_not_at_all() {
 }
 
 #[test]
-fn a_calibration_states_its_result_and_goes_with_its_session() {
+fn a_calibration_has_a_result_and_is_deleted_with_its_session() {
     let file = SqliteConnection::in_memory().unwrap();
     file.execute_batch(A_SESSION).unwrap();
     let result = |alarms: u32| -> String {
@@ -136,7 +136,7 @@ fn a_calibration_states_its_result_and_goes_with_its_session() {
 }
 
 #[test]
-fn variants_of_sessions_are_found_and_those_that_change_too() {
+fn variant_names_of_sessions_are_indexed_and_kept_up_to_date() {
     let file = SqliteConnection::in_memory().unwrap();
     let add = |id: &str, variants: &str| {
         let row = "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
@@ -165,7 +165,7 @@ fn variants_of_sessions_are_found_and_those_that_change_too() {
 }
 
 #[test]
-fn the_file_tells_whose_it_is() {
+fn the_owner_of_a_file_is_identified_by_its_version_and_tables() {
     let file = SqliteConnection::from_connection(Connection::open_in_memory().unwrap());
     assert_eq!(file.database_owner().unwrap(), DatabaseOwner::Ours(0));
     file.migrate(STEPS).unwrap();
@@ -197,7 +197,7 @@ fn another_programs_database_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_file_of_a_newer_version_names_both_versions() {
+fn a_file_of_a_newer_version_is_refused_with_both_versions() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("results.db");
     let store = SqliteConnection::open(&path, LOCK_TIMEOUT).unwrap();
@@ -209,7 +209,7 @@ fn a_file_of_a_newer_version_names_both_versions() {
 }
 
 #[test]
-fn a_file_of_an_unreleased_version_is_left_alone_and_the_way_to_move_it_named() {
+fn a_file_of_an_unreleased_version_is_refused_with_a_migration_hint() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("results.db");
     let store = SqliteConnection::open(&path, LOCK_TIMEOUT).unwrap();
@@ -229,7 +229,7 @@ fn a_file_of_an_unreleased_version_is_left_alone_and_the_way_to_move_it_named() 
 }
 
 #[test]
-fn a_file_that_another_program_holds_is_waited_for_and_then_named() {
+fn a_locked_file_is_waited_for_and_then_reported() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("results.db");
     let holder = Connection::open(&path).unwrap();

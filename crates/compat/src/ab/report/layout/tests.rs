@@ -134,7 +134,7 @@ fn the_report_has_the_lines_of_the_original_in_its_order() {
 
 /// Covers the rows of the table in docs/reference/ab.md about lines of the report.
 #[test]
-fn where_lines_differ_from_the_original_is_known() {
+fn only_documented_report_lines_differ_from_ab() {
     let base = "http://127.0.0.1:18195";
     let skew = [
         "WARNING: The median and mean for the total time are not within a normal deviation",
@@ -179,7 +179,7 @@ fn where_lines_differ_from_the_original_is_known() {
 }
 
 #[test]
-fn columns_are_the_originals_for_slow_answers_and_wider_for_fast_ones() {
+fn columns_match_ab_for_slow_responses_and_widen_for_fast_ones() {
     let rows = |ms: [u64; 3]| {
         let rows = ms.map(|ms| crate::ab::tests::answered_row(ms * 1_000_000));
         LoadBuilder::of_rows(rows.to_vec(), 1_000_000_000)
@@ -204,7 +204,7 @@ fn one_request_has_no_table_of_percentages() {
 }
 
 #[test]
-fn what_is_added_stands_below_and_says_what_became_of_every_request() {
+fn added_lines_follow_the_report_and_account_for_every_request() {
     let made = LoadBuilder::new().with_answers(20, 200).with_failures(20, ErrorClass::EofInBody);
     let report = print_report("-k -n 40 -c 2 --ab-lengths http://h/", made);
     let added = report.split_once("(longest request)\n\n").unwrap().1;
@@ -232,7 +232,7 @@ fn find_figure(report: &str, name: &str, at: usize) -> f64 {
 }
 
 #[test]
-fn the_formulas_give_what_the_original_printed() {
+fn the_formulas_reproduce_the_figures_printed_by_ab() {
     for name in [
         "404",
         "csv_tsv",
