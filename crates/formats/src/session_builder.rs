@@ -91,21 +91,16 @@ impl SessionBuilder {
         let block = *count;
         *count += 1;
         self.runs.push(Run {
-            case: case.clone(),
-            variant: self.variant.get_or_insert_with(|| ONLY_VARIANT.into()).clone(),
-            slot,
-            block,
-            build: None,
-            started_unix_ms: 0,
             // Float casts saturate, so absurd values do no harm.
             wall_ns: process.wall_ns as u64,
-            usage: None,
-            kernel_stats: None,
-            rejected_by: None,
-            machine: None,
             samples: process.samples,
             notes: process.notes,
-            load: None,
+            ..Run::empty(
+                case.clone(),
+                self.variant.get_or_insert_with(|| ONLY_VARIANT.into()).clone(),
+                slot,
+                block,
+            )
         });
     }
 

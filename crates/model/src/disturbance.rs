@@ -288,16 +288,9 @@ impl From<RejectRules> for String {
 mod tests {
     use super::*;
     use crate::{Case, KernelStats};
-    use std::sync::Arc;
 
     fn run() -> Run {
         Run {
-            case: Arc::new(Case::new("g/b", Vec::new())),
-            variant: "a".into(),
-            slot: 0,
-            block: 0,
-            build: None,
-            started_unix_ms: 0,
             wall_ns: 500_000_000,
             usage: Some(ResourceUsage {
                 user_ns: 300_000_000,
@@ -315,11 +308,7 @@ mod tests {
                 throttled: Some([0, 2]),
                 ..KernelStats::default()
             }),
-            rejected_by: None,
-            machine: None,
-            samples: Vec::new(),
-            notes: Vec::new(),
-            load: None,
+            ..Run::empty(Case::new("g/b", Vec::new()), "a", 0, 0)
         }
     }
 

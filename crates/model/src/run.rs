@@ -52,6 +52,31 @@ pub struct Run {
 }
 
 impl Run {
+    /// Returns a run without samples, times and resource usage.
+    pub fn empty(
+        case: impl Into<Arc<Case>>,
+        variant: impl Into<Arc<str>>,
+        slot: u32,
+        block: u32,
+    ) -> Run {
+        Run {
+            case: case.into(),
+            variant: variant.into(),
+            slot,
+            block,
+            build: None,
+            started_unix_ms: 0,
+            wall_ns: 0,
+            usage: None,
+            kernel_stats: None,
+            rejected_by: None,
+            machine: None,
+            samples: Vec::new(),
+            notes: Vec::new(),
+            load: None,
+        }
+    }
+
     /// Note on a load whose requests followed a schedule.
     pub const AT_FIXED_RATE: &str =
         "Requests were sent at a fixed rate, so connections were idle in between.";

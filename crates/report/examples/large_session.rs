@@ -174,11 +174,6 @@ fn finished_run(
     samples: Vec<Sample>,
 ) -> Run {
     Run {
-        case: case.clone(),
-        variant: variant.into(),
-        slot,
-        block,
-        build: None,
         started_unix_ms: 1_700_000_000_000 + i64::from(slot),
         wall_ns: 412_345_678,
         usage: Some(ResourceUsage {
@@ -197,11 +192,9 @@ fn finished_run(
             load: Some(0.52),
             ..KernelStats::default()
         }),
-        rejected_by: None,
         machine: Some(0),
         samples,
-        notes: Vec::new(),
-        load: None,
+        ..Run::empty(case.clone(), variant, slot, block)
     }
 }
 

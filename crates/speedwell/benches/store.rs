@@ -71,11 +71,6 @@ fn run(case: Arc<Case>, variant: Arc<str>, slot: u32, samples: u32) -> Run {
         iterations: Some(1e6),
     };
     Run {
-        case,
-        variant,
-        slot,
-        block: slot / 4,
-        build: None,
         started_unix_ms: 1_750_000_000_000 + i64::from(slot),
         wall_ns: 50_000_000 + u64::from(slot),
         usage: Some(ResourceUsage {
@@ -91,11 +86,8 @@ fn run(case: Arc<Case>, variant: Arc<str>, slot: u32, samples: u32) -> Run {
             load: Some(0.5),
             ..KernelStats::default()
         }),
-        rejected_by: None,
-        machine: None,
         samples: (0..samples).map(sample).collect(),
-        notes: Vec::new(),
-        load: None,
+        ..Run::empty(case, variant, slot, slot / 4)
     }
 }
 

@@ -144,19 +144,14 @@ fn made_up_run(plan: &SessionPlan, slot: &PlanSlot, metrics: &[Metric]) -> Optio
         iterations: Some(1.0),
     };
     Some(Run {
-        case: Arc::new(case.clone()),
-        variant: Arc::from(plan.variants[slot.variant].name.as_str()),
-        slot: slot.index,
-        block: slot.block,
         build: slot.build,
-        started_unix_ms: 0,
         wall_ns: 1_000_000,
-        usage: None,
-        kernel_stats: None,
-        rejected_by: None,
-        machine: None,
         samples: metrics.iter().map(sample).collect(),
-        notes: Vec::new(),
-        load: None,
+        ..Run::empty(
+            case.clone(),
+            plan.variants[slot.variant].name.as_str(),
+            slot.index,
+            slot.block,
+        )
     })
 }

@@ -131,22 +131,7 @@ mod tests {
     }
 
     fn run_with(samples: Vec<Sample>) -> Run {
-        Run {
-            case: Arc::new(Case::new("g/b", Vec::new())),
-            variant: "a".into(),
-            slot: 0,
-            block: 0,
-            build: None,
-            started_unix_ms: 0,
-            wall_ns: 0,
-            usage: None,
-            kernel_stats: None,
-            rejected_by: None,
-            machine: None,
-            samples,
-            notes: Vec::new(),
-            load: None,
-        }
+        Run { samples, ..Run::empty(Case::new("g/b", Vec::new()), "a", 0, 0) }
     }
 
     fn round_trip(samples: Vec<Sample>) -> Vec<Sample> {

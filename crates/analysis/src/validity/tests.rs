@@ -54,20 +54,9 @@ pub(super) fn add_run(session: &mut Session, case: &str, variant: &str, figures:
         iterations: None,
     };
     session.runs.push(Run {
-        case: Case::parse(case).unwrap().into(),
-        variant: variant.into(),
-        slot: session.runs.len() as u32,
-        block: 0,
-        build: None,
-        started_unix_ms: 0,
         wall_ns: 1,
-        usage: None,
-        kernel_stats: None,
-        rejected_by: None,
-        machine: None,
         samples: figures.iter().map(sample).collect(),
-        notes: Vec::new(),
-        load: None,
+        ..Run::empty(Case::parse(case).unwrap(), variant, session.runs.len() as u32, 0)
     });
 }
 

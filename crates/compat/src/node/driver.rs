@@ -296,22 +296,7 @@ mod tests {
     use speedwell_model::{Case, SessionStep};
 
     fn run(slot: u32, benchmark: &str) -> Run {
-        Run {
-            case: Case::new(benchmark, Vec::new()).into(),
-            variant: "old".into(),
-            slot,
-            block: 0,
-            build: None,
-            started_unix_ms: 0,
-            wall_ns: 0,
-            usage: None,
-            kernel_stats: None,
-            rejected_by: None,
-            machine: None,
-            samples: Vec::new(),
-            notes: Vec::new(),
-            load: None,
-        }
+        Run::empty(Case::new(benchmark, Vec::new()), "old", slot, 0)
     }
 
     #[test]

@@ -7,7 +7,7 @@ use speedwell_config::experiment::Experiment;
 use speedwell_machine::process::is_interrupt_requested;
 use speedwell_model::{FailureCause, Run, SessionEvent, SessionObserver, StepFailure};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::time::Duration;
 
 /// Report of a worker thread.
@@ -155,20 +155,12 @@ fn emit_trial_event(
     let works = !attempt.failure.as_ref().is_some_and(failed_at_stage);
     for result in attempt.observations.into_iter().filter(|_| works) {
         emit(&SessionEvent::RunFinished(&Run {
-            case: Arc::new(result.case),
-            variant: Arc::from(name(slot).as_str()),
-            slot: slot as u32,
-            block: 0,
-            build: None,
             started_unix_ms: attempt.started_unix_ms,
             wall_ns: attempt.wall_ns,
             usage: attempt.usage,
-            kernel_stats: None,
-            rejected_by: None,
-            machine: None,
             samples: result.samples,
             notes: result.notes,
-            load: None,
+            ..Run::empty(result.case, name(slot).as_str(), slot as u32, 0)
         }))?;
     }
     if let Some(failure) = &attempt.failure {

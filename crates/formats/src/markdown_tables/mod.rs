@@ -107,22 +107,12 @@ fn join_tables(label: &str, group: &[FigureTable]) -> Session {
 }
 
 fn new_run(cell: &FigureCell, slot: usize) -> Run {
-    Run {
-        case: Case::new(&cell.row, Vec::new()).into(),
-        variant: Arc::from(cell.column.as_str()),
-        slot: slot as u32,
-        block: cell.occurrence as u32,
-        build: None,
-        started_unix_ms: 0,
-        wall_ns: 0,
-        usage: None,
-        kernel_stats: None,
-        rejected_by: None,
-        machine: None,
-        samples: Vec::new(),
-        notes: Vec::new(),
-        load: None,
-    }
+    Run::empty(
+        Case::new(&cell.row, Vec::new()),
+        cell.column.as_str(),
+        slot as u32,
+        cell.occurrence as u32,
+    )
 }
 
 /// Words for "not measured".

@@ -97,27 +97,16 @@ impl RowCollector {
         }
         let elapsed_ns = row.elapsed_ns();
         self.runs.push(Run {
-            case,
-            variant,
-            slot,
-            block,
-            build: None,
-            started_unix_ms: 0,
             // The file does not contain the running time of the process. The measured time is a
             // lower bound.
             wall_ns: elapsed_ns.unwrap_or_default(),
-            usage: None,
-            kernel_stats: None,
-            rejected_by: None,
-            machine: None,
             samples: vec![Sample {
                 metric: self.metric.clone(),
                 value: row.rate,
                 elapsed_ns,
                 iterations: None,
             }],
-            notes: Vec::new(),
-            load: None,
+            ..Run::empty(case, variant, slot, block)
         });
         Ok(())
     }

@@ -22,7 +22,6 @@ use speedwell_model::{
     SessionObserver, Variant,
 };
 use speedwell_store::{SessionRecorder, Store};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Default division of a visit, the single measurement of a level, into samples. Many short visits
@@ -200,20 +199,11 @@ impl ConcurrencySearch<'_, '_> {
             self.recorder.observe(&SessionEvent::Declared(metric))?;
         }
         self.recorder.observe(&SessionEvent::RunFinished(&Run {
-            case: Arc::new(observation.case),
-            variant: Arc::from(variant.name.as_str()),
-            slot: self.slot,
-            block,
-            build: None,
             started_unix_ms,
             wall_ns: begin.elapsed().as_nanos() as u64,
-            usage: None,
-            kernel_stats: None,
-            rejected_by: None,
-            machine: None,
             samples: observation.samples,
             notes: observation.notes,
-            load: None,
+            ..Run::empty(observation.case, variant.name.as_str(), self.slot, block)
         }))?;
         self.recorder.observe(&SessionEvent::SlotsDone(&[self.slot]))?;
         self.slot += 1;

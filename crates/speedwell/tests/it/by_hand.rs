@@ -1,7 +1,6 @@
 //! Small hand-made sessions, for tests in which every value is known.
 
 use speedwell_model::*;
-use std::sync::Arc;
 
 /// A session of two variants without measurements yet.
 pub fn blank_session(id: &str) -> Session {
@@ -33,20 +32,15 @@ pub fn blank_session(id: &str) -> Session {
 pub fn run_of(slot: u32, metric: &str, value: f64) -> Run {
     let len = ("len".to_owned(), ParameterValue::Number(f64::from(slot % 3)));
     Run {
-        case: Arc::new(Case::new("buffers/fill.js", vec![len])),
-        variant: if slot.is_multiple_of(2) { "old" } else { "new" }.into(),
-        slot,
-        block: slot / 4,
-        build: None,
         started_unix_ms: 1_750_000_000_000 + i64::from(slot),
         wall_ns: 1_000,
-        usage: None,
-        kernel_stats: None,
-        rejected_by: None,
-        machine: None,
         samples: vec![Sample { metric: metric.into(), value, elapsed_ns: None, iterations: None }],
-        notes: Vec::new(),
-        load: None,
+        ..Run::empty(
+            Case::new("buffers/fill.js", vec![len]),
+            if slot.is_multiple_of(2) { "old" } else { "new" },
+            slot,
+            slot / 4,
+        )
     }
 }
 

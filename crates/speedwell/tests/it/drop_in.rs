@@ -158,25 +158,14 @@ pub fn benchmark_folder(scripts: &[&str]) -> tempfile::TempDir {
 
 pub fn result(case: &Case, variant: &str, slot: u32, rate: f64, elapsed_ns: u64) -> Run {
     Run {
-        case: Arc::new(case.clone()),
-        variant: variant.into(),
-        slot,
-        block: 0,
-        build: None,
-        started_unix_ms: 0,
         wall_ns: elapsed_ns,
-        usage: None,
-        kernel_stats: None,
-        rejected_by: None,
-        machine: None,
         samples: vec![Sample {
             metric: Metric::THROUGHPUT.into(),
             value: rate,
             elapsed_ns: Some(elapsed_ns),
             iterations: None,
         }],
-        notes: Vec::new(),
-        load: None,
+        ..Run::empty(case.clone(), variant, slot, 0)
     }
 }
 
