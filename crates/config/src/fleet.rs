@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fleet_by_ssh_names_its_machines() {
+    fn an_ssh_fleet_names_its_machines() {
         let fleet = read(
             "engine = \"ssh\"\nssh_config = \"hosts\"\n[[machine]]\nname = \"lab-1\"\nlabels = [\"lab\", \"zen4\"]\n\
              [[machine]]\nname = \"lab-2\"\nfolder = \"/var/tmp/sw\"\nbinary = \"/opt/speedwell\"",
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fleet_file_of_the_project_precedes_the_one_of_the_user() {
+    fn the_projects_fleet_file_takes_precedence_over_the_users() {
         let folder = tempfile::tempdir().unwrap();
         let (project, user) = (folder.path().join("project"), folder.path().join("user"));
         let inside = project.join("a/b");

@@ -29,7 +29,7 @@ pub fn is_name(text: &str) -> bool {
 pub enum MachineSelector {
     /// Machines with this name or label.
     Name(String),
-    /// All other machines.
+    /// Machines outside this selection.
     Not(Box<MachineSelector>),
     /// Machines in both selections.
     And(Box<MachineSelector>, Box<MachineSelector>),

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_may_lie_further_up() {
+    fn the_file_may_be_in_a_folder_further_up() {
         let text = "[history]\nbranch = \"main\"\nbuild = \"make\"\nthreshold = \"2 %\"";
         let history = read(text).unwrap().unwrap().history;
         assert_eq!(history.build.as_deref(), Some("make"));

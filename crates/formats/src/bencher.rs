@@ -30,7 +30,7 @@ const BUILTIN_MEASURES: [(&str, &str); 4] =
 /// Keys of a figure in BMF.
 const FIGURE_KEYS: [&[u8]; 3] = [b"value", b"lower_value", b"upper_value"];
 
-/// Returns whether the data are BMF: objects of three levels, of which the innermost are figures.
+/// Returns whether the data are BMF: objects nested three levels deep, the innermost with figures.
 pub fn recognizes_metrics(file: &JsonContent<'_>) -> bool {
     let has_depth = |depth| file.keys().iter().any(|(found, _)| *found == depth);
     (1..=3).all(has_depth)
@@ -311,7 +311,7 @@ mod tests {
     use speedwell_model::MetricDirection;
 
     #[test]
-    fn figures_of_bmf_are_samples_of_the_measures_of_a_benchmark() {
+    fn bmf_figures_become_samples_and_measures_become_metrics() {
         let text = r#"{"sum": {"latency": {"value": 88.0, "lower_value": 87, "upper_value": 90.5},
             "throughput": {"value": 5.5}}, "make": {"build-time": {"value": 2}}}"#;
         let session = crate::read("f", text.as_bytes()).unwrap().remove(0);

@@ -4,7 +4,7 @@
 //! become parameters. Results that nothing distinguishes are dropped with a warning. Merging them
 //! would invent a benchmark. Numbering them would not help, because the same number could refer to
 //! a different result in the next file. The readers have already grouped the repetitions of each
-//! benchmark, so such a group is one result here. Start at [`distinguish_results`].
+//! benchmark into one result. Start at [`distinguish_results`].
 
 use crate::foreign::suites::typed_value;
 use anyhow::{Result, bail};
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn results_of_several_metrics_are_of_one_benchmark() {
+    fn results_for_different_metrics_belong_to_one_benchmark() {
         let (names, _) = distinguish(vec![
             listed_result(0, "a", "time", &[]),
             listed_result(0, "a", "size", &[]),

@@ -63,7 +63,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     imported.into_session(label, reading.environment, None)
 }
 
-/// Reads the output of one process of a Go test binary. Lines of one name are samples of one
+/// Reads the output of one process of a Go test binary. Lines with the same name are samples of one
 /// benchmark, and each unit is a metric. The results do not show a failure before the first
 /// benchmark; the exit status of the binary does.
 ///
@@ -177,8 +177,7 @@ impl<'a> GoOutputParser<'a> {
         });
     }
 
-    /// Adds a benchmark that reported that it has no result. `logged` is the message in the line
-    /// before.
+    /// Adds a benchmark that failed or was skipped. `logged` is the message in the previous line.
     fn push_stopped(&mut self, name: &'a str, cause: FailureCause, logged: Option<&str>) {
         self.begun = self.begun.filter(|begun| *begun != name);
         self.push_entry(name, GoBenchOutcome::Stopped(cause));
@@ -466,7 +465,7 @@ mod tests {
         BenchmarkSkips\n    tiny_test.go:25: not here\n--- SKIP: BenchmarkSkips\nPASS\n";
 
     #[test]
-    fn lines_of_one_name_are_samples_and_every_unit_is_a_metric() {
+    fn lines_with_the_same_name_are_samples_and_every_unit_is_a_metric() {
         let read = read_reported(TEXT.as_bytes()).unwrap();
         let sum = &read[0];
         assert_eq!(sum.name.as_deref(), Some("BenchmarkSum/n=8"));

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_differ_by_nothing_but_their_preparation_are_two_cases() {
+    fn commands_that_differ_only_in_their_preparation_are_separate_cases() {
         let text = r#"{"results":[{"command":"a","prepare":"sync","times":[1]},
             {"command":"a","prepare":"drop caches","times":[2]},{"command":"b","times":[3]}]}"#;
         let session = read_text(text).unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_there_twice_is_left_out_and_named() {
+    fn a_command_that_occurs_twice_is_left_out_and_named() {
         let twice = r#"{"command":"a","times":[1]},{"command":"a","times":[2]}"#;
         let mut warnings = Vec::new();
         let text = format!(r#"{{"results":[{twice},{{"command":"b","times":[3]}}]}}"#);

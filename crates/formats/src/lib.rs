@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_below_chatter_still_makes_a_node_csv() {
+    fn a_node_csv_is_recognized_if_chatter_precedes_its_header() {
         let text = "> node compare.js\n\"filename\", \"configuration\", \"rate\", \"time\"\n\
                     \"g/a.js\", \"n=1\", 5, 0.000000001\n";
         let mut warnings = Vec::new();

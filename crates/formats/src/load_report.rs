@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_time_is_left_out_where_a_percentile_is_below_it() {
+    fn the_minimum_is_left_out_if_a_percentile_is_below_it() {
         let times = |of: &[(&str, f64)]| {
             let times = of.iter().map(|(name, ns)| ((*name).to_owned(), *ns));
             let mut report = LoadReport {

@@ -631,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn commas_are_read_as_the_whole_column_has_them() {
+    fn the_whole_column_determines_how_commas_are_read() {
         let table = |cells: [&str; 3]| {
             let rows = cells.iter().enumerate();
             let rows = rows.map(|(at, cell)| format!("2026-01-0{};c{at};{cell}\n", at + 1));
@@ -675,7 +675,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_line_without_an_end_may_be_cut_short() {
+    fn a_last_line_without_a_newline_is_left_out() {
         let (sessions, warnings) = read_text("time,commit,ops\n2026-01-31,c1,5\n2026-02-01,c2,6");
         assert_eq!(sessions.unwrap().len(), 1);
         assert!(warnings[0].contains("has no newline and was left out"), "{warnings:?}");

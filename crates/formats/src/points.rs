@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn session_ids_depend_on_the_suite_the_key_and_the_file() {
+    fn session_ids_depend_on_the_suite_the_key_and_the_format() {
         let key_of = |suite: &str, key: &str| PointKey {
             suite: suite.into(),
             key: key.into(),

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn benchmarks_of_one_name_are_told_apart_by_their_metadata() {
+    fn benchmarks_with_the_same_name_are_told_apart_by_their_metadata() {
         let session = read_bytes(
             br#"{"benchmarks":[
                 {"metadata":{"name":"a","timeit_stmt":"x"},"runs":[{"values":[1.0]},{"values":[1.5]}]},

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn rust_benchmarks_that_may_be_missing_are_reported() {
+    fn truncated_output_of_rust_benchmarks_is_reported() {
         let text = "running 2 tests\ntest a ... bench: 1,234.5 ns/iter (+/- 6)\n";
         let (found, warnings) = case_ids(text);
         assert_eq!(found, ["a"]);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_divan_that_may_be_missing_are_reported() {
+    fn truncated_output_of_divan_is_reported() {
         let figures = "1 µs │ 3 µs │ 2 µs │ 2 µs │ 5 │ 5";
         let text = format!(
             "tiny     fastest │ slowest │ median │ mean │ samples │ iters\n├─ a     {figures}\n╰─ b     {figures}\n"

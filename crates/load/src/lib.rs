@@ -3,9 +3,9 @@
 //!
 //! The crate knows nothing about benchmarks, sessions or reports. Start at [`load`], which
 //! describes a load, and [`generator::run`], which runs it and returns a
-//! [`LoadMeasurement`](speedwell_model::load::measurement::LoadMeasurement). Only `generator` opens
-//! connections and reads a clock. The modules that it uses work on bytes and numbers: [`pace`]
-//! decides when to send, [`http1`] and [`http2`] encode and decode.
+//! [`LoadMeasurement`](speedwell_model::load::measurement::LoadMeasurement). Only `generator`
+//! and `http3` open connections and read a clock. [`pace`], which decides when to send, and
+//! [`http1`] and [`http2`], which encode and decode, work on bytes and numbers alone.
 
 pub mod generator;
 pub mod http1;

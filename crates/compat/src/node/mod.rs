@@ -230,8 +230,8 @@ pub fn select_scripts(
     Ok(scripts)
 }
 
-/// Whether a file is selected: no exclusion matches its name and, if there are filters, a filter
-/// does.
+/// Whether a file is selected: no exclusion matches its name and, if there are filters, at least
+/// one filter matches it.
 fn passes_filters(arguments: &ParsedArguments<'_>, file: &str) -> bool {
     let mut filters = arguments.values("filter").peekable();
     let is_admitted = filters.peek().is_none() || filters.any(|filter| file.contains(filter));
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_the_first_item_everything_is_an_item() {
+    fn everything_after_the_first_positional_argument_is_positional() {
         let others = |line| LINE.parse_arguments(&words(line)).unwrap().others.join(" ");
         assert_eq!(others("zz --filter kill"), "zz --filter kill");
         assert_eq!(others("--set a=1 -- --odd"), "--odd");

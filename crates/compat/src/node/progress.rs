@@ -32,8 +32,8 @@ struct PlannedScript {
 }
 
 impl PlannedScript {
-    /// Returns how often all cases of the script were executed, including the fraction of the
-    /// current pass over the cases.
+    /// Returns the number of passes over all cases of the script so far, including the completed
+    /// fraction of the current pass.
     fn passes_done(&self) -> f64 {
         self.done as f64 / self.cases.max(1) as f64
     }
@@ -95,7 +95,7 @@ impl NodeProgress {
         let passes_done: f64 = self.scripts.iter().map(PlannedScript::passes_done).sum();
         let fraction =
             if self.finished { 1.0 } else { passes_done / (files * self.passes).max(1) as f64 };
-        // Add more than the rounding errors, which must not lower a percentage from 50 to 49.
+        // The addend exceeds the rounding errors, which could otherwise lower 50 % to 49 %.
         let percent = (fraction * 100.0 + 1e-9).floor();
         format!(
             "[{hours:02}:{minutes:02}:{:02}|% {percent:>3}| {} files | {} runs | {} configs]: {} ",

@@ -42,9 +42,8 @@ pub fn max_rows(columns: usize) -> usize {
 
 /// Formats a table. Row names are on the left and left-aligned; all columns are right-aligned.
 ///
-/// Lines stay below `width` terminal columns if possible: columns that do not fit go into further
-/// blocks below. Every block repeats the row names. If `names` is empty, the table has no row
-/// names.
+/// Lines stay narrower than `width` if possible: columns that do not fit go into further blocks
+/// below. Every block repeats the row names. If `names` is empty, the table has no row names.
 pub fn format_data_frame(names: &[String], columns: &[FrameColumn], width: usize) -> String {
     let rows = columns.first().map_or(0, |column| column.cells.len());
     let shown_rows = rows.min(max_rows(columns.len()));
@@ -171,8 +170,8 @@ struct RoundedNumber {
     exponent: i32,
     /// Number of significant digits without trailing zeros.
     digits: i32,
-    /// Whether rounding in scientific form adds a digit before the decimal point, but rounding in
-    /// fixed form does not.
+    /// Whether rounding to significant digits yields a power of ten, but rounding in fixed form
+    /// stays below this power.
     widened: bool,
 }
 

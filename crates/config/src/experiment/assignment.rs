@@ -236,8 +236,8 @@ impl Experiment {
         })
     }
 
-    /// Returns the variant declared under that name. A control has no declaration of its own: for
-    /// its name, returns the variant that the control repeats.
+    /// Returns the variant declared under that name. The second measurement of a control is not
+    /// declared: for its name, returns the control.
     fn find_declared(&self, name: &str) -> Option<&super::variant::ExperimentVariant> {
         let find = |name: &str| self.variants.iter().find(|variant| variant.name == name);
         find(name).or_else(|| find(super::plan::repeated_variant(name)))

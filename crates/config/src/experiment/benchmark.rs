@@ -1,11 +1,11 @@
 //! Rewrites `[benchmark.NAME]` with `kind = "load"`, the short form of a group that is an HTTP load.
 //!
-//! One table replaces the several tables of a `[[group]]`. The keys that are part of case names
-//! become parameters of the group, and placeholders in the table: `rate = [100, 200]` becomes the
-//! parameter `rate` and `rate = "{rate}"`. The other keys are read once per case, with their
-//! placeholders filled (`assignment.rs`): those about the server here, all others as in
-//! `[group.load]`. The server is started by a shell command or is already running. The result is
-//! the [`LoadSpec`] that `speedwell load` executes. Start at [`resolve_benchmark`].
+//! One table replaces the several tables of a `[[group]]`. Each key that is part of case names
+//! becomes a parameter of the group, and a placeholder replaces its value in the table:
+//! `rate = [100, 200]` becomes the parameter `rate` and `rate = "{rate}"`. The other keys are read
+//! once per case, with their placeholders filled (`assignment.rs`): those about the server here,
+//! all others as in `[group.load]`. The server is started by a shell command or is already running.
+//! The result is the [`LoadSpec`] that `speedwell load` executes. Start at [`resolve_benchmark`].
 
 use super::group::{BenchmarkGroup, FileContext, SeedSource};
 use super::load::{ClientName, DEFAULT_CONCURRENCY, InlineBody, LoadKeys};
@@ -123,7 +123,7 @@ pub fn resolve_benchmark(part: &FilePart, file: &FileContext) -> Result<Benchmar
 }
 
 /// Returns the parameters of the group, the declared ones first, and the table of its load, in
-/// which placeholders replace the keys that became parameters.
+/// which placeholders replace the values that became parameters.
 fn rewrite_keys(keys: BenchmarkKeys, part: &FilePart) -> Result<(ValueTable, NodeTable)> {
     let single = |value| OneOrMany(vec![PlainValue(value)]);
     let numbers = |OneOrMany(numbers): OneOrMany<NumberValue>| {

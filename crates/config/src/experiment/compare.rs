@@ -31,8 +31,8 @@ pub struct ComparePlan {
     pub confidence: f64,
     /// Smallest relevant change, as a fraction such as 0.02.
     pub threshold: Option<f64>,
-    /// Limits on the change of a candidate, each with its group. A limit without a group applies to
-    /// all groups that have its metric.
+    /// Limits on the change of a candidate, each with the group to which it applies; `None` stands
+    /// for all groups that have its metric.
     pub gates: Vec<(Option<String>, ChangeGate)>,
 }
 

@@ -71,7 +71,8 @@ pub struct BenchmarkGroup {
     pub name: String,
     /// Kind of the group.
     pub kind: GroupKind,
-    /// Parameters of its cases. For benchmark files, these values replace the declared values.
+    /// Parameters of its cases. For benchmark files, they replace the values that the files
+    /// declare.
     pub parameters: GroupParameters,
     /// Cases in order; empty for benchmark files, whose cases are unknown.
     pub cases: Vec<Case>,
@@ -127,7 +128,7 @@ pub struct GroupKeys {
     /// Counters that are costly or that not every machine has: "instructions:u", "page-faults" ...
     #[serde(default)]
     also: OneOrMany<AlsoName>,
-    /// Seed of its runs: "per-block" for the same in all variants of a block, "per-run", or a
+    /// Seed of its runs: "per-block" (the same for all variants of a block), "per-run", or a
     /// number.
     #[serde(default)]
     seed: SeedSource,

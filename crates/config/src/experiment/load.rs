@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Default number of concurrent requests, as for `speedwell load`.
 pub const DEFAULT_CONCURRENCY: u32 = 10;
 
-/// Default time limit of a warm-up until the server is steady.
+/// Default time limit of a warm-up that lasts until the server is steady.
 const DEFAULT_STEADY_LIMIT: Duration = Duration::from_secs(30);
 
 /// The load on a server. It ends after `requests` or `duration`, one of which is required.
@@ -208,7 +208,8 @@ impl LoadKeys {
         Ok(LoadSpec { url, warmup, ..self.resolve_spec(part, root)? })
     }
 
-    /// Returns what the keys mean in both forms: the load without its URL and its warm-up.
+    /// Returns the load without its URL and warm-up. It is the same in `[group.load]` and in
+    /// `[benchmark.NAME]`.
     fn resolve_spec(&self, part: &FilePart, root: &Path) -> Result<LoadSpec> {
         if self.duration.is_some() && self.requests.is_some() {
             return Err(not_both(part, "requests", "duration"));

@@ -62,7 +62,7 @@ pub const ALSO_METRICS: [(&str, &str); 16] = [
     ("cpu-migrations", "1"),
 ];
 
-/// Returns metrics with names, units and directions.
+/// Returns the name, unit and direction of each metric of a kind.
 fn kind_metrics(
     kind: GroupKind,
 ) -> impl Iterator<Item = (&'static str, &'static str, MetricDirection)> {
@@ -170,8 +170,8 @@ checked! {
     }
 }
 
-/// Returns the metrics that the target of a group reports itself, in order. Placeholders are
-/// filled.
+/// Returns the metrics that the target of a group reports itself, in order. The placeholders of
+/// `group` must already be filled.
 pub fn target_figures(group: &FilePart) -> Result<Vec<TargetMetric>> {
     let keys: Option<IndexMap<String, MetricKeys>> = group.read_key("metric")?;
     let parts = group.child_tables("metric");

@@ -459,7 +459,7 @@ impl Experiment {
         Ok(service)
     }
 
-    /// Returns the services of the target, with all placeholders filled that are known before a
+    /// Returns the services of the target. Fills all placeholders whose values are known before a
     /// run.
     pub(super) fn backing_services(&self, known: &PlaceholderMap) -> Result<Vec<BackingService>> {
         let resolve = |declared: &DeclaredService| {

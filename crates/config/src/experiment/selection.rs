@@ -25,7 +25,7 @@ pub struct WrongName {
 }
 
 impl WrongName {
-    /// Returns the error in the expression that contains the name.
+    /// Converts to an error that shows the position of the name in its expression.
     pub fn in_expression(self, expression: &str) -> ExpressionError {
         ExpressionError::about_name(expression, &self.name, self.message, self.hint)
     }

@@ -82,7 +82,7 @@ pub fn resolve_verify(keys: Option<VerifyKeys>) -> ResponseCheck {
         BodyKeys::Rule(BodyRuleKey::JsonLength(length)) => BodyRule::JsonLength(length.0),
         BodyKeys::Rule(BodyRuleKey::Bytes(count)) => BodyRule::Bytes(count.0),
     });
-    // A pattern implies that bodies vary, and so may their lengths.
+    // A pattern implies that bodies vary, so their lengths may vary too.
     let lengths_vary = matches!(verify.body, Some(BodyRule::Regex(_)));
     verify.same_bytes = keys.same_bytes_across_variants.unwrap_or(!lengths_vary);
     verify
@@ -120,8 +120,8 @@ enum ProofMoment {
     Exit,
 }
 
-/// Resolves the proofs of a variant. Files are relative to the target's working directory. A
-/// `server` is checked when it is ready, unless a proof says otherwise.
+/// Resolves the proofs of a variant. Files are relative to the target's working directory. If
+/// `server` is true, a proof is checked when the server is ready, unless the proof says otherwise.
 pub fn resolve_proofs(
     variant: &FilePart,
     directory: &Path,

@@ -112,8 +112,8 @@ pub fn parse_list(text: &str) -> Vec<String> {
     values
 }
 
-/// Converts strings to numbers or to booleans if all of them have that type and each prints exactly
-/// as the user typed it. Otherwise, they stay strings.
+/// Converts strings to numbers if all of them are numbers, or to booleans if all are booleans,
+/// provided that each prints exactly as the user typed it. Otherwise, they stay strings.
 pub fn infer_values(strings: &[String]) -> Vec<ParameterValue> {
     let inferred: Vec<ParameterValue> =
         strings.iter().map(|text| ParameterValue::infer_value(text)).collect();
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_exact_and_holds_its_last_number() {
+    fn a_range_is_exact_and_ends_at_the_last_number_that_a_step_reaches() {
         let numbers = |first, last, step| parse_range(first, last, step).unwrap();
         assert_eq!(numbers("1", "4", None), ["1", "2", "3", "4"]);
         assert_eq!(numbers("0.1", "0.4", Some("0.1")), ["0.1", "0.2", "0.3", "0.4"]);

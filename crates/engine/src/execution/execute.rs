@@ -59,7 +59,7 @@ pub struct ExecuteOptions {
     pub failed_slots: BTreeSet<u32>,
     /// Whether execution stops at the first failure.
     pub fail_fast: bool,
-    /// Once more than this time has passed, execution stops at the end of the current block.
+    /// When this time has passed, execution stops at the end of the current block.
     pub time_budget: Option<Duration>,
 }
 

@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_line_names_every_level() {
+    fn the_replay_command_matches_every_part_of_the_name_exactly() {
         assert_eq!(
             replay_command(Some("x/y"), "BenchmarkA/n=8"),
             "go test -run '^$' -bench '^BenchmarkA$/^n=8$' x/y"

@@ -321,7 +321,7 @@ Requests/sec:   3752.47
 ";
 
     #[test]
-    fn wrk_tells_latency_and_errors() {
+    fn latency_and_errors_of_wrk_are_read() {
         let report = parse_report("wrk", WRK).unwrap();
         assert_eq!((&report["errors"], &report["non2xx"]), (&json!(3.0), &json!(7.0)));
         let latency = &report["latency_ms"];
@@ -330,7 +330,7 @@ Requests/sec:   3752.47
     }
 
     #[test]
-    fn autocannon_tells_latency_and_errors() {
+    fn latency_and_errors_of_autocannon_are_read() {
         let json = r#"{"requests":{"average":814},"latency":{"average":1.2,"p99":4,"max":20},
                        "errors":0,"timeouts":2,"non2xx":1}"#;
         let report = parse_report("autocannon", json).unwrap();
@@ -339,7 +339,7 @@ Requests/sec:   3752.47
     }
 
     #[test]
-    fn h2load_tells_counts_and_the_mean() {
+    fn counts_and_mean_latency_of_h2load_are_read() {
         let text = "finished in 182.01ms, 549.41 req/s, 123.46MB/s
 requests: 100 total, 100 started, 100 done, 98 succeeded, 5 failed, 2 errored, 1 timeout
 status codes: 95 2xx, 0 3xx, 3 4xx, 0 5xx
@@ -352,7 +352,7 @@ time for request:     1.02ms     20.50ms      3.50ms       500us    80.00%
     }
 
     #[test]
-    fn our_own_line_is_read() {
+    fn output_of_speedwells_own_generator_is_read() {
         let line = r#"{"tool":"speedwell","requests":90,"seconds":0.5,"rate":178.0,"errors":1.0,
                        "non2xx":0.0,"latency_ms":{"mean":2.5,"p99":9.0}}"#;
         let report = parse_report("speedwell", line).unwrap();

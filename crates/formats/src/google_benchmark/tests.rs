@@ -58,7 +58,7 @@ fn aggregates_stand_in_only_where_repetitions_are_missing() {
 }
 
 #[test]
-fn old_files_tell_aggregates_by_their_names() {
+fn aggregates_in_old_files_are_recognized_by_their_names() {
     let row = |name: &str| format!(r#"{{"name":"{name}","real_time":1,"time_unit":"ns"}}"#);
     let all = ["a", "a", "a_mean", "a_stddev", "find_median"].map(row);
     let (session, _) = read_rows(&all.join(","));
@@ -67,7 +67,7 @@ fn old_files_tell_aggregates_by_their_names() {
 }
 
 #[test]
-fn counters_are_metrics_whose_direction_is_never_guessed() {
+fn a_counter_has_a_known_direction_only_if_its_name_implies_one() {
     let (session, warnings) = read_rows(
         r#"{"name":"a","real_time":1,"time_unit":"ns","bytes_per_second":5,"Foo":NaN,"Bar":2,
             "CYCLES":3,"label":"x","big":true}"#,

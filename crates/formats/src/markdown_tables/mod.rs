@@ -392,9 +392,10 @@ fn metric_and_unit(
     Some((Some(found.0), found.1))
 }
 
-/// Values are read as MiB/s only if MB/s has more than this many times as many misfits as MiB/s. A
-/// misfit is a cell that implies a fraction of a byte per response, see [`count_misfits`]. Even the
-/// right unit has a few misfits by chance: the quotient of two averages is rarely a whole number.
+/// Values are read as MiB/s only if the misfits of MB/s outnumber those of MiB/s by more than this
+/// factor. A misfit is a cell that implies a fraction of a byte per response, see
+/// [`count_misfits`]. Even the right unit has a few misfits by chance: the quotient of two averages
+/// is rarely a whole number.
 const MIN_MISFIT_RATIO: usize = 4;
 
 /// Determines whether bandwidths without a unit are in MB/s or in MiB/s. Adds this assumption to

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_different_text_is_held_once() {
+    fn each_distinct_string_is_stored_once() {
         let text = "\"filename\", \"n\", \"e\", \"rate\", \"time\"\n\"g/a.js\", 5, \"u\", 1, 1\n\
                     \"g/a.js\", 5, \"v\", 2, 1\n\"g/a.js\", 5, \"u\", null, 1\n";
         let frame = ScatterFrame::read(text.as_bytes()).unwrap();

@@ -93,8 +93,8 @@ impl CompareRates {
 
     /// Returns the index of a case, adding it if needed.
     ///
-    /// The drivers cycle through the cases in a fixed order. The case after that of the previous
-    /// row is therefore tried first: comparing names is cheaper than hashing them.
+    /// The drivers cycle through the cases in a fixed order. Therefore, the case that follows the
+    /// previous row's case is tried first: comparing names is cheaper than hashing them.
     fn case_index(&mut self, name: &[u8]) -> usize {
         match self.groups.get_index(self.expected) {
             Some((expected, _)) if **expected == *name => self.expected,

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_broken_behind_their_line_ends() {
+    fn long_strings_are_broken_after_their_line_ends() {
         let short = format!("{}\nz", "y".repeat(74));
         let long = format!("{}\nz", "y".repeat(75));
         assert_eq!(format_inspected(&text_value(&short)), format!("'{}\\nz'", "y".repeat(74)));
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_texts_are_cut_where_node_cuts_them() {
+    fn very_long_strings_are_cut_where_node_cuts_them() {
         let printed = format_inspected(&text_value(&"z".repeat(10_005)));
         assert_eq!(printed, format!("'{}'... 5 more characters", "z".repeat(10_000)));
         assert!(
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_differ_only_where_json_has_no_word_for_them() {
+    fn json_and_inspect_agree_except_on_negative_zero_and_nonfinite_numbers() {
         for (number, as_json, inspected) in [
             (1e21, "1e+21", "1e+21"),
             (0.1 + 0.2, "0.30000000000000004", "0.30000000000000004"),
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn words_without_quotes_are_numbers_and_truth_values() {
+    fn unquoted_words_are_numbers_booleans_or_strings() {
         assert_eq!(parse_single("n=1e+21"), ParameterValue::Number(1e21));
         assert_eq!(parse_single("n=-0.5"), ParameterValue::Number(-0.5));
         assert_eq!(parse_single("keep=true"), ParameterValue::Bool(true));

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_found_below_chatter_and_behind_a_byte_order_mark() {
+    fn a_header_is_found_below_chatter_and_after_a_byte_order_mark() {
         let header = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n";
         assert_eq!(
             find_header(format!("> make bench\n{header}").as_bytes()),

@@ -76,7 +76,7 @@ pub enum ScanResult {
 
 /// Splits the record at the front of `bytes` into fields.
 ///
-/// `last` means that no more bytes follow; the record then ends with `bytes`.
+/// `last` means that no more bytes follow; the record then needs no line end.
 pub fn scan_record(bytes: &[u8], last: bool, fields: &mut Vec<CsvField>) -> ScanResult {
     fields.clear();
     let mut index = 0;

@@ -295,7 +295,7 @@ mod tests {
     fn drop_reason(delivered: &[SpoolItem]) -> &str {
         match &delivered[1] {
             SpoolItem::LeftOut(reason) => reason,
-            other => panic!("it was taken: {other:?}"),
+            other => panic!("it was not dropped: {other:?}"),
         }
     }
 

@@ -95,8 +95,9 @@ impl SpoolWriter {
         self.write_line(&SpoolLine::Warning(Cow::Borrowed(sentence)))
     }
 
-    /// Ends the spool. `reason` says why part of the shard was not measured, if so. An `.ended`
-    /// file, created atomically next to the spool, marks the spool as complete.
+    /// Ends the spool. `reason` says why part of the shard was not measured; `None` if the whole
+    /// shard was measured. An `.ended` file, created atomically next to the spool, marks the spool
+    /// as complete.
     ///
     /// # Errors
     /// Fails if the file cannot be written.

@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(batcher.next_pause(100, 25), None, "enough have ended");
         assert_eq!(batcher.next_pause(16, 1), None, "few are under way");
         batcher.adapt(1_500, TICK_NS, Some(2_000_000));
-        assert!(batcher.next_pause(100, 1).is_some(), "it goes on for a while");
+        assert!(batcher.next_pause(100, 1).is_some(), "pauses continue above the stop threshold");
         batcher.adapt(500, TICK_NS, Some(2_000_000));
         assert_eq!(batcher.next_pause(100, 1), None);
     }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn open_loads_never_pause() {
+    fn open_loads_and_loads_without_batching_never_pause() {
         for (batching, is_closed) in [(MOST, false), (BatchingMode::Off, true)] {
             let mut batcher = ReadBatcher::new(batching, is_closed);
             batcher.adapt(100_000, TICK_NS, Some(2_000_000));

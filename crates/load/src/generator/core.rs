@@ -29,7 +29,7 @@ pub(super) struct WorkerCore<'a> {
     pub traffic: TransportTraffic,
     pub buffer: Box<[u8]>,
     pub tls: Option<TlsParameters>,
-    /// Waits and connects instead of [`WorkerCore::poll`] if the load uses HTTP/3.
+    /// QUIC engine, used instead of [`WorkerCore::poll`] if the load uses HTTP/3.
     #[cfg(feature = "http3")]
     pub quic: Option<quic::TimedQuicEngine>,
     /// Facts about the connection, if this thread sends a probe.

@@ -3,8 +3,8 @@
 //! A deadline is either the timeout of one wait, or a timer that is watched like a socket. Each
 //! wait sets its timeout anew, but a timer is set only once for all waits with the same deadline.
 //! Open loads therefore use a timer: their deadline is the time of the next request, however many
-//! responses arrive before it. Closed loads use timeouts. On a virtual machine, a client that waits
-//! for each response was slower by a fifth with a timer set to a distant time.
+//! responses arrive before it. Closed loads use timeouts. On a virtual machine, a timer set to a
+//! distant time made a client that waits for each response a fifth slower.
 
 use super::clock::{LoadClock, LoadTimer, NEVER};
 use rustix::buffer::spare_capacity;
@@ -81,9 +81,9 @@ impl SocketPoll {
         Ok(epoll::add(&self.epoll, socket, EventData::new_u64(token), flags)?)
     }
 
-    /// Waits for socket events until a deadline. [`NEVER`] means to wait without limit, and a
-    /// deadline at or before `now_ns` not to wait at all. Returns the numbers of events and of
-    /// system calls. Without `epoll_pwait2`, a wait may make two calls, but counts as one.
+    /// Waits for socket events until a deadline. If the deadline is [`NEVER`], waits without limit;
+    /// if it is at or before `now_ns`, does not wait. Returns the numbers of events and of system
+    /// calls. Without `epoll_pwait2`, a wait may make two calls, but counts as one.
     pub fn wait(&mut self, now_ns: u64, until_ns: u64) -> io::Result<(usize, u64)> {
         let Some(alarm) = &mut self.alarm else {
             let timeout_ns = if until_ns == NEVER {

@@ -155,7 +155,7 @@ pub(super) struct QuicRequests {
     has_answered: bool,
     /// Whether the server accepts no further requests.
     is_draining: bool,
-    /// Recorder for response contents, if they are inspected.
+    /// Empty watch to copy for each response, if response contents are inspected.
     watch: Option<Box<ResponseWatch>>,
     /// Contents of the last response.
     last_response: Option<ResponseWatch>,

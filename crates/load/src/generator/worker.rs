@@ -33,9 +33,8 @@ pub(super) struct LoadWorker<'a> {
     listed: VecDeque<u32>,
     /// Connections that are closed and can be reopened. Only loads with a schedule use this list.
     closed: Vec<u32>,
-    /// Connections to wake up: the time, the index of the connection, and the reason. If the flag
-    /// is set, a client finishes its think time; otherwise, the pause after a failed connection
-    /// attempt ends.
+    /// Connections to wake up: the time, the index of the connection, and whether a client's think
+    /// time ends then. If not, the pause after a failed connection attempt ends.
     sleepers: BinaryHeap<Reverse<(u64, u32, bool)>>,
     mailbox: &'a TotalsMailbox,
     stop: &'a AtomicBool,
@@ -254,7 +253,7 @@ impl<'a> LoadWorker<'a> {
         true
     }
 
-    /// Sends requests whose connection was established only after the end of sending.
+    /// Sends requests that were started in time but had to wait for their connections.
     fn send_pending(&mut self) {
         while let Some(id) = self.listed.pop_front() {
             let connection = &mut self.connections[id as usize];
@@ -513,8 +512,8 @@ impl LoadWorker<'_> {
         }
         if let RequestPacing::Open(pacing) = &mut self.pacing {
             pacing.advance_to(end_ns.min(self.core.recorder.window_end_ns));
-            // A generator that was on time would have sent these requests if a connection had room.
-            // In that case, the generator caused their delay.
+            // If a connection had room, a generator that was on time would have sent these
+            // requests, so the generator caused their delay.
             while let Some(mut sent) = pacing.take_due(end_ns) {
                 if had_room {
                     sent.own_lag_ns = end_ns.saturating_sub(sent.intended_ns);

@@ -406,7 +406,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_control_character_is_found_wherever_it_stands_and_nothing_else() {
+    fn control_characters_and_only_those_are_found_at_any_position() {
         for byte in 0..=255u8 {
             for at in 0..20 {
                 let mut bytes = [b'a'; 20];

@@ -22,7 +22,7 @@ use std::fmt;
 // bytes. A load test counts each kind of error separately. [`ResponsePhase`] tells in which part of
 // the response an error occurred.
 
-/// A finished response, or the part of it that arrived.
+/// A finished response, or the part of an unfinished one that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResponseSummary {
     /// Status code of the final response, 200 to 999; 0 until its head is complete.

@@ -67,7 +67,7 @@ enum ReaderState {
 /// reply.expect_response(MethodKind::Body);
 /// assert!(reply.feed(b"HTTP/1.1 200 OK\r\nContent-Le")?.ended.is_none());
 /// let progress = reply.feed(b"ngth: 5\r\n\r\nhelloHTTP/1.1 ...")?;
-/// let summary = progress.ended.ok_or("it has ended")?;
+/// let summary = progress.ended.ok_or("the response is incomplete")?;
 /// assert_eq!((progress.consumed, summary.status, summary.body_bytes), (16, 200, 5));
 /// assert!(summary.reusable);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -452,7 +452,7 @@ mod tests {
     use crate::http2::UrlScheme;
 
     #[test]
-    fn a_connection_ends_when_its_identifiers_are_used_up() {
+    fn no_stream_can_be_opened_once_all_stream_ids_are_used_up() {
         let parts =
             RequestParts { method: "GET", target: "/", host: "h", ..RequestParts::default() };
         let request = Http2Request::new(&parts, UrlScheme::Http).unwrap();

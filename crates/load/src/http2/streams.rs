@@ -260,7 +260,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn streams_are_found_as_in_a_map_however_they_come_and_go() {
+    fn lookups_agree_with_a_map_as_streams_come_and_go() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
         let mut streams = StreamTable::new();
         let mut known: BTreeMap<u32, u32> = BTreeMap::new();

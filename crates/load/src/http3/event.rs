@@ -46,7 +46,7 @@ pub struct EstablishedConnection {
     pub certificate: Option<CertificateDer<'static>>,
 }
 
-/// Identifies a request within a connection. The sender chooses both numbers.
+/// Identifies a request within a connection. The caller chooses both numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamKey {
     /// Number of a slot, which holds one request at a time and is reused by later requests.

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn only_codes_that_mean_errors_break_a_connection_off() {
+    fn only_error_codes_count_as_a_reset() {
         assert_eq!(
             ConnectionEnd::from_error_code(Code::H3_NO_ERROR.value()),
             ConnectionEnd::Closed

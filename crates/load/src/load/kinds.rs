@@ -1,4 +1,4 @@
-//! Defines the requests of a load by templates: one kind of request, or several in fixed
+//! Defines the requests of a load as templates: one kind of request, or several in fixed
 //! proportions, optionally filled from a data table.
 
 use crate::http1::{ConnectionOption, Http1Version, InvalidRequest, RequestParts};
@@ -122,8 +122,8 @@ impl RequestKinds {
     }
 
     /// Returns the table row for request number `index`. Each kind goes through the table
-    /// separately. Otherwise, two alternating kinds would each use only half of the rows if the
-    /// number of rows is even.
+    /// separately. Otherwise, two alternating kinds would each use only half of an even number of
+    /// rows.
     pub fn row_at(&self, index: u64) -> u64 {
         let cycle = self.order.len() as u64;
         let turn = self.order[(index % cycle) as usize];
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_follow_each_other_in_their_proportions_and_not_in_bursts() {
+    fn kinds_are_interleaved_in_their_proportions() {
         let kinds = vec![request_kind("a", 4), request_kind("b", 2), request_kind("c", 2)];
         let kinds = RequestKinds::new(kinds, DataTable::default()).unwrap();
         let order: Vec<u16> = (0..8).map(|index| kinds.kind_at(index)).collect();

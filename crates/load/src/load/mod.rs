@@ -1,4 +1,4 @@
-//! Describes a load by plain data: target, requests, pacing and stop conditions.
+//! Describes a load as plain data: target, requests, pacing and stop conditions.
 //!
 //! Nothing here opens a connection. A [`LoadConfig`] contains everything that
 //! [`crate::generator::run`] needs, so a load can be repeated from its description. Start at
@@ -221,8 +221,8 @@ pub struct RequestTimeouts {
 pub enum BatchingMode {
     /// Reads each response as soon as the operating system reports it.
     Off,
-    /// Closed loads that keep their server busy delay reading by up to `max_delay_ns`, but at most
-    /// by an eighth of the median service time.
+    /// Delays reading in closed loads that keep their server busy. A delay lasts at most
+    /// `max_delay_ns` and at most an eighth of the median service time.
     Adaptive {
         /// Maximum delay in nanoseconds.
         max_delay_ns: u64,

@@ -150,8 +150,8 @@ impl KnownCertVerifier {
             return Err(error);
         };
         // The library checks validity dates before the issuer, and the name last (verify_cert.rs of
-        // rustls-webpki 0.103). A certificate that fails because of its issuer is therefore valid
-        // at this time. A certificate that fails because of its name also has a trusted issuer.
+        // rustls-webpki 0.103). A certificate that fails because of its issuer is therefore within
+        // its validity period. One that fails because of its name also has a trusted issuer.
         let is_accepted = || self.accepted.iter().any(|accepted| **accepted == **certificate);
         if is_without_issuer(reason) && is_accepted() {
             let parsed = ParsedCertificate::try_from(certificate)?;

@@ -16,8 +16,8 @@ const SET: u8 = 0x31;
 /// Object identifier of the common name (2.5.4.3).
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 
-/// Key sizes in bits of algorithms and curves, by object identifier (RFC 5480, RFC 8410; Ed25519 as
-/// reported by OpenSSL).
+/// Key sizes in bits, by object identifier of the algorithm or curve (RFC 5480, RFC 8410; Ed25519
+/// as reported by OpenSSL).
 const FIXED_KEY_SIZES: [(&[u8], u32); 4] = [
     (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07], 256),
     (&[0x2b, 0x81, 0x04, 0x00, 0x22], 384),

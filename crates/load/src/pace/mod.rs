@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn random_pauses_have_their_mean_and_differ_between_clients() {
+    fn random_pauses_have_the_given_mean_and_differ_between_clients() {
         let think = ThinkTime::Exponential { mean_ns: 2_000_000, seed: 7 };
         let pauses = |client| -> Vec<u64> {
             let mut thinker = ThinkTimer::new(think, client);

@@ -243,7 +243,7 @@ impl ScheduleStage {
         self.refine_ns(guess, units)
     }
 
-    /// Estimates in floating point when u = `units` have accumulated. The time is t = 2u / (2a +
+    /// Estimates in floating point the time t at which u = `units` have accumulated: t = 2u / (2a +
     /// sqrt(4a^2 + 4u(b - a) / T)), with a, b and T as in [`ScheduleStage::reaches_at_most`]. This
     /// form of the quadratic formula does not suffer from cancellation near a rate of zero.
     fn estimate_ns(&self, units: u128) -> u64 {

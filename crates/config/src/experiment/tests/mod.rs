@@ -153,7 +153,7 @@ fn a_topology_is_resolved_down_to_the_last_word() {
 }
 
 #[test]
-fn set_takes_the_place_of_params_and_of_values_of_a_group() {
+fn values_of_set_replace_params_and_parameters_of_groups() {
     let found = read_with(TOPOLOGIES, &[("workers", "2"), ("clients", "1k")], 8).unwrap();
     let cyan = assignment_of(&found, "random-fib", 0, "cyan");
     assert_eq!(cyan.target.command[4], "--http=2");

@@ -32,7 +32,7 @@ target = { command = "server {port} --on={host} --db={db.host}:{db.port}", cwd =
 load = { path = "/x", requests = 10 }
 "#;
 
-/// Returns a complete file of such parts.
+/// Returns a complete file: [`TOP`] and these parts.
 fn join_parts(parts: &[&str]) -> String {
     [&[TOP], parts].concat().concat()
 }

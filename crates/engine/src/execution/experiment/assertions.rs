@@ -174,7 +174,7 @@ mod tests {
         output.observe_output(OutputStream::Stderr, b"hello\nmar");
         assert_eq!(output.mark_time("throw"), None);
         output.observe_output(OutputStream::Stdout, b"k:throw\n");
-        assert_eq!(output.mark_time("throw"), None, "another stream is another line");
+        assert_eq!(output.mark_time("throw"), None, "a line does not continue in another stream");
         output.observe_output(OutputStream::Stderr, b"k:throw now\nmark:throw\n");
         let first = output.mark_time("throw").unwrap();
         output.observe_output(OutputStream::Stderr, b"mark:throw\n");

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_two_members_of_one_name_counts() {
+    fn the_last_of_two_members_with_the_same_name_counts() {
         let file = file(r#"{"benchmarks": [{"name": "a", "real_time": 1, "real_time": 2}]}"#);
         assert_eq!(file.parse_entries().unwrap().entries[0].real_time, Some(2.0));
     }

@@ -161,7 +161,8 @@ impl CallFrame {
 mod tests {
     use super::*;
 
-    /// Returns a profile whose root has the children `f` and `(idle)`.
+    /// Returns a profile with the nodes `(root)`, `f` and `(idle)`, whose ids are 1, 2 and 3.
+    /// `children` lists the ids of the children of `(root)`.
     fn profile_text(samples: &str, deltas: &str, children: &str) -> String {
         let frame = |name: &str| format!(r#"{{"functionName":"{name}","url":"","lineNumber":-1}}"#);
         format!(

@@ -15,7 +15,7 @@ const NAME_REPLACEMENTS: [(&str, &str); 9] = [
     (r"^(?:JS|LazyCompile|Function|InterpretedFunction):[~^+*]*", "JS:"),
     (r"\bnode:internal/", "node:"),
     (r"\bfile://", ""),
-    // An address follows the name of a function as an offset, or replaces an unknown name.
+    // An offset may follow the name of a function; an address replaces an unknown name.
     (r"\+0x[0-9a-f]+$", ""),
     (r"^0x[0-9a-f]+$", "[unknown]"),
     // The names of files with JIT-compiled code contain the id of the process.

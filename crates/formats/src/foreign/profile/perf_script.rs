@@ -46,9 +46,8 @@ pub fn recognizes(beginning: &str) -> bool {
         && below.is_some_and(|line| parse_frame(line).is_some())
 }
 
-/// Parses the output. The weight of a stack is the sum that perf reports for its samples:
-/// nanoseconds for clock events, otherwise a number of events. A sample without a weight counts as
-/// 1.
+/// Parses the output. The weight of a stack is the sum of the weights of its samples: nanoseconds
+/// for clock events, otherwise numbers of events. A sample without a weight counts as 1.
 ///
 /// # Errors
 /// Fails if reading fails, or there is no sample.

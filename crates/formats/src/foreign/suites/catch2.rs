@@ -123,7 +123,7 @@ mod tests {
     const ONE: &str = "<BenchmarkResults name=\"a &lt;b&gt;\" samples=\"20\"><mean value=\"1571\"/></BenchmarkResults>";
 
     #[test]
-    fn a_benchmark_has_its_mean_and_is_called_after_test_and_sections() {
+    fn a_benchmark_has_its_mean_and_is_named_after_its_test_and_sections() {
         let text = document(&format!("{ONE}<Section name=\"s\">{ONE}</Section>"));
         let read = read(text.as_bytes()).unwrap();
         let ids: Vec<String> =

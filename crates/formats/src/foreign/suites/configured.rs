@@ -202,7 +202,7 @@ mod line_tests {
     use super::*;
 
     #[test]
-    fn lines_that_match_are_results_and_lines_of_one_name_are_its_samples() {
+    fn matching_lines_with_the_same_name_are_samples_of_one_result() {
         let pattern = Regex::new(r"^(?P<name>\w+): (?P<value>[\d,.]+) (?P<unit>\S+)$").unwrap();
         let read = |text: &str| read_lines(text.as_bytes(), &pattern, "ns", None);
         let found = read("hello\na: 1,500 us\nb: 2 ops/s\na: 1.25 ms\n").unwrap();

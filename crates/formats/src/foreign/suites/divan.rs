@@ -15,7 +15,7 @@ use speedwell_model::{Case, FailureCause, ParameterValue};
 const MEDIAN_NOTE: &str =
     "divan prints no individual samples: the value is the median of one process's samples.";
 
-/// Characters that stand for one level of the tree at the beginning of a line.
+/// Prefixes of a line, each of which stands for one level of the tree.
 const BRANCHES: [&str; 4] = ["├─ ", "╰─ ", "│  ", "   "];
 
 /// Parses a tree. A leaf without figures is a case as well, because lists and trial runs contain no

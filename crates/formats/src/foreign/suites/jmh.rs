@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn every_iteration_of_every_fork_is_a_sample_of_the_metric_of_its_mode() {
+    fn each_iteration_is_a_sample_and_the_mode_determines_its_metric() {
         let raw = |unit: &str| format!(r#"{{"scoreUnit":"{unit}","rawData":[[1.5,2.0],[4.0]]}}"#);
         let of =
             |mode: &str, unit: &str| read(document(mode, &raw(unit)).as_bytes()).unwrap().remove(0);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sampled_iteration_is_its_mean() {
+    fn the_sample_of_an_iteration_is_the_mean_of_its_sampled_times() {
         let metric = r#"{"scoreUnit":"ns/op","rawDataHistogram":[[[[10.0,1],[20.0,3]],[]]]}"#;
         let read = read(document("sample", metric).as_bytes()).unwrap();
         assert_eq!(figures(&read[0])[0], ("sampled_time", 17.5));

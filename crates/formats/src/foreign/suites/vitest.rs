@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_benchmark_is_called_after_its_groups_and_has_its_mean_or_its_samples() {
+    fn a_benchmark_is_named_after_its_groups_and_has_its_mean_or_its_samples() {
         let mean = read(document("").as_bytes()).unwrap().remove(0);
         assert_eq!(mean.name.as_deref(), Some("outer inner total"));
         assert_eq!(mean.case.unwrap().id(), "outer/inner/total");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn skipped_benchmarks_are_a_list() {
+    fn the_list_of_skipped_benchmarks_is_read() {
         let text = " RUN  v4\n\n ↓ a.bench.ts > sums\n     name  hz\n   ↓ total 1 [skipped]\n   ↓ total 2 [skipped]\n\n \
                     ↓ a.bench.ts\n   ↓ alone [skipped]\n ↓ a.bench.ts\n   ↓ alone [skipped]\n";
         let names: Vec<String> =
