@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn javascript_is_followed_through_all_ways_to_load_a_module() {
+    fn javascript_modules_are_found_however_they_are_loaded() {
         let (_folder, root) = create_project(&[
             (
                 "g/x.js",
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn python_is_followed_through_packages_and_relative_imports() {
+    fn python_modules_are_found_through_packages_and_relative_imports() {
         let (_folder, root) = create_project(&[
             (
                 "g/x.py",
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_and_scripts_of_a_variant_are_files_of_its_code() {
+    fn the_program_and_scripts_of_a_variant_are_code_files() {
         let (_folder, root) =
             create_project(&[("x.js", ""), ("hook.cjs", ""), ("bin", ""), ("out.txt", "")]);
         let mut variant = Variant::plain("a");

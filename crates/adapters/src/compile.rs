@@ -1,4 +1,4 @@
-//! Compiles a C++ file once for each content, compiler and set of flags.
+//! Compiles a C or C++ file once for each combination of content, compiler and flags.
 //!
 //! The name of a program in the cache folder depends on all inputs, so a program that is being
 //! measured is never replaced. The compiler lists the headers (`-MMD`), so they are known from the
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_of_a_compiler_names_every_input() {
+    fn the_make_rule_written_by_a_compiler_names_every_input() {
         let rule = "/c/draft: /b/a\\ b.cpp /h/speedwell.hpp \\\n  near.hpp\n";
         let expected = ["/b/a b.cpp", "/h/speedwell.hpp", "/w/near.hpp"].map(PathBuf::from);
         assert_eq!(parse_prerequisites(rule, &test_recipe()), expected);
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_error_is_the_complaint() {
+    fn the_first_error_is_extracted_from_compiler_output() {
         let output =
             "In file included from x:\nx.cpp:3:1: error: expected ';'\nx.cpp:9: error: more\n";
         assert_eq!(first_error(output), "expected ';'");

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_that_took_no_time_is_a_fault() {
+    fn samples_without_time_or_with_invalid_numbers_are_faults() {
         for line in [
             "timed\tns=0\tloop=9",
             "timed\tns=5\tloop=",

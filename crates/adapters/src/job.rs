@@ -461,6 +461,6 @@ mod tests {
         assert_eq!(chosen(&["gzip"], &[]), "Sum Sort Zip");
         assert_eq!(chosen(&["Zip/gzip", "Sum"], &[]), "Sum Sort Zip");
         assert_eq!(chosen(&["^p/S"], &["Sort"]), "Sum");
-        assert_eq!(chosen(&[], &["Sort$"]), "Sum Sort Zip", "its cases are called otherwise");
+        assert_eq!(chosen(&[], &["Sort$"]), "Sum Sort Zip", "its cases have longer names");
     }
 }

@@ -390,7 +390,7 @@ pub(crate) mod tests {
     use speedwell_model::{ComparedClock, RunCount, SampleDivision};
 
     #[test]
-    fn a_seed_means_the_same_order_for_ever() {
+    fn a_seed_always_gives_the_same_order() {
         let mut shuffle = BlockShuffle::new(7);
         let blocks: Vec<Vec<usize>> = (0..3).map(|_| shuffle.shuffle_block(2, 2)).collect();
         assert_eq!(blocks, [[0, 1, 1, 0], [1, 0, 0, 1], [1, 1, 0, 0]]);
@@ -502,7 +502,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_candidate_is_paired_with_a_run_of_the_baseline_of_its_own() {
+    fn every_candidate_is_paired_with_its_own_run_of_the_baseline() {
         let plan = test_plan(2, &["a", "b", "c"], 14, RunOrder::Paired);
         let slots = plan.slots();
         let pairs: Vec<&[PlanSlot]> = slots.chunks(2).collect();
@@ -525,7 +525,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn in_one_of_eight_rounds_each_side_has_the_processor_alone() {
+    fn in_one_of_eight_rounds_each_side_has_the_processor_to_itself() {
         let design = test_plan(1, &["a", "b"], 32, RunOrder::Paired).design;
         for group in 0..50 {
             let rounds = (0..8).filter(|place| design.is_alone(8 * group + place));
@@ -533,7 +533,7 @@ pub(crate) mod tests {
         }
         let places: std::collections::BTreeSet<u32> =
             (0..400).filter(|&block| design.is_alone(block)).map(|block| block % 8).collect();
-        assert_eq!(places.len(), 8, "the place is drawn");
+        assert_eq!(places.len(), 8, "the position of this round is random");
         let blocks = test_plan(1, &["a", "b"], 32, RunOrder::Blocks).design;
         assert!(!(0..400).any(|block| blocks.is_alone(block)));
     }
@@ -552,7 +552,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn runs_that_share_builds_go_round_them_all() {
+    fn runs_that_share_builds_cycle_through_all_of_them() {
         let plan = with_builds(6, &["a", "b"], 15, RunOrder::Blocks);
         for round in builds_of(&plan, 1).chunks(6) {
             let mut round = round.to_vec();

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_notes_end_the_reading() {
+    fn reading_stops_at_a_broken_note() {
         let note =
             |name: &[u8]| [&[name.len() as u8, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0], name].concat();
         let mut notes = note(b"GNU\0");

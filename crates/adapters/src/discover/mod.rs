@@ -137,9 +137,9 @@ impl BenchmarkSelection {
         }
     }
 
-    /// Adds the values in lines such as `buffers/copy.js n=1000 len=16`. The line gives values for
-    /// this benchmark file alone. The values of a line without a name apply to all files. Ignores
-    /// empty lines and lines that begin with `#`.
+    /// Adds the values in lines such as `buffers/copy.js n=1000 len=16`. Such a line gives values
+    /// for the named benchmark file alone. The values of a line without a name apply to all files.
+    /// Ignores empty lines and lines that begin with `#`.
     ///
     /// # Errors
     /// Fails if a line has no value; the message gives its number.

@@ -181,8 +181,8 @@ impl<'a> CaseNaming<'a> {
 
     fn common_case(&self, side: &ComparisonSide, mut job: BenchmarkJob) -> (Case, BenchmarkJob) {
         let mut case = job.case.clone().unwrap_or_else(|| Case::new(&job.label, Vec::new()));
-        // A program that uses our header prefixes the names of its benchmarks with the name of the
-        // requested file. The label gets the file name of the first side instead. The name for the
+        // Programs that use our header put the name of the requested file before the names of their
+        // benchmarks. The label gets the file name of the first side instead. The name for the
         // comparison gets no prefix.
         let own_file = format!("{}/", job.source.name);
         if let (Some(first_file), Some(name)) =

@@ -91,8 +91,7 @@ impl LanguageHarness for ExperimentHarness {
 }
 
 /// Evaluates the definition file with the user's values. A load file may be measured together with
-/// other benchmarks, so values for names that the file does not declare are
-/// ignored.
+/// other benchmarks, so values for names that the file does not declare are ignored.
 fn read_experiment<'a>(
     definition: &'a LazyDefinition,
     source: &BenchmarkSource,
@@ -258,7 +257,8 @@ fn parse_report(message: &ProtocolMessage) -> Option<StageReport> {
     serde_json::from_str(&message.get("json")?).ok()
 }
 
-/// Port shown in replay commands. The run's own port may be in use again.
+/// Port shown in replay commands for servers without a fixed port. Another process may have taken
+/// the run's own port.
 const REPLAY_PORT: u16 = 3000;
 
 /// Builds the command a user would type to start the target, or to send the load.

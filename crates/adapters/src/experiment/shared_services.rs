@@ -233,7 +233,7 @@ fn reported_failure(message: &ProtocolMessage) -> Option<StageFailure> {
     report.failure
 }
 
-/// Sends the services to run, and forwards received messages.
+/// Tells the process which services to run, and forwards received messages.
 struct MessageForwarder {
     opening: Vec<u8>,
     messages: Sender<ProtocolMessage>,

@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_of_http_2_is_loaded_over_http_2() {
+    fn an_http2_server_is_loaded_over_http2() {
         let request = request(&[], DefaultLoadTool::Speedwell);
         for (modules, expected) in [
             ("require('http2')", OWN_HTTP2_TOOL),
@@ -498,7 +498,8 @@ mod tests {
         write_program(&program, answer);
         let tools = write_translators(folder.path(), &program, "1").unwrap();
         let words = "-n 1000 -c 2 -t 2 -m 20 -T 5 http://127.0.0.1:80/p";
-        // Started by its path, it could be "busy", because this process has just written it.
+        // Starting a script that this process has just written can fail with ETXTBSY, so the shell
+        // reads it instead.
         let mut shell = std::process::Command::new("sh");
         let answer = shell.arg(tools.join("h2load")).args(words.split(' ')).output().unwrap();
         // This is the line that Node.js core's library looks for.

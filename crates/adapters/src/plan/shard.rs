@@ -167,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn a_part_survives_being_written_down() {
+    fn a_part_survives_serialization() {
         let whole = test_plan(3, &["a", "b"], 4, RunOrder::Blocks);
         let part = whole.extract_shard(&PlanShard { jobs: vec![0, 2], stratum: 0 }).unwrap();
         let text = serde_json::to_string(&part).unwrap();
         let back: SessionPlan = serde_json::from_str(&text).unwrap();
         assert_eq!(back.slots(), part.slots());
         let stored = serde_json::to_string(&whole).unwrap();
-        assert!(!stored.contains("strata") && !stored.contains("part"), "as before: {stored}");
+        assert!(!stored.contains("strata") && !stored.contains("part"), "has defaults: {stored}");
     }
 
     #[test]

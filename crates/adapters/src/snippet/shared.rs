@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const NOTE: &str = "All snippets were measured in one process, so the results do not show \
                     differences between processes.";
 
-/// Several snippets that share a process.
+/// Processes that several snippets share, one for each case.
 pub struct SharedProcesses<'a> {
     variants: &'a [Variant],
     at_once: bool,

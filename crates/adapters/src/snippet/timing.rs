@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_numbers_of_iterations_are_windows_too() {
+    fn samples_of_a_fixed_number_of_iterations_become_windows() {
         let timed = ["timed\tjob=a\tns=2000,4000\tloop=100\tworkers=2\tq_ps=1,2,3,4\tbatches=9"];
         let timing = timing(&timed).unwrap();
         assert_eq!(timing.windows[0].per_s, 1e8);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_is_divided_by_the_iterations_that_it_was_taken_of() {
+    fn processor_time_is_divided_by_the_iterations_that_it_covers() {
         let timed = ["timed\tjob=a\tns=2000,4000\tloop=100\tworkers=2\tcpu_ns=3000,5000"];
         assert_eq!(timing(&timed).unwrap().cpu_ns, [15.0, 25.0]);
         let workers = [
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_shorter_than_an_iteration_last_as_long_as_one() {
+    fn windows_shorter_than_an_iteration_are_extended_to_its_length() {
         let points: CounterPoints = (0..=3).map(|at| (at * 700, at)).collect();
         let windows = interpolate_windows(&[points.clone(), points], &samples(3, 300));
         let lengths: Vec<f64> = windows.iter().map(|window| window.elapsed_ns).collect();
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_began_when_others_had_ended_takes_no_window_away() {
+    fn a_worker_that_begins_after_the_others_have_ended_removes_no_window() {
         let workers = [seen_at(&[0, 100, 200]), seen_at(&[300, 400, 500])];
         let windows = interpolate_windows(&workers, &samples(2, 100));
         assert_eq!(sums(&windows), (40.0, 200.0));

@@ -188,7 +188,7 @@ pub fn rewrite_for_user(mut failure: CompileFailure) -> CompileFailure {
     failure
 }
 
-/// Drops lines about generated code and repeated messages. If no line is about the user's code,
+/// Drops repeated messages and lines about generated code. If no line is about the user's code,
 /// returns all lines.
 fn relevant_lines(output: &str) -> Vec<&str> {
     let mut relevant: Vec<&str> = Vec::new();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_a_value_is_tried_as_statements() {
+    fn a_part_without_a_value_is_compiled_as_statements() {
         let snippet =
             Snippet { init: Some("1".to_owned()), ..Snippet::new(SnippetLanguage::Java, "f()") };
         let tried = RefCell::new(Vec::new());
@@ -280,14 +280,14 @@ mod tests {
     }
 
     #[test]
-    fn errors_in_generated_code_are_left_out_beside_those_of_the_user() {
+    fn errors_in_generated_code_are_dropped_if_user_code_has_errors() {
         let output = "In file included from /a/code.c:1:\ncode.c:3: error: x\n   3 | x\nrunner:1: error: y\n   1 | y";
         assert_eq!(relevant_lines(output), ["runner:1: error: y", "   1 | y"]);
         assert_eq!(relevant_lines("code.c:3: error: x"), ["code.c:3: error: x"]);
     }
 
     #[test]
-    fn lines_about_a_text_are_recognised() {
+    fn compiler_messages_about_a_part_are_recognised() {
         assert_eq!(part_of_line("/cache/runner:3:1: error"), Some("runner"));
         assert_eq!(part_of_line("  --> init-worker:3:1"), Some("init-worker"));
         assert_eq!(part_of_line("runner: In function 'f':"), None);

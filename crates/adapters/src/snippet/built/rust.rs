@@ -60,8 +60,8 @@ pub fn build_program(
         environment: variant.environment.clone(),
         identity: identity + &hash_folders(&snippet.paths),
     };
-    // A block is valid Rust with or without a value, so the snippet is compiled once, and not once
-    // as an expression and once as statements.
+    // A block is valid Rust with or without a value, so the compiler need not try both
+    // interpretations.
     let (folder, linking) = match layout.build {
         None => (compilation.compile().map_err(rewrite_for_user)?, None),
         Some(build) => {

@@ -230,7 +230,7 @@ fn continues_line(line: &str) -> bool {
             && !line.ends_with("--")
 }
 
-/// Length of the literal, comment or other character at the beginning of `text`.
+/// Length of the literal, comment or single character at the beginning of `text`.
 fn token_length(text: &str, language: SnippetLanguage) -> usize {
     let end_after = |mark: &str, from: usize| {
         text[from..].find(mark).map_or(text.len(), |index| from + index + mark.len())

@@ -1,11 +1,11 @@
 //! Measures shell commands. Their harness is this program itself, started with a hidden command.
 //!
-//! Each iteration is one process. A shell executes commands with shell syntax, and commands that
-//! are compared with these. Other commands are started directly. Execution times include the cost
-//! of the shell, which is also measured and reported separately. This cost is not subtracted:
-//! otherwise, a fast command could have times of zero or less, which cannot be compared. The drop-in
-//! for hyperfine builds its commands and times its shell with this module, too. Start at
-//! [`serve_protocol`].
+//! Each iteration is one process. Commands that contain shell syntax are executed by a shell, and
+//! so are the commands compared with them. Other commands are started directly. Execution times
+//! include the cost of the shell, which is also measured and reported separately. This cost is not
+//! subtracted: otherwise, a fast command could have times of zero or less, which cannot be
+//! compared. The drop-in for hyperfine builds its commands and times its shell with this module,
+//! too. Start at [`serve_protocol`].
 
 use anyhow::{Context, ensure};
 use speedwell_machine::process::{ProcessEnd, ProcessStopwatch, TimedExecution};

@@ -334,8 +334,7 @@ impl WorkerPool {
     }
 }
 
-/// Maximum number of recorded times that are kept. When it is reached, every second time is
-/// dropped.
+/// Maximum number of recorded times that are kept. When it is reached, every other one is dropped.
 const MAX_KEPT_TIMES: usize = 1 << 16;
 
 /// Recorded times in nanoseconds.
@@ -377,7 +376,7 @@ impl RecordedTimes {
         }
     }
 
-    /// Keeps every second time.
+    /// Drops every other recorded time.
     fn halve(&mut self) {
         let mut index = 0;
         self.sampled.retain(|_| {
