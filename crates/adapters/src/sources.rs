@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_scripts_are_functions_by_their_names() {
+    fn bundled_scripts_are_functions_keyed_by_file_name() {
         let bundle = NODE.unpacked_files().pop().unwrap();
         let text = String::from_utf8(bundle.content.into_owned()).unwrap();
         for needed in ["index.js", "lib/benchmark.js", "lib/harness/session.js"] {

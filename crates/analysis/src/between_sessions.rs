@@ -133,8 +133,8 @@ fn select_source<'a>(
     Some(SelectedSource { label, session, grid, variant: index.unwrap_or(0) })
 }
 
-/// Whether both sources hold the same runs, for instance because they are copies of one file. If
-/// all values of a side equal each other, this is not assumed: both sides may have them by chance.
+/// Whether both sources hold the same runs, for instance because they are copies of one file. False
+/// if all values of a side are equal: both sides may have this value by chance.
 fn same_results(one: &SelectedSource<'_>, other: &SelectedSource<'_>) -> bool {
     let runs = |source: &SelectedSource<'_>| -> Vec<(u32, Vec<Sample>)> {
         let variant = source.variant().to_owned();
@@ -306,6 +306,6 @@ mod tests {
         );
         assert!(environment_differences(&tuned, &tuned).is_empty());
         let foreign = Environment::default();
-        assert!(environment_differences(&foreign, &tuned).is_empty(), "who knows");
+        assert!(environment_differences(&foreign, &tuned).is_empty(), "its settings are unknown");
     }
 }

@@ -186,9 +186,8 @@ fn needed_comparisons(level: f64, tail: f64) -> Option<u32> {
     (level > 0.0 && comparisons.is_finite()).then_some(comparisons as u32)
 }
 
-/// Takes two sessions that measured the same program against itself. Compares the spread of each
-/// case's runs between them. Drift between blocks does not count, because it does not affect
-/// comparisons.
+/// Compares the spread of each case's runs in two sessions that measured the same program against
+/// itself. Drift between blocks does not count, because it does not affect comparisons.
 pub fn compare_spreads(
     before: &Session,
     after: &Session,

@@ -619,7 +619,7 @@ mod tests {
     }
 
     #[test]
-    fn a_baseline_has_one_figure_beside_all_candidates() {
+    fn a_baseline_has_the_same_figure_beside_every_candidate() {
         let found = crate::analyze_session(
             &drifting(&["old", "new", "newest"]),
             &AnalysisSettings::default(),

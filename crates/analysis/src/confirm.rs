@@ -156,7 +156,7 @@ mod tests {
         let Ok(Some(ConfirmationResult::Confirmed(change))) =
             evaluate_confirmation(&runs(7, 0.05), 0.02, true)
         else {
-            panic!("it is there");
+            panic!("the change is not confirmed");
         };
         assert!((change.value - 0.05).abs() < 0.004, "{change:?}");
         assert!(change.low > 0.0 && change.high < 0.1, "{change:?}");

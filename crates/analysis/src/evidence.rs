@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_judged_by_the_signs_of_their_ratios() {
+    fn pairs_are_judged_by_their_ratios() {
         let old: Vec<f64> = (0..12).map(|i| 100.0 * f64::from(1 + i % 5)).collect();
         let new: Vec<f64> =
             old.iter().zip(0..).map(|(v, i)| v * (1.02 + 1e-4 * f64::from(i))).collect();

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn two_equal_runs_a_side_are_an_exact_change() {
+    fn two_equal_runs_per_side_give_an_exact_change() {
         let counts = ExactCounts::from_runs(&runs(&[1000.0, 1000.0]), &runs(&[1018.8, 1018.8]));
         let change = counts.exact_change().unwrap();
         assert!((change.value - 0.0188).abs() < 1e-12 && change.low == change.high);

@@ -179,7 +179,7 @@ pub struct CaseComparison {
     /// (candidate - baseline) / baseline, with its interval; `None` if undefined. An end of the
     /// interval is -1 or infinite if there are too few runs to bound it.
     pub change: Option<IntervalEstimate>,
-    /// Change of the arithmetic means, with its interval. Both are sensitive to outliers and tails.
+    /// Change of the arithmetic means, with its interval; sensitive to outliers and tails.
     pub mean_change: Option<IntervalEstimate>,
     /// Whether `change` and `mean_change` differ by more than half the width of the wider interval.
     pub is_shape_changed: bool,
@@ -330,7 +330,7 @@ pub struct CalibratedCase {
     /// Lag-1 autocorrelation of the runs in execution order; `None` for fewer than 8 runs and for
     /// equal values.
     pub autocorrelation: Option<f64>,
-    /// Whether the autocorrelation exceeds what chance explains.
+    /// Whether the autocorrelation exceeds what chance can explain.
     pub is_dependent: bool,
     /// Smallest change, as a fraction, that 32 runs per side would find with a probability of 80 %.
     pub detectable: Option<f64>,
@@ -384,7 +384,7 @@ pub struct AggregatedParameter {
 /// One point of a study.
 #[derive(Debug, Clone)]
 pub struct StudyPoint {
-    /// The x value: a number if it is one, else text.
+    /// The x value: a number where possible, else text.
     pub x: speedwell_model::ParameterValue,
     /// Line that the point belongs to; empty for a single line.
     pub line: String,

@@ -301,6 +301,6 @@ mod tests {
         assert!(spread.mean < 0.05 && spread.count_unsteady(required) == 1);
         assert!(!spread.is_steady(required));
         assert!(VariationSpread::new([&steady[..]]).is_steady(required));
-        assert!(!VariationSpread::new([]).is_steady(required), "no cases do not count as steady");
+        assert!(!VariationSpread::new([]).is_steady(required), "without cases, nothing is steady");
     }
 }

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 
-/// Build timeout: compiling all dependencies of a package may take long on a small machine.
+/// Build timeout: compiling all dependencies of a package may take a long time on a small machine.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// A built program.
@@ -189,7 +189,7 @@ fn build_with_command(
     }])
 }
 
-/// A message of cargo about something it has built.
+/// A message from cargo about something it has built.
 #[derive(Deserialize)]
 struct CargoArtifact {
     executable: Option<PathBuf>,

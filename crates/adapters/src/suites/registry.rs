@@ -280,7 +280,7 @@ mod tests {
         let name = |path: &Path| known.recognize(path).map(|adapter| adapter.name.clone());
         let elf = write("a", b"\x7fELF ... benchmark_list_tests ...");
         assert_eq!(name(&elf).as_deref(), Some("google-benchmark"));
-        assert_eq!(name(&write("b", b"benchmark_list_tests")), None, "no program");
+        assert_eq!(name(&write("b", b"benchmark_list_tests")), None, "not a program");
         assert_eq!(name(&write("c", b"\x7fELF _testmain.go")).as_deref(), Some("go"));
         let package = write("p/x_test.go", b"package p\nfunc BenchmarkX(b *testing.B) {}");
         assert_eq!(name(package.parent().unwrap()).as_deref(), Some("go-package"));

@@ -100,8 +100,8 @@ fn naming_of(source: &BenchmarkSource) -> BenchmarkNaming {
             | ResultFormat::Catch2
             | ResultFormat::Vitest,
         ) => BenchmarkNaming::Handed,
-        // A cargo package may use any of several frameworks. In all but criterion, benchmarks have
-        // the names of functions, so functions are tried first.
+        // A cargo package may use any of several frameworks. In all but criterion, benchmarks are
+        // named after functions, so functions are tried first.
         _ => BenchmarkNaming::Declared,
     }
 }
@@ -416,7 +416,7 @@ mod tests {
         assert!(project.changes_fingerprint("testdata/in", "2", sum), "its data");
         assert!(!edited("other(b)\n", "other(b)\n\tother(b)\n"), "another benchmark");
         assert!(!edited("func other(b *testing.B) {\n", "func other(b *testing.B) {\n\tx := 1\n"));
-        assert!(!edited("\tfor i", "\t// About.\n\tfor  i"), "words for people");
+        assert!(!edited("\tfor i", "\t// About.\n\tfor  i"), "a comment and white space");
         let code = "package a\nfunc Sum(s string) int { return 1 }\n";
         assert!(!project.changes_fingerprint("a.go", code, sum), "the code under test");
         assert!(project.changes_fingerprint(
@@ -460,7 +460,7 @@ mod tests {
         assert!(!edited("print 2", "common::text()", "common::text().repeat(2)"));
         assert!(
             !edited("print 2", "{parse, print}", "{parse, print, more}"),
-            "an import for others"
+            "an import that it does not use"
         );
         let common = "pub fn text() -> &'static str { \"ab\" }\npub fn unused() {}\n";
         assert!(project.changes_fingerprint("perf/common.rs", common, of("parse small")));
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_of_python_is_a_benchmark_by_itself() {
+    fn each_python_function_is_a_benchmark_of_its_own() {
         let text = "from speedwell import bench\nfrom lib import total, most\nDATA = [3, 1]\nDATA.sort()\n\
             @bench\ndef sums(b):\n    total(DATA)\n\n@bench\ndef peaks(b):\n    most([1])\n";
         let project = TestProject::new(&[(".git/HEAD", ""), ("speed/lists.py", text)]);

@@ -1,5 +1,5 @@
-//! Whole searches over simulated revisions: their results and numbers of runs, and that being
-//! killed at any time changes nothing.
+//! Runs whole searches over simulated revisions. Checks their results and numbers of runs, and that
+//! a search killed at any time resumes with the same result.
 
 use super::*;
 use rand::{Rng, SeedableRng};
@@ -19,7 +19,8 @@ struct SimulatedLine {
 }
 
 impl SimulatedLine {
-    /// Creates a line of `revisions` whose level grows by each share from the given revision on.
+    /// Creates a line of `revisions` revisions. Each change is a revision and the share by which
+    /// the level grows from that revision on.
     fn new(revisions: usize, changes: &[(usize, f64)], seed: u64) -> SimulatedLine {
         let level = |at: usize| {
             let own = changes.iter().filter(|(first, _)| at >= *first);
@@ -174,7 +175,7 @@ fn a_change_of_the_benchmark_itself_is_found_and_not_confirmed() {
 }
 
 #[test]
-fn a_change_in_two_parts_is_found_in_both() {
+fn two_changes_in_one_history_are_both_found() {
     for (changes, seed) in [([(11, 0.03), (30, 0.06)], 2), ([(8, 0.05), (20, 0.05)], 4)] {
         let (answer, _) = SimulatedLine::new(40, &changes, seed).run_search();
         let expected = changes.map(|(first, _)| (first - 1, first));

@@ -274,7 +274,8 @@ fn load_remarks<'a>(findings: &LoadFindings<'a>) -> Vec<LoadRemark<'a>> {
     remarks
 }
 
-/// The most frequent error; the first of several. `None` if no request failed.
+/// The most frequent error, or the first of several equally frequent ones. `None` if no request
+/// failed.
 fn most_frequent_error(counts: &OutcomeCounts) -> Option<ErrorClass> {
     ErrorClass::all_classes()
         .filter(|class| counts.errors(*class) > 0)

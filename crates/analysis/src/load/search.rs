@@ -28,8 +28,8 @@ pub struct RateSeries {
     pub tries: Vec<RateAttempt>,
     /// Highest rate sustained and lowest rate missed, ignoring attempts with a late generator.
     pub answer: RateAnswer,
-    /// Lowest rate that the generator repeatedly failed to send in time. The server may sustain
-    /// this rate and more, so the highest sustained rate is unknown.
+    /// Lowest rate at which the generator was repeatedly late. The server may sustain this rate and
+    /// more, so the highest sustained rate is unknown.
     pub refused_at: Option<f64>,
     /// Whether other programs preempted the generator in every attempt at the two rates that bound
     /// the answer. A server on the same machine was affected too, and may sustain more without
@@ -184,8 +184,8 @@ fn rate_attempt(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
 }
 
 /// Fraction of the due requests that succeeded in time. Some requests are in flight when a load
-/// ends, even if the server keeps up: the last request, and the requests that became due less than
-/// the shortest service time before the end. These requests count as answered.
+/// ends, even if the server keeps up: the last request, and those due so late that even the
+/// shortest service time exceeds the remaining time. These requests count as answered.
 fn answered_share(load: &LoadFindings<'_>, rate: f64) -> f64 {
     let service_times = load.times_of(TimedQuantity::Service, RequestGroup::Ok);
     let fastest_s = service_times.map_or(0.0, |times| times.least_ns as f64 / 1e9);

@@ -235,13 +235,13 @@ fn invalid_times_fail_with_their_position() {
                 _ => answer.expect_message(&EXPECTED_POSITIONS, &what),
             }
         }
-        // A number of seconds, but too large in nanoseconds.
+        // Finite in seconds, but too large for a number of nanoseconds.
         recorded.read(&recorded.with_value("1e308"));
     }
 }
 
 #[test]
-fn outputs_cut_short_are_failures_or_have_the_first_of_their_figures() {
+fn truncated_outputs_fail_or_keep_their_first_figures() {
     for recorded in &RECORDED {
         let bytes = recorded.bytes();
         let whole = recorded.read(&bytes).values();
