@@ -350,8 +350,8 @@ pub(super) fn series_autocorrelation(values: &[f64]) -> Option<f64> {
     correlation.is_finite().then_some(correlation)
 }
 
-/// Whether a lag-1 autocorrelation of `runs` values is larger than chance explains. The limit is
-/// two standard errors, that is, 2 / sqrt n (Box and Jenkins, Time Series Analysis, 1970).
+/// Whether a lag-1 autocorrelation of `runs` values is larger than chance can explain. The limit
+/// is two standard errors, that is, 2 / sqrt n (Box and Jenkins, Time Series Analysis, 1970).
 /// Independent values exceed it in 5 % of cases.
 pub(super) fn exceeds_chance(correlation: f64, runs: usize) -> bool {
     correlation.abs() > 2.0 / (runs as f64).sqrt()
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_candidate_is_compared_with_the_runs_of_the_baseline_beside_it() {
+    fn a_candidate_is_compared_only_with_baseline_runs_of_its_own_pairs() {
         // There are two candidates: pairs 0 and 2 belong to `new`, and pairs 1 and 3 to the other
         // candidate. In round 2, `new` lost its run.
         let old = side(&[(0, 0, 1.0), (2, 0, 9.0), (5, 1, 2.0), (7, 1, 9.0), (8, 2, 3.0)]);
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_run_takes_its_block_along() {
+    fn a_block_with_a_lost_run_is_dropped() {
         let old = side(&[(0, 0, 1.0), (1, 0, 2.0), (4, 1, 3.0), (8, 2, 5.0), (9, 2, 6.0)]);
         let new = side(&[
             (2, 0, 11.0),
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_count_in_the_order_of_their_completion() {
+    fn blocks_are_ordered_by_completion() {
         // Block 0 was repeated at the end under its old number.
         let old = side(&[(8, 0, 1.0), (2, 1, 2.0)]);
         let new = side(&[(9, 0, 3.0), (3, 1, 4.0)]);
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn drift_is_dependence_but_a_difference_of_the_sides_is_not() {
+    fn drift_counts_as_dependence_but_a_difference_between_sides_does_not() {
         let irregular = |slot: u32| f64::from(slot * slot * 7919 % 101) / 5000.0;
         let change = |slot: u32| if slot % 2 == 1 { 50.0 } else { 0.0 };
         let independent = alternating(20, |slot| 100.0 + change(slot) + irregular(slot));

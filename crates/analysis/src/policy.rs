@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn cases_draw_independently() {
+    fn each_case_and_each_user_seed_gives_a_different_seed() {
         let policy = JudgingPolicy::for_unmatched(&AnalysisSettings::default());
         assert_ne!(policy.seed_for("a"), policy.seed_for("b"));
         let other = JudgingPolicy::for_unmatched(&AnalysisSettings {

@@ -233,7 +233,7 @@ mod tests {
         // Blocks of two and two: 2 / 6^4 = .0015, 2 / 6^5 = .00026, 2 / 6^7 = 7.1e-6.
         let blocks = SmallestP::Blocks(2);
         assert_eq!(blocks.for_runs([8; 2]), 2.0 / 1296.0);
-        assert_eq!(blocks.for_runs([9; 2]), 1.0 / 1296.0, "one more run of either");
+        assert_eq!(blocks.for_runs([9; 2]), 1.0 / 1296.0, "one more run on each side");
         // R: `wilcox.test(1:8, 9:16)$p.value` is 1.554e-4.
         assert!((SmallestP::Unmatched.for_runs([8; 2]) - 2.0 / 12_870.0).abs() < 1e-18);
         assert!((SmallestP::Unmatched.for_runs([12, 3]) - 2.0 / 455.0).abs() < 1e-15);

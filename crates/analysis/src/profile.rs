@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_within_sampling_chance_of_zero_still_counts_as_new() {
+    fn a_function_with_a_tiny_cost_in_the_baseline_still_counts_as_new() {
         let found = table(&[("m;a", 1000), ("m;b", 1)], &[("m;a", 1000), ("m;b", 500)]);
         assert_eq!(lines(&found), ["m 100", "b 100 NEW"]);
         let found = table(&[("m;a", 1000), ("m;b", 3)], &[("m;a", 1000), ("m;b", 500)]);
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn a_saved_cost_is_divided_the_same_way() {
+    fn a_saving_is_attributed_to_functions_like_an_extra_cost() {
         let found = table(&[("m;a", 100), ("m;b", 300)], &[("m;a", 120)]);
         assert_eq!(found.direction, CostDirection::Cheaper);
         assert_eq!(lines(&found), ["b 107 NEW", "m 100"]);
@@ -536,14 +536,14 @@ mod tests {
     }
 
     #[test]
-    fn sides_that_cost_the_same_have_nothing_to_divide() {
+    fn sides_that_cost_the_same_have_no_rows_and_no_entry() {
         let found = table(&[("m;a", 1000)], &[("m;b", 1005)]);
         assert_eq!(found.direction, CostDirection::Alike);
         assert!(found.rows.is_empty() && found.entry.is_none());
     }
 
     #[test]
-    fn programs_of_other_names_are_the_same_program() {
+    fn main_threads_are_matched_even_if_the_programs_have_different_names() {
         let found = table(&[("bench-old;f", 100)], &[("bench-new;f", 300)]);
         assert_eq!(lines(&found), ["bench-old 100", "f 100"]);
     }

@@ -148,9 +148,10 @@ pub fn snippet_windows(session: &Session) -> Vec<SnippetWindows> {
 
 /// Two-sided p value of Welch's test, applied to the logarithms of two snippets' samples.
 /// Logarithms suit rates, because rates differ by factors: a disturbed rate is a fraction of the
-/// others. `None` if a side has fewer than two samples or no sample varies. 0 if one snippet
-/// completed no iteration in any sample and the other completed some in every sample. If only some
-/// samples of a side are zero, the samples themselves are tested, because zero has no logarithm.
+/// others. `None` if a side has fewer than two samples, or if the samples of neither side
+/// vary. 0 if one snippet completed no iteration in any sample and the other completed some in
+/// every sample. If only some samples of a side are zero, the samples themselves are tested,
+/// because zero has no logarithm.
 pub fn p_of_difference(first: &[f64], second: &[f64]) -> Option<f64> {
     let is_done = |samples: &[f64]| samples.iter().all(|sample| *sample > 0.0);
     let logs = |samples: &[f64]| -> Vec<f64> { samples.iter().map(|sample| sample.ln()).collect() };

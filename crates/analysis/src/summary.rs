@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_runs_give_the_median_between_the_second_and_the_ninth() {
+    fn the_interval_of_ten_runs_extends_from_the_second_to_the_ninth_value() {
         let values = [3.0, 1.0, 10.0, 4.0, 6.0, 5.0, 8.0, 7.0, 9.0, 2.0];
         let session = FakeSession::sequential(&["only"], 5)
             .add_case("g/b n=1", |_, i| values[i as usize])
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn remarks_of_runs_come_along_once() {
+    fn notes_of_runs_are_reported_only_once() {
         let mut session =
             FakeSession::sequential(&["only"], 2).add_case("b", |_, i| f64::from(i)).build();
         for run in session.runs.iter_mut().skip(1) {

@@ -613,7 +613,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_course_that_is_too_short_to_be_searched_claims_no_level() {
+    fn a_series_that_is_too_short_to_be_searched_claims_no_level() {
         let calm =
             |points| search_trend(step_points(40).into_iter().take(points).collect(), &[], false);
         for points in [1, 2, FIRST_SUSPICION - 1] {

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn withheld_rows_take_no_part_in_gates_counts_and_the_overall_change() {
+    fn withheld_rows_do_not_count_in_gates_or_for_the_overall_change() {
         let session = story(["one", "two"]);
         let comparison =
             analyze_session(&session, &AnalysisSettings::default()).comparisons.remove(0);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn two_sessions_compare_benchmark_files_if_nothing_finer_is_known() {
+    fn whole_benchmark_files_are_compared_if_nothing_finer_is_known() {
         let with_file = |work: &str| {
             let mut session = story(["one", "one"]);
             session.variants.iter_mut().for_each(|own| own.work.clear());

@@ -55,8 +55,8 @@ fn the_test_compares_build_means_in_blocks_of_two_per_side() {
     let test = stratified_rank(&observations).unwrap();
     assert!((found.p.unwrap() - test.p).abs() < 1e-12);
     assert!((found.change.unwrap().value - (test.ratio() - 1.0)).abs() < 1e-9);
-    // Treated as runs, they would look like twice as much evidence, and a layout effect like a
-    // change.
+    // If runs counted as independent, there would seem to be twice as much evidence, and a layout
+    // effect would look like a change.
     let mut as_runs = session.clone();
     as_runs.design.layout.builds = 0;
     assert!(only_row(&as_runs, &AnalysisSettings::default()).p < found.p);
@@ -70,7 +70,7 @@ fn many_runs_of_few_builds_prove_nothing() {
     assert_eq!(found.verdict, Verdict::Unclear);
     let note = "Too few builds: 4 a side can decide nothing; 6 are enough.";
     assert!(found.notes.iter().any(|known| known == note), "{:?}", found.notes);
-    assert_eq!(found.more_runs, None, "four builds bound no change");
+    assert_eq!(found.more_runs, None, "with four builds, the interval is unbounded");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_look_waits_until_builds_have_all_their_runs() {
     let measured = |blocks: u32| {
         let mut session =
             FakeSession::sequential(&["old", "new"], blocks).add_case("g/a", value).build();
-        // Two blocks per two builds.
+        // Every two blocks measure the same two builds of each side.
         number_builds(&mut session, |run| run / 4 * 2 + run % 2);
         session.design.layout.builds = 16;
         session.design.stopping =
@@ -140,7 +140,7 @@ fn runs_with_zero_values_give_no_layout_spread() {
 }
 
 #[test]
-fn in_a_comparison_of_two_sessions_builds_count_once_as_well() {
+fn each_build_also_counts_once_when_two_sessions_are_compared() {
     let of_side = |name: &str| Session { id: name.into(), ..session(8, 1.02).only_variant(name) };
     let (old, new) = (of_side("old"), of_side("new"));
     let sources = [("a".to_owned(), &old, None), ("b".to_owned(), &new, None)];

@@ -71,7 +71,7 @@ fn paired_session(rounds: u32, alone: f64) -> Session {
 }
 
 #[test]
-fn pairs_are_compared_with_the_runs_beside_them() {
+fn a_candidate_is_compared_with_the_baseline_runs_of_its_pairs() {
     let findings = crate::analyze_session(&paired_session(24, 1.03), &AnalysisSettings::default());
     let comparison = &findings.comparisons[0];
     assert_eq!(comparison.method, StatisticalMethod::SignedRank);
@@ -79,7 +79,8 @@ fn pairs_are_compared_with_the_runs_beside_them() {
     assert_eq!((row.verdict, row.is_indicative), (Verdict::Worse, false));
     let change = row.change.unwrap();
     assert!(change.low > 0.02 && change.high < 0.04, "{change:?}");
-    // Three of 24 rounds are measured alone, and the baseline has a run for each candidate.
+    // Three of the 24 rounds, in which pairs did not run side by side, are left out. So are the
+    // baseline's runs beside the third variant.
     assert_eq!((row.baseline.runs.len(), row.candidate.runs.len()), (21, 21));
     assert!(row.notes.is_empty(), "{:?}", row.notes);
     let third = &findings.comparisons[1].rows[0];
@@ -114,7 +115,7 @@ fn fixed_alternation_is_only_indicative_and_says_why() {
 }
 
 #[test]
-fn one_side_after_the_other_is_flagged() {
+fn sides_measured_one_after_the_other_are_flagged() {
     let session = ordered_session(RunOrder::Imported, 15);
     let findings = crate::analyze_session(&session, &AnalysisSettings::default());
     assert!(warns(&findings, "measured one after the other"));
@@ -161,7 +162,7 @@ fn the_rank_test_needs_blocks() {
 }
 
 #[test]
-fn other_choices_than_the_plan_make_a_verdict_exploratory() {
+fn settings_that_differ_from_the_plan_make_verdicts_exploratory() {
     let session = FakeSession::sequential(&VARIANTS, 16).add_noisy_case("b", 0.02, |_| 1.0).build();
     let exploratory = |settings: AnalysisSettings| {
         warns(&crate::analyze_session(&session, &settings), "exploratory")

@@ -49,7 +49,7 @@ fn from_zero_to_one_is_worse_and_exceeds_every_threshold() {
 }
 
 #[test]
-fn leaving_zero_is_worse_for_bytes_mostly_zero_samples_and_blocks() {
+fn a_change_from_zero_is_worse_whatever_the_values_and_run_order() {
     assert_worse(&imported_session([0.0; 4], [4096.0; 4]), &AnalysisSettings::default());
     let mostly = assert_worse(
         &imported_session([0.0, 0.0, 1.0, 0.0], [2.0, 3.0, 2.0, 2.0]),
@@ -61,7 +61,7 @@ fn leaving_zero_is_worse_for_bytes_mostly_zero_samples_and_blocks() {
         let story = FakeSession::with_order(&VARIANTS, 6, order).lower_is_better();
         assert_worse(&story.add_case("g/a", value).build(), &AnalysisSettings::default());
     }
-    // Welch's test is undefined for constant sides, but not for these.
+    // Welch's test is undefined if both sides are constant. Here, one side varies.
     assert_worse(
         &imported_session([0.0; 4], [1.0, 2.0, 1.0, 2.0]),
         &with_threshold_and_method(0.5, StatisticalMethod::Welch),

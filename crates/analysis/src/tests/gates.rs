@@ -158,7 +158,7 @@ fn six_runs_a_side_decide_one_case_and_not_forty() {
 
 #[test]
 fn repetitions_of_one_process_need_a_larger_difference_to_fail() {
-    // Within a side, values differ by 0.8 %.
+    // Within a side, values differ by up to 1 %.
     let answer_with = |factor| {
         let mut session = imported_session(8, &[factor]);
         for run in &mut session.runs {
@@ -175,7 +175,7 @@ fn repetitions_of_one_process_need_a_larger_difference_to_fail() {
 }
 
 #[test]
-fn sides_of_unlike_length_are_judged_by_what_both_can_show() {
+fn sides_with_different_numbers_of_runs_can_be_judged() {
     let mut session = imported_session(12, &[2.0]);
     let mut remaining_runs = 7;
     session.runs.retain(|run| {

@@ -104,7 +104,7 @@ fn an_interrupted_session_reports_its_last_look() {
     at_the_look.runs.truncate(28);
     let earlier = super::only_row(&at_the_look, &AnalysisSettings::default());
     assert_eq!((row.p, row.change), (earlier.p, earlier.change));
-    assert!(row.more_runs.unwrap() > 20, "noise of 10 % hides 1 % for long");
+    assert!(row.more_runs.unwrap() > 20, "with 10 % noise, a 1 % change needs many runs");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn before_a_late_first_look_nothing_is_claimed_either() {
 }
 
 #[test]
-fn a_third_variant_is_measured_until_its_own_answer() {
+fn a_third_variant_is_measured_until_its_own_comparison_is_decided() {
     let factor = |variant: &str| match variant {
         "fast" => 1.3,
         "close" => 1.015,
@@ -219,7 +219,7 @@ fn many_cases_are_measured_until_their_answers_survive_the_correction() {
 }
 
 #[test]
-fn one_change_among_many_is_measured_longer_than_alone_and_found() {
+fn one_change_among_a_hundred_cases_takes_more_runs_but_is_found() {
     let mut story = FakeSession::sequential(&VARIANTS, 16);
     for case in 0..100 {
         let factor = move |variant: &str| match (variant, case) {
@@ -244,7 +244,7 @@ fn one_change_among_many_is_measured_longer_than_alone_and_found() {
 
 /// Several candidates and metrics form one family: what is shown together is corrected together.
 #[test]
-fn candidates_are_corrected_for_each_other() {
+fn comparisons_of_several_candidates_are_corrected_together() {
     let names: Vec<String> = (0..40).map(|number| format!("v{number}")).collect();
     let variants: Vec<&str> = names.iter().map(String::as_str).collect();
     let factor = |variant: &str| if variant == "v0" { 1.0 } else { 0.8 };
@@ -261,8 +261,8 @@ fn candidates_are_corrected_for_each_other() {
     }
 }
 
-/// Of sixty comparisons of equal sides, three are expected to be called different; at an error rate
-/// of 5 %, more than ten have a probability of 2e-4 (R: `1 - pbinom(10, 60, .05)`).
+/// At an error rate of 5 %, three of sixty comparisons of equal sides are expected to be called
+/// different. The probability of more than ten is 2e-4 (R: `1 - pbinom(10, 60, .05)`).
 #[test]
 fn equal_sides_are_rarely_called_different() {
     let mut different = 0;

@@ -230,7 +230,7 @@ fn error_rates_of_several_machines_are_as_promised() {
     }
 }
 
-/// The same for one size, in a second.
+/// The same check for one size of session, which takes about a second.
 #[test]
 fn a_few_hundred_sessions_of_equal_machines_raise_few_alarms() {
     let equal = simulate_sessions(4, 4, 0.0, 0.0, 300);

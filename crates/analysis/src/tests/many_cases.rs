@@ -103,7 +103,7 @@ fn the_typical_case_is_the_geometric_mean_of_the_ratios() {
 }
 
 #[test]
-fn five_cases_or_more_that_are_alike_have_a_typical_change_and_others_a_range() {
+fn five_or_more_similar_cases_have_a_typical_change_and_others_a_range() {
     let found = |changes: &[f64]| compare_corrected(&session(changes), TestingCorrection::None);
     let alike = found(&[0.1; 5]);
     let typical = alike.typical().unwrap();

@@ -30,7 +30,7 @@ fn compare_labeled(sources: &[(&str, &Session, Option<&str>)]) -> AnalysisFindin
 }
 
 #[test]
-fn sessions_of_different_days_give_a_hint_only() {
+fn comparisons_of_sessions_from_different_days_are_only_indicative() {
     let (monday, tuesday) = (session(&["old"], 0.0), session(&["old"], 0.15));
     let findings = compare_labeled(&[("monday", &monday, None), ("tuesday", &tuesday, None)]);
     assert!(warns(&findings, "'monday' and 'tuesday' were measured one after the other"));
@@ -77,7 +77,7 @@ fn variants_of_one_session_keep_their_blocks() {
     assert!(!warns(&findings, "one after the other"));
 }
 
-/// A session read twice is still the same session, and so is a part of it.
+/// A session that was read twice is still one session.
 #[test]
 fn variants_of_one_session_share_its_blocks_however_often_it_was_read() {
     let both = session(&["old", "new"], 0.1);
@@ -93,8 +93,8 @@ fn variants_of_one_session_share_its_blocks_however_often_it_was_read() {
     assert!(!findings.is_cross_session && !warns(&findings, "one after the other"));
 }
 
-/// The machine slows down to half its speed, and both cases with it: a test without blocks sees
-/// only noise.
+/// The machine slows down to an eighth of its speed, and both cases with it. A test without blocks
+/// would see only noise.
 #[test]
 fn parts_of_one_session_are_compared_within_its_blocks() {
     let mut story = FakeSession::with_fixed_blocks(&["only"], 8);
@@ -173,7 +173,7 @@ fn different_machines_and_rebuilt_programs_are_named() {
 }
 
 #[test]
-fn metrics_must_mean_the_same_in_both() {
+fn a_metric_with_different_units_in_two_sessions_causes_a_warning() {
     let (one, mut two) = (session(&["old"], 0.0), session(&["old"], 0.0));
     two.metrics[0].unit = "1/min".into();
     let findings = compare_labeled(&[("one", &one, None), ("two", &two, None)]);

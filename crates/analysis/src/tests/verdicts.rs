@@ -70,7 +70,7 @@ fn without_a_change_the_equivalence_stop_says_same() {
 }
 
 #[test]
-fn loud_noise_is_unclear_and_reports_how_many_more_runs_are_needed() {
+fn a_noisy_case_is_unclear_and_reports_how_many_more_runs_it_needs() {
     let row = only_row(&faster_by(0.01, 0.10), &AnalysisSettings::default());
     assert_eq!((row.verdict, row.decided_at), (Verdict::Unclear, None));
     // crates/stats/DERIVATIONS.md, "Power": 7.7 % at a variation of 10 % and 30 runs.
@@ -91,7 +91,7 @@ fn with_a_threshold_the_whole_interval_must_lie_beyond_it() {
 }
 
 #[test]
-fn a_rejection_within_the_threshold_does_not_stop_the_measuring() {
+fn measuring_continues_until_the_change_exceeds_the_threshold() {
     let session = faster_by(0.06, 0.02);
     let any = only_row(&session, &AnalysisSettings::default());
     let with_margin = only_row(&session, &with_threshold(0.04));
@@ -103,7 +103,7 @@ fn a_rejection_within_the_threshold_does_not_stop_the_measuring() {
         with_margin.decided_at
     );
     assert!(any.change.unwrap().low < 0.04 && with_margin.change.unwrap().low > 0.04);
-    assert!(with_margin.p.unwrap() <= 0.05, "p is that of the question");
+    assert!(with_margin.p.unwrap() <= 0.05, "p tests against the threshold, not against zero");
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn assert_agrees(row: &CaseComparison, limit: f64) {
 /// Twice as fast at the first look and four times as slow from then on: the intervals of the looks
 /// do not overlap.
 #[test]
-fn contradictory_looks_are_reported_by_the_clearest_look() {
+fn if_looks_contradict_each_other_the_clearest_look_is_reported() {
     let wobble = |run: u32| 1.0 + f64::from(run * 7919 % 101) / 1e4;
     let mut story = FakeSession::sequential(&VARIANTS, 16).add_case("g/b k=0", |variant, run| {
         let factor = match (variant, run) {

@@ -132,8 +132,8 @@ fn check_mean(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
     ))
 }
 
-/// Whether the first latency exceeds the second by more than rounding and histogram bins explain.
-/// Each latency is given as metric name and time.
+/// Whether the first latency exceeds the second by more than rounding and histogram bins can
+/// explain. Each latency is given as metric name and time.
 fn clearly_exceeds(cells: &CheckedCells<'_>, first: (&str, f64), second: (&str, f64)) -> bool {
     let rounding = (cells.rounding_step(first.0) + cells.rounding_step(second.0)) / 2.0;
     first.1 > second.1 + second.1.abs() * BIN_WIDTH + rounding
@@ -191,7 +191,7 @@ mod tests {
             ],
         ),
         (
-            "latencies by 1,000",
+            "latencies divided by 1,000",
             &[
                 ("latency_mean", 5e3),
                 ("latency_min", 1e3),
@@ -202,7 +202,7 @@ mod tests {
             ],
         ),
         ("rate times 10", &[("throughput", 200_000.0), ("bytes_per_second", 40e6)]),
-        ("rate by 2", &[("throughput", 10_000.0), ("bytes_per_second", 2e6)]),
+        ("rate divided by 2", &[("throughput", 10_000.0), ("bytes_per_second", 2e6)]),
         ("p99 below p50", &[("latency_p99", 3e6)]),
         ("p50 above p90", &[("latency_p50", 10e6)]),
         ("least above greatest", &[("latency_min", 50e6)]),

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_printed_digit_comes_back_in_any_unit() {
+    fn the_step_between_printed_values_is_inferred_in_any_unit() {
         assert_eq!(printed_step(&[54620.0, 28200.4, 11450.15], "1/s"), 0.01);
         assert_eq!(printed_step(&[1000.0, 20000.0], "1/s"), 1.0);
         // The lines check two decimals of a millisecond, whole milliseconds, and whole nanoseconds.

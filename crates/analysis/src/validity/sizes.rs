@@ -103,7 +103,7 @@ fn response_size(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Option<Rou
 }
 
 /// Whether two sizes belong to different responses: they differ by more than rounding and bodies of
-/// varying length explain.
+/// varying length can explain.
 fn sizes_differ(a: &RoundedFigure, b: &RoundedFigure) -> bool {
     let is_apart = a.high < b.low || b.high < a.low;
     is_apart && (a.value - b.value).abs() > MAX_SAME_SIZE_SHARE * a.value.min(b.value)

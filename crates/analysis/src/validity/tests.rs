@@ -189,7 +189,7 @@ fn response_sizes_without_a_unique_row_are_not_reassigned() {
         ..KnownFacts::default()
     };
     let found = check_session(&session, &facts);
-    assert_eq!(of_check(&found, ValidityCheck::BytesPerResponse).len(), 1, "one is declared");
+    assert_eq!(of_check(&found, ValidityCheck::BytesPerResponse).len(), 1, "the other may differ");
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_constant_number_in_flight_is_reported_if_not_the_requested_one() {
 }
 
 #[test]
-fn requests_at_a_fixed_rate_are_not_held_against_the_connections() {
+fn idle_connections_are_not_reported_at_a_fixed_rate_or_with_think_time() {
     let mut session = published(&["old"]);
     let figures = [("throughput", 100.0), ("latency_mean", 1e6)];
     add_run(&mut session, "a concurrency=50", "old", &figures);

@@ -1,4 +1,4 @@
-//! Tests the classes against a second implementation and known truth, and their effect on sessions.
+//! Tests the classes against a second implementation and on synthetic series of known class.
 
 use super::steady::{ReferenceTimes, WarmupClass, classify_series};
 use super::warmup_stats::{self, ClassifierLimits, LevelDelta};
@@ -39,7 +39,7 @@ fn classes_match_a_second_implementation() {
 }
 
 #[test]
-fn series_of_a_known_truth_have_the_class_they_were_made_with() {
+fn synthetic_series_get_the_class_that_they_were_made_for() {
     let made = golden_rows().into_iter().filter(|row| row["truth"].is_string());
     let mut count = 0;
     for row in made {

@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_that_closes_politely_does_not_end_the_test() {
+    fn socket_errors_end_the_test_but_wrong_responses_do_not() {
         assert!(aborts_test(ErrorClass::ResetInHead) && aborts_test(ErrorClass::ConnectRefused));
         assert!(!aborts_test(ErrorClass::EofInBody) && !aborts_test(ErrorClass::Assertion));
         assert!(aborts_test(ErrorClass::TlsRecord) && !aborts_test(ErrorClass::TlsTruncated));
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_is_the_smallest_time_its_share_did_not_exceed() {
+    fn a_percentile_is_the_smallest_time_that_its_share_did_not_exceed() {
         let times = of_totals_ms(&(1..=100).collect::<Vec<_>>());
         for percent in PERCENTS {
             assert_eq!(times.percentile_ns(percent), u64::from(percent) * 1_000_000);

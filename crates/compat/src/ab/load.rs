@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_port_is_not_named() {
+    fn the_default_port_is_left_out_of_the_host_header() {
         let authority = |text: &str| AbUrl::parse(text).unwrap().host_header();
         assert_eq!(authority("http://a:80/"), "a");
         assert_eq!(authority("https://a:80/"), "a:80");

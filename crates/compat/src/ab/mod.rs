@@ -192,7 +192,7 @@ fn write_requests(
     if sort == TsvOrder::Total {
         timings.sort_by_key(|timing| timing.total_ns());
     }
-    // The text of the last second is kept, because thousands of requests begin in the same second.
+    // The previous row's time is reused, because thousands of requests begin in the same second.
     let mut formatted_second = (u64::MAX, String::new());
     for timing in timings {
         let epoch_s = (began_epoch_ms + timing.begun_ns / 1_000_000) / 1000;

@@ -1,4 +1,4 @@
-//! Compares the report and its figures with recorded ones of ab.
+//! Compares the report and its figures with recorded reports of ab.
 
 use crate::ab::arguments::{AbCommand, AbRequest};
 use crate::ab::figures::AbFigures;
@@ -296,7 +296,7 @@ fn print_html(line: &str, made: LoadBuilder) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Returns the rows of the table without the contents of the cells after the names.
+/// Returns the rows of the table, without the contents of their `td` cells.
 fn html_row_shapes(text: &str) -> Vec<String> {
     let table = text.split("<table").nth(1).unwrap();
     let rows = table.split("</table>").next().unwrap().lines();
