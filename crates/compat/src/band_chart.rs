@@ -94,7 +94,7 @@ mod tests {
             sample_band("unknown", f64::NAN, None),
         ];
         let chart = band_chart(&bands, 0.0, |number| format!("{number} %"));
-        // From -20 to 39 in 60 columns: one column per percent, no change in column 20.
+        // One column per percent, from -20 to 39: the reference, 0 %, is in column 20.
         assert_eq!(
             chart,
             "slower  [----o----]         |\n\

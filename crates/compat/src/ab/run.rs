@@ -294,7 +294,7 @@ const EXCHANGE_VERBOSITY: u32 = 2;
 /// Minimum verbosity at which the statuses of all responses are shown.
 const STATUS_VERBOSITY: u32 = 3;
 
-/// Prints the request before the test, if `-v` asks for it.
+/// Prints the request without its body before the test, if `-v` asks for it.
 ///
 /// # Errors
 /// Fails if `out` is closed.

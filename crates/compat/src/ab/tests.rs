@@ -7,7 +7,7 @@ use speedwell_model::load::measurement::{
 };
 use speedwell_model::load::outcomes::ErrorClass;
 
-/// Returns an answered request on a reused connection that took `total_ns`.
+/// Returns an answered request that took `total_ns` on a reused connection.
 pub fn answered_row(total_ns: u64) -> RequestRecord {
     RequestRecord {
         index: 0,
@@ -110,7 +110,7 @@ fn read_golden(name: &str) -> String {
     std::fs::read_to_string(format!("{folder}/{name}")).unwrap()
 }
 
-/// Replaces each run of digits, with decimals, by one character.
+/// Replaces each run of digits with `#`.
 fn mask_digits(line: &str) -> String {
     let mut shape = String::new();
     for letter in line.chars() {
@@ -152,7 +152,7 @@ fn request_rows_have_the_format_of_ab_and_can_be_sorted_by_total_time() {
     assert!(by_start.lines().all(|line| cells(line) == 6));
     let of_first = mask_digits(theirs.lines().nth(1).unwrap());
     let ours = mask_digits(by_start.lines().nth(1).unwrap());
-    // After the names of weekday and month, which depend on the time zone.
+    // Skips the names of weekday and month, which depend on the time zone.
     assert_eq!(ours[7..], of_first[7..]);
     assert!(ours.contains("\t#\t#\t#\t#\t#"));
     let totals = |text: &str| -> Vec<u64> {

@@ -116,7 +116,7 @@ impl UsedKeys {
     }
 }
 
-/// Returns the value of a key other than the configuration and the unit.
+/// Returns the value of a key other than `.config` and `.unit`.
 fn key_value(key: &str, record: &BenchmarkRecord) -> String {
     match key {
         ".name" => record.base_name().to_owned(),

@@ -2,9 +2,9 @@
 //! tables.
 //!
 //! Decides which flags exist, which files are read, and the exit status: 0 if tables were written,
-//! 1 if a file or an expression could not be read or a file has no results, 2 for an invalid
-//! command line.
-//! `docs/reference/benchstat.md` lists the differences from Go's benchstat. Start at [`run`].
+//! 1 if a file or an expression could not be read, or if a file has no results, 2 for an invalid
+//! command line. `docs/reference/benchstat.md` lists the differences from Go's benchstat. Start at
+//! [`run`].
 
 mod keys;
 mod layout;
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_taken_as_go_takes_them() {
+    fn flags_are_parsed_as_go_parses_them() {
         let line = split_words("-alpha 0.1 --row=/x -format=csv a -col b");
         let request = parse_options(&line).unwrap().unwrap();
         assert_eq!((request.alpha, request.row, request.is_csv), (0.1, "/x", true));

@@ -323,7 +323,7 @@ mod tests {
     use speedwell_stats::distribution::binomial;
 
     #[test]
-    fn intervals_of_medians_have_the_orders_of_the_binomial_distribution() {
+    fn median_intervals_come_from_the_binomial_distribution() {
         // Exact coverage: 1 - 2/2^6 = 96.9 % between the smallest and the largest of six.
         assert_eq!(interval_orders(6, 0.95), (1, 6));
         assert_eq!(interval_orders(5, 0.95), (0, 5));

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn options_may_be_cut_short_and_joined() {
+    fn options_may_be_abbreviated_and_clustered() {
         let request = parse_request("-ad out.json --no-u --alp=0.5 --no-c benchmarks a b");
         assert!(request.aggregates_only && !request.tests);
         assert_eq!((request.alpha, request.color), (0.5, ColorMode::Never));

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greedy_filter_is_noticed() {
+    fn a_filter_that_makes_names_equal_is_noticed() {
         let rename = |pattern: &str| {
             let filter = NameFilter::new(pattern).unwrap();
             let entries =

@@ -277,7 +277,7 @@ pub fn write_json(table: &UTestTable<'_>, out: &mut dyn Write) -> io::Result<()>
         &mut Serializer::with_formatter(&mut json, formatter),
         elements,
     )?;
-    // Python escapes all characters except printable ASCII. Only strings contain such characters.
+    // Python escapes all characters except printable ASCII. Only strings contain other characters.
     for character in String::from_utf8_lossy(&json).chars() {
         match character {
             '\n' | ' '..='~' => out.write_all(&[character as u8])?,

@@ -1,7 +1,7 @@
 //! Takes samples of snippets in the requested order, until there are enough.
 //!
 //! Decides which snippet is measured next; `vms.rs` measures it. With `-q`, searches for the best
-//! number of workers: each pass adds workers, which stay alive, until throughput stops growing.
+//! number of workers: each pass adds workers to the existing ones, until throughput stops growing.
 //! `analysis` decides whether throughput has grown by more than the noise, and which number of
 //! workers is the best. Start at [`take_samples`] and [`search_workers`].
 

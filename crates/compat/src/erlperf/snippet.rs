@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn blanks_inside_quotes_belong_to_a_tuple() {
+    fn spaces_in_a_tuple_are_kept_only_inside_quotes() {
         assert_eq!(
             compact_tuple("{m, f, [\"a b\\\" c\", 'd e', 1]}"),
             "{m,f,[\"a b\\\" c\",'d e',1]}"

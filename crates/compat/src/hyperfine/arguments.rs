@@ -237,7 +237,8 @@ pub enum OutputStyle {
     Silent,
 }
 
-/// Order of results in the comparison and in exported tables. JSON and CSV have the order typed.
+/// Order of results in the comparison and in exported tables. JSON and CSV keep the order of the
+/// command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ResultOrder {
     /// The comparison is sorted by time; exported tables list the commands in the order typed.
@@ -390,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn options_may_be_clustered_attached_and_behind_commands() {
+    fn options_may_be_clustered_have_attached_values_and_follow_commands() {
         let request = parse("-Nw3 'a b' --runs=7 -i=1,2 c -n x -n y").unwrap();
         assert_eq!(request.executor, CommandExecutor::Direct);
         assert_eq!((request.options.warmup, request.runs), (3, (7, Some(7))));

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_not_searched_for_names() {
+    fn placeholders_inside_values_are_not_replaced() {
         let lists = TypedParameters {
             lists: texts(&["foo", "{bar} baz", "bar", "quux"]),
             ..TypedParameters::default()

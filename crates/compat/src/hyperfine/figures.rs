@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn means_are_plain_sums_that_match_hyperfine_in_every_digit() {
+    fn means_match_hyperfine_in_every_digit() {
         let figures = figures("a", &[0.1; 30]);
         // In binary, adding 0.1 thirty times does not give exactly 3, and hyperfine exports all
         // digits.
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_of_zero_makes_an_infinite_ratio_only_in_exports() {
+    fn the_ratio_to_a_reference_with_a_mean_of_zero_is_infinite() {
         let all = [figures("a", &[0.0, 0.0]), figures("b", &[1.0, 1.0])];
         let rows = relative_to(&all, 0, false);
         assert_eq!((rows[0].ratio, rows[0].deviation), (1.0, None));

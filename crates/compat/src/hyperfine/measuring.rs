@@ -28,8 +28,8 @@ use std::time::Duration;
 /// Number of times that an empty command is executed to measure the time of the shell.
 const SHELL_CALIBRATION_RUNS: usize = 50;
 
-/// Maximum length of the environment variable that shifts the addresses of a process (Mytkowicz et
-/// al., Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS 2009).
+/// Exclusive limit of the length of the environment variable that shifts the addresses of a process
+/// (Mytkowicz et al., Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS 2009).
 const MAX_OFFSET_BYTES: usize = 4096;
 
 /// Receives progress and results.
@@ -189,8 +189,8 @@ impl<'a> CommandMeasurement<'a> {
         let total: u64 = remaining_runs.iter().sum::<u64>() + commands as u64;
         let (mut done, mut saved) = (commands as u64, 0);
         for (block, members) in block_members(&remaining_runs, shuffle).iter().enumerate() {
-            // Every save writes all results. Saving only after they grew by a sixteenth avoids cost
-            // that is quadratic in the number of runs.
+            // Every save writes all results. To avoid a total cost that is quadratic in the number
+            // of runs, results are saved only when they have grown by a sixteenth.
             if (done - saved) * 16 >= saved {
                 observer.save_results(&self.collect_figures(runs), true)?;
                 saved = done;

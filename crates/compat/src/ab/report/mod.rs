@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn suites_are_called_as_openssl_calls_them() {
+    fn cipher_suites_have_the_names_of_openssl() {
         // From `openssl ciphers -stdname`.
         for (standard, name, bits) in [
             ("TLS13_AES_256_GCM_SHA384", "TLS_AES_256_GCM_SHA384", 256),

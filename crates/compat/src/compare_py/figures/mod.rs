@@ -205,8 +205,8 @@ fn test_times(baseline: &[TimePair<f64>], candidate: &[TimePair<f64>]) -> Option
 
 /// Computes the geometric means of repetitions, in seconds; aggregates are excluded. If the means
 /// cover only entries that both sides have, their ratio shows how much faster or slower the program
-/// became. If the means cover all entries, the ratio rather shows which side has more and slower
-/// benchmarks.
+/// became. If the means cover all entries, the ratio also depends on which benchmarks each side
+/// has.
 ///
 /// The means are `None` if a side has no usable repetitions, or if both means of a side, of wall
 /// time and of CPU time, are 0. Also returns the number of excluded repetitions. These are

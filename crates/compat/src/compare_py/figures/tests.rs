@@ -68,7 +68,7 @@ fn assert_geomean(table: &UTestTable<'_>, expected: [f64; 6]) {
     }
 }
 
-/// Returns the sides of `compare.py`'s test of differences, without the entries of a fit.
+/// Returns the sides of `compare.py`'s test of differences. Here, the entries of a fit lack times.
 fn difference_sides() -> [Vec<GoogleBenchmarkEntry<'static>>; 2] {
     let cases = [
         ("same", "ns", [10.0, 10.0], [10.0, 10.0]),
@@ -123,8 +123,8 @@ const DIFFERENCES: [(&str, f64, f64); 13] = [
     ("labelled", 0.0, 0.0),
 ];
 
-/// The candidate's means are those that `compare.py` computes; its own test lists two others, which
-/// it does not check and which contradict the changes.
+/// The candidate's means are those that `compare.py` computes. `compare.py`'s own test lists two
+/// other means, which contradict the changes, but does not check them.
 #[test]
 fn changes_and_geometric_means_are_those_of_the_original() {
     let [old, new] = difference_sides();
@@ -145,7 +145,7 @@ fn changes_and_geometric_means_are_those_of_the_original() {
 }
 
 #[test]
-fn units_are_converted_instead_of_losing_the_benchmark() {
+fn benchmarks_whose_units_differ_are_converted_and_compared() {
     let [old, new] = difference_sides();
     let table = compare_entries(&old, &new, true, Sound);
     assert_eq!(table.rows.len(), 14);
@@ -275,7 +275,7 @@ fn a_change_from_zero_is_not_defined() {
 }
 
 #[test]
-fn the_geometric_mean_covers_only_results_of_both_sides() {
+fn the_geometric_mean_covers_only_results_that_both_sides_have() {
     let old =
         repetitions(&[ns_entry("a", 2.0, 2.0), ns_entry("b", 4.0, 4.0), ns_entry("c", 1.0, 1.0)]);
     let mut new = repetitions(&[

@@ -15,7 +15,7 @@ fn parse_request(words: &[&str]) -> ErlperfRequest {
 }
 
 fn refusal_of(words: &[&str]) -> String {
-    parse(words).expect_err("these words make no sense")
+    parse(words).expect_err("the command line should be rejected")
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn real_and_documented_names_mean_the_same() {
 }
 
 #[test]
-fn ten_samples_show_their_statistics_and_nine_do_not_in_every_mode() {
+fn in_every_mode_ten_samples_show_statistics_and_nine_do_not() {
     for mode in [&["-d", "9"][..], &["-l", "9"][..]] {
         let detail = |count| parse_request(&[&["ok.", "-s", count], mode].concat()).report_detail();
         assert_eq!(detail("9"), ReportDetail::Basic);
@@ -57,7 +57,7 @@ fn ten_samples_show_their_statistics_and_nine_do_not_in_every_mode() {
 }
 
 #[test]
-fn iterations_are_counted_in_thousands_of_either_case() {
+fn suffixes_of_iteration_counts_may_be_uppercase_or_lowercase() {
     let given =
         [("20", 20), ("10k", 10_000), ("10K", 10_000), ("2m", 2_000_000), ("1G", 1_000_000_000)];
     for (text, count) in given {
@@ -141,7 +141,7 @@ fn conflicting_options_are_named_in_the_error() {
 }
 
 #[test]
-fn numbers_out_of_range_are_refused_with_the_option() {
+fn errors_about_invalid_numbers_name_the_option() {
     for words in [
         ["-c", "0"],
         ["-c", "x"],

@@ -1,4 +1,4 @@
-//! Tables of erlperf, from the figures that it recorded.
+//! Tests tables against output recorded from erlperf.
 
 use crate::erlperf::table::*;
 
@@ -54,9 +54,9 @@ fn extended_tables_are_those_of_the_original_byte_for_byte() {
     let recorded = read_golden("long_code");
     let (recorded_header, recorded_row) = recorded.split_once('\n').unwrap();
     assert_eq!(header, recorded_header);
-    // The label keeps its end; average 3.33 has decimals, so only the text after it is equal.
+    // Unlike in erlperf, the label keeps its end.
     assert!(row.starts_with("timer:s…eep(1).     1         3      3.33"), "{row}");
-    // Average 3.33 has decimals here, which erlperf omits.
+    // erlperf omits the decimals of the average, 3.33.
     assert_eq!(row.replace("3.33", "   3")[17..], recorded_row[15..]);
 }
 
@@ -70,8 +70,8 @@ fn samples_of_a_fixed_number_of_iterations_are_durations() {
     // Labels keep their ends here.
     let output = output.replace("tim…(1).", "timer:sl");
     let output = output.replace("tim…(2).", "timer:sl");
-    // The deviation of three samples that have the recorded median and maximum, and nearly the
-    // recorded mean.
+    // 9.78% is the deviation of three samples that have the recorded median and maximum, and nearly
+    // the recorded mean.
     assert_eq!(output.replace("9.78%", "9.76%"), read_golden("timed_ext"));
 }
 
@@ -210,7 +210,7 @@ fn fit_cells(labels: &[&str], room: usize) -> Vec<String> {
 }
 
 #[test]
-fn labels_that_fit_stay_as_they_are_even_twice() {
+fn labels_that_fit_are_unchanged_even_if_they_are_equal() {
     let twice = ["runner(X)->timer:sleep(X)."; 2];
     assert_eq!(fit_cells(&twice, 26), twice);
 }
