@@ -121,7 +121,7 @@ mod tests {
             iterations_that_fit(&session.runs[0])
         };
         assert_eq!(of(2e9), Some(10_000_000));
-        assert_eq!(of(199_999.0), Some(100), "5 ms are not quite a thousand");
+        assert_eq!(of(199_999.0), Some(100), "a thousand do not quite fit into 5 ms");
         assert_eq!(of(200_001.0), Some(1000));
         assert_eq!(of(3.0), Some(1));
     }

@@ -158,8 +158,8 @@ fn strays_warning(variants: &[Variant]) -> Option<String> {
     ))
 }
 
-/// Warns about candidates whose programs and files are byte-for-byte copies of the baseline's at
-/// other paths.
+/// Warns about candidates whose programs and files have the same bytes as the baseline's, but other
+/// paths.
 pub fn identical_warnings(variants: &[Variant], jobs: &[BenchmarkJob]) -> Vec<String> {
     let (Some((baseline, candidates)), Some(_)) = (variants.split_first(), jobs.first()) else {
         return Vec::new();

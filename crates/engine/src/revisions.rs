@@ -27,7 +27,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// Maximum length to which a typed revision is shortened in the name of a variant.
+/// Maximum length of a typed revision in the name of a variant; a longer one is cut.
 const MAX_TYPED_NAME: usize = 60;
 
 /// Timeout for git to find a merge base.

@@ -129,7 +129,7 @@ fn test_session(plan: &SessionPlan, number: u64, machines: u32) -> Session {
     }
 }
 
-/// Returns as text what the store holds about a session, except its id, machines and times.
+/// Formats what the store holds about a session, except its id, machines and times.
 fn stored_text(store: &Store, number: i64) -> String {
     let mut session = store.load_session(number).unwrap();
     session.id = String::new();
@@ -374,7 +374,7 @@ fn check_histories(count: u64) {
         assert_eq!(stored_text(&store, number), expected, "history {seed}");
         refused += doubles;
     }
-    assert!(u64::from(refused) > count / 10, "no doubles: {refused}");
+    assert!(u64::from(refused) > count / 10, "too few refused blocks: {refused}");
 }
 
 /// A rule that settles nothing. `looks` says whether it inspects runs.
@@ -450,7 +450,7 @@ fn a_killed_session_resumes_to_the_result_of_an_undisturbed_one() {
         let (with_few, _) = kill_and_resume(&mut store, &whole, events, false);
         assert_eq!(
             with_few, undisturbed,
-            "after {events} events, without the runs that no rule inspects"
+            "after {events} events, resumed with the runs of incomplete blocks only"
         );
         if is_over {
             assert!(events > 100);
@@ -460,7 +460,7 @@ fn a_killed_session_resumes_to_the_result_of_an_undisturbed_one() {
 }
 
 #[test]
-fn merged_blocks_give_the_store_of_one_machine_in_any_order() {
+fn blocks_merged_in_any_order_give_the_same_store_as_one_machine() {
     check_histories(60);
 }
 

@@ -230,8 +230,8 @@ pub fn release_worktree(worktree: &VariantWorktree) {
 /// replaced.
 ///
 /// # Errors
-/// Fails if a file cannot be written, or if another process is measuring with other contents of the
-/// file.
+/// Fails if a file cannot be written, or if another process is measuring the worktree with
+/// different contents of a file.
 pub fn replace_files(
     worktree: &VariantWorktree,
     replacements: &[(PathBuf, Vec<u8>)],

@@ -153,8 +153,8 @@ impl<'a> ServerLifecycle<'a> {
         tree_of(root_pid).into_iter().filter(|pid| *pid != root_pid).collect()
     }
 
-    /// Starts recording a profile if the request asks for a recording from this moment on: the end
-    /// of the warm-up if `is_warm` is set, else the start of the server.
+    /// Starts recording a profile if recording is to begin now: at the end of the warm-up if
+    /// `is_warm` is set, else at the start of the server.
     fn attach_profiler(&self, is_warm: bool) -> StageResult<Option<ActiveRecording>> {
         let home = &self.assignment.target.directory;
         match &self.profiler {

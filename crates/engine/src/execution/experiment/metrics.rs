@@ -1,5 +1,5 @@
-//! Assembles the metrics of a run, with their names, units and directions. Even a run that ended
-//! early has metrics.
+//! Assembles the metrics of a run, with their names, units and directions. A run that fails keeps
+//! the metrics that were added before the failure.
 
 use crate::execution::profile::FinishedRecording;
 use speedwell_machine::environment::IntervalUsage;
@@ -40,7 +40,7 @@ pub struct ServerReady {
 
 /// Counters of the load phase.
 pub struct LoadCounters {
-    /// Time, processor time, and other activity of the machine.
+    /// Elapsed time, processor time of the target, and CPU pressure and steal of the machine.
     pub spent: IntervalUsage,
     /// Instructions of the target in user mode.
     pub instructions: Option<u64>,
@@ -76,7 +76,7 @@ pub fn add_server_metrics(result: &LoadResult, ready: &ServerReady, report: &mut
     }
 }
 
-/// Adds what the load cost the target, and other activity of the machine.
+/// Adds what the load cost the target, and the CPU pressure and steal of the machine.
 fn add_target_cost(result: &LoadResult, ready: &ServerReady, report: &mut RunReport) {
     let sample_value = |name: &str| {
         let samples = result.session.runs.first().map(|run| &run.samples);

@@ -61,8 +61,8 @@ impl RunProfiler {
         self.recorder.prepare(spec);
     }
 
-    /// Starts recording a server if the request asks for a recording from this moment on: the end
-    /// of the warm-up if `is_warm` is set, else the start of the server.
+    /// Starts recording a server if recording is to begin now: at the end of the warm-up if
+    /// `is_warm` is set, else at the start of the server.
     ///
     /// # Errors
     /// Fails if V8's profiler was requested or perf is unavailable: only perf can record a running

@@ -55,7 +55,7 @@ mod tests {
     use super::{now_ns, wait_until};
 
     #[test]
-    fn waiting_lasts_until_the_agreed_time_and_skips_past_times() {
+    fn waits_until_the_agreed_time_and_not_at_all_if_it_has_passed() {
         let at_ns = now_ns() + 5_000_000;
         let began_ns = wait_until(at_ns);
         assert!(began_ns >= at_ns && now_ns() >= began_ns);

@@ -132,7 +132,7 @@ fn build_pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<PacingModel> {
         let concurrency = spec.concurrency.unwrap_or(DEFAULT_CONCURRENCY);
         let count = spec.count.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
         if let Some(count) = count.filter(|count| *count < concurrency) {
-            // A default concurrency is reduced below; a concurrency that the user gave is rejected.
+            // The default concurrency is reduced later; one that the user gave is rejected.
             ensure!(
                 spec.concurrency.is_none(),
                 "{concurrency} requests cannot be in flight when only {count} are sent\nhint: use \

@@ -1,8 +1,8 @@
 //! Sends one load from several generators, which start together, and adds up their results. A
 //! generator is a process of this program, on this or another machine.
 //!
-//! A generator receives its [`WorkerAssignment`] and sends [`GeneratorEvent::Ready`]. The answer is
-//! the [`StartSignal`]. During the load it sends its progress, and at the end
+//! A generator receives its [`WorkerAssignment`], sends [`GeneratorEvent::Ready`], and receives the
+//! [`StartSignal`]. During the load it sends its progress, and at the end
 //! [`GeneratorEvent::Measured`]. If a generator on this machine dies during the load, its part of
 //! the load is lost, and the results of the others are kept. If a generator on another machine is
 //! lost, all others are stopped. Start at [`follow_generators`]; [`run_generators`] also starts the
@@ -30,10 +30,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// reports its progress ten times per second.
 const MAX_SILENCE: Duration = Duration::from_secs(15);
 
-/// Time that a generator gets to end if the load is stopped before it begins.
+/// Time that a generator may take to end if the load is stopped before it begins.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
-/// Time that a generator gets to report after the load was stopped. It covers outstanding
+/// Time that a generator may take to report after the load was stopped. It covers outstanding
 /// responses.
 const REPORT_GRACE: Duration = Duration::from_secs(60);
 
@@ -123,7 +123,7 @@ pub struct GeneratorReport {
     pub began_ns: Vec<i64>,
     /// One sentence per generator process that died.
     pub losses: Vec<String>,
-    /// Network device of the machine with the highest utilization, and this utilization.
+    /// The machine's most utilized network device, and its utilization.
     pub link: Option<(String, f64)>,
 }
 
@@ -157,9 +157,9 @@ pub struct CombinedResult {
     pub began_ns: Vec<i64>,
 }
 
-/// Makes generators send their parts of a load, until all connections have ended. Once all
-/// generators are ready, `begin` returns the signal that all of them get, given the offsets of
-/// their clocks. If one of them ends before the start, none starts.
+/// Makes generators send their parts of a load, and returns when all connections have ended. Once
+/// all generators are ready, calls `begin` with the offsets of their clocks; all generators get the
+/// signal that `begin` returns. If one of them ends before the start, none starts.
 pub fn follow_generators(
     connections: &[WorkerConnection],
     assignments: &[WorkerAssignment],

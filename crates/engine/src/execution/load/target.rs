@@ -573,7 +573,7 @@ mod url_tests {
         assert!(told.contains("unknown network interface 'nothere'"), "{told}");
         for zone in ["%25lo", "%lo", "%251"] {
             let found = url(&format!("http://[::1{zone}]:80/"));
-            assert_eq!(found.authority(), "[::1]", "a server knows no zones of others");
+            assert_eq!(found.authority(), "[::1]", "zones are not sent to the server");
             assert_eq!(url(&found.to_full_string()), found);
             assert!(found.host.starts_with("::1%"));
         }
