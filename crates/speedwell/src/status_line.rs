@@ -3,7 +3,7 @@
 //! This module decides when to draw, and erases the line at the end. The caller provides the text.
 //! Start at [`StatusLine::new`].
 
-use super::options::terminal_width;
+use speedwell_compat::console::terminal_columns;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -114,4 +114,9 @@ pub fn clear_line() {
         let _ = write!(err, "\r\x1b[K");
         let _ = err.flush();
     }
+}
+
+/// Returns the width of the terminal on stderr, or 80 if unknown.
+pub fn terminal_width() -> usize {
+    terminal_columns(std::io::stderr()).unwrap_or(80)
 }

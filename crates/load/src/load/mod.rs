@@ -10,8 +10,8 @@ mod trust;
 pub(crate) mod x509;
 
 pub use kinds::{DataTable, KindsError, RequestKind, RequestKinds};
-pub use tls::{ClientIdentity, TlsError, TlsOptions, TrustSource};
-pub use trust::{CertificateRefusal, LastRefusal};
+pub use tls::{ClientIdentity, TlsOptions, TrustSource};
+pub use trust::{CertificateRefusal, LastRefusal, TlsError};
 
 use crate::pace::{PacingModel, StopCondition};
 use speedwell_model::load::measurement::TimelineTick;

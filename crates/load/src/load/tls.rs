@@ -1,7 +1,7 @@
 //! Describes the TLS options of a load and builds the TLS configuration: trusted certificates,
 //! client identity and offered protocols.
 
-use super::trust::{KnownCertVerifier, LastRefusal};
+use super::trust::{KnownCertVerifier, LastRefusal, TlsError};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
@@ -40,28 +40,6 @@ pub struct TlsOptions {
     pub identity: Option<ClientIdentity>,
     /// Server name for the handshake and the certificate check; the host by default.
     pub server_name: Option<String>,
-}
-
-/// Why TLS cannot be set up.
-#[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    /// A file cannot be read as PEM.
-    #[error("cannot read certificates or a key from '{}': {why}", file.display())]
-    File {
-        /// Path of the file.
-        file: PathBuf,
-        /// The reason.
-        why: String,
-    },
-    /// The operating system's list of authorities is unavailable.
-    #[error("cannot load the system's trusted certificates: {0}")]
-    System(String),
-    /// The server name cannot be used in a handshake.
-    #[error("invalid TLS server name '{0}': expected a DNS name or an IP address")]
-    Name(String),
-    /// An error of the TLS library.
-    #[error("cannot set up TLS: {0}")]
-    Library(#[from] rustls::Error),
 }
 
 impl TlsOptions {

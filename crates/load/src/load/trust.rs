@@ -3,7 +3,6 @@
 //! If the user names a file, both the authorities and the server certificates in it are trusted, as
 //! in curl. Start at [`KnownCertVerifier`]. Certificate fields are parsed in `x509.rs`.
 
-use super::TlsError;
 use super::x509::{common_name, is_self_issued, issuer_name};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -13,8 +12,31 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+/// Why TLS cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read as PEM.
+    #[error("cannot read certificates or a key from '{}': {why}", file.display())]
+    File {
+        /// Path of the file.
+        file: PathBuf,
+        /// The reason.
+        why: String,
+    },
+    /// The operating system's list of authorities is unavailable.
+    #[error("cannot load the system's trusted certificates: {0}")]
+    System(String),
+    /// The server name cannot be used in a handshake.
+    #[error("invalid TLS server name '{0}': expected a DNS name or an IP address")]
+    Name(String),
+    /// An error of the TLS library.
+    #[error("cannot set up TLS: {0}")]
+    Library(#[from] rustls::Error),
+}
 
 /// Why a certificate was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -31,7 +31,7 @@ pub use history::SeriesArgs;
 pub use history::default_threshold;
 pub use layout::LayoutArgs;
 pub use load::{LoadArgs, load_mode};
-pub use output::{OutputArgs, terminal_width};
+pub use output::OutputArgs;
 pub use run::{MeasureTask, RunArgs};
 pub use search::{Concurrency, RateChoice, SearchArgs};
 pub use selection::{MetricArgs, SelectionArgs, StudyArgs};

@@ -2,7 +2,6 @@
 
 use crate::{output_files, status};
 use clap::{Args, ValueEnum};
-use speedwell_compat::console::terminal_columns;
 use speedwell_report::{
     self as report, ChartKind, Document, OutputOptions, ReportFormat, ReportSubject, UnitChoice,
     Verbosity,
@@ -76,7 +75,7 @@ impl OutputArgs {
                 ColorChoice::Never => false,
                 ColorChoice::Auto => terminal && !no_color,
             },
-            width: terminal.then(crate::options::terminal_width),
+            width: terminal.then(crate::status_line::terminal_width),
             chart: self.chart,
             flames: false,
             sort: self.sort.clone(),
@@ -137,9 +136,4 @@ impl OutputArgs {
     pub fn shows_progress(&self) -> bool {
         !self.no_progress && !self.quiet && std::io::stderr().is_terminal()
     }
-}
-
-/// Returns the width of the terminal on stderr, or 80 if unknown.
-pub fn terminal_width() -> usize {
-    terminal_columns(std::io::stderr()).unwrap_or(80)
 }

@@ -7,9 +7,7 @@
 //! `table.rs` tables. `page_layout.rs` has the frame that a server adds, and `chart_pages.rs` the
 //! charts on separate pages.
 
-// These files depend on each other in a circle, on purpose. This file calls `page_layout.rs` and
-// `blocks.rs`, and both use the helpers in `writer.rs`. `writer.rs` in turn has a field of the type
-// `RowChoice` from `page_layout.rs`. Code outside this folder uses only this module.
+// Code outside this folder uses only this module.
 mod blocks;
 mod chart_pages;
 mod gallery;
@@ -19,8 +17,9 @@ mod writer;
 
 pub use chart_pages::{ChartsLocation, PartOfCharts, part_of_charts, parts_of_charts};
 pub use page_layout::{
-    AssetPaths, FormField, LoginState, PageForm, PageFrame, PageLink, RowChoice, ServedFrame,
+    AssetPaths, FormField, LoginState, PageForm, PageFrame, PageLink, ServedFrame,
 };
+pub use writer::RowChoice;
 
 use crate::document::{Document, ReportBlock};
 use crate::format::html::writer::{HtmlWriter, escape_html, escape_json};

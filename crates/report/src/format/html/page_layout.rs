@@ -5,7 +5,7 @@
 //! escapes these data. Start with [`ServedFrame`].
 
 use super::chart_pages::ChartsLocation;
-use super::writer::escape_html;
+use super::writer::{RowChoice, escape_html};
 use std::fmt::Write as _;
 
 /// How a document becomes a page.
@@ -124,20 +124,6 @@ pub struct FormField {
     pub is_secret: bool,
     /// The allowed values with their labels. If empty, any value is allowed.
     pub options: Vec<(String, String)>,
-}
-
-/// Check boxes in the rows of a table.
-#[derive(Debug, Clone)]
-pub struct RowChoice {
-    /// The name of the table.
-    pub table: &'static str,
-    /// The address for the selected rows.
-    pub action: String,
-    /// The name of the parameter in the query. The parameter's values are the texts in the first
-    /// cells of the selected rows.
-    pub name: &'static str,
-    /// The text of the button.
-    pub button: String,
 }
 
 /// Renders everything before the masthead.

@@ -2,11 +2,24 @@
 //! escapes text for HTML.
 
 use super::chart_pages::ChartsLocation;
-use super::page_layout::RowChoice;
 use crate::format::is_bidi_control;
 use crate::table::TextEmphasis;
 use std::collections::HashMap;
 use std::fmt::Write as _;
+
+/// Check boxes in the rows of a table.
+#[derive(Debug, Clone)]
+pub struct RowChoice {
+    /// The name of the table.
+    pub table: &'static str,
+    /// The address for the selected rows.
+    pub action: String,
+    /// The name of the parameter in the query. The parameter's values are the texts in the first
+    /// cells of the selected rows.
+    pub name: &'static str,
+    /// The text of the button.
+    pub button: String,
+}
 
 /// A page being written.
 #[derive(Debug, Default)]
