@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_are_counted_by_their_parameter() {
+    fn the_concurrency_parameter_is_the_number_of_workers() {
         let workers = |id: &str| Case::parse(id).unwrap().workers();
         assert_eq!(workers("b concurrency=8 n=2"), Some(8));
         for without in ["b n=2", "b concurrency=0", "b concurrency=max"] {

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_clock_goes_by_itself_and_cannot_be_moved() {
+    fn a_real_clock_runs_by_itself_and_cannot_be_moved() {
         let clock = WaitClock::default();
         let begin = clock.now();
         clock.advance(HOUR);

@@ -37,8 +37,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Key of the fact that contains the name of the environment. A machine can have several
-    /// environments, each with its own packages. Their results differ like the results of different
+    /// Key of the fact that names the software environment. A machine can have several software
+    /// environments, each with its own packages. Their results differ like those of different
     /// machines.
     pub const NAME: &'static str = "environment";
 

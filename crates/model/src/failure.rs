@@ -215,8 +215,8 @@ pub enum SessionEvent<'a> {
         /// Iterations per second.
         per_s: f64,
     },
-    /// Slots, which are positions in the plan, completed with any outcome: one slot, or both slots
-    /// of a pair. A resumed session does not execute them again.
+    /// One position in the plan, or both positions of a pair, were completed with any outcome. A
+    /// resumed session does not execute them again.
     SlotsDone(&'a [u32]),
     /// All runs in a block of a case completed, including repeated runs.
     BlockDone {

@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_machine_is_described_in_one_line_and_a_quiet_one_in_none() {
+    fn only_a_busy_machine_is_described_and_in_a_single_line() {
         assert_eq!(describe_pressure("24.90", "0.00"), None);
         assert_eq!(describe_activity(&machine(&[]), Vec::new), None);
         let message = describe_pressure("99.12", "10.50").unwrap();

@@ -188,9 +188,8 @@ impl GitRepository {
         self.try_git_output(&["merge-base", "--end-of-options", first, second])
     }
 
-    /// Returns the commits that any of `tips` reaches along its parents, but `excluded` does not
-    /// reach. Ignores tips that do not exist in the repository. Returns `None` if `excluded` does
-    /// not exist.
+    /// Returns the commits that are reachable from any of `tips`, but not from `excluded`. Ignores
+    /// tips that do not exist in the repository. Returns `None` if `excluded` does not exist.
     pub fn commits_after(&self, excluded: &str, tips: &[&str]) -> Option<HashSet<String>> {
         let exclusion = format!("^{}", self.commit_id(excluded)?);
         let mut commits = HashSet::new();
@@ -239,8 +238,8 @@ impl GitRepository {
         self.try_git_output(&arguments)?.lines().map(parse_revision).collect()
     }
 
-    /// Returns the tag of each tagged commit, by commit ID. Of several tags of a commit, the last
-    /// one in alphabetical order counts.
+    /// Returns the tag of each tagged commit, by commit ID. If a commit has several tags, returns
+    /// the last one in alphabetical order.
     pub fn tags_by_commit(&self) -> HashMap<String, String> {
         let format = "--format=%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end) %(refname:short)";
         let listing = self

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_processor_time_counts_whole_processors() {
+    fn a_cpu_quota_is_rounded_down_but_counts_as_at_least_one_processor() {
         let limit = |quota| {
             available_count(&machine(&[
                 ("/sys/devices/system/cpu/online", "0-7"),

@@ -258,8 +258,8 @@ mod tests {
         thread::scope(|scope| {
             let query = scope.spawn(|| version_with_clock(clock, path));
             wait_until(until);
-            // `until` may hold before the thread that queries has read the clock. The clock is
-            // therefore advanced repeatedly.
+            // `until` may hold before the query thread has read the clock, so the clock is advanced
+            // repeatedly.
             while !query.is_finished() {
                 clock.advance(VERSION_TIMEOUT);
                 thread::sleep(Duration::from_millis(2));
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn bun_and_deno_are_not_the_node_that_they_stand_in_for() {
+    fn bun_and_deno_report_their_own_version_not_that_of_node() {
         let table =
             |product: &str| format!("echo '{{\"node\":\"26.3.0\",\"{product}\":\"1.4.5\"}}'");
         let script_for = |words: &str, product: &str| {
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_words_are_cut_off() {
+    fn a_program_with_endless_output_is_killed_and_has_no_version() {
         let (_folder, path) = fake_program("chatty", "touch \"$0.here\"; yes chatty 1.0");
         let started_file = path.with_file_name("chatty.here");
         assert_eq!(out_of_time(&path, || started_file.exists()).text, None);

@@ -129,7 +129,7 @@ pub(super) fn memory_state(tree: &FileTree) -> Option<MemoryState> {
     })
 }
 
-/// Returns which memory gets huge pages automatically: `always`, `madvise` or `never`.
+/// Returns the policy for automatic huge pages: `always`, `madvise` or `never`.
 pub(super) fn transparent_huge_pages(tree: &FileTree) -> Option<String> {
     let text = tree.read_text("/sys/kernel/mm/transparent_hugepage/enabled")?;
     let (_, chosen) = text.split_once('[')?;

@@ -1,7 +1,7 @@
 //! Announces work other than measuring, such as a long compilation, so that the status line can
 //! show it.
 //!
-//! Code always announces its work, even if no status line is shown. Start at [`begin_activity`].
+//! Work is announced even if no status line is shown. Start at [`begin_activity`].
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -65,7 +65,7 @@ pub trait ChildConversation {
 
     /// Called when the user interrupts us. Returns bytes to send to the child, and how long the
     /// child may take to end by itself; `None` kills the child at once. A
-    /// [`ServiceProcess`](crate::ServiceProcess) gets only the bytes, and is not ended.
+    /// [`ServiceProcess`](crate::process::ServiceProcess) gets only the bytes, and is not ended.
     fn stop_request(&mut self) -> Option<(Vec<u8>, std::time::Duration)> {
         None
     }

@@ -315,8 +315,8 @@ fn kill_and_reap(pid: i32) -> bool {
     alive
 }
 
-/// Returns our children that no thread waits on, except each [`CompanionProcess`]. Holds the lock
-/// that [`spawn_watched`] takes.
+/// Returns our children that no thread waits on and that are not a [`CompanionProcess`]. Holds the
+/// lock that [`spawn_watched`] takes.
 ///
 /// While a thread waits on any child, an orphan may be a descendant of that child. The result is
 /// then empty.
@@ -462,8 +462,8 @@ impl ProcessIdentity {
     }
 }
 
-/// Returns the start time of a living process (proc_pid_stat(5), field 22). The name of the process
-/// precedes the field in parentheses and may contain anything.
+/// Returns the start time of a living process (proc_pid_stat(5), field 22). An earlier field is the
+/// name of the process, which is in parentheses and may contain anything.
 fn start_ticks(pid: i32) -> Option<i64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();

@@ -121,7 +121,7 @@ mod tests {
         std::os::unix::fs::symlink(&elsewhere, parent.path().join(format!("{FOLDER_PREFIX}1")))
             .unwrap();
         remove_abandoned(parent.path(), MIN_ABANDONED_AGE);
-        assert!(abandoned.exists(), "it may have been made this moment");
+        assert!(abandoned.exists(), "it may have just been created");
         remove_abandoned(parent.path(), Duration::ZERO);
         assert!(used.folder().exists() && !abandoned.exists() && elsewhere.exists());
     }

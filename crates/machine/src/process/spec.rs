@@ -116,7 +116,7 @@ pub enum ProcessEnd {
     /// Killed because it did not end after its last message.
     Lingered,
     /// Ended because the user interrupted us, or because we stopped a
-    /// [`ServiceProcess`](crate::ServiceProcess).
+    /// [`ServiceProcess`](crate::process::ServiceProcess).
     Interrupted,
 }
 
@@ -178,8 +178,8 @@ pub struct ShutdownOutcome {
 impl ProcessOutcome {
     /// Describes the processes that were left behind, if any.
     pub fn describe_leftovers(&self) -> Option<String> {
-        // The message has no counts. Then several runs cause the same message, and the message is
-        // reported only once.
+        // The message contains no counts, so that it is the same for several runs and is reported
+        // only once.
         let names: Vec<String> = self.strays.iter().map(|name| format!("'{name}'")).collect();
         (!names.is_empty()).then(|| {
             format!("It left processes running, which were stopped: {}.", names.join(", "))

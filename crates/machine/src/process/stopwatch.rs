@@ -81,8 +81,8 @@ impl ProcessStopwatch {
     }
 }
 
-/// Kills the process and the group that the process leads. If the process was reaped, it was reaped
-/// only a moment ago. The kernel does not give a pid to another process that quickly.
+/// Kills the process and the group that the process leads. If the process has been reaped, that was
+/// only a moment ago, and the kernel does not reuse a pid that quickly.
 fn kill(pid: Pid) {
     let _ = kill_process_group(pid, Signal::KILL);
     let _ = kill_process(pid, Signal::KILL);

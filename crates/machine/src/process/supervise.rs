@@ -61,8 +61,8 @@ pub(super) fn run_until(
     };
     let forced_end = listener.listen();
     let wall_ns = begin.elapsed().as_nanos() as u64;
-    // The number is read before the process is reaped, because reaping removes the process from
-    // /proc.
+    // The migrations are read before the process is reaped, because reaping removes the process
+    // from /proc.
     let migrations = process_tree::migrations_of(group);
     let (status, usage) = reap_child(group)?;
     process_tree::unregister(group);

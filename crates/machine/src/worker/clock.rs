@@ -10,8 +10,8 @@ use anyhow::{Context, Result};
 use std::io::{BufRead, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Number of queries per estimate. At least one of so many is very likely to be answered without
-/// delay.
+/// Number of queries per estimate. With this many, at least one is very likely to be answered
+/// without delay.
 const CLOCK_QUERIES: usize = 32;
 /// Upper bound of the clock's resolution: a reading may be older than the true time by this much.
 const CLOCK_RESOLUTION_NS: u64 = 1_000;

@@ -44,7 +44,7 @@ struct WorkerOutput {
 /// How a connection ended.
 #[derive(Debug, Clone, Default)]
 pub struct WorkerEnd {
-    /// What failed; `None` after the last message.
+    /// What failed; `None` if the connection was closed after the last message.
     pub error: Option<String>,
     /// Exit status of the child, if it could be determined.
     pub status: Option<ExitStatus>,
@@ -53,8 +53,8 @@ pub struct WorkerEnd {
 }
 
 impl WorkerEnd {
-    /// Returns the reason why the connection ended, or `None` after the last message. The worker's
-    /// own message on stderr takes precedence.
+    /// Returns the reason for a failure; `None` if nothing failed. The worker's own message on
+    /// stderr takes precedence.
     pub fn reason(&self) -> Option<String> {
         let error = self.error.as_ref()?;
         let message = self.stderr.trim().trim_start_matches("speedwell: ");
@@ -209,7 +209,7 @@ pub fn spawn_connected(command: &mut Command) -> io::Result<Child> {
     command.process_group(0).spawn()
 }
 
-/// The end of what a process writes to stderr, which a thread collects.
+/// The last bytes of a process's stderr, collected by a thread.
 #[derive(Debug, Default)]
 pub struct StderrTail {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -236,8 +236,8 @@ impl StderrTail {
         StderrTail { bytes, collector: Some(collector) }
     }
 
-    /// Returns the end of stderr after the process has exited. Waits briefly until stderr is read
-    /// completely.
+    /// Returns the end of stderr after the process has exited. Waits briefly for the rest
+    /// of stderr.
     pub fn text(&self) -> String {
         let deadline = Instant::now() + STDERR_GRACE;
         let is_read = || self.collector.as_ref().is_none_or(JoinHandle::is_finished);

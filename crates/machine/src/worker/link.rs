@@ -64,7 +64,8 @@ impl WorkerLink {
         }
     }
 
-    /// Waits until the coordinator ends this worker. Until then, it may query the clock.
+    /// Waits until the coordinator ends this worker. Until then, the coordinator may query the
+    /// clock.
     pub fn await_end(&self) {
         self.messages().iter().for_each(drop);
     }

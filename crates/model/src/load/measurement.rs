@@ -162,8 +162,8 @@ pub struct ThreadReport {
     pub system_calls: u64,
     /// Time slept to read several responses at once, in nanoseconds.
     pub batched_ns: u64,
-    /// The longest of these sleeps, in nanoseconds. Timestamps of responses may be late by this
-    /// time.
+    /// The longest of these sleeps, in nanoseconds. Timestamps of responses may be up to this much
+    /// too late.
     pub longest_batch_ns: u64,
     /// Most requests on one connection.
     pub most_requests: u64,
@@ -402,7 +402,7 @@ impl ResponseStats {
 
     /// Adds the responses of another thread or period. If the first bodies differ in length, all
     /// responses of `other` with the length of its first body count as different. For the remaining
-    /// responses of `other`, it is unknown whether they differ, so they do not count.
+    /// responses of `other`, it is unknown whether they differ, so they do not count as different.
     pub fn merge(&mut self, other: &ResponseStats) {
         match (self.first_body_bytes, other.first_body_bytes) {
             (_, None) => {}

@@ -78,7 +78,7 @@ fn check_performance_counters(tree: &FileTree) -> CheckResult {
         .with_remedy("sudo sysctl kernel.perf_event_paranoid=1")
 }
 
-/// Checks the limit of open files. In a load test, every connection is an open file of the client
+/// Checks the limit on open files. In a load test, every connection is an open file of the client
 /// and of the server.
 fn check_open_files(tree: &FileTree) -> CheckResult {
     const NAME: &str = "open files";
@@ -206,7 +206,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_frozen_layout_is_warned_of() {
+    fn a_fixed_or_partly_fixed_layout_causes_a_warning() {
         let check_of = |level| {
             check_address_layout(&machine(&[("/proc/sys/kernel/randomize_va_space", level)]))
         };
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_toolchain_is_found_where_path_says_and_tells_its_version() {
+    fn a_toolchain_is_found_through_path_and_asked_for_its_version() {
         let machine = with_programs(&[
             ("/usr/bin/gcc", "#!/bin/sh\necho 'gcc (Debian) 12.2.0'\n"),
             ("/usr/local/bin/python3", "#!/bin/sh\nexit 127\n"),

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_nearly_gone_and_swap_in_use_are_warned_of() {
+    fn memory_shortage_and_swap_in_use_cause_warnings() {
         let machine = machine(&[(
             "/proc/meminfo",
             "MemTotal: 8388608 kB\nMemAvailable: 524288 kB\nSwapTotal: 4096 kB\nSwapFree: 2048 kB\n",
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_score_is_the_coefficient_of_variation() {
+    fn noise_is_the_coefficient_of_variation() {
         // The mean is 1 ms, and every duration deviates from it by 20 us. The standard deviation is
         // 20.05 us.
         let uneven: Vec<f64> =
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_work_takes_about_as_long_as_meant() {
+    fn the_work_takes_about_as_long_as_intended() {
         let durations = measure_ns();
         assert_eq!(durations.len(), MEASUREMENTS);
         let fastest = durations.iter().copied().fold(f64::INFINITY, f64::min);

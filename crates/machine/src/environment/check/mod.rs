@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn every_check_of_this_machine_has_a_name_of_its_own_and_found_something() {
+    fn every_check_of_this_machine_has_a_unique_name_and_a_finding() {
         let all = run_all_checks(Path::new("/"));
         let names: HashSet<&str> = all.iter().map(|check| check.name.as_str()).collect();
         assert_eq!(names.len(), all.len());

@@ -16,8 +16,9 @@ pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
     ]
 }
 
-/// Checks the frequency governors. All but two of them may change the frequency during a benchmark.
-/// In that case, the first samples are slower, and results depend on what ran before.
+/// Checks the frequency governors. All except `performance` and `userspace` may change the
+/// frequency during a benchmark. The first samples are then slower, and results depend on what ran
+/// before.
 fn check_governor(tree: &FileTree) -> CheckResult {
     const NAME: &str = "cpu governor";
     let governors = processors::governors(tree);
@@ -125,7 +126,7 @@ mod tests {
     const CPU: &str = "/sys/devices/system/cpu";
 
     #[test]
-    fn a_governor_that_changes_frequencies_is_warned_of() {
+    fn a_governor_that_changes_frequencies_causes_a_warning() {
         let files = |second| {
             machine(&[
                 ("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance"),
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_cores_are_warned_of() {
+    fn shared_cores_cause_a_warning() {
         let state =
             |active| check_smt(&machine(&[("/sys/devices/system/cpu/smt/active", active)])).state;
         assert_eq!((state("1"), state("0")), (CheckState::Warning, CheckState::Good));

@@ -32,7 +32,7 @@ pub struct TuneJournal {
     pub(super) guard: ProcessIdentity,
     /// Command line of the tuner.
     pub command: String,
-    /// Time at which the settings are restored at the latest, in milliseconds since the Unix epoch.
+    /// Deadline for restoring the settings, in milliseconds since the Unix epoch.
     pub until_unix_ms: Option<i64>,
     /// Whether the settings persist after the tuner has ended.
     pub(super) stays: bool,
@@ -271,8 +271,8 @@ impl TuneJournal {
         }
     }
 
-    /// Returns the milliseconds until the settings are restored at the latest: 0 if this time has
-    /// passed, `None` without a time limit.
+    /// Returns the milliseconds until the deadline for restoring the settings: 0 if it has passed,
+    /// `None` without a time limit.
     pub fn left_ms(&self) -> Option<u64> {
         Some(u64::try_from(self.until_unix_ms? - unix_time_ms()).unwrap_or(0))
     }

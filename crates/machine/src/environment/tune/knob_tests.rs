@@ -173,7 +173,7 @@ fn a_setting_with_another_value_is_changed_and_put_back() {
 }
 
 #[test]
-fn a_setting_that_is_as_wished_is_not_touched() {
+fn a_setting_that_already_has_its_desired_value_is_not_touched() {
     for knob in knobs_of_files() {
         let folder = changed_machine(knob, |setting| Some(setting.after.clone()));
         let state = turn(&folder, knob);
@@ -288,7 +288,7 @@ fn settings_changed_by_others_are_left_alone() {
 }
 
 #[test]
-fn somebody_who_put_a_setting_back_by_hand_is_not_mentioned() {
+fn settings_put_back_by_hand_are_not_reported() {
     for knob in knobs_of_files() {
         let folder = fake::machine(MACHINE);
         for setting in turn(&folder, knob).settings {
@@ -321,7 +321,7 @@ fn settings_of_offline_or_removed_processors_are_skipped() {
 }
 
 #[test]
-fn the_lowest_frequency_stays_where_it_is_as_long_as_turbo_is_on() {
+fn the_minimum_frequency_is_not_raised_while_turbo_is_on() {
     let folder = answering("turbo", "EIO");
     let state = turn(&folder, "minimum-frequency");
     assert_eq!((state.outcome, &*state.note), (KnobOutcome::Cannot, "only with turbo off"));
@@ -357,7 +357,7 @@ fn turbo_is_restored_even_if_the_restored_governor_changes_it() {
 }
 
 #[test]
-fn threads_of_a_core_are_switched_off_only_where_processors_are_left() {
+fn smt_is_switched_off_only_if_at_least_two_processors_remain() {
     let smt = |files: &[(&str, &str)], cpus: Option<Vec<u32>>| {
         let folder = fake::machine(MACHINE);
         for (path, text) in files {

@@ -281,9 +281,9 @@ fn minimum_frequency(
     })
 }
 
-/// Returns the settings that switch threads off. With `--cpus`, these are the other threads on the
-/// cores of these processors. Without `--cpus`, one thread per core stays on. The first processor
-/// cannot be switched off.
+/// Returns the settings that switch threads off. With `--cpus`, only threads that share a core with
+/// one of the listed processors are switched off. Without `--cpus`, one thread per core stays on.
+/// The first processor cannot be switched off.
 fn smt_settings(
     machine: &TunableMachine,
     request: &TuneRequest,

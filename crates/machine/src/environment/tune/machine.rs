@@ -308,6 +308,6 @@ mod tests {
         machine.write_setting("/c", SettingChange::Value("2")).unwrap();
         assert_eq!(machine.current_value("/a").as_deref(), Some("7"));
         let missing = machine.write_setting("/d", SettingChange::Value("2")).unwrap_err();
-        assert_eq!(missing.kind(), io::ErrorKind::NotFound, "nothing is made");
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound, "no file is created");
     }
 }

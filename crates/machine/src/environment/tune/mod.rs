@@ -74,7 +74,7 @@ pub struct KnobSetting {
     value: DesiredValue,
 }
 
-/// Planned changes of a machine. They include the values of the settings at the time of planning.
+/// Planned changes to the settings of a machine, with their values at the time of planning.
 #[derive(Debug)]
 pub struct TunePlan {
     /// The knobs named in the request, or else all knobs, in the order in which they are applied.

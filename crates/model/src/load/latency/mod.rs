@@ -283,10 +283,10 @@ impl OpenLatency {
     /// Records that a request with the intended start `intended_ns` is sent. Returns the request's
     /// own lag, to be kept with the connection for its next request.
     ///
-    /// Waiting for a busy connection is the server's lag, and any further delay is our own. The
-    /// wait is also our own lag if the connection is busy because we sent its previous request
-    /// late, up to the lateness of that request. Otherwise, a generator that slept for a second
-    /// would blame the server for the queue behind the first late request.
+    /// Waiting for a busy connection is the server's lag, and any further delay is our own. But if
+    /// we sent the previous request on the connection late, the wait counts as our own lag, up to
+    /// that request's own lag. Otherwise, a generator that slept for a second would blame the
+    /// server for the queue behind the first late request.
     pub fn record_sent(
         &mut self,
         intended_ns: u64,
@@ -352,8 +352,8 @@ const AGREEMENT_FACTOR: f64 = 1.05;
 /// narrower than [`MIN_WIDE_RANGE_NS`].
 const MAX_RANGE_FACTOR: f64 = 2.0;
 
-/// A range narrower than this is always reported. A timer with a resolution of one millisecond and
-/// one missed time slice can cause such a range.
+/// A range narrower than this is always reported. A timer resolution of one millisecond or one
+/// missed time slice can cause such a range.
 const MIN_WIDE_RANGE_NS: f64 = 1e6;
 
 /// Whether two bounds in nanoseconds can be reported as a single number.
@@ -437,8 +437,8 @@ pub const MIN_CONCURRENCY_SHARE: f64 = 0.95;
 /// sent.
 pub const MIN_ACHIEVED_SHARE: f64 = 0.98;
 
-/// The generator's own lag up to this value is always tolerated. A timer with a resolution of one
-/// millisecond and one missed time slice can cause such a lag.
+/// The generator's own lag up to this value is always tolerated. A timer resolution of one
+/// millisecond or one missed time slice can cause such a lag.
 const TOLERATED_LAG_NS: u64 = 1_000_000;
 
 /// Above [`TOLERATED_LAG_NS`], the generator's own lag may be at most this fraction of the response
@@ -463,7 +463,7 @@ pub fn is_concurrency_short(effective: f64, requested: u32) -> bool {
     effective < MIN_CONCURRENCY_SHARE * f64::from(requested)
 }
 
-/// How many requests were due, and how many were sent, until the end of the schedule.
+/// How many requests were due, and how many were sent, by the end of the schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AchievedCounts {
     /// Due according to the schedule.
