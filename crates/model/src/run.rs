@@ -52,7 +52,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Returns a run without samples, times and resource usage.
+    /// Returns a run without samples, times or resource usage.
     pub fn empty(
         case: impl Into<Arc<Case>>,
         variant: impl Into<Arc<str>>,
@@ -106,7 +106,7 @@ pub struct ResourceUsage {
     /// Context switches because the process waited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voluntary_switches: Option<u64>,
-    /// Page faults without reading from a disk.
+    /// Page faults that did not read from a disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minor_faults: Option<u64>,
     /// Page faults that read from a disk.

@@ -72,7 +72,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Returns a copy with only the matching runs, without failures, profiles and calibration.
+    /// Returns a copy with only the matching runs, without failures, profiles or calibration.
     pub fn with_runs(&self, belongs: impl Fn(&Run) -> bool) -> Session {
         let runs = self.runs.iter().filter(|run| belongs(run));
         Session {
@@ -301,7 +301,7 @@ pub struct SteadyRule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ComparedClock>,
     /// Whether the time of the steady part is an additional metric, listed before the other
-    /// metrics. If not, the whole session is about warm-up.
+    /// metrics. If not, the session examines the warm-up itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_metric: bool,
 }
@@ -410,7 +410,7 @@ pub struct SampleDivision {
 
 impl SampleDivision {
     /// Returns how long the warm-up and the samples of a run take if no iteration is longer than a
-    /// sample; `None` if samples are a number of iterations.
+    /// sample; `None` if a sample ends after a number of iterations.
     pub fn planned_time(&self) -> Option<Duration> {
         let SampleLength::TimeNs(ns) = self.length else {
             return None;
@@ -442,7 +442,7 @@ pub enum SampleLength {
 }
 
 impl Default for SampleDivision {
-    /// A run takes a third of a second. More runs help more than more samples per run, because only
+    /// A run takes a third of a second. Additional runs help more than longer ones, because only
     /// runs are independent of each other (docs/why/statistics.md, "One value per process"). A
     /// sample of 50 ms is a million times the clock's resolution. A warm-up of 100 ms lets the
     /// processor reach its steady frequency.
@@ -538,7 +538,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_samples_that_last_a_time_have_a_planned_time() {
+    fn only_samples_of_fixed_duration_have_a_planned_time() {
         let samples = SampleDivision::default();
         assert_eq!(samples.planned_time(), Some(Duration::from_millis(350)));
         let counted = SampleDivision { length: SampleLength::Iterations(10), ..samples };

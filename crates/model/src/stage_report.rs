@@ -12,7 +12,8 @@ pub struct StageReport {
     pub figures: Vec<ReportedMetric>,
     /// Notes on the metrics, as whole sentences.
     pub notes: Vec<String>,
-    /// Why the run failed, if it did. The metrics are kept only if stopping the target failed.
+    /// Why the run failed, if it did. A failed run keeps its metrics only if it failed at
+    /// [`RunStage::Stop`].
     pub failure: Option<StageFailure>,
 }
 

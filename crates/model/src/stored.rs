@@ -37,7 +37,7 @@ pub struct SessionOverview {
     pub runs: usize,
     /// Number of failed steps.
     pub failures: usize,
-    /// Number of benchmarks that cannot run here, by their own report.
+    /// Number of benchmarks that reported that they cannot run here.
     pub skipped: usize,
 }
 
@@ -266,7 +266,7 @@ pub struct LoadProgress {
     pub attempted: u64,
     /// Number of failed requests among `attempted`.
     pub errors: u64,
-    /// Successful responses per second over the last seconds, newest last.
+    /// The most recent rates of successful responses, in 1/s, oldest first.
     pub rates: Vec<f64>,
     /// Median latency of the last successful responses, in nanoseconds.
     pub p50_ns: Option<u64>,

@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn linear_and_logarithmic_places() {
+    fn linear_and_logarithmic_axes_map_values_to_pixels() {
         let linear = mapping(&ChartAxis::linear(""), [0.0, 10.0]);
         assert_eq!(
             (linear.pixel_at(0.0), linear.pixel_at(5.0), linear.pixel_at(10.0)),

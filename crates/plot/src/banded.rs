@@ -231,8 +231,7 @@ impl BandPlot<'_> {
         if self.is_upright() { (across, along) } else { (along, across) }
     }
 
-    /// Returns a rectangle. `across` are its ends across the value direction, in pixels. `values`
-    /// are its other two ends.
+    /// Returns the rectangle between two values, and between two pixels across the value direction.
     pub fn rect(&self, across: (f64, f64), values: (f64, f64)) -> PixelRect {
         let (corner, opposite_corner) =
             (self.point(across.0, values.0), self.point(across.1, values.1));

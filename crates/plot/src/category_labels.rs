@@ -52,7 +52,7 @@ impl CategoryLabels {
         are_complete.then_some(Self { blocks, size_px: LABEL_PX, stride: 1, is_slanted: false })
     }
 
-    /// Distance in pixels by which slanted labels would extend beyond the first slot to the left.
+    /// Distance in pixels by which slanted labels would extend to the left of the first slot.
     pub fn slanted_reach(labels: &[&str], slot_px: f64, max_height: f64) -> f64 {
         let reach = |(index, label): (usize, &&str)| {
             let height = reserved_width(label, LABEL_PX) / std::f64::consts::SQRT_2;
@@ -62,8 +62,8 @@ impl CategoryLabels {
     }
 
     /// Lays out slanted labels below positions `slot_px` apart. Each label rises to the right,
-    /// towards its position, and is at most `max_height` high. The first label may extend to the
-    /// left by `reach_px`.
+    /// towards its position, and is at most `max_height` high. Labels may extend to the left of the
+    /// first slot by up to `reach_px`.
     pub fn slanted_below(labels: &[&str], slot_px: f64, max_height: f64, reach_px: f64) -> Self {
         let stride = (LABEL_PX * 1.5 / slot_px).ceil().max(1.0) as usize;
         let max_length = (max_height - LABEL_PX) * std::f64::consts::SQRT_2;

@@ -78,8 +78,8 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// Interpolates linearly between order statistics: type 7 of R. J. Hyndman and Y. Fan, "Sample
-/// Quantiles in Statistical Packages" (1996), the default of R and NumPy. `value_at` returns the
-/// value with this many values before it. `count` is at least 1.
+/// Quantiles in Statistical Packages" (1996), the default of R and NumPy. `value_at(rank)`
+/// returns the value with `rank` values before it. `count` is at least 1.
 fn quantile(count: usize, p: f64, value_at: impl Fn(usize) -> f64) -> f64 {
     let position = p * (count - 1) as f64;
     let below = position.floor() as usize;
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_and_wild_ones_have_bins_too() {
+    fn equal_values_and_outliers_have_bins_too() {
         assert_eq!(linear(&[5.0; 7]).bin_counts(&counted_once(&[5.0; 7])), [7]);
         assert_eq!(linear(&[0.0]).count, 1);
         let wild = [1.0, 1.1, 1.2, 1e12];

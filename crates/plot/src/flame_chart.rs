@@ -81,7 +81,7 @@ impl FlameChart {
         FlameRows::place_frames(&self.frames, self.full, width)
     }
 
-    /// The rows before the actual width is known, to report how many boxes are too narrow.
+    /// The rows at the default width, to report omitted boxes before the actual width is known.
     fn typical_rows(&self) -> FlameRows<'_> {
         self.rows(f64::from(ImageSize::default().width_px))
     }
@@ -175,7 +175,7 @@ fn fill_style(part: FrameColoring) -> (Cow<'static, str>, f64) {
 }
 
 /// Color of a box's outline. If only one profile has the function, the outline has the color of the
-/// box, so the box stands out even without color. Narrow boxes have no outline, because nothing
+/// box, so the box stands out even in grayscale. Narrow boxes have no outline, because nothing
 /// else would be visible.
 fn outline_color(part: FrameColoring, width: f64) -> Cow<'static, str> {
     match part {

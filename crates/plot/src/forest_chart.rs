@@ -307,10 +307,10 @@ impl ForestChart {
         self.render_pieces(width_px, "", |_, _| {}, draw_strip)
     }
 
-    /// Same as [`render_strips`](ForestChart::render_strips), with about a third of the output. The
-    /// axis defines the common parts of all rows, with an ID that starts with `table`. The page
-    /// styles lines and marks by the classes `better`, `worse`, `same`, `unclear`, `interval` and
-    /// `estimate`.
+    /// Same as [`render_strips`](ForestChart::render_strips), but the output is only about a third
+    /// as long. The axis defines the common parts of all rows, with an ID that starts with `table`.
+    /// The page styles lines and marks by the classes `better`, `worse`, `same`, `unclear`,
+    /// `interval` and `estimate`.
     pub fn render_shared_strips(&self, width_px: u32, table: &str) -> Option<ForestStrips> {
         let define_background = |svg: &mut SvgWriter, x: &AxisMapping| {
             svg.start_element("defs").end_with(|svg| {
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn strips_with_a_shared_axis_show_the_same_estimates() {
+    fn strips_with_a_shared_background_show_the_same_estimates() {
         let chart = ForestChart {
             band: Some((-2.0, 2.0)),
             rows: vec![row(-10.0, -12.0, -8.0), row(10.0, 8.0, f64::INFINITY)],

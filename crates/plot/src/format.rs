@@ -212,7 +212,7 @@ fn group_thousands(text: &str) -> String {
 
 // Phrases.
 
-/// Formats the names of a mark's owners in front of its values: `ascii, old: `. Blank names are
+/// Formats the names of a mark's category and series as a prefix: `ascii, old: `. Blank names are
 /// omitted.
 pub(crate) fn format_owner(names: &[&str]) -> String {
     let named: Vec<&str> = names.iter().copied().filter(|name| !name.trim().is_empty()).collect();
@@ -233,7 +233,7 @@ pub(crate) fn format_count(number: usize, noun: &str, plural_ending: &str) -> St
     format!("{number} {noun}{ending}")
 }
 
-/// Summarizes a chart of series: its kind with the number of its marks, and the names of the series.
+/// Summarizes a chart of series. `marks` states the kind of chart and its number of marks.
 pub(crate) fn summarize_series(marks: &str, names: &[&str]) -> String {
     format!("{marks} in {} series: {}.", names.len(), join_names(names))
 }
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_six_digits_and_thousands() {
+    fn figures_have_six_digits_and_thousands_separators() {
         let written = [0.0, 1.0, -2.5, 1_234_567.0, 1234.5678, 0.001_234_567, 1e-9, -3.2e20]
             .map(format_figure);
         let wanted =

@@ -28,10 +28,10 @@
 //! assert!(svg.starts_with("<svg"));
 //! ```
 
-// A chart has a module of its own, which holds its data, its extents and the layers that it draws.
-// What charts have in common: `sheet` and `header` around the chart; `axis`, `ticks` and `axes` for
-// the axes; `banded` for plots with categories or rows; `point_chart` and `histogram_chart` for the
-// small charts of a grid as well; `style` and `svg` for the marks.
+// Each kind of chart has a module of its own, which holds its data, its extents and the layers that
+// it draws. Charts share `sheet` and `header` for everything around the chart; `axis`, `ticks` and
+// `axes` for the axes; `banded` for plots with categories or rows; `style` and `svg` for the marks.
+// The small charts of a grid also use `point_chart` and `histogram_chart`.
 mod axes;
 mod axis;
 mod banded;

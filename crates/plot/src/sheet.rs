@@ -1,5 +1,5 @@
-//! Draws the sheet around every chart: background, accessible text, and at the top title, subtitle
-//! and legend. The chart itself gets the remaining area.
+//! Draws the sheet around every chart: background, accessible text, and a header with title,
+//! subtitle and legend. The chart itself gets the remaining area.
 
 use crate::color::{MUTED, PAPER};
 use crate::header::ChartHeader;

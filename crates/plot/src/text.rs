@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_lines_end_in_an_ellipsis_that_fits() {
+    fn an_ellipsis_replaces_the_middle_of_excess_lines() {
         let width = reserved_width("one two", 12.0);
         let wrapped = wrap_text("one two three four five six", width, 12.0, 2);
         assert_eq!(wrapped.lines.len(), 2);

@@ -14,8 +14,8 @@ pub(crate) struct AxisTick {
     pub label: String,
 }
 
-/// Returns about `target_count` labeled ticks. If the labeled ticks are whole decades, the list may
-/// end with unlabeled minor ticks between them.
+/// Returns about `target_count` labeled ticks. If these are whole decades, unlabeled minor ticks
+/// may follow them in the list.
 pub(crate) fn extent_ticks(
     extent: AxisExtent,
     target_count: usize,

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_as_fine_as_there_is_room() {
+    fn dates_are_as_fine_as_the_room_allows() {
         assert_eq!(days(0.5, 300.0), ["01-01 00:00", "01-01 12:00"]);
         assert_eq!(days(3.0, 400.0), ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"]);
         assert_eq!(days(150.0, 400.0), ["2026-01", "2026-02", "2026-03", "2026-04", "2026-05"]);

@@ -91,7 +91,7 @@ pub struct TrendLevel {
 /// The points of a trend that can be shown, in ascending order of position.
 struct ShownPoints<'a> {
     all: Vec<&'a TrendPoint>,
-    /// Points on the value axis.
+    /// Points within the range of the value axis.
     inside: Vec<&'a TrendPoint>,
     /// Points far beyond the others, which are drawn as arrows at the ends of the axis.
     strays: Vec<&'a TrendPoint>,
@@ -115,8 +115,8 @@ impl TrendChart {
 
     /// Tells for each point whether it is a stray. A stray is an isolated point far outside the
     /// range of the central 90 % of all points. Its distance from the range exceeds the width of
-    /// the range. Two adjacent points, and the newest point, are not strays: they may start a new
-    /// level.
+    /// the range. The newest point, and adjacent points that are all far outside, are not strays:
+    /// they may start a new level.
     fn find_strays(&self, shown: &[&TrendPoint]) -> Vec<bool> {
         const MIN_POINTS: usize = 20;
         let Some(extent) =
@@ -144,7 +144,7 @@ impl TrendChart {
         (0..shown.len()).map(is_stray).collect()
     }
 
-    /// Groups points into at most about `max_marks` marks. No mark extends across a change, or
+    /// Groups points into roughly `max_marks` marks or fewer. No mark extends across a change, or
     /// across a note of kind `TrendNoteKind::Work`.
     fn buckets<'a>(&self, points: &[&'a TrendPoint], max_marks: usize) -> Vec<PointBucket<'a>> {
         let changes = self.changes.iter().map(TrendChange::border_position);
@@ -338,8 +338,8 @@ impl<'a> TrendLayout<'a> {
         let foot = chart.trend_foot(&shown.all);
         let above = sheet.top + top_strip_height(&chart.y.label);
         let bottom = sheet.bottom - foot.height();
-        // The width of the labels hardly changes with the height, so the height without labels is
-        // accurate enough.
+        // The widths of the left labels hardly change with the height of the plot, so a draft that
+        // ignores the labels above the plot is accurate enough.
         let draft = AxisMapping::new(&y_axis, y, bottom.max(above + MIN_PLOT_PX), above);
         let left = sheet.left + left_gutter_width(&draft);
         let right = (sheet.right - RIGHT_PX).max(left + 8.0);

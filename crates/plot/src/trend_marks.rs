@@ -30,7 +30,7 @@ const MAX_CHANGE_LANES: [usize; 3] = [3, 9, usize::MAX];
 /// Certainty of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TrendState {
-    /// The evidence is strong enough to measure again. The mark is hollow.
+    /// The evidence is strong enough to justify another measurement. The mark is hollow.
     #[default]
     Suspected,
     /// The evidence is as strong as possible without another measurement. The mark is filled.

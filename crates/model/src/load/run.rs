@@ -92,7 +92,7 @@ pub struct LoadPart {
 pub struct LoadFacts {
     /// How the load was paced.
     pub pace: PaceFacts,
-    /// Number of requests after which the load ends, without the warm-up.
+    /// Number of requests after which the load ends, not counting the warm-up.
     pub requests: Option<u64>,
     /// Duration of the load after the warm-up, in nanoseconds.
     pub time_ns: Option<u64>,
@@ -132,7 +132,7 @@ pub struct LoadFacts {
     pub is_realtime: bool,
     /// Whether the generator polled instead of sleeping.
     pub busy_polls: bool,
-    /// Longest delay of a response by batched reads, in nanoseconds; `None` if batching was off.
+    /// Maximum time by which batching delays reads, in nanoseconds; `None` if batching was off.
     pub batching_ns: Option<u64>,
 }
 

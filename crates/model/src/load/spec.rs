@@ -1,9 +1,9 @@
 //! Defines the specification of an HTTP load: target, pace, requests, connections, and success criteria.
 //!
-//! A [`LoadSpec`] is both the options of `speedwell load`, with their help texts, and what processes
-//! exchange as JSON. Definition files fill one, too, and [`LoadSpec::to_args`] formats it as
-//! options. Each field has the long name of its option. A [`LoadSpec`] contains no defaults:
-//! `engine/execution/load/build.rs` supplies them.
+//! A [`LoadSpec`] defines the options of `speedwell load`, with their help texts. Definition files
+//! also describe loads in this form, and processes exchange it as JSON. [`LoadSpec::to_args`]
+//! formats it as options. Each field has the long name of its option. A [`LoadSpec`] contains no
+//! defaults: `engine/execution/load/build.rs` supplies them.
 
 use crate::{ParameterValue, ValueKind, parse, parse_duration};
 use clap::Args;
@@ -755,7 +755,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_single_or_ranges() {
+    fn statuses_are_single_codes_or_ranges() {
         assert_eq!(parse_statuses("304"), Ok(304..=304));
         assert_eq!(parse_statuses("2xx"), Ok(200..=299));
         assert_eq!(parse_statuses("200-206"), Ok(200..=206));
