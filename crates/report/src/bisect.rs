@@ -200,7 +200,7 @@ impl ChangeLine<'_> {
         &self.found.bisection.line[self.part.after]
     }
 
-    /// Returns the change as it was measured again.
+    /// Returns the change as the confirmation measured it, if it did.
     fn change(&self) -> Option<IntervalEstimate> {
         match self.part.confirmed {
             ChangeConfirmation::Measured(confirmation) => Some(confirmation.change()),

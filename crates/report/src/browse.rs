@@ -156,8 +156,8 @@ pub fn list_cases(benchmark: &str, cases: &[StoredCase]) -> Document {
     document
 }
 
-/// Builds the cell of a number of runs, of which only some are counted if there are too many
-/// sessions.
+/// Builds the cell of a case's number of runs. If the case has too many sessions, only some of its
+/// runs were counted.
 fn runs_cell(case: &StoredCase) -> ReportCell {
     let more_than = if case.sessions.is_some() { "" } else { "more than " };
     let text = format!("{more_than}{}", format_number(case.runs as f64, 0));

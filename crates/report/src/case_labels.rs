@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_one_benchmark_show_only_differing_values_aligned() {
+    fn labels_of_one_benchmark_are_aligned_and_show_only_differing_values() {
         let (shared, lines) =
             labels(&["g/a.js enc=utf8 len=16 n=5", "g/a.js enc=hex len=1024 n=5"]);
         assert_eq!(shared, "g/a.js n=5");

@@ -230,7 +230,7 @@ impl ReportCell {
         ReportCell::value(number).with_text(format!("@{number}"))
     }
 
-    /// Creates a cell with a word, shown behind a symbol that distinguishes it without color.
+    /// Creates a cell with a word, shown after a symbol that distinguishes it without color.
     pub fn marked(word: impl Into<String>, symbol: char, emphasis: TextEmphasis) -> ReportCell {
         let word = word.into();
         let text = format!("{symbol} {word}");

@@ -119,9 +119,9 @@ struct PlanFolders {
 }
 
 impl PlanFolders {
-    /// Adds the folders of a benchmark file. The folder of its project is sent or, without a
-    /// project, the folder of the file. `named` are other folders of the plan that may contain the
-    /// file.
+    /// Adds the folders of a benchmark file. The folder to send is that of the file's project, or
+    /// the file's own folder if it belongs to no project. `named` lists other folders of the plan
+    /// that may contain the file.
     fn add_file(&mut self, file: &Path, named: [&Path; 2]) {
         if let Some(folder) = file.parent() {
             let root = project::project_root(folder).unwrap_or(folder);

@@ -139,7 +139,7 @@ mod tests {
             let waiting = parts.map(|(reason, count)| ((*reason).to_owned(), machines(*count)));
             queue.update(&waiting.collect()).map(str::to_owned)
         };
-        assert_eq!(said(&[("Resources", 1)]), None, "it may be over at once");
+        assert_eq!(said(&[("Resources", 1)]), None, "a short wait is not reported");
         let resources = said(&[("Resources", 1)]);
         assert_eq!(resources.as_deref(), Some("n1 (Resources)"));
         assert_eq!(said(&[("Resources", 1)]), None);
@@ -149,6 +149,6 @@ mod tests {
         assert_eq!(both, "n1, n2, n3, n4, n5 and 2 others (Priority), n1 (Resources)");
         assert_eq!(said(&[("None", 1)]), None);
         assert_eq!(said(&[("Resources", 1)]), None);
-        assert!(said(&[("Resources", 1)]).is_some(), "it had begun");
+        assert!(said(&[("Resources", 1)]).is_some(), "a new wait is reported");
     }
 }

@@ -74,9 +74,8 @@ impl FleetCoordinator<'_, '_, '_> {
         shards.iter().try_for_each(|shard| self.retry_shard(*shard, reason))
     }
 
-    /// Tells an attempt's worker to stop after its current block. The engine may report a worker
-    /// dead although it is alive. The worker's results no longer count, but the worker holds the
-    /// machine.
+    /// Tells an attempt's worker to stop after its current block. The engine may have reported a
+    /// live worker dead. Such a worker's results no longer count, but it still holds the machine.
     pub fn notify_replaced(&self, origin: BlockOrigin) {
         let machine = &self.machines[origin.machine as usize];
         if machine.is_shared {

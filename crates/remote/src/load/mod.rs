@@ -23,8 +23,8 @@ use speedwell_model::load::run::LoadPart;
 use speedwell_model::load::spec::LoadSpec;
 use std::sync::atomic::AtomicBool;
 
-/// Time from the announcement of the start to the start itself. The time that the announcement
-/// takes to arrive is added.
+/// Time from the announcement of the start to the start itself. [`choose_start`] adds an allowance
+/// for the time that the announcement takes to arrive.
 const START_LEAD_NS: i64 = 300_000_000;
 /// Maximum number of ssh connections. Each connection is a local process of 8 MiB.
 pub(crate) const MAX_MACHINES: usize = 64;

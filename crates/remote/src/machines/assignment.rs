@@ -2,8 +2,8 @@
 //!
 //! A case should stay on the machine that has its history. Rendezvous hashing (Thaler and
 //! Ravishankar 1998) therefore derives the machine from the names of case and machine: adding or
-//! removing a machine moves few cases. No machine gets more than 1.25 times the mean load, except
-//! for a single case that takes longer or a case that fits on no machine.
+//! removing a machine moves few cases. The load of a machine exceeds 1.25 times the mean only if a
+//! single case takes longer than that, or if a case fits on no machine.
 
 use ring::digest::{SHA256, digest};
 
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn one_machine_more_or_less_moves_few_cases() {
+    fn adding_or_removing_a_machine_moves_few_cases() {
         let (cases, machines) = example(1000, 11);
         let share_moved = |fewer: &[String], more: &[String]| {
             let (before, after) = (assign_machines(&cases, fewer), assign_machines(&cases, more));

@@ -104,7 +104,7 @@ enum ContentSource {
 }
 
 impl FileBundle {
-    /// Reads and hashes all files. A file in a folder that cannot be sent is skipped; see
+    /// Reads and hashes all files. Skips files in a folder if they cannot be sent; see
     /// [`FileBundle::skipped_files`].
     ///
     /// # Errors
@@ -194,7 +194,7 @@ impl FileBundle {
         self.entries.push(entry);
     }
 
-    /// Returns one sentence for each file in a folder that cannot be sent, with the reason.
+    /// Returns one sentence for each skipped file, with the reason why it cannot be sent.
     pub fn skipped_files(&self) -> &[String] {
         &self.skipped_files
     }
@@ -313,7 +313,7 @@ fn check_size_limit(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
 /// Lists the files of a folder, as paths relative to the folder.
 fn list_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if let Some(files) = list_git_files(folder) {
-        // Git lists a deleted file until the deletion is committed.
+        // Git lists a deleted file until the deletion is staged.
         return Ok(files.into_iter().filter(|file| folder.join(file).exists()).collect());
     }
     let mut files = Vec::new();
@@ -405,7 +405,7 @@ mod tests {
     const FILES: [(&str, &str); 3] = [("b.js", "b"), ("a/x.js", "x"), ("a/y.js", "x")];
 
     #[test]
-    fn the_id_follows_from_the_content_alone() {
+    fn the_id_depends_on_names_contents_and_executable_bits_alone() {
         let one = create_folder(&FILES);
         let id = gather_folder(one.path()).unwrap().id();
         let mut files = FILES;
@@ -416,11 +416,7 @@ mod tests {
         file.set_modified(old).unwrap();
         assert_eq!(gather_folder(other.path()).unwrap().id(), id);
         fs::set_permissions(other.path().join("b.js"), fs::Permissions::from_mode(0o755)).unwrap();
-        assert_ne!(
-            gather_folder(other.path()).unwrap().id(),
-            id,
-            "whether it can be executed counts"
-        );
+        assert_ne!(gather_folder(other.path()).unwrap().id(), id, "the executable bit counts");
         let changed = create_folder(&[("b.js", "c"), ("a/x.js", "x"), ("a/y.js", "x")]);
         assert_ne!(gather_folder(changed.path()).unwrap().id(), id);
         let renamed = create_folder(&[("c.js", "b"), ("a/x.js", "x"), ("a/y.js", "x")]);
@@ -499,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_beyond_the_size_limit_is_refused_with_its_largest_files() {
+    fn a_refusal_of_a_large_bundle_names_its_largest_files() {
         let sum =
             super::check_size_limit(vec![(super::MAX_BENCHMARK_BYTES + 1, "data.bin".into())]);
         let refusal = sum.unwrap_err().to_string();

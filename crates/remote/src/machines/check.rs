@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_measures_two_times_that_are_not_zero() {
+    fn both_times_of_a_probe_are_measured() {
         let probe = probe_speed();
         assert!(probe.integer_ns > 1_000_000 && probe.memory_ns > 1_000_000, "{probe:?}");
         // Ten times the steps take longer, so the optimizer has not removed the work.

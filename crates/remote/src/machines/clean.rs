@@ -176,7 +176,7 @@ mod tests {
         let (one, shared) = lay_out(&folder, "0-a", "text");
         let (other, _) = lay_out(&folder, "0-b", "text");
         let (_, own) = lay_out(&folder, "0-c", "longer text");
-        assert!(one.join(BUNDLE_LINK).join("a").is_file(), "the session leads to it");
+        assert!(one.join(BUNDLE_LINK).join("a").is_file(), "the link leads to the bundle");
         let cleaned = clean_folder(&folder, session_target("0-a")).unwrap();
         assert_eq!(cleaned.sessions, 1);
         assert!(!one.exists() && shared.exists() && own.exists());

@@ -437,7 +437,7 @@ mod tests {
             let last = answers.lines().last().unwrap().to_owned();
             match serde_json::from_str(&last).unwrap() {
                 ReceiverReply::Refused(reason) => reason,
-                _ => panic!("it was taken: {last}"),
+                _ => panic!("the offer was accepted: {last}"),
             }
         };
         assert!(hostile("0", "../x", "text").contains("an invalid path '../x'"));
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_cut_is_an_error_at_both_ends() {
+    fn a_lost_connection_is_an_error_at_both_ends() {
         let folder = tempfile::tempdir().unwrap();
         let refusal =
             send_bundle(&text_bundle(&[("a", "text")]), "0", &mut Vec::new(), &mut "".as_bytes());

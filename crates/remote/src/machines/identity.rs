@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn firmware_or_host_name_identify_a_machine_without_a_machine_id() {
+    fn firmware_or_host_name_identifies_a_machine_without_a_machine_id() {
         let uuid = ("sys/class/dmi/id/product_uuid", "4C4C4544-0042-3510-8052-B4C04F564433\n");
         let firmware = identity(&[("etc/machine-id", ""), uuid], "a");
         assert_eq!(firmware.warning, identity(&[uuid], "b").warning);

@@ -1,5 +1,5 @@
-//! Sends our own program to a machine once. Its digest identifies the program there. Start at
-//! [`send_program`].
+//! Sends our own program to a machine that does not have it yet. The digest of the program
+//! identifies it there. Start at [`send_program`].
 
 use crate::machines::bundle::hash_reader;
 use crate::machines::{FleetEngine, FleetMachine};

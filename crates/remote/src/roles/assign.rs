@@ -33,8 +33,8 @@ pub(super) fn assign_machines(
     order.sort_by_key(|index| {
         (machines[*index].state != MachineState::Free, &machines[*index].name)
     });
-    // A role has one seat for each machine that it needs. A seat that can be filled by a different
-    // machine gives up its machine to one that cannot.
+    // A role has one seat for each machine that it needs. A seat gives up its machine to a seat
+    // that no other machine can fill, if it can get another machine itself.
     let seats: Vec<usize> =
         (0..roles.len()).flat_map(|role| (0..roles[role].machines).map(move |_| role)).collect();
     let mut owners: Vec<Option<usize>> = vec![None; machines.len()];

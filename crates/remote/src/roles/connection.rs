@@ -103,8 +103,8 @@ impl RoleConnection {
         )
     }
 
-    /// Returns a flag that is set when a running load has to end. The role sets the flag by asking
-    /// for the end or by ending itself.
+    /// Returns a flag that is set when a running load has to end: when the role asks to stop the
+    /// load, or when the role itself ends.
     pub fn alarm(&self) -> &AtomicBool {
         &self.alarm
     }

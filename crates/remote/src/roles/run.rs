@@ -294,7 +294,7 @@ impl PlacedRun<'_> {
         target: &RoleConnection,
         services: &[RoleConnection],
     ) -> Result<LoadRun> {
-        // A machine without a connection would have nothing to send.
+        // Every machine needs at least one of the load's connections, or it has nothing to send.
         let max_machines = load_request.spec.concurrency.unwrap_or(u32::MAX).max(1) as usize;
         let machines = (self.placement.load.iter().take(max_machines)).map(|index| {
             let machine = &self.placement.machines[*index];

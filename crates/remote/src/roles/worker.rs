@@ -1,6 +1,5 @@
-//! Performs one request of a coordinator on this machine, for example to run a role of an
-//! experiment, which is the target or a service. Everything that a role starts ends when its
-//! connection ends.
+//! Performs one request of a coordinator on this machine, for example to run a role (the target or
+//! a service) of an experiment. Everything that a role starts ends when its connection ends.
 //!
 //! The target's role starts, checks and stops the server (`engine/execution/experiment`), but other
 //! workers send the loads. Start at [`perform_role`].

@@ -1,6 +1,7 @@
 //! Builds the report of `history changes`: what changed from revision to revision.
 //!
-//! This module chooses the columns; `changes/text.rs` words a change. Start at [`report_changes`].
+//! This module chooses the columns; `changes/text.rs` puts changes into words. Start at
+//! [`report_changes`].
 
 pub(crate) mod text;
 

@@ -334,8 +334,8 @@ pub fn draw_every_run(
     )
 }
 
-/// Positions on the bottom axis, by lane and run. Then the borders between blocks, or between lanes
-/// that are drawn one after the other.
+/// First: positions on the bottom axis, by lane and run. Second: the borders between blocks, or
+/// between lanes that are drawn one after the other.
 type LanePositions = (Vec<Vec<usize>>, Vec<f64>);
 
 fn common_positions(lanes: &[VariantLane<'_>]) -> LanePositions {

@@ -1,6 +1,6 @@
 //! Draws trend charts: the points of a series, its levels, its changes, and notes on other events.
 //!
-//! This module places revisions on the axis; `changes` words the changes.
+//! This module places revisions on the axis; `changes` puts the changes into words.
 
 use super::{panel, verdict_mark};
 use crate::changes::text::{SeriesChange, cause_text, series_changes, series_title};

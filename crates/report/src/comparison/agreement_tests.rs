@@ -9,7 +9,7 @@ use speedwell_analysis::{AnalysisSettings, CandidateComparison, analyze_session}
 use speedwell_fixtures::FakeSession;
 use speedwell_model::Session;
 
-/// Cases of one session, with 4 sessions for each of the 2 lengths below: 1,000 rows.
+/// Cases per session. Four machines, each with two numbers of blocks, give 1,000 rows.
 const CASES: usize = 125;
 
 /// How the machine changes from run to run, on a log scale.
@@ -87,7 +87,7 @@ fn find_contradiction(line: &VerdictLine<'_>) -> Option<String> {
     let printed = parse_figure(percent);
     let computed = (parse_figure(&new) / parse_figure(&old) - 1.0) * 100.0;
     let half = 0.5 * (ends[1] - ends[0]);
-    // Three digits of either side; less than half of the uncertainty.
+    // Allow for rounding both sides to three digits, but for at most half of the half-width.
     let by_digits = (1.0 + (computed / 100.0).abs()) * 1.01 + last_place_unit(percent);
     let tolerance = by_digits.min(0.5 * half + last_place_unit(percent));
     let signless_zero = [percent, interval.as_str()].iter().all(|text| {
@@ -103,7 +103,7 @@ fn find_contradiction(line: &VerdictLine<'_>) -> Option<String> {
         () if printed < ends[0] || printed > ends[1] => Some(format!("outside: {said}")),
         () if excludes_zero && old == new => Some(format!("no difference in {said}")),
         () if (estimate.low > 0.0 || estimate.high < 0.0) != excludes_zero => {
-            Some(format!("an end beside zero in {said}"))
+            Some(format!("exact and printed interval disagree about zero in {said}"))
         }
         () if !signless_zero => Some(format!("a zero with a sign in {said}")),
         () => None,

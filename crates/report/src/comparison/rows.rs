@@ -1,7 +1,7 @@
 //! Builds the rows and columns of the verdict table, for people and for programs.
 //!
-//! Start at [`prepare_lines`] and [`verdict_columns`]. The first decides what concerns several
-//! cells of a row: the common unit of both sides, the digits shown, and the footnote marks. The
+//! Start at [`prepare_lines`] and [`verdict_columns`]. The first prepares what several cells of a
+//! row depend on: the common unit of both sides, the digits shown, and the footnote marks. The
 //! second decides what each column shows.
 
 use super::machines;

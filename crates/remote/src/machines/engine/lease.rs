@@ -35,7 +35,7 @@ exit "$code""#;
 const HOLD_COMMAND: [&str; 2] = ["sleep", "2147483647"];
 /// Initial and maximum interval between queries of the queue.
 const POLL_INTERVALS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
-/// How long to wait for the job to end. After that, the guard keeps terminating the job by itself.
+/// How long to wait for the job to end. After that, the guard goes on signaling the job by itself.
 const END_GRACE: Duration = Duration::from_secs(30);
 
 /// Machines needed by one role of an experiment.
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_within_an_allocation_is_a_step_of_its_component() {
+    fn a_connection_within_an_allocation_is_a_step_of_its_component() {
         let options = SlurmOptions {
             cpu_freq: Some("high".to_owned()),
             partition: Some("bench".to_owned()),

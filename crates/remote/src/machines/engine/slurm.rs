@@ -2,8 +2,8 @@
 //! machines, so a job is alone on its node. The states that Slurm's programs report are hints. The
 //! spools, which are the workers' result logs, are authoritative.
 //!
-//! Nothing from a definition file of benchmarks becomes an option or part of a script. The script
-//! is constant. Its arguments are numbers and a folder that [`speedwell_config::fleet`] has
+//! Nothing from a benchmark definition file becomes an option or part of a script. The script is
+//! constant. Its arguments are numbers and a folder that [`speedwell_config::fleet`] has
 //! validated. Work is submitted as batch jobs: a step started from here would outlive us, and no
 //! process would end it. Start at [`SlurmEngine::submit`]; [`job_state_in_queue`] interprets the
 //! rows of the queue.
