@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remark_made_twice_has_one_number() {
+    fn equal_footnotes_share_a_number() {
         let mut footnotes = TableFootnotes::default();
         let marks = ["a", "b", "a"].map(|text| footnotes.footnote_mark(text));
         assert_eq!(marks, ["¹", "²", "¹"]);

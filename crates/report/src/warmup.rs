@@ -74,8 +74,9 @@ pub fn sort_keys() -> Vec<&'static str> {
     [case_columns(ComparedClock::Wall).sort_keys(), process_columns().sort_keys()].concat()
 }
 
-/// Returns the name of each entry. The name says what distinguishes the entry's case from the other
-/// cases. If there are several variants, the name also contains the variant.
+/// Returns a name for each entry of `found.cases`, which is a case under one variant. The name says
+/// what distinguishes the case from the other cases. If there are several variants, the name also
+/// contains the variant.
 fn entry_names(found: &WarmupFindings) -> Vec<String> {
     let cases: Vec<_> = found.cases.iter().map(|warmup| Arc::clone(&warmup.case)).collect();
     let ids = distinct(cases.iter().map(|case| case.id()));
@@ -262,7 +263,7 @@ struct CaseLine<'a> {
 }
 
 impl CaseLine<'_> {
-    /// Returns the iteration from which on processes are steady: the median over all processes, if
+    /// Returns the iteration at which processes become steady: the median over all processes, if
     /// all become steady.
     fn steady_from(&self) -> Option<f64> {
         let first = self

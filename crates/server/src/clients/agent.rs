@@ -1,4 +1,4 @@
-//! Configures the HTTP client of all clients, and keeps tokens secret.
+//! Configures the HTTP agents of all clients, and keeps tokens secret.
 
 use std::fmt;
 use std::sync::Arc;

@@ -288,6 +288,6 @@ mod tests {
         };
         assert_eq!(refused("there").status, 403);
         let message = |project: &str| refused(project).message.replace(project, "P");
-        assert_eq!(message("there"), message("not-there"), "nothing is learnt of a project");
+        assert_eq!(message("there"), message("not-there"), "the error reveals nothing");
     }
 }

@@ -70,9 +70,9 @@ impl PageAddress {
         (!["", "index", "settings"].contains(&name)).then_some(name)
     }
 
-    /// Returns the ways to read the address, most likely first: the parts of a path without an
-    /// extension, and the format. The first reading takes the whole last part as a name. The second
-    /// one takes the extension of the last part as a format.
+    /// Returns the possible readings of the address, most likely first: the parts of the path, and
+    /// the format. The first reading takes the whole last part as a name. The second one takes the
+    /// extension of the last part as a format.
     pub fn readings(&self) -> Vec<(Vec<String>, PageFormat)> {
         let mut readings = vec![(self.parts.clone(), PageFormat::Page)];
         if let Some((last, before)) = self.parts.split_last()

@@ -167,8 +167,8 @@ async fn run_work<T: Send + 'static>(
     site.heavy.run_within(HEAVY_TIMEOUTS, limited_work).await
 }
 
-/// Answers a GET request, whose address may mean `pages`. Shows an error as a page in the format of
-/// the address.
+/// Answers a GET request. `pages` are the pages that its address may mean. Shows an error as a page
+/// in the format of the address.
 fn show_page(
     mut context: RequestContext,
     pages: Result<Vec<FoundPage>, HttpError>,
@@ -209,7 +209,8 @@ fn route_page(
     }
     let query = context.parse_query()?;
     if context.project.is_some() {
-        // Checked first, so that other callers learn nothing about the project and its pages.
+        // Checked first, so that callers without the permission learn nothing about the project and
+        // its pages.
         context.caller.ensure_permitted(RequiredPermission::Read, context.project.as_deref())?;
     }
     let project = context.find_project()?;
@@ -288,7 +289,7 @@ fn render_page(
     Ok(page_response(page.status, format, path, bytes))
 }
 
-/// Returns all samples of the sessions behind a page.
+/// Returns the sessions behind a page as JSON Lines.
 fn session_lines(store: &Store, page: &PageContent) -> Result<Vec<u8>, HttpError> {
     if page.sessions.is_empty() {
         return Err(HttpError::not_found("this page has no sessions to export as JSON Lines")

@@ -292,8 +292,8 @@ impl HostedProject {
         Ok(history)
     }
 
-    /// Returns the lock to hold while computing this history. It keeps concurrent requests from
-    /// computing it twice.
+    /// Returns the lock to hold while computing this history, so that concurrent requests do not
+    /// compute it twice.
     fn history_lock(&self, query: &TrendQuery) -> Arc<Mutex<()>> {
         let mut running_searches = lock(&self.running_searches);
         running_searches.retain(|(_, computation)| Arc::strong_count(computation) > 1);

@@ -90,12 +90,12 @@ impl RequestContext {
         PageQuery::parse(form)
     }
 
-    /// Records an action in the project in the audit log.
+    /// Adds an entry to the audit log for an action on the project.
     pub fn record_action(&self, action: &str, subject: &str, result: &str) {
         self.site.record_action(&self.caller, self.project.as_deref(), action, subject, result);
     }
 
-    /// Returns the token that sends the request, and the current time.
+    /// Returns the id of the caller's token, and the current time.
     pub fn upload_sender(&self) -> UploadSender<'_> {
         UploadSender { token: self.caller.token.as_deref(), at_unix_ms: unix_ms() }
     }

@@ -222,7 +222,7 @@ pub fn redirect_to_page(path: &str, format: PageFormat) -> Response<Body> {
     builder.body(Body::empty()).unwrap_or_default()
 }
 
-/// Redirects after an action. The redirect itself is not stored.
+/// Redirects after an action. Browsers do not cache the redirect.
 pub fn redirect_to(path: &str) -> Response<Body> {
     let builder = Response::builder()
         .status(StatusCode::SEE_OTHER)

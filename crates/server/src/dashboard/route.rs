@@ -13,8 +13,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
     pub method: &'static str,
-    /// Path. `{name}` stands for one part, `{name...}` for one or more, and `{@name...}` for one or
-    /// more of which the first begins with `@`.
+    /// Path. `{name}` stands for one part, and `{name...}` for one or more. `{@name...}` is like
+    /// `{name...}`, but the first part must begin with `@`.
     pub path: &'static str,
     /// Permission in the project that the path names, or on the whole server.
     pub permission: RequiredPermission,

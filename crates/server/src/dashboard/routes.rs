@@ -39,7 +39,7 @@ use std::collections::BTreeSet;
 
 /// All routes. If several match a path, the first one counts.
 pub const ROUTES: &[Route] = &[
-    // For operators, and logins. They check permissions themselves.
+    // Routes for operators and for logins. The handlers check permissions themselves.
     get("/health/ready", Nothing, Response(operation::check_ready)),
     get("/metrics", Read, Response(operation::report_metrics)),
     get("/login", Nothing, Response(login::login_page)),
@@ -132,7 +132,7 @@ pub const ROUTES: &[Route] = &[
     post("/api/v1/{project}/sessions/{id}/tags", Push, Response(sessions::add_tag))
         .describe("Add a tag to a session: {\"tag\"}", &[])
         .with_bodies(BodyKind::Json, &[(200, "'tagged', even if the session already had the tag")]),
-    // Endpoints of the API: documents, most of them those of pages.
+    // Endpoints of the API: documents, most of which are also pages.
     get("/api/v1/projects", Nothing, Page(overview_page))
         .describe("All readable projects, with their newest sessions", &[]),
     get("/api/v1/{project}/sessions", Read, Page(sessions_page)).describe(

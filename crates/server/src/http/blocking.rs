@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_an_answer_and_the_thread_goes_on() {
+    async fn a_panic_becomes_an_error_response_and_the_thread_continues() {
         let pool = BlockingPool::new("test", 1, 8).unwrap();
         let refusal = pool.run(|| std::panic::panic_any("on purpose")).await.unwrap_err();
         assert_eq!(refusal.status.as_u16(), 500);

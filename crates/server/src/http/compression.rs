@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn texts_are_packed_and_read_back_the_same() {
+    async fn compressed_text_is_the_same_after_decompression() {
         let text: String = (0..50_000).map(|n| format!("{n} ")).collect();
         let response = compress_response(text.clone().into_response(), &Method::GET, true);
         assert_eq!(response.headers()[CONTENT_ENCODING], "gzip");

@@ -6,8 +6,8 @@
 //! browsers, which send their request immediately. A connection that has sent a request keeps its
 //! slot.
 //!
-//! Each address has a quota for any connection. Because many people may share an address, it also
-//! has a quota for logins. An IPv6 /64 network counts as one address.
+//! Each address has two quotas: one for any connection, and one for logins, because many people may
+//! share an address. An IPv6 /64 network counts as one address.
 //! [`ConnectionLimiter::acquire_slot`], [`ConnectionPermit::is_within_quota`] and
 //! [`ConnectionPermit::record_login`] decide which quota a connection counts towards.
 

@@ -49,8 +49,8 @@ struct LoginEntry<T> {
 
 impl<T: Clone> LoginStore<T> {
     /// Creates a store for logins that last twelve hours. `name` must be a valid cookie name.
-    /// Browsers send a host's cookies to all ports of that host, so without TLS the name should
-    /// contain the port.
+    /// Browsers send a host's cookies to all ports of that host, so without TLS each server on a
+    /// host needs a name of its own.
     pub fn new(name: impl Into<String>) -> LoginStore<T> {
         LoginStore {
             name: name.into(),
@@ -140,7 +140,7 @@ impl<T: Clone> LoginStore<T> {
     }
 }
 
-/// Key printed at startup that starts a login once.
+/// Single-use login key, printed at startup.
 #[derive(Debug)]
 pub struct LoginKey {
     text: SecretText,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_secure_where_there_is_tls_and_never_for_scripts() {
+    fn a_cookie_is_hidden_from_scripts_and_secure_if_there_is_tls() {
         let logins = LoginStore::new("speedwell");
         let now = Instant::now();
         let with_tls = logins.start_login(1, true, now).unwrap();

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_known_answer_has_its_tag_and_no_body() {
+    async fn a_not_modified_response_has_a_tag_but_no_body() {
         let fields = [("content-type", "text/html"), ("cache-control", "private")];
         let known = with_etag(&if_none_match("*"), (fields, "a").into_response()).await;
         assert_eq!(known.status(), StatusCode::NOT_MODIFIED);

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_between_lines_and_closed() {
+    fn long_text_is_cut_between_lines_and_its_open_elements_are_closed() {
         let body = format!(
             "<details><summary>s</summary>\n\n```text\n{}",
             "line of words\n".repeat(10_000)

@@ -352,7 +352,7 @@ mod tests {
         assert!(parse_authorities(b"hello").unwrap_err().contains("no certificate"));
     }
 
-    /// The server says so with the number of lines that it has, whatever the words.
+    /// A dropped upload has `"lines": 0`. The wording of the error does not matter.
     #[test]
     fn a_dropped_upload_is_recognized_by_the_line_count_in_the_reply() {
         let reply = |status: u16, body: &str| {

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_the_parts_of_the_same_lines_in_memory() {
+    fn a_file_is_split_into_the_same_parts_as_text_in_memory() {
         let line = |index: usize| format!("{index} {}\n", "x".repeat(index * 7919 % 3001));
         let mut text: String = (0..5000).map(line).collect();
         text += &line(PART_BYTES / 2).replace('x', &"y".repeat(2000));

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_too_deep_too_wide_or_too_long_are_refused_by_number() {
+    fn errors_name_the_line_that_is_too_deep_too_wide_or_too_long() {
         let nested = |deep: usize| format!("{}{}\n", "[".repeat(deep), "]".repeat(deep));
         assert_eq!((status(&nested(64)), status(&nested(65))), (200, 413));
         let keys = |count: usize| format!("{{{}}}\n", "\"a\":1,".repeat(count));

@@ -96,7 +96,7 @@ fn session_results(
 }
 
 /// Returns the parameter to chart: the parameter with the most numeric values. Returns `None` if no
-/// parameter has three.
+/// parameter has at least three.
 fn studied_parameter(session: &Session) -> Option<String> {
     let mut values: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for run in &session.runs {

@@ -19,7 +19,7 @@ const QUERY_KEY: &str = "charts";
 pub struct ChartPart(Option<usize>);
 
 impl ChartPart {
-    /// Splits a query into the requested part and the query without this key.
+    /// Splits a query into the requested part and the query without the key `charts`.
     ///
     /// # Errors
     /// Fails if the part is not a number, or the format has no parts.

@@ -137,7 +137,7 @@ fn comparison_links(context: PageContext<'_>, references: &[String]) -> Vec<Page
     ]
 }
 
-/// Whether the session that a reference names also depends on the repository.
+/// Whether a reference may resolve to another session after the repository changes.
 fn depends_on_git(reference: &str) -> bool {
     reference.contains(':') || reference.starts_with("@base")
 }

@@ -1,6 +1,6 @@
 //! Builds `/PROJECT/live` and `/PROJECT/sessions/ID/live`, which show running sessions.
 //!
-//! The pages show verdicts only for decided cases. Verdicts read between the planned interim
+//! The pages show verdicts only for decided cases. A verdict taken between the planned interim
 //! analyses would be wrong more often than stated.
 
 use crate::dashboard::page::content::{PageContent, PageContext, PageOutcome, PageResult};
