@@ -136,8 +136,8 @@ const MAX_PERCENT_PLACES: i32 = 3;
 /// %).
 const PLAIN_CHANGE: f64 = 10.0;
 
-/// Returns the last decimal place of a percentage that the interval of a change supports; at most
-/// three. Whole percents are always kept: the verdict depends on which side of a threshold of a few
+/// Returns the last decimal place that the interval of a change in percent supports; at most three.
+/// Whole percents are always kept: the verdict depends on which side of a threshold of a few
 /// percent a bound is, and rounding to tens would hide this. For the same reason, a bound next to
 /// zero keeps its first digit: `[-8, 0]` would contradict a verdict that there is a change.
 fn percent_place(change: &IntervalEstimate) -> i32 {
@@ -246,7 +246,7 @@ pub fn first_place(figure: f64) -> Option<i32> {
     (figure != 0.0 && figure.is_finite()).then(|| -figure.abs().log10().floor() as i32)
 }
 
-/// Returns the last decimal place at which to round `figure`. Keeps at least its first digit.
+/// Returns the decimal place at which to round `figure`. At least its first digit is kept.
 pub fn decimal_place(figure: f64, uncertainty: Uncertainty) -> i32 {
     let first = first_place(figure).unwrap_or(0);
     let last = first + MAX_DIGITS - 1;

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn markdown_shows_the_pictures_beside_it() {
+    fn markdown_shows_the_pictures_in_its_folder() {
         let paths = ["r.md", "a.svg", "a.png", "else/b.svg"].map(PathBuf::from);
         let plan = plan_files(&with_charts(2), &paths).unwrap();
         assert_eq!(picture_names(&plan, Path::new("r.md")), ["a.svg", "a-2.svg"]);

@@ -57,7 +57,7 @@ pub fn list_fleet_machines(machines: &[FleetLine]) -> Document {
     document
 }
 
-/// Returns the columns. Facts have columns only if some machine `is_checked`.
+/// Returns the columns. Those for facts are included only if `is_checked`.
 fn machine_columns(is_checked: bool) -> ColumnSet<FleetLine> {
     column_set! { line: FleetLine;
         words("state", "state") => state_cell(&line.state),

@@ -55,8 +55,8 @@ pub struct TrendGallery<'a> {
 
 impl TrendGallery<'_> {
     /// Builds a gallery of the series that pass `is_selected`, with a sentence for each change that
-    /// passes `is_shown`. Chart files (SVG, PNG) are made only of standalone charts, so each chart
-    /// also follows the gallery as a block.
+    /// passes `is_shown`. Only standalone charts are written to chart files (SVG, PNG), so each
+    /// chart also follows the gallery as a block.
     pub fn trend_blocks(
         &self,
         is_selected: &dyn Fn(&SeriesTrend) -> bool,

@@ -125,7 +125,7 @@ pub fn change_cell(standing: Option<&LevelState>) -> ReportCell {
 }
 
 /// Returns a cell with the status of a level. A mark replaces the status of the level that is the
-/// answer. A level without a status failed.
+/// answer. If `standing` is `None`, the level failed.
 pub fn standing_cell(standing: Option<&LevelState>, is_knee: bool) -> ReportCell {
     let name = standing.map_or("failed", |standing| status_name(standing.status));
     ReportCell::value(name).with_text(if is_knee { "◀ here" } else { name })

@@ -83,7 +83,7 @@ pub fn report_session_in_parts(
     Ok(document)
 }
 
-/// Includes all metrics if the session is a single load test of another tool and no metric was
+/// Includes all metrics if the session is a single load test by another tool and no metric was
 /// chosen: the times of such a test matter as much as its rate.
 fn widen_metrics(settings: &AnalysisSettings, session: &Session) -> AnalysisSettings {
     let is_load = session.metric("latency_p50").is_some();
@@ -140,7 +140,7 @@ pub fn report_requested(
     }
 }
 
-/// Reports a session of snippets, which shows more than the values of one metric.
+/// Reports a session of snippets, with more figures of each snippet than the values of one metric.
 fn report_snippet_session(
     session: &Session,
     findings: &AnalysisFindings,

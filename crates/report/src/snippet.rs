@@ -79,8 +79,8 @@ pub fn report_snippets(
     document
 }
 
-/// In quiet mode, moves into an appendix all blocks that are not part of the answer. Terminals omit
-/// the appendix, but files contain it.
+/// In quiet mode, moves `blocks`, which are not part of the answer, into an appendix. Terminals
+/// omit the appendix, but files contain it.
 fn quiet_appendix(blocks: Vec<ReportBlock>, is_quiet: bool) -> Vec<ReportBlock> {
     if is_quiet && !blocks.is_empty() {
         vec![ReportBlock::Appendix { title: "Figures and warnings".into(), instead: None, blocks }]

@@ -1,5 +1,5 @@
 //! Puts the answer of an experiment into words. Sentences give the result of each comparison and of
-//! the control, which is a variant compared with itself.
+//! the control, which is a variant measured twice.
 
 use crate::document::ReportBlock;
 use crate::figure::{
@@ -52,7 +52,7 @@ impl VariantNames<'_> {
     }
 }
 
-/// Says the result of each comparison of a group.
+/// States the result of each comparison of a group.
 fn group_sentences(
     group: &GroupFindings,
     metric: &MetricFindings,
@@ -198,7 +198,7 @@ fn format_factor(change: f64) -> String {
     format_number(factor, decimal_place(factor, Uncertainty::Unknown).max(1))
 }
 
-/// Whether this comparison is the control, which compares a variant with itself.
+/// Whether this comparison compares the control with itself.
 pub fn is_control(comparison: &CandidateComparison) -> bool {
     is_repetition(&comparison.candidate)
 }

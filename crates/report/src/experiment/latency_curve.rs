@@ -424,7 +424,7 @@ requests = 10
     }
 
     #[test]
-    fn a_curve_is_clipped_before_starved_percentages_dominate_it() {
+    fn a_curve_is_clipped_before_very_slow_requests_dominate_it() {
         let ends_at = |starved: std::ops::RangeInclusive<u32>| {
             let mut group = group();
             for (percent, times) in &mut group.curves[0].points {

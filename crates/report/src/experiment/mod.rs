@@ -174,8 +174,7 @@ impl SharedNotes {
         }
     }
 
-    /// Moves notes that apply to several tables behind the last table, so that each note appears
-    /// only once.
+    /// Moves notes that apply to several tables to the end, so that each note appears only once.
     fn move_to_end(self, blocks: &mut Vec<ReportBlock>) {
         let shared = self.0.into_iter().filter(|(_, times)| *times > 1);
         let shared: Vec<String> = shared.map(|(text, _)| text).collect();

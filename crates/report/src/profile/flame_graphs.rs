@@ -1,8 +1,8 @@
 //! Draws four flame graphs of two profiles: one of each side, and two of the difference between the
 //! sides. One difference has the boxes of the baseline, the other the boxes of the candidate.
 //!
-//! All four share one scale: a box of twice the width cost twice as much. Only the difference with
-//! the boxes of the baseline shows what disappeared from the baseline.
+//! All four share one scale: a box twice as wide stands for twice the cost. Only the difference
+//! with the boxes of the baseline shows what disappeared from the baseline.
 
 use crate::document::ReportChart;
 use crate::figure::{Uncertainty, format_quantity, format_share};

@@ -241,12 +241,12 @@ fn add_section(
 ) {
     for block in single_profile(case_profile, sides, output).blocks {
         match block {
-            // A headline becomes a paragraph here: the headlines at the top of the report answer
-            // for the whole session.
+            // A headline becomes a paragraph here: the headlines at the top of the report state the
+            // result of the whole session.
             ReportBlock::Headline(sentence) => {
                 document.push(ReportBlock::Paragraph(format!("{sentence}.")))
             }
-            // Give notes common to all sections only once.
+            // A note that several sections share is given only once.
             ReportBlock::Note(sentence) if seen_notes.contains(&sentence) => {}
             ReportBlock::Note(sentence) => {
                 seen_notes.push(sentence.clone());

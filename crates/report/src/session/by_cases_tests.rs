@@ -10,8 +10,8 @@ use speedwell_model::{Case, Metric, MetricDirection, Sample, Session, SessionSta
 use speedwell_store::{LARGE_SESSION, Store};
 use std::sync::Arc;
 
-/// Cases of different sizes, so that no two parts are alike: one with one run per side, a quick
-/// one, a slow one.
+/// The cases of every session. [`build_session`] removes the runs of `only/new` under the variant
+/// `old`, so parts differ in size.
 const CASES: [&str; 6] = [
     "text/find len=10 kind=short",
     "text/find len=1000 kind=short",

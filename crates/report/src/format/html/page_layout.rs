@@ -136,7 +136,7 @@ pub(super) fn page_head(title: &str, report: &str, frame: &ServedFrame) -> Strin
         .events
         .as_ref()
         .map_or_else(String::new, |address| format!(" data-events=\"{}\"", escape_html(address)));
-    // A page that follows events needs scripts. Without scripts, it reloads, but only if the reader
+    // A page that follows events needs scripts. Without scripts, it reloads, but only if the user
     // opted in: a screen reader starts over at each reload.
     let (refresh, choice) = match (&frame.events, frame.is_reloaded) {
         (None, _) => ("", ""),
