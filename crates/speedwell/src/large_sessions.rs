@@ -1,5 +1,5 @@
 //! Handles stored sessions that are too large to load as a whole. Reports them case by case, with
-//! the same results, and exports them run by run.
+//! the same results as if they were loaded as a whole, and exports them run by run.
 //!
 //! The module rejects requests that need all runs of a large session at once. Start at
 //! [`large_document`] and [`load_selected`].

@@ -20,7 +20,7 @@ pub struct HttpError {
     pub message: String,
     /// How to fix it.
     pub hints: Vec<String>,
-    /// Addresses and names of similar pages. Only pages show them.
+    /// Addresses and names of similar pages. The text and JSON built here omit them.
     pub nearest: Vec<(String, String)>,
     /// Further members of the JSON body: data that a program needs to continue.
     pub members: Vec<(&'static str, Value)>,

@@ -144,8 +144,8 @@ fn bind_loopback(first: u16, last: u16) -> Result<Vec<ListenSocket>, Error> {
     Err(Error::PortsInUse(first, last))
 }
 
-/// Binds a Unix socket. Sets the mode of the file before the socket listens, so that no client can
-/// connect before.
+/// Binds a Unix socket. Sets the mode of the file before the socket listens, so that other users
+/// can never connect.
 fn bind_unix(path: &Path) -> Result<UnixListener, Error> {
     remove_stale_socket(path)?;
     let path_error = |error: std::io::Error| Error::Path(path.to_path_buf(), error);

@@ -188,7 +188,8 @@ impl RequestPipeline {
     }
 }
 
-/// Adds the security headers to a response, and removes the forbidden ones.
+/// Adds the security headers to a response. Removes `Server`, and headers that grant other
+/// sites access.
 fn set_security_headers(headers: &mut HeaderMap) {
     for (name, value) in FIXED_HEADERS {
         headers.insert(name, HeaderValue::from_static(value));

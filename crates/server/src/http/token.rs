@@ -256,7 +256,7 @@ mod tests {
             assert!(AccessToken::parse(&String::from_utf8_lossy(&bytes)).is_none());
         }
         // Each text is as long as a token and contains a multi-byte character. This character takes
-        // every position, also at the ends of the token's parts.
+        // every position, including those that straddle two parts of a token.
         for at in 0..TOKEN_LENGTH - 1 {
             let text = format!("{}\u{e9}{}", "x".repeat(at), "x".repeat(TOKEN_LENGTH - 2 - at));
             assert!(AccessToken::parse(&text).is_none());

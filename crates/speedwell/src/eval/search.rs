@@ -24,8 +24,8 @@ use speedwell_model::{
 use speedwell_store::{SessionRecorder, Store};
 use std::time::{Duration, Instant};
 
-/// Default division of a visit, the single measurement of a level, into samples. Many short visits
-/// tell more than few long visits, because the spread within a visit does not show how much visits
+/// Default division of a visit (one measurement of a level) into samples. Many short visits tell
+/// more than a few long ones, because the spread within a visit does not show how much visits
 /// differ.
 const VISIT_SAMPLES: SampleDivision =
     SampleDivision { count: 3, length: SampleLength::TimeNs(100_000_000), warmup_ns: 100_000_000 };

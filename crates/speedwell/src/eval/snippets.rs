@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_are_compared_are_all_executed_by_a_shell_or_none_is() {
+    fn compared_commands_all_run_in_a_shell_or_none_does() {
         let in_shell = |runners: &[&str]| -> Vec<bool> {
             let mut others: Vec<NamedSnippet> =
                 runners.iter().map(|runner| named_snippet(runner)).collect();
@@ -183,7 +183,7 @@ mod tests {
         };
         assert_eq!(in_shell(&["sleep 1", "sleep 1 | cat"]), [true, true]);
         assert_eq!(in_shell(&["sleep 1", "sleep 2"]), [false, false]);
-        assert_eq!(in_shell(&["sleep 1 | cat"]), [false], "it decides for itself");
+        assert_eq!(in_shell(&["sleep 1 | cat"]), [false], "a lone command is left alone");
     }
 
     #[test]

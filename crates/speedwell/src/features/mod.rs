@@ -1,5 +1,5 @@
-//! Optional features. Each folder contains options, command and measurement. Files of the same name
-//! in `analysis` and `report` analyze and report.
+//! Optional features. Each folder contains the options, command and measurement of one feature.
+//! Its analysis and report are in files of the same name in `analysis` and `report`.
 
 pub mod backfill;
 pub mod bisect;

@@ -1,6 +1,6 @@
 //! Implements `speedwell fleet status`, `collect` and `cancel` for experiments whose roles (target,
-//! services and load) run on several machines. Another process measures such an experiment and is
-//! connected to the machines.
+//! services and load) run on several machines. Such an experiment is measured by a process that
+//! stays connected to the machines.
 
 use crate::options::{MeasureTask, OutputArgs};
 use crate::session_report::report_stored;

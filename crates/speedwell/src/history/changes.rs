@@ -1,5 +1,5 @@
-//! `speedwell history changes`: lists changes, their beginning and their certainty, and evaluates a
-//! gate.
+//! `speedwell history changes`: lists changes, when they began and how certain they are, and
+//! evaluates a gate.
 
 use crate::confirm;
 use crate::gate::CommandGate;

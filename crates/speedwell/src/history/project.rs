@@ -892,7 +892,7 @@ mod tests {
             let seen = look(&mut store);
             assert_eq!(seen, first_look(&places), "{count} points");
             assert_eq!(look(&mut store), seen);
-            assert_eq!(store.load_detector_states(1, LINE).unwrap().len(), 1, "it is kept");
+            assert_eq!(store.load_detector_states(1, LINE).unwrap().len(), 1, "state is kept");
         }
         store.delete_untracked(numbers[20]).unwrap();
         places.remove(20);

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_round_has_every_address_and_follows_from_the_seed() {
+    fn every_round_has_every_address_in_an_order_set_by_the_seed() {
         let first = plan_turns(3, 20, 7);
         assert_eq!(first, plan_turns(3, 20, 7));
         assert_ne!(first, plan_turns(3, 20, 8));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn one_round_keeps_the_order_typed() {
+    fn a_single_round_keeps_the_order_of_the_command_line() {
         let urls: Vec<usize> = plan_turns(4, 1, 99).iter().map(|turn| turn.url).collect();
         assert_eq!(urls, [0, 1, 2, 3]);
     }

@@ -75,8 +75,8 @@ pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Stores and reports a search, or loads at several levels. In a search, the limits of `--fail-on`
-/// apply to the answer, not to other levels.
+/// Stores and reports a search, or loads at several levels. `limits_apply` decides which loads the
+/// limits of `--fail-on` apply to.
 pub fn finish_search(
     args: &LoadArgs,
     request: &LoadRequest,

@@ -15,8 +15,8 @@ use speedwell_model::load::spec::LoadSpec;
 use speedwell_remote::load::LoadGenerators;
 use std::time::Duration;
 
-/// Default duration of a visit to a concurrency level. Many short visits tell more than few long
-/// visits, because the spread within a visit does not show how much visits differ.
+/// Default duration of a visit to a concurrency level. Many short visits tell more than a few long
+/// ones, because the spread within a visit does not show how much visits differ.
 const CONCURRENCY_TIME: Duration = Duration::from_secs(1);
 /// Default duration of a visit to a rate.
 const RATE_TIME: Duration = Duration::from_secs(2);

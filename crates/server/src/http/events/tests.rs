@@ -1,4 +1,4 @@
-//! What viewers receive, tested without a connection: exact, and without waiting.
+//! Tests what viewers receive, by polling them directly instead of over a connection.
 
 use super::*;
 use axum::http::HeaderName;
@@ -34,7 +34,7 @@ fn event(number: u64) -> ServerEvent {
 }
 
 #[tokio::test]
-async fn an_event_reaches_all_that_watch() {
+async fn an_event_reaches_all_viewers() {
     let hub = EventHub::starting_at(0);
     let mut viewers = [hub.add_viewer(&HeaderMap::new()), hub.add_viewer(&HeaderMap::new())];
     assert_eq!(hub.count_viewers(), 2);
@@ -72,7 +72,7 @@ async fn a_viewer_that_comes_back_gets_what_it_has_missed_and_nothing_twice() {
 }
 
 #[tokio::test]
-async fn a_viewer_that_was_away_for_too_long_or_elsewhere_begins_anew() {
+async fn a_viewer_with_a_dropped_or_unknown_last_id_begins_anew() {
     let hub = EventHub::starting_at(10);
     for number in 11..=10 + MAX_REPLAYED_EVENTS as u64 + 5 {
         hub.send_event(event(number));
@@ -91,7 +91,7 @@ async fn a_viewer_that_was_away_for_too_long_or_elsewhere_begins_anew() {
 }
 
 #[tokio::test]
-async fn ids_of_an_earlier_process_are_known_to_be_gone() {
+async fn a_viewer_of_an_earlier_process_begins_anew() {
     let earlier = EventHub::starting_at(1 << 40);
     let id = earlier.send_event(ServerEvent::new("n", ""));
     let mut viewer = reconnect(&EventHub::new(), id, ServerEvent::new("all", "x"));
@@ -128,7 +128,7 @@ async fn a_viewer_more_than_64_events_behind_is_cut_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_comment_says_every_15_seconds_that_the_stream_is_alive() {
+async fn an_idle_stream_sends_a_comment_every_15_seconds() {
     let hub = EventHub::starting_at(0);
     let mut viewer = hub.add_viewer(&HeaderMap::new());
     let start = Instant::now();
@@ -150,7 +150,7 @@ async fn a_viewer_that_waits_is_woken() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_server_is_the_last_event() {
+async fn a_stopping_server_sends_the_final_event_last() {
     let stopper = ServerStopper::new();
     let hub = EventHub::starting_at(0).end_with_stopper(&stopper, ServerEvent::new("over", ""));
     let mut viewer = hub.add_viewer(&HeaderMap::new());
@@ -166,7 +166,7 @@ async fn the_end_of_the_server_is_the_last_event() {
 
 /// A handler may create a viewer while it reads a store, on a thread outside the server's runtime.
 #[test]
-fn a_viewer_may_be_begun_on_any_thread() {
+fn a_viewer_may_be_created_on_any_thread() {
     let hub = EventHub::starting_at(0);
     let answer = hub.stream_response(&HeaderMap::new(), || vec![event(1)]);
     assert_eq!(answer.status(), 200);

@@ -36,8 +36,8 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 pub struct BackfillRequest {
     /// `A..B`, both ends included. The default of `B` is `HEAD`.
     pub range: String,
-    /// Target number of revisions with points. An existing point counts once its revision's turn
-    /// comes.
+    /// Target number of revisions with points. A revision that already has a point is counted when
+    /// its turn comes.
     pub points: usize,
     /// Total time limit, including builds.
     pub budget: Option<Duration>,
@@ -50,7 +50,7 @@ pub struct BackfillRequest {
 /// Outcome for one revision of the range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RevisionOutcome {
-    /// Measured. The numbers are the session's number and its number of failures.
+    /// Measured in the session with this number, which has this many failures.
     Measured(i64, usize),
     /// Already had a point.
     AlreadyMeasured,

@@ -216,7 +216,8 @@ pub fn start_bisection(
 /// Resumes a search.
 ///
 /// # Errors
-/// Fails if the session is complete, another process measures it, or the store cannot be written.
+/// Fails if the session is complete, another process is measuring it, or the store cannot be
+/// written.
 pub fn resume_bisection(
     (number, plan): (i64, SessionPlan),
     store: &mut Store,

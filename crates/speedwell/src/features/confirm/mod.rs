@@ -222,8 +222,8 @@ fn measure_and_record(
     Ok(ended.worse_of(status_of_changes).worse_of(status::status_of_failures(&findings.failures)))
 }
 
-/// Returns a note if only other machines have measured some of the suspects. The note names these
-/// machines.
+/// Returns a note if some of the suspects were measured only on other machines. The note names
+/// these machines.
 fn other_machines_note(session: &Session, suspects: &[SuspectChange]) -> Option<String> {
     let this_machine = identify_machine(&session.environment, session.origin.as_ref());
     let earlier_machines: BTreeSet<&str> = (suspects.iter())

@@ -84,8 +84,8 @@ pub fn plan_series(
     Ok(plans)
 }
 
-/// Returns the division for a case after a failure of its discarded run. The failure is reported
-/// when the measured run fails, too.
+/// Returns the division for cases whose discarded run failed. The failure is reported when the
+/// measured run fails, too.
 fn default_division(length: SeriesLength) -> SampleDivision {
     let (count, iterations) = match length {
         SeriesLength::Iterations(count) => (count.clamp(1, MAX_POINTS), count.div_ceil(MAX_POINTS)),
