@@ -81,8 +81,8 @@ impl UslFit {
         model_throughput(&[self.lambda.value, self.sigma.value, self.kappa.value], concurrency)
     }
 
-    /// The concurrency of the maximum throughput, sqrt((1 - sigma) / kappa). `None` if the t
-    /// interval of kappa at `confidence` includes 0: there is no distinct peak then.
+    /// The concurrency of the maximum throughput, sqrt((1 - sigma) / kappa). `None` if there is no
+    /// distinct peak: the t interval of kappa at `confidence` includes 0, or sigma is at least 1.
     pub fn peak_concurrency(&self, confidence: f64) -> Option<f64> {
         let free_count = [self.lambda, self.sigma, self.kappa]
             .iter()
@@ -101,8 +101,8 @@ impl UslFit {
 /// Starts from the linearized law (N / X is linear in N - 1 and N (N - 1)) and continues by the
 /// Levenberg-Marquardt method (SIAM J. Appl. Math. 11, 1963). If sigma or kappa would be negative,
 /// the best curve has this parameter at zero, so the search is repeated with the parameter fixed at
-/// zero. Standard errors equal R's `nls`: residual variance times the diagonal of the inverse of
-/// J'WJ, over the free parameters.
+/// zero. Standard errors are as in R's `nls`: residual variance times the diagonal of the inverse
+/// of J'WJ, over the free parameters.
 ///
 /// # Errors
 /// Returns a [`UslError`] if the data cannot support a curve.

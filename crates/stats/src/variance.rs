@@ -1,7 +1,7 @@
 //! Computes variance components: the scatter between groups of values, and the scatter within
 //! groups.
 //!
-//! This module separates these two sources of chance (random-effects analysis of variance), and
+//! This module separates these two sources of variation (random-effects analysis of variance), and
 //! computes how many values a group should have. Start at [`variance_components`].
 
 use crate::Interval;

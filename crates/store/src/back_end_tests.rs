@@ -35,7 +35,7 @@ pub(super) fn imported_session(id: &str) -> Session {
     }
 }
 
-/// What a session without points on the machine `lab` contributes to the history.
+/// What a session on the machine `lab` contributes to the history if it has no points.
 pub(super) fn empty_points() -> SessionPoints {
     SessionPoints {
         machine: Machine {

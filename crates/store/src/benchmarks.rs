@@ -1,7 +1,7 @@
 //! Lists benchmarks and their cases.
 //!
-//! A list takes as long with a hundred thousand sessions as with a thousand, because counting stops
-//! at a limit. Start at [`Store::list_benchmarks`].
+//! A list takes no longer with a hundred thousand sessions than with a thousand, because counting
+//! stops at a limit. Start at [`Store::list_benchmarks`].
 
 use super::Store;
 use super::browse::read_count;
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_benchmarks_takes_as_long_after_many_sessions_as_after_few() {
+    fn listing_benchmarks_takes_no_longer_after_many_sessions_than_after_few() {
         let mut store = Store::in_memory().unwrap();
         let mut insert_up_to = |number: usize| {
             while store.newest_number().unwrap() < number as i64 {

@@ -205,8 +205,8 @@ impl<'s> SessionByCases<'s> {
         json_lines::write_streaming(counted, out, |each| self.for_each_run(each))
     }
 
-    /// Returns the runs of a case, each with its index in the order of execution. The result is
-    /// sorted only among the runs that list the parameters in the same order.
+    /// Returns the runs of a case, each with its index in the order of execution. The runs are
+    /// grouped by the order in which they list the parameters, and sorted only within each group.
     fn case_runs(
         &self,
         stored: &StoredRuns,

@@ -1,4 +1,4 @@
-//! Stores where a project wants comments on pull requests, and the queue of pending comments.
+//! Stores where to comment on a project's pull requests, and the queue of pending comments.
 //!
 //! A row is inserted in the same transaction as its session, so that nothing is lost when the
 //! server is killed. Servers that share a store claim a row before they post its comment. The text

@@ -276,8 +276,8 @@ impl Store {
         text.as_deref().map_or(Ok(Vec::new()), parse_json)
     }
 
-    /// Returns the distinct sets of environment facts of some sessions, each with the sessions that
-    /// share it. Sessions without points are omitted.
+    /// Returns the distinct sets of environment facts of these sessions, each with the sessions
+    /// that share it. Sessions without points are omitted.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -87,7 +87,7 @@ impl Store {
         Ok(project)
     }
 
-    /// Makes a project readable for everyone, or only with a token.
+    /// Makes a project readable by everyone, or only with a token.
     ///
     /// # Errors
     /// Fails if the project does not exist, or on database errors.

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scope_of_triage_is_read_under_its_earlier_name_too() {
+    fn the_triage_scope_is_also_read_under_its_earlier_name() {
         for (name, scope) in TokenScope::NAMES {
             assert_eq!(TokenScope::from_name(name), Some(scope));
         }
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_audit_gives_the_newest_lines_first() {
+    fn the_audit_log_lists_the_newest_entries_first() {
         for backend in test_backends() {
             let mut store = backend.open();
             for action in ["push", "triage", "login"] {

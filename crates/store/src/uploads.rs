@@ -222,8 +222,9 @@ impl Store {
     }
 
     /// Inserts a session after all its lines have arrived and have been parsed. If the store
-    /// already has a session with the same id, only compares their digests; if that session was
-    /// deleted, stores nothing. `lines` and `bytes` are the number and the total size of the lines.
+    /// already has a session with the same id, only compares their digests; if the session was
+    /// deleted earlier, stores nothing. `lines` and `bytes` are the number and the total size of
+    /// the lines.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -71,7 +71,7 @@ pub struct DetectedChange {
     pub seen: usize,
     /// Strength of the evidence.
     pub evidence: ChangeEvidence,
-    /// Evidence at the deciding look: a normal deviate, divided by the cost of autocorrelation.
+    /// Evidence at the deciding look: a normal deviate, reduced to allow for autocorrelation.
     pub z: f64,
     /// Whether the series changes in a step or along a slope.
     pub shape: ChangeShape,
@@ -209,9 +209,9 @@ impl ChangeDetector {
 
     /// The smallest change, as a ratio above 1, that becomes visible once `after` points follow it:
     /// in about four of five cases, a change of this size is suspected near its place. Depends on
-    /// the scatter of the newest level about the medians of its machines, and on the cost of
-    /// dependence. `None` if the newest level has fewer than eight points, or has zeros among other
-    /// values.
+    /// the scatter of the newest level about the medians of its machines, and on the
+    /// autocorrelation of the points. `None` if the newest level has fewer than eight points, or
+    /// has zeros among other values.
     ///
     /// Follows from the normal approximation of the rank test, whose efficiency is .955 under
     /// normal noise. The evidence is large enough in nine of ten cases; in one of those nine, the

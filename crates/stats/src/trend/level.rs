@@ -38,8 +38,9 @@ pub fn between_sessions(groups: &[Vec<LogMeasurement>]) -> Option<f64> {
     (free > 0.0).then(|| ((squares - explained) / free).max(0.0))
 }
 
-/// The mean of a level on the log scale with its interval, weighted by 1 / (`between` + variance).
-/// `None` when there is no point, or when both `between` and the variance of a point are 0.
+/// The weighted mean of a level on the log scale, with its interval. A point has the weight
+/// 1 / (`between` + variance). `None` when there is no point, or when both `between` and the
+/// variance of a point are 0.
 pub fn weighted_level(
     points: &[LogMeasurement],
     between: f64,

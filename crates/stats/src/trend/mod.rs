@@ -103,8 +103,8 @@ fn deviate_table(small: usize, large: usize) -> Box<[f32]> {
     let tails = lower_tails(last, small, large).unwrap_or_default();
     let mut z = tails.first().map_or(0.0, |&tail| normal::upper_quantile(tail));
     let next = tails.iter().map(|&tail| {
-        // z changes little from one u to the next. After a step of 1e-5, Newton's error is far
-        // below single precision.
+        // z changes little from one u to the next, so Newton's method starts from the last z. Once
+        // its relative step is below 1e-5, the remaining error is far below single precision.
         z = normal::upper_quantile_near(tail, z, 1e-5);
         z as f32
     });

@@ -82,7 +82,7 @@ fn needs_all_points(statement: &SqlStatement) -> bool {
     ABOUT_ALL_POINTS.iter().any(|start| statement.source_text().starts_with(start))
 }
 
-/// SQLite requires placeholders to be numbered in order of first use.
+/// SQLite numbers placeholders in order of first use, whatever number follows the `$`.
 #[test]
 fn placeholders_are_numbered_in_the_order_of_their_first_use() {
     for statement in all_statements() {
@@ -119,8 +119,8 @@ fn no_statement_on_a_file_scans_a_large_table() {
     assert!(scans.is_empty(), "{}", scans.join("\n"));
 }
 
-/// A filter must read an index from the newest session on, so that it is fast even if it matches
-/// few of a hundred thousand sessions.
+/// A filter must search an index, so that it is fast even if it matches few of a hundred thousand
+/// sessions.
 #[test]
 fn session_filters_search_an_index_instead_of_all_sessions() {
     let file = SqliteConnection::in_memory().unwrap();

@@ -20,7 +20,7 @@ const A_SESSION: &str =
     "INSERT INTO session (id, started_unix_ms, state, command, design, variants, environment)
      VALUES ('a', 5, 'complete', '[]', '{}', '[]', '{}')";
 
-/// The steps of today and a later one. A file does not apply the later one.
+/// The current steps and a later one, which only a server applies.
 fn with_later_step(postgres: &'static str) -> Vec<SchemaStep> {
     [STEPS, &[SchemaStep { sqlite: "", postgres }]].concat()
 }
@@ -89,7 +89,7 @@ fn kill_migration(schema: &TestSchema) {
             let server = PostgresConnection::connect(&schema.address).unwrap();
             server.migrate(&steps).is_err()
         });
-        // It reconnects once.
+        // The migration reconnects once, so its second connection is terminated as well.
         while !migrating.is_finished() {
             let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'
                            AND application_name = current_schema()";

@@ -54,10 +54,10 @@ fn a_step_that_fails_leaves_the_file_at_its_old_version() {
     );
 }
 
-/// Set for the program that the next test kills: the file to migrate.
+/// Environment variable that tells the program to be killed which file to migrate.
 const MIGRATED_FILE: &str = "SPEEDWELL_TEST_MIGRATED_FILE";
 
-/// Writes for seconds, and far more than SQLite keeps in memory until the commit.
+/// Takes seconds, and writes so much that SQLite cannot keep it in memory until the commit.
 const LONG_STEP: &str = "CREATE TABLE filled AS
     WITH RECURSIVE counted (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM counted LIMIT 10000000)
     SELECT x FROM counted";
