@@ -35,9 +35,9 @@ pub fn check_countable(kind: SourceKind) -> Result<(), &'static str> {
         }
         SourceKind::Snippet(Java | Erlang | Elixir | Node)
         | SourceKind::Node
-        | SourceKind::NodeCore => {
-            Err("its virtual machine compiles at run time, and how much depends on timing")
-        }
+        | SourceKind::NodeCore => Err(
+            "its virtual machine compiles at run time, and how much it compiles depends on timing",
+        ),
         SourceKind::Snippet(Sh) => Err("a shell starts other processes, which are not counted"),
         SourceKind::Suite => Err("the program chooses its number of iterations by the clock"),
         SourceKind::Load | SourceKind::Experiment => {

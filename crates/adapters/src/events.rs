@@ -58,7 +58,7 @@ pub(super) fn observe_case(
         found.map_or(0.0, |sample| sample.value)
     };
     let failed_requests = metric_value("http_errors") + metric_value("http_non2xx");
-    let failure = format!("{failed_requests} requests failed, so the rate is invalid");
+    let failure = format!("had {failed_requests} failed requests, so the rate is invalid");
     let failure = (failed_requests > 0.0).then(|| invalid_cause(failure));
     (Some(result), events.error_cause().or(fault).or(failure))
 }

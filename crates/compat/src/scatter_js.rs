@@ -145,7 +145,7 @@ impl ScatterPrinter<'_> {
         if ordered.is_none() || parameters.len() != values.len() {
             let case = run.case.id();
             self.driver.print_message(&format!(
-                "'{case}' is left out: its parameters differ from the previous ones"
+                "'{case}' is left out: its parameters differ from those of the first result"
             ))?;
             self.driver.failures.record_other_error();
             return Ok(None);

@@ -63,8 +63,7 @@ fn check_job(job: &BenchmarkJob, layout: LayoutVariation) -> anyhow::Result<()> 
     let (name, links) = (&job.source.name, layout.builds > 0 || layout.align);
     match job.source.kind {
         SourceKind::Load | SourceKind::Experiment => bail!(
-            "'{name}' starts the processes of its servers and load itself: --builds and --layout do \
-             not affect them"
+            "'{name}' starts its own server and load processes, which --builds and --layout do not affect"
         ),
         SourceKind::Snippet(SnippetLanguage::Go) if layout.align => {
             bail!("Go has no option that aligns functions\nhint: leave out 'align'")

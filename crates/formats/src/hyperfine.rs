@@ -51,8 +51,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         result.add_runs(case, &mut imported);
         if !result.times.is_empty() && result.times.iter().all(|&(time, _)| time == 0.0) {
             warnings.push(format!(
-                "'{label}': every time of '{}' is 0, because it takes less time than the \
-                 shell, which hyperfine subtracts; measure it with --shell=none",
+                "'{label}': every time of '{}' is 0, because the command takes less time than the start of the shell, which hyperfine subtracts; measure it with --shell=none",
                 result.command
             ));
         }

@@ -204,7 +204,7 @@ impl TableColumns {
             let name = column.name.escape_debug().to_string();
             let Some(style) = NumberStyle::detect_in_cells(cells()) else {
                 remarks.push(format!(
-                    "the column '{name}' was left out: its commas may be thousands separators or decimal points"
+                    "the column '{name}' was left out: its commas may separate thousands or decimals"
                 ));
                 continue;
             };
@@ -652,7 +652,7 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "'out/join.csv': the column 'ops' was left out: its commas may be thousands separators or decimal points"
+                "'out/join.csv': the column 'ops' was left out: its commas may separate thousands or decimals"
             ]
         );
     }

@@ -25,8 +25,7 @@ pub const ONLY_VARIANT: &str = "default";
 pub use speedwell_model::REPETITION as NOTE_ON_REPETITIONS;
 
 /// Warning about a file with repetitions in one process.
-pub const REPETITIONS_WARNING: &str = "repetitions of one process are not independent; they \
-    count as runs here, and a change only counts if it exceeds their range";
+pub const REPETITIONS_WARNING: &str = "repetitions of one process are not independent; they are treated as runs here, and a change only counts if it exceeds their range";
 
 /// Returns a warning about metrics whose direction is unknown, if there are any.
 pub fn unknown_directions_warning(names: &BTreeSet<String>) -> Option<String> {

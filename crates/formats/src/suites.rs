@@ -118,7 +118,7 @@ pub fn read_libtest(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<
     let session = read_with(file, libtest::read, warnings)?;
     if libtest::is_cut_short(file.bytes) {
         warnings.push(format!(
-            "'{}': a line 'test result' is missing at the end, so results may be missing",
+            "'{}': the line 'test result' is missing at the end, so results may be missing",
             file.label
         ));
     }
@@ -312,7 +312,7 @@ mod tests {
         let text = "running 2 tests\ntest a ... bench: 1,234.5 ns/iter (+/- 6)\n";
         let (found, warnings) = case_ids(text);
         assert_eq!(found, ["a"]);
-        assert!(warnings[0].starts_with("'f': a line 'test result' is missing"), "{warnings:?}");
+        assert!(warnings[0].starts_with("'f': the line 'test result' is missing"), "{warnings:?}");
         assert!(case_ids(&format!("{text}test b ... ok\ntest result: ok.\n")).1.is_empty());
         let error = crate::read("f", &text.as_bytes()[..text.len() - 6]).unwrap_err();
         assert!(format!("{error:#}").contains("line 2 does not end"), "{error:#}");

@@ -119,7 +119,7 @@ impl ProfileTool {
         match self {
             ProfileTool::V8 => Some(
                 "V8's profiler sees only JavaScript functions: it attributes the runtime's work \
-                 to the calling function, '(program)' or '(garbage collector)'. Its times include \
+                 to the calling function, to '(program)' or to '(garbage collector)'. Its times include \
                  waiting for a processor.",
             ),
             ProfileTool::Perf | ProfileTool::Folded => None,

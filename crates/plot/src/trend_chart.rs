@@ -235,7 +235,7 @@ impl TrendChart {
             key("level with its interval", LegendSwatch::Level(style));
         }
         if let Some(continuation) = &self.continuation {
-            let name = format!("{}, after the branch", continuation.name);
+            let name = format!("{}, after the fork", continuation.name);
             key(&name, LegendSwatch::Dotted(style_of_continuation()));
         }
         if self.notes.iter().any(|note| note.kind == TrendNoteKind::Failure) {

@@ -328,7 +328,7 @@ fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
     }
     notes.push(
         "CV: standard deviation of all runs divided by their mean; 32 runs find: the smallest change \
-         that 32 runs a side find in 80 % of cases."
+         that 32 runs a side find with a probability of 80 %."
             .into(),
     );
     if !found.rules.is_empty() {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// The note below the tables.
 const SUMMARY_NOTE: &str = "median over the runs with its interval; CV: standard deviation of the \
-                           runs divided by their mean; time: of one iteration of one worker.";
+                           runs divided by their mean; time: how long one worker takes for one iteration.";
 
 /// The machine-readable name of the table.
 pub const SUMMARIES_TABLE: &str = "summaries";

@@ -197,7 +197,7 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
 /// Describes one verdict, as in `start: worse by 18 %`.
 fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
     let Some(row) = row else {
-        return format!("{name}: not reached in every process");
+        return format!("{name}: some processes did not become steady");
     };
     let amount = row.change.map(|change| format!(" by {}", format_share(change.value.abs())));
     match row.verdict {

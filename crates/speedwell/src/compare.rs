@@ -27,7 +27,7 @@ use std::path::Path;
 /// measured in randomised blocks of fresh processes. The first is the baseline. For a single source with several
 /// variants, its variants are compared.
 ///
-/// Two profiles (perf script output, .cpuprofile, folded stacks) are compared by the extra cost of the second one: as a
+/// Two profiles (perf script output, .cpuprofile, folded stacks) are compared to show the extra cost of the second one: as a
 /// table of functions, and as flame graphs with -o FILE.svg or FILE.html.
 ///
 /// After a source, [VARIANT] selects a variant, and ::REGEX selects cases; cases whose names differ only in the part

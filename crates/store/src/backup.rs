@@ -126,7 +126,7 @@ impl<R: BufRead> BackupLines<R> {
         ensure!(
             version == BACKUP_VERSION,
             "it was written by an unreleased version of speedwell (format {version})\n\
-             hint: write another with the last unreleased version (speedwell serve backup FILE)"
+             hint: write another backup with the last unreleased version (speedwell serve backup FILE)"
         );
         lines.advance_line()?;
         Ok(lines)

@@ -170,8 +170,7 @@ impl<'a> CaseNaming<'a> {
         if indexed.len() < count {
             warnings.push(format!(
                 "with the pattern of '{}', {count} benchmarks have only {} different names, so \
-                 only the first benchmark of each name is measured; enclose the text that \
-                 distinguishes them in a group: (...)",
+                 only the first benchmark of each name is measured; enclose the distinguishing text in a group: (...)",
                 side.variant.name,
                 indexed.len()
             ));

@@ -99,7 +99,7 @@ fn add_gates(found: &[GateFound], texts: &[String], outcome: &mut GateOutcome) {
     for text in texts.iter().filter(|text| !is_measured(text)) {
         outcome.obstacles.push(format!("nothing was measured for '{text}'"));
     }
-    let gates = warnings::format_count(found.len(), "gate of the file", "gates of the file");
+    let gates = warnings::format_count(found.len(), "gate in the file", "gates in the file");
     outcome.judged = match outcome.judged.as_str() {
         "" => gates,
         cases if found.is_empty() => cases.to_owned(),
@@ -336,13 +336,13 @@ mod tests {
     #[test]
     fn a_gate_in_the_file_passes_fails_or_is_undecided() {
         let kept = outcome(&[(true, false)]);
-        assert_eq!(kept.to_line(), "gate passed: 1 gate of the file");
+        assert_eq!(kept.to_line(), "gate passed: 1 gate in the file");
         let broken = outcome(&[(false, true), (false, false)]);
         assert_eq!(broken.to_answer(), GateAnswer::Failed);
         let open = outcome(&[(true, false), (false, false), (false, false)]);
         assert_eq!(
             open.to_line(),
-            "gate cannot judge: 'latency_p99 < +10%' in http/hello is not decided by the data; judged: 3 gates of the file"
+            "gate cannot judge: 'latency_p99 < +10%' in http/hello is not decided by the data; judged: 3 gates in the file"
         );
         let none = outcome(&[]);
         assert_eq!(none.obstacles, ["nothing was measured for 'latency_p99 < +10%'"]);

@@ -91,7 +91,7 @@ pub fn gate_outcome(judged: &[JudgedCondition<'_>]) -> Option<GateOutcome> {
     let conditions = if judged.len() == 1 { "condition" } else { "conditions" };
     (!judged.is_empty()).then(|| GateOutcome {
         judged: format!("{} {conditions}", judged.len()),
-        failing: failed.map(|row| format!("{} holds", describe(row))).collect(),
+        failing: failed.map(|row| format!("met {}", describe(row))).collect(),
         obstacles: unknown.map(|row| format!("{} cannot be judged", describe(row))).collect(),
         remarks: Vec::new(),
     })

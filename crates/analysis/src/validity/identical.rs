@@ -169,8 +169,7 @@ pub(super) fn check_inherited_variables(cells: &CheckedCells<'_>) -> Option<Vali
         }
     }
     let message = format!(
-        "The command sets {}, which every process that it starts inherits. These may include a \
-         load generator or a test driver, which would be slowed down as well.",
+        "The command sets {}, which every process that it starts inherits. Those processes may include a load generator or a test driver, which would be slowed down as well.",
         match names.len() {
             1 => names.concat(),
             _ => join_names(&[quote_names(names.iter().copied())]),

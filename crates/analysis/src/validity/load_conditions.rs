@@ -135,7 +135,7 @@ pub(super) const MIN_CONCURRENCY_SHARE: f64 = 0.95;
 const MAX_CONCURRENCY_SHARE: f64 = 1.05;
 
 const CONTRADICTION: &str = "Look for a wrong unit, a shifted column, or latencies and rates of \
-    different runs; if latencies count from the scheduled send time, give the request rate (--set \
+    different runs; if latencies are measured from the scheduled send time, give the request rate (--set \
     rate=N).";
 
 const REMEDY: &str = "The measured latencies belong to the lower concurrency; check whether connections \

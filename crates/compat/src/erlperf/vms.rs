@@ -352,7 +352,7 @@ impl SnippetFault {
     fn without_samples() -> SnippetFault {
         SnippetFault {
             reason: "no sample was taken: iterations are longer than samples, or workers waited \
-                     too long for a processor; use a greater -d"
+                     too long for a processor; increase -d"
                 .to_owned(),
             calls: Vec::new(),
             is_afterwards: false,

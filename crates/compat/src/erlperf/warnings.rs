@@ -91,7 +91,7 @@ fn missing_samples_warning(samples: &SnippetSamples, request: &ErlperfRequest) -
     is_short.then(|| {
         format!(
             "Only {count} of {} samples were taken: iterations are longer than samples, or \
-             workers waited too long for a processor. Use a greater -d for more samples.",
+             workers waited too long for a processor. Increase -d to get more samples.",
             request.samples
         )
     })
@@ -112,7 +112,7 @@ fn disturbance_warning(samples: &SnippetSamples, request: &ErlperfRequest) -> Op
     let ratio = samples.net_figures(&unadjusted, None)?.iteration_ns / typical_ns;
     (ratio > MAX_DISTURBANCE && ratio.is_finite()).then(|| {
         format!(
-            "The mean iteration takes {ratio:.1} times as long as in the median batch ({}): the \
+            "The mean iteration takes {ratio:.1} times as long as one in the median batch ({}): the \
              machine was busy with other work, or a few iterations cost much more than most.",
             format_duration(typical_ns)
         )

@@ -133,7 +133,7 @@ pub fn command_warnings(
         warnings.push(if request.options.strict {
             strict_slow_first(&first_time, warms, prepares)
         } else {
-            let hint = if warms { "more of '--warmup'" } else { "'--warmup 3'" };
+            let hint = if warms { "a higher '--warmup' count" } else { "'--warmup 3'" };
             format!(
                 "The first run took {first_time}, much longer than the others: a cache was \
                  probably cold. Use {hint} to warm it first, or '--prepare' to clear it \

@@ -290,8 +290,7 @@ fn check_owner(
     };
     Err(format!(
         "'{}' is served by {names}, which '{command}' did not start\nhint: a server must stay in \
-         the foreground; to measure the server of another program, start it yourself and leave \
-         out --serve",
+         the foreground; to measure a server that is already running, leave out --serve",
         format_server_address(address)
     ))
 }

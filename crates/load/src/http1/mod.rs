@@ -101,7 +101,9 @@ impl fmt::Display for ResponseError {
             ResponseError::HeadTooLarge => "the head of the response is too large",
             ResponseError::LengthConflict => "Content-Length occurs twice with different values",
             ResponseError::Chunk => "the chunked encoding is malformed",
-            ResponseError::Switched => "the server switched protocols although none was requested",
+            ResponseError::Switched => {
+                "the server switched protocols although no switch was requested"
+            }
             ResponseError::Early => "bytes arrived before a request was sent",
             ResponseError::Extra => "bytes arrived after the end of the response",
         })

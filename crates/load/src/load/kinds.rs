@@ -47,7 +47,7 @@ pub enum KindsError {
     #[error("row {0} of the table does not have exactly one value for each column")]
     Row(usize),
     /// The weights would require too long a cycle.
-    #[error("the request weights add up to {0} after reduction by their common divisor: expected at most {limit}", limit = RequestKinds::LONGEST_CYCLE)]
+    #[error("the request weights add up to {0} after division by their greatest common divisor: expected at most {limit}", limit = RequestKinds::LONGEST_CYCLE)]
     Weights(u64),
 }
 

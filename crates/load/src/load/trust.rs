@@ -70,7 +70,7 @@ impl fmt::Display for CertificateRefusal {
                 write!(f, "it becomes valid in {}; check the clock", format_duration(*until))
             }
             CertificateRefusal::Name { wanted, presented } if presented.is_empty() => {
-                write!(f, "it contains no name, expected '{wanted}'")
+                write!(f, "it contains no name, but '{wanted}' was expected")
             }
             CertificateRefusal::Name { wanted, presented } => {
                 let names: Vec<String> = presented.iter().map(|name| format!("'{name}'")).collect();

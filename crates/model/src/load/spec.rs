@@ -35,7 +35,7 @@ pub struct LoadSpec {
     /// Repeatable: ramps follow one another, then --rate applies, if given.
     #[arg(long, alias = "stage", value_name = "[FROM-]TO:DUR", help_heading = "Pace")]
     pub ramp: Vec<RateStage>,
-    /// Send at random times instead of evenly, as independent users do
+    /// Send at random times, as independent users do, instead of evenly
     #[arg(long, help_heading = "Pace")]
     pub poisson: bool,
     /// Pause of a client between a response and its next request
@@ -61,7 +61,7 @@ pub struct LoadSpec {
     pub time: Option<Duration>,
     /// Stop early, once throughput and latency are steady [default: 5]
     ///
-    /// They are steady when throughput and median latency in two consecutive seconds differ by at most PCT.
+    /// They are steady if neither throughput nor median latency changes by more than PCT from one second to the next.
     #[arg(
         long,
         value_name = "PCT",

@@ -365,7 +365,7 @@ fn the_main_line_continues_dotted_after_the_branch() {
     let mut chart = trend(&["old"], 60);
     let dotted = |chart: &TrendChart| draw(chart, 960).matches("class=\"continuation\"").count();
     assert_eq!(dotted(&chart), 1);
-    assert!(texts(&draw(&chart, 960)).contains(&"main, after the branch".to_owned()));
+    assert!(texts(&draw(&chart, 960)).contains(&"main, after the fork".to_owned()));
     chart.continuation = None;
     assert_eq!(dotted(&chart), 0);
 }

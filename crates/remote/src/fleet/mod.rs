@@ -290,7 +290,7 @@ pub(crate) fn select_machines(
             _ => None,
         });
         bail!(
-            "{} of the {} matching machines are available, but {wanted} are needed{}",
+            "only {} of the {} matching machines can be used; needed: {wanted}{}",
             usable.len(),
             selected.len(),
             reasons.collect::<String>()

@@ -97,7 +97,7 @@ fn join_names(machines: &[String]) -> String {
     let shown = machines[..machines.len().min(MAX_NAMES)].join(", ");
     match machines.len().saturating_sub(MAX_NAMES) {
         0 => shown,
-        others => format!("{shown} and {others} others"),
+        others => format!("{shown} and {others} more"),
     }
 }
 

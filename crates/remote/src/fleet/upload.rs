@@ -34,7 +34,7 @@ pub(crate) fn warn_of_left_out(
     }
     if skipped.len() > MAX_NAMED_FILES {
         let others = skipped.len() - MAX_NAMED_FILES;
-        listener.observe(&SessionEvent::Warning(&format!("not sent: {others} more files")))?;
+        listener.observe(&SessionEvent::Warning(&format!("files not sent: {others} more")))?;
     }
     Ok(())
 }

@@ -329,7 +329,7 @@ fn common_change_note(common: &CommonChange<'_>) -> String {
         if common.metric == Metric::CPU_TIME {
             ""
         } else {
-            "; '--metric cpu_time', where it was measured, excludes the time of waiting for other programs"
+            "; '--metric cpu_time', if it was measured, excludes the time spent waiting for other programs"
         },
     )
 }

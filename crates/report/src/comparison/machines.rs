@@ -28,8 +28,7 @@ pub fn withdrawal_remark(row: &CaseComparison) -> Option<String> {
     let p = by_machine.p_equal.map(format_probability)?;
     let range = range_text(by_machine)?;
     Some(format!(
-        "It depends on the machine: {range}. If the change were the same on all of them, they \
-         would differ this much with a probability of {p}."
+        "The change depends on the machine: {range}. If it were the same on all machines, they would differ this much with a probability of {p}."
     ))
 }
 

@@ -335,8 +335,9 @@ fn undetected_note(comparisons: &[CandidateComparison]) -> Option<String> {
     let open: Vec<&CaseComparison> =
         rows.filter(|row| matches!(row.verdict, Verdict::Same | Verdict::Unclear)).collect();
     let sizes: Vec<f64> = open.iter().filter_map(|row| row.detectable).collect();
-    let found = format_range(&sizes, format_share)
-        .map(|range| format!("where no change was found, one of {range} would have been detected"));
+    let found = format_range(&sizes, format_share).map(|range| {
+        format!("where no change was found, a change of {range} would have been detected")
+    });
     let more_runs: Vec<u32> = open.iter().filter_map(|row| row.more_runs).collect();
     let needed = format_range(&more_runs, |n| n.to_string())
         .map(|range| format!("unclear cases need about {range} more runs a side"));

@@ -173,7 +173,7 @@ fn connections_text(load: &LoadFindings<'_>) -> String {
         in_warmup => format!(" after {} in the warm-up", format_number(in_warmup as f64, 0)),
     };
     format!(
-        "{} opened{in_warmup}{failed}, at most {} at once; {} on a reused one{}",
+        "{} opened{in_warmup}{failed}, at most {} at once; {} on reused connections{}",
         format_number(connections.opened as f64, 0),
         format_number(f64::from(load.run.measured.max_connections), 0),
         format_requests(connections.reused_sends),

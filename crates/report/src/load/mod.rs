@@ -38,8 +38,7 @@ const CLOSED_NOTE: &str = "service: from sending a request to the last byte of i
 /// The note for open loads, which have a schedule.
 const OPEN_NOTE: &str = "response: from the time a request was due to the last byte of its \
     response, which is how long users would have waited; unfinished requests count with their age, \
-    marked ≥. service: from when a request was sent. lag: from when it was due until it was sent, \
-    for any reason. The upper end of a range (14.1-15.9 ms) counts from when requests were due; the \
+    marked ≥. service: from when a request was sent. lag: from when it was due until it was sent, whatever the cause. The upper end of a range (14.1-15.9 ms) counts from when requests were due; the \
     lower end excludes the lateness of the generator itself.";
 
 /// Builds the report of loads.

@@ -73,8 +73,7 @@ fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
     if let Some(spoilt) = levels.passes.iter().find(|pass| pass.is_spoilt) {
         let (errors, attempts) = spoilt.failed;
         warnings.push(format!(
-            "{}: with {} requests in flight, {}, so that level does not count, \
-             and a search tried none above it.",
+            "{}: with {} requests in flight, {}, so this level does not count (a search goes no higher).",
             levels.label,
             spoilt.concurrency,
             format_failed(errors, attempts)
@@ -84,7 +83,7 @@ fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
         levels.passes.iter().filter(|pass| pass.is_generator_bound).collect();
     if let Some(first) = bound.first() {
         warnings.push(format!(
-            "{}: from {} requests in flight on, the generator, not the server, was the limit (one of \
+            "{}: at {} or more requests in flight, the generator, not the server, was the limit (one of \
              its threads was busy for {} of the time): the server may be able to do more. More \
              --threads help if there are processors for them.",
             levels.label,

@@ -77,8 +77,7 @@ impl RunProfiler {
             return Ok(None);
         }
         if self.options.tool == ProfilingTool::V8 {
-            let reason = "V8's profiler cannot record a server, because it records only programs that end by \
-             themselves; perf can";
+            let reason = "only perf can record a server: V8's profiler records only programs that end by themselves";
             return Err(stage_failure(RunStage::Profile, reason));
         }
         let recording = self.recorder.attach(service.pid(), home);

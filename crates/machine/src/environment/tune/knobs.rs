@@ -133,7 +133,7 @@ pub const KNOBS: [TuneKnob; 14] = [
     },
     TuneKnob {
         name: "huge-pages",
-        effect: "only programs that request huge pages get them, none by chance",
+        effect: "only programs that request huge pages get them",
         is_usual: true,
         find: |machine, _| {
             single_setting(machine, "/sys/kernel/mm/transparent_hugepage/enabled", "madvise")

@@ -333,7 +333,7 @@ impl OutcomeCounts {
                 lines.first_sends + lines.reused_sends,
             ),
             (
-                "body bytes beyond the received ones",
+                "body bytes in excess of the bytes received",
                 self.bytes.body.saturating_sub(self.bytes.received),
                 "expected",
                 0,

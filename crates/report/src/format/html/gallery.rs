@@ -32,7 +32,7 @@ fn legend_text(kind: GalleryKind) -> &'static str {
     match kind {
         GalleryKind::Runs => {
             "On the left is every run in order of execution: a slope or a step is machine drift. \
-             A horizontal line marks the figure of a side in the table; fine vertical lines \
+             A horizontal line marks the figure that the table gives for a side; fine vertical lines \
              separate the blocks of the plan, or sides that were not measured together. On the \
              right are the quartiles, with whiskers up to 1.5 times the interquartile range."
         }

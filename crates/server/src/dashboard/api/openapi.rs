@@ -40,7 +40,7 @@ fn problem_schema() -> Value {
             "hint": {"type": ["string", "null"], "description": "how to fix it"},
             "lines": {
                 "type": "integer",
-                "description": "number of lines received so far; the upload continues with the line of this number",
+                "description": "number of lines received so far; the upload continues at the line with this number",
             },
             "stored_digest": {"type": "string", "description": "the digest of the session on the server"},
             "sent_digest": {"type": "string", "description": "the digest that was sent"},

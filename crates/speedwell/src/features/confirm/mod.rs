@@ -233,7 +233,7 @@ fn other_machines_note(session: &Session, suspects: &[SuspectChange]) -> Option<
     (!earlier_machines.is_empty()).then(|| {
         let earlier_machines: Vec<&str> = earlier_machines.into_iter().collect();
         format!(
-            "Measured again on {}, but the history was measured on {}: changes specific to that machine do not show here.",
+            "Measured again on {}, but the history was measured on {}: changes specific to other machines do not show here.",
             this_machine.title(),
             earlier_machines.join(", ")
         )

@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Change machine settings that make measurements noisy, and restore them
 ///
 /// With a command, the settings are changed, the command is executed, and the previous settings are restored however it
-/// ends. Without a command, the changes stay until 'speedwell tune reset', or for the time of --for. Knobs in the state
+/// ends. Without a command, the changes stay until 'speedwell tune reset', or until the time of --for is up. Knobs in the state
 /// 'on request' are only changed if they are named.
 ///
 /// Exit status 1 if nothing can be changed on this machine; a command is then not executed. Otherwise, the exit status
