@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_a_place_with_a_variant_and_a_part() {
+    fn a_source_is_a_location_with_a_variant_and_a_part() {
         let operand = read(&["@latest[old]::BM_(mem|str)cpy/8"]).remove(0);
         assert_eq!(operand.locations, ["@latest"]);
         assert_eq!(operand.variant.as_deref(), Some("old"));

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_has_a_bar_runs_times_and_the_case() {
+    fn the_line_shows_a_bar_the_run_counts_the_times_and_the_case() {
         assert_eq!(
             status_after(60, &measurement(30, 120)),
             "████░░░░░░░░░░░░  25 %  30 of 120 runs  1:00, about 3 min left  url/parse.js n=1 (new)"
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn before_measuring_the_line_shows_reading_and_building() {
+    fn the_line_shows_reading_and_building_before_measuring() {
         let line = |described, activity: Option<&str>, seconds| {
             let started_at = Instant::now();
             let preparation = PreparationProgress { started_at, described };

@@ -77,8 +77,8 @@ pub fn answer_from_comparison(
     })
 }
 
-/// Returns the time of a measurement for a [`ResultStamp`]. If neither revision is an ancestor of
-/// the other, this time decides which of two answers is newer.
+/// Returns the time of a measurement for a [`ResultStamp`]. This time decides which of two answers
+/// is newer if neither of their revisions is an ancestor of the other.
 pub fn measured_at(started_unix_ms: i64) -> u64 {
     u64::try_from(credible_start(started_unix_ms, unix_time_ms())).unwrap_or_default()
 }
@@ -113,8 +113,8 @@ pub fn small_link(label: &str, page: &str) -> String {
 }
 
 /// Returns the commit status. If the gate failed or could not be evaluated, also returns the gate's
-/// line. Without a gate, failures and obstacles to a gate make the status an error. The first
-/// obstacle then replaces the gate's line.
+/// line. Without a gate, the status is an error if there are failures, or reasons why a gate could
+/// not be evaluated. The first of these reasons then replaces the gate's line.
 fn commit_state(findings: &AnalysisFindings, gate: &CommandGate) -> (CommitState, Option<String>) {
     let Some(outcome) = gate.outcome() else {
         let is_complete = findings.failures.is_empty() && findings.gate_obstacles.is_empty();

@@ -1,6 +1,6 @@
 //! `speedwell run`: plans, measures, stores, reports and uploads. Start at [`run`].
 //!
-//! Features that plan and report on their own measure with [`measure_plan`].
+//! Features that do their own planning and reporting call [`measure_plan`].
 
 use super::large_sessions::{self, SessionSelection};
 use super::options::{FleetArgs, MeasureTask, RunArgs};

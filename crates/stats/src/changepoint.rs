@@ -110,8 +110,8 @@ impl SplitSearch {
         self.admit_candidate(0);
         for end in shortest..=count {
             self.extend_to(end);
-            // If enough values for a segment precede this index, the last segment may start here
-            // from the next `end` on.
+            // From the next `end` on, the last segment may start at `end + 1 - shortest`, if enough
+            // values for a segment precede that index.
             if end + 1 >= 2 * shortest {
                 self.admit_candidate(end + 1 - shortest);
             }

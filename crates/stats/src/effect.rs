@@ -55,10 +55,10 @@ pub fn cliffs_delta(baseline: &[f64], candidate: &[f64]) -> f64 {
     2.0 * wins / (baseline.len() * n) as f64 - 1.0
 }
 
-/// Eta squared of groups within strata: of the squared deviations from the stratum means, the
-/// fraction that the group means explain (Fisher, Statistical Methods for Research Workers, 1925;
-/// partial eta squared with several strata). `strata` holds groups of values; empty groups are
-/// ignored. `None` when nothing varies within strata.
+/// Eta squared of groups within strata: the fraction of the squared deviations from the stratum
+/// means that is explained by the group means (Fisher, Statistical Methods for Research Workers,
+/// 1925; partial eta squared with several strata). `strata` holds groups of values; empty groups
+/// are ignored. `None` when nothing varies within strata.
 pub fn eta_squared(strata: &[Vec<Vec<f64>>]) -> Option<f64> {
     let (mut between, mut total) = (0.0, 0.0);
     for groups in strata {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_of_values_take_the_normal_approximation() {
+    fn the_normal_approximation_is_used_for_thousands_of_values() {
         let x: Vec<f64> = (0..3000).map(|i| f64::from(i * 7 % 3001)).collect();
         let y: Vec<f64> = (0..3000).map(|i| f64::from(i * 11 % 3001) + 100.0).collect();
         let shift = hodges_lehmann(&x, &y, 0.95).unwrap();

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn adjusted_values_never_shrink_nor_change_places() {
+    fn adjusting_never_lowers_or_reorders_p_values() {
         let p: Vec<f64> = (1..=50).map(|i| f64::from(i * 37 % 53) / 53.0).collect();
         for adjusted in [adjust_holm(&p), benjamini_hochberg(&p)] {
             for i in 0..p.len() {

@@ -89,8 +89,8 @@ const RESOLUTION: u32 = 8;
 
 /// Returns the level to visit next.
 ///
-/// 1. Search upwards: visit every level [`SaturationRules::visits`] times, until no growth beyond
-///    noise is found in [`SaturationRules::patience`] levels in a row, compared with the best level
+/// 1. Search upwards: visit every level [`SaturationRules::visits`] times, until
+///    [`SaturationRules::patience`] levels in a row show no growth beyond noise over the best level
 ///    before them.
 /// 2. Refine around the best level, in case there is a peak between two levels.
 /// 3. Revisit lower levels that may be as good as the best. Alternate with the best level, so that
@@ -176,8 +176,8 @@ fn middle_level(low: u32, high: u32, rules: &SaturationRules) -> Option<u32> {
     (low < middle && middle < high).then_some(middle)
 }
 
-/// Finds the lowest level that may be as good as the best level. If this is unclear, returns the
-/// less visited of these two levels.
+/// Finds the lowest level that may be as good as the best level. If its status is unclear, returns
+/// the less visited of the two levels.
 fn unclear_level(standings: &[LevelState], best: usize, rules: &SaturationRules) -> Option<u32> {
     let level = standings[..best].iter().find(|standing| standing.status != LevelStatus::Lower)?;
     let pair = [level, &standings[best]];

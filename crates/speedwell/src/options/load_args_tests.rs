@@ -1,4 +1,4 @@
-//! Round trip of load options: `parse(to_args(spec)) == spec` for all combinations.
+//! Round trip of load options: `parse(to_args(spec)) == spec` for random combinations.
 
 use super::LoadArgs;
 use clap::Parser;
@@ -52,7 +52,7 @@ impl OptionGenerator {
         self.maybe(OptionGenerator::time).unwrap_or_default()
     }
 
-    /// Characters that are special to a shell or to this grammar, and others.
+    /// Text with characters that are special to a shell or in option values, and with others.
     fn text(&mut self) -> String {
         let characters: Vec<char> = "aZ0-=,:;@%{}\"'\\ \t\n$#/é界\u{1f600}".chars().collect();
         let count = self.0.random_range(0..12);
@@ -111,7 +111,7 @@ impl OptionGenerator {
         }
     }
 
-    /// The part of the load with the most options that exclude each other.
+    /// The part of the load with most of the mutually exclusive options.
     fn transport(&mut self) -> LoadSpec {
         let (http, steady, has_unix_socket) = (self.0.random_range(0..4), self.flag(), self.flag());
         let is_multiplexed = http >= 2;

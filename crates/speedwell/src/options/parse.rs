@@ -5,7 +5,7 @@ use speedwell_analysis::gate::FailOn;
 use speedwell_model::MetricDirection;
 pub use speedwell_model::parse::{count, duration, percentage_as_fraction};
 
-/// Parses a percentage strictly between 50 and 100 as a fraction, the confidence level.
+/// Parses a confidence level, a percentage strictly between 50 and 100. Returns a fraction.
 ///
 /// # Errors
 /// Fails for anything else.

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_concurrency_is_a_number_several_or_max() {
+    fn a_concurrency_is_one_number_several_numbers_or_max() {
         assert_eq!("max".parse(), Ok(Concurrency::Max));
         assert_eq!("1k".parse(), Ok(Concurrency::Levels(vec![1000])));
         assert_eq!("1, 2,8".parse(), Ok(Concurrency::Levels(vec![1, 2, 8])));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_of_invalid_tails_are_nan_and_of_certain_tails_infinite() {
+    fn quantiles_are_nan_for_invalid_tails_and_infinite_for_zero_and_one() {
         assert!(upper_quantile(-0.1).is_nan());
         assert!(upper_quantile(f64::NAN).is_nan());
         assert_eq!(upper_quantile(0.0), f64::INFINITY);

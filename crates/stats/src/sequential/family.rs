@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn open_members_count_with_a_p_value_of_one() {
+    fn members_without_a_small_p_value_count_in_the_correction() {
         let mut family = family(adjust_holm, &[0.02, 1.0, 1.0]);
         assert!(family.settle_survivors().is_empty());
         family.update_p(0, 0.016);

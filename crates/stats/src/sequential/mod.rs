@@ -2,10 +2,10 @@
 //! claims it may then make.
 //!
 //! A look is an interim analysis: a point at which measuring may stop. This module computes the
-//! limits of each look: all looks together reject equal sides with the requested probability. The
-//! module also applies these limits to observations in blocks. Start at [`SequentialDesign`], then
-//! [`decide_at_look`]. For many comparisons at once, continue with [`RepeatedP`] and
-//! [`ComparisonFamily`].
+//! limits of each look, such that all looks together reject equal sides with the requested
+//! probability. The module also applies these limits to observations in blocks. Start at
+//! [`SequentialDesign`], then [`decide_at_look`]. For many comparisons at once, continue with
+//! [`RepeatedP`] and [`ComparisonFamily`].
 
 mod family;
 
@@ -93,7 +93,7 @@ impl SequentialDesign {
         }
     }
 
-    /// Like [`SequentialDesign::new`], for looks that may be invalid.
+    /// Like [`SequentialDesign::new`], for arguments that may be invalid.
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ pub enum PValueMethod {
     Auto,
     /// The distribution of U without ties, applied to any values (scipy's `exact`).
     Exact,
-    /// All rearrangements of the observed mid-ranks, which accounts for ties.
+    /// The distribution over all rearrangements of the observed mid-ranks. It accounts for ties.
     ExactTies,
     /// The normal approximation with corrections for ties and continuity.
     Asymptotic,

@@ -67,7 +67,8 @@ pub fn mid_ranks(values: &[f64]) -> Vec<f64> {
 
 /// Sum of t^3 - t over the groups of t equal values: 0 without ties.
 ///
-/// Ties reduce the variance of a rank sum by this term (Lehmann, Nonparametrics, 1975).
+/// Ties reduce the variance of a rank sum in proportion to this term (Lehmann, Nonparametrics,
+/// 1975).
 pub fn tie_term(values: &[f64]) -> f64 {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_unstable_by(|&a, &b| values[a].total_cmp(&values[b]));

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn swapping_the_sides_turns_only_the_sign() {
+    fn swapping_the_sides_changes_only_the_sign() {
         let (a, b) = ([1.0, 2.0, 4.0], [3.0, 5.0, 8.0, 8.5]);
         let (forth, back) = (welch(&a, &b).unwrap(), welch(&b, &a).unwrap());
         assert_eq!(forth.t, -back.t);

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Amount of work of one operation. Variants of a comparison set its factor; one waits for a file
-/// to go away.
+/// Amount of work of one operation: 1000 times the factor in `WORK`. If `HOLD` names a file, waits
+/// until the file is gone.
 pub fn amount() -> u64 {
     let hold = std::env::var_os("HOLD")
         .map(PathBuf::from)
