@@ -136,7 +136,7 @@ fn add_http_metrics(http: &Json, result: &mut RunResult) -> Option<FailureCause>
     let failed_requests = errors.unwrap_or(0.0) + non2xx.unwrap_or(0.0);
     (failed_requests > 0.0).then(|| {
         invalid_cause(format!(
-            "had {failed_requests} failed requests ({} errors, {} responses other than 2xx), so the rate is invalid",
+            "{failed_requests} requests failed ({} errors, {} responses other than 2xx), so the rate is invalid",
             errors.unwrap_or(0.0),
             non2xx.unwrap_or(0.0)
         ))

@@ -63,8 +63,7 @@ pub fn execute_plans(
 ) -> anyhow::Result<CommandStatus> {
     ensure!(
         !task.profile || plans.plan.design.experiment.is_some(),
-        "--profile needs an experiment, but these are benchmark files, whose runs do a varying \
-         amount of work depending on how long they take\nhint: 'speedwell new overhead' creates an experiment for a command; \
+        "--profile needs an experiment, but these are benchmark files, whose runs do different amounts of work\nhint: 'speedwell new overhead' creates an experiment for a command; \
          docs/guide/profiles.md explains how to compare recordings of other programs"
     );
     ensure!(

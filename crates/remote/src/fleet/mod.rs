@@ -290,7 +290,7 @@ pub(crate) fn select_machines(
             _ => None,
         });
         bail!(
-            "only {} of the {} matching machines can be used; needed: {wanted}{}",
+            "only {} of the {} matching machines can be used, but {wanted} are needed{}",
             usable.len(),
             selected.len(),
             reasons.collect::<String>()

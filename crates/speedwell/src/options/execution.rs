@@ -15,7 +15,7 @@ pub struct ExecutionArgs {
     /// Order of runs
     ///
     /// 'paired' runs baseline and candidate together on one processor and compares processor time, for busy machines.
-    /// 'alternate' is the order of Node core. 'parallel' is for snippets only.
+    /// 'alternate' is the order that Node core uses. 'parallel' is for snippets only.
     #[arg(long, value_name = "ORDER", default_value = "blocks")]
     pub order: RunOrder,
     /// Which time to compare: wall, or cpu for code that does not wait
@@ -31,7 +31,7 @@ pub struct ExecutionArgs {
     pub pin: Option<CpuSet>,
     /// Repeat runs that were disturbed, e.g. 'steal>1%'
     ///
-    /// Runs that exceed these limits of kernel counters are excluded and repeated, e.g. 'steal>1%,involuntary>50/s'.
+    /// Runs that exceed these limits on kernel counters are excluded and repeated, e.g. 'steal>1%,involuntary>50/s'.
     #[arg(long, value_name = "RULES")]
     pub reject: Option<RejectRules>,
     /// With --metric instructions: also estimate cycles

@@ -183,7 +183,7 @@ tool = "cpu-prof"
     answer.stdout = unwrap_lines(&answer.stdout);
     answer.expect_stdout(&[
         "http: checked against plain",
-        "No profile: the run failed at 'profile': V8's profiler cannot record a server",
+        "No profile: the run failed at 'profile': only perf can record a server",
     ]);
 }
 
