@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(said(&[("Priority", 7), ("Resources", 1)]), None);
         let both = said(&[("Priority", 7), ("Resources", 1)]);
         let both = both.unwrap_or_default();
-        assert_eq!(both, "n1, n2, n3, n4, n5 and 2 others (Priority), n1 (Resources)");
+        assert_eq!(both, "n1, n2, n3, n4, n5 and 2 more (Priority), n1 (Resources)");
         assert_eq!(said(&[("None", 1)]), None);
         assert_eq!(said(&[("Resources", 1)]), None);
         assert!(said(&[("Resources", 1)]).is_some(), "a new wait is reported");

@@ -263,7 +263,7 @@ mod tests {
         let shown = text(&findings, Verbosity::Normal);
         assert!(shown.contains("over machines"), "{shown}");
         assert!(
-            shown.contains("It depends on the machine: -10") && shown.contains("on m4"),
+            shown.contains("The change depends on the machine: -10") && shown.contains("on m4"),
             "{shown}"
         );
         let all = text(&findings, Verbosity::Verbose);
