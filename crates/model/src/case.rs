@@ -228,7 +228,7 @@ impl ParameterValue {
     pub fn parse(text: &str, kind: ValueKind) -> Option<ParameterValue> {
         match kind {
             ValueKind::Bool => text.parse().ok().map(ParameterValue::Bool),
-            ValueKind::Number => format_number(text).map(ParameterValue::Number),
+            ValueKind::Number => parse_number(text).map(ParameterValue::Number),
             ValueKind::Text => Some(ParameterValue::Text(text.to_owned())),
         }
     }
@@ -277,7 +277,7 @@ impl fmt::Display for ParameterValue {
 }
 
 /// Parses a number with an optional `k`, `M` or `G` suffix (powers of 1000).
-fn format_number(text: &str) -> Option<f64> {
+fn parse_number(text: &str) -> Option<f64> {
     let (digits, factor) = match text.char_indices().last()? {
         (suffix_index, 'k' | 'K') => (&text[..suffix_index], 1e3),
         (suffix_index, 'M') => (&text[..suffix_index], 1e6),

@@ -140,8 +140,8 @@ fn status_name(status: LevelStatus) -> &'static str {
     }
 }
 
-/// Returns all figures with every digit, for programs. `label` names what was measured; `key` is
-/// the name of its member.
+/// Returns all figures with every digit, as a JSON object for programs. Its first member, `key`,
+/// holds `label`, the name of what was measured.
 pub fn scaling_data(key: &str, label: &str, scaling: Option<&ScalingFindings>) -> Value {
     let answer = scaling.map(|scaling| &scaling.answer);
     json!({

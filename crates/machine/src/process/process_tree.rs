@@ -381,7 +381,7 @@ static WATCHED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 /// orphan.
 pub(super) fn spawn_watched(command: &mut Command) -> io::Result<Child> {
     let mut watched =
-        WATCHED.lock().map_err(|_| io::Error::other("a listening thread panicked"))?;
+        WATCHED.lock().map_err(|_| io::Error::other("a thread that waits for a child panicked"))?;
     let child = command.spawn()?;
     watched.push(child.id() as i32);
     Ok(child)

@@ -188,8 +188,8 @@ fn assign_machines(
     Ok((machines, shards))
 }
 
-/// Resumes reading the attempts that an earlier coordinator started, from the beginning of their
-/// spools. With `follows`, withdraws earlier requests to stop, and keeps connections open until the
+/// Reads the spools of the attempts that an earlier coordinator started, each from its beginning.
+/// With `follows`, withdraws earlier requests to stop, and keeps connections open until the
 /// workers have ended.
 fn resume_attempts(
     coordinator: &mut FleetCoordinator<'_, '_, '_>,
@@ -240,8 +240,8 @@ fn resume_attempts(
     Ok(())
 }
 
-/// Returns the first task number without a request file on the machines with a directly accessible
-/// folder.
+/// Returns a task number that is free on every machine whose folder is directly accessible: no
+/// request file there has this number.
 fn next_task(machines: &[WorkerMachine]) -> u32 {
     let first_free_task = |machine: &WorkerMachine| {
         (0..).find(|&task| !request_path(&machine.folder, task).exists()).unwrap_or(0)

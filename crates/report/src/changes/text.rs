@@ -49,8 +49,8 @@ pub(crate) fn series_changes<'a>(
         .collect()
 }
 
-/// Formats both levels of a change from zero, or "from 0" if the levels are unknown. Returns `None`
-/// for any other change.
+/// Formats the levels on both sides of a change whose old level is zero, or returns "from 0" if the
+/// levels are unknown. Returns `None` for any other change.
 fn from_zero(series: &SeriesTrend, change: &RecordedChange) -> Option<String> {
     let format_sides = |sides: [IntervalEstimate; 2]| {
         let formatted = sides.map(|side| format_figure(&side, &series.key.metric));

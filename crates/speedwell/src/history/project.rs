@@ -48,8 +48,8 @@ pub struct HistoryRequest {
     pub relative: Option<String>,
     /// The smallest change that matters, as a fraction.
     pub threshold: f64,
-    /// Number of sessions without points, if the caller has computed points. If `None`, missing
-    /// points are computed first.
+    /// Number of sessions whose points are still being computed, if the caller takes care of them.
+    /// If `None`, missing points are computed first.
     pub sessions_without_points: Option<usize>,
     /// Reads only this many of the newest points of each series. Changes in a truncated series are
     /// not stored, because earlier changes are not visible.

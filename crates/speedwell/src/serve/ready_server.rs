@@ -96,7 +96,7 @@ pub struct ReadyServer {
     pub stopper: ServerStopper,
     path: PathBuf,
     url: String,
-    /// Note about the listening address for messages; empty if `url` already contains that address.
+    /// What messages add about the address on which the server listens; empty if `url` contains it.
     behind: String,
 }
 

@@ -79,7 +79,7 @@ fn trend_axis(context: PageContext<'_>) -> Result<TrendXAxis, HttpError> {
     match context.query.get("space") {
         None | Some("revision") => Ok(TrendXAxis::Revision),
         Some("time") => Ok(TrendXAxis::Time),
-        Some(other) => Err(HttpError::bad_request(format!("unknown space '{other}'"))
+        Some(other) => Err(HttpError::bad_request(format!("unknown axis '{other}'"))
             .with_hint("use space=revision or space=time")),
     }
 }
