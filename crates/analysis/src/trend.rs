@@ -1,8 +1,8 @@
 //! Computes the trend of a series over the revisions of a branch: its levels, and where they
 //! change.
 //!
-//! Decides which points are searched, and which points measured the same work. A change that an
-//! earlier search found keeps its number. The detector is in `speedwell_stats::trend`. Start at
+//! Decides which points are searched, and which points belong to the same version of the benchmark.
+//! A change that an earlier search found keeps its number. The detector is in `speedwell_stats::trend`. Start at
 //! [`search_trend`].
 
 use speedwell_model::{

@@ -33,8 +33,8 @@ pub(super) fn assign_machines(
     order.sort_by_key(|index| {
         (machines[*index].state != MachineState::Free, &machines[*index].name)
     });
-    // A role has one seat for each machine that it needs. A seat gives up its machine to a seat
-    // that no other machine can fill, if it can get another machine itself.
+    // A role has one seat for each machine that it needs. A seat may take a machine from another
+    // seat that can get a different one.
     let seats: Vec<usize> =
         (0..roles.len()).flat_map(|role| (0..roles[role].machines).map(move |_| role)).collect();
     let mut owners: Vec<Option<usize>> = vec![None; machines.len()];
@@ -136,8 +136,8 @@ fn no_machine_error(
         _ => None,
     });
     anyhow::anyhow!(
-        "no machine is left for '{}': the parts of this experiment need {wanted} different \
-         machines, each with the labels of its part{}",
+        "no machine is left for '{}': the roles of this experiment need {wanted} different \
+         machines, each with the labels of its role{}",
         role.name,
         unfit.collect::<String>()
     )

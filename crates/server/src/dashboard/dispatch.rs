@@ -1,7 +1,7 @@
 //! Answers requests: identifies the caller, finds the route, checks the permission, runs the
 //! handler, and shows errors.
 //!
-//! Work that blocks runs on the thread pools of the site. GET requests change no results. Start at
+//! Work that blocks runs on the thread pools of the site. GET requests do not change results. Start at
 //! [`router`].
 
 use crate::dashboard::access::{CallerIdentity, RequiredPermission};
@@ -167,7 +167,7 @@ async fn run_work<T: Send + 'static>(
     site.heavy.run_within(HEAVY_TIMEOUTS, limited_work).await
 }
 
-/// Answers a GET request. `pages` are the pages that its address may mean. Shows an error as a page
+/// Answers a GET request. `pages` are the pages that match its address. Shows an error as a page
 /// in the format of the address.
 fn show_page(
     mut context: RequestContext,

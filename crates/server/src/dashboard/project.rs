@@ -258,8 +258,8 @@ impl HostedProject {
         Ok(missing)
     }
 
-    /// Returns results over time. Stores points and numbered changes, as `speedwell history` does.
-    /// A number thus means the same change in both.
+    /// Returns results over time. Stores the points of trends and numbers the changes that it finds,
+    /// as `speedwell history` does, so a change has the same number on pages and in that command.
     ///
     /// # Errors
     /// Fails if the store cannot be read, or there is no such branch.

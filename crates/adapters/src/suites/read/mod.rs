@@ -20,7 +20,7 @@ use speedwell_model::{Case, FailureCause, Metric, MetricDirection};
 pub struct ListedCase {
     /// Name that selects the case on the command line.
     pub name: String,
-    /// The case under Speedwell's name.
+    /// The case as Speedwell names it.
     pub case: Case,
 }
 
