@@ -2,7 +2,8 @@
 //!
 //! A comparison may end as soon as it survives the correction, while others are still open. The p
 //! value of a member is the smallest of its looks (interim analyses). So p values can only fall, and
-//! a comparison that survives now also survives the final correction. Start at [`ComparisonFamily::settle_survivors`].
+//! a comparison that survives now also survives the final correction. Start at
+//! [`ComparisonFamily::settle_survivors`].
 
 use super::{SequentialDesign, limits_for_spending};
 use crate::distribution::normal;
