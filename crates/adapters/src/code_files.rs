@@ -321,6 +321,7 @@ fn resolve_linked_package(name: &str, folder: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
     use crate::StartMode;
+    use std::os::unix::fs::PermissionsExt;
 
     fn test_job(kind: SourceKind, folder: &Path, name: &str) -> BenchmarkJob {
         BenchmarkJob {
@@ -444,5 +445,27 @@ mod tests {
             &Variant::plain("a"),
         );
         assert_eq!(found, ["link.js", "x.js"], "the link may lead to another file one day");
+    }
+
+    /// Number of bytes that this thread has read; `None` if the kernel does not count them.
+    fn bytes_read() -> Option<u64> {
+        let counters = fs::read_to_string("/proc/thread-self/io").ok()?;
+        counters.lines().find_map(|line| line.strip_prefix("rchar: "))?.parse().ok()
+    }
+
+    #[test]
+    fn the_content_of_a_program_is_not_read() {
+        let (_folder, root) = create_project(&[("x.js", "")]);
+        let program = root.join("program");
+        let size = 16 << 20;
+        let file = fs::File::create(&program).unwrap();
+        file.set_len(size).unwrap();
+        file.set_permissions(PermissionsExt::from_mode(0o755)).unwrap();
+        let before = bytes_read();
+        let job = test_job(SourceKind::Node, &root, "x.js");
+        let found = code_files(&job, &Variant::plain("a"), &program);
+        let read = before.zip(bytes_read()).map(|(before, after)| after - before);
+        assert!(found.contains(&program), "{found:?}");
+        assert!(read.is_none_or(|bytes| bytes < size), "{read:?} bytes were read");
     }
 }
