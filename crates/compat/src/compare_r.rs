@@ -225,8 +225,8 @@ fn draw_bars(options: &ParsedArguments<'_>, console: &mut DropInConsole<'_>) -> 
     Ok(0)
 }
 
-/// Risks of a false positive. The table states an accuracy for each risk. A p value earns one star
-/// for each greater risk.
+/// Risks of a false positive. The table states an accuracy for each risk. A p value gets one star
+/// for each of these risks that is greater.
 pub const RISKS: [f64; 3] = [0.05, 0.01, 0.001];
 
 /// One row of the table. Percentages are relative to the mean of the reference.

@@ -1,6 +1,6 @@
 //! Pairs the benchmarks of the programs in a comparison.
 //!
-//! This module decides which benchmarks are the same case, however they are measured. Start at
+//! This module decides which benchmarks are the same case, not how they are measured. Start at
 //! [`find_common_benchmarks`].
 
 use super::suite::{DiscoveredBenchmarks, describe_sources};
@@ -180,9 +180,9 @@ impl<'a> CaseNaming<'a> {
 
     fn common_case(&self, side: &ComparisonSide, mut job: BenchmarkJob) -> (Case, BenchmarkJob) {
         let mut case = job.case.clone().unwrap_or_else(|| Case::new(&job.label, Vec::new()));
-        // Programs that use our header put the name of the requested file before the names of their
-        // benchmarks. The label gets the file name of the first side instead. The name for the
-        // comparison gets no prefix.
+        // A program with `speedwell.hpp` puts its file name before the names of its benchmarks. Labels
+        // show the file name of the first side instead, and benchmarks are paired by their names
+        // without the file.
         let own_file = format!("{}/", job.source.name);
         if let (Some(first_file), Some(name)) =
             (&self.first_file, case.benchmark.strip_prefix(&own_file))

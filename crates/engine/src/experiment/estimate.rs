@@ -79,7 +79,8 @@ pub fn estimate_from_trial(
 }
 
 /// Estimates the time and requests of all runs. `lived_ns` has one entry for each job and variant:
-/// the time that a run takes in addition to its load, or `None` if the run does not count.
+/// the lifetime of its trial run, to which the time of the load is added, or `None` if its runs do
+/// not count.
 fn estimate_runs(
     plan: &SessionPlan,
     experiment: &Experiment,

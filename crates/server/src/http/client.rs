@@ -35,8 +35,8 @@ pub struct ClientInfo {
 }
 
 impl ClientInfo {
-    /// Records that the client has authenticated. The connection then moves to its address's quota
-    /// for logins, if that quota has room.
+    /// Records that the client has authenticated. From then on, the connection counts toward its
+    /// address's limit for authenticated clients, unless that limit is reached.
     pub fn record_login(&self) {
         self.login.store(true, Ordering::Relaxed);
     }

@@ -210,7 +210,7 @@ impl FleetEngine {
         }
     }
 
-    /// Allocates machines for all roles at once, or for none, in a job called `name`. Blocks until
+    /// Allocates machines for all `components` at once, or for none, in a job called `name`. Blocks until
     /// the machines are available. Meanwhile, calls `on_wait` now and then with the reason for the
     /// wait; an error from `on_wait` ends the wait. Returns `None` for engines without a scheduler.
     ///
@@ -264,8 +264,8 @@ impl FleetEngine {
         }
     }
 
-    /// Starts a worker on a machine, where `program` is the path of this program. The first argument
-    /// is the worker's subcommand.
+    /// Starts a worker on a machine. `program` is the path of this executable on that machine. The
+    /// first argument is the worker's subcommand.
     ///
     /// # Errors
     /// Fails under the same conditions as [`FleetEngine::start_command`].
