@@ -210,9 +210,10 @@ impl FleetEngine {
         }
     }
 
-    /// Allocates machines for all `components` at once, or for none, in a job called `name`. Blocks until
-    /// the machines are available. Meanwhile, calls `on_wait` now and then with the reason for the
-    /// wait; an error from `on_wait` ends the wait. Returns `None` for engines without a scheduler.
+    /// Allocates machines for all `components` at once, or for none, in a job called `name`. Blocks
+    /// until the machines are available. Meanwhile, calls `on_wait` now and then with the reason for
+    /// the wait; an error from `on_wait` ends the wait. Returns `None` for engines without a
+    /// scheduler.
     ///
     /// # Errors
     /// Fails if the engine rejects the request or does not answer.
