@@ -1,5 +1,5 @@
-//! Compiles C++ source files that use our header, and drives the programs over the harness
-//! protocol.
+//! Compiles C++ source files that include `speedwell.hpp`, and drives the compiled programs over
+//! the harness protocol.
 //!
 //! A variant's program is the compiler, and the variant's arguments are compiler flags. One command
 //! can therefore compare two builds of the same source. `compile.rs` decides when to recompile.

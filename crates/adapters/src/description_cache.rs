@@ -40,7 +40,7 @@ pub(super) struct DescriptionInputs {
 
 /// Origin of a complete description.
 pub(super) struct DescriptionOrigin {
-    /// Program that executed the file, as the program itself reports.
+    /// Path of the program that executed the file, as reported by the program itself.
     pub program: PathBuf,
     /// Dependencies of the description.
     pub depends: DescriptionInputs,

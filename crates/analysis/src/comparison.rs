@@ -330,9 +330,9 @@ const MAX_RESAMPLED_CASES: usize = 500;
 ///
 /// Cases without a bounded interval are excluded. If fewer than two cases have a bounded interval,
 /// all cases count instead, and the mean is unbounded. When a case is resampled, a normal deviate
-/// represents the noise of its blocks. The standard error of this deviate follows from the case's
-/// interval. To first order, this gives the same result as resampling the blocks, at a thousandth
-/// of the cost.
+/// represents the noise of its blocks. The standard deviation of this noise is the standard error
+/// of the case, which follows from the case's interval. To first order, this gives the same result
+/// as resampling the blocks, at a thousandth of the cost.
 pub(super) fn overall_change(
     rows: &[&CaseRow],
     confidence: f64,

@@ -352,7 +352,8 @@ fn count_cases(count: usize) -> String {
     format!("{count} {}", if count == 1 { "case" } else { "cases" })
 }
 
-/// Number of names listed before the others are only counted. A single further name is listed too.
+/// Number of names that are listed; any others are only counted. If there is just one other name,
+/// it is listed as well.
 const MAX_LISTED: usize = 3;
 
 /// Lists names in quotes, such as `'a', 'b', 'c' and 4 more`.

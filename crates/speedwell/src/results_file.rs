@@ -67,7 +67,8 @@ pub fn read(path: &Path, file_warnings: &mut FileWarnings) -> Result<Vec<Session
     read_with(path, &MetricDirections::default(), file_warnings)
 }
 
-/// Does the same as [`read`] with the user's preferred directions of metrics.
+/// Does the same as [`read`], but uses `better`, the directions that the user has given, for
+/// metrics whose direction the file does not state.
 ///
 /// # Errors
 /// Fails under the same conditions as [`read`].
@@ -121,8 +122,8 @@ pub fn read_contents(file: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the content and detects its format. Fails beyond [`MAX_FILE_BYTES`]. Reads only the
-/// beginning of an unknown format, because a device may never end.
+/// Reads the content and detects its format. Fails if the content reaches [`MAX_FILE_BYTES`]. If
+/// the format is unknown, reads only the beginning of the content, because a device may never end.
 fn read_content(mut reader: impl Read) -> Result<(Vec<u8>, Option<&'static FileFormat>)> {
     let mut bytes = Vec::new();
     reader.by_ref().take(speedwell_formats::BEGINNING_BYTES).read_to_end(&mut bytes)?;

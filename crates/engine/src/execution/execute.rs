@@ -32,8 +32,8 @@ pub trait StoppingRule {
     /// decision about one case depend on the others.
     fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool>;
 
-    /// Whether the rule inspects runs. If not, [`StoppingRule::settled_cases`] is never called.
-    /// Unless the plan has snippets, runs are then dropped when their block closes.
+    /// Whether the rule inspects runs. If not, [`StoppingRule::settled_cases`] is never called, and
+    /// runs are dropped when their block closes, unless the plan has snippets.
     fn inspects_runs(&self) -> bool {
         true
     }

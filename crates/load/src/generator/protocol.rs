@@ -178,7 +178,8 @@ impl ProtocolState {
         }
     }
 
-    /// Ends all requests of a lost connection. Returns a request if it may be retried.
+    /// Ends all requests of a lost connection. Returns the request to retry, if there is one; only
+    /// HTTP/1 has such requests.
     pub fn end_all(
         &mut self,
         lost: ConnectionLoss,

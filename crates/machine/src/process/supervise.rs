@@ -39,9 +39,9 @@ pub fn run_child(
     run_until(spec, conversation, None, |_| ())
 }
 
-/// Same as [`run_child`], but passes the pid to `started`. `end` is one end of a pipe. If `end` is
-/// given, interrupts do not end the child. Instead, closing the other end of the pipe asks the
-/// child to end, and a child that does not end is killed.
+/// Same as [`run_child`], but passes the pid to `started`. If `end` is given, it is one end of a
+/// pipe, and interrupts do not end the child. Instead, closing the other end of the pipe asks the
+/// child to exit, and a child that does not exit in time is killed.
 pub(super) fn run_until(
     spec: &ProcessSpec,
     conversation: &mut dyn ChildConversation,

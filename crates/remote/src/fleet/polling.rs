@@ -73,9 +73,9 @@ pub(super) struct WaitingReport {
 }
 
 impl WaitingReport {
-    /// Describes which machines wait and why, if that is worth reporting. The description must be
-    /// the same as at the last query, and must not have been reported yet. This excludes the short
-    /// wait that always occurs between two tasks of a job.
+    /// Describes which machines wait and why, if that is worth reporting: if the description is the
+    /// same as at the last query, and was not the last one reported. This excludes the short wait
+    /// that always occurs between two tasks of a job. `waiting` lists the machines by reason.
     pub fn update(&mut self, waiting: &BTreeMap<String, Vec<String>>) -> Option<&str> {
         let reasons =
             waiting.iter().filter(|(reason, _)| !["", "None", "(null)"].contains(&reason.as_str()));

@@ -96,8 +96,8 @@ impl LockTicket {
         Ok(Some(MachineLock { _file: file }))
     }
 
-    /// Describes the current holders of the lock that are visible, as in `process 81 of user 1000
-    /// (speedwell worker shard)`.
+    /// Describes the processes that hold the lock now, as in `process 81 of user 1000 (speedwell
+    /// worker shard)`. Leaves out processes that this process cannot see.
     pub fn describe_holders(&self) -> String {
         let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
         let inode = fs::metadata(&self.lock_path).map(|metadata| metadata.ino());

@@ -29,8 +29,8 @@ pub(super) struct RoleConnection {
 }
 
 impl RoleConnection {
-    /// Starts this program on a machine and sends the request to it. The machine is given by its
-    /// name and the path of this program there.
+    /// Starts this program on the machine called `machine`, where its executable has the path
+    /// `program`, and sends `request` to it. `name` is the name of the role in messages.
     ///
     /// # Errors
     /// Fails if the machine cannot be reached.

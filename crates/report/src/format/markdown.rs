@@ -281,9 +281,9 @@ fn format_cell(cell: &ReportCell, kind: ColumnKind) -> String {
     }
 }
 
-/// Formats a name as code. Several spaces in a row, which align names on fixed-width screens,
-/// become one. A bar is escaped even inside code, because Markdown splits a table row into cells
-/// before it looks for code.
+/// Formats a name as code. Consecutive spaces, which align names on fixed-width screens, become
+/// one. A bar is escaped even inside code, because Markdown splits a table row into cells before it
+/// looks for code.
 pub fn format_code(text: &str) -> String {
     let text =
         escape_controls(text).split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");

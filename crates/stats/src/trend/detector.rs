@@ -199,8 +199,8 @@ impl ChangeDetector {
         }
     }
 
-    /// The number by which evidence is divided because adjacent points depend on each other, given
-    /// the borders so far and `candidate`.
+    /// The divisor that corrects evidence for the autocorrelation of the points. Levels are
+    /// separated by the borders so far and by `candidate`, the border being examined.
     fn dependence_cost(&self, series: &TrendSeries, candidate: Option<usize>) -> f64 {
         let borders: Vec<usize> =
             self.borders.iter().map(|border| border.at).chain(candidate).collect();

@@ -15,10 +15,11 @@ use crate::interval::Interval;
 const VERSION: u64 = 1;
 
 impl ChangeDetector {
-    /// Serializes the state for continuing after these points, which the walk must have seen. The
-    /// result consists of little-endian words of eight bytes: a version, the number of points,
-    /// their digest, the state of the walk, and three lists, each preceded by its length. The lists
-    /// hold the borders, the places found for them, and their shapes and sizes.
+    /// Serializes the walk, so that it can continue after the points of `series`. The walk must
+    /// have seen all these points. The result consists of little-endian words of eight bytes: a
+    /// version, the number of points, their digest, the state of the walk, and three lists, each
+    /// preceded by its length. The lists hold the borders, the places found for them, and their
+    /// shapes and sizes.
     pub fn to_bytes(&self, series: &TrendSeries) -> Vec<u8> {
         let seen = series.len();
         let mut words = vec![VERSION, seen as u64, series.digest(seen)];

@@ -135,8 +135,8 @@ fn first_word(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Returns the lines at the beginning of the code that belong to the top of a file, and the code
-/// with spaces in their place.
+/// Splits off the leading lines that belong at the top of a file. Returns these lines with their
+/// line numbers, and the whole code with spaces in place of these lines.
 fn split_top(text: &str, language: SnippetLanguage) -> (Vec<(String, usize)>, String) {
     let mut top = Vec::new();
     let mut offset = 0;

@@ -122,7 +122,8 @@ pub struct FinishedRecording {
 
 impl FinishedRecording {
     /// Reads the recording. Call this after the program has ended, so that reading disturbs no
-    /// measurement. The files that the program's runtime wrote for perf can then be removed.
+    /// measurement. Do not remove the files that the program's runtime wrote for perf before this
+    /// call returns.
     ///
     /// # Errors
     /// Fails if nothing was recorded, or if the recording cannot be read.

@@ -283,9 +283,9 @@ impl OpenLatency {
     /// Records that a request with the intended start `intended_ns` is sent. Returns the request's
     /// own lag, to be kept with the connection for its next request.
     ///
-    /// Waiting for a busy connection is the server's lag, and any further delay is our own. But if
-    /// we sent the previous request on the connection late, the wait counts as our own lag, up to
-    /// that request's own lag. Otherwise, a generator that slept for a second would blame the
+    /// The wait for a busy connection counts as the server's lag, and any further delay as our own.
+    /// But if we sent the previous request on the connection late, the wait counts as our own lag,
+    /// up to that request's own lag. Otherwise, a generator that slept for a second would blame the
     /// server for the queue behind the first late request.
     pub fn record_sent(
         &mut self,
@@ -342,8 +342,8 @@ impl OpenLatency {
     }
 }
 
-// The true response time lies between two bounds: the time since the intended start, and this time
-// minus the generator's lag.
+// The true response time lies between two bounds: the time since the intended start, and the same
+// time minus the generator's own lag.
 
 /// Bounds that differ by at most this factor are reported as one number.
 const AGREEMENT_FACTOR: f64 = 1.05;

@@ -189,9 +189,10 @@ pub struct MachineTuner {
 }
 
 impl MachineTuner {
-    /// Prepares the default knobs. Call this before the process adopts orphans, because the guard
-    /// must not become its child. Keeps other work off the processors of `pin`, if other processors
-    /// remain. Returns `None` if there is nothing to change.
+    /// Prepares the default knobs, and starts the guard: a process that restores the settings if
+    /// this process ends without restoring them. Call this before this process adopts orphans,
+    /// because the guard must not become its child. Keeps other work off the processors of `pin`,
+    /// if other processors remain. Returns `None` if there is nothing to change.
     ///
     /// # Errors
     /// Fails if this user may not change the machine, or if another process has changed it.
