@@ -158,9 +158,9 @@ fn explain_open_verdict(
     })
 }
 
-/// Approximate number of additional runs per side after which an unclear case is decided, either as
-/// "same", or as "changed" at the significance level `level`, which remains after the correction.
-/// Returns the smaller number. `None` if it is unknown how much the runs scatter.
+/// Approximate number of additional runs per side after which an unclear case is decided: the
+/// smaller of the numbers needed for "same" and for "changed" at `level`, the significance level
+/// after the correction. `None` if it is unknown how much the runs scatter.
 fn additional_runs(row: &CaseRow, policy: &JudgingPolicy, level: f64) -> Option<u32> {
     let block = policy.runs_per_block();
     let outcome = &row.outcome;

@@ -251,13 +251,14 @@ fn ratio_to_share(estimate: RatioEstimate) -> IntervalEstimate {
 /// how much their ratios vary.
 const MIN_ALONE_PAIRS: usize = 3;
 
-/// p value at or below which pairs measured at once disagree with pairs whose sides were measured
-/// one after the other.
+/// p value at or below which pairs whose sides ran simultaneously disagree with pairs whose sides
+/// ran one after the other.
 const DISAGREEMENT_P: f64 = 0.01;
 
-/// Whether the ratios of pairs that shared a processor differ from the ratios of the pairs in
-/// `alone`, whose sides ran one after the other. If so, the sides disturb each other, for instance
-/// by evicting each other's caches, and the ratios of pairs that shared a processor are biased.
+/// Whether the ratios of the pairs in `at_once`, whose sides shared a processor, differ from the
+/// ratios of the pairs in `alone`, whose sides ran one after the other. If so, sides that share a
+/// processor disturb each other, for instance by evicting each other's cache lines, and the ratios
+/// of their pairs are biased.
 pub(super) fn sharing_matters(at_once: &[(f64, f64)], alone: &[(f64, f64)]) -> bool {
     let logs = |pairs: &[(f64, f64)]| -> Vec<f64> {
         let logs = pairs.iter().map(|(a, b)| b.ln() - a.ln());
@@ -341,8 +342,8 @@ fn test_beyond(test: &RankTest, threshold: f64) -> (f64, ShiftDirection) {
     ((2.0 * larger.min(smaller)).min(1.0), direction)
 }
 
-/// Evaluates data by a method whose test and interval may disagree slightly. A difference is
-/// reported only if both agree.
+/// Evaluates data by a method whose test and interval may disagree slightly. A change is reported
+/// only if both the test and the interval show it.
 fn look_by_interval(
     data: &ComparedData,
     policy: &JudgingPolicy,

@@ -53,7 +53,7 @@ pub struct SeriesTrend {
 /// Maximum number of points on each side of a change that describe its surroundings.
 const AROUND_CHANGE: usize = 10;
 
-/// If a case was renamed, the log ratio of its old and new level is at most this.
+/// Maximum absolute log ratio of the levels of two cases that may be one renamed case.
 const SAME_LEVEL_LOG_RATIO: f64 = 0.1;
 
 /// Minimum number of changed cases for a common change.
@@ -104,8 +104,8 @@ impl ProjectHistory {
         found.into_iter().map(|(_, common)| common).collect()
     }
 
-    /// Pairs of series of one case and metric that differ in unit or direction. The older series
-    /// comes first. The two series are separate trends.
+    /// Pairs of series of the same case, variant and metric name whose units or directions differ.
+    /// The older series comes first. The two series are separate trends.
     pub fn changed_metrics(&self) -> Vec<[&SeriesKey; 2]> {
         let mut series_by_name: HashMap<(&str, &str, &str), &SeriesTrend> = HashMap::new();
         let mut pairs = Vec::new();

@@ -99,7 +99,7 @@ pub fn resolve_commit(checkout: &Checkout, typed: &str) -> Result<ResolvedCommit
     }
 }
 
-/// Whether the first and another revision request differ only in the revision.
+/// Whether the revision request at `index` differs from the first one only in its revision.
 fn differ_only_in_revision(request: &VariantRequest, index: usize) -> bool {
     let parts = |index: usize| {
         let (wanted, variant) =

@@ -4,7 +4,8 @@
 use crate::{Machine, Metric, SessionPurpose, SessionState};
 use serde::{Deserialize, Serialize};
 
-/// Identifies a series over time. The machine is not part of the key: change detection combines all machines of a case.
+/// Identifies a series over time. The machine is not part of the key: change detection combines all
+/// machines of a case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeriesKey {
     /// The id of the case.

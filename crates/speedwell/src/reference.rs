@@ -74,8 +74,8 @@ pub fn line_position(store: &Store, line: &str, word: &str) -> anyhow::Result<u3
     position.with_context(|| format!("'{word}' is not a revision in the history of '{line}'"))
 }
 
-/// Returns the session of the newest measured revision in both the checkout and `branch`. Follows
-/// the first parents of the branch.
+/// Returns the session of the newest measured revision that is in the history of both the checkout
+/// and `branch`. Starts at their merge base and follows first parents.
 fn find_base(
     store: &Store,
     git: &GitRepository,

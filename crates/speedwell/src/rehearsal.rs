@@ -1,4 +1,4 @@
-//! Before the first run, checks the requested report by making it from invented values.
+//! Before the first run, checks the requested report by building it from made-up values.
 //!
 //! A nonexistent sort column, x-axis parameter or chart is thus rejected early. The module cannot
 //! check the names of metrics, because only a run reveals them (see `engine::rehearsal`). Start at

@@ -44,8 +44,8 @@ pub(super) fn combined_verdict(load_verdict: OpenVerdict, parts: &[LoadPart]) ->
     latest.unwrap_or(load_verdict)
 }
 
-/// Returns a remark if the machines' counts do not add up to the counts of the whole load. The two
-/// are kept separately.
+/// Returns a remark if the machines' counts do not add up to the counts of the whole load, which
+/// are stored separately.
 fn unequal_parts(run: &LoadRun) -> Option<LoadRemark<'_>> {
     let remaining_parts = || run.parts.iter().filter(|part| part.lost.is_none());
     remaining_parts().next()?;

@@ -89,7 +89,7 @@ fn case_finding(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Va
 }
 
 /// Size of a cell's responses: the median over its runs, with the range from the smallest to the
-/// largest size that any of the runs allows.
+/// largest size that any of the runs, given rounding, may have had.
 fn response_size(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Option<RoundedFigure> {
     let mut sizes: Vec<RoundedFigure> =
         cell.runs.iter().filter_map(|run| cells.bytes_per_response(run)).collect();

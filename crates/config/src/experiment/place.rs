@@ -295,7 +295,8 @@ impl SharedServices {
     }
 }
 
-/// Returns the name of the first service that is relevant and differs.
+/// Returns the name of the first service that passes `is_relevant` and differs between `left` and
+/// `right`.
 fn differing_service(
     left: &[BackingService],
     right: &[BackingService],

@@ -2,7 +2,7 @@
 //! first request is sent.
 //!
 //! Each time is computed from the request's number, not from the previous time. Errors therefore do
-//! not accumulate: the last request of an hour is as exact as the first. Random arrivals use the
+//! not accumulate: after an hour, the times are as exact as at the start. Random arrivals use the
 //! same arithmetic. A Poisson process of rate 1, mapped through the inverse of the integral of the
 //! scheduled rate, is a Poisson process with the scheduled rate (Lewis and Shedler 1979).
 

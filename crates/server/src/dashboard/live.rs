@@ -57,8 +57,8 @@ pub fn stream_updates(context: &RequestContext, project: &Arc<HostedProject>) ->
     let hub = hubs
         .entry(id.clone())
         .or_insert_with(|| {
-            // The event is not `over`, because the session continues. Browsers reconnect to the
-            // next server.
+            // The event is not `over`, because the session continues. Browsers reconnect once a
+            // server runs again.
             let final_event = ServerEvent::new("stopped", "the server is stopping");
             EventHub::new().end_with_stopper(&project.live.stopper, final_event)
         })

@@ -171,7 +171,8 @@ fn format_label(extension: &str) -> &'static str {
     }
 }
 
-/// Builds the response with a rendered page; `path` is the path of its address.
+/// Builds the response with a rendered page. `path` is the path of the page's URL; its last part
+/// names the file if the page is downloaded.
 pub fn page_response(
     status: StatusCode,
     format: PageFormat,

@@ -117,8 +117,8 @@ impl Route {
         self.path.starts_with("/api/")
     }
 
-    /// Returns the names in a path, given its decoded parts. Returns `None` if the path does not
-    /// match this route.
+    /// Matches the decoded parts of a requested path. Returns the text in place of each `{name}`,
+    /// in order, or `None` if the path does not match this route.
     pub fn match_path(&self, parts: &[String]) -> Option<Vec<String>> {
         let mut names = Vec::new();
         let mut rest = parts;

@@ -3,9 +3,9 @@
 //! Only text is compressed, and only if the client accepts gzip. Event streams are left alone,
 //! because compression would delay events.
 //!
-//! The compression layer of tower-http would replace only `GzipBody`. It compresses the response to
-//! HEAD, which then lacks its length. It keeps strong entity tags, and compresses all media types
-//! except those that it is told to skip.
+//! The compression layer of tower-http would replace only `GzipBody`. That layer also compresses
+//! responses to HEAD, which then lack Content-Length. It keeps strong entity tags, and compresses
+//! all media types except those that it is told to skip.
 
 use axum::body::Body;
 use axum::http::header::{

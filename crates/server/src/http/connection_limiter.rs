@@ -6,10 +6,11 @@
 //! browsers, which send their request immediately. A connection that has sent a request keeps its
 //! slot.
 //!
-//! Each address has two quotas: one for any connection, and one for logins, because many people may
-//! share an address. An IPv6 /64 network counts as one address.
-//! [`ConnectionLimiter::acquire_slot`], [`ConnectionPermit::is_within_quota`] and
-//! [`ConnectionPermit::record_login`] decide which quota a connection counts towards.
+//! Each address has two quotas: a general one that is open to any connection, and a login quota for
+//! authenticated connections. The login quota exists because many users may share an address. An
+//! IPv6 /64 network counts as one address. [`ConnectionLimiter::acquire_slot`],
+//! [`ConnectionPermit::is_within_quota`] and [`ConnectionPermit::record_login`] decide which quota
+//! a connection counts towards.
 
 use crate::http::options::{ServerLimits, address_group};
 use std::collections::{BTreeMap, HashMap};
@@ -45,10 +46,10 @@ struct LimiterState {
 /// Number of connections of one address.
 #[derive(Default)]
 struct AddressCounts {
-    /// Connections in the quota for any connection.
+    /// Connections in the general quota.
     general: usize,
-    /// Connections in the quota for logins. They have logged in, or must log in with their next
-    /// request.
+    /// Connections in the login quota. They are authenticated, or their next request must carry
+    /// credentials.
     login: usize,
 }
 
@@ -61,7 +62,7 @@ pub(crate) struct ConnectionPermit {
 
 struct ConnectionSlot {
     address: Option<IpAddr>,
-    /// Whether the connection counts towards the quota for any connection. Changed only while
+    /// Whether the connection counts towards the general quota. Changed only while
     /// [`LimiterState`] is locked.
     is_within: AtomicBool,
     /// `None` after eviction.
@@ -171,8 +172,8 @@ impl ConnectionPermit {
         lock(&self.limiter.state).silent.remove(&self.number);
     }
 
-    /// Whether the connection counts towards the quota for any connection. First moves the
-    /// connection to that quota if the quota has room again.
+    /// Whether the connection counts towards the general quota. If that quota has room again, first
+    /// moves the connection to it.
     pub(crate) fn is_within_quota(&self) -> bool {
         if self.slot.is_within.load(Ordering::Relaxed) {
             return true;
@@ -187,7 +188,7 @@ impl ConnectionPermit {
         true
     }
 
-    /// Moves the connection to the quota for logins, if that quota has room.
+    /// Moves the connection, which is now authenticated, to the login quota if that has room.
     pub(crate) fn record_login(&self) {
         let mut state = lock(&self.limiter.state);
         let address = self.slot.address;

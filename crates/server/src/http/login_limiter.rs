@@ -1,8 +1,9 @@
 //! Limits the rate of failed logins from each address.
 //!
-//! An address at the limit is rejected without checking its credentials. Otherwise, an attacker
-//! could go on guessing. Memory is bounded, whatever the number of addresses. Rate limiters for
-//! routers count requests, not failures, and would slow down a team behind one address.
+//! Once an address has reached the limit, its logins are rejected without checking the credentials.
+//! Otherwise, an attacker could go on guessing. Memory is bounded, whatever the number of
+//! addresses. The usual rate-limiting middleware counts requests, not failures, and would slow down
+//! a team behind one address.
 
 use crate::http::http_error::HttpError;
 use crate::http::options::address_group;

@@ -1,10 +1,10 @@
 //! Computes by how much the evidence for a change must be reduced because adjacent points depend on
 //! each other.
 //!
-//! This module estimates by which factor the dependence increases the variance of a level's mean.
-//! It uses the smaller of two estimates of the correlation: many steps (changes of the level) bias
-//! the estimate from differences, and undetected steps bias the estimate from residuals. Start at
-//! [`variance_inflation`].
+//! This module estimates the factor by which the dependence increases the variance of a level's
+//! mean. It uses the smaller of two estimates of the correlation: many steps (changes of the level)
+//! bias the estimate from differences, and undetected steps bias the estimate from residuals. Start
+//! at [`variance_inflation`].
 
 use super::series::TrendSeries;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};

@@ -58,7 +58,7 @@ pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
     let cases: Vec<&CaseView> = cases_with_gallery.iter().map(|(_, case)| *case).collect();
     let first = cases_before(&writer.charts);
     writer.parts = list_parts(&writer.charts, document);
-    // Tooltips suffice on a served page: programs read the page's other formats.
+    // Tooltips suffice on a served page, because programs can read its data in other formats.
     let detail = match writer.served {
         Some(_) => TrendDetail::Tooltips,
         None => TrendDetail::Full,
