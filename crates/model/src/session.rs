@@ -358,7 +358,7 @@ impl SessionDesign {
     }
 }
 
-/// How a tool counts instructions, while it executes the program deterministically.
+/// How instructions are counted. The counting tool executes the program deterministically.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstructionCounting {
     /// The tool, with its version once known.

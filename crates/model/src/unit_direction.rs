@@ -1,7 +1,7 @@
 //! Infers the direction of improvement from a unit.
 //!
-//! Time and memory, in total or per unit of work, are costs. Work per time is a gain. Every other
-//! unit has no direction, for example a rate of misses, errors or retries. Start at
+//! Time and memory, in total or per unit of work, are costs. Work per time is a gain. Other units,
+//! such as rates of misses, errors or retries, have no direction. Start at
 //! [`MetricDirection::of_unit`].
 
 use crate::MetricDirection;

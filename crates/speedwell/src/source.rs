@@ -218,11 +218,12 @@ fn assemble_sources(
     sessions.into_iter().enumerate().map(source).collect()
 }
 
-/// Samples in a folder of criterion, such as `target/criterion`.
+/// Samples in a folder that criterion wrote, such as `target/criterion`.
 const CRITERION_SAMPLES: &str = "**/new/sample.json";
 
-/// Returns the location itself, or the files in it if the location is a folder. A folder of
-/// criterion has no files itself; its files are the latest samples of its benchmarks.
+/// Returns the location itself or, if it is a folder, the files directly in the folder. If there
+/// are only subfolders, as in a folder that criterion wrote, returns the files with the latest
+/// samples of criterion's benchmarks.
 pub(super) fn files_at(location: &str) -> anyhow::Result<Vec<String>> {
     if !Path::new(location).is_dir() {
         return Ok(vec![location.to_owned()]);

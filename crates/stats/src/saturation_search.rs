@@ -154,7 +154,7 @@ fn next_higher_level(
     }
 }
 
-/// Returns the middle between the best level and a distant neighbor.
+/// Returns a level about midway between the best level and a distant neighbor.
 fn level_beside_best(
     standings: &[LevelState],
     best: usize,
@@ -329,8 +329,8 @@ fn level_status(
 // spread of one level. Therefore the relative spread is pooled over all levels: a machine's noise
 // is roughly proportional to the measured value.
 
-/// Confidence of decisions. A search repeats about twenty comparisons several times, and hardly any
-/// may be wrong.
+/// Confidence of decisions. A search repeats about twenty comparisons several times, and nearly all
+/// of them must be right.
 const CONFIDENCE: f64 = 0.98;
 
 /// Smaller changes never count as growth or decline, however significant.

@@ -240,8 +240,8 @@ fn to_description(
 }
 
 /// Returns the parameters that the file declares. If these could not be observed, collects the
-/// parameters from the cases. The user's values may add undeclared parameters. If there are such
-/// values, first enumerates the cases again without them.
+/// parameters from the cases instead. Because values set by the user may add undeclared parameters,
+/// these cases are then enumerated without the user's values.
 fn declared_parameters(
     source: &BenchmarkSource,
     request: &DescribeRequest,

@@ -2,9 +2,9 @@
 //! next run.
 //!
 //! The harness answers commands one by one. A thread listens to the process. When an answer is
-//! complete, the thread waits for the next command. None of our code runs while the snippet is
-//! measured. The commands are described in docs/reference/protocol.md, "Measuring code". Start at
-//! [`LiveHarness::open`].
+//! complete, the thread waits for the next command. While a snippet is measured, Speedwell only
+//! waits for output of the process. The commands are described in docs/reference/protocol.md,
+//! "Measuring code". Start at [`LiveHarness::open`].
 
 use crate::ProtocolMessage;
 use crate::compile::CompileFailure;
@@ -214,8 +214,8 @@ impl LiveHarness {
         self.send_command(message, START_TIMEOUT, &mut |_| {})
     }
 
-    /// Measures `jobs` at the same time, which is expected to take `expected`. `on_event` receives
-    /// every event as it arrives.
+    /// Measures all `jobs` at the same time, in one run. `expected` is the expected duration of the
+    /// run. `on_event` receives every event as it arrives.
     ///
     /// # Errors
     /// Fails if the process died, or took far longer than it should.

@@ -33,7 +33,7 @@ struct SharedProcess {
     empty_ns: Option<f64>,
     /// The harness's reply for each loaded snippet, by job name.
     loaded: HashMap<String, ProtocolMessage>,
-    /// Results, by variant, of joint runs with another snippet. No caller has requested them yet.
+    /// Results from joint runs that no caller has requested yet, by variant.
     pending: HashMap<String, VecDeque<RunOutcome>>,
 }
 

@@ -300,8 +300,8 @@ fn is_option(argument: &str) -> bool {
 }
 
 impl ComparePyRequest {
-    /// Returns our own options that were typed among the options for the measured programs. They
-    /// are misplaced, unless a `--` marks them as intended for the programs.
+    /// Returns the options of this tool that are misplaced among the options for the measured
+    /// programs. None are misplaced if a `--` marks all options as intended for the programs.
     pub fn misplaced_options(&self) -> Vec<&str> {
         let is_misplaced = |option: &&String| {
             let name = option.split('=').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Provides the steps before measuring, which the drop-ins for `run.js`, `compare.js` and
+//! Provides the steps before measuring that the drop-ins for `run.js`, `compare.js` and
 //! `scatter.js` of Node.js core share: parsing the command line and finding the benchmark scripts.
 //!
 //! Decides which scripts are selected, and what is printed before measuring. Node.js core's own

@@ -271,8 +271,8 @@ pub fn replace_files(
 }
 
 /// Returns the artifacts among the given files of the checkout. An artifact is a file that each
-/// revision must build for itself: git ignores it in the checkout, or it is in no commit and the
-/// build of the worktree has produced it.
+/// revision must build for itself: git ignores it in the checkout, or the build of the worktree has
+/// produced it and git does not track it there.
 pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet<PathBuf> {
     let is_inside = |path: &&PathBuf| path.starts_with(&worktree.checkout) && path.is_file();
     let checkout_files: Vec<PathBuf> = files.iter().filter(is_inside).cloned().collect();

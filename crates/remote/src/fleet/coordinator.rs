@@ -148,8 +148,8 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// If the engine has a queue, waits briefly for the jobs to exit and cancels the rest. A job
-    /// exits by itself unless the daemon that supervises it (slurmstepd) has died. It then holds
-    /// its machine until it is canceled.
+    /// exits by itself unless the daemon that supervises it (slurmstepd) has died. Without its
+    /// daemon, the job holds its machine until it is canceled.
     fn free_machines(&mut self) {
         let mut jobs: Vec<JobId> = std::mem::take(&mut self.jobs).into_iter().collect();
         let begin = Instant::now();

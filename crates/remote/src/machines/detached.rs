@@ -26,7 +26,7 @@ pub struct JobId(pub String);
 
 impl JobId {
     /// Returns a new ID for a worker that does not outlive this process. The ID contains the name
-    /// of this process. IDs recorded by an earlier coordinator therefore match none of our workers.
+    /// of this process, so IDs recorded by an earlier process match no worker of this one.
     pub(crate) fn next_held() -> JobId {
         static STARTED_WORKERS: AtomicU32 = AtomicU32::new(0);
         let number = STARTED_WORKERS.fetch_add(1, Ordering::Relaxed);
@@ -38,7 +38,7 @@ impl JobId {
 /// worker's ID.
 ///
 /// # Errors
-/// Fails if the worker cannot be started or ends before it greets us.
+/// Fails if the worker cannot be started or ends before it sends its greeting.
 pub fn start_worker(folder: &Path, tasks: &[u32]) -> Result<JobId> {
     let program = folder.join("bin/speedwell");
     let mut command = Command::new(&program);

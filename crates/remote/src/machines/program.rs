@@ -1,5 +1,5 @@
-//! Sends our own program to a machine that does not have it yet. The digest of the program
-//! identifies it there. Start at [`send_program`].
+//! Sends the program `speedwell` to a machine that does not have it yet. There, the program is
+//! identified by its digest. Start at [`send_program`].
 
 use crate::machines::bundle::hash_reader;
 use crate::machines::{FleetEngine, FleetMachine};
@@ -25,15 +25,16 @@ const NAME_DIGITS: usize = 16;
 /// Name of the statically linked program, next to the regular one.
 const STATIC_NAME: &str = "speedwell-static";
 
-/// Returns the program to send to other machines. The statically linked program next to `own` is
-/// preferred, because shared libraries on other machines may be older than ours.
+/// Returns the program to send to other machines. `own` is the path of this machine's `speedwell`.
+/// If there is a statically linked program next to it, returns that one, because shared libraries
+/// on other machines may be older than those on this machine.
 pub fn program_to_send(own: &Path) -> PathBuf {
     let static_program = own.with_file_name(STATIC_NAME);
     if static_program.is_file() { static_program } else { own.to_owned() }
 }
 
-/// Ensures that the machine has `program`, and returns the program's path there. If another program
-/// is configured for the machine, returns that path and sends nothing.
+/// Ensures that the machine has `program`, and returns the program's path there. If the path of a
+/// program is configured for the machine, returns the configured path and sends nothing.
 ///
 /// # Errors
 /// Fails if the machine cannot be reached or does not let us write.

@@ -114,7 +114,7 @@ pub struct CallerIdentity {
 pub(super) enum PublicAccess {
     #[default]
     Nothing,
-    /// The projects of these names.
+    /// The projects with these names.
     Projects(Vec<String>),
     Everything,
 }

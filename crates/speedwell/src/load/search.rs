@@ -75,8 +75,8 @@ pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Stores and reports a search, or loads at several levels. `limits_apply` decides which loads the
-/// limits of `--fail-on` apply to.
+/// Stores and reports a search, or loads at several levels. The function `limits_apply` decides to
+/// which loads the limits of `--fail-on` apply.
 pub fn finish_search(
     args: &LoadArgs,
     request: &LoadRequest,

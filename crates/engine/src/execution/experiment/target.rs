@@ -36,7 +36,7 @@ pub fn shutdown(stop: &speedwell_model::assignment::StopSignal) -> ShutdownPolic
     }
 }
 
-/// Returns the value that the variable has before the next change.
+/// Returns the value that the variable `name` has after the changes that `spec` already contains.
 fn current_value(spec: &ProcessSpec, name: &str) -> Option<String> {
     let found = spec.environment.iter().find(|(variable, _)| variable == name);
     let is_unset = spec.unset.iter().any(|variable| variable == name);

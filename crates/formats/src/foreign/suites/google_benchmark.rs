@@ -21,7 +21,7 @@ const SAME_NAME_REASON: &str = "several benchmarks of the program have this name
 /// Parses the output of a program.
 ///
 /// # Errors
-/// Fails if the bytes are not JSON of the library; the message names the location.
+/// Fails if the bytes are not JSON as the library writes it; the message names the location.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let file = GoogleBenchmarkFile::read(bytes)?;
     let context = JsonNode::at_location("context".to_owned(), &file.context);

@@ -542,7 +542,7 @@ fn now_unix_ms() -> i64 {
     process::unix_time_ms()
 }
 
-/// Uploads this session, and others that are waiting for the same server. A failure only prints a
+/// Uploads `session`, and others that are waiting for the same server. A failure only prints a
 /// warning, because the results are stored. With `--push-required`, the failure also sets the exit
 /// status.
 ///
