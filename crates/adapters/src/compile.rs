@@ -33,7 +33,7 @@ const MAX_UNUSED_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 pub(super) struct BuildRecipe {
     pub compiler: PathBuf,
     pub flags: Vec<String>,
-    /// Folder of our header.
+    /// Folder in which the compiler searches for headers of the harness, such as `speedwell.hpp`.
     pub header: PathBuf,
     pub file: PathBuf,
     pub directory: PathBuf,

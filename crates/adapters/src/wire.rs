@@ -64,7 +64,7 @@ impl ProtocolMessage {
         self.raw_value("more") == Some("1") && self.verb == next.verb
     }
 
-    /// Appends the lists of `next`. Other values are the same in both.
+    /// Appends the lists of `next`. Other values are the same in both messages.
     pub fn append(&mut self, next: ProtocolMessage) {
         self.fields.retain(|(key, _)| key != "more");
         for (key, value) in next.fields {

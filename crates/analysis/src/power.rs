@@ -115,8 +115,8 @@ fn label_assignments(baseline: usize, candidate: usize) -> f64 {
     factors.product::<f64>()
 }
 
-/// Maximum number of comparisons in Holm's correction at which a test with this smallest p value
-/// can decide at least one of them.
+/// Maximum number of comparisons that Holm's correction may cover if at least one of them is to be
+/// decidable by tests whose smallest possible p value is `smallest_p`.
 pub(super) fn most_comparisons(smallest_p: f64, alpha: f64) -> usize {
     (alpha / smallest_p * (1.0 + 1e-9)).floor() as usize
 }

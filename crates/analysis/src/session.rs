@@ -275,7 +275,8 @@ fn layout_sentences(spreads: &[LayoutSpread]) -> HashMap<(&str, &str), String> {
 /// Checks that every requested metric is among `known_names`.
 ///
 /// # Errors
-/// Names an unknown metric, and the most similar known one or, if none is similar, all known ones.
+/// Fails if a metric is unknown. The error names this metric, and suggests the most similar known
+/// metric. If none is similar, it lists all known metrics.
 pub fn check_metrics<'m>(
     settings: &AnalysisSettings,
     known_names: impl IntoIterator<Item = &'m str>,

@@ -285,8 +285,8 @@ impl BenchFigure {
     }
 }
 
-/// Names of the figures that the action itself writes to `extra` (`src/extract.ts`). They differ
-/// from one measurement to the next, so they do not describe the setup.
+/// Names of the figures that the action itself writes to `extra` (`src/extract.ts`). These figures
+/// differ from one measurement to the next, so they do not describe the setup.
 const COUNT_KEYS: [&str; 13] = [
     "iterations",
     "cpu",

@@ -518,7 +518,7 @@ pub(crate) struct SampleLine<'a> {
 }
 
 /// A number that may be infinite or NaN. JSON cannot express such numbers, so they are written as
-/// the strings that JavaScript prints.
+/// the strings that JavaScript prints for them, such as `"Infinity"`.
 #[derive(Clone, Copy)]
 pub(crate) struct JsonNumber(pub f64);
 

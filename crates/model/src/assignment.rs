@@ -149,7 +149,7 @@ impl TargetProgram {
     }
 }
 
-/// A change of one environment variable.
+/// A change to one environment variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EnvVarChange {

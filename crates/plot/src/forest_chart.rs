@@ -321,7 +321,8 @@ impl ForestChart {
         self.render_pieces(width_px, table, define_background, draw_shared_strip)
     }
 
-    /// Renders the axis, after what `define` writes, and one piece per row with an estimate.
+    /// Renders the axis, and one piece for each row with an estimate. In the drawing of the axis,
+    /// the output of `define` precedes the ticks.
     fn render_pieces(
         &self,
         width_px: u32,

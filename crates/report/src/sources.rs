@@ -21,7 +21,7 @@ pub type LabelledSession<'a> = (String, &'a Session, Option<String>);
 ///
 /// # Errors
 /// Fails if the only source has a single variant, or if only some sources are searches. A search
-/// tries many rates, and each tried rate would be mistaken for a load of that rate.
+/// tries many rates, and each try would be mistaken for a load at a fixed rate.
 pub fn compare_sources(
     sources: &[LabelledSession<'_>],
     settings: &AnalysisSettings,

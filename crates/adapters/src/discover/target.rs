@@ -99,7 +99,8 @@ pub fn find_sources(
     Ok(found)
 }
 
-/// Finds the folder's first file of a framework without an adapter.
+/// Finds a file in or below the folder that belongs to a framework without an adapter. Returns the
+/// file and the name of the framework.
 fn foreign_file(folder: &Path) -> Option<(PathBuf, &'static str)> {
     let inside = visible_entries(folder).ok()?;
     let files = inside.iter().filter(|entry| entry.is_file());

@@ -1,4 +1,4 @@
-//! Lists and performs the cases of JavaScript files that use our package.
+//! Lists and performs the cases of JavaScript files that use the package `speedwell`.
 //!
 //! Such a file runs in Node.js, Bun or Deno, under a harness that speaks the same protocol as the
 //! harnesses of other languages (`protocol.rs`). A file that starts its cases itself runs without
@@ -23,7 +23,7 @@ use speedwell_machine::process::{ChannelKind, ProcessSpec, run_child};
 use speedwell_model::FailureCause;
 use std::path::PathBuf;
 
-/// Harness for files that use our package.
+/// Harness for files that use the package `speedwell`.
 pub struct NodeHarness;
 
 impl LanguageHarness for NodeHarness {
@@ -141,7 +141,8 @@ fn program_flags(job: &BenchmarkJob, setting: &RunContext<'_>) -> Vec<String> {
     [&arguments[..], &job.flags].concat()
 }
 
-/// Builds a command that starts the file without the harness, but with our package available.
+/// Builds a command that starts the file without the harness, but with the package `speedwell`
+/// available.
 fn plain_command(
     program: &std::path::Path,
     source: &BenchmarkSource,

@@ -1,8 +1,8 @@
 //! Builds benchmark programs from a package folder with the tool of its language.
 //!
-//! The tool, such as cargo, decides itself what to rebuild. A process of Speedwell calls it once
-//! per package and variant. Built programs are copied to the cache folder under a name that depends
-//! on their content. A program that is being measured is thus never replaced. Start at
+//! The tool, such as cargo, decides for itself what to rebuild. Each Speedwell process calls it
+//! once per package and variant. Built programs are copied to the cache folder under a name that
+//! depends on their content. A program that is being measured is thus never replaced. Start at
 //! [`build_programs`].
 
 use super::command::{CollectedOutput, PlaceholderValues};

@@ -48,7 +48,7 @@ impl Default for ClassifierLimits {
 pub struct ClassifiedSeries {
     /// Flat, warm-up, slow-down or no steady state.
     pub class: WarmupClass,
-    /// Points far from their surroundings.
+    /// Indexes of points far from their surroundings.
     pub outliers: Vec<usize>,
     /// Ends of all segments except the last, as indexes into the series without its outliers.
     pub change_points: Vec<usize>,
@@ -125,8 +125,8 @@ impl SeriesSegment {
     }
 }
 
-/// Points far from the median of their window: more than three times the distance between the
-/// window's 10th and 90th percentiles.
+/// Indexes of the points whose distance from the median of their window is more than three times
+/// the distance between the window's 10th and 90th percentiles.
 fn find_outliers(times_s: &[f64]) -> Vec<usize> {
     let is_outlier = |index: &usize| {
         let begin = index.saturating_sub(OUTLIER_WINDOW / 2);

@@ -1,5 +1,5 @@
 //! Prints the table. It equals the table of `compare.py` byte for byte, unless
-//! [`ComparisonRules::Sound`] requires another text, width or color.
+//! [`ComparisonRules::Sound`] requires a different text, width or color.
 //!
 //! Decides the widths, order and colors of the table's parts. Does not know where the figures come
 //! from. Start at [`ComparisonTable::write`]. [`write_json`] writes the comparison as JSON.

@@ -163,8 +163,8 @@ pub enum CommandExecutor {
     Shell(Vec<String>),
     /// Without a shell: `-N`.
     Direct,
-    /// Not at all: `--debug-mode`. The value is the shell. Its time is determined in the same way
-    /// as that of a command.
+    /// Not at all: `--debug-mode`. The value is the shell, whose pretended time is determined in
+    /// the same way as that of a command.
     Pretended(String),
 }
 

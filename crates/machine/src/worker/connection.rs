@@ -67,7 +67,8 @@ impl WorkerEnd {
 }
 
 impl WorkerConnection {
-    /// Starts `program`, which is this program, as a worker on this machine.
+    /// Starts a worker on this machine. `program` is the path of this executable, and `subcommand`
+    /// is the subcommand of [`WORKER_COMMAND`] to run.
     ///
     /// # Errors
     /// Fails if the worker cannot be started.
@@ -179,7 +180,7 @@ impl WorkerConnection {
         child.wait().ok()
     }
 
-    /// Closes the connection. Replaces an error by the reason why the connection ended.
+    /// Closes the connection. Replaces an error with the reason why the connection ended.
     ///
     /// # Errors
     /// Fails if `result` is an error.

@@ -2,8 +2,8 @@
 //! comes first, then a table.
 //!
 //! This module decides which comparisons share a table. Usually, a table shows one comparison, with
-//! a row per case. If all comparisons have the same single case, they become the rows of one table.
-//! Its rows are then the metrics of a load test, or the candidates if several snippets of code are
+//! a row per case. If all comparisons have the same single case, one table shows them all, with a
+//! row per comparison: per metric of a load test, or per candidate if several snippets of code are
 //! compared. Sentences are in `text.rs`, rows and columns in `rows.rs`.
 
 #[cfg(test)]

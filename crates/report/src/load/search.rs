@@ -156,7 +156,8 @@ fn throughput_cell(row: &LevelRow<'_>) -> ReportCell {
     ReportCell::from(per_s).with_text(text.unwrap_or_else(|| format_rate(per_s)))
 }
 
-/// Builds the cell of the busiest thread of the generator. A mark says that it was the limit.
+/// Builds the cell that shows how busy the busiest thread of the generator was. A mark says that
+/// the generator may have limited the load.
 fn busy_cell(pass: &LevelVisits) -> ReportCell {
     let mark = if pass.is_generator_bound { " !" } else { "" };
     ReportCell::shown_figure(pass.busiest, |busy| format!("{}{mark}", format_share(busy)))

@@ -1,9 +1,9 @@
 //! Checks every request before the router sees it, and completes every response.
 //!
 //! A request is rejected, in this order, if it bypassed the TLS-terminating proxy (403), does not
-//! name this server (421), does not state the length of its body (411), states too high a length
-//! (413), comes from another site's page (403), or has a body with an encoding other than gzip
-//! (415). The pipeline itself answers `/health`. It adds security headers to every response,
+//! name this server (421), does not state the length of its body (411), states a length that is
+//! too large (413), comes from another site's page (403), or has a body with an encoding other than
+//! gzip (415). The pipeline itself answers `/health`. It adds security headers to every response,
 //! compresses the response, and logs the request.
 
 use crate::http::body::{BodyErrorSlot, LimitedBody, body_too_large};
@@ -122,7 +122,7 @@ impl RequestPipeline {
         (self.finish_response(response, &request_headers, entry), has_login)
     }
 
-    /// Rejects a request without credentials. Called for connections beyond the limit for their
+    /// Rejects a request that arrived without credentials on a connection beyond the limit for its
     /// address.
     pub(crate) fn reject_request(
         &self,
@@ -203,7 +203,7 @@ fn set_security_headers(headers: &mut HeaderMap) {
     }
 }
 
-/// Copies header fields from the handler's response that the rendered refusal lacks.
+/// Adds to the rendered refusal those header fields of the handler's response that it lacks.
 fn merge_headers(response: Response, mut rendered: Response) -> Response {
     let rendered_headers = rendered.headers().clone();
     let is_missing =

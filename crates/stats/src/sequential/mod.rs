@@ -23,7 +23,7 @@ use std::sync::LazyLock;
 /// Looks of the default design in runs per side. In blocks of four, every look ends with a whole
 /// block.
 const DEFAULT_LOOKS: [usize; 5] = [8, 14, 20, 26, 32];
-/// Accepted fraction of comparisons in which equal sides are declared different.
+/// Accepted probability of declaring equal sides different.
 const DEFAULT_ALPHA: f64 = 0.05;
 /// The exponent rho of the spending function, between Pocock's early stopping (1) and O'Brien and
 /// Fleming's late stopping (3).

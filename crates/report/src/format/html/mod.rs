@@ -1,4 +1,4 @@
-//! Renders a document as a single HTML page that can be sent around. All scripts and styles are
+//! Renders a document as a single HTML page that can be passed around. All scripts and styles are
 //! inline, so the page needs no network and no other file.
 //!
 //! Everything is readable without the script, which only adds conveniences such as sorting,
@@ -112,7 +112,8 @@ struct TopOfPage {
     title: String,
     /// Text after the title in the headline, in smaller type.
     remainder: String,
-    /// The headlines below the title. Each follows the heading of the part that it is about.
+    /// The headlines below the title, as pairs of a heading and the headline of the part with that
+    /// heading. The heading is empty if it would repeat the title.
     answers: Vec<(String, String)>,
     /// Whether the title is the document's only headline.
     is_headline: bool,
