@@ -339,7 +339,8 @@ pub struct FunctionCost {
     pub depth: usize,
 }
 
-/// Cost of each function in the profile's stacks; `select_frames` selects the frames of a stack.
+/// Cost of each function in the profile's stacks. `select_frames` takes the frames of a stack,
+/// outermost first, and returns those that count.
 pub fn function_costs<'a>(
     profile: &'a StackProfile,
     renamed: Option<&'a RenamedThread>,
@@ -360,7 +361,7 @@ pub fn function_costs<'a>(
     costs
 }
 
-/// Maximum depth of the tree; the cost of deeper frames counts for the frame at this depth.
+/// Maximum depth of the tree; the cost of deeper frames counts toward the frame at this depth.
 /// Readable trees are never deeper, and the limit keeps recursion over the tree from exhausting the
 /// stack.
 const MAX_DEPTH: usize = 400;

@@ -14,7 +14,8 @@ const CHANGE_PX: f64 = 12.0;
 const CHANGE_LANE_PX: f64 = 18.0;
 const NOTE_PX: f64 = 11.0;
 const NOTE_LANE_PX: f64 = 15.0;
-/// Radius of a change mark, and the space that the mark with its ring may need to each side.
+/// Radius of a change mark, and the space that the mark with its ring may need on each side of its
+/// center.
 const MARK_RADIUS_PX: f64 = 5.0;
 const MARK_HALF_PX: f64 = 10.0;
 /// Gap in pixels between a mark and its label, and at both ends of labels.
@@ -237,8 +238,8 @@ impl<'a> TrendMarks<'a> {
     /// Height of a lane.
     pub const LANE_PX: f64 = CHANGE_LANE_PX;
 
-    /// Places labels within `ends`. Changes have at most `max_lanes` lanes. A change without a lane
-    /// for its label is shown by its mark only.
+    /// Places labels between the left and right ends given by `ends`, in pixels. Changes have at
+    /// most `max_lanes` lanes. A change without a lane for its label is shown by its mark only.
     pub fn lay_out(
         (changes, notes): (&'a [TrendChange], &'a [TrendNote]),
         x: &AxisMapping,

@@ -40,8 +40,8 @@ pub struct ReportColumn {
     pub kind: ColumnKind,
     /// The audience.
     pub audience: ColumnAudience,
-    /// The order in which a narrow page omits columns. Columns with the highest number go first,
-    /// and columns with 0 always stay.
+    /// The order in which a narrow page omits columns. Columns with the highest number are omitted
+    /// first, and columns with 0 are never omitted.
     pub expendable: u8,
     /// Whether the column classifies the rows by a few distinct values, so that a page can filter
     /// by them.

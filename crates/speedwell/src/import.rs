@@ -82,7 +82,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
             let mut findings = validity::check_session(&session, &facts);
             if has_revision_from_file(&session) {
                 // A file with many revisions often has a single run of each revision. Differences
-                // between neighbouring points then show the noise.
+                // between neighboring points then show the noise.
                 findings.retain(|finding| finding.check != ValidityCheck::SingleRuns);
             }
             if !findings.is_empty() {

@@ -97,7 +97,7 @@ pub struct BackupLines<R> {
     next: Option<String>,
     /// Number of the next line, counting from 1.
     number: usize,
-    /// Numbers of projects and sessions read so far.
+    /// How many projects and sessions have been read so far.
     counts: [usize; 2],
     has_ended: bool,
 }

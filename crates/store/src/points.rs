@@ -131,8 +131,8 @@ impl Store {
         })
     }
 
-    /// Returns case, metric and revision of the points that this machine measured, without the
-    /// points that change detection ignores.
+    /// Returns the case, metric and revision of each point that the machine with the ID `machine`
+    /// measured. Leaves out points that change detection ignores.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -33,8 +33,8 @@ pub(super) fn check_unnamed(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
     found.map(finding).collect()
 }
 
-/// Minimum number of cells for [`check_latency_restates_rate`]. The numbers of requests in flight
-/// in fewer cells may agree by chance.
+/// Minimum number of cells for [`check_latency_restates_rate`]. With fewer cells, their numbers of
+/// requests in flight may agree by chance.
 const MIN_CELLS: usize = 4;
 
 /// Numbers of requests in flight count as equal if the largest is at most this multiple of the

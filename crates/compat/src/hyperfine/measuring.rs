@@ -355,8 +355,8 @@ impl<'a> CommandMeasurement<'a> {
         Ok(self.net_timing(&timed))
     }
 
-    /// Connects the input of a process, and its output if this goes to a file or a pipe; returns
-    /// the thread that reads its pipe, if any.
+    /// Connects the input of a process. If the output goes to a file or a pipe, connects it, too.
+    /// For a pipe, returns the thread that reads and discards the output.
     fn connect_streams(
         &self,
         process: &mut Process,

@@ -2,7 +2,7 @@
 //! common while they measure: they follow a session, assign results to scripts, and report failures.
 //!
 //! Decides the exit status and the order of messages on standard error. Each drop-in owns one
-//! [`NodeDriver`], and itself decides how to write results.
+//! [`NodeDriver`], and decides for itself how to write results.
 
 use crate::arguments::ParsedArguments;
 use crate::console::{DropInConsole, EXIT_INTERRUPTED};

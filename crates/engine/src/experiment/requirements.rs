@@ -93,8 +93,9 @@ fn compare_versions(installed: &str, required: &str) -> Ordering {
         .unwrap_or(Ordering::Equal)
 }
 
-/// Installs missing packages, in exactly the versions of the lockfile if there is one. Does not run
-/// scripts of packages: results must not depend on what a package does to the machine.
+/// Installs missing packages, in exactly the versions of the lockfile if there is one. If
+/// `lockfile` is set, a missing lockfile is an error. Does not run scripts of packages: results
+/// must not depend on what a package does to the machine.
 fn install_packages(
     directory: &Path,
     lockfile: bool,
@@ -108,7 +109,7 @@ fn install_packages(
     if lockfile && !lock.is_file() {
         return Err(format!("'{displayed}' has no package-lock.json"));
     }
-    // npm keeps a copy of the lockfile that it installed.
+    // npm keeps a copy of the lockfile that it last installed from.
     let installed = directory.join("node_modules/.package-lock.json");
     let modified =
         |file: &Path| std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();

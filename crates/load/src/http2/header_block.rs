@@ -20,8 +20,8 @@ const FIRST_STATUS: u32 = 8;
 const LAST_STATUS: u32 = 14;
 const CONTENT_LENGTH: u32 = 28;
 const TRANSFER_ENCODING: u32 = 57;
-/// Bit set of static table indices. Their names are allowed in responses, but do not matter to the
-/// scan.
+/// Bit set of the static table indices whose names are allowed in responses but do not matter to
+/// the scan.
 const IRRELEVANT_INDICES: u64 = (1 << (STATIC_ENTRIES + 1))
     - (1 << (LAST_STATUS + 1))
     - (1 << CONTENT_LENGTH)

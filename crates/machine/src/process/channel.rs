@@ -18,7 +18,8 @@ pub enum ChannelKind {
     /// Two pipes: the child reads commands on descriptor 3 and writes events on descriptor 4. The
     /// variable `SPEEDWELL_FDS` holds both numbers (docs/reference/protocol.md).
     Harness,
-    /// One pipe from the child. The child's end is descriptor 3, which the named variable holds.
+    /// One pipe from the child. The child's end is descriptor 3; the environment variable with the
+    /// given name holds this number.
     Pipe(&'static str),
     /// The child's stdout. All other kinds capture stdout only in part.
     Stdout,

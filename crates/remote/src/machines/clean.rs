@@ -112,7 +112,8 @@ fn session_bundle(session: &Path) -> Option<OsString> {
     target.file_name().map(OsString::from)
 }
 
-/// Whether nothing was written to the folder for longer than `age`, down to two levels below it.
+/// Whether neither the folder nor anything in the two levels below it has been written to for
+/// longer than `age`.
 fn is_older(folder: &Path, age: Duration) -> bool {
     let modified_at =
         |path: &Path| fs::symlink_metadata(path).and_then(|metadata| metadata.modified()).ok();

@@ -104,7 +104,7 @@ pub fn keep_services(
     report.performed
 }
 
-/// Keeps services like [`keep_services`], but on the machines where they are placed.
+/// Does the same as [`keep_services`], but on the machines where the services are placed.
 fn keep_placed_services(
     keeping: &ScopedServices,
     placement: &MachinePlacement,

@@ -131,8 +131,8 @@ fn find_list<'m, 'a>(
 
 fn add_data<'a>(members: &mut Vec<(&'a str, JsonMember<'a>)>, name: &'a str, value: &'a Value) {
     let items = |list: &'a Vec<Value>| list.iter().map(|item| ListItem::Value(Cow::Borrowed(item)));
-    // A document about several sessions attaches the same list once per session. Here, the lists
-    // become one.
+    // A document about several sessions attaches a list of the same name for each session. These
+    // lists are joined into one.
     if let (Some(list), Value::Array(more)) = (find_list(members, name), value) {
         list.extend(items(more));
         return;

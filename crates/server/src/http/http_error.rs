@@ -31,7 +31,7 @@ pub struct HttpError {
 }
 
 impl HttpError {
-    /// Creates a refusal without a hint that leaves the connection open.
+    /// Creates a refusal that has no hint and leaves the connection open.
     pub fn new(status: StatusCode, message: impl Into<String>) -> HttpError {
         HttpError {
             status,
@@ -54,8 +54,8 @@ impl HttpError {
         HttpError::new(StatusCode::NOT_FOUND, message)
     }
 
-    /// Converts an error, extracting the hints from its messages. What is unavailable (503) may be
-    /// retried after a second.
+    /// Converts an error, extracting the hints from its messages. If `status` is 503 (service
+    /// unavailable), the client may retry after a second.
     pub fn from_error(status: StatusCode, error: &anyhow::Error) -> HttpError {
         let text = ErrorText::from_error(error);
         HttpError {

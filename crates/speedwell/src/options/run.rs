@@ -128,8 +128,9 @@ impl RunArgs {
 }
 
 impl SelectionArgs {
-    /// Builds the request. In `targets_and_values`, NAME=VALUE is a setting if there is no such
-    /// file; all others are targets. `arguments` are passed to every program.
+    /// Builds the request. An element of `targets_and_values` that has the form NAME=VALUE is a
+    /// setting, unless a file of this name exists; any other element is a target. `arguments` are
+    /// passed to every program.
     ///
     /// # Errors
     /// Fails if settings or variants cannot be parsed.

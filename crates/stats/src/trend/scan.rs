@@ -65,8 +65,8 @@ impl RankScan {
             let (machine, l) = (machines[k - 1] as usize, count - k);
             let (total, left) = (self.totals[machine], self.left_counts[machine]);
             // The variance is the sum of k l (k + l + 1) / 12 over the machines, with k points left
-            // and l points right of the border. `twelfths` is 12 times this variance, and changes
-            // by this amount when one point of this machine moves to the left of the border.
+            // and l points right of the border. `twelfths` is 12 times this variance. The amount
+            // added here is the change when one point of `machine` moves to the left of the border.
             twelfths += (total + 1.0) * (total - 2.0 * left - 1.0);
             self.left_counts[machine] = left + 1.0;
             let at = start + k;

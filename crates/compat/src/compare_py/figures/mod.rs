@@ -208,9 +208,9 @@ fn test_times(baseline: &[TimePair<f64>], candidate: &[TimePair<f64>]) -> Option
 /// became. If the means cover all entries, the ratio also depends on which benchmarks each side
 /// has.
 ///
-/// The means are `None` if a side has no usable repetitions, or if both means of a side, of wall
-/// time and of CPU time, are 0. Also returns the number of excluded repetitions. These are
-/// repetitions that failed, are on one side only, or have no numeric time.
+/// The means are `None` if a side has no usable repetitions, or if a side's mean wall time and mean
+/// CPU time are both 0. Also returns the number of excluded repetitions. These are repetitions that
+/// failed, are on one side only, or have no numeric time.
 fn geometric_means<'e>(
     sides: [&'e [GoogleBenchmarkEntry<'e>]; 2],
     rules: ComparisonRules,
