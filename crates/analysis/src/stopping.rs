@@ -1,6 +1,6 @@
 //! Decides when a case needs no more runs.
 //!
-//! Takes the same interim analyses ("looks") as the analysis of the finished session. Reports
+//! Performs the same interim analyses ("looks") as the analysis of the finished session. Reports
 //! therefore show the result that ended the measurement. Does not know what a run costs. Start at
 //! [`StopRule::settled_cases`].
 

@@ -27,7 +27,7 @@ pub enum WithheldReason {
         files: Vec<String>,
     },
     /// The stored session with this number is still being measured. Between the planned interim
-    /// analyses, verdicts would be wrong more often than the stated error rate.
+    /// analyses, verdicts would be wrong more often than the stated error rate allows.
     HasNotEnded(i64),
 }
 

@@ -76,7 +76,8 @@ pub fn judge_conditions<'a>(
 }
 
 /// Combines the results into the outcome of a gate (a pass/fail check); `None` if there are no
-/// results. A refused or unknown figure is an obstacle, since it cannot be shown to be good.
+/// results. A condition on a refused or unknown figure cannot be judged, which keeps the gate from
+/// passing.
 pub fn gate_outcome(judged: &[JudgedCondition<'_>]) -> Option<GateOutcome> {
     let several = judged.iter().any(|row| row.load != judged[0].load);
     let describe = |row: &JudgedCondition<'_>| {

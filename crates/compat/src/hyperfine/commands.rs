@@ -1,4 +1,4 @@
-//! Expands command lines with parameters to one command for each combination of values, in
+//! Expands command lines with parameters into one command for each combination of values, in
 //! hyperfine's order. Start at [`expand_commands`].
 
 use clap::{ArgAction, Args};

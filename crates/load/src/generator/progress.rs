@@ -107,7 +107,8 @@ impl ProgressTracker {
         if is_warmup { self.warmup.merge(totals) } else { self.totals.merge(totals) }
     }
 
-    /// Index of the timeline interval that ends at or contains `until_ns`.
+    /// Index of the timeline interval that contains `until_ns`. A boundary belongs to the interval
+    /// that it ends.
     fn interval_index(&self, until_ns: u64) -> usize {
         (until_ns.saturating_sub(1) / self.timeline.interval_ns) as usize
     }

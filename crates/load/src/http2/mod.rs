@@ -172,7 +172,8 @@ pub enum Http2ConnectionError {
     NoIncrement,
     /// A header block cannot be decompressed.
     Compression,
-    /// Header blocks, or responses provoked by the peer, exceed our limits.
+    /// Header blocks, or the frames that the peer makes us send (such as PING acknowledgements),
+    /// exceed our limits.
     Flood,
 }
 

@@ -79,8 +79,7 @@ pub struct LoadPart {
     /// For a load with a rate: the 99th percentile of the generator's own delay in sending
     /// requests, and the limit for this percentile, both in nanoseconds.
     pub own_lag_p99_ns: Option<(u64, u64)>,
-    /// The network device with the highest utilization relative to its speed, and this utilization
-    /// as a fraction.
+    /// The network device that used the largest fraction of its bandwidth, and this fraction.
     pub link: Option<(String, f64)>,
     /// Why the part was lost, if it was. The numbers of a lost part come from its last progress
     /// report, and the measurements of the load do not include them.

@@ -43,7 +43,7 @@ pub struct BundleEntry {
 pub enum BundleSource {
     /// A folder. Inside a git repository, the bundle gets the files that git tracks or does not
     /// ignore. If there are none, or outside a repository, the bundle gets all files except those
-    /// in `.git`, `.speedwell` and fleet folders.
+    /// in `.git`, `.speedwell`, and folders that hold files sent to this machine.
     Folder {
         /// Path on this machine.
         from: PathBuf,

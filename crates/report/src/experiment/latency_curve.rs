@@ -38,8 +38,8 @@ struct ServedPicture<'a> {
 }
 
 /// Draws which percentage of the requests was served within each time. There is a chart per case,
-/// or per variant if `series` says so. If the experiment file lists stages, each stage has its own
-/// version of the chart.
+/// or per variant if `series` says so. If `stages` is not empty, each of its lists of variants has
+/// its own version of the chart, which shows only these variants.
 pub fn draw_served(
     group: &GroupFindings,
     series: ChartSeries,
@@ -196,8 +196,8 @@ impl<'a> ServedPicture<'a> {
     }
 }
 
-/// Returns the medians of the runs. `with_runs` adds the fastest and slowest run to every tenth
-/// point.
+/// Returns a point for each percentage: the median over the runs. At multiples of 10 %, `with_runs`
+/// adds the times of the fastest and the slowest run.
 fn curve_points(
     curve: &LatencyCurve,
     percents: &RangeInclusive<u32>,

@@ -17,7 +17,8 @@ use std::sync::atomic::AtomicBool;
 /// Options for HTTP loads.
 #[derive(Debug, Clone)]
 pub struct LoadRequest {
-    /// The load for every address. A search or a list of levels overrides its concurrency or rate.
+    /// One load per address. A search or a list of levels overrides the concurrency or the rate of
+    /// every load.
     pub specs: Vec<LoadSpec>,
     /// What to search for.
     pub mode: LoadMode,
@@ -54,8 +55,8 @@ pub enum LoadEvent<'a> {
     Notice(LoadNotice<'a>),
     /// The load has ended.
     Ended,
-    /// A level or rate was visited. The values are the level or rate, and the successful responses
-    /// per second.
+    /// A level or rate was visited. The first value is this level or rate. The second value is the
+    /// number of successful responses per second; `None` if the load took no time.
     Visited(f64, Option<f64>),
 }
 

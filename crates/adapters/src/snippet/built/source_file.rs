@@ -42,7 +42,8 @@ impl GeneratedSource {
 
     /// Fills a template. Lines are copied, except for directives, which begin with `@`. The
     /// directive `@top` inserts the lines of the user's code that belong to the top of a file. Any
-    /// other directive, `@NAME PART WORDS`, calls `write` with the named part.
+    /// other directive, `@NAME PART WORDS`, calls `write` with NAME, the part named PART,
+    /// and WORDS.
     pub fn fill_template(
         &mut self,
         template: &str,

@@ -54,8 +54,8 @@ fn beginning_lines(bytes: &[u8]) -> &[u8] {
     &start[..end.unwrap_or(start.len())]
 }
 
-/// Returns whether the beginning of a file is folded stacks: every line ends with a weight, and at
-/// least one is a stack with several frames.
+/// Returns whether the beginning of a file consists of folded stacks: every line ends with a
+/// weight, and at least one is a stack with several frames.
 fn are_folded_stacks(beginning: &str) -> bool {
     let mut lines = content_lines(beginning).peekable();
     let some_are_stacks = beginning.contains(';');
