@@ -104,7 +104,7 @@ pub fn snippet_levels(session: &Session, confidence: f64) -> Vec<SnippetLevels> 
     labels.iter().filter_map(levels_of_label).collect()
 }
 
-/// Language of a snippet, from the name of its group.
+/// Language of a snippet, from the name of its benchmark (`eval/LANGUAGE`).
 fn language_of(case: &Case) -> &str {
     let benchmark = &case.benchmark;
     benchmark.strip_prefix("eval/").unwrap_or(benchmark)

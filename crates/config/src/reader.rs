@@ -54,7 +54,7 @@ fn key_example(key: &str) -> &'static str {
 }
 
 impl ReadError {
-    /// Returns the message about the table.
+    /// Converts this error, which concerns `table` or one of its keys, to a complete message.
     pub fn into_table_error(self, table: &FilePart) -> Error {
         match self {
             ReadError::Whole(error) => error,

@@ -50,8 +50,8 @@ impl MeasuredSession {
     }
 }
 
-/// Checks a plan before anything is sent or built, wherever it is measured, and prepares to count
-/// instructions if the plan requests that.
+/// Checks a plan before anything is built or sent to other machines, and prepares to count
+/// instructions if the plan requests that. The checks do not depend on where the plan is measured.
 ///
 /// # Errors
 /// Fails if the plan cannot be measured as requested.
@@ -249,8 +249,9 @@ pub fn session_header(
     }
 }
 
-/// Returns a digest of the defining file for each benchmark. Programs and snippets have no digest,
-/// because they are what is compared. Made-up results ([`SourceKind::Fake`]) have none either.
+/// Returns, for each benchmark, a digest of the file that defines it. Programs and snippets have no
+/// digest, because they are what is compared. Made-up results ([`SourceKind::Fake`]) have none
+/// either.
 fn benchmark_digests(plan: &SessionPlan) -> BTreeMap<String, String> {
     let is_benchmark = |source: &BenchmarkSource| {
         !source.is_program() && !matches!(source.kind, SourceKind::Snippet(_) | SourceKind::Fake)

@@ -47,13 +47,13 @@ pub struct RateSearchAnswer {
 /// Verdict on one rate, from its trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProbeVerdict {
-    /// Kept in two trials, or in the majority of three.
+    /// Kept at least twice, and more often than missed.
     Kept,
     /// Kept once, never missed.
     Provisional,
-    /// Missed once.
+    /// Missed once, and kept at most once.
     Unclear,
-    /// Missed twice.
+    /// Missed at least twice, and at least as often as kept.
     Missed,
 }
 

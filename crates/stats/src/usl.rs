@@ -11,8 +11,7 @@ use crate::describe::mean;
 /// Minimum number of levels for three unknowns.
 pub const MIN_LEVELS: usize = 6;
 
-/// Minimum fraction of the differences between levels that a curve must explain: below it, the law
-/// does not apply.
+/// Minimum [`UslFit::r_squared`]. A law that fits worse than this does not describe the data.
 pub const MIN_R_SQUARED: f64 = 0.9;
 
 /// Maximum number of steps of the search.
@@ -291,8 +290,8 @@ fn describe_fit(points: &[UslPoint], parameters: &UslParameters, free: FreeParam
 /// A 3x3 matrix, by rows.
 type Matrix3 = [[f64; 3]; 3];
 
-/// The inverse of a symmetric positive matrix; `None` if it is singular. Rows and columns are first
-/// scaled to a unit diagonal: throughputs and fractions differ by many powers of ten.
+/// The inverse of a symmetric positive definite matrix; `None` if it is singular. Rows and columns
+/// are first scaled to a unit diagonal: throughputs and fractions differ by many powers of ten.
 fn invert_matrix(matrix: &Matrix3) -> Option<Matrix3> {
     let scale = [0, 1, 2].map(|index| matrix[index][index].sqrt());
     if scale.iter().any(|scale| scale.is_nan() || *scale <= 0.0) {

@@ -1,8 +1,8 @@
 //! Stores where to comment on a project's pull requests, and the queue of pending comments.
 //!
-//! A row is inserted in the same transaction as its session, so that nothing is lost when the
-//! server is killed. Servers that share a store claim a row before they post its comment. The text
-//! of a comment is written elsewhere. Start at [`Store::set_forge`].
+//! A comment is queued in the same transaction that inserts its session, so that no comment is lost
+//! when the server is killed. If several servers share a store, each claims a comment before it
+//! posts the comment. The text of a comment is written elsewhere. Start at [`Store::set_forge`].
 
 use super::Store;
 use super::database::{Database, Error, SqlRow, sql, sql_params};
@@ -75,7 +75,7 @@ pub struct CommentJob {
 /// Name of the row in the table `setting`.
 const FORGE: &str = "forge";
 
-/// Duration of a server's claim on a row, in milliseconds.
+/// Duration of a server's claim on a comment, in milliseconds.
 const CLAIM_MS: i64 = 120_000;
 
 impl Store {

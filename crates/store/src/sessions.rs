@@ -439,8 +439,9 @@ impl Store {
         })
     }
 
-    /// Returns the newest session that stored a spread between builds for this case and metric,
-    /// together with the standard deviation; `None` if no session did.
+    /// Returns the number of the newest session with a stored spread between builds for this case
+    /// and metric, and the standard deviation between those builds. Returns `None` if there is no
+    /// such session.
     ///
     /// # Errors
     /// Fails on database errors.

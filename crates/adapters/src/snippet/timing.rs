@@ -1,18 +1,19 @@
 //! Converts the reports of a snippet's workers to rates and times.
 //!
 //! Each worker ends its windows at the end of a batch, so no two workers end a window at the same
-//! instant. If many workers share few processors, each worker misses different deadlines, so the
-//! workers' windows differ in length and position. Therefore the counters of all workers are
-//! interpolated linearly between their points, and evaluated at the same instants
-//! ([`interpolate_windows`]). No iteration or time is lost or counted twice, and the mean of the
+//! instant. If many workers share few processors, each worker misses the intended ends of different
+//! windows, so the workers' windows differ in length and position. At the start of its first window
+//! and at the end of each window, a worker records a point: the time, and its count of iterations.
+//! The counters of all workers are interpolated linearly between these points, and evaluated at the
+//! same instants ([`interpolate_windows`]). No iteration or time is lost or counted twice, and the mean of the
 //! windows is the overall rate.
 
 use crate::ProtocolMessage;
 use speedwell_model::{BatchQuantiles, SampleDivision, SampleLength, SnippetTiming, TimingWindow};
 use std::collections::BTreeSet;
 
-/// Computes the timing of `job`, which was measured with these samples; `None` if its report is
-/// missing or inconsistent.
+/// Computes the timing of a run of `job` that was divided into samples according to `samples`;
+/// `None` if the report of the run is missing or inconsistent.
 pub(super) fn parse_timing<'a>(
     job: &str,
     events: impl Iterator<Item = &'a ProtocolMessage> + Clone,
@@ -99,7 +100,7 @@ fn overall_rate(windows: &[TimingWindow]) -> Option<f64> {
     (iterations > 0.0).then(|| iterations / elapsed_ns * 1e9)
 }
 
-/// Time and count at each deadline; times must increase, counts must not decrease.
+/// Time and count at each point; times must increase, counts must not decrease.
 fn parse_points(event: &ProtocolMessage) -> Option<Vec<(u64, u64)>> {
     let numbers = |key| -> Option<Vec<u64>> {
         let values = event.list(key);

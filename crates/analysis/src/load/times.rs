@@ -1,11 +1,11 @@
 //! Reads the times of a load, and decides how far they can be trusted if the generator itself was
 //! late.
 //!
-//! The generator records its own lateness for every request. The time since a request was due is an
-//! upper bound of its response time. This time minus the lateness is a lower bound. If the
-//! distributions of both bounds agree, one figure is reported; otherwise, a range is reported. If
-//! the range is too wide, the time is refused, which means not reported. Start at
-//! [`load_times`] and [`GeneratorTrust`].
+//! The generator records its own lateness for every request. The time from when a request was due
+//! until its response ended is an upper bound on the true response time, because it includes the
+//! lateness. The same time minus the lateness is a lower bound. If the distributions of both bounds
+//! agree, one figure is reported; otherwise, a range is reported. If the range is too wide, the
+//! time is refused, which means not reported. Start at [`load_times`] and [`GeneratorTrust`].
 
 use speedwell_model::load::latency::{
     AB_PERCENTS, ByOutcome, HistogramBin, OpenTimes, OpenVerdict, OutcomeSet, RequestOutcome,
@@ -86,7 +86,7 @@ pub enum ReportedTime {
     Range {
         /// The time with the generator's lateness subtracted for each request.
         low: TimeQuantile,
-        /// The time since each request was due.
+        /// The time from when each request was due until its response ended.
         high: TimeQuantile,
     },
     /// Measured, but untrustworthy.

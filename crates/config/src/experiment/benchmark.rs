@@ -3,9 +3,10 @@
 //! One table replaces the several tables of a `[[group]]`. Each key that is part of case names
 //! becomes a parameter of the group, and a placeholder replaces its value in the table:
 //! `rate = [100, 200]` becomes the parameter `rate` and `rate = "{rate}"`. The other keys are read
-//! once per case, with their placeholders filled (`assignment.rs`): those about the server here,
-//! all others as in `[group.load]`. The server is started by a shell command or is already running.
-//! The result is the [`LoadSpec`] that `speedwell load` executes. Start at [`resolve_benchmark`].
+//! once per case, after their placeholders are filled (`assignment.rs`). Keys about the server are
+//! read here; all others are read like the keys of `[group.load]`. The server is started by a shell
+//! command or is already running. The result is the [`LoadSpec`] that `speedwell load` executes.
+//! Start at [`resolve_benchmark`].
 
 use super::group::{BenchmarkGroup, FileContext, SeedSource};
 use super::load::{ClientName, DEFAULT_CONCURRENCY, InlineBody, LoadKeys};

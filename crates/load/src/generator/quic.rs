@@ -1,9 +1,9 @@
 //! Maps the HTTP/3 connections and streams of [`crate::http3`] to the requests of the load
 //! generator.
 //!
-//! This module determines the outcome of the request on each stream from the class of its failure.
-//! It knows nothing about sockets, or about when the next request is due. HTTP/3 shares pacing,
-//! counts and the event loop with the other protocols. Start at [`QuicRequests::handle_event`].
+//! This module decides which kind of error is recorded for a request that failed. It knows nothing
+//! about sockets, or about when the next request is due. HTTP/3 shares pacing, counts and the event
+//! loop with the other protocols. Start at [`QuicRequests::handle_event`].
 
 use super::channel::{TlsParameters, TransportTraffic};
 use super::clock::{LoadClock, LoadTimer, NEVER};

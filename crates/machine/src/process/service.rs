@@ -1,4 +1,4 @@
-//! Runs a child process, such as a server under load, for as long as we need it.
+//! Runs a child process, such as a server under load, for as long as the caller needs it.
 //!
 //! The child survives Ctrl-C, because its open requests have to be completed first. Start at
 //! [`ServiceProcess::start`].

@@ -53,8 +53,8 @@ fn public_access(context: &RequestContext) -> Result<PublicAccess, HttpError> {
     Ok(PublicAccess::Projects(public.map(|(project, _)| project.name.clone()).collect()))
 }
 
-/// Identifies the caller by its login. A token that has since expired or been revoked does not
-/// count.
+/// Identifies the caller by its login. Returns `None` if there is no login, or if the token used to
+/// log in has since expired or been revoked.
 fn caller_by_login(context: &RequestContext) -> Result<Option<CallerIdentity>, HttpError> {
     let logins = &context.site.access.logins;
     let login = logins.find_login(&context.headers, context.client.secure, Instant::now());
@@ -152,7 +152,8 @@ fn invalid_token_error() -> HttpError {
     .with_hint("speedwell serve token list shows all tokens")
 }
 
-/// Drops hints about the store, because callers that are not identified need not know it.
+/// Drops the hints of an error of the store. They describe the store, which a caller that is not
+/// identified need not know about.
 fn without_hints(error: HttpError) -> HttpError {
     HttpError { hints: Vec::new(), ..error }
 }

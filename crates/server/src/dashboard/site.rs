@@ -201,8 +201,9 @@ impl SiteState {
         Ok(project_entry.clone())
     }
 
-    /// Returns the addresses and names of readable projects with similar names. If there are none,
-    /// returns up to five other readable projects.
+    /// Returns the addresses and names of projects whose names are similar to `name` and that
+    /// `caller` may read. If there are none, returns up to five other projects that `caller` may
+    /// read.
     pub(super) fn similar_projects(
         &self,
         name: &str,

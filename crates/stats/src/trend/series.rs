@@ -1,5 +1,5 @@
-//! Converts the points of a series to the form that the search needs: logarithms in the order of
-//! the revisions.
+//! Converts the points of a series to the form that the search for changes needs: logarithms in the
+//! order of the revisions.
 //!
 //! This module decides which points can be searched, and numbers the machines. Start at
 //! [`TrendSeries`].
@@ -130,7 +130,7 @@ impl TrendSeries {
         &self.logs
     }
 
-    /// Machines, counted from 0 in the order of their first points.
+    /// The machine of each point. Machines are numbered from 0 in the order of their first points.
     pub(super) fn machines(&self) -> &[u32] {
         &self.machines
     }

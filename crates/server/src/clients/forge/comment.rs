@@ -1,5 +1,6 @@
-//! Posts our comment on a pull request. Finds an existing comment by its marker and author, edits
-//! it in place, and leaves no duplicates.
+//! Posts a comment on a pull request. Finds an existing comment by its marker and author, edits it
+//! in place, and leaves no duplicates. "Our comments" are those of the user that the token belongs
+//! to or, if the name of that user is unknown, those of any bot.
 //!
 //! Two parallel jobs may each create a comment before they see the other's. After creating a
 //! comment, a job therefore lists our comments again and keeps only the comment with the lowest ID.
@@ -212,7 +213,7 @@ impl ForgeClient {
 
 const WRITE_COMMENT: &str = "write a comment";
 
-/// Users in whose names jobs write comments, on forges that do not mark bots.
+/// Names of the users that jobs post comments as, on forges that do not mark bots.
 const BOT_USERS: [&str; 2] = ["gitea-actions", "forgejo-actions"];
 
 /// Parses a comment of any forge. Returns `None` for a comment by the forge itself.
