@@ -11,7 +11,7 @@ use crate::describe::mean;
 /// Minimum number of levels for three unknowns.
 pub const MIN_LEVELS: usize = 6;
 
-/// Minimum [`UslFit::r_squared`]. A law that fits worse than this does not describe the data.
+/// Minimum [`UslFit::r_squared`]: if the best curve explains less, the law does not apply.
 pub const MIN_R_SQUARED: f64 = 0.9;
 
 /// Maximum number of steps of the search.

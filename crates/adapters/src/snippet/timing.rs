@@ -5,8 +5,8 @@
 //! windows, so the workers' windows differ in length and position. At the start of its first window
 //! and at the end of each window, a worker records a point: the time, and its count of iterations.
 //! The counters of all workers are interpolated linearly between these points, and evaluated at the
-//! same instants ([`interpolate_windows`]). No iteration or time is lost or counted twice, and the mean of the
-//! windows is the overall rate.
+//! same instants ([`interpolate_windows`]). No iteration or time is lost or counted twice, and the
+//! mean of the windows is the overall rate.
 
 use crate::ProtocolMessage;
 use speedwell_model::{BatchQuantiles, SampleDivision, SampleLength, SnippetTiming, TimingWindow};
