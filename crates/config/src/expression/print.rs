@@ -4,7 +4,7 @@ use super::{BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, MetricTerm}
 use std::fmt::{Display, Formatter, Result};
 
 impl BinaryOperator {
-    /// Operators in the order in which the parser tries them. A symbol comes before its own prefixes:
+    /// Operators in the order in which the parser tries them. A symbol comes before its prefixes:
     /// `<=` before `<`.
     pub(super) const ALL_OPERATORS: [BinaryOperator; 12] = [
         BinaryOperator::Or,
