@@ -1,4 +1,4 @@
-//! Lists and performs the cases of prebuilt programs that use our C++ header.
+//! Lists and performs the cases of prebuilt programs that use the C++ header `speedwell.hpp`.
 //!
 //! A program is started only if a note in its ELF file says that it speaks the protocol, because
 //! unknown programs are never executed just to identify them. The System V ABI defines the layout

@@ -1,4 +1,5 @@
-//! Lists and performs the cases of Python files that use our package, over the harness protocol.
+//! Lists and performs the cases of Python files that use the package `speedwell`, over the harness
+//! protocol.
 
 use super::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DescribeRequest, RunContext,
@@ -60,7 +61,7 @@ impl LanguageHarness for PythonHarness {
 }
 
 /// Builds the process of the harness, and the command with which a user would start the file. That
-/// command finds our package through `PYTHONPATH`.
+/// command finds the package `speedwell` through `PYTHONPATH`.
 fn build_commands(
     source: &BenchmarkSource,
     program: &Path,
@@ -80,7 +81,7 @@ fn build_commands(
     Ok((spec, plain))
 }
 
-/// Appends our folder to the variant's search path.
+/// Appends `folder`, which contains the package `speedwell`, to the variant's search path.
 fn python_path(folder: &Path, variant: &Variant) -> String {
     let search_path = variant.environment.iter().find(|(name, _)| name == "PYTHONPATH");
     let shown = folder.display();

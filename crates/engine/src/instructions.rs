@@ -26,7 +26,8 @@ const HINT: &str = "hint: leave out --metric instructions";
 /// Fills in the version of the counting tool, and the number of iterations of each case.
 ///
 /// # Errors
-/// Fails if valgrind is missing, or if it cannot count the instructions of the work.
+/// Fails if valgrind is missing, if the instructions of a benchmark cannot be counted, or if an
+/// option of the plan applies only to times.
 pub fn prepare_counting(plan: &mut SessionPlan) -> anyhow::Result<()> {
     check_plan(plan)?;
     let tool = valgrind_version()?;

@@ -23,7 +23,7 @@ struct ConfirmLine {
     runs: usize,
 }
 
-/// Builds the report. `is_more` is the suspected direction of a case's change.
+/// Builds the report. `is_more` returns the suspected direction of a case's change in a metric.
 pub fn report_confirmation(
     findings: &AnalysisFindings,
     is_more: IsMore<'_>,

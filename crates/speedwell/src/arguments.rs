@@ -11,8 +11,8 @@ use speedwell_model::nearest_name;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 
-/// Parses the command line and checks that its output files do not conflict. Prints help or a parse
-/// error, and then returns the exit status as an error.
+/// Parses the command line and checks that its output files do not conflict. If it prints help or
+/// an error message instead, it returns the exit status as an error.
 pub(super) fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, CommandStatus> {
     if let Some(argument) = arguments.iter().find(|argument| argument.to_str().is_none()) {
         // Names of cases, sessions and files are stored as UTF-8.
@@ -103,7 +103,8 @@ fn for_stdout(text: &StyledStr) -> String {
     }
 }
 
-/// Suggests a similarly named command if clap suggests none. Clap misses short typos such as `rn`.
+/// Suggests a similarly named command if clap suggests none. Clap misses typos in short names, such
+/// as `rn` for `run`.
 fn suggest_command(error: &mut clap::Error, command: &Command) {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
         return;

@@ -98,7 +98,7 @@ fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -
     })
 }
 
-/// Resolves a folder of `-pa` to an absolute path.
+/// Resolves a folder given with `-pa` to an absolute path.
 fn resolve_folder(path: &str, directory: &Path) -> Result<PathBuf> {
     let absolute = directory
         .join(path)

@@ -4,7 +4,8 @@ use super::{BinaryOperator, CaseFilter, ChangeGate, ClaimExpression, MetricTerm}
 use std::fmt::{Display, Formatter, Result};
 
 impl BinaryOperator {
-    /// Operators in the order in which the parser tries them: longer symbols come first.
+    /// Operators in the order in which the parser tries them. A symbol comes before its prefixes:
+    /// `<=` before `<`.
     pub(super) const ALL_OPERATORS: [BinaryOperator; 12] = [
         BinaryOperator::Or,
         BinaryOperator::And,
@@ -23,7 +24,7 @@ impl BinaryOperator {
     /// Precedence of `not`.
     pub(super) const NOT_PRECEDENCE: u8 = 3;
 
-    /// Higher precedence than any operator.
+    /// Precedence of the unary minus, which is higher than that of any binary operator.
     pub(super) const MAX_PRECEDENCE: u8 = 7;
 
     /// Returns the symbol of the operator.

@@ -2,7 +2,7 @@
 //! `compare.js`.
 //!
 //! Decides spacing, quoting and number formats of each layout; the caller supplies the names and
-//! numbers. `run.js` and `scatter.js` separate columns with a comma and a blank, `compare.js` with
+//! numbers. `run.js` and `scatter.js` separate columns with a comma and a space, `compare.js` with
 //! a comma alone.
 
 use super::javascript;

@@ -1,4 +1,5 @@
-//! Converts a request once to the types of `h3`, so that it can be sent any number of times.
+//! Converts a request once to the types that `h3` takes, so that it can be sent any number of
+//! times.
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderName};

@@ -26,7 +26,7 @@ pub(super) enum AslrState {
     Partial,
     /// Nothing is randomized on this machine.
     Off,
-    /// Randomization is switched off only for us and our children (`setarch -R`).
+    /// Randomization is switched off only for this process and its children (`setarch -R`).
     OffHere,
 }
 

@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Number of queries per estimate. With this many, at least one is very likely to be answered
 /// without delay.
 const CLOCK_QUERIES: usize = 32;
-/// Upper bound of the clock's resolution: a reading may be older than the true time by this much.
+/// Upper bound of the clock's resolution: a reading may lag behind the true time by at most this.
 const CLOCK_RESOLUTION_NS: u64 = 1_000;
 
 /// One clock query and its answer, in nanoseconds since the Unix epoch.

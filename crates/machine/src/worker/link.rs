@@ -46,7 +46,8 @@ impl WorkerLink {
     /// Waits for the next message.
     ///
     /// # Errors
-    /// Fails if the coordinator has ended this worker, or if the message is of another kind.
+    /// Fails if the connection is lost, if the coordinator has requested a stop, or if the message
+    /// is not a `T`.
     pub fn receive<T: DeserializeOwned>(&self) -> Result<T> {
         let line = self.messages().recv().ok().context("connection lost")?;
         parse_message(&line)

@@ -182,7 +182,8 @@ fn grid_chart(grid: &FactorGrid<'_>) -> ReportChart {
     )
 }
 
-/// Lists every case and variant that failed, with the reason. Returns `None` if nothing failed.
+/// Lists the combinations of case and variant that failed, with the reasons. Returns `None` if
+/// nothing failed.
 pub fn cells_table(found: &ExperimentFindings) -> Option<ReportTable> {
     let mut cells: Vec<FailedCell<'_>> = Vec::new();
     for failure in found.failures.iter().filter(|failure| !failure.cause.is_skip()) {

@@ -1,5 +1,5 @@
 //! Builds the report of HTTP load tests: the answer, a row per load, percentiles, the outcomes of
-//! the requests, charts, and every measured figure for programs.
+//! the requests, charts, and every measured figure in machine-readable form.
 //!
 //! This module chooses wording and order; `analysis::load` decides which figures are reported.
 //! Start at [`report_loads`]. Sentences are in `text.rs`, tables in `tables.rs`, and [`add_gate`]
@@ -62,7 +62,8 @@ pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Docum
 }
 
 /// Returns warnings about threats to the validity of the results, and about problems outside the
-/// measurement. A warning that several loads share is given once, with the first of these loads.
+/// measurement. A warning that several loads share is given once: under the name of the first of
+/// these loads, with the number of the others.
 fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     let mut warnings: Vec<(String, String, usize)> = Vec::new();
     let mut add = |load: &LoadFindings<'_>, kind: String, text: String| {

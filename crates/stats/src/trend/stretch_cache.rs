@@ -1,5 +1,5 @@
-//! Caches the results of a walk (a detection along a series), so that they are not computed again.
-//! Start at [`StretchCache::get_or_compute`].
+//! Caches what the change detector computes about stretches of a series, so that it is not computed
+//! again when points are added. Start at [`StretchCache::get_or_compute`].
 
 use super::shape::{ChangeShape, ChangeSize};
 use std::ops::Range;
@@ -8,13 +8,13 @@ use std::ops::Range;
 /// keeps its points.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct WalkCache {
-    /// Place of the border in a stretch.
+    /// Place to which a border in a stretch is moved.
     pub places: StretchCache<usize>,
     /// Shape and size of the change at a border.
     pub looks: StretchCache<(ChangeShape, ChangeSize)>,
 }
 
-/// Results by stretch of points and by the border in that stretch.
+/// Results, each for a stretch of points and a border in that stretch.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct StretchCache<T> {
     earlier: Vec<(Range<usize>, usize, T)>,

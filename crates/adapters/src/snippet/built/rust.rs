@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 const DEFAULT_FLAGS: [&str; 4] =
     ["--edition=2021", "-Copt-level=3", "-Ccodegen-units=1", "-Awarnings"];
 
-/// Aligns functions at 2^6 bytes.
+/// Aligns functions to 2^6 bytes.
 const ALIGN_FLAG: &str = "-Cllvm-args=-align-all-functions=6";
 
 /// Program that wraps the snippet code. In it, `state` is a variable of the loop, and `shared` is a
@@ -156,8 +156,8 @@ fn source_files(parts: &SnippetParts) -> Vec<(String, String)> {
 
 fn write_block(part: &SnippetPart) -> String {
     // The code is copied unchanged, because a semicolon after the last statement decides whether
-    // the block has a value. The closing brace adds a line only if a trailing comment would swallow
-    // it.
+    // the block has a value. The closing brace goes on a new line only if a trailing comment would
+    // otherwise swallow the brace.
     let text = &part.text.statements;
     let has_comment = text.lines().next_back().is_some_and(|line| line.contains("//"));
     format!("{{{text}{}}}", if has_comment { "\n" } else { "" })

@@ -1,5 +1,5 @@
-//! Describes the surroundings of a run: the address at which other machines reach its machine, and
-//! the sender of its loads. Start at [`RunSite`].
+//! Describes where a run is executed: the address at which other machines reach the executing
+//! machine, and the sender of the run's loads. Start at [`RunSite`].
 
 use crate::execution::load::{self, send_load, wrap_measured};
 use anyhow::Result;

@@ -95,8 +95,8 @@ fn session_results(
     Ok(document)
 }
 
-/// Returns the parameter to chart: the parameter with the most numeric values. Returns `None` if no
-/// parameter has at least three.
+/// Returns the parameter to chart: the parameter with the most distinct numeric values. Returns
+/// `None` if no parameter has at least three.
 fn studied_parameter(session: &Session) -> Option<String> {
     let mut values: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for run in &session.runs {
