@@ -411,8 +411,8 @@ impl<'a> TrendLayout<'a> {
         });
     }
 
-    /// Draws the level lines again on top of the points, which could hide them. These lines ignore
-    /// the pointer, so the tooltips of the points still appear.
+    /// Draws the level lines again on top of the points, because the points may hide the first
+    /// lines. The lines on top ignore the pointer, so the tooltips of the points still appear.
     fn draw_levels_above(&self, svg: &mut SvgWriter) {
         let group = svg.start_group("levels-above").set_stroke(INK, 2.0);
         group.set_text("pointer-events", "none").end_with(|svg| {
