@@ -276,7 +276,7 @@ pub struct BenchmarkJob {
     pub in_suite: Option<SuiteCase>,
     /// Whether this is a trial with small values.
     pub test: bool,
-    /// HTTP tool that the process must be able to find in its `PATH`.
+    /// HTTP tool that the process uses. Its `PATH` hides the other HTTP tools that we support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_tool: Option<String>,
     /// Why the job cannot be performed on this machine; `None` if it can.
