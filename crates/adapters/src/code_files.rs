@@ -39,8 +39,8 @@ static PYTHON_MODULE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(pattern).ok()
 });
 
-/// Returns the files whose content determines a run of `job` under `variant`. `program` executes
-/// the job.
+/// Returns the files whose content determines a run of `job` under `variant`. `program` is the
+/// program that executes the job.
 pub fn code_files(job: &BenchmarkJob, variant: &Variant, program: &Path) -> Vec<PathBuf> {
     let job = job.under(variant);
     let source = &job.source;

@@ -27,16 +27,16 @@ pub enum SourceKind {
     /// A Node.js file of a Node.js core folder (one with `common.js`), driven over Node.js's own
     /// channel.
     NodeCore,
-    /// A Node.js file that uses our package, driven over the harness protocol.
+    /// A Node.js file that uses the npm package `speedwell`, driven over the harness protocol.
     Node,
     /// Benchmarks of another framework. An adapter describes the framework's options.
     Suite,
-    /// A C++ source file that uses our header. It is compiled, and its program is driven over the
-    /// protocol.
+    /// A C++ source file that includes `speedwell.hpp`. It is compiled, and the resulting program
+    /// is driven over the protocol.
     Cpp,
-    /// A prebuilt program with our C++ header, driven over the protocol.
+    /// A prebuilt program whose C++ source includes `speedwell.hpp`, driven over the protocol.
     Program,
-    /// A Python file that uses our package, driven over the protocol.
+    /// A Python file that imports the package `speedwell`, driven over the protocol.
     Python,
     /// A definition file of HTTP loads that are measured like benchmark files.
     Load,
@@ -276,7 +276,7 @@ pub struct BenchmarkJob {
     pub in_suite: Option<SuiteCase>,
     /// Whether this is a trial with small values.
     pub test: bool,
-    /// HTTP tool that is visible to the process in `PATH`.
+    /// HTTP tool that the process uses. Its `PATH` hides the other HTTP tools that we support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_tool: Option<String>,
     /// Why the job cannot be performed on this machine; `None` if it can.
@@ -386,7 +386,7 @@ pub struct BenchmarkDescription {
     pub warnings: Vec<String>,
     /// Versions of the program and its components, if it reported them.
     pub versions: BTreeMap<String, String>,
-    /// Versions of other frameworks, by name.
+    /// Versions of benchmark frameworks other than Speedwell, by name.
     pub suites: BTreeMap<String, String>,
     /// Files loaded during the description, if the language reports them.
     pub loaded: Vec<PathBuf>,
@@ -423,8 +423,8 @@ pub struct RunContext<'a> {
     pub layout: RunLayout,
     /// The experiment of the run.
     pub experiment: Option<&'a Experiment>,
-    /// Services that several runs of the experiment share, the index of this run's case, and its
-    /// block. `None` if every run starts its own services.
+    /// Services that several runs of the experiment share, followed by the indexes of this run's
+    /// case and block. `None` if every run starts its own services.
     pub kept: Option<(&'a SharedServicePool, (usize, u32))>,
     /// How to count instructions; `None` to measure time.
     pub counting: Option<&'a InstructionCounting>,

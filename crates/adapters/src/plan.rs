@@ -187,7 +187,8 @@ impl SessionPlan {
     }
 
     /// Returns the slots in `done` whose block is incomplete. If disturbed runs are rejected, the
-    /// last block counts as incomplete, because its retries may be missing.
+    /// block of the last slot in `done` also counts as incomplete, because its retries may be
+    /// missing.
     pub fn begun_slots(&self, done: &BTreeSet<u32>) -> BTreeSet<u32> {
         let slots = self.slots();
         let is_done = |slot: &&PlanSlot| done.contains(&slot.index);

@@ -1,12 +1,12 @@
-//! Replaces `calibrate-n.js` as a drop-in: finds how many iterations a script needs for stable
+//! A drop-in replacement for `calibrate-n.js`: finds how many iterations a script needs for stable
 //! results.
 //!
 //! Parses the options (`--name=value` and the path of a script) and prints the output;
 //! `analysis::iterations` decides when results are stable. Labels and figures are in the same
-//! places as in the output of the original script, because programs may parse it. Sentences are our
-//! own. An option value that is not a number is an error. The original script instead prints a
-//! warning and uses a default, but users will have forgotten this warning after hours of measuring.
-//! Start at [`run`].
+//! places as in the output of the original script, because programs may parse it. Whole sentences
+//! are worded differently. An option value that is not a number is an error. The original script
+//! instead prints a warning and uses a default, but users will have forgotten this warning after
+//! hours of measuring. Start at [`run`].
 
 use crate::console::{self, DropInConsole};
 use crate::node::driver::{self, NodeDriver};

@@ -97,7 +97,7 @@ pub enum FailureCause {
 }
 
 impl FailureCause {
-    /// Whether the benchmark was skipped rather than failed.
+    /// Whether the benchmark was skipped, which does not count as a failure.
     pub fn is_skip(&self) -> bool {
         matches!(self, FailureCause::Skipped { .. })
     }
@@ -148,9 +148,9 @@ fn signal_name(signal: i32) -> &'static str {
 pub enum SessionEvent<'a> {
     /// Progress of listing cases.
     Described {
-        /// Files listed so far.
+        /// Number of files whose cases have been listed so far.
         done: usize,
-        /// Number of files.
+        /// Number of all files.
         all: usize,
     },
     /// The programs of a package are about to be built.

@@ -411,8 +411,8 @@ impl<'a> TrendLayout<'a> {
         });
     }
 
-    /// Draws the level lines again on top of the points, which could hide them. These lines ignore
-    /// the pointer, so the tooltips of the points still appear.
+    /// Draws the level lines again on top of the points, because the points may hide the first
+    /// lines. The lines on top ignore the pointer, so the tooltips of the points still appear.
     fn draw_levels_above(&self, svg: &mut SvgWriter) {
         let group = svg.start_group("levels-above").set_stroke(INK, 2.0);
         group.set_text("pointer-events", "none").end_with(|svg| {
@@ -467,8 +467,8 @@ impl<'a> TrendLayout<'a> {
 }
 
 impl TrendChart {
-    /// Renders the trend as a sparkline of `width_px` by `height_px` for a page, to be placed in a
-    /// row of a table that describes the trend in words. It shows the points as a faint line, with
+    /// Renders the trend as a sparkline of `width_px` by `height_px` for a page. It is meant for a
+    /// table row that also describes the trend in words. It shows the points as a faint line, with
     /// the levels and the marks of changes on top. Colors work as in
     /// [`AnyChart::svg_on_page`](crate::AnyChart::svg_on_page). The drawing contains no IDs and
     /// nothing reachable by keyboard. `None` if there is nothing to show.

@@ -265,7 +265,8 @@ impl Store {
         ])
     }
 
-    /// Returns the ids of the measured revisions with this prefix, newest first.
+    /// Returns the ids of the measured revisions that start with `beginning`, the most recently
+    /// measured first, but at most `max_count` of them.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -2,9 +2,9 @@
 //! server.
 //!
 //! Decides which versions of the tables can be used. In a file, the version is SQLite's
-//! `user_version`; on a server, it is the row of the table `speedwell_schema`. A released step is
-//! never edited. Every change to the tables is a new step at the end of [`STEPS`], in the SQL of
-//! both back ends.
+//! `user_version`; on a server, it is the row of the table `speedwell_schema`. Every change to the
+//! tables is a new step at the end of [`STEPS`], in the SQL of both back ends. A released step is
+//! never edited.
 
 use anyhow::bail;
 
@@ -24,8 +24,8 @@ pub(super) const STEPS: &[SchemaStep] = &[SchemaStep {
     postgres: include_str!("schema/postgres.sql"),
 }];
 
-/// Added to the number of steps, so that the first step leads to version 101: unreleased versions
-/// of Speedwell, whose tables differ, counted from 1 to 18.
+/// Added to the number of steps, so that the first step leads to version 101. Unreleased versions
+/// of Speedwell, whose tables differ, used the numbers 1 to 18.
 const VERSION_OFFSET: i64 = 100;
 
 /// Returns the version of a database to which this number of steps was applied.
@@ -42,11 +42,11 @@ pub(super) fn applied_steps(version: i64) -> usize {
 /// Owner and version of a database, as stated in the database itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DatabaseOwner {
-    /// Created by this program, with this number of steps. A database without tables has none.
+    /// Created by this program, with this number of steps. A database without tables has 0 steps.
     Ours(usize),
-    /// Created by a version of this program that was never released, at this version.
+    /// Created by an unreleased version of this program. Holds the version of the tables.
     Unreleased(i64),
-    /// Created by a newer version of this program, at this version.
+    /// Created by a newer version of this program. Holds the version of the tables.
     Newer(i64),
     /// A database of another program.
     Foreign,

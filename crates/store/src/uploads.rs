@@ -171,8 +171,9 @@ impl Store {
     /// Adds lines to an upload. `first_line` is the index of their first line in the session, where
     /// 0 is the header. If the upload expects other lines next, the given lines are ignored.
     ///
-    /// Returns the state of the upload. The second value is false if an incomplete upload ignored
-    /// the lines although they do not repeat an earlier part.
+    /// Returns the state of the upload. The second value is false if the upload is incomplete and
+    /// the lines are neither the ones that it expects next nor an exact repetition of an earlier
+    /// part.
     ///
     /// # Errors
     /// Fails if the upload was not started, or on database errors.

@@ -219,9 +219,9 @@ fn service_cases(experiment: &Experiment) -> Vec<(String, ServerWork)> {
     experiment.groups.iter().flat_map(of_group).collect()
 }
 
-/// Duration in seconds of a load whose profile is recorded. The load has as many requests as the
-/// baseline served in this time in its timed runs. This gives about two thousand samples per busy
-/// processor.
+/// Approximate duration in seconds of a load whose profile is recorded. The number of requests is
+/// this duration times the rate of the baseline's timed runs. This gives about two thousand samples
+/// per busy processor.
 pub const RECORDED_LOAD_SECONDS: f64 = 2.0;
 
 /// A case and two variants whose profiles are to be compared.

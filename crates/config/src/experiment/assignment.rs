@@ -236,8 +236,8 @@ impl Experiment {
         })
     }
 
-    /// Returns the variant declared under that name. The second measurement of a control is not
-    /// declared: for its name, returns the control.
+    /// Returns the variant declared under that name. A control is measured a second time under a
+    /// name that no file declares; for such a name, returns the control itself.
     fn find_declared(&self, name: &str) -> Option<&super::variant::ExperimentVariant> {
         let find = |name: &str| self.variants.iter().find(|variant| variant.name == name);
         find(name).or_else(|| find(super::plan::repeated_variant(name)))

@@ -1,8 +1,8 @@
 //! Reads results of google/benchmark programs: `--benchmark_out=F` or `--benchmark_format=json`.
 //!
-//! Decides how rows are stored. Each repetition becomes a run, because compare.py also treats
-//! repetitions as replicates. A note says that these runs share a process. Start at [`read`]. The
-//! format is json_schema_version 1 of the library's JSON reporter.
+//! Decides how rows are stored. Each repetition becomes a run, because the library's compare.py
+//! also treats repetitions as replicates. A note says that these runs share a process. Start at
+//! [`read`]. The format is json_schema_version 1 of the library's JSON reporter.
 
 use crate::duplicate_names::{ListedResult, distinguish_results};
 use crate::foreign::google_benchmark::{
@@ -75,9 +75,9 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 /// Name of a benchmark, and its position in the program if the file states it.
 type BenchmarkKey<'a> = (&'a str, Option<(u64, u64)>);
 
-/// Groups rows by benchmark, in order of first appearance. In files of old versions, only the
-/// suffix of the name distinguishes aggregates. They are dropped if the file also has rows without
-/// the suffix.
+/// Groups rows by benchmark, in order of first appearance. In files of old versions, only a suffix
+/// of the name distinguishes an aggregate from the repetitions. A row with such a suffix is dropped
+/// if the file also has a row with the same name without the suffix.
 fn group_by_benchmark(
     rows: &[GoogleBenchmarkRow],
 ) -> IndexMap<BenchmarkKey<'_>, Vec<&GoogleBenchmarkRow>> {

@@ -124,7 +124,8 @@ pub fn parse_figure(text: &[u8]) -> Option<f64> {
     }
 }
 
-/// Returns whether [`parse_number`] would succeed, without computing the number.
+/// Returns whether [`parse_number`] would succeed. For short texts of digits with at most one
+/// decimal point, the number is not computed.
 pub fn is_number(text: &[u8]) -> bool {
     let is_decimal = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
     match text {

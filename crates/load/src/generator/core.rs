@@ -168,7 +168,8 @@ impl<'a> WorkerCore<'a> {
         }
     }
 
-    /// Whether the connection must be closed after this request.
+    /// Whether a connection must be closed after a request. `requests` is the number of requests of
+    /// the connection up to this one, and `age_ns` is its age when this request was sent.
     pub fn is_last_request(&self, requests: u64, age_ns: u64) -> bool {
         let rules = &self.load.rules;
         rules.max_requests.is_some_and(|max| requests >= max)

@@ -213,7 +213,8 @@ impl Http2Connection {
         }
     }
 
-    /// Processes all of the received data, however it is split, and reports events.
+    /// Processes all of `bytes`, the next part of the received data, and reports events. The data
+    /// may be split at any byte.
     ///
     /// # Errors
     /// Fails if the peer violates the protocol. A GOAWAY frame is then appended to the output, and
@@ -386,7 +387,8 @@ impl Http2Connection {
         behind
     }
 
-    /// Checks the requirements on a frame that can be verified from its head alone.
+    /// Checks whether a frame is valid, as far as its head alone can show. `start` holds the bytes
+    /// of the head.
     #[inline]
     fn check_frame_head(
         &self,

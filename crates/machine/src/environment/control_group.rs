@@ -1,4 +1,5 @@
-//! Reads the limits of CPU time and memory that a container or a service manager has set for us.
+//! Reads the limits of CPU time and memory that a container or a service manager has set for this
+//! process.
 //!
 //! Supports both versions of control groups, because hosts with version 1 are still common (kernel
 //! documentation, `admin-guide/cgroup-v2.rst` and `cgroup-v1/`). Our control group and each group
@@ -71,8 +72,8 @@ pub(super) fn memory_limit_bytes(tree: &FileTree) -> Option<u64> {
     modern.chain(old).filter(|&bytes: &u64| bytes < 1 << 62).min()
 }
 
-/// Returns the longest path that our group has in any hierarchy. The path reveals what manages us,
-/// such as Docker.
+/// Returns the longest path that our group has in any hierarchy. The path reveals what manages
+/// this process, such as Docker.
 pub(super) fn group_path(tree: &FileTree) -> Option<String> {
     let text = tree.read_text("/proc/self/cgroup")?;
     text.lines()

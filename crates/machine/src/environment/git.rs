@@ -38,7 +38,7 @@ pub enum GitError {
         /// The limit.
         limit: Duration,
     },
-    /// The user interrupted us.
+    /// The user interrupted this program.
     Interrupted,
     /// Git failed with this message.
     Says(String),

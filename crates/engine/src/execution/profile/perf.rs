@@ -56,7 +56,8 @@ pub fn wrap_with_perf(
     ProcessSpec { program: recorded.program, arguments: recorded.arguments, ..spec }
 }
 
-/// Checks whether perf can record here. If not, returns the reason.
+/// Checks whether perf can record here. Returns the command that starts perf, or an error that says
+/// why perf cannot record.
 pub fn find_usable_perf() -> Result<PathBuf, String> {
     let perf = PathBuf::from("perf");
     let attempt = || -> Result<ProcessOutcome> {

@@ -6,7 +6,8 @@
 pub enum ErrorClass {
     /// The server name could not be resolved.
     Dns,
-    /// The server refused the connection, or connecting failed for a reason that has no class.
+    /// The server refused the connection, or connecting failed for a reason without a class of
+    /// its own.
     ConnectRefused,
     /// The operating system gave up connecting or, with HTTP/3, the server did not respond.
     ConnectTimeout,
@@ -18,7 +19,7 @@ pub enum ErrorClass {
     TlsHandshake,
     /// The server's certificate could not be verified.
     TlsVerify,
-    /// The server did not accept the protocol in ALPN.
+    /// The TLS handshake (ALPN) did not select the protocol of the load.
     TlsAlpn,
     /// TLS failed after the handshake.
     TlsRecord,
