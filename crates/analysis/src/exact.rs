@@ -53,7 +53,8 @@ impl ExactCounts {
         matches!(self, ExactCounts::Exact(change) if change.abs() > delta)
     }
 
-    /// The exact change as an interval without width, if it has a percentage.
+    /// The exact change as an interval of zero width. `None` if the change is not known exactly or
+    /// is infinite.
     pub fn exact_change(self) -> Option<IntervalEstimate> {
         let ExactCounts::Exact(value) = self else {
             return None;
@@ -137,7 +138,7 @@ fn disagreement_note(instructions: Verdict, time: Verdict) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// Whether enough values of one side agree, so that no more runs are needed.
+/// Whether one side has enough values and all of them agree, so that no more runs are needed.
 pub(super) fn is_exact(values: &[RunValue]) -> bool {
     values.len() >= MIN_EXACT_RUNS && relative_range(values) == 0.0
 }

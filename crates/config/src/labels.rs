@@ -1,8 +1,8 @@
-//! Selects machines of a fleet by their names and labels, joined by `&`, `|`, `!` and brackets.
+//! Selects machines of a fleet by an expression of names and labels, such as `a & !(b | c)`.
 //!
-//! This module decides which names are valid and how such a selector is evaluated; other code knows
-//! the machines. The grammar, from lowest to highest precedence: `a | b`, `a & b`, `!a`, `( ... )`.
-//! Start at [`MachineSelector`].
+//! This module decides which names are valid and how such an expression (a selector) is evaluated;
+//! other code knows the machines. The grammar, from lowest to highest precedence: `a | b`, `a & b`,
+//! `!a`, `( ... )`. Start at [`MachineSelector`].
 
 use super::file_part::nearest_hint;
 use anyhow::{Result, bail, ensure};
@@ -38,8 +38,8 @@ pub enum MachineSelector {
 }
 
 impl MachineSelector {
-    /// Whether the selection contains a machine; `has` tells whether the machine has a name or
-    /// label.
+    /// Whether the selection contains a machine; `has` tells whether the machine has the given name
+    /// or label.
     pub fn matches_machine(&self, has: &dyn Fn(&str) -> bool) -> bool {
         match self {
             MachineSelector::Name(name) => has(name),
@@ -64,7 +64,7 @@ impl MachineSelector {
         }
     }
 
-    /// Checks that all names in it are known.
+    /// Checks that all names in the selector are known.
     ///
     /// # Errors
     /// Fails if a name is not in `known`; the message suggests known ones.

@@ -39,7 +39,7 @@ pub struct BarCategory {
 /// One bar.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChartBar {
-    /// Name of the series. Equal names have equal colors in all categories.
+    /// Name of the series. Bars with the same name have the same color in all categories.
     pub name: String,
     /// Length of the bar.
     pub value: f64,

@@ -49,8 +49,8 @@ fn visible_command(command: &Command) -> Command {
         .subcommands(commands.map(visible_command))
 }
 
-/// Copies the option without its relations to other options. The copied command may lack the other
-/// options, because they are hidden.
+/// Copies the option without its relations to other options. These may be hidden options, which the
+/// copied command lacks.
 fn without_relations(arg: &Arg) -> Arg {
     let mut copy = Arg::new(arg.get_id().clone())
         .help(arg.get_help().cloned().unwrap_or_default())

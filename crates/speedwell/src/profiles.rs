@@ -69,8 +69,8 @@ fn read_side(operand: &SourceOperand) -> anyhow::Result<Option<StackProfile>> {
 
 fn profile_in_file(file: &str) -> anyhow::Result<Option<StackProfile>> {
     let read_context = || format!("cannot read the file '{file}'");
-    // Rule out results files first, so that none is taken for a profile. Executable programs are
-    // not profiles, either.
+    // Rule out files with benchmark results first, so that none is mistaken for a profile.
+    // Executable programs are not profiles, either.
     let mut opened_file = File::open(file).with_context(read_context)?;
     let mut bytes = Vec::new();
     let mut beginning = opened_file.by_ref().take(speedwell_formats::BEGINNING_BYTES);

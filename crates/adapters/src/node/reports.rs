@@ -15,13 +15,13 @@ use speedwell_model::{Case, FailureCause, ParameterValue};
 use std::time::Duration;
 
 /// Time allowed for a script to exit after its last report; after that, the script is killed. The
-/// library ends the script 5 s after the report, even if the event loop is alive.
+/// benchmark library ends the script 5 s after the report, even if the event loop is still alive.
 const EXIT_GRACE: Duration = Duration::from_secs(6);
 
 /// Collects the observations of one process.
 pub struct ReportCollector {
-    /// Name of the benchmark. Names in messages are not used, because they are relative to
-    /// `common.js`.
+    /// Name of the benchmark. If it is set, the names in messages are ignored, because they are
+    /// relative to `common.js`.
     pub name: Option<String>,
     /// Observations so far.
     pub observations: Vec<RunResult>,

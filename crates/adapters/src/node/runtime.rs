@@ -1,8 +1,8 @@
 //! Recognizes the JavaScript runtimes Node.js, Bun and Deno, and builds their arguments.
 //!
 //! The runtime determines how a program is started. It is recognized by the program's name, because
-//! programs are never executed just to identify them. The protocol with our package is the same in
-//! all runtimes.
+//! programs are never executed just to identify them. The protocol with the npm package `speedwell`
+//! is the same in all runtimes.
 
 use crate::job::BenchmarkJob;
 use std::path::Path;

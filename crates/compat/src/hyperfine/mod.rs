@@ -120,8 +120,8 @@ fn check_files(request: &HyperfineRequest) -> Result<()> {
     );
     refuse_same(&outputs)?;
     refuse_file(&outputs, &options.input)?;
-    // Only hooks that are executed before the runs are checked. Hooks after the runs may read files
-    // that the runs have written.
+    // Check only hooks that are executed before a run. Hooks that are executed afterwards may read
+    // files that the runs have written.
     let hooks_before = options.setup.iter().chain(&options.prepare);
     for command in &request.commands {
         let lines = hooks_before.clone().map(|template| command.fill_parameters(template));

@@ -208,7 +208,7 @@ pub fn resolve_matching(
     Ok(found)
 }
 
-/// Whether a case has one of the wanted values of each parameter.
+/// Whether a case has, for each parameter in `entry`, one of the wanted values.
 pub fn matches_case(entry: &GroupParameters, row: &[(String, ParameterValue)]) -> bool {
     entry.iter().all(|(name, wanted)| {
         let value = row.iter().find(|(known, _)| known == name);

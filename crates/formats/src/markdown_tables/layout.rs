@@ -17,8 +17,8 @@ pub struct MarkdownTable {
     pub rows: Vec<Vec<String>>,
 }
 
-/// Returns all tables of a document, and a warning if no newline ends the last row. Such a row is
-/// dropped unless it looks complete: it has all cells and ends with a bar.
+/// Returns all tables of a document, and a warning if its last line is a table row without a
+/// newline. Such a row is dropped unless it looks complete: it has all cells and ends with a bar.
 pub fn parse_tables(text: &str) -> (Vec<MarkdownTable>, Option<String>) {
     let mut tables: Vec<MarkdownTable> = Vec::new();
     let mut headings: Vec<(usize, String)> = Vec::new();
@@ -158,8 +158,8 @@ impl PrintedNumber {
         is_finite.then_some(PrintedNumber { digits, unit })
     }
 
-    /// Returns the value in the unit in which values are stored, such as nanoseconds. The result is
-    /// as close to the printed digits as a float can be.
+    /// Converts the number, whose unit is `unit`, to the unit in which such values are stored, for
+    /// example nanoseconds. The result is as close to the printed digits as a float can be.
     pub fn to_stored_unit(&self, unit: MeasuredUnit) -> f64 {
         let value: f64 = format!("{}e{}", self.digits, unit.exponent10).parse().unwrap_or(f64::NAN);
         value * f64::powi(2.0, unit.exponent2)

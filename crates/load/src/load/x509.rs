@@ -32,7 +32,7 @@ struct CertificateFields<'c> {
     key: &'c [u8],
 }
 
-/// Returns the size in bits of a certificate's key (DER); `None` for unknown key types.
+/// Returns the size in bits of the key of a DER certificate; `None` for unknown key types.
 pub(crate) fn key_bits(certificate: &[u8]) -> Option<u32> {
     let (SEQUENCE, algorithm, behind) = parse_element(parse_fields(certificate)?.key)? else {
         return None;

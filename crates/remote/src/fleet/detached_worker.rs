@@ -44,7 +44,8 @@ pub(crate) fn launch_worker(folder: &Path, requests: &[String]) -> anyhow::Resul
     Ok(worker)
 }
 
-/// Copies the spools of a worker to stdout, in the given order. Without `follows`, copies only
+/// Copies the spools of a worker to stdout. `arguments` holds the ID of the worker, followed by the
+/// names of the spools in the order in which they are copied. Without `follows`, copies only
 /// existing data. With `follows`, continues until the worker has ended. Returns whether the worker
 /// has ended.
 ///

@@ -1,5 +1,5 @@
 //! Acquires the scheduler's job, if there is one, and a lock on each machine. An experiment holds
-//! both from its first run to its last. No run therefore blocks halfway, and users who wait for
+//! both from its first run to its last. Therefore, no run blocks halfway, and users who wait for
 //! exclusive use of a machine are not starved. Start at [`MachineLease`].
 
 use super::connection::RoleConnection;
@@ -78,7 +78,7 @@ pub(super) fn job_name(session: &str) -> String {
     format!("speedwell-{session}")
 }
 
-/// Waits until a scheduler allocates machines for all roles at once.
+/// Waits until a scheduler allocates machines for all `components` at once, in a job called `name`.
 ///
 /// # Errors
 /// Fails if the scheduler rejects the request or the user interrupts.

@@ -162,7 +162,7 @@ pub(crate) fn format_achieved(verdict: &OpenVerdict) -> String {
     format!("{} of the due requests sent", format_share(verdict.achieved))
 }
 
-/// Says how late the generator itself was, and how late it may be.
+/// Says how late the generator itself was, and how late it is allowed to be.
 fn format_own_lag(p99_ns: u64, limit_ns: u64) -> String {
     format!(
         "by {} at the 99th percentile (limit {})",
@@ -371,7 +371,7 @@ fn concurrency_short(in_flight: &RequestsInFlight) -> String {
     let requested = in_flight.requested.map_or(0.0, f64::from);
     let missing = requested - in_flight.effective.unwrap_or(0.0);
     let connecting = in_flight.connecting.unwrap_or(0.0);
-    // Blame waiting for connections if it accounts for most of the missing requests.
+    // Give the wait for connections as the reason if it accounts for most of the missing requests.
     let reason = if connecting > missing / 2.0 {
         format!(
             " On average {connecting:.1} were still waiting for their connection, which does not \

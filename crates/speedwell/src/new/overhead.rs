@@ -74,8 +74,8 @@ pub fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
     Ok(StarterFiles { files, target: file, ..StarterFiles::default() })
 }
 
-/// Decides how to load a module. `root` is the definition file's placeholder for `current_folder`,
-/// if the file lies there.
+/// Decides how to load a module. `root` is the placeholder by which the definition file refers to
+/// `current_folder`, or `None` if the file lies elsewhere.
 fn module_loading(
     module: &str,
     root: Option<&str>,

@@ -1,7 +1,8 @@
-//! Provides distribution functions that agree with R's to a relative error of 1e-11 in both tails.
+//! Provides distribution functions that agree with R's to within a relative error of 1e-11 in both
+//! tails.
 //!
 //! The statistical tests and the intervals use these tail areas and quantiles. The functions are
-//! implemented here because `statrs` 0.19 differs from R's values in the tenth digit or earlier
+//! implemented here because values from `statrs` 0.19 differ from R's in the tenth digit or earlier
 //! (see `crates/stats/DERIVATIONS.md`, "Other tests"). Start at [`student_t`].
 
 pub mod binomial;

@@ -1,4 +1,4 @@
-//! Receives sessions, in one request or line by line. Returns, tags and deletes stored sessions.
+//! Receives sessions, in one request or in several. Returns, tags and deletes stored sessions.
 //!
 //! A response may be lost, so uploads can be repeated. The second response is then 200, and the
 //! stored data is kept. A different session with the same id is rejected with 409.
