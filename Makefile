@@ -19,7 +19,7 @@ bench: ## measure Speedwell itself: statistics, store, cost of a sample
 	cargo bench --package speedwell --bench sample_cost
 
 bench-history: ## did Speedwell itself become slower in its last 20 commits?
-	scripts/bench-history
+	eval/bench-history
 
 fmt: ## format the Rust code
 	cargo fmt --all
