@@ -20,14 +20,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 rounds=${1:-3}
 names=${NAMES:-10000}
 shared=${SHARED:-1000}
-ours=${SPEEDWELL:-${CARGO_TARGET_DIR:-target}/release/speedwell}
+ours=$(eval/built_program.py release)
 original=${COMPARE_PY:-/usr/share/benchmark/compare.py}
 python=${PYTHON:-/usr/bin/python3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-[ -x "$ours" ] || { echo "'$ours' is not executable; build it with: cargo build --release" >&2; exit 2; }
-[ -x /usr/bin/time ] || { echo "/usr/bin/time (GNU time) is not installed" >&2; exit 2; }
+source eval/bench-compare.bash
 
 make_json() { # NAMES SEED; deterministic output
   awk -v names="$1" -v seed="$2" 'BEGIN {
@@ -51,24 +50,12 @@ has_original() {
   [ -f "$original" ] && "$python" -c 'import scipy.stats' 2>/dev/null
 }
 
-timed() { # NAME COMMAND...; adds "CPU_SECONDS RSS_KIB" to the file NAME
-  local name=$1
-  shift
-  /usr/bin/time -f '%U %S %M' -o "$work/time" timeout 600 "$@" >"$work/$name.txt" 2>"$work/stderr"
-  awk '{ printf "%.2f %d\n", $1 + $2, $3 }' "$work/time" >>"$work/$name"
-  echo "$name: $(awk '{ printf "%.2f s CPU, %.0f MiB", $1 + $2, $3 / 1024 }' "$work/time")"
-}
-
 started() { # TIMES COMMAND...; mean CPU seconds of one start
   local times=$1
   shift
-  /usr/bin/time -f '%U %S' -o "$work/time" sh -c 'n=$0; while [ "$n" -gt 0 ]; do "$@" >/dev/null; n=$((n - 1)); done' \
+  /usr/bin/time -f '%U %S' -o "$work/time" timeout 600 sh -c 'n=$0; while [ "$n" -gt 0 ]; do "$@" >/dev/null; n=$((n - 1)); done' \
     "$times" "$@"
   awk -v n="$times" '{ printf "%.4f", ($1 + $2) / n }' "$work/time"
-}
-
-median() { # FILE COLUMN
-  awk -v column="$2" '{ print $column }' "$1" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
 }
 
 ratio() { # OF TO

@@ -17,12 +17,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 rounds=${1:-3}
 cases=${CASES:-16666}
-ours=${SPEEDWELL:-${CARGO_TARGET_DIR:-target}/release/speedwell}
+ours=$(eval/built_program.py release)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-[ -x "$ours" ] || { echo "'$ours' is not executable; build it with: cargo build --release" >&2; exit 2; }
-[ -x /usr/bin/time ] || { echo "/usr/bin/time (GNU time) is not installed" >&2; exit 2; }
+source eval/bench-compare.bash
 
 make_csv() { # CASES; deterministic output
   awk -v cases="$1" 'BEGIN {
@@ -45,25 +44,13 @@ has_original() {
     Rscript -e 'stopifnot(requireNamespace("ggplot2"), requireNamespace("plyr"))' >/dev/null 2>&1
 }
 
-timed() { # NAME COMMAND...; adds "CPU_SECONDS RSS_KIB" to the file NAME
-  local name=$1
-  shift
-  /usr/bin/time -f '%U %S %M' -o "$work/time" timeout 600 "$@" <"$work/in.csv" >"$work/$name.txt" 2>"$work/stderr"
-  awk '{ printf "%.2f %d\n", $1 + $2, $3 }' "$work/time" >>"$work/$name"
-  echo "$name: $(awk '{ printf "%.2f s CPU, %.0f MiB", $1 + $2, $3 / 1024 }' "$work/time")"
-}
-
-median() { # FILE COLUMN
-  awk -v column="$2" '{ print $column }' "$1" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
-}
-
 make_csv "$cases" >"$work/in.csv"
 echo "$(($(wc -l <"$work/in.csv") - 1)) rows, $cases cases, $(($(wc -c <"$work/in.csv") / 1000000)) MB"
 original=false
 has_original && original=true
 for _ in $(seq "$rounds"); do
-  timed speedwell "$ours" as compare.R
-  if $original; then timed Rscript Rscript "$COMPARE_R"; fi
+  timed speedwell "$ours" as compare.R <"$work/in.csv"
+  if $original; then timed Rscript Rscript "$COMPARE_R" <"$work/in.csv"; fi
 done
 
 echo "median speedwell: $(median "$work/speedwell" 1) s CPU, $(($(median "$work/speedwell" 2) / 1024)) MiB"
