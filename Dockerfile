@@ -6,6 +6,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev &
 WORKDIR /source
 COPY Cargo.toml Cargo.lock ./
 COPY crates crates
+COPY xtask xtask
 RUN cargo build --release --locked --package speedwell --features postgres
 
 FROM debian:bookworm-slim

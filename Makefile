@@ -1,4 +1,4 @@
-# Developer commands: each is one line or a script in scripts/.
+# Developer commands: each is one line, a script in scripts/, or a command of xtask/.
 
 .DEFAULT_GOAL := help
 .PHONY: build demo test bench bench-history fmt clean help
@@ -10,8 +10,8 @@ demo: ## compare two versions of Node.js, in about two minutes
 	scripts/demo
 
 test: ## install missing test tools if possible, then check everything
-	scripts/install-test-tools & scripts/check build; wait
-	scripts/check
+	scripts/install-test-tools & cargo xtask test build; wait
+	cargo xtask test
 
 bench: ## measure Speedwell itself: statistics, store, cost of a sample
 	cargo bench --package speedwell-stats --bench speed
@@ -19,7 +19,7 @@ bench: ## measure Speedwell itself: statistics, store, cost of a sample
 	cargo bench --package speedwell --bench sample_cost
 
 bench-history: ## did Speedwell itself become slower in its last 20 commits?
-	scripts/bench-history
+	eval/bench-history
 
 fmt: ## format the Rust code
 	cargo fmt --all

@@ -1,5 +1,5 @@
 //! A server that does as little as possible, so that a generator is the bottleneck: it answers
-//! every request head with the same bytes. For `scripts/bench-load`, which starts it with an
+//! every request head with the same bytes. For `eval/bench-load`, which starts it with an
 //! address to listen on and stops it.
 
 use rustix::buffer::spare_capacity;
@@ -19,7 +19,7 @@ const LISTENER: u64 = u64::MAX;
 fn main() -> Result<(), Box<dyn Error>> {
     let Some(address) = std::env::args().nth(1).filter(|word| !word.starts_with("--")) else {
         // Run directly as a benchmark, it measures nothing.
-        eprintln!("usage: answer ADDRESS:PORT; see scripts/bench-load");
+        eprintln!("usage: answer ADDRESS:PORT; see eval/bench-load");
         return Ok(());
     };
     serve(&TcpListener::bind(address)?)

@@ -7,7 +7,7 @@
 //!
 //! Here 1,000 cases get 500 runs of each of two variants: a million runs of five samples, in blocks
 //! of four. Each block is encoded as spool lines and merged in its own transaction, so memory stays
-//! flat. The report comes from the code of `speedwell report`. `scripts/bench-large-session`
+//! flat. The report comes from the code of `speedwell report`. `eval/bench-large-session`
 //! measures both.
 
 use anyhow::{Context, ensure};

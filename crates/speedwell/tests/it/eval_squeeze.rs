@@ -2,7 +2,7 @@
 //! number of workers through at once, and they only wait there, so that the answer does not depend
 //! on the machine.
 //!
-//! `scripts/check-squeeze` repeats and counts them.
+//! `eval/check-squeeze` repeats and counts them.
 
 use super::busy::{ensure_holds, retry_busy};
 use super::harness_driver::find_tool;

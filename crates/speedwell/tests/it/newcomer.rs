@@ -277,7 +277,7 @@ fn an_empty_variable_counts_as_unset() {
 fn scripts_say_in_one_line_that_the_program_is_not_built() {
     let folder = tempfile::tempdir().unwrap();
     for script in ["bench-load", "bench-erlang", "check-squeeze", "check-paired", "noise-live"] {
-        let mut command = Command::new(repository().join("scripts").join(script));
+        let mut command = Command::new(repository().join("eval").join(script));
         command.env("CARGO_TARGET_DIR", folder.path()).env_remove("SPEEDWELL");
         let Ok(answer) = command.output() else {
             eprintln!("skipped: '{script}' cannot be started here");

@@ -213,9 +213,10 @@ const PICTURED: [&str; 24] = [
     "/P/pulls/7",
 ];
 
-/// Takes pictures of all pages for people: `scripts/look-at-dashboard FOLDER`.
+/// Takes pictures of all pages for people, because no test detects what is ugly: at 1280 and 360
+/// pixels, light and dark, with and without scripts. The folder must exist.
 #[test]
-#[ignore = "it makes pictures for people: scripts/look-at-dashboard FOLDER"]
+#[ignore = "it makes pictures for people, in the folder SPEEDWELL_PICTURES"]
 fn every_page_is_saved_as_a_screenshot() {
     let folder = PathBuf::from(std::env::var_os("SPEEDWELL_PICTURES").expect("a folder"));
     let place = StorePlace::file();

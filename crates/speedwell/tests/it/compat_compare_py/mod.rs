@@ -275,10 +275,10 @@ fn families_are_compared_by_the_rest_of_their_names() {
 }
 
 /// Generated pairs of files with every peculiarity. More of them:
-/// `scripts/check-compare-py --pairs 250`.
+/// `eval/check-compare-py --pairs 250`.
 #[test]
 fn results_match_the_original_program_on_generated_pairs() {
-    let script = repository().join("scripts/check-compare-py");
+    let script = repository().join("eval/check-compare-py");
     let mut command = std::process::Command::new(script);
     command.args(["--pairs", "26"]);
     command.env("SPEEDWELL", env!("CARGO_BIN_EXE_speedwell"));
