@@ -3,24 +3,28 @@
 //!
 //! This module knows nothing about the store and the terminal: all results are reported as
 //! [`SessionEvent`]s. Start at [`execute`].
+//!
+//! The two sides of a pair run at the same time and take turns on one processor many times a
+//! second. Whatever slows the machine therefore slows both sides. The time that a side waits for
+//! its turn is not part of its processor time. See [`run_concurrently`].
 
-use crate::execution::code_change_guard::CodeChangeGuard;
-use crate::execution::pairs;
+use crate::execution::code_change_guard::{ChecksumLedger, CodeChangeGuard};
 use speedwell_adapters::experiment::SharedServicePool;
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_adapters::snippet::SharedProcesses;
 use speedwell_adapters::{self as adapters, RunContext, RunOutcome, RunResult, SourceKind};
 use speedwell_config::experiment::Experiment;
 use speedwell_machine::environment::RunSensors;
-use speedwell_machine::process::{CpuSet, is_interrupt_requested};
+use speedwell_machine::process::{CpuSet, TimeSlice, is_interrupt_requested};
 use speedwell_model::stage_report::{StageFailure, StageReport};
 use speedwell_model::{
-    ComparedClock, FailureCause, KernelStats, Run, RunOrder, SessionEvent, SessionObserver,
-    SessionStep, StepFailure,
+    ComparedClock, FailureCause, KernelStats, Metric, Run, RunOrder, SessionEvent, SessionObserver,
+    SessionStep, StepFailure, seed_of_step,
 };
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Decides after each block which cases need no more runs.
@@ -433,7 +437,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     }
 
     fn run_attempts(&mut self, group: &[PlanSlot]) -> Vec<RunOutcome> {
-        let pair_processor = pairs::draw_processor(self.plan, group[0].block);
+        let pair_processor = draw_processor(self.plan, group[0].block);
         let pin = pair_processor.as_ref().or(self.plan.pin.as_ref());
         let (plan, experiment, shared_services) =
             (self.plan, self.experiment, &self.shared_services);
@@ -448,7 +452,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
             ([slot], None) => vec![perform_slot(plan, slot, &context(slot))],
             _ => {
                 (group.iter()).for_each(|slot| prepare_slot(plan, slot, &context(slot)));
-                pairs::run_concurrently(group, |slot| perform_slot(plan, slot, &context(slot)))
+                run_concurrently(group, |slot| perform_slot(plan, slot, &context(slot)))
             }
         }
     }
@@ -468,8 +472,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
                 continue;
             }
             if self.plan.sampling.clock == ComparedClock::Cpu
-                && let Err(cause) =
-                    pairs::prefer_processor_time(&mut result, self.plan.design.order)
+                && let Err(cause) = prefer_processor_time(&mut result, self.plan.design.order)
             {
                 failure = failure.or_else(|| Some(self.slot_failure(slot, cause)));
                 continue;
@@ -715,22 +718,63 @@ fn note_late_failure(mut result: RunResult, cause: &FailureCause) -> Option<RunR
     Some(result)
 }
 
-/// Remembers the first checksum of every case, and its variant, for comparison with later
-/// checksums.
-#[derive(Debug, Default)]
-pub(super) struct ChecksumLedger(HashMap<String, (String, String)>);
+/// Time slice of one side: long enough that caches are warm for most of it.
+const PAIR_TIME_SLICE: TimeSlice = TimeSlice(Duration::from_millis(20));
 
-impl ChecksumLedger {
-    /// Records the checksum of a result. Returns a failure if it differs from the first checksum of
-    /// the case.
-    pub fn record_checksum(&mut self, result: &RunResult, variant: &str) -> Option<FailureCause> {
-        let checksum = result.check.as_ref()?;
-        let (first, first_variant) = self
-            .0
-            .entry(result.case.id())
-            .or_insert_with(|| (checksum.clone(), variant.to_owned()));
-        (first != checksum).then(|| FailureCause::Invalid {
-            reason: format!("computed '{checksum}', but '{first_variant}' computed '{first}'"),
-        })
+/// Draws the processor that the runs of this block share: from the processors to which the plan
+/// pins runs or, without pinning, from all usable ones. Returns `None` if runs are not paired.
+fn draw_processor(plan: &SessionPlan, block: u32) -> Option<CpuSet> {
+    if plan.design.order != RunOrder::Paired {
+        return None;
+    }
+    let usable = plan.pin.clone().or_else(|| CpuSet::usable_by_thread().ok())?;
+    let index = seed_of_step(!plan.design.seed, block) as usize % usable.cpus().len().max(1);
+    usable.cpus().get(index).map(|&cpu| CpuSet::from_iter([cpu]))
+}
+
+/// Performs all slots at the same time, and starts them in order.
+fn run_concurrently(
+    slots: &[PlanSlot],
+    perform: impl Fn(&PlanSlot) -> RunOutcome + Sync,
+) -> Vec<RunOutcome> {
+    let perform = &perform;
+    let run_with_slice = |slot| {
+        // The processes of a run inherit the time slice from the thread that starts them. A kernel
+        // without custom slices uses its default, which is shorter.
+        let _ = PAIR_TIME_SLICE.apply();
+        perform(slot)
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> =
+            slots.iter().map(|slot| scope.spawn(move || run_with_slice(slot))).collect();
+        let outcomes = threads.into_iter().map(|thread| match thread.join() {
+            Ok(attempt) => attempt,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        outcomes.collect()
+    })
+}
+
+/// Puts processor time first, because the first metric is compared. Paired runs keep no other
+/// metric, because any other time includes the time slices of the other side.
+///
+/// # Errors
+/// Fails if the result has no processor time.
+pub(crate) fn prefer_processor_time(
+    result: &mut RunResult,
+    order: RunOrder,
+) -> Result<(), FailureCause> {
+    let is_processor_time = |name: &str| name == Metric::CPU_TIME;
+    if order == RunOrder::Paired {
+        (result.samples).retain(|sample| is_processor_time(&sample.metric));
+        (result.metrics).retain(|metric| is_processor_time(&metric.name));
+    }
+    (result.samples).sort_by_key(|sample| !is_processor_time(&sample.metric));
+    (result.metrics).sort_by_key(|metric| !is_processor_time(&metric.name));
+    match result.samples.first() {
+        Some(sample) if is_processor_time(&sample.metric) => Ok(()),
+        _ => Err(FailureCause::Invalid {
+            reason: "reports no processor time, which the comparison needs".to_owned(),
+        }),
     }
 }

@@ -5,14 +5,19 @@
 //! [`wait_until_ready`], which every server goes through, or at [`LoadServer::start`] for the
 //! server of a load.
 
-use crate::execution::load::{ServerOutcome, UNLIMITED, format_address as format_server_address};
+use crate::execution::load::format_address as format_server_address;
 use anyhow::{Context, bail};
 use speedwell_load::load::ServerAddress;
 use speedwell_machine::process::{self, ProcessEnd, ProcessSpec, ServiceProcess};
+use speedwell_model::load::run::ServerOutcome;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
+
+/// A time limit longer than any load. Processes of a load need no limit: servers are stopped, and
+/// tools and generators end by themselves or on Ctrl-C.
+pub const UNLIMITED: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 

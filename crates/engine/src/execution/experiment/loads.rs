@@ -7,10 +7,11 @@
 //! server.
 
 use super::lifecycle::{ServerLifecycle, pick_port};
-use super::{RunReport, RunSite, StageResult, stage_failure, target};
+use super::{RunReport, RunSite, StageResult, site, stage_failure};
 use crate::execution::load::{
-    LoadNotice, UNLIMITED, load_with_tool, load_with_tool_beside, run_load_with_server,
+    LoadNotice, load_with_tool, load_with_tool_beside, run_load_with_server,
 };
+use crate::execution::server::UNLIMITED;
 use speedwell_formats::load_session;
 use speedwell_machine::process::{self, CpuSet, ProcessSpec};
 use speedwell_model::assignment::{LoadWarmup, TargetProgram};
@@ -75,7 +76,7 @@ enum LoadOutcome {
 fn server_spec(target: &TargetProgram, line: &str, port: u16, pin: Option<CpuSet>) -> ProcessSpec {
     let command = ["/bin/sh", "-c", line].map(str::to_owned).to_vec();
     let target = TargetProgram { command, ..target.clone() };
-    ProcessSpec { limit: UNLIMITED, pin, ..target::target_spec(&target, Some(port)) }
+    ProcessSpec { limit: UNLIMITED, pin, ..site::target_spec(&target, Some(port)) }
 }
 
 /// Builds the failure of a load. The first lines of the error messages become the reason, joined

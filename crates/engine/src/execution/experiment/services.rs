@@ -5,9 +5,10 @@
 //! share.
 
 use super::lifecycle::{find_listener, pick_port};
-use super::{RunReport, RunSite, StageResult, stage_failure, target};
-use crate::execution::load::UNLIMITED;
-use crate::execution::server::{ReadinessFailure, StartFailure, TAIL_LINES, wait_until_ready};
+use super::{RunReport, RunSite, StageResult, site, stage_failure};
+use crate::execution::server::{
+    ReadinessFailure, StartFailure, TAIL_LINES, UNLIMITED, wait_until_ready,
+};
 use speedwell_machine::process::{self, ProcessEnd, ProcessSpec, ServiceProcess};
 use speedwell_model::assignment::{BackingService, PlaceholderValue, ScopedServices, fill_text};
 use speedwell_model::stage_report::{RunStage, StageFailure};
@@ -40,11 +41,11 @@ impl RunningService {
         let port = pick_port(None, ports, site)?;
         let host = site.host().to_string();
         let placeholders = [("host".to_owned(), host.clone()), port_placeholder(port)];
-        let mut spec = target::target_spec(
+        let mut spec = site::target_spec(
             &definition.program.clone().fill_placeholders(&placeholders),
             Some(port),
         );
-        spec.shutdown = target::shutdown(&definition.stop);
+        spec.shutdown = site::shutdown(&definition.stop);
         spec.limit = UNLIMITED;
         let ready_spec = definition.ready.as_ref().map(|command| ProcessSpec {
             limit: READY_COMMAND_TIMEOUT,

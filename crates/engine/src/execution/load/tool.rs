@@ -4,9 +4,9 @@
 //! Start at [`load_with_tool`]. Supported versions are ab 2.3, wrk 4, h2load 1.5x, and autocannon 7
 //! and 8.
 
-use super::build::DEFAULT_DURATION;
-use super::run::{PreparedLoad, server_of};
-use super::{LoadJob, LoadNotice, UNLIMITED, build};
+use super::build::{self, DEFAULT_DURATION};
+use super::{LoadJob, LoadNotice, PreparedLoad, server_of};
+use crate::execution::server::UNLIMITED;
 use anyhow::{Context, bail, ensure};
 use speedwell_load::http1::ConnectionOption;
 use speedwell_load::load::{LoadShare, RequestKind};
