@@ -1,10 +1,8 @@
 //! Settles attempts whose worker has ended. Each shard is done, retried, moved to another machine
 //! or given up. Start at [`FleetCoordinator::settle_attempts`].
 
+use super::attempt::{SpoolSource, StaleAttempt, replaced_marker};
 use super::coordinator::{AttemptOutcome, FleetCoordinator, ShardAttempt, is_settled, to_shard};
-use super::shard_request::replaced_marker;
-use super::spool_source::SpoolSource;
-use super::stale_attempts::StaleAttempt;
 use crate::machines::JobId;
 use anyhow::ensure;
 use speedwell_adapters::plan::PlanSlot;

@@ -4,7 +4,7 @@
 //! The target's role starts, checks and stops the server (`engine/execution/experiment`), but other
 //! workers send the loads. Start at [`perform_role`].
 
-use crate::fleet::detached_worker::{end_worker, launch_worker};
+use crate::fleet::worker::{end_worker, launch_worker};
 use crate::machines::check::report_machine;
 use crate::machines::clean::{CleanTarget, clean_folder};
 use crate::machines::{LockTicket, MachineIdentity, MachineLock};
@@ -16,9 +16,8 @@ use anyhow::{Result, bail};
 use speedwell_engine::execution::experiment::{
     LoadSender, RunReport, RunSite, RunningService, StageResult, run_target, stage_failure,
 };
-use speedwell_machine::environment;
-use speedwell_machine::process;
 use speedwell_machine::worker::WorkerLink;
+use speedwell_machine::{environment, process};
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::load::spec::LoadSpec;
 use speedwell_model::stage_report::{RunStage, StageFailure};
