@@ -77,9 +77,12 @@ pub fn plan_snippets(
     }
     let compares_snippets = !has_named_variants && request.snippets.len() > 1;
     let jobs = build_jobs(&request, compares_snippets)?;
-    let snippet_variants =
-        if compares_snippets { snippets_as_variants(&request.snippets) } else { Vec::new() };
-    let variants = request.variants.build_variants(snippet_variants)?;
+    let compared_snippets = request.snippets.iter().filter(|_| compares_snippets);
+    let snippet_variants = compared_snippets.map(|named| Variant {
+        snippet: Some(named.snippet.clone()),
+        ..Variant::plain(&named.name)
+    });
+    let variants = request.variants.build_variants(snippet_variants.collect())?;
     request.plan.sampling.check_bounds(variants.len())?;
     revisions::place_benchmark_files(&variants, std::iter::empty())?;
     let suite = DiscoveredBenchmarks {
@@ -94,14 +97,6 @@ pub fn plan_snippets(
         plan.sampling.samples = COMMAND_SAMPLES;
     }
     Ok(PreparedPlan::new(plan, suite))
-}
-
-fn snippets_as_variants(snippets: &[NamedSnippet]) -> Vec<Variant> {
-    let variant = |named: &NamedSnippet| Variant {
-        snippet: Some(named.snippet.clone()),
-        ..Variant::plain(&named.name)
-    };
-    snippets.iter().map(variant).collect()
 }
 
 /// Builds a case for every combination of values and every number of workers. Snippets that are

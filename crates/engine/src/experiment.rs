@@ -360,7 +360,8 @@ pub fn estimate_loads(plan: &SessionPlan) -> anyhow::Result<Option<ExperimentEst
 
 /// Estimates the time and requests of all runs from a trial; `None` if the estimate is empty or the
 /// plan is not an experiment. `lived_ns` are the lifetimes of the trial runs in the order of
-/// `execution::try_all`: all variants of a job, then the next job.
+/// [`try_cases`](crate::try_cases): all variants of a job, then the next job. The time of the load
+/// is added to each. `None` stands for runs that do not count.
 ///
 /// # Errors
 /// Fails if the definition was stored by a version of this program with a different grammar.
@@ -371,18 +372,6 @@ pub fn estimate_from_trial(
     let Some(experiment) = plan.experiment()? else {
         return Ok(None);
     };
-    let estimate = estimate_runs(plan, &experiment, lived_ns);
-    Ok(Some(estimate).filter(|estimate| *estimate != ExperimentEstimate::default()))
-}
-
-/// Estimates the time and requests of all runs. `lived_ns` has one entry for each job and variant:
-/// the lifetime of its trial run, to which the time of the load is added, or `None` if its runs do
-/// not count.
-fn estimate_runs(
-    plan: &SessionPlan,
-    experiment: &Experiment,
-    lived_ns: &[Option<u64>],
-) -> ExperimentEstimate {
     let runs = u64::from(plan.runs_per_variant());
     let mut estimate = ExperimentEstimate::default();
     for (index, lived_ns) in lived_ns.iter().enumerate() {
@@ -393,13 +382,13 @@ fn estimate_runs(
         estimate.time += Duration::from_nanos(lived_ns * runs);
         let name = &plan.variants[variant].name;
         let case = job.case.as_ref();
-        if let Some(traffic) = case.and_then(|case| case_traffic(experiment, case, name)) {
+        if let Some(traffic) = case.and_then(|case| case_traffic(&experiment, case, name)) {
             let (time, count) = load_length(&traffic);
             estimate.time += time * u32::try_from(runs).unwrap_or(u32::MAX);
             estimate.requests += count * runs;
         }
     }
-    estimate
+    Ok(Some(estimate).filter(|estimate| *estimate != ExperimentEstimate::default()))
 }
 
 fn case_traffic(experiment: &Experiment, case: &Case, variant: &str) -> Option<ServerLoad> {

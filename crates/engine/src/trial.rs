@@ -55,11 +55,7 @@ pub fn try_cases(
 
 impl TrialResult {
     fn new(plans: &PreparedPlan) -> TrialResult {
-        // An experiment is tried under all its variants ([`try_all`]).
-        let times = match plans.plan.design.experiment {
-            Some(_) => plans.plan.variants.len(),
-            None => 1,
-        };
+        let times = count_tried_variants(&plans.plan);
         let jobs = plans.plan.jobs.iter();
         let files: Vec<String> =
             jobs.flat_map(|job| repeat_n(job.source.name.clone(), times)).collect();

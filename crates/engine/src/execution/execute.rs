@@ -271,9 +271,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         for slot in done.iter().filter(|slot| slot.closes_block) {
             self.abandon_failing_case(slot, &remaining)?;
         }
-        for job in self.settled_jobs() {
-            self.finish_case(job, &remaining)?;
-        }
+        self.settle_cases(&remaining)?;
         Ok(outcome.session_end(options.fail_fast))
     }
 
@@ -285,20 +283,6 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     fn is_abandoned(&self, job: usize, variant: usize) -> bool {
         let failures = self.consecutive_failures.get(&(job, variant));
         failures.is_some_and(|&count| count >= MAX_CONSECUTIVE_FAILURES)
-    }
-
-    /// Runs slots with [`SessionExecution::run_slots`] and, at the end of a block, retries its
-    /// disturbed runs. `started_slots` are all slots of the plan up to the end of `group`.
-    fn run_and_retry(
-        &mut self,
-        group: &[PlanSlot],
-        started_slots: &[PlanSlot],
-    ) -> anyhow::Result<SlotOutcome> {
-        let outcome = self.run_slots(group)?;
-        match group.last() {
-            Some(last) if last.closes_block => self.retry_disturbed(started_slots, outcome),
-            _ => Ok(outcome),
-        }
     }
 
     /// Retries disturbed runs of the last block in `started_slots`, up to the limit. `outcome` is
@@ -327,8 +311,9 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         Ok(outcome)
     }
 
-    /// Executes slots unless their case is settled. Closes the block after its last slots, unless
-    /// the session ends because of these slots.
+    /// Executes slots unless their case is settled. After the last slots of a block, retries its
+    /// disturbed runs, and closes the block unless the session ends because of these slots.
+    /// `started_slots` are all slots of the plan up to the end of `group`.
     ///
     /// Returns `None` if the slots were skipped.
     fn run_unsettled_slots(
@@ -338,15 +323,23 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         later: &[PlanSlot],
         fail_fast: bool,
     ) -> anyhow::Result<Option<SlotOutcome>> {
-        let is_settled = group.iter().any(|slot| self.is_settled(slot));
-        let outcome =
-            if is_settled { None } else { Some(self.run_and_retry(group, started_slots)?) };
+        let last_of_block = group.last().filter(|slot| slot.closes_block);
+        let mut outcome = None;
+        if !group.iter().any(|slot| self.is_settled(slot)) {
+            let first_outcome = self.run_slots(group)?;
+            outcome = Some(match last_of_block {
+                Some(_) => self.retry_disturbed(started_slots, first_outcome)?,
+                None => first_outcome,
+            });
+        }
         let ends_session =
             outcome.is_some_and(|outcome| outcome.session_end(fail_fast) != SessionEnd::Complete);
-        if let Some(slot) = group.last().filter(|slot| slot.closes_block && !ends_session) {
+        if let Some(slot) = last_of_block.filter(|_| !ends_session) {
             let service_report = self.shared_services.stop_block();
             self.record_service_end(slot, service_report)?;
-            self.close_block(slot)?;
+            if !self.settled.contains(&slot.job) {
+                self.emit(&SessionEvent::BlockDone { job: slot.job, block: slot.block })?;
+            }
             self.abandon_failing_case(slot, later)?;
             if !self.keeps_closed_blocks {
                 self.runs.remove(&slot.job);
@@ -605,14 +598,6 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
             return Ok(());
         }
         self.finish_case(slot.job, later)
-    }
-
-    /// Reports that a block is complete, unless its case was settled before.
-    fn close_block(&mut self, slot: &PlanSlot) -> anyhow::Result<()> {
-        if self.settled.contains(&slot.job) {
-            return Ok(());
-        }
-        self.emit(&SessionEvent::BlockDone { job: slot.job, block: slot.block })
     }
 
     fn finish_case(&mut self, job: usize, later: &[PlanSlot]) -> anyhow::Result<()> {

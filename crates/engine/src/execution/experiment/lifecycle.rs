@@ -260,13 +260,13 @@ impl<'a> ServerLifecycle<'a> {
             .service
             .stop_and_wait()
             .map_err(|error| stage_failure(RunStage::Stop, error.to_string()))?;
-        let tail = || outcome.stderr.last_lines(TAIL_LINES);
+        let with_stderr = |failure: StageFailure| StageFailure {
+            stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
+            ..failure
+        };
         if has_ended {
             let reason = format!("the server ended by itself: {}", outcome.ended);
-            return Err(StageFailure {
-                stderr_tail: tail(),
-                ..stage_failure(RunStage::Alive, reason)
-            });
+            return Err(with_stderr(stage_failure(RunStage::Alive, reason)));
         }
         metrics::add_shutdown_metrics(&outcome, report);
         let sources = ProofSources {
@@ -276,8 +276,7 @@ impl<'a> ServerLifecycle<'a> {
             clock: WaitClock::REAL,
             ask: &|_| Err(format!("the server at '{url}' has ended")),
         };
-        assertions::check_proofs(&assignment.proofs, true, &sources)
-            .map_err(|failure| StageFailure { stderr_tail: tail(), ..failure })?;
+        assertions::check_proofs(&assignment.proofs, true, &sources).map_err(with_stderr)?;
         let was_killed = outcome.shutdown.is_some_and(|shutdown| shutdown.was_killed);
         if was_killed {
             let grace = Duration::from_millis(self.serving.stop.grace_ms).as_secs_f64();
@@ -285,10 +284,7 @@ impl<'a> ServerLifecycle<'a> {
                 "the server did not end within {grace} s of signal {} and was killed",
                 self.serving.stop.signal
             );
-            return Err(StageFailure {
-                stderr_tail: tail(),
-                ..stage_failure(RunStage::Stop, reason)
-            });
+            return Err(with_stderr(stage_failure(RunStage::Stop, reason)));
         }
         if site.listen_addresses(port).iter().any(|address| describe_listeners(address).is_some()) {
             let reason = format!("port {port} is still in use");

@@ -7,7 +7,7 @@
 //! server.
 
 use super::lifecycle::{ServerLifecycle, pick_port};
-use super::{RunReport, RunSite, StageResult, site, stage_failure};
+use super::{RunReport, RunSite, StageResult, metrics, site, stage_failure};
 use crate::execution::load::{
     LoadNotice, load_with_tool, load_with_tool_beside, run_load_with_server,
 };
@@ -154,15 +154,10 @@ fn add_own_server_metrics(load: &LoadRun, report: &mut RunReport) {
     let requests = load.measured.totals.outcomes.attempts() as f64;
     let cpu_ns = server.cpu_ns.map(|ns| ns as f64 / requests);
     let figures = [
-        ("cpu_per_request", cpu_ns.filter(|ns| ns.is_finite())),
-        ("server_ready", Some(server.ready_ns as f64)),
+        ("cpu_per_request", "ns", MetricDirection::Lower, cpu_ns),
+        ("server_ready", "ns", MetricDirection::Lower, Some(server.ready_ns as f64)),
     ];
-    for (name, value) in figures {
-        if let Some(value) = value {
-            let metric = Metric::new(name, "ns", MetricDirection::Lower);
-            report.performed.add_metric(metric, value);
-        }
-    }
+    metrics::add_metrics(&figures, report);
 }
 
 /// Maximum difference in percent between the results of two consecutive seconds of a steady server.

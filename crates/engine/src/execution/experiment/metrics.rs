@@ -134,7 +134,8 @@ fn add_generator_metrics(load: &LoadRun, report: &mut RunReport) {
     add_metrics(&figures, report);
 }
 
-fn add_metrics(figures: &[(&str, &str, MetricDirection, Option<f64>)], report: &mut RunReport) {
+/// Adds the metrics that have a finite value.
+pub fn add_metrics(figures: &[(&str, &str, MetricDirection, Option<f64>)], report: &mut RunReport) {
     for (name, unit, better, value) in figures {
         if let Some(value) = value.filter(|value| value.is_finite()) {
             report.performed.add_metric(Metric::new(*name, *unit, *better), value);
@@ -165,12 +166,9 @@ pub fn add_command_metrics(
         ("max_rss", "B", Some(usage.max_rss_bytes)),
         ("instructions", "", instructions),
     ];
-    for (name, unit, value) in figures {
-        if let Some(value) = value {
-            let metric = Metric::new(name, unit, MetricDirection::Lower);
-            report.performed.add_metric(metric, value as f64);
-        }
-    }
+    let lower = MetricDirection::Lower;
+    let figures = figures.map(|(name, unit, count)| (name, unit, lower, count.map(|n| n as f64)));
+    add_metrics(&figures, report);
 }
 
 /// Counters of a measurement in progress.

@@ -40,7 +40,8 @@ impl RunningService {
     ) -> StageResult<RunningService> {
         let port = pick_port(None, ports, site)?;
         let host = site.host().to_string();
-        let placeholders = [("host".to_owned(), host.clone()), port_placeholder(port)];
+        let placeholders =
+            [("host".to_owned(), host.clone()), ("port".to_owned(), port.to_string())];
         let mut spec = site::target_spec(
             &definition.program.clone().fill_placeholders(&placeholders),
             Some(port),
@@ -186,10 +187,6 @@ pub fn wait_for_loss(find_loss: impl Fn() -> Option<StageFailure>) -> StageResul
         thread::sleep(POLL_INTERVAL);
     }
     Ok(())
-}
-
-fn port_placeholder(port: u16) -> PlaceholderValue {
-    ("port".to_owned(), port.to_string())
 }
 
 /// Builds a readiness command with the directory and environment of the service.

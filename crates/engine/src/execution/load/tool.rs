@@ -20,9 +20,14 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Options that Speedwell handles itself, and `concurrency`, which every tool supports. Some of
-/// them concern the probe request, which the built-in generator sends and checks.
-const OWN_OPTIONS: [&str; 10] = [
+/// Options that every tool supports, because they set header fields or the concurrency, and options
+/// that Speedwell handles itself. Some of those concern the probe request, which the built-in
+/// generator sends and checks.
+const COMMON_OPTIONS: [&str; 14] = [
+    "header",
+    "user",
+    "cookie",
+    "user-agent",
     "client",
     "serve",
     "serve-timeout",
@@ -38,14 +43,11 @@ const OWN_OPTIONS: [&str; 10] = [
 /// Statuses that the built-in generator counts as success.
 const SUCCESS_STATUSES: RangeInclusive<u16> = 200..=299;
 
-/// Options that set header fields. Every tool supports them.
-const HEADER_OPTIONS: [&str; 4] = ["header", "user", "cookie", "user-agent"];
-
 /// Requests per second to assume for ab if the load has a duration but no count: ab needs a count,
 /// for which it reserves memory. No single thread sends more requests per second.
 const MAX_AB_RATE: u64 = 250_000;
 
-/// A tool: its name, and the options it supports besides [`OWN_OPTIONS`] and [`HEADER_OPTIONS`].
+/// A tool: its name, and the options it supports besides [`COMMON_OPTIONS`].
 struct ToolSupport {
     name: &'static str,
     options: &'static [&'static str],
@@ -225,11 +227,7 @@ pub(super) fn build_command(job: &LoadJob, body: &Path) -> anyhow::Result<ToolCo
 }
 
 fn check_supported(tool: &ToolSupport, given: &[String]) -> anyhow::Result<()> {
-    let is_supported = |name: &str| {
-        OWN_OPTIONS.contains(&name)
-            || HEADER_OPTIONS.contains(&name)
-            || tool.options.contains(&name)
-    };
+    let is_supported = |name: &str| COMMON_OPTIONS.contains(&name) || tool.options.contains(&name);
     let unsupported: Vec<&String> = given.iter().filter(|name| !is_supported(name)).collect();
     let Some(first) = unsupported.first() else {
         return Ok(());
@@ -293,7 +291,7 @@ impl ToolRequest {
         let mut fields: Vec<(String, String)> = headers
             .map(|(name, value)| (name.clone(), String::from_utf8_lossy(value).into_owned()))
             .collect();
-        if self.kind.connection == ConnectionOption::Close {
+        if self.closes_connection() {
             fields.push(("Connection".to_owned(), "close".to_owned()));
         }
         fields
@@ -497,7 +495,7 @@ pub fn load_with_tool_beside(
     for warning in &prepared.warnings {
         notify(LoadNotice::Warning(warning));
     }
-    let command = self::build_command(&prepared.job, &body)?;
+    let command = build_command(&prepared.job, &body)?;
     let outcome = run_tool(&command)?;
     if let Some(server) = prepared.stop_server()?
         && let Some(died) = &server.died
