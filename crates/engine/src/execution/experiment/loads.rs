@@ -8,9 +8,7 @@
 
 use super::lifecycle::{ServerLifecycle, pick_port};
 use super::{RunReport, RunSite, StageResult, metrics, site, stage_failure};
-use crate::execution::load::{
-    LoadNotice, load_with_tool, load_with_tool_beside, run_load_with_server,
-};
+use crate::execution::load::{LoadNotice, load_with_tool, run_load_with_sender, send_locally};
 use crate::execution::server::UNLIMITED;
 use speedwell_formats::load_session;
 use speedwell_machine::process::{self, CpuSet, ProcessSpec};
@@ -51,9 +49,11 @@ pub fn send_load(
         LoadNotice::Standing(_) => {}
     };
     let result = match spec.client {
-        LoadClient::Builtin => run_load_with_server(server, &spec, seed, &mut notify)
-            .map(|load| LoadOutcome::ByUs(Box::new(load))),
-        _ => load_with_tool_beside(server, &spec, seed, &mut notify)
+        LoadClient::Builtin => {
+            run_load_with_sender(server, &spec, seed, &mut send_locally, &mut notify)
+                .map(|load| LoadOutcome::ByUs(Box::new(load)))
+        }
+        _ => load_with_tool(server, &spec, seed, &mut notify)
             .map(|session| LoadOutcome::ByTool(session.map(Box::new))),
     };
     report.performed.notes.extend(notes);
@@ -210,7 +210,7 @@ impl ServerLifecycle<'_> {
         let spec = self.load_spec();
         if spec.client != LoadClient::Builtin {
             let spec = LoadSpec { no_verify: true, ..spec };
-            let session = load_with_tool(&spec, self.seed, &mut |_| ())
+            let session = load_with_tool(None, &spec, self.seed, &mut |_| ())
                 .map_err(load_error)?
                 .ok_or_else(|| stage_failure(RunStage::Load, "interrupted"))?;
             return Ok((session, None));

@@ -23,7 +23,7 @@ pub use speedwell_model::load::run::{
     StageFacts, TimeoutFacts, TlsFacts,
 };
 pub use target::{TargetUrl, format_address, parse_host_and_port};
-pub use tool::{load_with_tool, load_with_tool_beside};
+pub use tool::load_with_tool;
 
 use crate::execution::server::{LoadServer, shell_server};
 use crate::execution::verify::{self, ProbeResult};
@@ -70,14 +70,15 @@ struct PreparedLoad {
 }
 
 impl PreparedLoad {
-    /// Starts the server, if any, and verifies its response to a probe request.
+    /// Starts the server, if the specification names one, and verifies its response to a probe
+    /// request. `other_server` replaces the command of that server.
     ///
     /// # Errors
     /// Fails if a permission is missing, if the server does not start or respond, or if its
     /// response is not a success.
     pub fn prepare(
         mut job: LoadJob,
-        server: Option<ProcessSpec>,
+        other_server: Option<ProcessSpec>,
         notify: &mut dyn FnMut(LoadNotice),
     ) -> anyhow::Result<PreparedLoad> {
         if job.spec.rt {
@@ -87,6 +88,7 @@ impl PreparedLoad {
         }
         let addresses = &job.load.target.addresses;
         let mut warnings = Vec::new();
+        let server = other_server.or_else(|| job.spec.serve.as_deref().map(shell_server));
         let mut server = match (server, &job.spec.serve) {
             (Some(server), Some(command)) => {
                 let limit = job.spec.serve_timeout.unwrap_or(SERVER_START_TIMEOUT);
@@ -133,12 +135,7 @@ pub fn run_load(
     seed: u64,
     notify: &mut dyn FnMut(LoadNotice),
 ) -> anyhow::Result<LoadRun> {
-    run_load_with_server(server_of(spec), spec, seed, notify)
-}
-
-/// Returns the command of the server that the load itself starts.
-fn server_of(spec: &LoadSpec) -> Option<ProcessSpec> {
-    spec.serve.as_deref().map(shell_server)
+    run_load_with_sender(None, spec, seed, &mut send_locally, notify)
 }
 
 /// Sends a prepared load and reports progress until it is complete or `stop` is set.
@@ -146,41 +143,19 @@ pub type SendLoad<'s> = dyn FnMut(&LoadJob, &AtomicBool, &mut dyn FnMut(&LoadSna
     + 's;
 
 /// Runs one load, calling `send` to send it. If the load has a server, starts, verifies and stops
-/// the server.
+/// the server; `other_server` replaces its command.
 ///
 /// # Errors
 /// Fails under the same conditions as [`run_load`].
 pub fn run_load_with_sender(
+    other_server: Option<ProcessSpec>,
     spec: &LoadSpec,
     seed: u64,
     send: &mut SendLoad<'_>,
     notify: &mut dyn FnMut(LoadNotice),
 ) -> anyhow::Result<LoadRun> {
-    run_prepared_load(server_of(spec), spec, seed, send, notify)
-}
-
-/// Runs one load. Starts and stops `server` for it, if given.
-///
-/// # Errors
-/// Fails under the same conditions as [`run_load`].
-pub fn run_load_with_server(
-    server: Option<ProcessSpec>,
-    spec: &LoadSpec,
-    seed: u64,
-    notify: &mut dyn FnMut(LoadNotice),
-) -> anyhow::Result<LoadRun> {
-    run_prepared_load(server, spec, seed, &mut send_locally, notify)
-}
-
-fn run_prepared_load(
-    server: Option<ProcessSpec>,
-    spec: &LoadSpec,
-    seed: u64,
-    send: &mut SendLoad<'_>,
-    notify: &mut dyn FnMut(LoadNotice),
-) -> anyhow::Result<LoadRun> {
-    let mut prepared =
-        PreparedLoad::prepare(build::build_job(spec, seed, LoadShare::ONLY)?, server, notify)?;
+    let job = build_job(spec, seed, LoadShare::ONLY)?;
+    let mut prepared = PreparedLoad::prepare(job, other_server, notify)?;
     let server = prepared.server.as_ref();
     let result = process::with_stop_flag(
         || server.is_some_and(LoadServer::has_ended),
@@ -238,7 +213,7 @@ pub fn wrap_measured(job: &LoadJob, measured: LoadMeasurement) -> LoadRun {
 }
 
 /// Sends the load from this machine, with one or several generators.
-fn send_locally(
+pub(super) fn send_locally(
     job: &LoadJob,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&LoadSnapshot),

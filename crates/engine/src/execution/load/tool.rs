@@ -5,14 +5,14 @@
 //! and 8.
 
 use super::build::{self, DEFAULT_DURATION};
-use super::{LoadJob, LoadNotice, PreparedLoad, server_of};
+use super::{LoadJob, LoadNotice, PreparedLoad};
 use crate::execution::server::UNLIMITED;
 use anyhow::{Context, bail, ensure};
 use speedwell_load::http1::ConnectionOption;
 use speedwell_load::load::{LoadShare, RequestKind};
 use speedwell_load::pace::PacingModel;
 use speedwell_machine::process::{
-    self as process, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder, resolve_program,
+    self as process, ProcessEnd, ProcessSpec, ScratchFolder, resolve_program,
 };
 use speedwell_model::load::spec::{LoadClient, LoadSpec};
 use speedwell_model::{Case, Sample, Session};
@@ -451,27 +451,14 @@ fn autocannon_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Resul
     Ok(arguments)
 }
 
-/// Sends one load with the tool that the specification names. Returns `None` if the load was
-/// interrupted.
+/// Sends one load with the tool that the specification names. `other_server` replaces the command
+/// of the load's server. Returns `None` if the load was interrupted.
 ///
 /// # Errors
 /// Fails if the tool is missing, does not support the specification, or does not report its
 /// results.
 pub fn load_with_tool(
-    spec: &LoadSpec,
-    seed: u64,
-    notify: &mut dyn FnMut(LoadNotice),
-) -> anyhow::Result<Option<Session>> {
-    load_with_tool_beside(server_of(spec), spec, seed, notify)
-}
-
-/// Does the same as [`load_with_tool`], but starts `server`, if given, instead of the server that
-/// the specification names.
-///
-/// # Errors
-/// Fails under the same conditions as [`load_with_tool`].
-pub fn load_with_tool_beside(
-    server: Option<ProcessSpec>,
+    other_server: Option<ProcessSpec>,
     spec: &LoadSpec,
     seed: u64,
     notify: &mut dyn FnMut(LoadNotice),
@@ -485,7 +472,7 @@ pub fn load_with_tool_beside(
     let command = build_command(&job, &body)?;
     resolve_program(Path::new(command.name))
         .with_context(|| format!("cannot send the load with {}", command.name))?;
-    let prepared = PreparedLoad::prepare(job, server, notify)?;
+    let prepared = PreparedLoad::prepare(job, other_server, notify)?;
     if spec.expect_body.is_some() || spec.expect_length.is_some() {
         notify(LoadNotice::Warning(&format!(
             "{} does not check bodies: only the response before the load was checked.",
@@ -496,7 +483,10 @@ pub fn load_with_tool_beside(
         notify(LoadNotice::Warning(warning));
     }
     let command = build_command(&prepared.job, &body)?;
-    let outcome = run_tool(&command)?;
+    let process_spec =
+        ProcessSpec { limit: UNLIMITED, ..ProcessSpec::new(command.name).args(command.arguments) };
+    let outcome = process::run_child(&process_spec, &mut ())
+        .with_context(|| format!("cannot start {}", command.name))?;
     if let Some(server) = prepared.stop_server()?
         && let Some(died) = &server.died
     {
@@ -532,14 +522,6 @@ pub fn load_with_tool_beside(
         failure.benchmark.clone_from(&url);
     }
     Ok(Some(session))
-}
-
-fn run_tool(command: &ToolCommand) -> anyhow::Result<ProcessOutcome> {
-    let spec = ProcessSpec {
-        limit: UNLIMITED,
-        ..ProcessSpec::new(command.name).args(command.arguments.iter().cloned())
-    };
-    process::run_child(&spec, &mut ()).with_context(|| format!("cannot start {}", command.name))
 }
 
 #[cfg(test)]
