@@ -16,8 +16,8 @@ use speedwell_engine::execution::load::{
 };
 use speedwell_engine::execution::verify;
 use speedwell_load::load::ServerAddress;
+use speedwell_machine::process;
 use speedwell_machine::worker::{ClockOffset, WorkerEnd, WorkerLink, now_ns};
-use speedwell_machine::{environment, process};
 use speedwell_model::load::measurement::{LoadMeasurement, ThreadReport};
 use speedwell_model::load::run::LoadPart;
 use speedwell_model::load::spec::LoadSpec;
@@ -38,13 +38,8 @@ pub(crate) const MAX_MACHINES: usize = 64;
 #[derive(Debug)]
 pub struct LoadGenerators {
     engine: FleetEngine,
-    machines: Vec<GeneratorMachine>,
-}
-
-#[derive(Debug)]
-struct GeneratorMachine {
-    name: String,
-    program: String,
+    /// Name of each machine, and the path of this program there.
+    machines: Vec<(String, String)>,
 }
 
 impl LoadGenerators {
@@ -64,16 +59,12 @@ impl LoadGenerators {
             machines.len()
         );
         let program = content_store::program_to_send(&own_program());
-        let mut prepare = |machine: FleetMachine| -> Result<GeneratorMachine> {
+        let mut prepare = |machine: FleetMachine| -> Result<(String, String)> {
             let path = content_store::send_program(&mut engine, &machine, &program)
                 .with_context(|| format!("'{}' cannot send a load", machine.name))?;
-            Ok(GeneratorMachine {
-                name: machine.name,
-                program: path.to_string_lossy().into_owned(),
-            })
+            Ok((machine.name, path.to_string_lossy().into_owned()))
         };
-        let machines: Result<Vec<GeneratorMachine>> =
-            machines.into_iter().map(&mut prepare).collect();
+        let machines: Result<Vec<_>> = machines.into_iter().map(&mut prepare).collect();
         Ok(LoadGenerators { machines: machines?, engine })
     }
 
@@ -83,8 +74,7 @@ impl LoadGenerators {
         engine: FleetEngine,
         machines: impl IntoIterator<Item = (String, String)>,
     ) -> LoadGenerators {
-        let machine = |(name, program)| GeneratorMachine { name, program };
-        LoadGenerators { engine, machines: machines.into_iter().map(machine).collect() }
+        LoadGenerators { engine, machines: machines.into_iter().collect() }
     }
 
     /// Returns the load that all machines send together.
@@ -106,12 +96,12 @@ impl LoadGenerators {
         // Every machine gets the same number of generators.
         let assignments = WorkerAssignment::whole(job, true).divide(self.machines.len() as u32);
         let mut connections = Vec::new();
-        for GeneratorMachine { name, program } in &self.machines {
+        for (name, program) in &self.machines {
             let connection = self.engine.start_worker(name, program, &[LOAD_SUBCOMMAND]);
             connections.push(connection.with_context(|| format!("'{name}' cannot be reached"))?);
         }
         let states = follow_generators(&connections, &assignments, &choose_start, stop, watch);
-        let names: Vec<&str> = self.machines.iter().map(|machine| machine.name.as_str()).collect();
+        let names: Vec<&str> = self.machines.iter().map(|(name, _)| name.as_str()).collect();
         merge_parts(&names, &assignments, states)
     }
 }
@@ -274,7 +264,8 @@ pub fn perform_load() -> Result<()> {
             (job, _) = verify::verify_target(job)?;
             job.load.part = part;
         }
-        ready = GeneratorReady { id: machine_id(), connect_ns: min_connect_ns(&job) };
+        let id = MachineIdentity::of_this_machine().0.id;
+        ready = GeneratorReady { id, connect_ns: min_connect_ns(&job) };
     }
     let link_watch = assignment.is_remote.then(LinkWatch::start);
     let Some(result) = send_part(&job, assignment, &link, ready)? else {
@@ -320,10 +311,6 @@ fn send_part(
     let measured = send_load(job, stop, &mut watch)?;
     let began_ns = vec![began_ns];
     Ok(Some(CombinedResult { measured, losses: Vec::new(), parts: Vec::new(), began_ns }))
-}
-
-fn machine_id() -> String {
-    MachineIdentity::from_environment(Path::new("/"), &environment::capture_environment(&[])).id
 }
 
 /// Returns the shortest time to connect, without TLS. Returns `None` if a connection failed.

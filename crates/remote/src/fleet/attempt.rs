@@ -16,7 +16,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use speedwell_adapters::plan::{PlanShard, RelocationMap, SessionPlan};
 use speedwell_analysis::AnalysisSettings;
-use speedwell_formats::spool::{self, ShardSlots, SpoolBlock, SpoolItem, SpoolReader};
+use speedwell_formats::spool::{ShardSlots, SpoolBlock, SpoolItem, SpoolReader};
 use speedwell_model::Run;
 use speedwell_store::BlockOrigin;
 use std::collections::BTreeSet;
@@ -63,14 +63,6 @@ pub struct ShardRequest {
 }
 
 impl ShardRequest {
-    /// Parses the runs of earlier attempts.
-    ///
-    /// # Errors
-    /// Fails if a line is malformed.
-    pub fn earlier_runs(&self) -> anyhow::Result<Vec<Run>> {
-        spool::parse_runs(&self.earlier)
-    }
-
     /// Loads the part of the session's plan to measure, with the paths of this machine.
     ///
     /// # Errors
@@ -85,11 +77,6 @@ impl ShardRequest {
         let bundle = fs::canonicalize(&self.bundle)?;
         let relocation = RelocationMap::new([(PathBuf::from(BUNDLE_PLACEHOLDER), bundle)]);
         plan.relocated(&relocation).extract_shard(&self.shard)
-    }
-
-    /// Path of this attempt's spool, inside the session's folder.
-    pub fn spool_path(&self, folder: &Path) -> PathBuf {
-        attempt_spool_path(folder, self.number, self.attempt)
     }
 }
 
@@ -285,16 +272,12 @@ impl StaleAttempt {
 
 #[derive(Default)]
 pub(super) struct StaleAttempts {
-    running: Vec<StaleAttempt>,
+    pub running: Vec<StaleAttempt>,
     /// Blocks of stale attempts that no other attempt has delivered yet.
     undelivered: Vec<(BlockOrigin, SpoolBlock)>,
 }
 
 impl StaleAttempts {
-    pub fn add(&mut self, stale: StaleAttempt) {
-        self.running.push(stale);
-    }
-
     /// Returns the rejected blocks, each once and with its origin. A block of a stale attempt is
     /// rejected when another attempt has delivered different runs. If a successor reused the block,
     /// the stored runs are the same. `stored_runs` returns the stored runs of slots (positions in

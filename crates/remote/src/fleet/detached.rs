@@ -4,7 +4,7 @@
 
 use super::attempt::StaleAttempts;
 use super::coordinator::{Attachment, FleetCoordinator, WorkerMachine, is_settled};
-use super::{FleetRequest, current_machines, next_task, resume_attempts, upload};
+use super::{current_machines, next_task, resume_attempts, upload};
 use crate::machines::clean::{self, CleanSummary, CleanTarget};
 use crate::machines::{FleetEngine, FleetMachine, content_store};
 use crate::messages::{ROLE_SUBCOMMAND, WorkerRequest};
@@ -220,11 +220,4 @@ fn clean_there(
     engine
         .start_worker(&machine.name, &program.to_string_lossy(), &[ROLE_SUBCOMMAND])?
         .request(&WorkerRequest::Clean { folder, session })
-}
-
-impl FleetRequest {
-    /// How the workers of a new session are attached to this process.
-    pub(super) fn attachment(&self) -> Attachment {
-        if self.detach { Attachment::Detached } else { Attachment::Attached }
-    }
 }

@@ -27,7 +27,7 @@ use anyhow::{Context, bail, ensure};
 use attempt::{
     SpoolSource, SpoolStream, StaleAttempts, attempt_spool_path, request_path, stop_marker,
 };
-use coordinator::{FleetCoordinator, WorkerMachine};
+use coordinator::{Attachment, FleetCoordinator, WorkerMachine};
 use ring::digest::{SHA256, digest};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_config::fleet::FleetFile;
@@ -124,7 +124,7 @@ pub fn measure_on_fleet(
         stale: StaleAttempts::default(),
         streams: Vec::new(),
         jobs: BTreeSet::new(),
-        attachment: fleet.attachment(),
+        attachment: if fleet.detach { Attachment::Detached } else { Attachment::Attached },
     };
     let ended = resume_attempts(&mut coordinator, true).and_then(|()| {
         if fleet.detach {

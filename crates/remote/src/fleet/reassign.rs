@@ -44,7 +44,7 @@ impl FleetCoordinator<'_, '_, '_> {
                 Some(AttemptOutcome::Failed(reason)) => {
                     self.notify_replaced(attempt.origin);
                     if !attempt.has_ended && matches!(attempt.source, SpoolSource::File { .. }) {
-                        self.stale.add(StaleAttempt {
+                        self.stale.running.push(StaleAttempt {
                             origin: attempt.origin,
                             reader: attempt.reader,
                             source: attempt.source,

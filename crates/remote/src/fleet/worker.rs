@@ -16,9 +16,9 @@ use anyhow::{Context, ensure};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_engine::execution::{self as runner, ExecuteOptions, SessionEnd};
 use speedwell_engine::{AnalysisStoppingRule, attach_definitions, build_packages};
-use speedwell_formats::spool::{SpoolHeader, SpoolWriter, VERSION};
+use speedwell_formats::spool::{self, SpoolHeader, SpoolWriter, VERSION};
+use speedwell_machine::process;
 use speedwell_machine::worker::{WorkerGreeting, WorkerLink};
-use speedwell_machine::{environment, process};
 use speedwell_model::{SessionEvent, SessionMachine, SessionObserver};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -125,7 +125,7 @@ fn execution_options(
     let mut options = ExecuteOptions {
         completed_slots: request.done.clone(),
         failed_slots: request.failed.clone(),
-        previous_runs: request.earlier_runs()?,
+        previous_runs: spool::parse_runs(&request.earlier)?,
         ..ExecuteOptions::default()
     };
     for (job, block) in earlier_blocks(folder, request, plan) {
@@ -157,7 +157,8 @@ fn begin_attempt(
     };
     let labels = plan.jobs.iter().enumerate();
     let jobs = labels.map(|(index, job)| (plan.index_in_whole(index), job.label.clone()));
-    let mut spool = SpoolWriter::create(&request.spool_path(folder), header, jobs.collect(), copy)?;
+    let path = attempt_spool_path(folder, request.number, request.attempt);
+    let mut spool = SpoolWriter::create(&path, header, jobs.collect(), copy)?;
     if let Some(warning) = warning {
         spool.write_warning(&warning)?;
     }
@@ -166,8 +167,7 @@ fn begin_attempt(
 
 /// Describes this machine. Adds a warning if its identity is uncertain.
 fn describe_machine(request: &ShardRequest) -> (SessionMachine, Option<String>) {
-    let environment = environment::capture_environment(&[]);
-    let identity = MachineIdentity::from_environment(Path::new("/"), &environment);
+    let (identity, environment) = MachineIdentity::of_this_machine();
     let machine = SessionMachine {
         id: identity.id,
         name: request.machine.clone(),
