@@ -159,7 +159,7 @@ const MAX_DISTURBED_RETRIES: u32 = 2;
 
 /// Outcome of one slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SlotOutcome {
+enum SlotOutcome {
     Done,
     Failed,
     Interrupted,
@@ -176,7 +176,7 @@ impl SlotOutcome {
     }
 }
 
-pub(super) struct SessionExecution<'a, 'o> {
+struct SessionExecution<'a, 'o> {
     plan: &'a SessionPlan,
     stopping_rule: &'a mut dyn StoppingRule,
     observers: &'a mut [&'o mut dyn SessionObserver],
@@ -444,7 +444,10 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
             }
             ([slot], None) => vec![perform_slot(plan, slot, &context(slot))],
             _ => {
-                (group.iter()).for_each(|slot| prepare_slot(plan, slot, &context(slot)));
+                for slot in group {
+                    let job = &plan.jobs[slot.job];
+                    adapters::harness_for(job.source.kind).prepare_job(job, &context(slot));
+                }
                 run_concurrently(group, |slot| perform_slot(plan, slot, &context(slot)))
             }
         }
@@ -659,11 +662,6 @@ pub(crate) fn run_context<'a>(
         counting: plan.design.counting.as_ref(),
         clock: plan.sampling.clock,
     }
-}
-
-fn prepare_slot(plan: &SessionPlan, slot: &PlanSlot, context: &RunContext<'_>) {
-    let job = &plan.jobs[slot.job];
-    adapters::harness_for(job.source.kind).prepare_job(job, context);
 }
 
 pub(crate) fn perform_slot(

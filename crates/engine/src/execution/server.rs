@@ -141,7 +141,8 @@ pub fn shell_server(command: &str) -> ProcessSpec {
 /// A load's server, which accepts connections.
 #[derive(Debug)]
 pub struct LoadServer {
-    service: ServiceProcess,
+    /// The process of the server.
+    pub service: ServiceProcess,
     command: String,
     ready_ns: u64,
     cpu_before_ns: Option<u64>,
@@ -196,17 +197,6 @@ impl LoadServer {
     /// Starts counting the server's processor time.
     pub fn start_counting(&mut self) {
         self.cpu_before_ns = process::cpu_ns_of(self.service.pid());
-    }
-
-    /// Whether the server has ended by itself.
-    pub fn has_ended(&self) -> bool {
-        self.service.has_ended()
-    }
-
-    /// Whether a server that stopped responding under load is ending. Waits briefly for its end;
-    /// see [`ServiceProcess::is_dying`].
-    pub fn is_dying(&self) -> bool {
-        self.service.is_dying()
     }
 
     /// Stops the server.

@@ -384,18 +384,13 @@ fn send_to_machines(
     let mut ready = Vec::new();
     for machine in machines {
         upload::note_sending(bundle, &machine.name, listener)?;
-        let is_shared = upload::is_shared(&fleet.file);
-        let (folder, bundle) = if is_shared {
-            upload::send_to_folder(bundle, session, &machine)
-        } else {
-            upload::send_over_connection(engine, bundle, session, &machine)
-        }
-        .with_context(|| format!("cannot send the files to '{}'", machine.name))?;
+        let (folder, bundle) = upload::send_bundle(engine, &fleet.file, bundle, session, &machine)
+            .with_context(|| format!("cannot send the files to '{}'", machine.name))?;
         ready.push(WorkerMachine {
             fleet_machine: machine,
             folder,
             bundle,
-            is_shared,
+            is_shared: upload::is_shared(&fleet.file),
             failures: 0,
         });
     }

@@ -255,22 +255,31 @@ pub(crate) fn note_sending(
     listener.observe(&SessionEvent::Note(&sentence))
 }
 
-/// Writes everything to a directly accessible folder. Returns the folders of the session and the
-/// bundle.
+/// Writes everything to a directly accessible folder, or sends it over a connection. Returns the
+/// folders of the session and the bundle on the machine.
 ///
 /// # Errors
-/// Fails if the folder cannot be written.
-pub(crate) fn send_to_folder(
+/// Fails if the folder cannot be written, the machine cannot be reached, or it rejects the bundle.
+pub(crate) fn send_bundle(
+    engine: &mut FleetEngine,
+    file: &FleetFile,
     bundle: &FileBundle,
     session: &str,
     machine: &FleetMachine,
 ) -> anyhow::Result<(PathBuf, PathBuf)> {
+    if !is_shared(file) {
+        return send_over_connection(engine, bundle, session, machine);
+    }
     let (folder, laid_out) = content_store::lay_out_locally(bundle, session, &machine.folder)?;
-    link_session_program(machine, &folder, &laid_out)?;
+    // The program configured for the machine takes precedence over the program in the bundle.
+    match &machine.binary {
+        Some(binary) => link_configured_program(binary, &folder)?,
+        None => link_program(&folder, &laid_out)?,
+    }
     Ok((folder, laid_out))
 }
 
-/// Receiving end of [`send_over_connection`]: reads from stdin and answers on stdout.
+/// Receiving end of `send_over_connection`: reads from stdin and answers on stdout.
 ///
 /// # Errors
 /// Fails if the connection breaks.
@@ -290,11 +299,7 @@ pub fn receive_bundle(folder: &Path) -> anyhow::Result<()> {
     content_store::receive_bundle(folder, &mut input.lock(), &mut output.lock(), &link_received)
 }
 
-/// Sends everything over a connection. Returns the remote folders of the session and the bundle.
-///
-/// # Errors
-/// Fails if the machine cannot be reached or rejects the bundle.
-pub(crate) fn send_over_connection(
+fn send_over_connection(
     engine: &mut FleetEngine,
     bundle: &FileBundle,
     session: &str,
@@ -308,19 +313,6 @@ pub(crate) fn send_over_connection(
     let result = connection
         .use_streams(|writer, reader| content_store::send_bundle(bundle, session, writer, reader));
     connection.finish(result)
-}
-
-/// Links the program that the machine starts in a session. The program configured for the machine
-/// takes precedence over the program in the bundle.
-fn link_session_program(
-    machine: &FleetMachine,
-    folder: &Path,
-    bundle: &Path,
-) -> anyhow::Result<()> {
-    match &machine.binary {
-        Some(binary) => link_configured_program(binary, folder),
-        None => link_program(folder, bundle),
-    }
 }
 
 fn link_configured_program(program: &Path, folder: &Path) -> anyhow::Result<()> {

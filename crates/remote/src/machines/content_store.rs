@@ -71,16 +71,15 @@ impl ContentStore {
         self.folder.join("objects").join(prefix).join(suffix)
     }
 
-    /// Returns the digests of the entries whose objects are missing, without duplicates.
-    pub fn missing_digests(&self, entries: &[BundleEntry]) -> Vec<String> {
+    /// Returns the entries whose objects are missing, one for each digest, sorted by digest.
+    pub fn missing_objects<'e>(&self, entries: &'e [BundleEntry]) -> Vec<&'e BundleEntry> {
         let is_missing = |entry: &&BundleEntry| {
             let metadata = fs::metadata(self.object_path(&entry.sha256));
             metadata.map(|metadata| metadata.len()).ok() != Some(entry.bytes)
         };
-        let mut missing: Vec<String> =
-            entries.iter().filter(is_missing).map(|entry| entry.sha256.clone()).collect();
-        missing.sort();
-        missing.dedup();
+        let mut missing: Vec<&BundleEntry> = entries.iter().filter(is_missing).collect();
+        missing.sort_by_key(|entry| &entry.sha256);
+        missing.dedup_by(|left, right| left.sha256 == right.sha256);
         missing
     }
 
@@ -283,12 +282,11 @@ fn receive_objects(
     let store = ContentStore::open(folder)?;
     let session = store.session_folder(&offer.session)?;
     store.adopt_programs(&offer.entries);
-    let missing = store.missing_digests(&offer.entries);
-    write_message(writer, &ReceiverReply::Missing(missing.clone()))?;
-    for sha256 in &missing {
-        let entry = offer.entries.iter().find(|entry| entry.sha256 == *sha256);
-        let bytes = entry.map_or(0, |entry| entry.bytes);
-        store.put_object(sha256, bytes, reader)?;
+    let missing = store.missing_objects(&offer.entries);
+    let digests = missing.iter().map(|entry| entry.sha256.clone()).collect();
+    write_message(writer, &ReceiverReply::Missing(digests))?;
+    for entry in missing {
+        store.put_object(&entry.sha256, entry.bytes, reader)?;
     }
     let bundle = store.lay_out_bundle(&offer.entries)?;
     store.link_bundle(&session, &bundle)?;
@@ -307,10 +305,8 @@ pub fn lay_out_locally(
 ) -> Result<(PathBuf, PathBuf)> {
     let store = ContentStore::open(folder)?;
     let session = store.session_folder(session)?;
-    for sha256 in store.missing_digests(bundle.entries()) {
-        let entry = bundle.entries().iter().find(|entry| entry.sha256 == sha256);
-        let bytes = entry.map_or(0, |entry| entry.bytes);
-        store.put_object(&sha256, bytes, &mut *bundle.open_content(&sha256)?)?;
+    for BundleEntry { sha256, bytes, .. } in store.missing_objects(bundle.entries()) {
+        store.put_object(sha256, *bytes, &mut *bundle.open_content(sha256)?)?;
     }
     let bundle = store.lay_out_bundle(bundle.entries())?;
     store.link_bundle(&session, &bundle)?;

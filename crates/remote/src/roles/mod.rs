@@ -176,11 +176,8 @@ impl BundleSender<'_> {
     /// Sends the necessary files to a machine and queries its identity.
     fn prepare_machine(&mut self, machine: &FleetMachine) -> Result<PlacedMachine> {
         let (bundle, session) = (&self.bundle, self.session.as_str());
-        let (folder, laid_out) = if upload::is_shared(self.file) {
-            upload::send_to_folder(bundle, session, machine)?
-        } else {
-            upload::send_over_connection(&mut self.engine, bundle, session, machine)?
-        };
+        let (folder, laid_out) =
+            upload::send_bundle(&mut self.engine, self.file, bundle, session, machine)?;
         let program = folder.join(attempt::PROGRAM_PATH).to_string_lossy().into_owned();
         let greeting = probe_machine(&mut self.engine, &machine.name, &program)?;
         let leased_address = (self.lease).and_then(|lease| lease.addresses.get(&machine.name));

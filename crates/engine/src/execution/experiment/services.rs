@@ -75,11 +75,6 @@ impl RunningService {
         ]
     }
 
-    /// Returns the name of the service.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Returns the port of the service.
     pub fn port(&self) -> u16 {
         self.port
@@ -139,7 +134,7 @@ pub(super) fn start_all(
 /// Returns the failure of the first service that has ended by itself.
 pub(super) fn find_lost_service(services: &[RunningService]) -> Option<StageFailure> {
     let named_failure = |service: &RunningService| {
-        service.find_failure().map(|failure| name_service(service.name(), failure))
+        service.find_failure().map(|failure| name_service(&service.name, failure))
     };
     services.iter().find_map(named_failure)
 }
@@ -148,7 +143,7 @@ pub(super) fn find_lost_service(services: &[RunningService]) -> Option<StageFail
 pub(super) fn stop_all(services: Vec<RunningService>, report: &mut RunReport) -> StageResult<()> {
     let mut result = Ok(());
     for service in services.into_iter().rev() {
-        let name = service.name().to_owned();
+        let name = service.name.clone();
         result = result.and(service.stop(report).map_err(|failure| name_service(&name, failure)));
     }
     result

@@ -158,7 +158,7 @@ pub fn run_load_with_sender(
     let mut prepared = PreparedLoad::prepare(job, other_server, notify)?;
     let server = prepared.server.as_ref();
     let result = process::with_stop_flag(
-        || server.is_some_and(LoadServer::has_ended),
+        || server.is_some_and(|server| server.service.has_ended()),
         |stop| {
             send(&prepared.job, stop, &mut |snapshot: &LoadSnapshot| {
                 notify(LoadNotice::Standing(snapshot));
@@ -180,7 +180,7 @@ pub fn run_load_with_sender(
     if run.measured.has_lost_server() {
         // Wait for a dying server, so that its end is not attributed to the signal that
         // `stop_server` sends.
-        let _ = prepared.server.as_ref().map(LoadServer::is_dying);
+        let _ = prepared.server.as_ref().map(|server| server.service.is_dying());
     }
     run.server = prepared.stop_server()?;
     let died = run.server.as_ref().and_then(|server| server.died.clone());
