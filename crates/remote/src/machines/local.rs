@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// An engine whose workers are processes on this machine.
 #[derive(Debug, Default)]
 pub struct LocalEngine {
-    machines: Vec<FleetMachine>,
+    pub(super) machines: Vec<FleetMachine>,
     jobs: BTreeMap<JobId, Child>,
 }
 
@@ -33,10 +33,6 @@ impl LocalEngine {
     /// Creates an engine with several names for this machine, each with a fleet folder.
     pub fn new(machines: Vec<FleetMachine>) -> LocalEngine {
         LocalEngine { machines, jobs: BTreeMap::new() }
-    }
-
-    pub(super) fn list_machines(&self) -> Vec<FleetMachine> {
-        self.machines.clone()
     }
 
     pub(super) fn submit(&mut self, batch: &TaskBatch) -> Result<SubmittedJob> {

@@ -144,7 +144,7 @@ impl FleetEngine {
     /// Fails if the engine does not answer.
     pub fn list_machines(&mut self) -> anyhow::Result<Vec<FleetMachine>> {
         match self {
-            FleetEngine::Local(local) => Ok(local.list_machines()),
+            FleetEngine::Local(local) => Ok(local.machines.clone()),
             FleetEngine::Ssh(ssh) => Ok(ssh.list_machines()),
             FleetEngine::Slurm(slurm) => slurm.list_machines(),
         }

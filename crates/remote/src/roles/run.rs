@@ -70,17 +70,14 @@ fn run_placed(
     };
     let mut services: Vec<RoleConnection> = Vec::new();
     let services_and_ports = (&assignment.services[..], assignment.ports);
-    let engine = &mut run.engine;
-    let result = match start_services(
-        engine,
+    let result = start_services(
+        &mut run.engine,
         placement,
         services_and_ports,
         &mut run.placeholders,
         &mut services,
-    ) {
-        Ok(()) => run.run_target(&services, report),
-        Err(failure) => Err(failure),
-    };
+    )
+    .and_then(|()| run.run_target(&services, report));
     let lost_service = match &result {
         Err(_) if !process::is_interrupt_requested() => find_lost_service(&services),
         _ => None,

@@ -88,7 +88,7 @@ impl<'a> ServerLifecycle<'a> {
     ) -> StageResult<ServerLifecycle<'a>> {
         let profiler = RunProfiler::from_request(assignment.profile.as_ref());
         if let Some(profiler) = &profiler {
-            profiler.prepare(&mut spec);
+            profiler.recorder.prepare(&mut spec);
         }
         let output = CapturedOutput::default();
         let (started, begin) = (SystemTime::now(), Instant::now());
@@ -395,11 +395,6 @@ impl RunProfiler {
             self.recorder.record_while(spec, Duration::ZERO, output).map_err(profile_failure)?;
         report.profile = Some(profiled_run.profile);
         Ok(profiled_run.outcome)
-    }
-
-    /// Prepares a server for recording before it starts.
-    pub fn prepare(&self, spec: &mut ProcessSpec) {
-        self.recorder.prepare(spec);
     }
 
     /// Starts recording a server if recording is to begin now: at the end of the warm-up if

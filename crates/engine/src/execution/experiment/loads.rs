@@ -48,29 +48,19 @@ pub fn send_load(
         LoadNotice::Warning(warning) => notes.push(warning.to_owned()),
         LoadNotice::Standing(_) => {}
     };
-    let result = match spec.client {
-        LoadClient::Builtin => {
-            run_load_with_sender(server, &spec, seed, &mut send_locally, &mut notify)
-                .map(|load| LoadOutcome::ByUs(Box::new(load)))
-        }
-        _ => load_with_tool(server, &spec, seed, &mut notify)
-            .map(|session| LoadOutcome::ByTool(session.map(Box::new))),
-    };
-    report.performed.notes.extend(notes);
-    match result.map_err(|error| load_failure(stage, &error))? {
-        LoadOutcome::ByUs(load) => record_load(&load, report),
-        LoadOutcome::ByTool(None) => Err(stage_failure(RunStage::Load, "interrupted")),
-        LoadOutcome::ByTool(Some(session)) => {
-            check_tool_errors(&session)?;
-            add_load_metrics(&session, report)
-        }
+    if spec.client == LoadClient::Builtin {
+        let result = run_load_with_sender(server, &spec, seed, &mut send_locally, &mut notify);
+        report.performed.notes.extend(notes);
+        let load = result.map_err(|error| load_failure(stage, &error))?;
+        return record_load(&load, report);
     }
-}
-
-/// Result of a load that either our own generator or another tool sent.
-enum LoadOutcome {
-    ByUs(Box<LoadRun>),
-    ByTool(Option<Box<Session>>),
+    let result = load_with_tool(server, &spec, seed, &mut notify);
+    report.performed.notes.extend(notes);
+    let session = result
+        .map_err(|error| load_failure(stage, &error))?
+        .ok_or_else(|| stage_failure(RunStage::Load, "interrupted"))?;
+    check_tool_errors(&session)?;
+    add_load_metrics(&session, report)
 }
 
 fn server_spec(target: &TargetProgram, line: &str, port: u16, pin: Option<CpuSet>) -> ProcessSpec {

@@ -25,10 +25,8 @@ use speedwell_model::assignment::{RunAssignment, TargetWork};
 pub fn perform_run(assignment: &RunAssignment, seed: u64) -> RunReport {
     let site = RunSite::default();
     let mut report = RunReport::default();
-    let result = match enter_private_network(assignment, &mut report) {
-        Ok(()) => run_with_services(assignment, &site, seed, &mut report),
-        Err(failure) => Err(failure),
-    };
+    let result = enter_private_network(assignment, &mut report)
+        .and_then(|()| run_with_services(assignment, &site, seed, &mut report));
     report.performed.failure = result.err();
     report
 }
