@@ -40,8 +40,7 @@ pub trait LoadSender: Sync {
 }
 
 /// Sends loads from this process.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct LocalSender;
+struct LocalSender;
 
 impl LoadSender for LocalSender {
     fn send(
