@@ -1,6 +1,7 @@
 //! Identifies machines. An identity survives a reboot or a change of host name, and differs between
 //! machines. Start at [`MachineIdentity::of_this_machine`].
 
+use super::bundle::encode_hex;
 use ring::digest;
 use serde::{Deserialize, Serialize};
 use speedwell_machine::environment;
@@ -61,8 +62,7 @@ impl MachineIdentity {
 fn hash_id(number: &str) -> String {
     let salted = [SALT, number].concat();
     let digest = digest::digest(&digest::SHA256, salted.as_bytes());
-    let digits: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    digits[..DIGITS].to_owned()
+    encode_hex(digest.as_ref())[..DIGITS].to_owned()
 }
 
 /// Joins the known facts, as in `AMD EPYC 7B13, 2 processors, 24 GiB, x86_64`.

@@ -201,10 +201,7 @@ impl FleetEngine {
     /// Longest interval between two status queries. Each query of Slurm starts a program and
     /// burdens a controller that others also use. The other engines answer locally.
     pub fn max_poll_interval(&self) -> Duration {
-        match self {
-            FleetEngine::Local(_) | FleetEngine::Ssh(_) => Duration::from_secs(1),
-            FleetEngine::Slurm(_) => Duration::from_secs(5),
-        }
+        Duration::from_secs(if self.has_queue() { 5 } else { 1 })
     }
 
     /// Cancels jobs, whether started or not. Ended jobs are ignored.

@@ -11,9 +11,7 @@ use regex::Regex;
 use speedwell_adapters::discover::BenchmarkSelection;
 use speedwell_compat::erlperf::style::Style;
 use speedwell_engine::SamplingRequest;
-use speedwell_engine::eval::{
-    EvalRequest, NamedSnippet, infer_values, parse_list, parse_range,
-};
+use speedwell_engine::eval::{EvalRequest, NamedSnippet, infer_values, parse_list, parse_range};
 use speedwell_model::{Case, ParameterValue, RunOrder, SnippetLanguage};
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -31,9 +31,7 @@ use speedwell_load::http1::{ConnectionOption, Http1Version};
 use speedwell_load::load::{
     BatchingMode, BodyRule, HttpVersion, LoadConfig, LoadShare, RequestKind,
 };
-use speedwell_load::pace::{
-    ArrivalSpacing, ClosedPace, FOREVER_NS, PacingModel, RateSchedule, ThinkTime,
-};
+use speedwell_load::pace::{ArrivalSpacing, FOREVER_NS, PacingModel, RateSchedule, ThinkTime};
 use speedwell_machine::process::{self, ProcessSpec};
 use speedwell_model::load::measurement::LoadMeasurement;
 use speedwell_model::load::spec::LoadSpec;
@@ -267,7 +265,19 @@ fn load_facts(job: &LoadJob) -> LoadFacts {
 
 fn pace_facts(load: &LoadConfig) -> PaceFacts {
     match &load.pace {
-        PacingModel::Closed(closed) => closed_pace(closed),
+        PacingModel::Closed(closed) => {
+            let (think_ns, seed) = match closed.think {
+                ThinkTime::None => (0, None),
+                ThinkTime::Fixed(ns) => (ns, None),
+                ThinkTime::Exponential { mean_ns, seed } => (mean_ns, Some(seed)),
+            };
+            PaceFacts::Closed {
+                concurrency: closed.concurrency,
+                think_ns,
+                thinks_at_random: seed.is_some(),
+                seed: seed.unwrap_or(0),
+            }
+        }
         PacingModel::Open(schedule) => PaceFacts::Open {
             stages: stage_facts(schedule),
             is_poisson: schedule.spacing() != ArrivalSpacing::Even,
@@ -278,20 +288,6 @@ fn pace_facts(load: &LoadConfig) -> PaceFacts {
             connections: load.connections,
             max_connections: load.max_connections,
         },
-    }
-}
-
-fn closed_pace(closed: &ClosedPace) -> PaceFacts {
-    let (think_ns, seed) = match closed.think {
-        ThinkTime::None => (0, None),
-        ThinkTime::Fixed(ns) => (ns, None),
-        ThinkTime::Exponential { mean_ns, seed } => (mean_ns, Some(seed)),
-    };
-    PaceFacts::Closed {
-        concurrency: closed.concurrency,
-        think_ns,
-        thinks_at_random: seed.is_some(),
-        seed: seed.unwrap_or(0),
     }
 }
 
