@@ -7,11 +7,8 @@
 pub mod eval;
 pub mod execution;
 pub mod experiment;
-pub mod instructions;
-pub mod layout;
 mod measured_code;
 mod pairs;
-mod plans;
 pub mod rehearsal;
 mod request;
 pub mod revisions;
@@ -20,8 +17,7 @@ mod session;
 mod trial;
 
 pub use measured_code::are_identical;
-pub use pairs::check_targets as check_paired_targets;
-pub use plans::attach_definitions;
+pub use pairs::{check_targets as check_paired_targets, prepare_counting};
 pub use rehearsal::describe_failure;
 pub use request::{
     BuildRequest, HeldMachines, MeasureRequest, PlaceRoles, PlanRequest, PreparedPlan,
@@ -30,8 +26,9 @@ pub use request::{
 };
 pub use scripts::{BenchmarkScript, ScriptsRequest, execute_scripts};
 pub use session::{
-    AnalysisStoppingRule, MeasuredSession, build_packages, check_plan, check_processors,
-    needs_earlier_runs, prepare_measurement, reach_warning, session_header, warn_if_busy,
+    AnalysisStoppingRule, MeasuredSession, attach_definitions, build_packages, check_layout,
+    check_plan, check_processors, needs_earlier_runs, prepare_measurement, reach_warning,
+    session_header, suggest_runs_per_build, warn_if_busy,
 };
 pub use trial::{TrialResult, try_cases};
 

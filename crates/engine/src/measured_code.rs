@@ -168,11 +168,7 @@ pub fn identical_warnings(variants: &[Variant], jobs: &[BenchmarkJob]) -> Vec<St
         let sides = [baseline, candidate];
         let [baseline_files, candidate_files] =
             sides.map(|variant| measured_files(&job.source, variant));
-        baseline_files != candidate_files
-            && baseline_files
-                .iter()
-                .zip(&candidate_files)
-                .all(|(left, right)| have_same_bytes(left, right))
+        baseline_files != candidate_files && have_same_bytes(&baseline_files, &candidate_files)
     };
     let is_same = |candidate: &&Variant| {
         are_typed_alike(baseline, candidate) && jobs.iter().all(|job| is_copy(job, candidate))
@@ -213,10 +209,7 @@ pub fn are_identical(plan: &SessionPlan) -> bool {
             [first, other].map(|variant| measured_files(source, variant));
         are_typed_alike(first, other)
             && (source.is_program() || files[0] == files[1])
-            && first_files
-                .iter()
-                .zip(&other_files)
-                .all(|(left, right)| have_same_bytes(left, right))
+            && have_same_bytes(&first_files, &other_files)
     };
     !others.is_empty()
         && !plan.jobs.is_empty()
@@ -238,13 +231,17 @@ fn typed_variables(variant: &Variant) -> impl Iterator<Item = (String, String)> 
     })
 }
 
-fn have_same_bytes(left: &Path, right: &Path) -> bool {
+/// Whether each file has the same bytes as its counterpart.
+fn have_same_bytes(left: &[PathBuf], right: &[PathBuf]) -> bool {
     let length = |path: &Path| fs::metadata(path).map(|data| data.len()).ok();
-    length(left).is_some()
-        && length(left) == length(right)
-        && fs::read(left).is_ok_and(|left_bytes| {
-            fs::read(right).is_ok_and(|right_bytes| left_bytes == right_bytes)
-        })
+    let is_same = |(left, right): (&PathBuf, &PathBuf)| {
+        length(left).is_some()
+            && length(left) == length(right)
+            && fs::read(left).is_ok_and(|left_bytes| {
+                fs::read(right).is_ok_and(|right_bytes| left_bytes == right_bytes)
+            })
+    };
+    left.iter().zip(right).all(is_same)
 }
 
 /// Formats a warning that two variants are the same. `how` says in what respect, and `unless` names

@@ -1,21 +1,28 @@
-//! Checks whether a plan can be measured in pairs of runs that share one processor.
+//! Checks whether a plan can be measured in pairs of runs that share one processor, or by counting
+//! instructions. A trial before the first stored run shows whether the work waits. The trial runs
+//! only the baseline, so that it favors no side.
 //!
 //! Pairs are compared by processor time. This time says nothing about work that waits (sleeps or
-//! waits for I/O), and little about work that uses several processors. A trial before the first
-//! stored run shows whether the work waits. The trial runs only the baseline, so that it favors no
-//! side. Start at [`check_paired`].
+//! waits for I/O), and little about work that uses several processors. Start at [`check_paired`].
+//!
+//! If instructions are counted, all variants run the same number of iterations. By default, the
+//! number is a power of ten that the trial finds. The trial runs at full speed, because a program is
+//! about fifty times slower while its instructions are counted. Start at [`prepare_counting`].
 
-use crate::execution as runner;
-use anyhow::{bail, ensure};
+use crate::trial::try_all;
+use anyhow::{Context, bail, ensure};
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_adapters::{BenchmarkJob, BenchmarkSource, KnownAdapters, SourceKind, discover};
-use speedwell_machine::process::wants_processor;
+use speedwell_adapters::{
+    BenchmarkJob, BenchmarkSource, KnownAdapters, SourceKind, counting, discover,
+};
+use speedwell_machine::process::{resolve_program, wants_processor};
 use speedwell_model::{
-    Metric, ResourceUsage, Run, RunOrder, SampleDivision, SampleLength, SessionEvent,
-    SessionObserver,
+    ComparedClock, Metric, ResourceUsage, Run, RunOrder, SampleDivision, SampleLength,
+    SessionEvent, SessionObserver,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -187,7 +194,7 @@ fn run_once(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
                 std::thread::sleep(SAMPLE_INTERVAL);
             }
         });
-        let result = runner::try_all(plan, 1, false, &mut [&mut collector]);
+        let result = try_all(plan, 1, false, &mut [&mut collector]);
         has_ended.store(true, Ordering::Relaxed);
         result
     })?;
@@ -261,6 +268,101 @@ fn busy_share(usage: Option<&ResourceUsage>, wall_ns: u64, sampled_share: Option
     }
 }
 
+/// Target duration of a run's iterations at full speed.
+const TARGET_RUN_NS: f64 = 5e6;
+
+/// Sampling of the trial.
+const TRIAL_SAMPLES: SampleDivision =
+    SampleDivision { count: 1, length: SampleLength::TimeNs(20_000_000), warmup_ns: 0 };
+
+const COUNTING_HINT: &str = "hint: leave out --metric instructions";
+
+/// Fills in the version of the counting tool, and the number of iterations of each case.
+///
+/// # Errors
+/// Fails if valgrind is missing, if the instructions of a benchmark cannot be counted, or if an
+/// option of the plan applies only to times.
+pub fn prepare_counting(plan: &mut SessionPlan) -> anyhow::Result<()> {
+    check_plan(plan)?;
+    let tool = valgrind_version()?;
+    if let Some(counting) = &mut plan.design.counting {
+        counting.tool = tool;
+    }
+    if let SampleLength::Iterations(iterations) = plan.sampling.samples.length {
+        let samples = Some(one_sample(iterations));
+        plan.jobs.iter_mut().for_each(|job| job.samples = samples);
+        return Ok(());
+    }
+    let mut native = plan.clone();
+    native.design.counting = None;
+    native.sampling.samples = TRIAL_SAMPLES;
+    let trials = run_trials(&native)?;
+    reject_waiting(&trials, &format!("waiting executes no instructions\n{COUNTING_HINT}"))?;
+    for job in &mut plan.jobs {
+        let trial = trials.iter().find(|trial| trial.run.case.id() == job.label);
+        let iterations = trial.and_then(|trial| iterations_that_fit(&trial.run)).unwrap_or(1);
+        job.samples = Some(one_sample(iterations));
+    }
+    Ok(())
+}
+
+/// One sample of this many iterations, without warm-up.
+fn one_sample(iterations: u64) -> SampleDivision {
+    SampleDivision { count: 1, length: SampleLength::Iterations(iterations), warmup_ns: 0 }
+}
+
+/// Checks the conditions that can be checked without running a program.
+fn check_plan(plan: &SessionPlan) -> anyhow::Result<()> {
+    ensure!(
+        plan.design.order == RunOrder::Blocks
+            && plan.sampling.clock == ComparedClock::Wall
+            && plan.sampling.precision.is_none(),
+        "--order, --clock and --precision apply only to times: instruction counts rarely need \
+         statistics"
+    );
+    ensure!(
+        plan.design.reject.is_empty(),
+        "--reject applies only to times: other work does not disturb instruction counts"
+    );
+    ensure!(
+        !plan.shared,
+        "the snippets share one process, but instructions are counted per process\nhint: leave out --shared"
+    );
+    for job in &plan.jobs {
+        let name = &job.label;
+        if let Err(reason) = counting::check_countable(job.source.kind) {
+            bail!("cannot count the instructions of '{name}': {reason}\n{COUNTING_HINT}");
+        }
+        ensure!(
+            job.worker_count() == 1,
+            "'{name}' has several workers, and valgrind executes one thread at a time\n{COUNTING_HINT}"
+        );
+    }
+    Ok(())
+}
+
+/// Returns the installed version of valgrind, for example `valgrind-3.19.0`.
+fn valgrind_version() -> anyhow::Result<String> {
+    const MISSING: &str = "instructions are counted by valgrind, which is not installed\nhint: apt install valgrind, dnf \
+                           install valgrind";
+    let program = resolve_program(Path::new("valgrind")).context(MISSING)?;
+    let output = Command::new(program).arg("--version").output().context(MISSING)?;
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    ensure!(text.starts_with("valgrind-"), "unexpected output of 'valgrind --version': '{text}'");
+    Ok(text)
+}
+
+/// Returns how many iterations fit into the target duration, rounded down to a power of ten; at
+/// least one.
+fn iterations_that_fit(run: &Run) -> Option<u64> {
+    let time_ns = match run.value_of(Metric::TIME) {
+        Some(time_ns) => time_ns,
+        None => 1e9 / run.value_of(Metric::THROUGHPUT)?,
+    };
+    let iterations = (TARGET_RUN_NS / time_ns).max(1.0);
+    iterations.is_finite().then(|| 10u64.pow(iterations.log10() as u32))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,5 +390,24 @@ mod tests {
         }
         assert_eq!(looks.take_share(), Some(0.75));
         assert_eq!(looks.take_share(), None);
+    }
+}
+
+#[cfg(test)]
+mod counting_tests {
+    use super::*;
+    use speedwell_fixtures::FakeSession;
+
+    #[test]
+    fn iterations_are_a_power_of_ten_and_at_least_one() {
+        let of = |per_s: f64| {
+            let session =
+                FakeSession::with_fixed_blocks(&["a"], 1).add_case("b", |_, _| per_s).build();
+            iterations_that_fit(&session.runs[0])
+        };
+        assert_eq!(of(2e9), Some(10_000_000));
+        assert_eq!(of(199_999.0), Some(100), "a thousand do not quite fit into 5 ms");
+        assert_eq!(of(200_001.0), Some(1000));
+        assert_eq!(of(3.0), Some(1));
     }
 }

@@ -1,7 +1,6 @@
 //! Defines the options for measuring, as plain data, and their defaults.
 
 use crate::EventListener;
-use crate::layout;
 use anyhow::{Context, bail};
 use clap::Args;
 use speedwell_adapters::discover::{BenchmarkSelection, DiscoveredBenchmarks};
@@ -328,7 +327,7 @@ impl PlanRequest {
             _ if variants.len() == 1 => 1,
             _ => 2,
         };
-        let layout = layout::round_to_blocks(self.layout, runs_per_block);
+        let layout = round_to_blocks(self.layout, runs_per_block);
         let stopping = self.stopping_design(&sampling.runs, layout.builds);
         let design = SessionDesign {
             order: self.order,
@@ -376,9 +375,9 @@ impl PlanRequest {
                 looks: match self.order {
                     RunOrder::Paired => self.sampling.bounded_looks(&LOOKS_AT_PAIRS),
                     _ if self.is_confirmation() => {
-                        layout::build_looks(&confirm::CONFIRMATION_LOOKS, builds)
+                        build_looks(&confirm::CONFIRMATION_LOOKS, builds)
                     }
-                    _ => layout::build_looks(
+                    _ => build_looks(
                         &self.sampling.bounded_looks(&AnalysisSettings::DEFAULT_LOOKS),
                         builds,
                     ),
@@ -484,6 +483,26 @@ impl SamplingRequest {
     pub fn divides_runs(&self) -> bool {
         self.samples.is_some() || self.length().is_some() || self.warmup.is_some()
     }
+}
+
+/// Returns the looks (interim analyses) of a comparison, as numbers of runs. If runs share builds,
+/// each look comes after a whole number of builds, and the last look comes after all builds.
+fn build_looks(default_looks: &[u32], builds: u32) -> Vec<u32> {
+    let max_runs = default_looks.iter().copied().max().unwrap_or(0);
+    if builds == 0 || builds >= max_runs {
+        return default_looks.to_vec();
+    }
+    let runs_per_build = max_runs.div_ceil(builds);
+    let earlier = default_looks.iter().copied().filter(|look| *look < builds);
+    let looks = earlier.chain([builds]);
+    looks.map(|builds| builds * runs_per_build).collect()
+}
+
+/// Rounds the number of builds up to a multiple of the runs per block: the runs of a variant in a
+/// block all execute different builds.
+fn round_to_blocks(layout: LayoutVariation, runs_per_block: u32) -> LayoutVariation {
+    let builds = layout.builds.next_multiple_of(runs_per_block.max(1));
+    LayoutVariation { builds, ..layout }
 }
 
 /// Draws a random seed below 2^53, so that JSON parsers of other languages keep every digit.

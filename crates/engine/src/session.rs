@@ -1,28 +1,132 @@
-//! Prepares the measurement of a plan, and decides when a case needs no more runs.
+//! Turns a request to measure into a plan, prepares its measurement, and decides when a case needs
+//! no more runs.
 //!
-//! This module decides what to reject and what to warn about before measuring. Start at
-//! [`check_plan`], [`prepare_measurement`] and [`session_header`].
+//! This module decides what to reject and what to warn about before measuring, and which programs
+//! cannot be laid out anew for every run. Start at [`PreparedPlan::read`], [`check_plan`],
+//! [`prepare_measurement`] and [`session_header`].
 
-use super::{
-    EventListener, PreparedPlan, SessionRequest, emit_warning, instructions, layout, pairs,
-    rehearsal, shared_emitter,
-};
 use crate::execution::{SessionEnd, StoppingRule};
-use anyhow::{Context, ensure};
-use speedwell_adapters::discover::DiscoveredBenchmarks;
+use crate::{
+    EventListener, MeasureRequest, PlanRequest, PreparedPlan, SessionRequest, emit_warning,
+    experiment, measured_code, pairs, rehearsal, revisions, shared_emitter,
+};
+use anyhow::{Context, bail, ensure};
+use speedwell_adapters::discover::{
+    self, BenchmarkSelection, ComparisonSide, DiscoveredBenchmarks,
+};
 use speedwell_adapters::plan::SessionPlan;
-use speedwell_adapters::{self as adapters, BenchmarkSource, RunResult, SourceKind};
-use speedwell_analysis::{self as analysis, AnalysisSettings};
-use speedwell_machine::environment;
-use speedwell_machine::process;
+use speedwell_adapters::{
+    self as adapters, BenchmarkJob, BenchmarkSource, RunResult, SourceKind, build_cost,
+};
+use speedwell_analysis::{self as analysis, AnalysisSettings, LayoutSpread, layout_spreads};
+use speedwell_config::LazyDefinition;
+use speedwell_machine::{environment, process};
 use speedwell_model::{
-    CodeOrigin, Environment, Run, RunOrder, Session, SessionDesign, SessionEvent, SessionPurpose,
-    SessionState, SteadyRule, StoppingDesign, Variant,
+    CodeOrigin, DefinitionFile, Environment, LayoutVariation, Run, RunOrder, Session,
+    SessionDesign, SessionEvent, SessionPurpose, SessionState, SnippetLanguage, SteadyRule,
+    StoppingDesign, Variant,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use uuid::Uuid;
+
+impl PreparedPlan {
+    /// Reads the targets and plans their execution.
+    ///
+    /// # Errors
+    /// Fails if a target, a parameter value or a variant is unknown.
+    pub fn read(
+        request: &MeasureRequest,
+        listener: &mut EventListener<'_>,
+    ) -> anyhow::Result<PreparedPlan> {
+        process::adopt_orphans();
+        process::install_handlers()?;
+        let directory = std::env::current_dir()?;
+        if let Some(file) = discover::find_experiment(&request.targets, &directory)? {
+            return experiment::plan_experiment(&file, request, listener);
+        }
+        if request.plan.order == RunOrder::Paired {
+            pairs::check_targets(&request.targets, &directory)?;
+        }
+        let has_revisions = !request.variants.revisions.is_empty();
+        let mut resolved = request.variants.clone();
+        let sources = if has_revisions {
+            resolved = revisions::check_out_revisions(&request.variants, listener)?;
+            revisions::find_sources(&request.targets, &directory, &resolved.given)?
+        } else {
+            discover::find_all_sources(&request.targets, &directory)?
+        };
+        let declared = if resolved.given.is_empty() {
+            discover::declared_variants(&sources)?
+        } else {
+            Vec::new()
+        };
+        let mut variants = resolved.build_variants(declared)?;
+        let (emit, selection) = (shared_emitter(listener), &request.selection);
+        let mut suite = if has_revisions {
+            revisions::discover_benchmarks(sources, &variants, selection, &emit)?
+        } else {
+            discover::discover_benchmarks(sources, selection, &variants[0], &emit)?
+        };
+        measured_code::record_benchmarks(&mut variants, &mut suite, selection, &emit)?;
+        suite.warnings.extend(measured_code::identical_warnings(&variants, &suite.jobs));
+        Ok(PreparedPlan::new(request.plan.build_plan(variants, &suite), suite))
+    }
+
+    /// Creates a plan that compares programs with each other. If a side selects its benchmarks with
+    /// a pattern, `word` replaces the matching text in their names.
+    ///
+    /// # Errors
+    /// Fails if a program cannot be queried, or the programs have no benchmark in common.
+    pub fn plan_sides(
+        sides: &[ComparisonSide],
+        word: Option<&str>,
+        selection: &BenchmarkSelection,
+        request: &PlanRequest,
+    ) -> anyhow::Result<PreparedPlan> {
+        process::adopt_orphans();
+        process::install_handlers()?;
+        let mut suite = discover::common_benchmarks(sides, word, selection)?;
+        let mut variants: Vec<Variant> = sides.iter().map(|side| side.variant.clone()).collect();
+        if word.is_none() {
+            // Without a pattern, both sides should do the same work. Benchmarks that a pattern
+            // selects are different on purpose.
+            for (variant, side) in variants.iter_mut().zip(sides) {
+                variant.work = side.fingerprint_work(&suite.jobs);
+            }
+        }
+        suite.warnings.extend(measured_code::identical_warnings(&variants, &suite.jobs));
+        Ok(PreparedPlan::new(request.build_plan(variants, &suite), suite))
+    }
+}
+
+/// Gives jobs the text that their definition file had at the start of the session. A plan written
+/// by an earlier version of Speedwell lacks the text; in that case, this function reads each file
+/// once.
+///
+/// # Errors
+/// Fails if a definition file that the plan does not contain cannot be read.
+pub fn attach_definitions(plan: &mut SessionPlan) -> anyhow::Result<()> {
+    let to_definition = |source: DefinitionFile| Arc::new(LazyDefinition::new(source));
+    let mut definitions: Vec<Arc<LazyDefinition>> =
+        plan.design.definitions.iter().cloned().map(to_definition).collect();
+    let loads = plan.jobs.iter_mut().map(|job| &mut job.source);
+    for source in loads.filter(|source| source.kind == SourceKind::Load) {
+        let stored =
+            definitions.iter().find(|definition| definition.source().file == source.file).cloned();
+        let definition = match stored {
+            Some(definition) => definition,
+            None => {
+                definitions.push(to_definition(speedwell_config::read_source(&source.file, &[])?));
+                definitions[definitions.len() - 1].clone()
+            }
+        };
+        source.definition = Some(definition);
+    }
+    Ok(())
+}
 
 /// A measured session.
 pub struct MeasuredSession {
@@ -56,7 +160,7 @@ impl MeasuredSession {
 /// # Errors
 /// Fails if the plan cannot be measured as requested.
 pub fn check_plan(plans: &mut PreparedPlan) -> anyhow::Result<()> {
-    layout::check_layout(&plans.plan)?;
+    check_layout(&plans.plan)?;
     if plans.resumed.is_some() {
         return Ok(());
     }
@@ -65,7 +169,7 @@ pub fn check_plan(plans: &mut PreparedPlan) -> anyhow::Result<()> {
     }
     check_rules(&plans.plan)?;
     if plans.plan.design.counting.is_some() {
-        instructions::prepare_counting(&mut plans.plan)?;
+        pairs::prepare_counting(&mut plans.plan)?;
     }
     Ok(())
 }
@@ -140,6 +244,79 @@ fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Rejects plans whose programs cannot be laid out as requested.
+///
+/// # Errors
+/// Fails with a message that explains the reason, and what can be varied instead.
+pub fn check_layout(plan: &SessionPlan) -> anyhow::Result<()> {
+    let layout = plan.design.layout;
+    if layout.is_default() {
+        return Ok(());
+    }
+    ensure!(
+        !plan.shared,
+        "the snippets share one process, which has only one layout\nhint: leave out --shared and --order parallel"
+    );
+    ensure!(
+        !plan.is_search,
+        "a search for the best concurrency compares numbers of workers, not builds\nhint: leave out --builds and \
+         --layout"
+    );
+    ensure!(
+        plan.design.order != RunOrder::Paired || !plan.design.shares_builds(),
+        "'--order paired' needs separate builds for every pair, but {} runs share {} \
+         builds\nhint: --builds {0}",
+        plan.design.max_runs(),
+        layout.builds,
+    );
+    plan.jobs.iter().try_for_each(|job| check_job(job, layout))
+}
+
+fn check_job(job: &BenchmarkJob, layout: LayoutVariation) -> anyhow::Result<()> {
+    const HINT: &str = "hint: --layout env,stack varies the layout without another build";
+    let (name, links) = (&job.source.name, layout.builds > 0 || layout.align);
+    match job.source.kind {
+        SourceKind::Load | SourceKind::Experiment => bail!(
+            "'{name}' starts its own server and load processes, which --builds and --layout do not affect"
+        ),
+        SourceKind::Snippet(SnippetLanguage::Go) if layout.align => {
+            bail!("Go has no option that aligns functions\nhint: leave out 'align'")
+        }
+        SourceKind::Cpp | SourceKind::Fake => Ok(()),
+        SourceKind::Snippet(
+            SnippetLanguage::C | SnippetLanguage::Cpp | SnippetLanguage::Rust | SnippetLanguage::Go,
+        ) => Ok(()),
+        SourceKind::Program | SourceKind::Suite if links => {
+            bail!("'{name}' was built elsewhere and cannot be rebuilt here\n{HINT}")
+        }
+        SourceKind::Snippet(language) if links => {
+            bail!("{language} is not linked, so there are no builds of '{name}'\n{HINT}")
+        }
+        SourceKind::Node | SourceKind::NodeCore | SourceKind::Python if links => {
+            bail!("'{name}' is not linked, so there are no builds of it\n{HINT}")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Suggests how many runs per build would have given the narrowest intervals in the same time;
+/// `None` if builds had one run each or do not differ.
+pub fn suggest_runs_per_build(session: &Session) -> Option<String> {
+    let build_s = build_cost()?.as_secs_f64();
+    let runs_s = session.runs.iter().map(|run| run.wall_ns as f64 / 1e9);
+    let run_s = runs_s.sum::<f64>() / session.runs.len().max(1) as f64;
+    let metric = session.metrics.first()?;
+    let spreads = layout_spreads(session, &[metric]);
+    let best_number = |spread: &LayoutSpread| spread.runs_per_build(build_s / run_s);
+    // Of the best numbers of all cases, take the largest.
+    let runs = spreads.iter().filter_map(best_number).max()?;
+    let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
+    Some(format!(
+        "in the same time, {runs} of every build would have been most informative: a build took \
+         {build_s:.2} s, a run {run_s:.2} s"
+    ))
+}
+
 /// Before time is spent on measuring, warns about too few runs for a verdict, options without an
 /// effect and a busy machine. Also passes on the warnings from listing the cases.
 fn warn_before(
@@ -198,9 +375,8 @@ pub fn reach_warning(plan: &SessionPlan, settings: &AnalysisSettings) -> Option<
 
 /// Returns a warning if options for dividing a run into samples do not affect some of the files.
 fn undivided_warning(plan: &SessionPlan) -> Option<String> {
-    let undivided =
-        |job: &&adapters::BenchmarkJob| !adapters::harness_for(job.source.kind).divides_runs();
-    let unsupported_option_warning = |job: &adapters::BenchmarkJob| {
+    let undivided = |job: &&BenchmarkJob| !adapters::harness_for(job.source.kind).divides_runs();
+    let unsupported_option_warning = |job: &BenchmarkJob| {
         let option = adapters::unsupported_option(&job.source, plan.sampling.requested)?;
         let name = &job.source.name;
         Some(format!("The suite of '{name}' has no option for {option}: it uses its default."))
@@ -283,9 +459,8 @@ fn capture_environment(
     };
     let described_program = program_of(&plan.variants[0]);
     let described_versions = &suite.versions;
-    let has_version = |job: &adapters::BenchmarkJob| {
-        adapters::harness_for(job.source.kind).has_version(&job.source)
-    };
+    let has_version =
+        |job: &BenchmarkJob| adapters::harness_for(job.source.kind).has_version(&job.source);
     let asks_version = plan.jobs.iter().all(has_version);
     let mut programs = Vec::new();
     let mut versions = Vec::new();

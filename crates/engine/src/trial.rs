@@ -1,10 +1,18 @@
-//! Tries every case once to see whether it works.
+//! Runs every case once, possibly several cases at a time, to see only whether each of them works.
+//! Start at [`try_cases`].
 
-use super::{EventListener, PreparedPlan};
-use crate::execution::{self as runner, SessionEnd};
-use speedwell_model::{SessionEvent, SessionObserver, StepFailure};
+use crate::execution::SessionEnd;
+use crate::{EventListener, PreparedPlan};
+use speedwell_adapters::plan::SessionPlan;
+use speedwell_adapters::{self as adapters, BenchmarkJob, RunContext, RunLayout, RunOutcome};
+use speedwell_config::experiment::Experiment;
+use speedwell_machine::process::is_interrupt_requested;
+use speedwell_model::{FailureCause, Run, SessionEvent, SessionObserver, StepFailure};
 use std::collections::BTreeMap;
 use std::iter::repeat_n;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// Result of a trial.
 #[derive(Debug)]
@@ -36,8 +44,7 @@ pub fn try_cases(
         result.add_failure(failure);
     }
     let processors = std::thread::available_parallelism().map_or(1, |processors| processors.get());
-    result.ended =
-        runner::try_all(&plans.plan, processors, fail_fast, &mut [&mut result, listener])?;
+    result.ended = try_all(&plans.plan, processors, fail_fast, &mut [&mut result, listener])?;
     // Several cases are tried at a time, so the failures arrive in the order in which the runs end.
     result.failures.sort_by_key(|failure| failure.slot);
     for job in &plans.plan.jobs {
@@ -48,11 +55,7 @@ pub fn try_cases(
 
 impl TrialResult {
     fn new(plans: &PreparedPlan) -> TrialResult {
-        // An experiment is tried under all its variants (`execution::try_all`).
-        let times = match plans.plan.design.experiment {
-            Some(_) => plans.plan.variants.len(),
-            None => 1,
-        };
+        let times = count_tried_variants(&plans.plan);
         let jobs = plans.plan.jobs.iter();
         let files: Vec<String> =
             jobs.flat_map(|job| repeat_n(job.source.name.clone(), times)).collect();
@@ -89,4 +92,164 @@ impl SessionObserver for TrialResult {
         }
         Ok(())
     }
+}
+
+/// Report of a worker thread.
+enum TrialEvent {
+    Begins(usize),
+    Ended(usize, Box<RunOutcome>),
+}
+
+/// Executes each job of `plan` once under the first variant or, in an experiment, under every
+/// variant. Nothing is measured, so up to `max_threads` jobs run at a time.
+///
+/// # Errors
+/// Fails if an observer failed. Failures of tried programs are events, not errors.
+pub fn try_all(
+    plan: &SessionPlan,
+    max_threads: usize,
+    fail_fast: bool,
+    observers: &mut [&mut dyn SessionObserver],
+) -> anyhow::Result<SessionEnd> {
+    let mut emit = |event: &SessionEvent<'_>| {
+        observers.iter_mut().try_for_each(|observer| observer.observe(event))
+    };
+    let experiment = plan.experiment()?;
+    let (next_slot, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let variants = count_tried_variants(plan);
+    let count = plan.jobs.len() * variants;
+    emit(&SessionEvent::Started { runs: count, is_upper_bound: false, cases: count, done: 0 })?;
+    let mut session_end = SessionEnd::Complete;
+    std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel();
+        for _ in 0..max_threads.min(count) {
+            let sender = sender.clone();
+            scope.spawn(|| run_worker(plan, experiment.as_ref(), &next_slot, &stop, sender));
+        }
+        drop(sender);
+        for event in receiver {
+            let failed = emit_trial_event(plan, event, &mut emit)?;
+            if failed && fail_fast {
+                stop.store(true, Ordering::Relaxed);
+                session_end = SessionEnd::Failed;
+            }
+        }
+        anyhow::Ok(())
+    })?;
+    if is_interrupt_requested() {
+        session_end = SessionEnd::Interrupted;
+    }
+    emit(&SessionEvent::Finished { interrupted: session_end != SessionEnd::Complete })?;
+    Ok(session_end)
+}
+
+/// Returns the number of variants to try. All variants of an experiment are tried, because they
+/// differ in more than the program. Without an experiment, only the first variant is tried.
+fn count_tried_variants(plan: &SessionPlan) -> usize {
+    match plan.design.experiment {
+        Some(_) => plan.variants.len(),
+        None => 1,
+    }
+}
+
+/// Executes one job after the other until no job is left or `stop` is set.
+fn run_worker(
+    plan: &SessionPlan,
+    experiment: Option<&Experiment>,
+    next_slot: &AtomicUsize,
+    stop: &AtomicBool,
+    sender: mpsc::Sender<TrialEvent>,
+) {
+    let variants = count_tried_variants(plan);
+    while !stop.load(Ordering::Relaxed) && !is_interrupt_requested() {
+        let slot = next_slot.fetch_add(1, Ordering::Relaxed);
+        let Some(job) = plan.jobs.get(slot / variants) else {
+            return;
+        };
+        let variant = &plan.variants[slot % variants];
+        let context = RunContext {
+            variant,
+            program: adapters::resolve_program_for(&job.source, variant),
+            slot: slot as u32,
+            ordinal: 0,
+            repeated: 0,
+            counting: None,
+            clock: plan.sampling.clock,
+            seed: plan.design.seed,
+            limit: Duration::from_millis(plan.sampling.timeout_ms),
+            samples: plan.sampling.samples,
+            requested: plan.sampling.requested,
+            is_series: false,
+            pin: plan.pin.as_ref(),
+            layout: RunLayout::default(),
+            experiment,
+            kept: None,
+        };
+        // Sending fails only if the receiver has stopped.
+        if sender.send(TrialEvent::Begins(slot)).is_err()
+            || sender.send(TrialEvent::Ended(slot, Box::new(try_job(job, &context)))).is_err()
+        {
+            return;
+        }
+    }
+}
+
+/// Performs a job with the small parameter values of a trial. If that fails, performs it again with
+/// the regular values. Speedwell chose the small values itself, so a conflict between them and
+/// another parameter is not an error in the benchmark file.
+fn try_job(job: &BenchmarkJob, context: &RunContext<'_>) -> RunOutcome {
+    let harness = adapters::harness_for(job.source.kind);
+    let perform = |job: &BenchmarkJob| harness.perform_job(&job.under(context.variant), context);
+    let attempt = perform(job);
+    let has_failed = |failure: &StepFailure| !failure.cause.is_skip();
+    match &job.measured {
+        Some(measured)
+            if attempt.failure.as_ref().is_some_and(has_failed) && !is_interrupt_requested() =>
+        {
+            perform(measured)
+        }
+        _ => attempt,
+    }
+}
+
+/// Turns a worker's report into events. Returns whether a job failed; a skip does not count as a
+/// failure.
+fn emit_trial_event(
+    plan: &SessionPlan,
+    event: TrialEvent,
+    emit: &mut dyn FnMut(&SessionEvent<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<bool> {
+    let variants = count_tried_variants(plan);
+    let name = |slot: usize| &plan.variants[slot % variants].name;
+    let (slot, attempt) = match event {
+        TrialEvent::Begins(slot) => {
+            let (label, variant) = (&plan.jobs[slot / variants].label, name(slot));
+            emit(&SessionEvent::RunStarted { slot: slot as u32, label, variant })?;
+            return Ok(false);
+        }
+        TrialEvent::Ended(slot, attempt) => (slot, *attempt),
+    };
+    if attempt.interrupted {
+        return Ok(false);
+    }
+    // An experiment that failed at a stage still reports what it observed before. Such observations
+    // are not a complete run.
+    let failed_at_stage =
+        |failure: &StepFailure| matches!(failure.cause, FailureCause::Stage { .. });
+    let works = !attempt.failure.as_ref().is_some_and(failed_at_stage);
+    for result in attempt.observations.into_iter().filter(|_| works) {
+        emit(&SessionEvent::RunFinished(&Run {
+            started_unix_ms: attempt.started_unix_ms,
+            wall_ns: attempt.wall_ns,
+            usage: attempt.usage,
+            samples: result.samples,
+            notes: result.notes,
+            ..Run::empty(result.case, name(slot).as_str(), slot as u32, 0)
+        }))?;
+    }
+    if let Some(failure) = &attempt.failure {
+        emit(&SessionEvent::Failed(failure))?;
+    }
+    emit(&SessionEvent::SlotsDone(&[slot as u32]))?;
+    Ok(attempt.failure.is_some_and(|failure| !failure.cause.is_skip()))
 }

@@ -15,7 +15,7 @@ use speedwell_analysis::layout_spreads;
 use speedwell_engine::execution::{ExecuteOptions, execute};
 use speedwell_engine::{
     AnalysisStoppingRule, EventListener, MeasuredSession, PreparedPlan, SessionRequest, check_plan,
-    layout, prepare_measurement, session_header,
+    prepare_measurement, session_header, suggest_runs_per_build,
 };
 use speedwell_machine::process::{self, InterruptedEarly};
 use speedwell_model::{
@@ -269,7 +269,7 @@ pub fn execute_session(
     let stored = store.load_measured(number)?;
     store_spreads(&stored.0, store)?;
     Ok(MeasuredSession {
-        advice: layout::suggest_runs_per_build(&stored.0),
+        advice: suggest_runs_per_build(&stored.0),
         ..MeasuredSession::new(stored, ended, plan.slots().len())
     })
 }

@@ -13,10 +13,9 @@ use speedwell_adapters::experiment::RUN_SUBCOMMAND;
 use speedwell_engine::execution::load::LOAD_SUBCOMMAND;
 use speedwell_machine::process;
 use speedwell_model::assignment::{PlaceholderValue, RunAssignment, ScopedServices};
-use speedwell_remote::fleet::{detached_worker, receive_bundle, worker};
-use speedwell_remote::load::worker::perform_load;
-use speedwell_remote::machines::STILL_RUNNING;
-use speedwell_remote::machines::detached::SHARD_SUBCOMMAND;
+use speedwell_remote::fleet::{receive_bundle, worker};
+use speedwell_remote::load::perform_load;
+use speedwell_remote::machines::{SHARD_SUBCOMMAND, STILL_RUNNING};
 use speedwell_remote::roles::worker::perform_role;
 use speedwell_remote::{ROLE_SUBCOMMAND, roles};
 use std::fs::{File, OpenOptions};
@@ -159,7 +158,7 @@ fn perform_shards(args: &ShardArgs) -> anyhow::Result<CommandStatus> {
     match () {
         () if args.receive => receive_bundle(folder)?,
         () if args.follow || args.read => {
-            if !detached_worker::stream_spools(folder, tasks, args.follow)? {
+            if !worker::stream_spools(folder, tasks, args.follow)? {
                 return Ok(CommandStatus::from_code(STILL_RUNNING));
             }
         }

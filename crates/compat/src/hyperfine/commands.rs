@@ -2,7 +2,7 @@
 //! hyperfine's order. Start at [`expand_commands`].
 
 use clap::{ArgAction, Args};
-use speedwell_engine::eval::parameters::{parse_list, parse_range};
+use speedwell_engine::eval::{parse_list, parse_range};
 use speedwell_model::{Case, ParameterValue, format_fixed};
 
 /// A command with its parameters.

@@ -3,9 +3,10 @@
 //!
 //! Compares the size, modification time and inode of each file with those before the first run. If
 //! any of them differs, the content of a small file decides. `adapters::code_files` selects the
-//! files. Start at [`CodeChangeGuard::check_files`].
+//! files. Start at [`CodeChangeGuard::check_files`]. A [`ChecksumLedger`] compares what the code
+//! computed.
 
-use speedwell_adapters::{self as adapters, BenchmarkJob};
+use speedwell_adapters::{self as adapters, BenchmarkJob, RunResult};
 use speedwell_model::{FailureCause, Variant};
 use std::collections::HashMap;
 use std::fs;
@@ -106,6 +107,26 @@ fn hash_content(path: &Path) -> Option<u64> {
     let mut hasher = DefaultHasher::new();
     fs::read(path).ok()?.hash(&mut hasher);
     Some(hasher.finish())
+}
+
+/// Remembers the first checksum of every case, and its variant, for comparison with later
+/// checksums.
+#[derive(Debug, Default)]
+pub(super) struct ChecksumLedger(HashMap<String, (String, String)>);
+
+impl ChecksumLedger {
+    /// Records the checksum of a result. Returns a failure if it differs from the first checksum of
+    /// the case.
+    pub fn record_checksum(&mut self, result: &RunResult, variant: &str) -> Option<FailureCause> {
+        let checksum = result.check.as_ref()?;
+        let (first, first_variant) = self
+            .0
+            .entry(result.case.id())
+            .or_insert_with(|| (checksum.clone(), variant.to_owned()));
+        (first != checksum).then(|| FailureCause::Invalid {
+            reason: format!("computed '{checksum}', but '{first_variant}' computed '{first}'"),
+        })
+    }
 }
 
 #[cfg(test)]

@@ -3,24 +3,28 @@
 //!
 //! This module knows nothing about the store and the terminal: all results are reported as
 //! [`SessionEvent`]s. Start at [`execute`].
+//!
+//! The two sides of a pair run at the same time and take turns on one processor many times a
+//! second. Whatever slows the machine therefore slows both sides. The time that a side waits for
+//! its turn is not part of its processor time. See [`run_concurrently`].
 
-use crate::execution::code_change_guard::CodeChangeGuard;
-use crate::execution::pairs;
+use crate::execution::code_change_guard::{ChecksumLedger, CodeChangeGuard};
 use speedwell_adapters::experiment::SharedServicePool;
 use speedwell_adapters::plan::{PlanSlot, SessionPlan};
 use speedwell_adapters::snippet::SharedProcesses;
 use speedwell_adapters::{self as adapters, RunContext, RunOutcome, RunResult, SourceKind};
 use speedwell_config::experiment::Experiment;
 use speedwell_machine::environment::RunSensors;
-use speedwell_machine::process::{CpuSet, is_interrupt_requested};
+use speedwell_machine::process::{CpuSet, TimeSlice, is_interrupt_requested};
 use speedwell_model::stage_report::{StageFailure, StageReport};
 use speedwell_model::{
-    ComparedClock, FailureCause, KernelStats, Run, RunOrder, SessionEvent, SessionObserver,
-    SessionStep, StepFailure,
+    ComparedClock, FailureCause, KernelStats, Metric, Run, RunOrder, SessionEvent, SessionObserver,
+    SessionStep, StepFailure, seed_of_step,
 };
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Decides after each block which cases need no more runs.
@@ -155,7 +159,7 @@ const MAX_DISTURBED_RETRIES: u32 = 2;
 
 /// Outcome of one slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SlotOutcome {
+enum SlotOutcome {
     Done,
     Failed,
     Interrupted,
@@ -172,7 +176,7 @@ impl SlotOutcome {
     }
 }
 
-pub(super) struct SessionExecution<'a, 'o> {
+struct SessionExecution<'a, 'o> {
     plan: &'a SessionPlan,
     stopping_rule: &'a mut dyn StoppingRule,
     observers: &'a mut [&'o mut dyn SessionObserver],
@@ -267,9 +271,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         for slot in done.iter().filter(|slot| slot.closes_block) {
             self.abandon_failing_case(slot, &remaining)?;
         }
-        for job in self.settled_jobs() {
-            self.finish_case(job, &remaining)?;
-        }
+        self.settle_cases(&remaining)?;
         Ok(outcome.session_end(options.fail_fast))
     }
 
@@ -281,20 +283,6 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     fn is_abandoned(&self, job: usize, variant: usize) -> bool {
         let failures = self.consecutive_failures.get(&(job, variant));
         failures.is_some_and(|&count| count >= MAX_CONSECUTIVE_FAILURES)
-    }
-
-    /// Runs slots with [`SessionExecution::run_slots`] and, at the end of a block, retries its
-    /// disturbed runs. `started_slots` are all slots of the plan up to the end of `group`.
-    fn run_and_retry(
-        &mut self,
-        group: &[PlanSlot],
-        started_slots: &[PlanSlot],
-    ) -> anyhow::Result<SlotOutcome> {
-        let outcome = self.run_slots(group)?;
-        match group.last() {
-            Some(last) if last.closes_block => self.retry_disturbed(started_slots, outcome),
-            _ => Ok(outcome),
-        }
     }
 
     /// Retries disturbed runs of the last block in `started_slots`, up to the limit. `outcome` is
@@ -323,8 +311,9 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         Ok(outcome)
     }
 
-    /// Executes slots unless their case is settled. Closes the block after its last slots, unless
-    /// the session ends because of these slots.
+    /// Executes slots unless their case is settled. After the last slots of a block, retries its
+    /// disturbed runs, and closes the block unless the session ends because of these slots.
+    /// `started_slots` are all slots of the plan up to the end of `group`.
     ///
     /// Returns `None` if the slots were skipped.
     fn run_unsettled_slots(
@@ -334,15 +323,23 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         later: &[PlanSlot],
         fail_fast: bool,
     ) -> anyhow::Result<Option<SlotOutcome>> {
-        let is_settled = group.iter().any(|slot| self.is_settled(slot));
-        let outcome =
-            if is_settled { None } else { Some(self.run_and_retry(group, started_slots)?) };
+        let last_of_block = group.last().filter(|slot| slot.closes_block);
+        let mut outcome = None;
+        if !group.iter().any(|slot| self.is_settled(slot)) {
+            let first_outcome = self.run_slots(group)?;
+            outcome = Some(match last_of_block {
+                Some(_) => self.retry_disturbed(started_slots, first_outcome)?,
+                None => first_outcome,
+            });
+        }
         let ends_session =
             outcome.is_some_and(|outcome| outcome.session_end(fail_fast) != SessionEnd::Complete);
-        if let Some(slot) = group.last().filter(|slot| slot.closes_block && !ends_session) {
+        if let Some(slot) = last_of_block.filter(|_| !ends_session) {
             let service_report = self.shared_services.stop_block();
             self.record_service_end(slot, service_report)?;
-            self.close_block(slot)?;
+            if !self.settled.contains(&slot.job) {
+                self.emit(&SessionEvent::BlockDone { job: slot.job, block: slot.block })?;
+            }
             self.abandon_failing_case(slot, later)?;
             if !self.keeps_closed_blocks {
                 self.runs.remove(&slot.job);
@@ -433,7 +430,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     }
 
     fn run_attempts(&mut self, group: &[PlanSlot]) -> Vec<RunOutcome> {
-        let pair_processor = pairs::draw_processor(self.plan, group[0].block);
+        let pair_processor = draw_processor(self.plan, group[0].block);
         let pin = pair_processor.as_ref().or(self.plan.pin.as_ref());
         let (plan, experiment, shared_services) =
             (self.plan, self.experiment, &self.shared_services);
@@ -447,8 +444,11 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
             }
             ([slot], None) => vec![perform_slot(plan, slot, &context(slot))],
             _ => {
-                (group.iter()).for_each(|slot| prepare_slot(plan, slot, &context(slot)));
-                pairs::run_concurrently(group, |slot| perform_slot(plan, slot, &context(slot)))
+                for slot in group {
+                    let job = &plan.jobs[slot.job];
+                    adapters::harness_for(job.source.kind).prepare_job(job, &context(slot));
+                }
+                run_concurrently(group, |slot| perform_slot(plan, slot, &context(slot)))
             }
         }
     }
@@ -468,8 +468,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
                 continue;
             }
             if self.plan.sampling.clock == ComparedClock::Cpu
-                && let Err(cause) =
-                    pairs::prefer_processor_time(&mut result, self.plan.design.order)
+                && let Err(cause) = prefer_processor_time(&mut result, self.plan.design.order)
             {
                 failure = failure.or_else(|| Some(self.slot_failure(slot, cause)));
                 continue;
@@ -604,14 +603,6 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         self.finish_case(slot.job, later)
     }
 
-    /// Reports that a block is complete, unless its case was settled before.
-    fn close_block(&mut self, slot: &PlanSlot) -> anyhow::Result<()> {
-        if self.settled.contains(&slot.job) {
-            return Ok(());
-        }
-        self.emit(&SessionEvent::BlockDone { job: slot.job, block: slot.block })
-    }
-
     fn finish_case(&mut self, job: usize, later: &[PlanSlot]) -> anyhow::Result<()> {
         self.settled.insert(job);
         let saved = later.iter().filter(|later| later.job == job).count();
@@ -673,11 +664,6 @@ pub(crate) fn run_context<'a>(
     }
 }
 
-fn prepare_slot(plan: &SessionPlan, slot: &PlanSlot, context: &RunContext<'_>) {
-    let job = &plan.jobs[slot.job];
-    adapters::harness_for(job.source.kind).prepare_job(job, context);
-}
-
 pub(crate) fn perform_slot(
     plan: &SessionPlan,
     slot: &PlanSlot,
@@ -715,22 +701,63 @@ fn note_late_failure(mut result: RunResult, cause: &FailureCause) -> Option<RunR
     Some(result)
 }
 
-/// Remembers the first checksum of every case, and its variant, for comparison with later
-/// checksums.
-#[derive(Debug, Default)]
-pub(super) struct ChecksumLedger(HashMap<String, (String, String)>);
+/// Time slice of one side: long enough that caches are warm for most of it.
+const PAIR_TIME_SLICE: TimeSlice = TimeSlice(Duration::from_millis(20));
 
-impl ChecksumLedger {
-    /// Records the checksum of a result. Returns a failure if it differs from the first checksum of
-    /// the case.
-    pub fn record_checksum(&mut self, result: &RunResult, variant: &str) -> Option<FailureCause> {
-        let checksum = result.check.as_ref()?;
-        let (first, first_variant) = self
-            .0
-            .entry(result.case.id())
-            .or_insert_with(|| (checksum.clone(), variant.to_owned()));
-        (first != checksum).then(|| FailureCause::Invalid {
-            reason: format!("computed '{checksum}', but '{first_variant}' computed '{first}'"),
-        })
+/// Draws the processor that the runs of this block share: from the processors to which the plan
+/// pins runs or, without pinning, from all usable ones. Returns `None` if runs are not paired.
+fn draw_processor(plan: &SessionPlan, block: u32) -> Option<CpuSet> {
+    if plan.design.order != RunOrder::Paired {
+        return None;
+    }
+    let usable = plan.pin.clone().or_else(|| CpuSet::usable_by_thread().ok())?;
+    let index = seed_of_step(!plan.design.seed, block) as usize % usable.cpus().len().max(1);
+    usable.cpus().get(index).map(|&cpu| CpuSet::from_iter([cpu]))
+}
+
+/// Performs all slots at the same time, and starts them in order.
+fn run_concurrently(
+    slots: &[PlanSlot],
+    perform: impl Fn(&PlanSlot) -> RunOutcome + Sync,
+) -> Vec<RunOutcome> {
+    let perform = &perform;
+    let run_with_slice = |slot| {
+        // The processes of a run inherit the time slice from the thread that starts them. A kernel
+        // without custom slices uses its default, which is shorter.
+        let _ = PAIR_TIME_SLICE.apply();
+        perform(slot)
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> =
+            slots.iter().map(|slot| scope.spawn(move || run_with_slice(slot))).collect();
+        let outcomes = threads.into_iter().map(|thread| match thread.join() {
+            Ok(attempt) => attempt,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        outcomes.collect()
+    })
+}
+
+/// Puts processor time first, because the first metric is compared. Paired runs keep no other
+/// metric, because any other time includes the time slices of the other side.
+///
+/// # Errors
+/// Fails if the result has no processor time.
+pub(crate) fn prefer_processor_time(
+    result: &mut RunResult,
+    order: RunOrder,
+) -> Result<(), FailureCause> {
+    let is_processor_time = |name: &str| name == Metric::CPU_TIME;
+    if order == RunOrder::Paired {
+        (result.samples).retain(|sample| is_processor_time(&sample.metric));
+        (result.metrics).retain(|metric| is_processor_time(&metric.name));
+    }
+    (result.samples).sort_by_key(|sample| !is_processor_time(&sample.metric));
+    (result.metrics).sort_by_key(|metric| !is_processor_time(&metric.name));
+    match result.samples.first() {
+        Some(sample) if is_processor_time(&sample.metric) => Ok(()),
+        _ => Err(FailureCause::Invalid {
+            reason: "reports no processor time, which the comparison needs".to_owned(),
+        }),
     }
 }

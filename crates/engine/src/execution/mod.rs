@@ -7,14 +7,10 @@ pub mod experiment;
 pub mod load;
 #[cfg(test)]
 mod merge_simulation;
-mod pairs;
 pub mod profile;
 mod server;
-mod trial;
 pub mod verify;
 pub mod worktree;
 
 pub use execute::{ExecuteOptions, SessionEnd, StoppingRule, execute};
-pub(crate) use execute::{perform_slot, run_context};
-pub(crate) use pairs::prefer_processor_time;
-pub use trial::try_all;
+pub(crate) use execute::{perform_slot, prefer_processor_time, run_context};

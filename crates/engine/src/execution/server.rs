@@ -5,14 +5,19 @@
 //! [`wait_until_ready`], which every server goes through, or at [`LoadServer::start`] for the
 //! server of a load.
 
-use crate::execution::load::{ServerOutcome, UNLIMITED, format_address as format_server_address};
+use crate::execution::load::format_address as format_server_address;
 use anyhow::{Context, bail};
 use speedwell_load::load::ServerAddress;
 use speedwell_machine::process::{self, ProcessEnd, ProcessSpec, ServiceProcess};
+use speedwell_model::load::run::ServerOutcome;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
+
+/// A time limit longer than any load. Processes of a load need no limit: servers are stopped, and
+/// tools and generators end by themselves or on Ctrl-C.
+pub const UNLIMITED: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -136,7 +141,8 @@ pub fn shell_server(command: &str) -> ProcessSpec {
 /// A load's server, which accepts connections.
 #[derive(Debug)]
 pub struct LoadServer {
-    service: ServiceProcess,
+    /// The process of the server.
+    pub service: ServiceProcess,
     command: String,
     ready_ns: u64,
     cpu_before_ns: Option<u64>,
@@ -191,17 +197,6 @@ impl LoadServer {
     /// Starts counting the server's processor time.
     pub fn start_counting(&mut self) {
         self.cpu_before_ns = process::cpu_ns_of(self.service.pid());
-    }
-
-    /// Whether the server has ended by itself.
-    pub fn has_ended(&self) -> bool {
-        self.service.has_ended()
-    }
-
-    /// Whether a server that stopped responding under load is ending. Waits briefly for its end;
-    /// see [`ServiceProcess::is_dying`].
-    pub fn is_dying(&self) -> bool {
-        self.service.is_dying()
     }
 
     /// Stops the server.

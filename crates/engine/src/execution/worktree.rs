@@ -50,9 +50,6 @@ const OUTPUT_FILE: &str = "output";
 /// Folder with git's metadata of the worktree.
 const GIT_FOLDER: &str = "git";
 
-/// File that names the repository in which an earlier version of Speedwell registered the worktree.
-const REPOSITORY_FILE: &str = "repository";
-
 /// Folder that keeps the revision's own files, as checked out and built, while other files replace
 /// them in the worktree.
 const ORIGINALS_FOLDER: &str = "originals";
@@ -553,17 +550,11 @@ impl WorktreeEntry {
     /// attempt to create the worktree fails and reports it.
     fn remove_contents(&self) {
         let _ = fs::remove_file(self.0.join(BUILT_MARKER));
-        let repository = fs::read_to_string(self.0.join(REPOSITORY_FILE)).map(PathBuf::from);
         for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
             let path = entry.path();
             if !path.is_dir() {
                 let _ = fs::remove_file(&path);
                 continue;
-            }
-            if let Ok(repository) = &repository {
-                let folder = path.to_string_lossy();
-                let remove = ["worktree", "remove", "--force", "--force", folder.as_ref()];
-                let _ = change_files(repository, &remove);
             }
             let _ = fs::remove_dir_all(&path);
         }

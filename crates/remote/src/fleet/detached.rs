@@ -2,11 +2,11 @@
 //! cancels it. The shards recorded in the store identify the workers. Start at
 //! [`reattach_session`].
 
+use super::attempt::StaleAttempts;
 use super::coordinator::{Attachment, FleetCoordinator, WorkerMachine, is_settled};
-use super::stale_attempts::StaleAttempts;
-use super::{FleetRequest, current_machines, next_task, resume_attempts, upload};
+use super::{current_machines, next_task, resume_attempts, upload};
 use crate::machines::clean::{self, CleanSummary, CleanTarget};
-use crate::machines::{FleetEngine, FleetMachine, content_store, program};
+use crate::machines::{FleetEngine, FleetMachine, content_store};
 use crate::messages::{ROLE_SUBCOMMAND, WorkerRequest};
 use anyhow::{Context, ensure};
 use speedwell_adapters::own_program;
@@ -215,16 +215,9 @@ fn clean_there(
     machine: &FleetMachine,
     session: Option<&str>,
 ) -> anyhow::Result<CleanSummary> {
-    let program = program::send_program(engine, machine, &own_program())?;
+    let program = content_store::send_program(engine, machine, &own_program())?;
     let (folder, session) = (machine.folder.clone(), session.map(str::to_owned));
     engine
         .start_worker(&machine.name, &program.to_string_lossy(), &[ROLE_SUBCOMMAND])?
         .request(&WorkerRequest::Clean { folder, session })
-}
-
-impl FleetRequest {
-    /// How the workers of a new session are attached to this process.
-    pub(super) fn attachment(&self) -> Attachment {
-        if self.detach { Attachment::Detached } else { Attachment::Attached }
-    }
 }

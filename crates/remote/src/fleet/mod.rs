@@ -5,24 +5,30 @@
 //! A comparison never spans machines: all blocks of a case are measured on the same machine. With
 //! [`FleetRequest::on_each_machine`], every machine measures all cases in its own blocks. Start at
 //! [`measure_on_fleet`]. [`worker`] runs on the other machines.
+//!
+//! A case should stay on the machine that has its history. Rendezvous hashing (Thaler and
+//! Ravishankar 1998) therefore derives the machine from the names of case and machine
+//! (`assign_cases`): adding or removing a machine moves few cases. The load of a machine exceeds
+//! 1.25 times the mean only if a single case takes longer than that, or if a case fits on no machine.
 
+pub(crate) mod attempt;
 mod coordinator;
 pub(crate) mod detached;
-pub mod detached_worker;
-mod manifest;
-mod polling;
 mod reassign;
-pub(crate) mod shard_request;
-mod spool_source;
-mod stale_attempts;
 pub(crate) mod upload;
 pub mod worker;
 
+pub use detached::{DetachedAction, ShardStatus, clean_up, reattach_session};
+pub use upload::receive_bundle;
+
 use crate::machines::bundle::FileBundle;
-use crate::machines::{FleetEngine, FleetMachine, JobId, MachineState, assignment};
+use crate::machines::{FleetEngine, FleetMachine, JobId, MachineState};
 use anyhow::{Context, bail, ensure};
-use coordinator::{FleetCoordinator, WorkerMachine};
-use shard_request::{attempt_spool_path, request_path, stop_marker};
+use attempt::{
+    SpoolSource, SpoolStream, StaleAttempts, attempt_spool_path, request_path, stop_marker,
+};
+use coordinator::{Attachment, FleetCoordinator, WorkerMachine};
+use ring::digest::{SHA256, digest};
 use speedwell_adapters::plan::SessionPlan;
 use speedwell_config::fleet::FleetFile;
 use speedwell_config::labels::MachineSelector;
@@ -33,14 +39,9 @@ use speedwell_engine::{
 use speedwell_machine::process;
 use speedwell_model::{RunCount, SessionEvent, SessionMachine, StoppingDesign};
 use speedwell_store::{SessionMerger, ShardState, Store, StoredShard};
-use spool_source::{SpoolSource, SpoolStream};
-use stale_attempts::StaleAttempts;
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
-
-pub use detached::{DetachedAction, ShardStatus, clean_up, reattach_session};
-pub use upload::receive_bundle;
 
 /// Minimum number of runs per variant on each machine, if [`FleetRequest::on_each_machine`]
 /// replaces a sequential stopping rule.
@@ -82,14 +83,14 @@ pub fn measure_on_fleet(
 ) -> anyhow::Result<MeasuredSession> {
     let mut engine = FleetEngine::from_file(&fleet.file);
     let PreparedPlan { mut plan, suite, resumed, .. } = plans;
-    manifest::check_sendable(&plan)?;
+    upload::check_sendable(&plan)?;
     let fleet_machines = engine.list_machines()?;
     let number = resumed.map(|earlier| earlier.number);
     let (machines, shards) = match number {
         Some(number) => load_resumed(store, number, &fleet_machines)?,
         None => assign_machines(&mut plan, fleet, &fleet_machines)?,
     };
-    let bundle = manifest::gather_bundle(&plan)?;
+    let bundle = upload::gather_bundle(&plan)?;
     upload::warn_of_left_out(&bundle, listener)?;
     let mut header = session_header(&plan, suite, request);
     if let Some(number) = number {
@@ -123,7 +124,7 @@ pub fn measure_on_fleet(
         stale: StaleAttempts::default(),
         streams: Vec::new(),
         jobs: BTreeSet::new(),
-        attachment: fleet.attachment(),
+        attachment: if fleet.detach { Attachment::Detached } else { Attachment::Attached },
     };
     let ended = resume_attempts(&mut coordinator, true).and_then(|()| {
         if fleet.detach {
@@ -345,13 +346,13 @@ fn cut_plan(
     let cases: Vec<(&str, f64)> =
         (plan.jobs.iter()).map(|job| (job.label.as_str(), duration(job))).collect();
     let names: Vec<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
-    let assignment = assignment::assign_cases(&cases, &names);
+    let assignment = assign_cases(&cases, &names);
     let mut shards = Vec::new();
     for machine in 0..machines.len() {
         let is_on_machine = |case: &usize| on_each_machine || assignment[*case] == machine;
         let cases_of_machine =
             (0..cases.len()).filter(is_on_machine).map(|case| (case as u32, cases[case].1));
-        for jobs in assignment::cut_into_shards(cases_of_machine) {
+        for jobs in cut_into_shards(cases_of_machine) {
             shards.push(StoredShard {
                 machine: machine as u32,
                 jobs,
@@ -383,20 +384,151 @@ fn send_to_machines(
     let mut ready = Vec::new();
     for machine in machines {
         upload::note_sending(bundle, &machine.name, listener)?;
-        let is_shared = upload::is_shared(&fleet.file);
-        let (folder, bundle) = if is_shared {
-            upload::send_to_folder(bundle, session, &machine)
-        } else {
-            upload::send_over_connection(engine, bundle, session, &machine)
-        }
-        .with_context(|| format!("cannot send the files to '{}'", machine.name))?;
+        let (folder, bundle) = upload::send_bundle(engine, &fleet.file, bundle, session, &machine)
+            .with_context(|| format!("cannot send the files to '{}'", machine.name))?;
         ready.push(WorkerMachine {
             fleet_machine: machine,
             folder,
             bundle,
-            is_shared,
+            is_shared: upload::is_shared(&fleet.file),
             failures: 0,
         });
     }
     Ok(ready)
+}
+
+/// Load limit of a machine, as a multiple of the mean load of all machines.
+const MAX_LOAD_RATIO: f64 = 1.25;
+
+/// Target duration of a shard, in seconds. Short shards make the loss of a machine cheap, and give
+/// other users of a queue their turn.
+const TARGET_SHARD_S: f64 = 600.0;
+
+/// Returns the index of a machine for each case. A case is given by its name and its duration in
+/// seconds.
+///
+/// The longest cases are placed first. A case that exceeds the limit by itself goes to a machine
+/// without cases. A case that fits on no machine goes to the least loaded one.
+fn assign_cases(cases: &[(&str, f64)], machines: &[&str]) -> Vec<usize> {
+    let total_seconds: f64 = cases.iter().map(|(_, seconds)| seconds).sum();
+    let limit = MAX_LOAD_RATIO * total_seconds / machines.len().max(1) as f64;
+    let mut load = vec![0.0; machines.len()];
+    let mut assignment = vec![0; cases.len()];
+    let mut longest_first: Vec<usize> = (0..cases.len()).collect();
+    longest_first.sort_by(|&left, &right| cases[right].1.total_cmp(&cases[left].1));
+    for case in longest_first {
+        let (id, seconds) = cases[case];
+        let mut preferred: Vec<usize> = (0..machines.len()).collect();
+        preferred
+            .sort_by_key(|&machine| std::cmp::Reverse(rendezvous_weight(id, machines[machine])));
+        let has_room = |machine: &usize| load[*machine] + seconds <= limit.max(seconds);
+        let least_loaded = || (0..load.len()).min_by(|&a, &b| load[a].total_cmp(&load[b]));
+        let chosen = preferred.iter().copied().find(has_room).or_else(least_loaded);
+        if let Some(machine) = chosen {
+            assignment[case] = machine;
+            load[machine] += seconds;
+        }
+    }
+    assignment
+}
+
+/// Weight of a machine for a case (rendezvous hash).
+fn rendezvous_weight(case: &str, machine: &str) -> u64 {
+    let hash = digest(&SHA256, format!("{case}|{machine}").as_bytes());
+    let first_bytes = hash.as_ref().iter().take(8);
+    first_bytes.fold(0, |sum, &byte| (sum << 8) | u64::from(byte))
+}
+
+/// Cuts the cases of one machine into shards of about ten minutes, each with at least one case. A
+/// case is given by its index and its duration in seconds.
+fn cut_into_shards(cases: impl IntoIterator<Item = (u32, f64)>) -> Vec<Vec<u32>> {
+    let mut shards: Vec<Vec<u32>> = Vec::new();
+    let mut duration_s = f64::INFINITY;
+    for (case, seconds) in cases {
+        if duration_s + seconds > TARGET_SHARD_S {
+            shards.push(Vec::new());
+            duration_s = 0.0;
+        }
+        duration_s += seconds;
+        if let Some(last) = shards.last_mut() {
+            last.push(case);
+        }
+    }
+    shards
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{assign_cases, cut_into_shards};
+
+    /// Returns cases with durations from 0.2 to 5 seconds, and names of machines.
+    fn example(cases: usize, machines: usize) -> (Vec<(String, f64)>, Vec<String>) {
+        let length = |case: usize| 0.2 + 4.8 * ((case * 7919) % 1000) as f64 / 1000.0;
+        let cases = (0..cases).map(|case| (format!("g/b n={case}"), length(case)));
+        let machines = (0..machines).map(|machine| format!("lab-{machine}"));
+        (cases.collect(), machines.collect())
+    }
+
+    fn assign_machines(cases: &[(String, f64)], machines: &[String]) -> Vec<String> {
+        let cases: Vec<(&str, f64)> = cases.iter().map(|(id, s)| (id.as_str(), *s)).collect();
+        let names: Vec<&str> = machines.iter().map(String::as_str).collect();
+        let placed = assign_cases(&cases, &names);
+        placed.into_iter().map(|at| machines[at].clone()).collect()
+    }
+
+    #[test]
+    fn no_machine_is_loaded_more_than_a_quarter_above_the_mean() {
+        for (count, machines) in [(100, 4), (1000, 10), (7, 3)] {
+            let (cases, machines) = example(count, machines);
+            let placed = assign_machines(&cases, &machines);
+            let mean = cases.iter().map(|(_, s)| s).sum::<f64>() / machines.len() as f64;
+            let longest = cases.iter().map(|(_, s)| *s).fold(0.0, f64::max);
+            for machine in &machines {
+                let own = cases.iter().zip(&placed).filter(|(_, at)| *at == machine);
+                let load: f64 = own.map(|((_, s), _)| s).sum();
+                assert!(load <= (1.25 * mean).max(longest) + 1e-9, "{machine} {load} {mean}");
+            }
+        }
+    }
+
+    #[test]
+    fn adding_or_removing_a_machine_moves_few_cases() {
+        let (cases, machines) = example(1000, 11);
+        let share_moved = |fewer: &[String], more: &[String]| {
+            let (before, after) = (assign_machines(&cases, fewer), assign_machines(&cases, more));
+            before.iter().zip(&after).filter(|(a, b)| a != b).count()
+        };
+        // At least about a tenth of the cases must move.
+        assert!(share_moved(&machines[..10], &machines) < 150);
+        assert!(share_moved(&machines, &machines[1..]) < 150);
+        assert_eq!(share_moved(&machines, &machines), 0);
+    }
+
+    #[test]
+    fn the_order_of_cases_and_machines_does_not_matter() {
+        let (mut cases, mut machines) = example(60, 5);
+        for (place, case) in cases.iter_mut().enumerate() {
+            // Distinct durations make the placement order unique.
+            case.1 += place as f64 * 1e-6;
+        }
+        let mut before: Vec<(String, String)> = cases
+            .iter()
+            .map(|(id, _)| id.clone())
+            .zip(assign_machines(&cases, &machines))
+            .collect();
+        cases.reverse();
+        machines.reverse();
+        let after = cases.iter().map(|(id, _)| id.clone()).zip(assign_machines(&cases, &machines));
+        let mut after: Vec<(String, String)> = after.collect();
+        before.sort();
+        after.sort();
+        assert_eq!(before, after);
+    }
+
+    #[test]
+    fn shards_take_ten_minutes_or_have_one_case() {
+        let cases = [(0, 300.0), (1, 300.0), (2, 1.0), (5, 2000.0), (7, 1.0)];
+        assert_eq!(cut_into_shards(cases), [vec![0, 1], vec![2], vec![5], vec![7]]);
+        assert!(cut_into_shards([]).is_empty());
+    }
 }

@@ -1,10 +1,8 @@
 //! Settles attempts whose worker has ended. Each shard is done, retried, moved to another machine
 //! or given up. Start at [`FleetCoordinator::settle_attempts`].
 
+use super::attempt::{SpoolSource, StaleAttempt, replaced_marker};
 use super::coordinator::{AttemptOutcome, FleetCoordinator, ShardAttempt, is_settled, to_shard};
-use super::shard_request::replaced_marker;
-use super::spool_source::SpoolSource;
-use super::stale_attempts::StaleAttempt;
 use crate::machines::JobId;
 use anyhow::ensure;
 use speedwell_adapters::plan::PlanSlot;
@@ -46,7 +44,7 @@ impl FleetCoordinator<'_, '_, '_> {
                 Some(AttemptOutcome::Failed(reason)) => {
                     self.notify_replaced(attempt.origin);
                     if !attempt.has_ended && matches!(attempt.source, SpoolSource::File { .. }) {
-                        self.stale.add(StaleAttempt {
+                        self.stale.running.push(StaleAttempt {
                             origin: attempt.origin,
                             reader: attempt.reader,
                             source: attempt.source,

@@ -371,7 +371,7 @@ pub(crate) fn hash_reader(reader: &mut dyn Read) -> io::Result<String> {
     }
 }
 
-fn encode_hex(bytes: &[u8]) -> String {
+pub(crate) fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -72,17 +72,17 @@ pub fn check_machine(
 
 /// Checks this machine.
 pub(crate) fn report_machine() -> MachineReport {
-    let root = Path::new("/");
-    let checks = environment::run_all_checks(root).into_iter().map(|check| MachineCheck {
-        name: check.name.to_string(),
-        is_problem: check.state == CheckState::Bad,
-        is_warning: check.state == CheckState::Warning,
-        found: check.found,
-        remedy: check.remedy.unwrap_or_default(),
-    });
+    let checks =
+        environment::run_all_checks(Path::new("/")).into_iter().map(|check| MachineCheck {
+            name: check.name.to_string(),
+            is_problem: check.state == CheckState::Bad,
+            is_warning: check.state == CheckState::Warning,
+            found: check.found,
+            remedy: check.remedy.unwrap_or_default(),
+        });
     MachineReport {
         checks: checks.collect(),
-        identity: MachineIdentity::from_environment(root, &environment::capture_environment(&[])),
+        identity: MachineIdentity::of_this_machine().0,
         speed_probe: probe_speed(),
     }
 }

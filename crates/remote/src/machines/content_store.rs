@@ -1,22 +1,24 @@
 //! Manages the fleet folder on a machine. The folder has a content-addressed store of objects,
-//! bundles made from the objects, and one folder per session.
+//! bundles made from the objects, one folder per session, and the program `speedwell`, which
+//! [`send_program`] sends to a machine that does not have it yet.
 //!
 //! An object is written to a temporary file, synced, verified and renamed, so every object in the
 //! store is complete. Its digest is verified again before the object becomes part of a bundle.
 //! [`send_bundle`] and [`receive_bundle`] are the two ends of a connection. Only missing objects
 //! are transferred. Start at [`ContentStore`].
 
-use super::bundle::{
+use crate::machines::bundle::{
     BundleEntry, FLEET_SUBFOLDERS, FileBundle, bundle_id, hash_reader, validate_entries,
 };
-use super::program;
-use anyhow::{Context, bail, ensure};
+use crate::machines::{FleetEngine, FleetMachine};
+use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
-use speedwell_machine::worker::{read_message, write_message};
+use speedwell_machine::worker::{last_line, read_message, write_message};
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Child;
 
 /// Name of the symlink from a session's folder to its bundle.
 pub const BUNDLE_LINK: &str = "bundle";
@@ -32,7 +34,7 @@ impl ContentStore {
     ///
     /// # Errors
     /// Fails if the folder cannot be created or belongs to another user.
-    pub fn open(folder: &Path) -> anyhow::Result<ContentStore> {
+    pub fn open(folder: &Path) -> Result<ContentStore> {
         create_private_folder(folder)?;
         for subfolder in FLEET_SUBFOLDERS {
             create_private_folder(&folder.join(subfolder))?;
@@ -50,7 +52,7 @@ impl ContentStore {
     ///
     /// # Errors
     /// Fails if the ID is invalid or the folder cannot be created.
-    pub fn session_folder(&self, id: &str) -> anyhow::Result<PathBuf> {
+    pub fn session_folder(&self, id: &str) -> Result<PathBuf> {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         ensure!(
             !id.is_empty() && id.bytes().all(is_allowed),
@@ -69,27 +71,24 @@ impl ContentStore {
         self.folder.join("objects").join(prefix).join(suffix)
     }
 
-    /// Returns the digests of the entries whose objects are missing, without duplicates.
-    pub fn missing_digests(&self, entries: &[BundleEntry]) -> Vec<String> {
+    /// Returns the entries whose objects are missing, one for each digest, sorted by digest.
+    pub fn missing_objects<'e>(&self, entries: &'e [BundleEntry]) -> Vec<&'e BundleEntry> {
         let is_missing = |entry: &&BundleEntry| {
             let metadata = fs::metadata(self.object_path(&entry.sha256));
             metadata.map(|metadata| metadata.len()).ok() != Some(entry.bytes)
         };
-        let mut missing: Vec<String> =
-            entries.iter().filter(is_missing).map(|entry| entry.sha256.clone()).collect();
-        missing.sort();
-        missing.dedup();
+        let mut missing: Vec<&BundleEntry> = entries.iter().filter(is_missing).collect();
+        missing.sort_by_key(|entry| &entry.sha256);
+        missing.dedup_by(|left, right| left.sha256 == right.sha256);
         missing
     }
 
-    /// Adds hard links to programs that [`program::send_program`] sent earlier. Their content is
+    /// Adds hard links to programs that [`send_program`] sent earlier. Their content is
     /// verified before they become part of a bundle.
     fn adopt_programs(&self, entries: &[BundleEntry]) {
         for entry in entries.iter().filter(|entry| entry.is_program) {
-            let (sent_program, object) = (
-                self.folder.join(program::program_path(&entry.sha256)),
-                self.object_path(&entry.sha256),
-            );
+            let (sent_program, object) =
+                (self.folder.join(program_path(&entry.sha256)), self.object_path(&entry.sha256));
             if sent_program.is_file()
                 && create_private_folder(object.parent().unwrap_or(&self.folder)).is_ok()
             {
@@ -103,11 +102,11 @@ impl ContentStore {
     ///
     /// # Errors
     /// Fails if the content does not match or cannot be written.
-    pub fn put_object(&self, sha256: &str, bytes: u64, from: &mut dyn Read) -> anyhow::Result<()> {
+    pub fn put_object(&self, sha256: &str, bytes: u64, from: &mut dyn Read) -> Result<()> {
         let path = self.object_path(sha256);
         create_private_folder(path.parent().unwrap_or(&self.folder))?;
         let temporary = path.with_extension(format!("{}.part", std::process::id()));
-        let mut store = || -> anyhow::Result<()> {
+        let mut store = || -> Result<()> {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true).truncate(true);
             let mut file = options.mode(0o600).open(&temporary)?;
@@ -129,7 +128,7 @@ impl ContentStore {
     ///
     /// # Errors
     /// Fails if the list is invalid, an object is missing or damaged, or the disk fails.
-    pub fn lay_out_bundle(&self, entries: &[BundleEntry]) -> anyhow::Result<PathBuf> {
+    pub fn lay_out_bundle(&self, entries: &[BundleEntry]) -> Result<PathBuf> {
         validate_entries(entries)?;
         let target = self.folder.join("bundles").join(bundle_id(entries));
         if target.is_dir() {
@@ -152,7 +151,7 @@ impl ContentStore {
         Ok(target)
     }
 
-    fn lay_out_entry(&self, entry: &BundleEntry, folder: &Path) -> anyhow::Result<()> {
+    fn lay_out_entry(&self, entry: &BundleEntry, folder: &Path) -> Result<()> {
         let object = self.object_path(&entry.sha256);
         let actual_digest = hash_reader(&mut File::open(&object)?)?;
         if actual_digest != entry.sha256 {
@@ -174,7 +173,7 @@ impl ContentStore {
     }
 
     /// Links a session's folder to the session's bundle.
-    fn link_bundle(&self, session: &Path, bundle: &Path) -> anyhow::Result<()> {
+    fn link_bundle(&self, session: &Path, bundle: &Path) -> Result<()> {
         let (link, temporary) = (session.join(BUNDLE_LINK), session.join("bundle.part"));
         let name = bundle.file_name().unwrap_or_default();
         let target = Path::new("../../bundles").join(name);
@@ -187,7 +186,7 @@ impl ContentStore {
 
 /// Creates a folder if it is missing, and restricts access to the current user. Rejects a folder of
 /// another user.
-fn create_private_folder(folder: &Path) -> anyhow::Result<()> {
+fn create_private_folder(folder: &Path) -> Result<()> {
     let error_context = || format!("cannot use the folder '{}'", folder.display());
     let mut builder = DirBuilder::new();
     (builder.recursive(true).mode(0o700).create(folder)).with_context(error_context)?;
@@ -232,7 +231,7 @@ pub fn send_bundle(
     session: &str,
     writer: &mut dyn Write,
     reader: &mut dyn BufRead,
-) -> anyhow::Result<(PathBuf, PathBuf)> {
+) -> Result<(PathBuf, PathBuf)> {
     let offer = BundleOffer { session: session.to_owned(), entries: bundle.entries().to_vec() };
     write_message(writer, &offer)?;
     loop {
@@ -260,8 +259,8 @@ pub fn receive_bundle(
     folder: &Path,
     reader: &mut dyn BufRead,
     writer: &mut dyn Write,
-    before_reply: &dyn Fn(&Path, &Path) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+    before_reply: &dyn Fn(&Path, &Path) -> Result<()>,
+) -> Result<()> {
     let received = receive_objects(folder, reader, writer).and_then(|(session, bundle)| {
         before_reply(&session, &bundle)?;
         Ok((session, bundle))
@@ -277,18 +276,17 @@ fn receive_objects(
     folder: &Path,
     reader: &mut dyn BufRead,
     writer: &mut dyn Write,
-) -> anyhow::Result<(PathBuf, PathBuf)> {
+) -> Result<(PathBuf, PathBuf)> {
     let offer: BundleOffer = read_message(reader)?;
     validate_entries(&offer.entries)?;
     let store = ContentStore::open(folder)?;
     let session = store.session_folder(&offer.session)?;
     store.adopt_programs(&offer.entries);
-    let missing = store.missing_digests(&offer.entries);
-    write_message(writer, &ReceiverReply::Missing(missing.clone()))?;
-    for sha256 in &missing {
-        let entry = offer.entries.iter().find(|entry| entry.sha256 == *sha256);
-        let bytes = entry.map_or(0, |entry| entry.bytes);
-        store.put_object(sha256, bytes, reader)?;
+    let missing = store.missing_objects(&offer.entries);
+    let digests = missing.iter().map(|entry| entry.sha256.clone()).collect();
+    write_message(writer, &ReceiverReply::Missing(digests))?;
+    for entry in missing {
+        store.put_object(&entry.sha256, entry.bytes, reader)?;
     }
     let bundle = store.lay_out_bundle(&offer.entries)?;
     store.link_bundle(&session, &bundle)?;
@@ -304,17 +302,97 @@ pub fn lay_out_locally(
     bundle: &FileBundle,
     session: &str,
     folder: &Path,
-) -> anyhow::Result<(PathBuf, PathBuf)> {
+) -> Result<(PathBuf, PathBuf)> {
     let store = ContentStore::open(folder)?;
     let session = store.session_folder(session)?;
-    for sha256 in store.missing_digests(bundle.entries()) {
-        let entry = bundle.entries().iter().find(|entry| entry.sha256 == sha256);
-        let bytes = entry.map_or(0, |entry| entry.bytes);
-        store.put_object(&sha256, bytes, &mut *bundle.open_content(&sha256)?)?;
+    for BundleEntry { sha256, bytes, .. } in store.missing_objects(bundle.entries()) {
+        store.put_object(sha256, *bytes, &mut *bundle.open_content(sha256)?)?;
     }
     let bundle = store.lay_out_bundle(bundle.entries())?;
     store.link_bundle(&session, &bundle)?;
     Ok((session, bundle))
+}
+
+/// Creates the fleet folder `$2` if it is missing, and fails if the folder belongs to another user.
+/// Prints the digest of the file `$1` if the file exists.
+const DIGEST_SCRIPT: &str = r#"umask 077
+mkdir -p "$2/programs" || exit 3
+[ -O "$2" ] || { echo "the folder $2 belongs to another user" >&2; exit 3; }
+[ ! -f "$1" ] || sha256sum <"$1""#;
+/// Writes stdin to the file `$1`, atomically.
+const RECEIVE_SCRIPT: &str = r#"umask 077
+cat >"$1.$$" && chmod 700 "$1.$$" && mv "$1.$$" "$1""#;
+/// Number of digits of the digest in the file name. Comparisons use the full digest.
+const NAME_DIGITS: usize = 16;
+
+/// Name of the statically linked program, next to the regular one.
+const STATIC_NAME: &str = "speedwell-static";
+
+/// Returns the program to send to other machines. `own` is the path of this machine's `speedwell`.
+/// If there is a statically linked program next to it, returns that one, because shared libraries
+/// on other machines may be older than those on this machine.
+pub fn program_to_send(own: &Path) -> PathBuf {
+    let static_program = own.with_file_name(STATIC_NAME);
+    if static_program.is_file() { static_program } else { own.to_owned() }
+}
+
+/// Ensures that the machine has `program`, and returns the program's path there. If the path of a
+/// program is configured for the machine, returns the configured path and sends nothing.
+///
+/// # Errors
+/// Fails if the machine cannot be reached or does not let us write.
+pub fn send_program(
+    engine: &mut FleetEngine,
+    machine: &FleetMachine,
+    program: &Path,
+) -> Result<PathBuf> {
+    if let Some(binary) = &machine.binary {
+        return Ok(binary.clone());
+    }
+    let error_context = || format!("cannot read '{}'", program.display());
+    let mut bytes = File::open(program).with_context(error_context)?;
+    let digest = hash_reader(&mut bytes)?;
+    let path = machine.folder.join(program_path(&digest));
+    let (remote_path, folder) = (path.to_string_lossy(), machine.folder.to_string_lossy());
+    let digest_command = engine.start_command(
+        &machine.name,
+        &["/bin/sh", "-c", DIGEST_SCRIPT, "look", &remote_path, &folder],
+    )?;
+    let remote_digest = send_and_read(digest_command, &mut io::empty())?;
+    if remote_digest.split_whitespace().next() == Some(digest.as_str()) {
+        return Ok(path);
+    }
+    bytes.rewind()?;
+    let receive_command = engine.start_command(
+        &machine.name,
+        &["/bin/sh", "-c", RECEIVE_SCRIPT, "receive", &remote_path],
+    )?;
+    send_and_read(receive_command, &mut bytes).context("cannot send the program")?;
+    Ok(path)
+}
+
+/// Returns the path, relative to the fleet folder, of a program sent by [`send_program`]. Programs
+/// in bundles have other paths.
+fn program_path(digest: &str) -> PathBuf {
+    let name = format!("speedwell-{}", &digest[..NAME_DIGITS]);
+    Path::new("programs").join(name)
+}
+
+/// Sends input over a connection and returns the output.
+///
+/// # Errors
+/// Fails with the last line of the remote program's stderr if that program fails.
+fn send_and_read(mut connection: Child, input: &mut impl Read) -> Result<String> {
+    let copied = match connection.stdin.take() {
+        Some(mut stdin) => io::copy(input, &mut stdin).and_then(|_| stdin.flush()),
+        None => Ok(()),
+    };
+    let output = connection.wait_with_output()?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let reason = Some(last_line(&stderr)).filter(|line| !line.is_empty());
+    ensure!(output.status.success(), "{}", reason.unwrap_or("the connection ended"));
+    copied?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]
@@ -478,5 +556,21 @@ mod tests {
         let mut text = String::new();
         answers.as_slice().read_to_string(&mut text).unwrap();
         assert!(text.contains("connection lost"), "{text}");
+    }
+}
+
+#[cfg(test)]
+mod program_tests {
+    use super::program_to_send;
+
+    #[test]
+    fn the_static_program_is_sent_if_there_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("speedwell");
+        std::fs::write(&own, "own").unwrap();
+        assert_eq!(program_to_send(&own), own);
+        let beside = folder.path().join("speedwell-static");
+        std::fs::write(&beside, "static").unwrap();
+        assert_eq!(program_to_send(&own), beside);
     }
 }

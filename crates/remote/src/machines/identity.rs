@@ -1,8 +1,10 @@
 //! Identifies machines. An identity survives a reboot or a change of host name, and differs between
-//! machines. Start at [`MachineIdentity::from_environment`].
+//! machines. Start at [`MachineIdentity::of_this_machine`].
 
+use super::bundle::encode_hex;
 use ring::digest;
 use serde::{Deserialize, Serialize};
+use speedwell_machine::environment;
 use speedwell_model::Environment;
 use std::fs;
 use std::path::Path;
@@ -27,8 +29,14 @@ pub struct MachineIdentity {
 }
 
 impl MachineIdentity {
+    /// Identifies this machine, and captures its environment.
+    pub fn of_this_machine() -> (MachineIdentity, Environment) {
+        let environment = environment::capture_environment(&[]);
+        (MachineIdentity::from_environment(Path::new("/"), &environment), environment)
+    }
+
     /// Identifies a machine by its environment and by the files below `root` (normally `/`).
-    pub fn from_environment(root: &Path, environment: &Environment) -> MachineIdentity {
+    fn from_environment(root: &Path, environment: &Environment) -> MachineIdentity {
         let read = |file: &str| {
             let text = fs::read_to_string(root.join(file)).unwrap_or_default();
             let number = text.trim().to_ascii_lowercase();
@@ -54,8 +62,7 @@ impl MachineIdentity {
 fn hash_id(number: &str) -> String {
     let salted = [SALT, number].concat();
     let digest = digest::digest(&digest::SHA256, salted.as_bytes());
-    let digits: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    digits[..DIGITS].to_owned()
+    encode_hex(digest.as_ref())[..DIGITS].to_owned()
 }
 
 /// Joins the known facts, as in `AMD EPYC 7B13, 2 processors, 24 GiB, x86_64`.

@@ -1,26 +1,313 @@
-//! Runs one session on several machines: lists them, connects to them and hands out work.
+//! Lists the machines of a fleet, connects to them and hands out work. A [`FleetEngine`] defines the
+//! operations common to all engines: list machines, submit, query and cancel work, and connect to a
+//! machine. An engine with a scheduler also leases several machines at once. Other modules define
+//! the work, and evaluate its output and outcome.
 //!
-//! A [`FleetEngine`] provides machines and connections to them. A worker (`speedwell worker shard`)
-//! measures one shard of the plan. A [`bundle`] holds all files that a machine needs for its
-//! shards, a [`content_store`] stores them on the machine, and [`assignment`] assigns cases to
-//! machines. This module does not depend on the crates that make plans, execute sessions or store
-//! results. Start at [`engine`].
+//! A worker (`speedwell worker shard`) measures one shard of the plan. A [`bundle`] holds all files
+//! that a machine needs for its shards, and a [`content_store`] stores them on the machine. This
+//! module does not depend on the crates that make plans, execute sessions or store results.
 
-pub mod assignment;
 pub mod bundle;
 pub mod check;
 pub mod clean;
 pub mod content_store;
-pub mod detached;
-pub mod engine;
 mod identity;
+mod lease;
+pub(crate) mod local;
 mod lock;
-pub mod program;
+mod slurm;
+mod ssh;
 
-pub use detached::JobId;
-pub use engine::{
-    AllocationLease, FleetEngine, FleetMachine, JobState, LeaseComponent, LocalEngine,
-    MachineState, STILL_RUNNING, ShardTask, SlurmEngine, SshEngine, SubmittedJob, TaskBatch,
-};
 pub use identity::MachineIdentity;
+pub use lease::{AllocationLease, LeaseComponent};
+pub use local::{JobId, LocalEngine, SHARD_SUBCOMMAND};
 pub use lock::{LockTicket, MachineLock};
+pub use slurm::SlurmEngine;
+pub use ssh::{STILL_RUNNING, SshEngine};
+
+use serde::{Deserialize, Serialize};
+use speedwell_config::fleet::{EngineKind, FleetFile, MachineEntry};
+use speedwell_machine::worker::{WORKER_COMMAND, WorkerConnection};
+use speedwell_model::MachineAllocation;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout};
+use std::time::Duration;
+
+/// Provides the machines of a fleet, and connections to them.
+#[derive(Debug)]
+pub enum FleetEngine {
+    /// The local machine under one or more names, without a transport.
+    Local(LocalEngine),
+    /// OpenSSH connections.
+    Ssh(SshEngine),
+    /// The Slurm scheduler.
+    Slurm(SlurmEngine),
+}
+
+/// Fleet folder on machines for which the fleet file configures no folder.
+const DEFAULT_FOLDER: &str = "/var/tmp/speedwell";
+
+/// A machine of the fleet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetMachine {
+    /// Name: the host for ssh, the node for Slurm.
+    pub name: String,
+    /// Labels, which several machines may share.
+    pub labels: Vec<String>,
+    /// Availability.
+    pub state: MachineState,
+    /// Our folder on the machine.
+    pub folder: PathBuf,
+    /// Program to use on the machine instead of the one that we would send.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary: Option<PathBuf>,
+}
+
+/// Availability of a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "state", content = "reason")]
+pub enum MachineState {
+    /// Available immediately, as far as the engine knows.
+    Free,
+    /// In use; available later.
+    Busy,
+    /// Unavailable, with the reason.
+    Unfit(String),
+}
+
+/// Tasks for one machine, executed one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskBatch {
+    /// Name of the machine.
+    pub machine: String,
+    /// The session's folder on the machine, which contains the program as `bin/speedwell`.
+    pub folder: PathBuf,
+    /// The tasks.
+    pub tasks: Vec<ShardTask>,
+    /// Whether the worker outlives the process that submits the batch. Slurm jobs always do.
+    pub is_detached: bool,
+}
+
+/// One attempt at one shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardTask {
+    /// Number within the session, unique per attempt.
+    pub number: u32,
+    /// Instructions for the worker, as one line of JSON. In a shared folder, they are also in the
+    /// file `orders/NUMBER.json`.
+    pub request: String,
+}
+
+/// Work accepted by an engine.
+#[derive(Debug)]
+pub struct SubmittedJob {
+    /// The engine's ID for the work.
+    pub job: JobId,
+    /// The lines of the worker's spools (its result logs), if they arrive over a connection. If
+    /// `None`, the spools must be read from the machine's folder.
+    pub lines: Option<ChildStdout>,
+}
+
+/// State of a job according to the engine. This state is only a hint: the spools are authoritative.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobState {
+    /// Not started, with the reason.
+    Waiting(String),
+    /// Started.
+    Running,
+    /// Ended. If the job failed, contains the reason.
+    Ended(Option<String>),
+}
+
+impl FleetEngine {
+    /// Creates the engine that the file describes.
+    pub fn from_file(file: &FleetFile) -> FleetEngine {
+        let folder = file.folder.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER));
+        match file.engine {
+            EngineKind::Slurm => {
+                let (options, entries) = (file.slurm.clone(), file.machines.clone());
+                FleetEngine::Slurm(SlurmEngine::new(options, folder, entries))
+            }
+            EngineKind::Ssh => FleetEngine::Ssh(SshEngine::new(
+                listed_machines(file, &folder),
+                file.ssh_config.clone(),
+            )),
+            EngineKind::Local => {
+                FleetEngine::Local(LocalEngine::new(listed_machines(file, &folder)))
+            }
+        }
+    }
+
+    /// Lists all machines of the fleet.
+    ///
+    /// # Errors
+    /// Fails if the engine does not answer.
+    pub fn list_machines(&mut self) -> anyhow::Result<Vec<FleetMachine>> {
+        match self {
+            FleetEngine::Local(local) => Ok(local.machines.clone()),
+            FleetEngine::Ssh(ssh) => Ok(ssh.list_machines()),
+            FleetEngine::Slurm(slurm) => slurm.list_machines(),
+        }
+    }
+
+    /// Starts a worker for `batch`, or queues the batch on the machine.
+    ///
+    /// # Errors
+    /// Fails if the engine rejects the batch or the machine cannot be reached.
+    pub fn submit(&mut self, batch: &TaskBatch) -> anyhow::Result<SubmittedJob> {
+        match self {
+            FleetEngine::Local(local) => local.submit(batch),
+            FleetEngine::Ssh(ssh) => ssh.submit(batch),
+            FleetEngine::Slurm(slurm) => slurm.submit(batch),
+        }
+    }
+
+    /// Reconnects to a job that an earlier process submitted. If the job's lines come over a
+    /// connection, returns the lines of `spools` (`SHARD.ATTEMPT`) from their beginning. With
+    /// `follows`, the connection stays open until the worker ends.
+    ///
+    /// # Errors
+    /// Fails if the machine cannot be reached.
+    pub fn reconnect_job(
+        &mut self,
+        machine: &str,
+        folder: &Path,
+        (job, spools): (&JobId, &[String]),
+        follows: bool,
+    ) -> anyhow::Result<Option<ChildStdout>> {
+        match self {
+            FleetEngine::Ssh(ssh) => ssh.reconnect_job(machine, folder, (job, spools), follows),
+            FleetEngine::Local(_) | FleetEngine::Slurm(_) => Ok(None),
+        }
+    }
+
+    /// Queries the states of several jobs at once. Returns the states in the order of the jobs.
+    ///
+    /// # Errors
+    /// Fails if the engine does not answer.
+    pub fn job_states(&mut self, jobs: &[JobId]) -> anyhow::Result<Vec<JobState>> {
+        match self {
+            FleetEngine::Local(local) => Ok(jobs.iter().map(|job| local.job_state(job)).collect()),
+            FleetEngine::Ssh(ssh) => Ok(jobs.iter().map(|job| ssh.job_state(job)).collect()),
+            FleetEngine::Slurm(slurm) => slurm.job_states(jobs),
+        }
+    }
+
+    /// Whether a scheduler allocates machines to a job until the job ends.
+    pub fn has_queue(&self) -> bool {
+        matches!(self, FleetEngine::Slurm(_))
+    }
+
+    /// Longest interval between two status queries. Each query of Slurm starts a program and
+    /// burdens a controller that others also use. The other engines answer locally.
+    pub fn max_poll_interval(&self) -> Duration {
+        Duration::from_secs(if self.has_queue() { 5 } else { 1 })
+    }
+
+    /// Cancels jobs, whether started or not. Ended jobs are ignored.
+    ///
+    /// # Errors
+    /// Fails if the engine does not answer.
+    pub fn cancel_jobs(&mut self, jobs: &[JobId]) -> anyhow::Result<()> {
+        match self {
+            FleetEngine::Local(local) => local.cancel_jobs(jobs),
+            FleetEngine::Ssh(ssh) => ssh.cancel_jobs(jobs),
+            FleetEngine::Slurm(slurm) => slurm.cancel_jobs(jobs),
+        }
+    }
+
+    /// Allocates machines for all `components` at once, or for none, in a job called `name`. Blocks
+    /// until the machines are available. Meanwhile, calls `on_wait` now and then with the reason for
+    /// the wait; an error from `on_wait` ends the wait. Returns `None` for engines without a
+    /// scheduler.
+    ///
+    /// # Errors
+    /// Fails if the engine rejects the request or does not answer.
+    pub fn acquire_lease(
+        &mut self,
+        name: &str,
+        components: &[LeaseComponent],
+        on_wait: &mut dyn FnMut(&str) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Option<AllocationLease>> {
+        match self {
+            FleetEngine::Local(_) | FleetEngine::Ssh(_) => Ok(None),
+            FleetEngine::Slurm(slurm) => slurm.acquire_lease(name, components, on_wait).map(Some),
+        }
+    }
+
+    /// From now on, the engine starts work on the machines of this allocation as Slurm job steps
+    /// within the allocation, and not as new jobs.
+    #[must_use]
+    pub fn within_allocation(mut self, allocation: Option<&MachineAllocation>) -> FleetEngine {
+        if let FleetEngine::Slurm(slurm) = &mut self {
+            slurm.allocation = allocation.cloned();
+        }
+        self
+    }
+
+    /// Describes an existing allocation, as in `job 8: RUNNING`. Returns `None` if it does not
+    /// exist.
+    ///
+    /// # Errors
+    /// Fails if the engine does not answer.
+    pub fn describe_allocation(
+        &self,
+        allocation: &MachineAllocation,
+    ) -> anyhow::Result<Option<String>> {
+        match self {
+            FleetEngine::Local(_) | FleetEngine::Ssh(_) => Ok(None),
+            FleetEngine::Slurm(slurm) => slurm.describe_allocation(allocation),
+        }
+    }
+
+    /// Ends an allocation, whichever process owns it. Returns whether the allocation existed.
+    ///
+    /// # Errors
+    /// Fails if the engine does not answer.
+    pub fn release_allocation(&mut self, allocation: &MachineAllocation) -> anyhow::Result<bool> {
+        match self {
+            FleetEngine::Local(_) | FleetEngine::Ssh(_) => Ok(false),
+            FleetEngine::Slurm(slurm) => slurm.release_allocation(allocation),
+        }
+    }
+
+    /// Starts a worker on a machine. `program` is the path of this executable on that machine. The
+    /// first argument is the worker's subcommand.
+    ///
+    /// # Errors
+    /// Fails under the same conditions as [`FleetEngine::start_command`].
+    pub fn start_worker(
+        &mut self,
+        machine: &str,
+        program: &str,
+        arguments: &[&str],
+    ) -> anyhow::Result<WorkerConnection> {
+        let command = [&[program, WORKER_COMMAND][..], arguments].concat();
+        WorkerConnection::new(self.start_command(machine, &command)?)
+    }
+
+    /// Starts the program `arguments[0]` with the other arguments on a machine. Connects its stdin,
+    /// stdout and stderr to this process. All arguments are quoted: no shell interprets them.
+    ///
+    /// # Errors
+    /// Fails if the machine is not part of this fleet or nothing can be started.
+    pub fn start_command(&mut self, machine: &str, arguments: &[&str]) -> anyhow::Result<Child> {
+        match self {
+            FleetEngine::Local(local) => local.start_command(machine, arguments),
+            FleetEngine::Ssh(ssh) => ssh.start_command(machine, arguments),
+            FleetEngine::Slurm(slurm) => slurm.start_command(machine, arguments),
+        }
+    }
+}
+
+/// Returns the machines listed in the file; `folder` is the default fleet folder.
+fn listed_machines(file: &FleetFile, folder: &Path) -> Vec<FleetMachine> {
+    let machine = |entry: &MachineEntry| FleetMachine {
+        name: entry.name.clone(),
+        labels: entry.labels.clone(),
+        state: MachineState::Free,
+        folder: entry.folder.clone().unwrap_or_else(|| folder.to_owned()),
+        binary: entry.binary.clone(),
+    };
+    file.machines.iter().map(machine).collect()
+}

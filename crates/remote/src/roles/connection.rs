@@ -65,19 +65,16 @@ impl RoleConnection {
     pub fn next_event(&self) -> StageResult<WorkerEvent> {
         loop {
             if process::is_interrupt_requested() {
-                return Err(self.with_role_name(stage_failure(RunStage::Alive, "interrupted")));
+                return Err(self.end_failure("interrupted"));
             }
             match self.events.recv_timeout(POLL_INTERVAL) {
                 Ok(Ok(event)) => return Ok(event),
                 Ok(Err(error)) => {
                     let reason = self.connection.end(Some(&error)).reason().unwrap_or_default();
-                    let reason = format!("connection lost: {reason}");
-                    return Err(self.with_role_name(stage_failure(RunStage::Alive, reason)));
+                    return Err(self.end_failure(&format!("connection lost: {reason}")));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(
-                        self.with_role_name(stage_failure(RunStage::Alive, "connection lost"))
-                    );
+                    return Err(self.end_failure("connection lost"));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -96,11 +93,7 @@ impl RoleConnection {
             Ok(_) => None,
             Err(failure) => Some(failure),
         };
-        Some(
-            failure.unwrap_or_else(|| {
-                self.with_role_name(stage_failure(RunStage::Alive, "it has ended"))
-            }),
-        )
+        Some(failure.unwrap_or_else(|| self.end_failure("it has ended")))
     }
 
     /// Returns a flag that is set when a running load has to end: when the role asks to stop the
@@ -132,6 +125,10 @@ impl RoleConnection {
         let attributed = |note: &String| format!("{} on '{}': {note}", self.name, self.machine);
         notes.extend(performed.notes.iter().map(attributed));
         performed.failure.map_or(Ok(()), |failure| Err(self.with_role_name(failure)))
+    }
+
+    fn end_failure(&self, reason: &str) -> StageFailure {
+        self.with_role_name(stage_failure(RunStage::Alive, reason))
     }
 
     /// Prefixes the reason with the role and its machine.

@@ -4,29 +4,35 @@
 //! The machines are selected once, for all roles or for none, and keep their roles in all runs.
 //! [`perform_run`] controls one run from this machine, and [`worker`] executes a role on another
 //! machine. Start at [`prepare_machines`].
+//!
+//! An experiment holds the scheduler's job, if there is one, and a lock on each machine from its
+//! first run to its last ([`MachineLease`]). Therefore, no run blocks halfway, and users who wait
+//! for exclusive use of a machine are not starved.
 
 mod assign;
 mod connection;
 mod control;
-mod lease;
-mod relocate;
 mod run;
 pub mod worker;
 
 pub use control::{MeasuringProcess, PlacedSession, RoleStatus};
-pub use lease::{MachineLease, reacquire_machines};
 pub use run::{keep_services, perform_run};
 
-use crate::fleet::{shard_request, upload};
+use crate::fleet::{attempt, upload};
 use crate::machines::bundle::{BundleSource, FileBundle};
-use crate::machines::{AllocationLease, FleetEngine, FleetMachine, program};
-use crate::messages::{ProbeReport, ROLE_SUBCOMMAND, WorkerRequest};
-use anyhow::{Context, Result};
+use crate::machines::{AllocationLease, FleetEngine, FleetMachine, LeaseComponent, content_store};
+use crate::messages::{ProbeReport, ROLE_SUBCOMMAND, WorkerEvent, WorkerRequest};
+use anyhow::{Context, Result, anyhow, ensure};
+use connection::RoleConnection;
+use run::{outcome_failure, unexpected_message};
 use speedwell_adapters::own_program;
 use speedwell_config::experiment::RolePlacement;
 use speedwell_config::fleet::{EngineKind, FleetFile};
 use speedwell_engine::EventListener;
-use speedwell_model::{MachinePlacement, PlacedMachine};
+use speedwell_engine::execution::experiment::{StageResult, stage_failure};
+use speedwell_machine::process;
+use speedwell_model::stage_report::RunStage;
+use speedwell_model::{MachineAllocation, MachinePlacement, PlacedMachine, SessionEvent};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
@@ -51,8 +57,7 @@ pub fn prepare_machines(
     upload::warn_of_left_out(&bundle, listener)?;
     let session = uuid::Uuid::now_v7().to_string();
     let components = assign::lease_components(&role_placement.roles, &fleet_machines, &assignment);
-    let lease =
-        lease::acquire_allocation(&mut engine, &lease::job_name(&session), &components, listener)?;
+    let lease = acquire_allocation(&mut engine, &job_name(&session), &components, listener)?;
     if let Some(lease) = &lease {
         let index_of = |name: &str| fleet_machines.iter().position(|machine| machine.name == name);
         for (component, role_machines) in (0..).zip(&mut assignment) {
@@ -152,8 +157,8 @@ fn gather_bundle(root: &Path) -> Result<FileBundle> {
     let sources = [
         BundleSource::Folder { from: root.to_owned(), to: FILES_PATH.to_owned() },
         BundleSource::Program {
-            from: program::program_to_send(&own_program()),
-            to: shard_request::PROGRAM_PATH.to_owned(),
+            from: content_store::program_to_send(&own_program()),
+            to: attempt::PROGRAM_PATH.to_owned(),
         },
     ];
     FileBundle::gather(&sources)
@@ -171,12 +176,9 @@ impl BundleSender<'_> {
     /// Sends the necessary files to a machine and queries its identity.
     fn prepare_machine(&mut self, machine: &FleetMachine) -> Result<PlacedMachine> {
         let (bundle, session) = (&self.bundle, self.session.as_str());
-        let (folder, laid_out) = if upload::is_shared(self.file) {
-            upload::send_to_folder(bundle, session, machine)?
-        } else {
-            upload::send_over_connection(&mut self.engine, bundle, session, machine)?
-        };
-        let program = folder.join(shard_request::PROGRAM_PATH).to_string_lossy().into_owned();
+        let (folder, laid_out) =
+            upload::send_bundle(&mut self.engine, self.file, bundle, session, machine)?;
+        let program = folder.join(attempt::PROGRAM_PATH).to_string_lossy().into_owned();
         let greeting = probe_machine(&mut self.engine, &machine.name, &program)?;
         let leased_address = (self.lease).and_then(|lease| lease.addresses.get(&machine.name));
         let reached_at = leased_address.copied().or(greeting.reached_at);
@@ -214,4 +216,131 @@ fn machine_address(file: &FleetFile, name: &str, reached_at: Option<IpAddr>) -> 
              below name = \"{name}\" in the fleet file"
         )
     })
+}
+
+/// The machines of an experiment, held until this value is dropped or the process ends.
+pub struct MachineLease {
+    /// Connections to the processes that hold the locks of the machines. These connections end
+    /// before the lease does.
+    _connections: Vec<RoleConnection>,
+    _lease: Option<AllocationLease>,
+}
+
+impl MachineLease {
+    /// Acquires the locks of all machines in the order of their identities: two experiments that
+    /// use different orders could deadlock. Several names of one machine share a lock.
+    ///
+    /// # Errors
+    /// Fails if a machine cannot be reached or the user interrupts.
+    fn acquire(
+        engine: &mut FleetEngine,
+        placement: &MachinePlacement,
+        lease: Option<AllocationLease>,
+        listener: &mut EventListener<'_>,
+    ) -> Result<MachineLease> {
+        let mut machines: Vec<_> = placement.machines.iter().collect();
+        machines.sort_by_key(|machine| &machine.id);
+        machines.dedup_by(|left, right| left.id == right.id);
+        let mut connections = Vec::new();
+        for machine in machines {
+            let request = WorkerRequest::Lock(machine.folder.clone());
+            let remote_program = (machine.name.as_str(), machine.program.as_str());
+            let connection = RoleConnection::open(engine, remote_program, "lock", &request);
+            let locked =
+                connection.and_then(|connection| await_lock(connection, &machine.name, listener));
+            connections.push(locked.map_err(|failure| anyhow!(failure.reason))?);
+        }
+        Ok(MachineLease { _connections: connections, _lease: lease })
+    }
+}
+
+/// Waits until the process that the connection started holds its machine's lock.
+fn await_lock(
+    connection: RoleConnection,
+    machine: &str,
+    listener: &mut EventListener<'_>,
+) -> StageResult<RoleConnection> {
+    loop {
+        match connection.next_event()? {
+            WorkerEvent::Locked => return Ok(connection),
+            WorkerEvent::Queued(holders) => {
+                let sentence = format!("waiting for {holders} to release '{machine}'");
+                let observed = listener.observe(&SessionEvent::Waiting(&sentence));
+                observed.map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
+            }
+            WorkerEvent::Done(outcome) => {
+                return Err(connection.with_role_name(outcome_failure(*outcome)));
+            }
+            _ => return Err(connection.with_role_name(unexpected_message())),
+        }
+    }
+}
+
+/// Returns the name of the scheduler's job that holds an experiment's machines.
+fn job_name(session: &str) -> String {
+    format!("speedwell-{session}")
+}
+
+/// Waits until a scheduler allocates machines for all `components` at once, in a job called `name`.
+///
+/// # Errors
+/// Fails if the scheduler rejects the request or the user interrupts.
+fn acquire_allocation(
+    engine: &mut FleetEngine,
+    name: &str,
+    components: &[LeaseComponent],
+    listener: &mut EventListener<'_>,
+) -> Result<Option<AllocationLease>> {
+    let mut last_reason = String::new();
+    engine.acquire_lease(name, components, &mut |reason| {
+        ensure!(!process::is_interrupt_requested(), "interrupted while waiting for machines");
+        if reason.is_empty() || reason == last_reason {
+            return Ok(());
+        }
+        reason.clone_into(&mut last_reason);
+        listener.observe(&SessionEvent::Waiting(&format!(
+            "waiting until Slurm has machines for all parts of this experiment: {reason}"
+        )))
+    })
+}
+
+/// Reacquires the machines of an interrupted session.
+///
+/// # Errors
+/// Fails if the machines are unavailable or the user interrupts.
+pub fn reacquire_machines(
+    placement: &mut MachinePlacement,
+    listener: &mut EventListener<'_>,
+) -> Result<MachineLease> {
+    let file = FleetFile::read(&placement.fleet)?;
+    let mut engine = FleetEngine::from_file(&file);
+    let mut lease = None;
+    if let Some(earlier) = &placement.allocation {
+        // A job of the earlier process may still hold the machines. Waiting for them would then
+        // never end.
+        engine.release_allocation(earlier)?;
+        lease = acquire_allocation(&mut engine, &earlier.name, &same_machines(earlier), listener)?;
+    }
+    if let Some(lease) = &lease {
+        placement.allocation = Some(lease.allocation.clone());
+    }
+    let mut engine = engine.within_allocation(placement.allocation.as_ref());
+    resend_missing(&mut engine, placement, lease.as_ref(), &file)?;
+    MachineLease::acquire(&mut engine, placement, lease, listener)
+}
+
+/// Returns components that request the machines of an earlier allocation.
+fn same_machines(earlier: &MachineAllocation) -> Vec<LeaseComponent> {
+    let mut components: Vec<LeaseComponent> = Vec::new();
+    for (name, component) in &earlier.components {
+        let index = *component as usize;
+        if components.len() <= index {
+            let empty =
+                LeaseComponent { machines: 0, named_nodes: Vec::new(), excluded_nodes: Vec::new() };
+            components.resize(index + 1, empty);
+        }
+        components[index].machines += 1;
+        components[index].named_nodes.push(name.clone());
+    }
+    components
 }

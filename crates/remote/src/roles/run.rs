@@ -1,9 +1,11 @@
 //! Performs one run of an experiment whose roles run on different machines. Each role has its own
 //! connection to this process. Services start before the target, and the load machines send the
 //! load. Start at [`perform_run`]; [`keep_services`] runs services that several runs share.
+//!
+//! The folder of the definition file lies elsewhere on the machines, so a [`FolderMapping`] rewrites
+//! the paths of the programs that are started there.
 
 use super::connection::RoleConnection;
-use super::relocate::FolderMapping;
 use crate::load::LoadGenerators;
 use crate::machines::FleetEngine;
 use crate::messages::{
@@ -20,10 +22,11 @@ use speedwell_load::load::LoadShare;
 use speedwell_machine::process;
 use speedwell_model::MachinePlacement;
 use speedwell_model::assignment::{
-    BackingService, PlaceholderValue, RunAssignment, ScopedServices,
+    BackingService, PlaceholderValue, ProofSource, RunAssignment, ScopedServices, TargetProgram,
 };
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -67,17 +70,14 @@ fn run_placed(
     };
     let mut services: Vec<RoleConnection> = Vec::new();
     let services_and_ports = (&assignment.services[..], assignment.ports);
-    let engine = &mut run.engine;
-    let result = match start_services(
-        engine,
+    let result = start_services(
+        &mut run.engine,
         placement,
         services_and_ports,
         &mut run.placeholders,
         &mut services,
-    ) {
-        Ok(()) => run.run_target(&services, report),
-        Err(failure) => Err(failure),
-    };
+    )
+    .and_then(|()| run.run_target(&services, report));
     let lost_service = match &result {
         Err(_) if !process::is_interrupt_requested() => find_lost_service(&services),
         _ => None,
@@ -338,4 +338,89 @@ pub(super) fn outcome_failure(outcome: RoleOutcome) -> StageFailure {
 
 pub(super) fn unexpected_message() -> StageFailure {
     stage_failure(RunStage::Start, "it sent an unexpected message")
+}
+
+/// A local folder and its counterpart on the machine.
+#[derive(Debug, Clone, Copy)]
+struct FolderMapping<'a> {
+    from: &'a Path,
+    to: &'a Path,
+}
+
+impl FolderMapping<'_> {
+    /// Rewrites the paths of a target. Also rewrites the paths of files that prove that the variant
+    /// took effect.
+    fn map_assignment(self, mut assignment: RunAssignment) -> RunAssignment {
+        self.map_target(&mut assignment.target);
+        for proof in &mut assignment.proofs {
+            if let ProofSource::File(file) = &mut proof.place {
+                *file = self.map_path(file);
+            }
+        }
+        assignment
+    }
+
+    fn map_service(self, mut service: BackingService) -> BackingService {
+        self.map_target(&mut service.program);
+        for argument in service.ready.iter_mut().flatten() {
+            *argument = self.map_text(argument);
+        }
+        service
+    }
+
+    fn map_target(self, target: &mut TargetProgram) {
+        target.directory = self.map_path(&target.directory);
+        for string in target.strings_mut() {
+            *string = self.map_text(string);
+        }
+    }
+
+    fn map_path(self, path: &Path) -> PathBuf {
+        match path.strip_prefix(self.from) {
+            // Joining an empty path would append a slash.
+            Ok(inside) if inside.as_os_str().is_empty() => self.to.to_owned(),
+            Ok(inside) => self.to.join(inside),
+            Err(_) => path.to_owned(),
+        }
+    }
+
+    /// Rewrites the folder wherever it occurs in a string, as in `--data=/here/x`.
+    fn map_text(self, text: &str) -> String {
+        let (from, to) = (self.from.to_string_lossy(), self.to.to_string_lossy());
+        let is_name_character = |c: char| c.is_alphanumeric() || "._-".contains(c);
+        let (mut result, mut unprocessed) = (String::new(), text);
+        while let Some(position) = unprocessed.find(&*from) {
+            let (before, after) = (&unprocessed[..position], &unprocessed[position + from.len()..]);
+            let follows_name = before.chars().next_back().is_some_and(is_name_character);
+            let is_folder = !follows_name && !after.starts_with(is_name_character);
+            result.push_str(before);
+            result.push_str(if is_folder { &to } else { &from });
+            unprocessed = after;
+        }
+        result + unprocessed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_within_the_folder_are_mapped() {
+        let moved = FolderMapping { from: Path::new("/home/a/web"), to: Path::new("/var/b") };
+        for (here, there) in [
+            ("/home/a/web/server.js", "/var/b/server.js"),
+            ("--data=/home/a/web", "--data=/var/b"),
+            ("/home/a/web:/home/a/web/lib", "/var/b:/var/b/lib"),
+            ("/home/a/web2/x", "/home/a/web2/x"),
+            ("/mnt/home/a/web", "/mnt/home/a/web"),
+            ("node", "node"),
+        ] {
+            let found = moved.map_text(here);
+            assert_eq!(found, there);
+        }
+        assert_eq!(moved.map_path(Path::new("/home/a/web")), Path::new("/var/b"));
+        assert_eq!(moved.map_path(Path::new("/home/a/web/x")), Path::new("/var/b/x"));
+        assert_eq!(moved.map_path(Path::new("/usr/bin")), Path::new("/usr/bin"));
+    }
 }

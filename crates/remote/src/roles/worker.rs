@@ -4,7 +4,7 @@
 //! The target's role starts, checks and stops the server (`engine/execution/experiment`), but other
 //! workers send the loads. Start at [`perform_role`].
 
-use crate::fleet::detached_worker::{end_worker, launch_worker};
+use crate::fleet::worker::{end_worker, launch_worker};
 use crate::machines::check::report_machine;
 use crate::machines::clean::{CleanTarget, clean_folder};
 use crate::machines::{LockTicket, MachineIdentity, MachineLock};
@@ -16,12 +16,11 @@ use anyhow::{Result, bail};
 use speedwell_engine::execution::experiment::{
     LoadSender, RunReport, RunSite, RunningService, StageResult, run_target, stage_failure,
 };
-use speedwell_machine::environment;
 use speedwell_machine::process;
 use speedwell_machine::worker::WorkerLink;
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::load::spec::LoadSpec;
-use speedwell_model::stage_report::{RunStage, StageFailure};
+use speedwell_model::stage_report::RunStage;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,12 +66,12 @@ pub fn perform_role() -> Result<()> {
 }
 
 fn report_probe() -> ProbeReport {
-    let environment = environment::capture_environment(&[]);
+    let (identity, environment) = MachineIdentity::of_this_machine();
     // Format: client address, client port, server address, server port (ssh(1), ENVIRONMENT).
     let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
     let reached_at = connection.split(' ').nth(2);
     ProbeReport {
-        identity: MachineIdentity::from_environment(Path::new("/"), &environment),
+        identity,
         environment,
         reached_at: reached_at.and_then(|address| address.parse().ok()),
     }
@@ -121,7 +120,9 @@ fn run_service(
     let site = RunSite { address: Some(request.address), ..RunSite::default() };
     let service = RunningService::start(&request.service, &site, request.ports)?;
     let sent = link.send(&WorkerEvent::Ready(service.port()));
-    let mut failure = sent.err().map(|error| connection_failure(&error));
+    let mut failure = sent
+        .err()
+        .map(|error| stage_failure(RunStage::Alive, format!("connection lost: {error:#}")));
     while failure.is_none() && is_connected(link, POLL_INTERVAL) {
         failure = service.find_failure();
     }
@@ -158,10 +159,6 @@ fn share_lock(folder: &Path) -> StageResult<MachineLock> {
             Ok(None) => thread::sleep(POLL_INTERVAL),
         }
     }
-}
-
-fn connection_failure(error: &anyhow::Error) -> StageFailure {
-    stage_failure(RunStage::Alive, format!("connection lost: {error:#}"))
 }
 
 /// Asks the coordinator to have every load sent by other workers, and waits for the reply.

@@ -3,7 +3,7 @@
 use crate::{create_session, is_over, names_and_states, task_batch, wait_for, wait_for_text};
 use speedwell_fixtures::clusters::{HOST_NAMES, SshdServer};
 use speedwell_remote::machines::{
-    FleetEngine, FleetMachine, JobState, MachineState, SshEngine, check, program,
+    FleetEngine, FleetMachine, JobState, MachineState, SshEngine, check, content_store,
 };
 use std::io::{Read, Write};
 use std::path::Path;
@@ -116,22 +116,22 @@ fn a_program_is_sent_once_and_again_only_when_it_differs() {
     let folder = sshd.folder();
     let own = create_session(&folder, "echo one").join("bin/speedwell");
     let machine = machine("m2", &folder.join("m2"));
-    let place = program::send_program(&mut engine, &machine, &own).unwrap();
+    let place = content_store::send_program(&mut engine, &machine, &own).unwrap();
     assert_eq!(std::fs::read(&place).unwrap(), std::fs::read(&own).unwrap());
     let written = || place.metadata().unwrap().modified().unwrap();
     let first = written();
-    assert_eq!(program::send_program(&mut engine, &machine, &own).unwrap(), place);
+    assert_eq!(content_store::send_program(&mut engine, &machine, &own).unwrap(), place);
     assert_eq!(written(), first, "it was there");
     // A damaged program is sent again; a different program gets a different name.
     std::fs::write(&place, "exit").unwrap();
-    assert_eq!(program::send_program(&mut engine, &machine, &own).unwrap(), place);
+    assert_eq!(content_store::send_program(&mut engine, &machine, &own).unwrap(), place);
     assert_eq!(std::fs::read(&place).unwrap(), std::fs::read(&own).unwrap());
     let other = create_session(&folder, "echo two").join("bin/speedwell");
-    assert_ne!(program::send_program(&mut engine, &machine, &other).unwrap(), place);
+    assert_ne!(content_store::send_program(&mut engine, &machine, &other).unwrap(), place);
     // A program configured in the fleet file is not sent.
     let named = FleetMachine { binary: Some("/opt/speedwell".into()), ..machine.clone() };
     assert_eq!(
-        program::send_program(&mut engine, &named, &own).unwrap(),
+        content_store::send_program(&mut engine, &named, &own).unwrap(),
         Path::new("/opt/speedwell")
     );
     // A program that does not run there reports why.

@@ -10,10 +10,9 @@ use speedwell_adapters::{self as adapters, BenchmarkJob, RunContext, RunLayout};
 use speedwell_analysis::scaling::{self, ConcurrencyLevel, NextLevel, SaturationRules};
 use speedwell_engine::eval::{EvalRequest, plan_snippets};
 use speedwell_engine::execution::SessionEnd;
-use speedwell_engine::layout::check_layout;
 use speedwell_engine::rehearsal::rehearse_plan;
 use speedwell_engine::{
-    EventListener, PreparedPlan, SessionRequest, check_processors, session_header,
+    EventListener, PreparedPlan, SessionRequest, check_layout, check_processors, session_header,
 };
 use speedwell_machine::process::{is_interrupt_requested, unix_time_ms};
 use speedwell_model::SnippetTiming;

@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 use speedwell_config::labels::MachineSelector;
 use speedwell_machine::worker::ClockOffset;
 use speedwell_remote::machines::check::{self, MachineReport};
-use speedwell_remote::machines::{FleetEngine, FleetMachine, MachineState, program};
+use speedwell_remote::machines::{FleetEngine, FleetMachine, MachineState, content_store};
 use speedwell_report::{self as report, FleetFacts, FleetLine};
 
 /// Clock offset above which a machine gets a note. No result depends on the offset.
@@ -95,13 +95,13 @@ fn list_machines(labels: Option<&MachineSelector>, output: &OutputArgs) -> Resul
 fn check_machines(args: &CheckArgs) -> Result<CommandStatus> {
     let mut engine = FleetEngine::from_file(&fleet_file()?);
     let executable = std::env::current_exe().context("cannot find the file of this program")?;
-    let program_file = program::program_to_send(&executable);
+    let program_file = content_store::program_to_send(&executable);
     let mut lines = Vec::new();
     for machine in select_machines(&mut engine, args.labels.as_ref())? {
         let mut line = machine_line(&machine);
         if !matches!(machine.state, MachineState::Unfit(_)) {
             status::print_note(&format!("checking {}", machine.name));
-            let result = program::send_program(&mut engine, &machine, &program_file)
+            let result = content_store::send_program(&mut engine, &machine, &program_file)
                 .and_then(|program| check::check_machine(&mut engine, &machine, &program));
             match result {
                 Ok((offset, report)) => add_check_results(&mut line, offset, &report),

@@ -208,7 +208,7 @@ fn load_with_tools(
     let mut sessions = Vec::new();
     for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
         let spec = &request.specs[turn.url];
-        let result = load_with_tool(spec, request.seed, &mut |notice| {
+        let result = load_with_tool(None, spec, request.seed, &mut |notice| {
             emit(LoadEvent::Notice(notice));
         });
         match result? {

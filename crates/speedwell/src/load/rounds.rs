@@ -101,7 +101,7 @@ pub fn run_one_load(
                 |job: &LoadJob, stop: &AtomicBool, watch: &mut dyn FnMut(&LoadSnapshot)| {
                     generators.send_load(job, stop, watch)
                 };
-            run_load_with_sender(&spec, seed, &mut send, &mut notice)
+            run_load_with_sender(None, &spec, seed, &mut send, &mut notice)
         }
     };
     emit(LoadEvent::Ended);

@@ -1,9 +1,8 @@
 //! Measures a command: runs it to its end and extracts metrics from its output.
 
-use super::assertions::CapturedOutput;
-use super::assertions::{self, ProofSources};
-use super::profiling::RunProfiler;
-use super::{RunReport, StageResult, counters, metrics, stage_failure, target};
+use super::assertions::{self, CapturedOutput, ProofSources};
+use super::lifecycle::RunProfiler;
+use super::{RunReport, StageResult, metrics, site, stage_failure};
 use regex::Regex;
 use speedwell_machine::process::{
     self as process, CpuSet, OutputStream, ProcessEnd, ProcessOutcome, ProcessSpec, WaitClock,
@@ -24,9 +23,9 @@ pub fn run_command(
     pin: Option<CpuSet>,
     report: &mut RunReport,
 ) -> StageResult<()> {
-    let spec = ProcessSpec { pin, ..target::target_spec(&assignment.target, None) };
+    let spec = ProcessSpec { pin, ..site::target_spec(&assignment.target, None) };
     let mut output = CapturedOutput::default();
-    let counter = counters::open_if_wanted(assignment, report);
+    let counter = metrics::open_if_wanted(assignment, report);
     let (started, begin) = (SystemTime::now(), Instant::now());
     let profiler = RunProfiler::from_request(assignment.profile.as_ref());
     let outcome = match &profiler {

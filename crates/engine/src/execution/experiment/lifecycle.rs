@@ -1,27 +1,33 @@
 //! Runs a server under measurement from start to end, stage by stage. Every stage has its own time
 //! limit and reports its own failure.
 //!
-//! Start at [`run_server`], which goes through the stages.
+//! A run that is profiled instead of timed goes through the same stages, with a profiler attached.
+//! This module decides which tool may be used and when a server is recorded; `execution/profile`
+//! does the recording. Start at [`run_server`], which goes through the stages.
 
-use super::assertions::CapturedOutput;
-use super::assertions::{self, ProofSources};
-use super::counters::ActiveCounters;
-use super::counters::InstructionCounter;
-use super::metrics::{LoadResult, ServerReady};
-use super::profiling::{self, RunProfiler};
-use super::{RunReport, RunSite, StageResult, counters, metrics, stage_failure, target};
-use crate::execution::profile::ActiveRecording;
+use super::assertions::{self, CapturedOutput, ProofSources};
+use super::metrics::{self, ActiveCounters, InstructionCounter, LoadResult, ServerReady};
+use super::{RunReport, RunSite, StageResult, site, stage_failure};
+use crate::execution::profile::{
+    ActiveRecording, FinishedRecording, ProfileRecorder, RecordingTool,
+};
 use crate::execution::server::{
     ListenerOwner, ReadinessFailure, TAIL_LINES, describe_listeners, find_listener_owner,
     free_port, wait_until_ready,
 };
 use crate::execution::verify;
 use speedwell_load::load::ServerAddress;
-use speedwell_machine::process::{self, CpuSet, ProcessSpec, ServiceProcess, WaitClock, tree_of};
-use speedwell_model::assignment::{RunAssignment, ServerWork as Serving};
+use speedwell_machine::process::{
+    self, ChildConversation, CpuSet, ProcessOutcome, ProcessSpec, ServiceProcess, WaitClock,
+    tree_of,
+};
+use speedwell_model::assignment::{
+    ProfilingOptions, ProfilingTool, RunAssignment, ServerWork as Serving,
+};
 use speedwell_model::stage_report::{RunStage, StageFailure};
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Performs the run of a server.
@@ -36,9 +42,9 @@ pub fn run_server(
     report: &mut RunReport,
 ) -> StageResult<()> {
     let port = pick_port(serving.port, assignment.ports, run.1)?;
-    let counter = counters::open_if_wanted(assignment, report);
-    let mut spec = target::target_spec(&assignment.target, Some(port));
-    spec.shutdown = target::shutdown(&serving.stop);
+    let counter = metrics::open_if_wanted(assignment, report);
+    let mut spec = site::target_spec(&assignment.target, Some(port));
+    spec.shutdown = site::shutdown(&serving.stop);
     spec.pin = pin;
     let mut server = ServerLifecycle::start(assignment, serving, run, (port, spec))?;
     let result = server.measure(counter.as_ref(), report);
@@ -48,7 +54,7 @@ pub fn run_server(
     };
     if let Some(recording) = load_result.recording.take() {
         server.stop_server(report)?;
-        return profiling::save_profile(recording, report);
+        return save_profile(recording, report);
     }
     metrics::add_server_metrics(&load_result, &server.ready, report);
     report.load = load_result.load;
@@ -82,7 +88,7 @@ impl<'a> ServerLifecycle<'a> {
     ) -> StageResult<ServerLifecycle<'a>> {
         let profiler = RunProfiler::from_request(assignment.profile.as_ref());
         if let Some(profiler) = &profiler {
-            profiler.prepare(&mut spec);
+            profiler.recorder.prepare(&mut spec);
         }
         let output = CapturedOutput::default();
         let (started, begin) = (SystemTime::now(), Instant::now());
@@ -254,13 +260,13 @@ impl<'a> ServerLifecycle<'a> {
             .service
             .stop_and_wait()
             .map_err(|error| stage_failure(RunStage::Stop, error.to_string()))?;
-        let tail = || outcome.stderr.last_lines(TAIL_LINES);
+        let with_stderr = |failure: StageFailure| StageFailure {
+            stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
+            ..failure
+        };
         if has_ended {
             let reason = format!("the server ended by itself: {}", outcome.ended);
-            return Err(StageFailure {
-                stderr_tail: tail(),
-                ..stage_failure(RunStage::Alive, reason)
-            });
+            return Err(with_stderr(stage_failure(RunStage::Alive, reason)));
         }
         metrics::add_shutdown_metrics(&outcome, report);
         let sources = ProofSources {
@@ -270,8 +276,7 @@ impl<'a> ServerLifecycle<'a> {
             clock: WaitClock::REAL,
             ask: &|_| Err(format!("the server at '{url}' has ended")),
         };
-        assertions::check_proofs(&assignment.proofs, true, &sources)
-            .map_err(|failure| StageFailure { stderr_tail: tail(), ..failure })?;
+        assertions::check_proofs(&assignment.proofs, true, &sources).map_err(with_stderr)?;
         let was_killed = outcome.shutdown.is_some_and(|shutdown| shutdown.was_killed);
         if was_killed {
             let grace = Duration::from_millis(self.serving.stop.grace_ms).as_secs_f64();
@@ -279,10 +284,7 @@ impl<'a> ServerLifecycle<'a> {
                 "the server did not end within {grace} s of signal {} and was killed",
                 self.serving.stop.signal
             );
-            return Err(StageFailure {
-                stderr_tail: tail(),
-                ..stage_failure(RunStage::Stop, reason)
-            });
+            return Err(with_stderr(stage_failure(RunStage::Stop, reason)));
         }
         if site.listen_addresses(port).iter().any(|address| describe_listeners(address).is_some()) {
             let reason = format!("port {port} is still in use");
@@ -351,4 +353,81 @@ pub(super) fn find_listener(
         }
     }
     Err(failure)
+}
+
+/// Profiles one run with the requested tool.
+pub(super) struct RunProfiler {
+    recorder: ProfileRecorder,
+    options: ProfilingOptions,
+}
+
+impl RunProfiler {
+    /// Returns the requested profiler, if any.
+    pub fn from_request(profiling: Option<&ProfilingOptions>) -> Option<RunProfiler> {
+        profiling.map(|options| RunProfiler {
+            recorder: match options.tool {
+                ProfilingTool::Auto | ProfilingTool::Perf => ProfileRecorder::new(),
+                ProfilingTool::V8 => ProfileRecorder::without_perf("the tool is 'v8'"),
+            },
+            options: *options,
+        })
+    }
+
+    /// Records a command from start to end.
+    ///
+    /// # Errors
+    /// Fails if no tool can record it, or it produced no samples.
+    pub fn record(
+        &self,
+        spec: ProcessSpec,
+        output: &mut dyn ChildConversation,
+        report: &mut RunReport,
+    ) -> StageResult<ProcessOutcome> {
+        let profile_failure =
+            |error: anyhow::Error| stage_failure(RunStage::Profile, format!("{error:#}"));
+        let tool = self.recorder.select_tool(&spec.program).map_err(profile_failure)?;
+        if tool == RecordingTool::V8 && self.options.tool == ProfilingTool::Perf {
+            // The requested perf is unavailable, so V8's profiler was selected. Selecting a tool
+            // for a program other than Node.js returns an error that says why perf is unavailable.
+            self.recorder.select_tool(Path::new("perf")).map_err(profile_failure)?;
+        }
+        let profiled_run =
+            self.recorder.record_while(spec, Duration::ZERO, output).map_err(profile_failure)?;
+        report.profile = Some(profiled_run.profile);
+        Ok(profiled_run.outcome)
+    }
+
+    /// Starts recording a server if recording is to begin now: at the end of the warm-up if
+    /// `is_warm` is set, else at the start of the server.
+    ///
+    /// # Errors
+    /// Fails if V8's profiler was requested or perf is unavailable: only perf can record a running
+    /// program.
+    pub fn attach(
+        &self,
+        service: &ServiceProcess,
+        home: &Path,
+        is_warm: bool,
+    ) -> StageResult<Option<ActiveRecording>> {
+        if is_warm != self.options.after_warmup {
+            return Ok(None);
+        }
+        if self.options.tool == ProfilingTool::V8 {
+            let reason = "only perf can record a server: V8's profiler records only programs that end by themselves";
+            return Err(stage_failure(RunStage::Profile, reason));
+        }
+        let recording = self.recorder.attach(service.pid(), home);
+        recording.map(Some).map_err(|error| stage_failure(RunStage::Profile, format!("{error:#}")))
+    }
+}
+
+/// Reads the recording of a server that has ended.
+///
+/// # Errors
+/// Fails if nothing was recorded.
+fn save_profile(recording: FinishedRecording, report: &mut RunReport) -> StageResult<()> {
+    let profile = recording.read_profile();
+    report.profile =
+        Some(profile.map_err(|error| stage_failure(RunStage::Profile, format!("{error:#}")))?);
+    Ok(())
 }

@@ -7,10 +7,9 @@
 //! server.
 
 use super::lifecycle::{ServerLifecycle, pick_port};
-use super::{RunReport, RunSite, StageResult, stage_failure, target};
-use crate::execution::load::{
-    LoadNotice, UNLIMITED, load_with_tool, load_with_tool_beside, run_load_with_server,
-};
+use super::{RunReport, RunSite, StageResult, metrics, site, stage_failure};
+use crate::execution::load::{LoadNotice, load_with_tool, run_load_with_sender, send_locally};
+use crate::execution::server::UNLIMITED;
 use speedwell_formats::load_session;
 use speedwell_machine::process::{self, CpuSet, ProcessSpec};
 use speedwell_model::assignment::{LoadWarmup, TargetProgram};
@@ -49,33 +48,25 @@ pub fn send_load(
         LoadNotice::Warning(warning) => notes.push(warning.to_owned()),
         LoadNotice::Standing(_) => {}
     };
-    let result = match spec.client {
-        LoadClient::Builtin => run_load_with_server(server, &spec, seed, &mut notify)
-            .map(|load| LoadOutcome::ByUs(Box::new(load))),
-        _ => load_with_tool_beside(server, &spec, seed, &mut notify)
-            .map(|session| LoadOutcome::ByTool(session.map(Box::new))),
-    };
-    report.performed.notes.extend(notes);
-    match result.map_err(|error| load_failure(stage, &error))? {
-        LoadOutcome::ByUs(load) => record_load(&load, report),
-        LoadOutcome::ByTool(None) => Err(stage_failure(RunStage::Load, "interrupted")),
-        LoadOutcome::ByTool(Some(session)) => {
-            check_tool_errors(&session)?;
-            add_load_metrics(&session, report)
-        }
+    if spec.client == LoadClient::Builtin {
+        let result = run_load_with_sender(server, &spec, seed, &mut send_locally, &mut notify);
+        report.performed.notes.extend(notes);
+        let load = result.map_err(|error| load_failure(stage, &error))?;
+        return record_load(&load, report);
     }
-}
-
-/// Result of a load that either our own generator or another tool sent.
-enum LoadOutcome {
-    ByUs(Box<LoadRun>),
-    ByTool(Option<Box<Session>>),
+    let result = load_with_tool(server, &spec, seed, &mut notify);
+    report.performed.notes.extend(notes);
+    let session = result
+        .map_err(|error| load_failure(stage, &error))?
+        .ok_or_else(|| stage_failure(RunStage::Load, "interrupted"))?;
+    check_tool_errors(&session)?;
+    add_load_metrics(&session, report)
 }
 
 fn server_spec(target: &TargetProgram, line: &str, port: u16, pin: Option<CpuSet>) -> ProcessSpec {
     let command = ["/bin/sh", "-c", line].map(str::to_owned).to_vec();
     let target = TargetProgram { command, ..target.clone() };
-    ProcessSpec { limit: UNLIMITED, pin, ..target::target_spec(&target, Some(port)) }
+    ProcessSpec { limit: UNLIMITED, pin, ..site::target_spec(&target, Some(port)) }
 }
 
 /// Builds the failure of a load. The first lines of the error messages become the reason, joined
@@ -153,15 +144,10 @@ fn add_own_server_metrics(load: &LoadRun, report: &mut RunReport) {
     let requests = load.measured.totals.outcomes.attempts() as f64;
     let cpu_ns = server.cpu_ns.map(|ns| ns as f64 / requests);
     let figures = [
-        ("cpu_per_request", cpu_ns.filter(|ns| ns.is_finite())),
-        ("server_ready", Some(server.ready_ns as f64)),
+        ("cpu_per_request", "ns", MetricDirection::Lower, cpu_ns),
+        ("server_ready", "ns", MetricDirection::Lower, Some(server.ready_ns as f64)),
     ];
-    for (name, value) in figures {
-        if let Some(value) = value {
-            let metric = Metric::new(name, "ns", MetricDirection::Lower);
-            report.performed.add_metric(metric, value);
-        }
-    }
+    metrics::add_metrics(&figures, report);
 }
 
 /// Maximum difference in percent between the results of two consecutive seconds of a steady server.
@@ -214,7 +200,7 @@ impl ServerLifecycle<'_> {
         let spec = self.load_spec();
         if spec.client != LoadClient::Builtin {
             let spec = LoadSpec { no_verify: true, ..spec };
-            let session = load_with_tool(&spec, self.seed, &mut |_| ())
+            let session = load_with_tool(None, &spec, self.seed, &mut |_| ())
                 .map_err(load_error)?
                 .ok_or_else(|| stage_failure(RunStage::Load, "interrupted"))?;
             return Ok((session, None));

@@ -8,19 +8,16 @@
 
 mod assertions;
 mod command;
-mod counters;
-mod isolation;
 mod lifecycle;
 mod loads;
 mod metrics;
-mod profiling;
 mod services;
 mod site;
-mod target;
 
 pub use metrics::{RunReport, StageResult, stage_failure};
 pub use services::{RunningService, run_shared_services, wait_for_loss};
-pub use site::{LoadSender, LocalSender, RunSite};
+pub use site::{LoadSender, RunSite};
+
 use speedwell_model::assignment::{RunAssignment, TargetWork};
 
 /// Performs a run on this machine, drawing random choices from `seed`. A failure is part of the
@@ -28,10 +25,8 @@ use speedwell_model::assignment::{RunAssignment, TargetWork};
 pub fn perform_run(assignment: &RunAssignment, seed: u64) -> RunReport {
     let site = RunSite::default();
     let mut report = RunReport::default();
-    let result = match enter_private_network(assignment, &mut report) {
-        Ok(()) => run_with_services(assignment, &site, seed, &mut report),
-        Err(failure) => Err(failure),
-    };
+    let result = enter_private_network(assignment, &mut report)
+        .and_then(|()| run_with_services(assignment, &site, seed, &mut report));
     report.performed.failure = result.err();
     report
 }
@@ -43,7 +38,7 @@ fn enter_private_network(assignment: &RunAssignment, report: &mut RunReport) -> 
         return Ok(());
     };
     if service.private_network
-        && let Err(error) = isolation::enter_network_namespace()
+        && let Err(error) = site::enter_network_namespace()
     {
         report.performed.notes.push(format!(
             "A private network is not permitted here ({error}); the run used the network of the \
@@ -86,7 +81,7 @@ pub fn run_target(
     seed: u64,
     report: &mut RunReport,
 ) -> StageResult<()> {
-    let target_cpus = isolation::divide_processors(assignment.processors, report);
+    let target_cpus = site::divide_processors(assignment.processors, report);
     match &assignment.work {
         TargetWork::Command => command::run_command(assignment, target_cpus, report),
         TargetWork::Server(service) => {

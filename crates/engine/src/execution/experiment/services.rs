@@ -5,9 +5,10 @@
 //! share.
 
 use super::lifecycle::{find_listener, pick_port};
-use super::{RunReport, RunSite, StageResult, stage_failure, target};
-use crate::execution::load::UNLIMITED;
-use crate::execution::server::{ReadinessFailure, StartFailure, TAIL_LINES, wait_until_ready};
+use super::{RunReport, RunSite, StageResult, site, stage_failure};
+use crate::execution::server::{
+    ReadinessFailure, StartFailure, TAIL_LINES, UNLIMITED, wait_until_ready,
+};
 use speedwell_machine::process::{self, ProcessEnd, ProcessSpec, ServiceProcess};
 use speedwell_model::assignment::{BackingService, PlaceholderValue, ScopedServices, fill_text};
 use speedwell_model::stage_report::{RunStage, StageFailure};
@@ -39,12 +40,13 @@ impl RunningService {
     ) -> StageResult<RunningService> {
         let port = pick_port(None, ports, site)?;
         let host = site.host().to_string();
-        let placeholders = [("host".to_owned(), host.clone()), port_placeholder(port)];
-        let mut spec = target::target_spec(
+        let placeholders =
+            [("host".to_owned(), host.clone()), ("port".to_owned(), port.to_string())];
+        let mut spec = site::target_spec(
             &definition.program.clone().fill_placeholders(&placeholders),
             Some(port),
         );
-        spec.shutdown = target::shutdown(&definition.stop);
+        spec.shutdown = site::shutdown(&definition.stop);
         spec.limit = UNLIMITED;
         let ready_spec = definition.ready.as_ref().map(|command| ProcessSpec {
             limit: READY_COMMAND_TIMEOUT,
@@ -71,11 +73,6 @@ impl RunningService {
             (format!("{}.host", self.name), self.host.clone()),
             (format!("{}.port", self.name), self.port.to_string()),
         ]
-    }
-
-    /// Returns the name of the service.
-    pub fn name(&self) -> &str {
-        &self.name
     }
 
     /// Returns the port of the service.
@@ -137,7 +134,7 @@ pub(super) fn start_all(
 /// Returns the failure of the first service that has ended by itself.
 pub(super) fn find_lost_service(services: &[RunningService]) -> Option<StageFailure> {
     let named_failure = |service: &RunningService| {
-        service.find_failure().map(|failure| name_service(service.name(), failure))
+        service.find_failure().map(|failure| name_service(&service.name, failure))
     };
     services.iter().find_map(named_failure)
 }
@@ -146,7 +143,7 @@ pub(super) fn find_lost_service(services: &[RunningService]) -> Option<StageFail
 pub(super) fn stop_all(services: Vec<RunningService>, report: &mut RunReport) -> StageResult<()> {
     let mut result = Ok(());
     for service in services.into_iter().rev() {
-        let name = service.name().to_owned();
+        let name = service.name.clone();
         result = result.and(service.stop(report).map_err(|failure| name_service(&name, failure)));
     }
     result
@@ -185,10 +182,6 @@ pub fn wait_for_loss(find_loss: impl Fn() -> Option<StageFailure>) -> StageResul
         thread::sleep(POLL_INTERVAL);
     }
     Ok(())
-}
-
-fn port_placeholder(port: u16) -> PlaceholderValue {
-    ("port".to_owned(), port.to_string())
 }
 
 /// Builds a readiness command with the directory and environment of the service.

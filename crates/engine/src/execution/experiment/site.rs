@@ -1,14 +1,27 @@
-//! Describes where a run is executed: the address at which other machines reach the executing
-//! machine, and the sender of the run's loads. Start at [`RunSite`].
+//! Describes where and how a run is executed: the address at which other machines reach the
+//! executing machine, the sender of the run's loads, the command of its target, and its isolation.
+//!
+//! Isolation gives a run's target and its load separate processors, and a network namespace with
+//! only a loopback device. In such a namespace, a fixed port is free, and no other process can
+//! answer for the server (network_namespaces(7)). Entering the namespace affects the whole process,
+//! which must still have a single thread. Start at [`RunSite`] and [`target_spec`].
 
+use super::RunReport;
 use crate::execution::load::{self, send_load, wrap_measured};
 use anyhow::Result;
+use rustix::ioctl::{Opcode, Setter, ioctl};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::process::Signal;
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 use speedwell_load::load::{LoadShare, ServerAddress};
-use speedwell_model::assignment::PlaceholderValue;
+use speedwell_machine::process::{CpuSet, ProcessSpec, ShutdownPolicy};
+use speedwell_model::assignment::{PlaceholderValue, ProcessorShares, TargetProgram};
 use speedwell_model::load::run::LoadRun;
 use speedwell_model::load::spec::LoadSpec;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// Sends loads to a server.
 pub trait LoadSender: Sync {
@@ -27,8 +40,7 @@ pub trait LoadSender: Sync {
 }
 
 /// Sends loads from this process.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct LocalSender;
+struct LocalSender;
 
 impl LoadSender for LocalSender {
     fn send(
@@ -80,5 +92,186 @@ impl RunSite<'_> {
         let addresses = self.address.map_or(loopback.to_vec(), |address| vec![address]);
         let server_address = |ip: IpAddr| ServerAddress::Internet(SocketAddr::new(ip, port));
         addresses.into_iter().map(server_address).collect()
+    }
+}
+
+/// Builds the command. Replaces `{port}` in its arguments and environment variables with `port`.
+pub fn target_spec(target: &TargetProgram, port: Option<u16>) -> ProcessSpec {
+    let port = port.map(|port| ("port".to_owned(), port.to_string()));
+    let target = target.clone().fill_placeholders(port.as_slice());
+    let mut words = target.command.into_iter();
+    let mut spec = ProcessSpec::new(words.next().unwrap_or_default()).args(words);
+    spec.directory = Some(target.directory);
+    spec.limit = Duration::from_millis(target.limit_ms);
+    // The target may itself be a harness. It must not use the private channel of this process.
+    spec.unset.push("SPEEDWELL_FDS".into());
+    for change in &target.environment {
+        let (name, value) = change.apply(|name| current_value(&spec, name));
+        spec.environment.retain(|(variable, _)| variable != name);
+        match value {
+            Some(value) => spec.environment.push((name.to_owned(), value)),
+            None => spec.unset.push(name.to_owned()),
+        }
+    }
+    spec
+}
+
+/// Returns how to stop a server. The fallback to `TERM` is never needed, because definition files
+/// accept only signals that have a name.
+pub fn shutdown(stop: &speedwell_model::assignment::StopSignal) -> ShutdownPolicy {
+    ShutdownPolicy {
+        signal: Signal::from_named_raw(stop.signal).unwrap_or(Signal::TERM),
+        grace: Duration::from_millis(stop.grace_ms),
+    }
+}
+
+/// Returns the value that the variable `name` has after the changes that `spec` already contains.
+fn current_value(spec: &ProcessSpec, name: &str) -> Option<String> {
+    let found = spec.environment.iter().find(|(variable, _)| variable == name);
+    let is_unset = spec.unset.iter().any(|variable| variable == name);
+    match found {
+        Some((_, value)) => Some(value.clone()),
+        None => std::env::var(name).ok().filter(|_| !is_unset),
+    }
+}
+
+/// Enters a new network namespace and brings up its loopback device. A process without the
+/// privilege to do so first enters a new user namespace, if the kernel allows that
+/// (user_namespaces(7)).
+///
+/// # Errors
+/// Fails if the kernel does not permit or does not support network namespaces.
+pub fn enter_network_namespace() -> io::Result<()> {
+    let network = UnshareFlags::NEWNET;
+    // SAFETY: the file descriptor table stays shared, and this process still has one thread.
+    unsafe {
+        unshare_unsafe(network).or_else(|_| unshare_unsafe(UnshareFlags::NEWUSER | network))?;
+    }
+    raise_loopback()
+}
+
+/// Brings up the loopback device. Does the same as `ip link set lo up` (netdevice(7)).
+fn raise_loopback() -> io::Result<()> {
+    let (domain, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);
+    let socket = socket_with(domain, SocketType::DGRAM, flags, None)?;
+    // SAFETY: ifreq is plain data; the name is shorter than its field and NUL-terminated. For this
+    // request, the kernel reads an ifreq.
+    unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        for (target, source) in request.ifr_name.iter_mut().zip(b"lo") {
+            *target = *source as libc::c_char;
+        }
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        let set_flags = Setter::<{ libc::SIOCSIFFLAGS as Opcode }, libc::ifreq>::new(request);
+        Ok(ioctl(&socket, set_flags)?)
+    }
+}
+
+/// Binds this thread, and the load generator that it starts, to the load's processors. Returns the
+/// target's processors.
+///
+/// Returns `None`, which allows all processors, if no shares were assigned or the system cannot
+/// provide them. In the second case, also adds a note to the report.
+pub fn divide_processors(
+    shares: Option<ProcessorShares>,
+    report: &mut RunReport,
+) -> Option<CpuSet> {
+    let shares = shares?;
+    let usable = match CpuSet::usable_by_thread() {
+        Ok(usable) => usable,
+        Err(error) => return note_undivided(report, &error.to_string()),
+    };
+    let Some((target, load)) = split_cpus(&usable, shares) else {
+        let reason = format!("only {} can be used", usable.cpus().len());
+        return note_undivided(report, &reason);
+    };
+    match load.bind_thread() {
+        Ok(()) => Some(target),
+        Err(error) => note_undivided(report, &error.to_string()),
+    }
+}
+
+fn note_undivided(report: &mut RunReport, reason: &str) -> Option<CpuSet> {
+    let note =
+        format!("The processors were not divided between the target and the load: {reason}.");
+    report.performed.notes.push(note);
+    None
+}
+
+/// Gives the target the first processors and the load the last ones, because adjacent processors
+/// may be hyperthreads of one core.
+fn split_cpus(usable: &CpuSet, shares: ProcessorShares) -> Option<(CpuSet, CpuSet)> {
+    let cpus = usable.cpus();
+    let (target, load) = (shares.target as usize, shares.load as usize);
+    let begin = cpus.len().checked_sub(load)?;
+    (target <= begin).then(|| {
+        let part = |cpus: &[usize]| cpus.iter().copied().collect();
+        (part(&cpus[..target]), part(&cpus[begin..]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use speedwell_model::assignment::EnvVarChange;
+
+    fn target(environment: Vec<EnvVarChange>) -> TargetProgram {
+        TargetProgram {
+            command: ["node", "--port={port}"].map(str::to_owned).to_vec(),
+            directory: "/x".into(),
+            environment,
+            expected_exit: 0,
+            limit_ms: 1000,
+        }
+    }
+
+    #[test]
+    fn changes_of_a_variable_are_applied_in_order() {
+        let text = |a: &str| a.to_owned();
+        let changes = vec![
+            EnvVarChange::Set(text("OPTIONS"), text("-a")),
+            EnvVarChange::Append(text("OPTIONS"), text("--port {port}")),
+            EnvVarChange::Prepend(text("MY_PATH"), text("/new")),
+            EnvVarChange::Append(text("MY_PATH"), text("/last")),
+            EnvVarChange::Unset(text("HOME")),
+        ];
+        let spec = target_spec(&target(changes), Some(81));
+        assert_eq!(spec.arguments, ["--port=81"]);
+        assert_eq!(
+            spec.environment,
+            [("OPTIONS", "-a --port 81"), ("MY_PATH", "/new:/last")]
+                .map(|(name, value)| (text(name), text(value)))
+        );
+        assert_eq!(spec.unset, ["SPEEDWELL_FDS", "HOME"]);
+    }
+}
+
+#[cfg(test)]
+mod isolation_tests {
+    use super::*;
+
+    #[test]
+    fn the_target_has_the_first_usable_processors_and_the_load_the_last() {
+        let usable: CpuSet = "2-5,8".parse().unwrap();
+        let shares = |target, load| ProcessorShares { target, load };
+        let known = |(target, load): (CpuSet, CpuSet)| [String::from(target), String::from(load)];
+        let some = split_cpus(&usable, shares(3, 1)).map(known);
+        assert_eq!(some, Some(["2,3,4", "8"].map(str::to_owned)));
+        let all = split_cpus(&usable, shares(3, 2)).map(known);
+        assert_eq!(all, Some(["2,3,4", "5,8"].map(str::to_owned)));
+        for (target, load) in [(5, 1), (1, 6)] {
+            assert_eq!(split_cpus(&usable, shares(target, load)), None);
+        }
+    }
+
+    #[test]
+    fn shares_beyond_the_processors_are_noted() {
+        let mut done = RunReport::default();
+        assert_eq!(divide_processors(None, &mut done), None);
+        assert_eq!(done.performed.notes, [""; 0]);
+        let shares = ProcessorShares { target: 100_000, load: 1 };
+        assert_eq!(divide_processors(Some(shares), &mut done), None);
+        let note = &done.performed.notes[0];
+        assert!(note.contains("were not divided"), "{note}");
     }
 }

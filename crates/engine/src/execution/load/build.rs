@@ -6,10 +6,9 @@
 
 use super::{TargetUrl, requests, target};
 use anyhow::ensure;
-use speedwell_load::load::SteadinessRule;
 use speedwell_load::load::{
     BatchingMode, BodyRule, ConnectionRules, HttpVersion, LoadConfig, LoadShare, RequestTimeouts,
-    SuccessRule, TlsOptions,
+    SteadinessRule, SuccessRule, TlsOptions,
 };
 use speedwell_load::pace::{
     ArrivalSpacing, ClosedPace, PacingModel, RateSchedule, RequestRate, ScheduleStage,

@@ -148,9 +148,6 @@ fn build_kind(
     Ok(kind)
 }
 
-/// Header fields of a request, in order.
-pub type HeaderFields = Vec<(String, Vec<u8>)>;
-
 /// Builds all requests of the load to a URL.
 ///
 /// # Errors
@@ -217,12 +214,12 @@ fn request_body(spec: &LoadSpec) -> anyhow::Result<Option<Vec<u8>>> {
 ///
 /// # Errors
 /// Fails if it cannot be read.
-pub fn read_body(file: &Path) -> anyhow::Result<Vec<u8>> {
+fn read_body(file: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(file).with_context(|| format!("cannot read the body from '{}'", file.display()))
 }
 
 /// Default header fields, which `--header` may override.
-fn default_headers(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<HeaderFields> {
+fn default_headers(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let default_agent = concat!("speedwell/", env!("CARGO_PKG_VERSION"));
     let agent = spec.user_agent.as_deref().unwrap_or(default_agent);
     let mut fields = vec![header_field("User-Agent", agent), header_field("Accept", "*/*")];
@@ -264,7 +261,7 @@ fn encode_basic(name: &str, password: &str) -> Vec<u8> {
 ///
 /// # Errors
 /// Fails if the header has none of these forms.
-pub fn apply_header(kind: &mut RequestKind, text: &str) -> anyhow::Result<()> {
+fn apply_header(kind: &mut RequestKind, text: &str) -> anyhow::Result<()> {
     let (name, value) = match text.split_once(':') {
         Some((name, value)) => (name, Some(value.trim()).filter(|value| !value.is_empty())),
         None => match text.strip_suffix(';') {
@@ -278,7 +275,7 @@ pub fn apply_header(kind: &mut RequestKind, text: &str) -> anyhow::Result<()> {
 
 /// Adds a field, unless `value` is `None`. If `name` is one of `DEFAULT_FIELDS`, first removes all
 /// fields with that name. The field Host can only be replaced.
-pub fn set_header(kind: &mut RequestKind, name: &str, value: Option<&str>) {
+fn set_header(kind: &mut RequestKind, name: &str, value: Option<&str>) {
     if name.eq_ignore_ascii_case("host") {
         // Host is not kept with the other fields, because HTTP/2 sends it as :authority.
         if let Some(value) = value {

@@ -281,7 +281,9 @@ impl TargetUrl {
             .credentials
             .as_ref()
             .map(|(name, password)| {
-                format!("{}:{}@", percent_encode(name), percent_encode(password))
+                let [name, password] =
+                    [name, password].map(|text| percent_encode(text, is_unreserved));
+                format!("{name}:{password}@")
             })
             .unwrap_or_default();
         format!("{scheme}://{user}{}{}", self.authority_of(&self.host), self.path)
@@ -373,38 +375,26 @@ fn encode_path(text: &str) -> String {
         let Some((name, after)) = after_braces.split_once("}}") else {
             break;
         };
-        percent_encode_path(literal, &mut path);
-        path.push_str("{{");
-        path.push_str(name);
-        path.push_str("}}");
+        path += &percent_encode(literal, |byte| byte.is_ascii_graphic());
+        path += &format!("{{{{{name}}}}}");
         unencoded = after;
     }
-    percent_encode_path(unencoded, &mut path);
+    path += &percent_encode(unencoded, |byte| byte.is_ascii_graphic());
     path
 }
 
-fn percent_encode_path(text: &str, out: &mut String) {
-    for byte in text.bytes() {
-        if byte.is_ascii_graphic() {
-            out.push(byte as char)
-        } else {
-            out.push_str(&format!("%{byte:02X}"))
-        }
-    }
+/// Percent-encodes all bytes but the ASCII characters for which `is_literal` holds; the inverse of
+/// [`percent_decode`].
+fn percent_encode(text: &str, is_literal: fn(u8) -> bool) -> String {
+    let encode = |byte: u8| {
+        if is_literal(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    text.bytes().map(encode).collect()
 }
 
-/// Percent-encodes everything but the unreserved characters (RFC 3986, section 2.3); the inverse of
-/// [`percent_decode`].
-fn percent_encode(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'-' | b'.' | b'_' | b'~' => out.push(byte as char),
-            byte if byte.is_ascii_alphanumeric() => out.push(byte as char),
-            byte => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+/// Whether a character needs no encoding anywhere (RFC 3986, section 2.3).
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
 }
 
 fn percent_decode(text: &str) -> String {

@@ -4,15 +4,15 @@
 //! Start at [`load_with_tool`]. Supported versions are ab 2.3, wrk 4, h2load 1.5x, and autocannon 7
 //! and 8.
 
-use super::build::DEFAULT_DURATION;
-use super::run::{PreparedLoad, server_of};
-use super::{LoadJob, LoadNotice, UNLIMITED, build};
+use super::build::{self, DEFAULT_DURATION};
+use super::{LoadJob, LoadNotice, PreparedLoad};
+use crate::execution::server::UNLIMITED;
 use anyhow::{Context, bail, ensure};
 use speedwell_load::http1::ConnectionOption;
 use speedwell_load::load::{LoadShare, RequestKind};
 use speedwell_load::pace::PacingModel;
 use speedwell_machine::process::{
-    self as process, ProcessEnd, ProcessOutcome, ProcessSpec, ScratchFolder, resolve_program,
+    self as process, ProcessEnd, ProcessSpec, ScratchFolder, resolve_program,
 };
 use speedwell_model::load::spec::{LoadClient, LoadSpec};
 use speedwell_model::{Case, Sample, Session};
@@ -20,9 +20,14 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Options that Speedwell handles itself, and `concurrency`, which every tool supports. Some of
-/// them concern the probe request, which the built-in generator sends and checks.
-const OWN_OPTIONS: [&str; 10] = [
+/// Options that every tool supports, because they set header fields or the concurrency, and options
+/// that Speedwell handles itself. Some of those concern the probe request, which the built-in
+/// generator sends and checks.
+const COMMON_OPTIONS: [&str; 14] = [
+    "header",
+    "user",
+    "cookie",
+    "user-agent",
     "client",
     "serve",
     "serve-timeout",
@@ -38,14 +43,11 @@ const OWN_OPTIONS: [&str; 10] = [
 /// Statuses that the built-in generator counts as success.
 const SUCCESS_STATUSES: RangeInclusive<u16> = 200..=299;
 
-/// Options that set header fields. Every tool supports them.
-const HEADER_OPTIONS: [&str; 4] = ["header", "user", "cookie", "user-agent"];
-
 /// Requests per second to assume for ab if the load has a duration but no count: ab needs a count,
 /// for which it reserves memory. No single thread sends more requests per second.
 const MAX_AB_RATE: u64 = 250_000;
 
-/// A tool: its name, and the options it supports besides [`OWN_OPTIONS`] and [`HEADER_OPTIONS`].
+/// A tool: its name, and the options it supports besides [`COMMON_OPTIONS`].
 struct ToolSupport {
     name: &'static str,
     options: &'static [&'static str],
@@ -225,11 +227,7 @@ pub(super) fn build_command(job: &LoadJob, body: &Path) -> anyhow::Result<ToolCo
 }
 
 fn check_supported(tool: &ToolSupport, given: &[String]) -> anyhow::Result<()> {
-    let is_supported = |name: &str| {
-        OWN_OPTIONS.contains(&name)
-            || HEADER_OPTIONS.contains(&name)
-            || tool.options.contains(&name)
-    };
+    let is_supported = |name: &str| COMMON_OPTIONS.contains(&name) || tool.options.contains(&name);
     let unsupported: Vec<&String> = given.iter().filter(|name| !is_supported(name)).collect();
     let Some(first) = unsupported.first() else {
         return Ok(());
@@ -293,7 +291,7 @@ impl ToolRequest {
         let mut fields: Vec<(String, String)> = headers
             .map(|(name, value)| (name.clone(), String::from_utf8_lossy(value).into_owned()))
             .collect();
-        if self.kind.connection == ConnectionOption::Close {
+        if self.closes_connection() {
             fields.push(("Connection".to_owned(), "close".to_owned()));
         }
         fields
@@ -453,27 +451,14 @@ fn autocannon_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Resul
     Ok(arguments)
 }
 
-/// Sends one load with the tool that the specification names. Returns `None` if the load was
-/// interrupted.
+/// Sends one load with the tool that the specification names. `other_server` replaces the command
+/// of the load's server. Returns `None` if the load was interrupted.
 ///
 /// # Errors
 /// Fails if the tool is missing, does not support the specification, or does not report its
 /// results.
 pub fn load_with_tool(
-    spec: &LoadSpec,
-    seed: u64,
-    notify: &mut dyn FnMut(LoadNotice),
-) -> anyhow::Result<Option<Session>> {
-    load_with_tool_beside(server_of(spec), spec, seed, notify)
-}
-
-/// Does the same as [`load_with_tool`], but starts `server`, if given, instead of the server that
-/// the specification names.
-///
-/// # Errors
-/// Fails under the same conditions as [`load_with_tool`].
-pub fn load_with_tool_beside(
-    server: Option<ProcessSpec>,
+    other_server: Option<ProcessSpec>,
     spec: &LoadSpec,
     seed: u64,
     notify: &mut dyn FnMut(LoadNotice),
@@ -487,7 +472,7 @@ pub fn load_with_tool_beside(
     let command = build_command(&job, &body)?;
     resolve_program(Path::new(command.name))
         .with_context(|| format!("cannot send the load with {}", command.name))?;
-    let prepared = PreparedLoad::prepare(job, server, notify)?;
+    let prepared = PreparedLoad::prepare(job, other_server, notify)?;
     if spec.expect_body.is_some() || spec.expect_length.is_some() {
         notify(LoadNotice::Warning(&format!(
             "{} does not check bodies: only the response before the load was checked.",
@@ -497,8 +482,11 @@ pub fn load_with_tool_beside(
     for warning in &prepared.warnings {
         notify(LoadNotice::Warning(warning));
     }
-    let command = self::build_command(&prepared.job, &body)?;
-    let outcome = run_tool(&command)?;
+    let command = build_command(&prepared.job, &body)?;
+    let process_spec =
+        ProcessSpec { limit: UNLIMITED, ..ProcessSpec::new(command.name).args(command.arguments) };
+    let outcome = process::run_child(&process_spec, &mut ())
+        .with_context(|| format!("cannot start {}", command.name))?;
     if let Some(server) = prepared.stop_server()?
         && let Some(died) = &server.died
     {
@@ -534,14 +522,6 @@ pub fn load_with_tool_beside(
         failure.benchmark.clone_from(&url);
     }
     Ok(Some(session))
-}
-
-fn run_tool(command: &ToolCommand) -> anyhow::Result<ProcessOutcome> {
-    let spec = ProcessSpec {
-        limit: UNLIMITED,
-        ..ProcessSpec::new(command.name).args(command.arguments.iter().cloned())
-    };
-    process::run_child(&spec, &mut ()).with_context(|| format!("cannot start {}", command.name))
 }
 
 #[cfg(test)]

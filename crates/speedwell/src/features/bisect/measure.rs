@@ -17,7 +17,7 @@ use speedwell_engine::execution::worktree::{self, Checkout};
 use speedwell_engine::execution::{self as runner, ExecuteOptions, SessionEnd, StoppingRule};
 use speedwell_engine::{
     EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest, check_processors,
-    emit_warning, instructions, revisions, session_header, warn_if_busy,
+    emit_warning, prepare_counting, revisions, session_header, warn_if_busy,
 };
 use speedwell_machine::environment::{GitRepository, revision_line};
 use speedwell_machine::process::{
@@ -203,7 +203,7 @@ pub fn start_bisection(
     check_processors(&plans.plan)?;
     let PreparedPlan { mut plan, suite, .. } = plans;
     match plan.design.counting {
-        Some(_) => instructions::prepare_counting(&mut plan)?,
+        Some(_) => prepare_counting(&mut plan)?,
         None => warn_if_busy(listener)?,
     }
     let header = session_header(&plan, suite, request);

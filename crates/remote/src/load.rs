@@ -3,25 +3,30 @@
 //!
 //! A latency is a difference of times on one machine, so clock offsets do not affect it. Clock
 //! offsets only affect when a machine starts and how its timeline is aligned with the others. Start
-//! at [`LoadGenerators`]; [`worker`] runs on the other machines.
-
-mod link;
-pub mod worker;
+//! at [`LoadGenerators`]; [`perform_load`] runs on the other machines.
 
 use crate::fleet::{FleetRequest, select_machines};
-use crate::machines::{FleetEngine, FleetMachine, program};
+use crate::machines::{FleetEngine, FleetMachine, MachineIdentity, content_store};
 use anyhow::{Context, Result, bail, ensure};
 use speedwell_adapters::own_program;
 use speedwell_engine::execution::load::{
-    CombinedResult, GeneratorState, LOAD_SUBCOMMAND, LoadJob, LoadSnapshot, StartSignal,
-    WorkerAssignment, follow_generators,
+    CombinedResult, GeneratorEvent, GeneratorReady, GeneratorReport, GeneratorState,
+    LOAD_SUBCOMMAND, LoadJob, LoadSnapshot, StartSignal, WorkerAssignment, follow_generators,
+    run_generators, send_load,
 };
+use speedwell_engine::execution::verify;
+use speedwell_load::load::ServerAddress;
 use speedwell_machine::process;
-use speedwell_machine::worker::{ClockOffset, WorkerEnd, now_ns};
+use speedwell_machine::worker::{ClockOffset, WorkerEnd, WorkerLink, now_ns};
 use speedwell_model::load::measurement::{LoadMeasurement, ThreadReport};
 use speedwell_model::load::run::LoadPart;
 use speedwell_model::load::spec::LoadSpec;
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 /// Time from the announcement of the start to the start itself. [`choose_start`] adds an allowance
 /// for the time that the announcement takes to arrive.
@@ -33,13 +38,8 @@ pub(crate) const MAX_MACHINES: usize = 64;
 #[derive(Debug)]
 pub struct LoadGenerators {
     engine: FleetEngine,
-    machines: Vec<GeneratorMachine>,
-}
-
-#[derive(Debug)]
-struct GeneratorMachine {
-    name: String,
-    program: String,
+    /// Name of each machine, and the path of this program there.
+    machines: Vec<(String, String)>,
 }
 
 impl LoadGenerators {
@@ -58,17 +58,13 @@ impl LoadGenerators {
              {MAX_MACHINES}",
             machines.len()
         );
-        let program = program::program_to_send(&own_program());
-        let mut prepare = |machine: FleetMachine| -> Result<GeneratorMachine> {
-            let path = program::send_program(&mut engine, &machine, &program)
+        let program = content_store::program_to_send(&own_program());
+        let mut prepare = |machine: FleetMachine| -> Result<(String, String)> {
+            let path = content_store::send_program(&mut engine, &machine, &program)
                 .with_context(|| format!("'{}' cannot send a load", machine.name))?;
-            Ok(GeneratorMachine {
-                name: machine.name,
-                program: path.to_string_lossy().into_owned(),
-            })
+            Ok((machine.name, path.to_string_lossy().into_owned()))
         };
-        let machines: Result<Vec<GeneratorMachine>> =
-            machines.into_iter().map(&mut prepare).collect();
+        let machines: Result<Vec<_>> = machines.into_iter().map(&mut prepare).collect();
         Ok(LoadGenerators { machines: machines?, engine })
     }
 
@@ -78,8 +74,7 @@ impl LoadGenerators {
         engine: FleetEngine,
         machines: impl IntoIterator<Item = (String, String)>,
     ) -> LoadGenerators {
-        let machine = |(name, program)| GeneratorMachine { name, program };
-        LoadGenerators { engine, machines: machines.into_iter().map(machine).collect() }
+        LoadGenerators { engine, machines: machines.into_iter().collect() }
     }
 
     /// Returns the load that all machines send together.
@@ -101,12 +96,12 @@ impl LoadGenerators {
         // Every machine gets the same number of generators.
         let assignments = WorkerAssignment::whole(job, true).divide(self.machines.len() as u32);
         let mut connections = Vec::new();
-        for GeneratorMachine { name, program } in &self.machines {
+        for (name, program) in &self.machines {
             let connection = self.engine.start_worker(name, program, &[LOAD_SUBCOMMAND]);
             connections.push(connection.with_context(|| format!("'{name}' cannot be reached"))?);
         }
         let states = follow_generators(&connections, &assignments, &choose_start, stop, watch);
-        let names: Vec<&str> = self.machines.iter().map(|machine| machine.name.as_str()).collect();
+        let names: Vec<&str> = self.machines.iter().map(|(name, _)| name.as_str()).collect();
         merge_parts(&names, &assignments, states)
     }
 }
@@ -246,6 +241,171 @@ fn part_report(
     part
 }
 
+/// Number of trial connections before a load. A few suffice, because the server's kernel accepts
+/// connections by itself. Many trials could overflow the server's accept queue; the kernel silently
+/// drops the excess, and retries come seconds later.
+const CONNECT_TRIALS: usize = 8;
+/// Delay between trial connections, so that the server accepts one before the next arrives.
+const CONNECT_DELAY: Duration = Duration::from_millis(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Sends the part of a load that the coordinator assigns to this process.
+///
+/// # Errors
+/// Fails if the connection is lost or the load cannot be sent from here.
+pub fn perform_load() -> Result<()> {
+    let link = WorkerLink::open()?;
+    let assignment: WorkerAssignment = link.receive()?;
+    let mut job = assignment.job()?;
+    let mut ready = GeneratorReady::default();
+    if assignment.is_remote {
+        if !assignment.spec.no_verify {
+            let part = job.load.part;
+            (job, _) = verify::verify_target(job)?;
+            job.load.part = part;
+        }
+        let id = MachineIdentity::of_this_machine().0.id;
+        ready = GeneratorReady { id, connect_ns: min_connect_ns(&job) };
+    }
+    let link_watch = assignment.is_remote.then(LinkWatch::start);
+    let Some(result) = send_part(&job, assignment, &link, ready)? else {
+        return Ok(());
+    };
+    link.send(&GeneratorEvent::Measured(Box::new(GeneratorReport {
+        measured: result.measured,
+        began_ns: result.began_ns,
+        losses: result.losses,
+        link: link_watch.and_then(|link_watch| link_watch.most_used()),
+    })))?;
+    // The coordinator queries the clock once more before it closes the connection.
+    link.await_end();
+    Ok(())
+}
+
+/// Sends the part from this process or from several processes, at the agreed start. Returns `None`
+/// if the load does not start.
+fn send_part(
+    job: &LoadJob,
+    assignment: WorkerAssignment,
+    link: &WorkerLink,
+    ready: GeneratorReady,
+) -> Result<Option<CombinedResult>> {
+    let begin = || {
+        let sent = link.send(&GeneratorEvent::Ready(ready.clone()));
+        sent.and_then(|()| link.receive()).unwrap_or(StartSignal::Never)
+    };
+    let mut watch = |snapshot: &LoadSnapshot| {
+        // A lost snapshot is harmless: if the connection is closed, the load is stopped anyway.
+        let _ = link.send(&GeneratorEvent::Progress(snapshot.clone()));
+    };
+    // The end of the connection, and a request to stop, interrupt this process.
+    let stop = process::interrupt_flag();
+    if assignment.count > 1 {
+        let spec = job.spec.clone();
+        let local = WorkerAssignment { spec, is_remote: false, ..assignment };
+        return run_generators(&local, &begin, stop, &mut watch).map(Some);
+    }
+    let Some(began_ns) = begin().wait() else {
+        return Ok(None);
+    };
+    let measured = send_load(job, stop, &mut watch)?;
+    let began_ns = vec![began_ns];
+    Ok(Some(CombinedResult { measured, losses: Vec::new(), parts: Vec::new(), began_ns }))
+}
+
+/// Returns the shortest time to connect, without TLS. Returns `None` if a connection failed.
+fn min_connect_ns(job: &LoadJob) -> Option<u64> {
+    let address = job.load.target.addresses.first()?;
+    let connect = || {
+        let begin = Instant::now();
+        match address {
+            ServerAddress::Internet(address) => {
+                TcpStream::connect_timeout(address, CONNECT_TIMEOUT).map(drop)
+            }
+            ServerAddress::Unix(path) => UnixStream::connect(path).map(drop),
+        }
+        .ok()?;
+        Some(begin.elapsed().as_nanos() as u64)
+    };
+    let mut min_ns = connect()?;
+    for _ in 1..CONNECT_TRIALS {
+        thread::sleep(CONNECT_DELAY);
+        if process::is_interrupt_requested() {
+            break;
+        }
+        min_ns = min_ns.min(connect()?);
+    }
+    Some(min_ns)
+}
+
+/// Network devices in sysfs (sysfs-class-net(5)).
+const NET_DEVICES: &str = "/sys/class/net";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct NetworkDevice {
+    name: String,
+    bits_per_s: u64,
+    received: u64,
+    sent: u64,
+}
+
+/// The counters of all devices at one moment.
+#[derive(Debug)]
+pub struct LinkWatch {
+    devices: Vec<NetworkDevice>,
+    started: Instant,
+}
+
+impl LinkWatch {
+    /// Reads the counters now.
+    pub fn start() -> LinkWatch {
+        LinkWatch { devices: list_devices(Path::new(NET_DEVICES)), started: Instant::now() }
+    }
+
+    /// Returns the device with the highest utilization since the start, and this utilization.
+    pub fn most_used(&self) -> Option<(String, f64)> {
+        let seconds = self.started.elapsed().as_secs_f64();
+        most_used(&self.devices, &list_devices(Path::new(NET_DEVICES)), seconds)
+    }
+}
+
+/// Lists the devices with a known speed. The loopback device has none.
+fn list_devices(folder: &Path) -> Vec<NetworkDevice> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let device = |entry: fs::DirEntry| {
+        let read_number = |file: &str| {
+            let text = fs::read_to_string(entry.path().join(file)).ok()?;
+            text.trim().parse::<u64>().ok().filter(|number| *number > 0)
+        };
+        Some(NetworkDevice {
+            name: entry.file_name().into_string().ok()?,
+            // The file contains Mbit/s, or -1 if the speed is unknown.
+            bits_per_s: read_number("speed")? * 1_000_000,
+            received: read_number("statistics/rx_bytes").unwrap_or(0),
+            sent: read_number("statistics/tx_bytes").unwrap_or(0),
+        })
+    };
+    entries.filter_map(device).collect()
+}
+
+/// Returns the device with the highest utilization, and this utilization. Links are full duplex:
+/// each direction has the full speed, so only the busier direction counts.
+fn most_used(
+    before: &[NetworkDevice],
+    after: &[NetworkDevice],
+    seconds: f64,
+) -> Option<(String, f64)> {
+    let utilization = |device: &NetworkDevice| {
+        let earlier = before.iter().find(|candidate| candidate.name == device.name)?;
+        let received = device.received.saturating_sub(earlier.received);
+        let sent = device.sent.saturating_sub(earlier.sent);
+        let bits = 8.0 * received.max(sent) as f64;
+        let utilization = bits / seconds / device.bits_per_s as f64;
+        utilization.is_finite().then(|| (device.name.clone(), utilization.min(1.0)))
+    };
+    after.iter().filter_map(utilization).max_by(|left, right| left.1.total_cmp(&right.1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -362,5 +522,38 @@ mod tests {
         assert!(refused.starts_with("--data @FILE refers to this machine"), "{refused}");
         let spec = LoadSpec { data: Some("a=1".to_owned()), ..LoadSpec::default() };
         check_portable(&spec).unwrap();
+    }
+}
+
+#[cfg(test)]
+mod link_tests {
+    use super::*;
+
+    /// Adds this device to a folder that imitates sysfs.
+    fn with_device(folder: &Path, name: &str, speed: &str, received: u64, sent: u64) {
+        let place = folder.join(name);
+        fs::create_dir_all(place.join("statistics")).unwrap();
+        fs::write(place.join("speed"), speed).unwrap();
+        fs::write(place.join("statistics/rx_bytes"), format!("{received}\n")).unwrap();
+        fs::write(place.join("statistics/tx_bytes"), format!("{sent}\n")).unwrap();
+    }
+
+    #[test]
+    fn the_busier_direction_of_the_busiest_device_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        with_device(folder, "eth0", "1000\n", 1_000, 1_000);
+        with_device(folder, "eth1", "10000\n", 0, 0);
+        with_device(folder, "lo", "-1\n", 0, 0);
+        let before = list_devices(folder);
+        assert_eq!(before.len(), 2, "{before:?}");
+        // 112.5 MB in a second are 90 % of 1 Gbit/s; twice as much is 18 % of 10 Gbit/s.
+        with_device(folder, "eth0", "1000\n", 2_000, 112_501_000);
+        with_device(folder, "eth1", "10000\n", 225_000_000, 0);
+        with_device(folder, "lo", "-1\n", 1 << 40, 0);
+        let (name, share) = most_used(&before, &list_devices(folder), 1.0).unwrap();
+        assert_eq!(name, "eth0");
+        assert!((share - 0.9).abs() < 1e-9, "{share}");
+        assert_eq!(most_used(&before, &[], 1.0), None);
     }
 }

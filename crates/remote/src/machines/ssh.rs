@@ -6,8 +6,10 @@
 //! remote shell sees only fixed words and quoted folders that [`speedwell_config::fleet`] has
 //! validated. All other data goes through stdin. Start at [`SshEngine::submit`].
 
-use super::{FleetMachine, JobId, JobState, MachineState, SubmittedJob, TaskBatch};
-use crate::machines::detached::SHARD_SUBCOMMAND;
+use super::local::is_detached_worker;
+use super::{
+    FleetMachine, JobId, JobState, MachineState, SHARD_SUBCOMMAND, SubmittedJob, TaskBatch,
+};
 use crate::messages::{ROLE_SUBCOMMAND, WorkerRequest};
 use anyhow::{Context, Result, bail};
 use serde::de::DeserializeOwned;
@@ -137,14 +139,17 @@ impl SshEngine {
         Ok(SubmittedJob { job, lines })
     }
 
-    /// Connects to a detached worker to read its spools.
+    /// Connects to a detached worker to read its spools. Returns `None` for other workers.
     pub(super) fn reconnect_job(
         &mut self,
         machine: &str,
         folder: &Path,
         (job, spools): (&JobId, &[String]),
         follows: bool,
-    ) -> Result<ChildStdout> {
+    ) -> Result<Option<ChildStdout>> {
+        if !is_detached_worker(job) {
+            return Ok(None);
+        }
         let folder_text = folder.to_string_lossy();
         let program = format!("{folder_text}/bin/speedwell");
         let mode = if follows { "--follow" } else { "--read" };
@@ -161,7 +166,7 @@ impl SshEngine {
             stderr_tail,
         };
         self.jobs.insert(job.clone(), entry);
-        Ok(lines)
+        Ok(Some(lines))
     }
 
     /// Makes the program in a session's folder perform a request.
