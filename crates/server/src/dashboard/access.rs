@@ -30,8 +30,6 @@ pub enum RequiredPermission {
     Nothing,
     /// Reading the project.
     Read,
-    /// Pushing to the project, or reading it.
-    PushOrRead,
     /// Pushing to the project.
     Push,
     /// Triaging changes of the project.
@@ -174,10 +172,8 @@ impl CallerIdentity {
         };
         let sufficient_scopes: &[TokenScope] = match permission {
             RequiredPermission::Nothing => return true,
-            RequiredPermission::Read | RequiredPermission::PushOrRead if is_public => return true,
-            RequiredPermission::Read | RequiredPermission::PushOrRead => {
-                &[TokenScope::Read, TokenScope::Push, TokenScope::Triage]
-            }
+            RequiredPermission::Read if is_public => return true,
+            RequiredPermission::Read => &[TokenScope::Read, TokenScope::Push, TokenScope::Triage],
             RequiredPermission::Push => &[TokenScope::Push],
             RequiredPermission::Triage => &[TokenScope::Triage],
             RequiredPermission::Admin => &[],

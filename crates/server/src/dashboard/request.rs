@@ -10,6 +10,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use speedwell_model::Session;
 use speedwell_store::{Store, UploadSender};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read as _, Seek as _};
 use std::sync::Arc;
 
 /// A request on its way to its handler.
@@ -22,6 +24,8 @@ pub struct RequestContext {
     pub headers: HeaderMap,
     /// The whole body; empty until the handler needs it.
     pub body: Bytes,
+    /// The start of a body that is too large for memory. `body` is then the rest.
+    pub spool: Option<File>,
     /// The caller; anonymous until it is identified.
     pub caller: CallerIdentity,
     /// The project that the path names. It need not exist.
@@ -40,6 +44,7 @@ impl RequestContext {
             uri: head.uri,
             headers: head.headers,
             body: Bytes::new(),
+            spool: None,
             caller: CallerIdentity::default(),
             project: None,
             name: String::new(),
@@ -78,6 +83,18 @@ impl RequestContext {
     /// Fails if the query is invalid.
     pub fn parse_query(&self) -> Result<PageQuery, HttpError> {
         PageQuery::parse(self.uri.query().unwrap_or_default())
+    }
+
+    /// Reads the body from its start.
+    ///
+    /// # Errors
+    /// Fails if the file with its start cannot be read.
+    pub fn open_body(&self) -> Result<Box<dyn BufRead + '_>, HttpError> {
+        let Some(mut file) = self.spool.as_ref() else {
+            return Ok(Box::new(&self.body[..]));
+        };
+        file.rewind().map_err(anyhow::Error::from)?;
+        Ok(Box::new(BufReader::new(file.chain(&self.body[..]))))
     }
 
     /// Parses the body as a form.

@@ -8,9 +8,7 @@
 //! `/PROJECT/benchmarks/parse.json` has two readings, and the store decides which one is right.
 //! Also, callers must not learn which pages exist in a project that they may not read.
 
-use crate::dashboard::access::RequiredPermission::{
-    self, Admin, Nothing, Push, PushOrRead, Read, Triage,
-};
+use crate::dashboard::access::RequiredPermission::{self, Admin, Nothing, Push, Read, Triage};
 use crate::dashboard::address::{PageAddress, PageFormat};
 use crate::dashboard::api::{data, openapi, sessions};
 use crate::dashboard::link::{decode_segment, nearest_names};
@@ -81,42 +79,15 @@ pub const ROUTES: &[Route] = &[
     .with_bodies(BodyKind::Nothing, &[(200, "the OpenAPI document")]),
     Route::new("PUT", "/api/v1/{project}/sessions/{id}", Push, Response(sessions::put_session))
         .describe(
-            "Upload a session: either its header, with the lines to follow, or all lines with their digest",
-            &[(
-                "sha256",
-                "digest of all lines: the body is the whole session, and the request finishes the upload",
-            )],
+            "Upload a session: all its lines, stored once even if the request is repeated",
+            &[("sha256", "digest of all lines")],
         )
         .with_bodies(
             BodyKind::Lines,
-            &[
-                (200, "upload state: 'arriving' with the number of lines received, or 'known'"),
-                (201, "'stored': the session is stored now"),
-            ],
-        ),
-    Route::new("PATCH", "/api/v1/{project}/sessions/{id}", Push, Response(sessions::append_lines))
-        .describe(
-            "Append lines to an upload",
-            &[("at", "number of the first line in the body; line 0 is the header")],
-        )
-        .with_bodies(
-            BodyKind::Lines,
-            &[(200, "'arriving' with the number of lines received, or 'known'")],
-        ),
-    post("/api/v1/{project}/sessions/{id}/finish", Push, Response(sessions::finish_upload))
-        .describe("Finish an upload: {\"lines\", \"sha256\"}", &[])
-        .with_bodies(
-            BodyKind::Json,
             &[
                 (200, "'known': the session was stored before"),
                 (201, "'stored': the session is stored now"),
             ],
-        ),
-    get("/api/v1/{project}/sessions/{id}/upload", PushOrRead, Response(sessions::upload_status))
-        .describe("Progress of an upload", &[])
-        .with_bodies(
-            BodyKind::Nothing,
-            &[(200, "'arriving' with the number of lines received, or 'known' with the digest")],
         ),
     get("/api/v1/{project}/sessions/{id}", Read, Response(sessions::get_session))
         .describe("A session as JSON Lines", &[])

@@ -51,7 +51,6 @@ pub(crate) fn body_too_large(limit: u64) -> HttpError {
         StatusCode::PAYLOAD_TOO_LARGE,
         format!("the request body is larger than {limit} bytes"),
     )
-    .with_hint("send it in several requests")
 }
 
 /// Request body with a size limit and a minimum rate.

@@ -83,10 +83,10 @@ impl Default for ServerLimits {
         ServerLimits {
             head_timeout: Duration::from_secs(10),
             head_bytes: 64 << 10,
-            body_bytes: 8 << 20,
+            body_bytes: 256 << 20,
             body_grace: Duration::from_secs(10),
             body_bytes_per_s: 1000,
-            unpacked_bytes: 64 << 20,
+            unpacked_bytes: 256 << 20,
             unpacked_ratio: 100,
             connections: 512,
             connections_per_address: 16,

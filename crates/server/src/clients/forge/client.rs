@@ -4,8 +4,8 @@
 //! Rejects redirects, because following one would pass the token on to another server. Start at
 //! [`ForgeClient`].
 
-use crate::clients::agent::{SecretToken, agent_config};
 use crate::clients::forge::pull_request::{ForgeKind, PullRequestRef};
+use crate::clients::{SecretToken, agent_config};
 use serde_json::Value;
 use speedwell_model::clock::WaitClock;
 use std::time::Duration;

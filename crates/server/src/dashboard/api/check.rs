@@ -8,8 +8,8 @@ use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_model::{ParameterValue, ResourceUsage, Session};
 
-/// Maximum bytes of a line.
-const MAX_LINE_BYTES: usize = 16 << 20;
+/// Maximum bytes of a line, without its line break.
+pub const MAX_LINE_BYTES: usize = 16 << 20;
 /// Maximum nesting depth.
 const MAX_DEPTH: usize = 64;
 /// Maximum number of keys in a data line. A line with 250,000 samples has that many.
@@ -25,36 +25,35 @@ const LATEST_UNIX_MS: i64 = 253_402_300_799_999;
 /// Nanoseconds of a year. No run takes longer.
 const MAX_RUN_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
 
-/// Scans lines without parsing them. `first_number` is the number of the first line in the session,
+/// Scans a line with its line break, without parsing it. `number` is its number in the session,
 /// counted from 0.
 ///
 /// # Errors
-/// Returns 400 if the text is not valid UTF-8 or its last line is incomplete. Returns 413, naming
-/// the line, if a line is empty, exceeds a limit or contains NUL.
-pub fn check_lines(text: &[u8], first_number: u64) -> Result<(), HttpError> {
-    let Ok(text) = std::str::from_utf8(text) else {
+/// Returns 400 if the line is not valid UTF-8 or incomplete. Returns 413, naming the line, if it is
+/// empty, exceeds a limit or contains NUL.
+pub fn check_line(line: &[u8], number: u64) -> Result<(), HttpError> {
+    let fault = |problem: &str| {
+        let message = format!("line {} {problem}", number + 1);
+        Err(HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, message))
+    };
+    if line.len() > MAX_LINE_BYTES + 1 {
+        return fault("is longer than 16 MiB");
+    }
+    let Ok(text) = std::str::from_utf8(line) else {
         return Err(HttpError::bad_request("the body is not valid UTF-8"));
     };
-    if !text.is_empty() && !text.ends_with('\n') {
+    if !text.ends_with('\n') {
         return Err(HttpError::bad_request("the last line is incomplete")
             .with_hint("end each line with a line break"));
     }
-    for (line, number) in text.lines().zip(first_number..) {
-        let max_keys = if number == 0 { MAX_HEADER_KEYS } else { MAX_KEYS };
-        let fault = match scan_line(line.as_bytes()) {
-            _ if line.len() > MAX_LINE_BYTES => Some("is longer than 16 MiB".to_owned()),
-            _ if line.trim().is_empty() => Some("is empty".to_owned()),
-            scan if scan.depth > MAX_DEPTH => Some(format!("is nested deeper than {MAX_DEPTH}")),
-            scan if scan.keys > max_keys => Some(format!("has more than {max_keys} keys")),
-            scan if scan.has_nul => Some("contains a NUL character".to_owned()),
-            _ => None,
-        };
-        if let Some(fault) = fault {
-            let message = format!("line {} {fault}", number + 1);
-            return Err(HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, message));
-        }
+    let max_keys = if number == 0 { MAX_HEADER_KEYS } else { MAX_KEYS };
+    match scan_line(line) {
+        _ if text.trim().is_empty() => fault("is empty"),
+        scan if scan.depth > MAX_DEPTH => fault(&format!("is nested deeper than {MAX_DEPTH}")),
+        scan if scan.keys > max_keys => fault(&format!("has more than {max_keys} keys")),
+        scan if scan.has_nul => fault("contains a NUL character"),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -201,8 +200,7 @@ mod tests {
     use super::*;
 
     fn status(text: &str) -> u16 {
-        let refused = check_lines(text.as_bytes(), 1).err();
-        refused.map_or(200, |problem| problem.status.as_u16())
+        check_line(text.as_bytes(), 1).err().map_or(200, |problem| problem.status.as_u16())
     }
 
     #[test]
@@ -219,12 +217,12 @@ mod tests {
         assert_eq!((status(&nested(64)), status(&nested(65))), (200, 413));
         let keys = |count: usize| format!("{{{}}}\n", "\"a\":1,".repeat(count));
         assert_eq!((status(&keys(MAX_KEYS)), status(&keys(MAX_KEYS + 1))), (200, 413));
-        let header = check_lines(keys(MAX_HEADER_KEYS + 1).as_bytes(), 0).unwrap_err();
+        let header = check_line(keys(MAX_HEADER_KEYS + 1).as_bytes(), 0).unwrap_err();
         assert!(header.message.contains("line 1 has more"), "{header:?}");
         let long = format!("\"{}\"\n", "a".repeat(MAX_LINE_BYTES));
         assert_eq!(status(&long), 413);
-        let second = check_lines(b"{}\n\"\\u0000\"\n", 6).unwrap_err();
+        let second = check_line(b"\"\\u0000\"\n", 7).unwrap_err();
         assert!(second.message.contains("line 8 contains"), "{second:?}");
-        assert_eq!((status("{}"), status("{}\n\n{}\n"), status("")), (400, 413, 200));
+        assert_eq!((status("{}"), status("\n"), status("{}\n")), (400, 413, 200));
     }
 }

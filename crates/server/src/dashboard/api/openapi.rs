@@ -38,10 +38,7 @@ fn problem_schema() -> Value {
         "properties": {
             "error": {"type": "string", "description": "the error message"},
             "hint": {"type": ["string", "null"], "description": "how to fix it"},
-            "lines": {
-                "type": "integer",
-                "description": "number of lines received so far; the upload continues at the line with this number",
-            },
+            "lines": {"type": "integer", "description": "0 if the session arrived damaged"},
             "stored_digest": {"type": "string", "description": "the digest of the session on the server"},
             "sent_digest": {"type": "string", "description": "the digest that was sent"},
         },

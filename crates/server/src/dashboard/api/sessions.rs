@@ -1,4 +1,4 @@
-//! Receives sessions, in one request or in several. Returns, tags and deletes stored sessions.
+//! Receives sessions. Returns, tags and deletes stored sessions.
 //!
 //! A response may be lost, so uploads can be repeated. The second response is then 200, and the
 //! stored data is kept. A different session with the same id is rejected with 409.
@@ -13,138 +13,58 @@ use serde_json::{Value, json};
 use speedwell_analysis as analysis;
 use speedwell_formats::json_lines;
 use speedwell_model::{Session, SessionPoints};
-use speedwell_store::{SessionDigest, Store, UploadStatus, count_lines};
+use speedwell_store::{SessionDigest, Store, UploadStatus};
+use std::io::{BufRead as _, Read as _, Write as _};
 
 type SessionResult = Result<Response<Body>, HttpError>;
 
-/// Maximum bytes of all lines of a session.
-const MAX_SESSION_BYTES: u64 = 256 << 20;
-
-/// Receives a complete session, or only its header.
-pub fn put_session(context: &RequestContext) -> SessionResult {
-    let id = context.session_id()?;
-    check::check_lines(&context.body, 0)?;
-    match context.parse_query()?.get("sha256") {
-        Some(digest) => {
-            let upload = parse_upload(context, id, &context.body, digest)?;
-            context.with_writer(|store| store_upload(context, store, id, &upload))
-        }
+/// Moves the next part of a session that is too large for memory to a file. The first part shows
+/// whether the session may be pushed at all, and announces it on its pull request.
+pub fn spool_part(mut context: RequestContext, part: &[u8]) -> Result<RequestContext, HttpError> {
+    let mut file = match context.spool.take() {
+        Some(file) => file,
         None => {
-            if count_lines(&context.body) != 1 {
-                return Err(HttpError::bad_request("expected a single line, the session header")
-                    .with_hint(
-                        "send the other lines by PATCH, or all lines at once with ?sha256=DIGEST",
-                    ));
-            }
-            let origin = parse_header(context, id)?.origin;
-            context.with_writer(|store| {
-                let status = store.begin_upload(id, &context.body, &context.upload_sender())?;
-                if let (UploadStatus::Arriving(_), Some(origin)) = (&status, &origin) {
-                    store.queue_pending_comment(origin, context.upload_sender().at_unix_ms)?;
-                    context.site.record_upload();
-                }
-                arrival_response(store, id, status)
-            })
+            announce_session(&context, part)?;
+            tempfile::tempfile().map_err(anyhow::Error::from)?
         }
-    }
+    };
+    file.write_all(part).map_err(anyhow::Error::from)?;
+    context.spool = Some(file);
+    Ok(context)
 }
 
-/// Parses a header alone, so that an invalid session is rejected before its lines are sent.
-fn parse_header(context: &RequestContext, id: &str) -> Result<Session, HttpError> {
-    let text = std::str::from_utf8(&context.body).unwrap_or_default();
+fn announce_session(context: &RequestContext, part: &[u8]) -> Result<(), HttpError> {
+    let id = context.session_id()?;
+    let Some(end) = part.iter().position(|byte| *byte == b'\n') else {
+        // A header as long as that is checked with the other lines.
+        return Ok(());
+    };
+    check::check_line(&part[..=end], 0)?;
+    let text = std::str::from_utf8(&part[..end]).unwrap_or_default();
     let session = json_lines::read_header(text).map_err(unreadable_session)?;
     check::check_session(&session, id)?;
     context.ensure_push_permitted(&session)?;
-    Ok(session)
-}
-
-/// Receives further lines.
-pub fn append_lines(context: &RequestContext) -> SessionResult {
-    let id = context.session_id()?;
-    let first_line = context
-        .parse_query()?
-        .get("at")
-        .and_then(|number| number.parse::<u64>().ok())
-        .filter(|number| *number > 0 && i64::try_from(*number).is_ok())
-        .ok_or_else(|| {
-            HttpError::bad_request("missing or invalid line number 'at'").with_hint(
-                "use ?at=N, the number of the first line sent; line 1 follows the header",
-            )
-        })?;
-    if context.body.is_empty() {
-        return Err(HttpError::bad_request("the body contains no lines"));
-    }
-    check::check_lines(&context.body, first_line)?;
-    context.with_writer(|store| {
-        match store.find_incomplete_upload(id)? {
-            None if store.upload_status(id)?.is_none() => return Err(upload_not_begun(id)),
-            Some(upload) if upload.bytes + context.body.len() as u64 > MAX_SESSION_BYTES => {
-                let message = format!("the session is larger than {} MiB", MAX_SESSION_BYTES >> 20);
-                return Err(HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, message));
-            }
-            _ => {}
+    context.with_writer(|store| match (store.upload_status(id)?, &session.origin) {
+        (Some(UploadStatus::Deleted), _) => Err(deleted_session(id)),
+        (None, Some(origin)) => {
+            store.queue_pending_comment(origin, context.upload_sender().at_unix_ms)?;
+            context.site.record_upload();
+            Ok(())
         }
-        let (status, is_contiguous) =
-            store.add_lines(id, first_line, &context.body, &context.upload_sender())?;
-        match status {
-            UploadStatus::Arriving(lines) if !is_contiguous => Err(line_mismatch(lines)),
-            other => arrival_response(store, id, other),
-        }
+        _ => Ok(()),
     })
 }
 
-/// Finishes an upload.
-pub fn finish_upload(context: &RequestContext) -> SessionResult {
+/// Receives a session.
+pub fn put_session(context: &RequestContext) -> SessionResult {
     let id = context.session_id()?;
-    let body: Value = serde_json::from_slice(&context.body).map_err(|error| {
-        HttpError::bad_request(format!("cannot parse the body as JSON: {error}"))
+    let query = context.parse_query()?;
+    let digest = query.get("sha256").ok_or_else(|| {
+        HttpError::bad_request("missing digest 'sha256'")
+            .with_hint("use ?sha256=DIGEST, the SHA-256 of all lines")
     })?;
-    let (Some(lines), Some(digest)) = (body["lines"].as_u64(), body["sha256"].as_str()) else {
-        return Err(HttpError::bad_request(
-            "invalid body: expected {\"lines\": NUMBER, \"sha256\": DIGEST}",
-        ));
-    };
-    let progress =
-        context.with_writer(|store| Ok((store.upload_status(id)?, store.received_lines(id)?)))?;
-    let text = match progress {
-        (None, _) => return Err(upload_not_begun(id)),
-        (Some(UploadStatus::Arriving(received)), _) if received != lines => {
-            return Err(line_mismatch(received));
-        }
-        (Some(UploadStatus::Arriving(_)), text) => text,
-        (Some(UploadStatus::Known(number)), _) => {
-            let sent_digest = parse_digest(digest)?;
-            return context.with_writer(|store| {
-                let stored_digest = store.session_digest(number)?;
-                if stored_digest == sent_digest {
-                    Ok(known_response(StatusCode::OK, "known", number, stored_digest))
-                } else {
-                    Err(session_conflict(id, stored_digest, sent_digest))
-                }
-            });
-        }
-        (Some(other), _) => {
-            return context.with_writer(|store| arrival_response(store, id, other));
-        }
-    };
-    let upload = match parse_upload(context, id, &text, digest) {
-        Ok(upload) => upload,
-        Err(error) => {
-            // The stored lines cannot become the session, so the client has to start over.
-            context.with_writer(|store| Ok(store.discard_upload(id)?))?;
-            return Err(error);
-        }
-    };
+    let upload = parse_upload(context, id, digest)?;
     context.with_writer(|store| store_upload(context, store, id, &upload))
-}
-
-/// Returns the progress of an upload.
-pub fn upload_status(context: &RequestContext) -> SessionResult {
-    let id = context.session_id()?;
-    context.with_writer(|store| match store.upload_status(id)? {
-        Some(status) => arrival_response(store, id, status),
-        None => Err(HttpError::not_found(format!("session '{id}' not found"))),
-    })
 }
 
 /// Returns a session with all its lines.
@@ -200,14 +120,17 @@ struct ParsedUpload {
     size: (u64, u64),
 }
 
-/// Parses and checks a whole session. No write connection is needed yet.
+/// Parses and checks a session, of which only one line at a time is in memory as text. No write
+/// connection is needed yet.
 fn parse_upload(
     context: &RequestContext,
     id: &str,
-    lines: &[u8],
     digest: &str,
 ) -> Result<ParsedUpload, HttpError> {
-    let (sent_digest, received_digest) = (parse_digest(digest)?, SessionDigest::hash_lines(lines));
+    let size = check_lines(context)?;
+    let sent_digest = parse_digest(digest)?;
+    let received_digest =
+        SessionDigest::hash_reader(context.open_body()?).map_err(anyhow::Error::from)?;
     if sent_digest != received_digest {
         let message = "digest mismatch: the received lines differ from the sent ones";
         let mismatch =
@@ -217,9 +140,7 @@ fn parse_upload(
             .with_member("sent_digest", digest)
             .with_member("lines", 0));
     }
-    let text = std::str::from_utf8(lines)
-        .map_err(|_| HttpError::bad_request("the body is not valid UTF-8"))?;
-    let mut sessions = json_lines::read(text).map_err(unreadable_session)?;
+    let mut sessions = json_lines::read_from(context.open_body()?).map_err(unreadable_session)?;
     let session = sessions.pop().filter(|_| sessions.is_empty());
     let session =
         session.ok_or_else(|| HttpError::bad_request("expected the lines of a single session"))?;
@@ -229,8 +150,27 @@ fn parse_upload(
         points: (!session.runs.is_empty()).then(|| analysis::session_points(&session)),
         session,
         digest: received_digest,
-        size: (count_lines(lines), lines.len() as u64),
+        size,
     })
+}
+
+/// Scans all lines of the body. Returns the number of lines and of bytes.
+fn check_lines(context: &RequestContext) -> Result<(u64, u64), HttpError> {
+    let mut body = context.open_body()?;
+    let (mut lines, mut bytes) = (0, 0);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        // Two bytes more than the limit, one of them for the line break.
+        let mut limited = (&mut body).take(check::MAX_LINE_BYTES as u64 + 2);
+        let count = limited.read_until(b'\n', &mut line).map_err(anyhow::Error::from)?;
+        if count == 0 {
+            return Ok((lines, bytes));
+        }
+        check::check_line(&line, lines)?;
+        lines += 1;
+        bytes += count as u64;
+    }
 }
 
 fn store_upload(
@@ -254,29 +194,13 @@ fn store_upload(
             Ok(known_response(StatusCode::OK, "known", number, upload.digest))
         }
         UploadStatus::Differs { here } => Err(session_conflict(id, here, upload.digest)),
-        other => arrival_response(store, id, other),
+        UploadStatus::Deleted => Err(deleted_session(id)),
     }
 }
 
-fn arrival_response(store: &Store, id: &str, status: UploadStatus) -> SessionResult {
-    match status {
-        UploadStatus::Arriving(lines) => {
-            Ok(json_response(StatusCode::OK, &json!({"state": "arriving", "lines": lines})))
-        }
-        UploadStatus::Known(number) | UploadStatus::Stored(number) => {
-            Ok(known_response(StatusCode::OK, "known", number, store.session_digest(number)?))
-        }
-        UploadStatus::Differs { here } => {
-            let message = format!("a different session '{id}' is already stored");
-            Err(HttpError::new(StatusCode::CONFLICT, message)
-                .with_member("stored_digest", here.to_string()))
-        }
-        UploadStatus::Deleted => Err(HttpError::new(
-            StatusCode::GONE,
-            format!("session '{id}' was deleted from this server"),
-        )
-        .with_hint("it can be restored with 'speedwell serve prune --undelete' for 7 days")),
-    }
+fn deleted_session(id: &str) -> HttpError {
+    HttpError::new(StatusCode::GONE, format!("session '{id}' was deleted from this server"))
+        .with_hint("it can be restored with 'speedwell serve prune --undelete' for 7 days")
 }
 
 fn known_response(
@@ -298,19 +222,8 @@ fn unreadable_session(error: anyhow::Error) -> HttpError {
     HttpError::from_error(StatusCode::BAD_REQUEST, &error)
 }
 
-fn upload_not_begun(id: &str) -> HttpError {
-    HttpError::not_found(format!("the upload of session '{id}' has not started"))
-        .with_hint("PUT its header first")
-        .with_member("lines", 0)
-}
-
 fn session_not_found(id: &str) -> HttpError {
     HttpError::not_found(format!("session '{id}' not found"))
-}
-
-fn line_mismatch(lines: u64) -> HttpError {
-    let message = format!("line number mismatch: the number of lines received so far is {lines}");
-    HttpError::new(StatusCode::CONFLICT, message).with_member("lines", lines)
 }
 
 fn session_conflict(

@@ -18,13 +18,13 @@ use speedwell_model::{Session, SessionState};
 use speedwell_report as report;
 use speedwell_server::clients::SecretToken;
 use speedwell_server::clients::push::{
-    LineFile, LineSource, ParseTargetError, SessionLines, UploadClient, UploadError, UploadOutcome,
+    LineSource, ParseTargetError, SessionLines, UploadClient, UploadError, UploadOutcome,
     UploadTarget, parse_authorities,
 };
 use speedwell_store::{MAX_DELAY_MS, SessionDigest, SessionFilter, Store, UploadSelection};
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Seek, Write};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -464,7 +464,7 @@ enum UploadText {
     Here(Vec<u8>),
     /// In a file, to save memory. Dropping `_folder` removes the file.
     Filed {
-        line_file: LineFile,
+        file: File,
         _folder: ScratchFolder,
     },
 }
@@ -487,17 +487,16 @@ impl SessionUpload {
                 let mut options = File::options();
                 options.read(true).write(true).create_new(true);
                 let file = options.open(scratch.path("lines.jsonl"))?;
-                let line_file = LineFile::write(file, |out| stored.write_lines(out))?;
-                let mut read_result = Ok(());
-                let chunks = line_file
-                    .chunks()
-                    .map_while(|chunk| chunk.map_err(|error| read_result = Err(error)).ok());
-                let sha256 = SessionDigest::hash_parts(chunks).to_string();
-                read_result?;
+                let mut out = BufWriter::with_capacity(1 << 20, &file);
+                stored.write_lines(&mut out)?;
+                out.flush()?;
+                drop(out);
+                (&file).rewind()?;
+                let sha256 = SessionDigest::hash_reader(&file)?.to_string();
                 Ok(SessionUpload {
                     id: stored.header().id.clone(),
                     sha256,
-                    text: UploadText::Filed { line_file, _folder: scratch },
+                    text: UploadText::Filed { file, _folder: scratch },
                 })
             },
         );
@@ -523,7 +522,7 @@ impl SessionUpload {
             id: &self.id,
             text: match &self.text {
                 UploadText::Here(text) => LineSource::InMemory(text),
-                UploadText::Filed { line_file, .. } => LineSource::InFile(line_file),
+                UploadText::Filed { file, .. } => LineSource::InFile(file),
             },
             sha256: &self.sha256,
         };
