@@ -24,7 +24,7 @@ use crate::clients::{SecretToken, agent_config};
 use serde_json::Value;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, Write};
+use std::io::{self, BufWriter, Seek, Write};
 use std::str::FromStr;
 use std::time::Duration;
 use ureq::http::{Request, Response, StatusCode};

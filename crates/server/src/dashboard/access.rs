@@ -6,7 +6,7 @@
 //! [`CallerIdentity::ensure_permitted`].
 
 use crate::http::cookie::{LoginKey, LoginStore};
-use crate::http::login_limiter::FailureLimiter;
+use crate::http::token::FailureLimiter;
 use crate::http::{ClientInfo, HttpError};
 use axum::http::StatusCode;
 use speedwell_model::stored::{StoredToken, TokenScope};

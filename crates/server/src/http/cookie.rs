@@ -4,7 +4,7 @@
 //!
 //! The data is stored on the server, not in the cookie, so ending a login takes effect immediately.
 
-use crate::http::error::Error;
+use crate::http::http_error::Error;
 use crate::http::token::{SecretDigest, SecretText};
 use axum::http::HeaderMap;
 use axum::http::header::{COOKIE, HeaderValue};

@@ -3,16 +3,12 @@
 //! Start at [`HttpServer::bind`]. The module `connection` handles one connection, and `pipeline`
 //! handles one request.
 
-use crate::http::client::ConnectionInfo;
-use crate::http::connection::{self, ServerState};
-use crate::http::connection_limiter::ConnectionLimiter;
-use crate::http::error::Error;
-use crate::http::hosts::ListenerOrigin;
+use crate::http::client::{ConnectionInfo, ListenerOrigin};
+use crate::http::connection::{self, ConnectionLimiter, ServerState};
+use crate::http::http_error::Error;
 use crate::http::listen::{self, BoundAddress, ListenSocket, ServerProtection, exposure_error};
-use crate::http::options::ServerOptions;
+use crate::http::options::{ServerOptions, ServerStopper, TlsIdentity};
 use crate::http::pipeline::RequestPipeline;
-use crate::http::shutdown::ServerStopper;
-use crate::http::tls::TlsIdentity;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
