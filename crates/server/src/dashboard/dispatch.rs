@@ -5,18 +5,15 @@
 //! [`router`].
 
 use crate::dashboard::access::{CallerIdentity, RequiredPermission};
-use crate::dashboard::address::{PageAddress, PageFormat};
 use crate::dashboard::api::sessions;
-use crate::dashboard::page::charts::ChartPart;
-use crate::dashboard::page::content::{PageContent, PageContext, PageOutcome};
+use crate::dashboard::link::{PageAddress, PageFormat};
+use crate::dashboard::login;
+use crate::dashboard::page::{ChartPart, PageContent, PageContext, PageOutcome};
 use crate::dashboard::project::HostedProject;
-use crate::dashboard::query::PageQuery;
-use crate::dashboard::request::RequestContext;
+use crate::dashboard::request::{PageQuery, RequestContext};
 use crate::dashboard::responses::{PageLayout, error_page, page_response, redirect_to_page};
-use crate::dashboard::route::{BodyKind, Route, RouteHandler};
-use crate::dashboard::routes::FoundPage;
+use crate::dashboard::routes::{self, BodyKind, FoundPage, Route, RouteHandler};
 use crate::dashboard::site::{HEAVY_TIMEOUTS, SiteState};
-use crate::dashboard::{login, routes};
 use crate::http::assets::with_etag;
 use crate::http::blocking::BlockingPool;
 use crate::http::{ClientInfo, HttpError};

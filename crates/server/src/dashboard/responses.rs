@@ -3,12 +3,10 @@
 //! [`PageLayout::render_page`] and [`page_response`].
 
 use crate::dashboard::access::{CallerIdentity, RequiredPermission};
-use crate::dashboard::address::PageFormat;
-use crate::dashboard::page::charts;
-use crate::dashboard::page::content::PageContent;
+use crate::dashboard::link::PageFormat;
+use crate::dashboard::page::{self, PageContent};
 use crate::dashboard::project::HostedProject;
-use crate::dashboard::query::PageQuery;
-use crate::dashboard::request::RequestContext;
+use crate::dashboard::request::{PageQuery, RequestContext};
 use crate::dashboard::site::SiteState;
 use crate::http::HttpError;
 use axum::body::{Body, Bytes};
@@ -99,7 +97,7 @@ impl PageLayout<'_> {
             events: page.events.clone(),
             is_reloaded: self.query.get("every").is_some(),
             charts: match &page.charts {
-                ChartsLocation::Here => ChartsLocation::Apart(charts::part_link_prefix(self.query)),
+                ChartsLocation::Here => ChartsLocation::Apart(page::part_link_prefix(self.query)),
                 part => part.clone(),
             },
         }

@@ -6,11 +6,9 @@
 
 use crate::dashboard::access::{AccessRules, CallerIdentity, SiteAccess};
 use crate::dashboard::link::nearest_names;
-use crate::dashboard::lookups::CommandLookups;
-use crate::dashboard::project::{HostedProject, lock};
+use crate::dashboard::project::{CommandLookups, HostedProject, lock};
 use crate::http::assets::AssetTable;
-use crate::http::blocking::ClientLimiter;
-use crate::http::blocking::{BlockingPool, QUEUE_LENGTH, QueueTimeouts};
+use crate::http::blocking::{BlockingPool, ClientLimiter, QUEUE_LENGTH, QueueTimeouts};
 use crate::http::{HttpError, ServerStopper};
 use anyhow::Context;
 use speedwell_model::stored::AuditEntry;

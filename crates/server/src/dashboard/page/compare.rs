@@ -1,9 +1,9 @@
 //! Builds `/PROJECT/compare`, the page that corresponds to `speedwell compare` for two stored
 //! sessions.
 
-use crate::dashboard::lookups::ComparisonSource;
-use crate::dashboard::page::content::{PageContent, PageContext, PageOutcome, PageResult};
 use crate::dashboard::page::session::{check_runs, redirect_to_session};
+use crate::dashboard::page::{PageContent, PageContext, PageOutcome, PageResult};
+use crate::dashboard::project::ComparisonSource;
 use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_model::SessionState;
