@@ -52,3 +52,9 @@ fn agent_config(authorities: Vec<Certificate<'static>>) -> ConfigBuilder<AgentSc
         .max_redirects_will_error(false)
         .user_agent("speedwell")
 }
+
+/// Truncates a string and replaces its control characters with spaces.
+fn truncate_text(text: &str, max_chars: usize) -> String {
+    let printable = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().take(max_chars).map(printable).collect()
+}

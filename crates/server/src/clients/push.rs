@@ -20,7 +20,7 @@
 //! # Ok::<(), speedwell_server::clients::push::ParseTargetError>(())
 //! ```
 
-use crate::clients::{SecretToken, agent_config};
+use crate::clients::{SecretToken, agent_config, truncate_text};
 use serde_json::Value;
 use std::fmt;
 use std::fs::File;
@@ -339,15 +339,11 @@ fn refusal_message(status: StatusCode, body: &Value) -> String {
             status.as_u16()
         );
     }
-    let printable = |text: &str| -> String {
-        let blank_control = |c: char| if c.is_control() { ' ' } else { c };
-        text.chars().take(300).map(blank_control).collect()
-    };
     let mut message = format!("status {}", status.as_u16());
     for key in ["error", "hint"] {
         if let Some(text) = body[key].as_str() {
             message += if key == "error" { ": " } else { "; " };
-            message += &printable(text);
+            message += &truncate_text(text, 300);
         }
     }
     message

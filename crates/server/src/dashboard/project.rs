@@ -43,7 +43,9 @@ pub struct HostedProject {
     cache: Mutex<ProjectCache>,
     /// Histories that are being computed. Other requests for the same history wait for the result.
     running_searches: Mutex<Vec<(TrendQuery, Arc<Mutex<()>>)>>,
-    pub(super) live: LiveViewers,
+    /// Viewers of running sessions, keyed by stream.
+    hubs: Mutex<HashMap<String, EventHub>>,
+    pub(super) stopper: ServerStopper,
 }
 
 /// Distinguishes a store from a later one at the same path.
@@ -93,7 +95,8 @@ impl HostedProject {
             writer: Mutex::default(),
             cache: Mutex::default(),
             running_searches: Mutex::default(),
-            live: LiveViewers::new(stopper),
+            hubs: Mutex::default(),
+            stopper: stopper.clone(),
         }
     }
 
@@ -296,6 +299,14 @@ impl HostedProject {
         Ok(history)
     }
 
+    pub(super) fn count_viewers(&self) -> usize {
+        self.lock_hubs().values().map(EventHub::count_viewers).sum()
+    }
+
+    pub(super) fn lock_hubs(&self) -> MutexGuard<'_, HashMap<String, EventHub>> {
+        lock(&self.hubs)
+    }
+
     /// Returns the lock to hold while computing this history, so that concurrent requests do not
     /// compute it twice.
     fn history_lock(&self, query: &TrendQuery) -> Arc<Mutex<()>> {
@@ -308,27 +319,6 @@ impl HostedProject {
         let computation = Arc::default();
         running_searches.push((query.clone(), Arc::clone(&computation)));
         computation
-    }
-}
-
-/// Viewers of running sessions, keyed by stream.
-#[derive(Debug)]
-pub(super) struct LiveViewers {
-    hubs: Mutex<HashMap<String, EventHub>>,
-    pub(super) stopper: ServerStopper,
-}
-
-impl LiveViewers {
-    fn new(stopper: &ServerStopper) -> LiveViewers {
-        LiveViewers { hubs: Mutex::default(), stopper: stopper.clone() }
-    }
-
-    pub(super) fn count_viewers(&self) -> usize {
-        self.lock_hubs().values().map(EventHub::count_viewers).sum()
-    }
-
-    pub(super) fn lock_hubs(&self) -> MutexGuard<'_, HashMap<String, EventHub>> {
-        lock(&self.hubs)
     }
 }
 

@@ -15,10 +15,7 @@ use serde_json::{Value, json};
 use speedwell_report::html::{
     ChartsLocation, LoginState, PageFrame, PageLink, ServedFrame, render_page,
 };
-use speedwell_report::{
-    ColumnKind, Document, ReportBlock, ReportCell, ReportColumn, ReportFormat, ReportRow,
-    ReportTable,
-};
+use speedwell_report::{Document, ReportBlock, ReportFormat};
 
 /// Section of the overview of all projects.
 pub const OVERVIEW_SECTION: &str = "overview";
@@ -202,18 +199,16 @@ pub fn page_response(
 pub fn redirect_to_page(path: &str, format: PageFormat) -> Response<Body> {
     let extension = match format {
         PageFormat::Page => "",
-        PageFormat::JsonLines => ".jsonl",
+        PageFormat::JsonLines => "jsonl",
         PageFormat::Document(kind) => {
             let document = PageFormat::DOCUMENTS.iter().find(|(_, format)| *format == kind);
             document.map_or("", |(extension, _)| extension)
         }
     };
-    let address = match (path.split_once('?'), extension) {
-        (_, "") | (None, ".jsonl") => path.to_owned() + extension,
-        (None, extension) => format!("{path}.{}", extension.trim_start_matches('.')),
-        (Some((path, query)), extension) => {
-            format!("{path}.{}?{query}", extension.trim_start_matches('.'))
-        }
+    let address = match path.split_once('?') {
+        _ if extension.is_empty() => path.to_owned(),
+        None => format!("{path}.{extension}"),
+        Some((path, query)) => format!("{path}.{extension}?{query}"),
     };
     let builder =
         Response::builder().status(StatusCode::SEE_OTHER).header(header::LOCATION, address);
@@ -281,15 +276,7 @@ fn error_document(error: &HttpError) -> Document {
     document.attach_data("hint", json!(error.hints.join("; ")));
     if !error.nearest.is_empty() {
         document.push_heading(2, "Did you mean");
-        let rows = error
-            .nearest
-            .iter()
-            .map(|(href, name)| ReportRow::Cells(vec![ReportCell::words(name).with_link(href)]));
-        document.push(ReportBlock::Table(ReportTable {
-            columns: vec![ReportColumn::new("name", "name", ColumnKind::Label)],
-            rows: rows.collect(),
-            ..ReportTable::new("nearest")
-        }));
+        document.push(page::link_table("nearest", &error.nearest));
     }
     document
 }

@@ -140,7 +140,7 @@ impl SiteState {
     pub fn count_viewers(&self) -> usize {
         let other_projects = lock(&self.other_projects);
         let watched = other_projects.values().chain([&self.first]);
-        watched.map(|project| project.live.count_viewers()).sum()
+        watched.map(|project| project.count_viewers()).sum()
     }
 
     /// Returns all projects, starting with the first project, and whether each can be read without

@@ -13,7 +13,7 @@ use crate::http::http_error::Error;
 use axum::http::header::{FORWARDED, HOST};
 use axum::http::uri::{Scheme, Uri};
 use axum::http::{HeaderMap, HeaderName};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -296,6 +296,15 @@ fn split_authority(authority: &str) -> Option<(String, Option<u16>)> {
     Some((host.to_ascii_lowercase(), port))
 }
 
+/// Returns the address under which a client is counted. For IPv6, this is the /64 network, because
+/// one client may own all addresses of the network.
+pub(crate) fn address_group(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(four) => IpAddr::V4(four),
+        IpAddr::V6(six) => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() & (!0_u128 << 64))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -453,5 +462,14 @@ mod tests {
         let site = |name| hosts.match_site(name, listener(), false).map(|site| site.origin());
         assert_eq!(site("perf.example:8443").unwrap(), "https://perf.example:8443");
         assert_eq!(site("perf.example:8444"), None);
+    }
+
+    #[test]
+    fn addresses_of_one_network_count_as_one() {
+        let counted = |text: &str| address_group(text.parse().unwrap());
+        assert_eq!(counted("2001:db8::1"), counted("2001:db8::ffff:1"));
+        assert_ne!(counted("2001:db8::1"), counted("2001:db8:0:1::1"));
+        assert_eq!(counted("::ffff:10.0.0.1"), counted("10.0.0.1"));
+        assert_ne!(counted("10.0.0.1"), counted("10.0.0.2"));
     }
 }

@@ -15,9 +15,9 @@
 //! [`ConnectionPermit::is_within_quota`] and [`ConnectionPermit::record_login`] decide which quota
 //! a connection counts towards.
 
-use crate::http::client::{ConnectionInfo, TrustedProxy};
+use crate::http::client::{ConnectionInfo, TrustedProxy, address_group};
 use crate::http::listen;
-use crate::http::options::{ServerLimits, ServerStopper, address_group};
+use crate::http::options::{ServerLimits, ServerStopper};
 use crate::http::pipeline::RequestPipeline;
 use axum::http::header::{AUTHORIZATION, CONNECTION, COOKIE};
 use axum::http::{HeaderValue, Request};

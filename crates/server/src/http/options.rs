@@ -9,7 +9,6 @@ use crate::http::listen::ListenAddress;
 use crate::http::log::RequestLog;
 use std::fmt;
 use std::future::Future;
-use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -101,15 +100,6 @@ impl Default for ServerLimits {
             linger: Duration::from_secs(2),
             stop_timeout: Duration::from_secs(10),
         }
-    }
-}
-
-/// Returns the address under which a client is counted. For IPv6, this is the /64 network, because
-/// one client may own all addresses of the network.
-pub(crate) fn address_group(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(four) => IpAddr::V4(four),
-        IpAddr::V6(six) => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() & (!0_u128 << 64))),
     }
 }
 
@@ -234,19 +224,5 @@ impl Default for ServerStopper {
 impl fmt::Debug for ServerStopper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Stopper").field(&self.is_stopped()).finish()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_of_one_network_count_as_one() {
-        let counted = |text: &str| address_group(text.parse().unwrap());
-        assert_eq!(counted("2001:db8::1"), counted("2001:db8::ffff:1"));
-        assert_ne!(counted("2001:db8::1"), counted("2001:db8:0:1::1"));
-        assert_eq!(counted("::ffff:10.0.0.1"), counted("10.0.0.1"));
-        assert_ne!(counted("10.0.0.1"), counted("10.0.0.2"));
     }
 }

@@ -10,7 +10,9 @@ use crate::http::listen::{self, BoundAddress, ListenSocket, ServerProtection, ex
 use crate::http::options::{ServerOptions, ServerStopper, TlsIdentity};
 use crate::http::pipeline::RequestPipeline;
 use std::fmt;
+use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
@@ -134,22 +136,17 @@ fn spawn_accept_loop(
     tls: Option<TlsAcceptor>,
 ) -> io::Result<()> {
     let stopped = shared.stopper.wait_until_stopped();
-    match listener {
+    let accepting: Pin<Box<dyn Future<Output = ()> + Send>> = match listener {
         ListenSocket::Tcp(listener) => {
-            let listener = TcpListener::from_std(listener)?;
-            let accepting = accept_tcp(listener, shared, limiter, tls);
-            tokio::spawn(async move {
-                tokio::select! { () = accepting => (), () = stopped => () }
-            });
+            Box::pin(accept_tcp(TcpListener::from_std(listener)?, shared, limiter, tls))
         }
         ListenSocket::Unix(listener, _) => {
-            let listener = UnixListener::from_std(listener)?;
-            let accepting = accept_unix(listener, shared, limiter);
-            tokio::spawn(async move {
-                tokio::select! { () = accepting => (), () = stopped => () }
-            });
+            Box::pin(accept_unix(UnixListener::from_std(listener)?, shared, limiter))
         }
-    }
+    };
+    tokio::spawn(async move {
+        tokio::select! { () = accepting => (), () = stopped => () }
+    });
     Ok(())
 }
 

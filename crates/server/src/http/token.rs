@@ -10,8 +10,8 @@
 //! addresses. The usual rate-limiting middleware counts requests, not failures, and would slow down
 //! a team behind one address.
 
+use crate::http::client::address_group;
 use crate::http::http_error::{Error, HttpError};
-use crate::http::options::address_group;
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, StatusCode};
 use base64::Engine;

@@ -5,7 +5,7 @@
 //! the environment variables of a CI job. [`ForgeClient`] rejects redirects, because following one
 //! would pass the token on to another server.
 
-use crate::clients::{SecretToken, agent_config};
+use crate::clients::{SecretToken, agent_config, truncate_text};
 use serde_json::Value;
 use speedwell_model::clock::WaitClock;
 use std::fmt;
@@ -270,14 +270,6 @@ fn has_next_page(response: &Response<Body>) -> bool {
     let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
     let has_next_link = header("link").is_some_and(|links| links.contains("rel=\"next\""));
     has_next_link || header("x-next-page").is_some_and(|page| !page.trim().is_empty())
-}
-
-/// Truncates a string and replaces its control characters with spaces.
-pub(crate) fn truncate_text(text: &str, max_chars: usize) -> String {
-    let printable = |character: char| {
-        if character.is_control() { ' ' } else { character }
-    };
-    text.chars().take(max_chars).map(printable).collect()
 }
 
 /// A kind of forge.

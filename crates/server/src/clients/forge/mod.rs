@@ -32,7 +32,7 @@ mod client;
 
 pub use client::{EnvLookup, Error, ForgeClient, ForgeKind, ParsePullRequestError, PullRequestRef};
 
-use client::truncate_text;
+use crate::clients::truncate_text;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::cmp::Ordering;
@@ -255,22 +255,29 @@ impl ForgeClient {
         name.map(str::to_owned)
     }
 
+    /// Returns the path of the repository in the API of the forge.
+    fn repository_path(&self) -> String {
+        let repository = &self.pull_request.repository;
+        match self.pull_request.forge {
+            ForgeKind::GitHub | ForgeKind::Gitea => format!("/repos/{repository}"),
+            ForgeKind::GitLab => format!("/projects/{}", repository.replace('/', "%2F")),
+        }
+    }
+
     fn comments_path(&self) -> String {
-        let (repository, number) = (&self.pull_request.repository, self.pull_request.number);
+        let (repository, number) = (self.repository_path(), self.pull_request.number);
         match self.pull_request.forge {
             ForgeKind::GitHub | ForgeKind::Gitea => {
-                format!("/repos/{repository}/issues/{number}/comments")
+                format!("{repository}/issues/{number}/comments")
             }
-            ForgeKind::GitLab => {
-                format!("/projects/{}/merge_requests/{number}/notes", encode_segment(repository))
-            }
+            ForgeKind::GitLab => format!("{repository}/merge_requests/{number}/notes"),
         }
     }
 
     fn comment_path(&self, id: u64) -> String {
         match self.pull_request.forge {
             ForgeKind::GitHub | ForgeKind::Gitea => {
-                format!("/repos/{}/issues/comments/{id}", self.pull_request.repository)
+                format!("{}/issues/comments/{id}", self.repository_path())
             }
             ForgeKind::GitLab => format!("{}/{id}", self.comments_path()),
         }
@@ -306,11 +313,6 @@ fn parse_comment(entry: &Value) -> Option<ForgeComment> {
         is_bot: user["type"].as_str() == Some("Bot") || BOT_USERS.contains(&&*author),
         author,
     })
-}
-
-/// Encodes a path as a single segment of another path.
-fn encode_segment(path: &str) -> String {
-    path.replace('/', "%2F")
 }
 
 impl ResultStamp {
@@ -461,15 +463,12 @@ impl ForgeClient {
     /// Returns the commit's newest status if its result is newer than the result of `status`.
     /// Otherwise, or if the forge does not let us read statuses, returns `None`.
     fn newer_status(&self, status: &CommitStatus) -> Option<CommitStatus> {
-        let repository = &self.pull_request.repository;
-        let path = if self.pull_request.forge == ForgeKind::GitLab {
-            format!(
-                "/projects/{}/repository/commits/{}/statuses",
-                encode_segment(repository),
-                status.revision
-            )
-        } else {
-            format!("/repos/{repository}/commits/{}/statuses", status.revision)
+        let (repository, revision) = (self.repository_path(), &status.revision);
+        let path = match self.pull_request.forge {
+            ForgeKind::GitLab => format!("{repository}/repository/commits/{revision}/statuses"),
+            ForgeKind::GitHub | ForgeKind::Gitea => {
+                format!("{repository}/commits/{revision}/statuses")
+            }
         };
         let entries = self.list_entries("read the statuses", &path).ok()?;
         let same_context = entries
@@ -481,13 +480,8 @@ impl ForgeClient {
     }
 
     fn write_status(&self, status: &CommitStatus) -> Result<(), Error> {
-        let repository = &self.pull_request.repository;
         let is_gitlab = self.pull_request.forge == ForgeKind::GitLab;
-        let path = if is_gitlab {
-            format!("/projects/{}/statuses/{}", encode_segment(repository), status.revision)
-        } else {
-            format!("/repos/{repository}/statuses/{}", status.revision)
-        };
+        let path = format!("{}/statuses/{}", self.repository_path(), status.revision);
         let name = if is_gitlab { "name" } else { "context" };
         let mut body = json!({
             "state": status.state.name(self.pull_request.forge),

@@ -9,7 +9,7 @@
 //! Points and audit log entries are limited. The response says whether there are more points.
 
 use crate::dashboard::access::RequiredPermission;
-use crate::dashboard::page::session::MAX_RUNS;
+use crate::dashboard::page::session::{MAX_RUNS, bare_reference};
 use crate::dashboard::request::RequestContext;
 use crate::dashboard::responses::json_response;
 use crate::dashboard::site::SiteState;
@@ -107,14 +107,7 @@ fn point_json(stored: &StoredPoint) -> Value {
 /// Returns the exit status of `speedwell compare --fail-on` for the sessions, and the reason.
 pub fn evaluate_gate(context: &RequestContext) -> DataResult {
     let query = context.parse_query()?;
-    query.check_names(&[
-        "base",
-        "with",
-        GATE_OPTIONS[0],
-        GATE_OPTIONS[1],
-        GATE_OPTIONS[2],
-        GATE_OPTIONS[3],
-    ])?;
+    query.check_names(&[&["base", "with"][..], &GATE_OPTIONS].concat())?;
     let (Some(base), Some(with)) = (query.get("base"), query.get("with")) else {
         return Err(
             HttpError::bad_request("no sessions given").with_hint("use ?base=@prev&with=@latest")
@@ -149,8 +142,7 @@ fn check_size(
 ) -> Result<(), HttpError> {
     let mut runs = 0;
     for reference in references {
-        let without_filter = reference.split("::").next().unwrap_or_default();
-        let reference = without_filter.split('[').next().unwrap_or_default();
+        let reference = bare_reference(reference);
         let number = (context.site.lookups.session)(store, reference).map_err(|error| {
             HttpError { status: StatusCode::NOT_FOUND, ..HttpError::from(error) }
         })?;
@@ -270,7 +262,7 @@ fn render_metrics(site: &SiteState) -> Result<String, HttpError> {
     for (project, _) in &projects {
         let newest = project.with_reader(|store| Ok(store.newest_number()?))?;
         sessions.push((label(&project.name), newest as f64));
-        viewers.push((label(&project.name), project.live.count_viewers() as f64));
+        viewers.push((label(&project.name), project.count_viewers() as f64));
     }
     let help = "Number of the newest session.";
     metric("sessions_newest", "gauge", help, &sessions);

@@ -2,18 +2,15 @@
 //! `/PROJECT/benchmarks/GROUP/NAME`; `/PROJECT/machines`, `/PROJECT/machines/NUMBER` and
 //! `/PROJECT/calibration`, with changes of the environment; and `/PROJECT/search`.
 
-use crate::dashboard::link::{link_by, link_column, nearest_names};
+use crate::dashboard::link::{encode_path, encode_segment, link_by, link_column, nearest_names};
 use crate::dashboard::page::session::check_runs;
-use crate::dashboard::page::{PageContent, PageContext, PageResult};
+use crate::dashboard::page::{PageContent, PageContext, PageResult, link_table};
 use crate::http::HttpError;
 use speedwell_analysis as analysis;
 use speedwell_model::stored::StoredMachine;
 use speedwell_model::{ParameterValue, Session};
 use speedwell_report::html::PageLink;
-use speedwell_report::{
-    self as report, ColumnKind, Document, EnvironmentChange, ReportBlock, ReportCell, ReportColumn,
-    ReportRow, ReportTable,
-};
+use speedwell_report::{self as report, Document, EnvironmentChange, ReportBlock};
 use speedwell_store::SessionFilter;
 use std::collections::BTreeMap;
 
@@ -24,9 +21,7 @@ pub fn benchmarks_page(context: PageContext<'_>) -> PageResult {
     link_column(&mut document, "benchmarks", "benchmark", |name| {
         Some(context.benchmark_href(name.as_str()?))
     });
-    link_column(&mut document, "benchmarks", "newest", |number| {
-        Some(context.numbered_href(number.as_i64()?))
-    });
+    context.link_numbers(&mut document, "benchmarks", "newest");
     Ok(PageContent {
         crumbs: vec![PageLink::new(context.page_href("benchmarks"), "benchmarks")],
         is_cacheable: true,
@@ -45,17 +40,14 @@ pub fn benchmark_page(context: PageContext<'_>) -> PageResult {
     };
     let mut document = report::list_cases(name, &cases);
     link_column(&mut document, "cases", "case", |case| Some(context.trend_href(case.as_str()?)));
-    link_column(&mut document, "cases", "newest", |number| {
-        Some(context.numbered_href(number.as_i64()?))
-    });
+    context.link_numbers(&mut document, "cases", "newest");
     if let Some(overview) = context.store.find_overview(newest)? {
         check_runs(&[&overview])?;
         let session = context.store.load_session(newest)?;
         document.push_heading(2, format!("In the newest session, @{newest}"));
         document.append_document(session_results(context, &session, name)?);
     }
-    let sessions = context
-        .page_href(&format!("sessions?benchmark={}", crate::dashboard::link::encode_segment(name)));
+    let sessions = context.page_href(&format!("sessions?benchmark={}", encode_segment(name)));
     Ok(PageContent {
         crumbs: vec![
             PageLink::new(context.page_href("benchmarks"), "benchmarks"),
@@ -181,9 +173,7 @@ pub fn machine_page(context: PageContext<'_>) -> PageResult {
     document.append_document(
         context.list_sessions(&context.store.select_sessions(&filter, MAX_SESSIONS)?),
     );
-    link_column(&mut document, "environment_facts", "session", |number| {
-        Some(context.numbered_href(number.as_i64()?))
-    });
+    context.link_numbers(&mut document, "environment_facts", "session");
     let sessions_href = context.page_href(&format!("sessions?machine={}", machine.number));
     let own_href = context.page_href(&format!("machines/{}", machine.number));
     Ok(PageContent {
@@ -195,7 +185,7 @@ pub fn machine_page(context: PageContext<'_>) -> PageResult {
             PageLink::new(sessions_href, "all sessions"),
             PageLink::new(context.page_href("calibration"), "calibrations"),
         ],
-        choice: context.row_choice(),
+        choice: Some(context.row_choice()),
         ..PageContent::from_document(document)
     }
     .into())
@@ -237,9 +227,7 @@ fn environment_changes(
 pub fn calibration_page(context: PageContext<'_>) -> PageResult {
     context.query.check_names(&[])?;
     let mut document = report::list_calibrations(&context.store.list_calibrations()?);
-    link_column(&mut document, "calibrations", "session", |number| {
-        Some(context.numbered_href(number.as_i64()?))
-    });
+    context.link_numbers(&mut document, "calibrations", "session");
     Ok(PageContent {
         crumbs: vec![PageLink::new(context.page_href("calibration"), "calibration")],
         is_cacheable: true,
@@ -271,14 +259,7 @@ pub fn search_page(context: PageContext<'_>) -> PageResult {
     }));
     for (kind, hits) in hits_by_kind.into_iter().filter(|(_, hits)| !hits.is_empty()) {
         document.push_heading(2, format!("{}{}", kind[..1].to_uppercase(), &kind[1..]));
-        let rows = hits
-            .iter()
-            .map(|(href, name)| ReportRow::Cells(vec![ReportCell::words(name).with_link(href)]));
-        document.push(ReportBlock::Table(ReportTable {
-            columns: vec![ReportColumn::new("name", "name", ColumnKind::Label)],
-            rows: rows.collect(),
-            ..ReportTable::new(kind)
-        }));
+        document.push(link_table(kind, &hits));
     }
     Ok(PageContent {
         crumbs: vec![PageLink::new(context.page_href("search"), "search")],
@@ -308,7 +289,7 @@ fn find_hits(context: PageContext<'_>, term: &str) -> Result<Vec<SearchHits>, Ht
     let tagged = tags.into_iter().filter(|candidate| candidate.to_lowercase().contains(&tag));
     sessions.extend(tagged.map(|tag| {
         let reference = format!("@{tag}");
-        (context.page_href(&crate::dashboard::link::encode_path(&reference)), reference)
+        (context.page_href(&encode_path(&reference)), reference)
     }));
     let revisions = store
         .revisions_with_prefix(term, MAX_HITS)?

@@ -4,7 +4,7 @@
 
 use crate::dashboard::access::RequiredPermission;
 use crate::dashboard::link::{PageFormat, encode_segment, link_by, link_column, nearest_names};
-use crate::dashboard::page::{PageContent, PageContext, PageResult};
+use crate::dashboard::page::{PageContent, PageContext, PageResult, named_options};
 use crate::dashboard::project::TrendQuery;
 use crate::dashboard::request::RequestContext;
 use crate::dashboard::responses::redirect_to;
@@ -27,19 +27,11 @@ pub fn alerts_page(context: PageContext<'_>) -> PageResult {
     };
     let history = context.project.load_history(&trend_query)?;
     let [branches, _] = context.store.branches_and_tags()?;
-    let default_option = (String::new(), "default".to_owned());
-    let branch_options = branches.into_iter().map(|name| (name.clone(), name));
     let filters = PageForm {
         action: context.page_href("alerts"),
         title: "Filter".into(),
         button: "Show".into(),
-        fields: vec![FormField {
-            name: "branch",
-            label: "branch".into(),
-            value: trend_query.branch.clone().unwrap_or_default(),
-            options: std::iter::once(default_option).chain(branch_options).collect(),
-            ..FormField::default()
-        }],
+        fields: vec![context.query_field("branch", "", named_options("default", branches))],
         set: Vec::new(),
     };
     let own_href = context.page_href(&format!("alerts{}", context.query.to_query_string()));
@@ -264,9 +256,7 @@ fn trend_axis(context: PageContext<'_>) -> Result<TrendXAxis, HttpError> {
 fn link_tables(document: &mut Document, context: PageContext<'_>) {
     let string = |value: &serde_json::Value| value.as_str().map(str::to_owned);
     link_column(document, "points", "revision", |id| Some(context.revision_href(&string(id)?)));
-    link_column(document, "points", "session", |number| {
-        Some(context.numbered_href(number.as_i64()?))
-    });
+    context.link_numbers(document, "points", "session");
     link_by(document, "changes", ["case", "case"], |case| Some(context.trend_href(&string(case)?)));
 }
 
@@ -362,38 +352,20 @@ fn unknown_series(
 
 fn trend_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
     let [branches, _] = context.store.branches_and_tags()?;
-    let value = |name| context.query.get(name).unwrap_or_default().to_owned();
-    let field = |name: &'static str, placeholder: &str, options: Vec<(String, String)>| FormField {
-        name,
-        label: name.to_owned(),
-        value: value(name),
-        placeholder: placeholder.to_owned(),
-        options,
-        ..FormField::default()
-    };
-    let default_option = (String::new(), "default".to_owned());
-    let machines = (context.store.machine_titles()?.into_iter())
-        .map(|(number, title)| (number.to_string(), title));
-    let any = std::iter::once((String::new(), "any".to_owned()));
-    let branch_options = branches.into_iter().map(|name| (name.clone(), name));
-    let set = QUERY_KEYS.iter().filter_map(|name| {
-        let value = context.query.get(name)?;
-        let href = context.page_href(&format!("trend{}", context.query.with_value(name, None)));
-        Some(PageLink::new(href, format!("{name}: {value}")))
-    });
+    let field = |name, placeholder, options| context.query_field(name, placeholder, options);
     let spaces = [("", "revisions"), ("time", "time")]
         .map(|(value, label)| (value.to_owned(), label.to_owned()));
     Ok(PageForm {
         action: context.page_href("trend"),
         title: "Filter".into(),
         button: "Show".into(),
-        set: set.collect(),
+        set: context.set_filters("trend", &QUERY_KEYS),
         fields: vec![
             field("case", "all", Vec::new()),
             field("metric", "primary", Vec::new()),
             field("variant", "any", Vec::new()),
-            field("branch", "", std::iter::once(default_option).chain(branch_options).collect()),
-            field("machine", "", any.chain(machines).collect()),
+            field("branch", "", named_options("default", branches)),
+            field("machine", "", context.machine_options()?),
             field("from", "2026-03-01", Vec::new()),
             field("to", "2026-03-31", Vec::new()),
             field("space", "", spaces.to_vec()),

@@ -185,8 +185,8 @@ const ALL_SESSIONS: &str = "any";
 pub fn stream_updates(context: &RequestContext, project: &Arc<HostedProject>) -> Response<Body> {
     let (site, id, headers) = (&context.site, &context.name, &context.headers);
     let first_event = match render_live_page(site, project, id) {
-        Ok(LiveRendering::Running(event)) => event,
-        Ok(LiveRendering::Over) => {
+        Ok(Some(event)) => event,
+        Ok(None) => {
             let hub = EventHub::new();
             let response = hub.stream_response(headers, || vec![over_event()]);
             hub.end_streams();
@@ -195,7 +195,7 @@ pub fn stream_updates(context: &RequestContext, project: &Arc<HostedProject>) ->
         // A client that follows events cannot show a page.
         Err(error) => return HttpError::new(error.status, error.message).into_response(),
     };
-    let mut hubs = project.live.lock_hubs();
+    let mut hubs = project.lock_hubs();
     let is_known = hubs.contains_key(id);
     let hub = hubs
         .entry(id.clone())
@@ -203,7 +203,7 @@ pub fn stream_updates(context: &RequestContext, project: &Arc<HostedProject>) ->
             // The event is not `over`, because the session continues. Browsers reconnect once a
             // server runs again.
             let final_event = ServerEvent::new("stopped", "the server is stopping");
-            EventHub::new().end_with_stopper(&project.live.stopper, final_event)
+            EventHub::new().end_with_stopper(&project.stopper, final_event)
         })
         .clone();
     let response = hub.stream_response(headers, || vec![first_event]);
@@ -219,20 +219,13 @@ fn over_event() -> ServerEvent {
     ServerEvent::new("over", "the session has ended")
 }
 
-/// State of a live page.
-enum LiveRendering {
-    /// The page, as an event.
-    Running(ServerEvent),
-    /// There is nothing left to watch.
-    Over,
-}
-
-/// Renders the page for an anonymous caller, because all viewers share it.
+/// Renders the page as an event, for an anonymous caller, because all viewers share it. Returns
+/// `None` if there is nothing left to watch.
 fn render_live_page(
     site: &SiteState,
     project: &HostedProject,
     id: &str,
-) -> Result<LiveRendering, HttpError> {
+) -> Result<Option<ServerEvent>, HttpError> {
     let (query, caller) = (PageQuery::default(), CallerIdentity::default());
     let is_session = id != ALL_SESSIONS;
     let outcome = project.with_reader(|store| {
@@ -248,7 +241,7 @@ fn render_live_page(
         if is_session { session_live_page(context) } else { live_page(context) }
     })?;
     let PageOutcome::Page(page) = outcome else {
-        return Ok(LiveRendering::Over);
+        return Ok(None);
     };
     let path = if is_session {
         format!("/{}/sessions/{}/live", project.name, encode_segment(id))
@@ -265,7 +258,7 @@ fn render_live_page(
     };
     let html = layout.render_page(&page, PageFormat::Page)?;
     let data = json!({ "html": String::from_utf8_lossy(&html) });
-    Ok(LiveRendering::Running(ServerEvent::new("progress", data.to_string())))
+    Ok(Some(ServerEvent::new("progress", data.to_string())))
 }
 
 /// Sends the page again after changes, but at most once per second, and every five seconds while
@@ -290,11 +283,11 @@ fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &Ev
         version = current_version;
         last_update = Instant::now();
         match render_live_page(site, project, id) {
-            Ok(LiveRendering::Running(event)) => {
+            Ok(Some(event)) => {
                 hub.send_event(event);
             }
-            Ok(LiveRendering::Over) => {
-                project.live.lock_hubs().remove(id);
+            Ok(None) => {
+                project.lock_hubs().remove(id);
                 hub.send_event(over_event());
                 hub.end_streams();
                 return;
@@ -311,8 +304,8 @@ fn store_version(store: Option<&Store>) -> Option<i64> {
 /// Whether there are still viewers. Removes a hub without viewers under the lock, so that the next
 /// viewer creates a new hub.
 fn has_viewers(project: &HostedProject, id: &str, hub: &EventHub) -> bool {
-    let mut hubs = project.live.lock_hubs();
-    let is_watched = hub.count_viewers() > 0 && !project.live.stopper.is_stopped();
+    let mut hubs = project.lock_hubs();
+    let is_watched = hub.count_viewers() > 0 && !project.stopper.is_stopped();
     if !is_watched {
         hubs.remove(id);
     }

@@ -18,9 +18,12 @@ use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_model::stored::SessionOverview;
 use speedwell_report::html::{
-    ChartsLocation, PageForm, PageLink, RowChoice, part_of_charts, parts_of_charts,
+    ChartsLocation, FormField, PageForm, PageLink, RowChoice, part_of_charts, parts_of_charts,
 };
-use speedwell_report::{Document, OutputOptions, ReportFormat, ReportRow};
+use speedwell_report::{
+    ColumnKind, Document, OutputOptions, ReportBlock, ReportCell, ReportColumn, ReportFormat,
+    ReportRow, ReportTable,
+};
 use speedwell_store::Store;
 
 pub mod catalog;
@@ -179,15 +182,76 @@ impl PageContext<'_> {
         document
     }
 
+    /// Links the session numbers in a column.
+    pub fn link_numbers(&self, document: &mut Document, table: &str, column: &str) {
+        link_column(document, table, column, |number| Some(self.numbered_href(number.as_i64()?)));
+    }
+
     /// Returns the control that selects two listed sessions for a comparison.
-    pub fn row_choice(&self) -> Option<RowChoice> {
-        Some(RowChoice {
+    pub fn row_choice(&self) -> RowChoice {
+        RowChoice {
             table: "sessions",
             action: self.page_href("compare"),
             name: "of",
             button: "Compare the two selected sessions".into(),
-        })
+        }
     }
+
+    /// Builds a field for a key of the query. Without `options`, any value is allowed.
+    pub fn query_field(
+        &self,
+        name: &'static str,
+        placeholder: &str,
+        options: Vec<(String, String)>,
+    ) -> FormField {
+        FormField {
+            name,
+            label: name.to_owned(),
+            value: self.query.get(name).unwrap_or_default().to_owned(),
+            placeholder: placeholder.to_owned(),
+            options,
+            ..FormField::default()
+        }
+    }
+
+    /// Returns the options of a field that selects a machine by its number.
+    pub fn machine_options(&self) -> Result<Vec<(String, String)>, HttpError> {
+        let mut options = named_options("any", [] as [&str; 0]);
+        let machines = self.store.machine_titles()?.into_iter();
+        options.extend(machines.map(|(number, title)| (number.to_string(), title)));
+        Ok(options)
+    }
+
+    /// Returns a link for each of these keys of the query, to the page without it.
+    pub fn set_filters(&self, page: &str, keys: &[&str]) -> Vec<PageLink> {
+        let links = keys.iter().filter_map(|name| {
+            let value = self.query.get(name)?;
+            let href = self.page_href(&format!("{page}{}", self.query.with_value(name, None)));
+            Some(PageLink::new(href, format!("{name}: {value}")))
+        });
+        links.collect()
+    }
+}
+
+/// Returns the options of a field: these names, after no choice with the label `none`.
+pub fn named_options<S: Into<String>>(
+    none: &str,
+    names: impl IntoIterator<Item = S>,
+) -> Vec<(String, String)> {
+    let named = names.into_iter().map(Into::<String>::into).map(|name| (name.clone(), name));
+    std::iter::once((String::new(), none.to_owned())).chain(named).collect()
+}
+
+/// Builds a table of pages from their addresses and names.
+pub fn link_table(name: &'static str, pages: &[(String, String)]) -> ReportBlock {
+    let rows = pages
+        .iter()
+        .map(|(href, name)| ReportRow::Cells(vec![ReportCell::words(name).with_link(href)]));
+    ReportBlock::Table(ReportTable {
+        columns: vec![ReportColumn::new("name", "name", ColumnKind::Label)],
+        rows: rows.collect(),
+        ..ReportTable::new(name)
+    })
 }
 
 /// Maximum length of a cell in a list, in characters.

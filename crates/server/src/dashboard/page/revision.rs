@@ -50,7 +50,7 @@ pub fn revision_page(context: PageContext<'_>) -> PageResult {
             PageLink::new(context.revision_href(&revision), format!("revision {name}")),
         ],
         links: revision_links(context, &revision, origin)?,
-        choice: (sessions.len() > 1).then(|| context.row_choice()).flatten(),
+        choice: (sessions.len() > 1).then(|| context.row_choice()),
         sessions: sessions.iter().map(|session| session.number).collect(),
         ..PageContent::from_document(document)
     }
@@ -143,7 +143,7 @@ pub fn branch_page(context: PageContext<'_>) -> PageResult {
             PageLink::new(context.branch_href(name), format!("branch {name}")),
         ],
         links,
-        choice: (sessions.len() > 1).then(|| context.row_choice()).flatten(),
+        choice: (sessions.len() > 1).then(|| context.row_choice()),
         sessions: sessions.iter().map(|session| session.number).collect(),
         ..PageContent::from_document(document)
     }
@@ -195,7 +195,7 @@ pub fn pull_page(context: PageContext<'_>) -> PageResult {
             ),
         ],
         links,
-        choice: (sessions.len() > 1).then(|| context.row_choice()).flatten(),
+        choice: (sessions.len() > 1).then(|| context.row_choice()),
         sessions: sessions.iter().map(|session| session.number).collect(),
         ..PageContent::from_document(document)
     }

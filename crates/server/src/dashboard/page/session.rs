@@ -1,13 +1,13 @@
 //! Builds `/PROJECT/sessions`, the filtered list of sessions, and `/PROJECT/sessions/ID`, the page
 //! that corresponds to `speedwell report @NUMBER`.
 
-use crate::dashboard::page::{PageContent, PageContext, PageOutcome, PageResult};
+use crate::dashboard::page::{PageContent, PageContext, PageOutcome, PageResult, named_options};
 use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_analysis::AnalysisFindings;
 use speedwell_model::stored::SessionOverview;
 use speedwell_model::{SessionState, short_revision};
-use speedwell_report::html::{FormField, PageForm, PageLink};
+use speedwell_report::html::{PageForm, PageLink};
 use speedwell_report::session::{StudyChoice, report_session};
 use speedwell_report::{Document, ReportBlock, add_first_steps};
 use speedwell_store::SessionFilter;
@@ -85,6 +85,12 @@ pub fn redirect_to_session(context: PageContext<'_>, reference: &str) -> PageRes
     Ok(PageOutcome::Redirect(context.session_href(&overview.id)))
 }
 
+/// Returns a reference without its variant and filter.
+pub fn bare_reference(reference: &str) -> &str {
+    let without_filter = reference.split("::").next().unwrap_or_default();
+    without_filter.split('[').next().unwrap_or_default()
+}
+
 /// Rejects pages that would load too many runs.
 pub fn check_runs(sessions: &[&SessionOverview]) -> Result<(), HttpError> {
     let runs: usize = sessions.iter().map(|session| session.runs).sum();
@@ -138,18 +144,19 @@ const SESSIONS_PER_PAGE: usize = 50;
 /// Maximum number of sessions to count.
 const MAX_COUNTED: usize = 1_000;
 
-/// Query keys.
-const QUERY_KEYS: [&str; 9] =
-    ["branch", "revision", "machine", "tag", "state", "variant", "benchmark", "pull", "before"];
+/// Query keys. `before` is for paging.
+const FILTER_KEYS: [&str; 8] =
+    ["branch", "revision", "machine", "tag", "state", "variant", "benchmark", "pull"];
 
 pub fn sessions_page(context: PageContext<'_>) -> PageResult {
-    context.query.check_names(&QUERY_KEYS)?;
+    let query_keys = [&FILTER_KEYS[..], &["before"]].concat();
+    context.query.check_names(&query_keys)?;
     let filter = session_filter(context)?;
     let mut sessions = context.store.select_sessions(&filter, SESSIONS_PER_PAGE + 1)?;
     let has_more = sessions.len() > SESSIONS_PER_PAGE;
     sessions.truncate(SESSIONS_PER_PAGE);
     let mut document = Document::new("sessions");
-    let is_filtered = QUERY_KEYS.iter().any(|name| context.query.get(name).is_some());
+    let is_filtered = query_keys.iter().any(|name| context.query.get(name).is_some());
     match (sessions.is_empty(), is_filtered) {
         (true, true) => document.push(ReportBlock::Headline("no sessions match".into())),
         (true, false) => add_first_steps(&mut document),
@@ -175,7 +182,7 @@ pub fn sessions_page(context: PageContext<'_>) -> PageResult {
     Ok(PageContent {
         crumbs: vec![PageLink::new(context.page_href("sessions"), "sessions")],
         links,
-        choice: (sessions.len() > 1).then(|| context.row_choice()).flatten(),
+        choice: (sessions.len() > 1).then(|| context.row_choice()),
         filters: Some(filter_form(context)?),
         sessions: sessions.iter().map(|session| session.number).collect(),
         ..PageContent::from_document(document)
@@ -212,47 +219,22 @@ fn count_headline(context: PageContext<'_>, filter: &SessionFilter) -> Result<St
 
 fn filter_form(context: PageContext<'_>) -> Result<PageForm, HttpError> {
     let [branches, tags] = context.store.branches_and_tags()?;
-    let machines = context
-        .store
-        .machine_titles()?
-        .into_iter()
-        .map(|(number, title)| (number.to_string(), title));
-    let any = || vec![(String::new(), "any".to_owned())];
-    let options_of = |names: Vec<String>| {
-        let name_options = names.into_iter().map(|name| (name.clone(), name));
-        any().into_iter().chain(name_options).collect::<Vec<_>>()
-    };
-    let states = ["complete", "running", "interrupted", "imported"].map(str::to_owned);
-    let value = |name| context.query.get(name).unwrap_or_default().to_owned();
-    let field = |name: &'static str, options: Vec<(String, String)>| FormField {
-        name,
-        label: name.to_owned(),
-        value: value(name),
-        placeholder: "any".into(),
-        options,
-        ..FormField::default()
-    };
-    let fields = vec![
-        field("branch", options_of(branches)),
-        field("revision", Vec::new()),
-        field("machine", any().into_iter().chain(machines).collect()),
-        field("tag", options_of(tags)),
-        field("state", options_of(states.to_vec())),
-        field("variant", Vec::new()),
-        field("benchmark", Vec::new()),
-        field("pull", Vec::new()),
-    ];
-    let set = QUERY_KEYS.iter().filter(|name| **name != "before").filter_map(|name| {
-        let value = context.query.get(name)?;
-        let query_without = context.query.with_value(name, None);
-        let href = context.page_href(&format!("sessions{query_without}"));
-        Some(PageLink::new(href, format!("{name}: {value}")))
-    });
+    let states = ["complete", "running", "interrupted", "imported"];
+    let field = |name, options| context.query_field(name, "any", options);
     Ok(PageForm {
         action: context.page_href("sessions"),
         title: "Filter".into(),
         button: "Filter".into(),
-        set: set.collect(),
-        fields,
+        set: context.set_filters("sessions", &FILTER_KEYS),
+        fields: vec![
+            field("branch", named_options("any", branches)),
+            field("revision", Vec::new()),
+            field("machine", context.machine_options()?),
+            field("tag", named_options("any", tags)),
+            field("state", named_options("any", states)),
+            field("variant", Vec::new()),
+            field("benchmark", Vec::new()),
+            field("pull", Vec::new()),
+        ],
     })
 }

@@ -54,7 +54,6 @@ struct HubState {
     /// Id of the newest event that is no longer kept.
     newest_dropped: u64,
     final_event: Option<Bytes>,
-    heartbeat: Duration,
     has_ended: bool,
 }
 
@@ -99,7 +98,6 @@ impl EventHub {
                 newest_id: first,
                 newest_dropped: first,
                 final_event: None,
-                heartbeat: HEARTBEAT_INTERVAL,
                 has_ended: false,
             })),
         }
@@ -121,13 +119,6 @@ impl EventHub {
     pub fn end_with_stopper(self, stopper: &ServerStopper, final_event: ServerEvent) -> EventHub {
         lock(&self.state).final_event = Some(final_event.encode(None));
         stopper.add_listener(WeakHub(Arc::downgrade(&self.state)));
-        self
-    }
-
-    /// Sets how long a stream stays idle before it sends a comment. The default is 15 s.
-    #[must_use]
-    pub fn with_heartbeat(self, interval: Duration) -> EventHub {
-        lock(&self.state).heartbeat = interval;
         self
     }
 
@@ -225,7 +216,7 @@ impl EventHub {
             state.viewers.push(Arc::downgrade(&queue));
         }
         let since = last_seen.is_none().then_some(state.newest_id);
-        EventViewer::new(queue, since, state.heartbeat)
+        EventViewer { queue, first: None, since, timer: None }
     }
 }
 
@@ -317,7 +308,6 @@ pub struct EventViewer {
     /// Id of the newest event when the viewer connected. `None` if the viewer needs no initial
     /// events.
     since: Option<u64>,
-    heartbeat: Duration,
     /// Created on the first poll, because a viewer may be created outside the server's runtime.
     timer: Option<Pin<Box<Sleep>>>,
 }
@@ -329,10 +319,6 @@ impl fmt::Debug for EventViewer {
 }
 
 impl EventViewer {
-    fn new(queue: Arc<Mutex<ViewerQueue>>, since: Option<u64>, heartbeat: Duration) -> EventViewer {
-        EventViewer { queue, first: None, since, heartbeat, timer: None }
-    }
-
     /// Sets the initial events, if there are any.
     fn set_initial_events(&mut self, first: &[ServerEvent]) {
         // The initial events stand for all events up to `since`, so they carry this id. The viewer
@@ -375,8 +361,7 @@ impl EventViewer {
                 }
             }
         };
-        let heartbeat = self.heartbeat;
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(heartbeat)));
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(HEARTBEAT_INTERVAL)));
         let text = match text {
             Some(text) => text,
             None => {
@@ -384,7 +369,7 @@ impl EventViewer {
                 Bytes::from_static(b":\n\n")
             }
         };
-        timer.as_mut().reset(Instant::now() + heartbeat);
+        timer.as_mut().reset(Instant::now() + HEARTBEAT_INTERVAL);
         Poll::Ready(Some(text))
     }
 }
