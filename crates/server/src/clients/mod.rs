@@ -5,6 +5,7 @@ pub mod forge;
 pub mod push;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use ureq::Agent;
 use ureq::config::ConfigBuilder;
@@ -51,6 +52,16 @@ fn agent_config(authorities: Vec<Certificate<'static>>) -> ConfigBuilder<AgentSc
         .max_redirects(0)
         .max_redirects_will_error(false)
         .user_agent("speedwell")
+}
+
+/// Whether a host, with or without a port, is a loopback address.
+fn is_this_machine(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
+    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Truncates a string and replaces its control characters with spaces.

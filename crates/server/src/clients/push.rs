@@ -9,7 +9,7 @@
 //! use speedwell_server::clients::push::{UploadClient, UploadError, SessionLines, UploadTarget, UploadOutcome, LineSource};
 //!
 //! let target: UploadTarget = "https://perf.example/core".parse()?;
-//! let client = UploadClient::new(None);
+//! let client = UploadClient::new(None, Vec::new());
 //! let lines = SessionLines { id: "0197", text: LineSource::InMemory(b"...\n"), sha256: "ab..." };
 //! match client.upload_session(&target, &lines) {
 //!     Ok(UploadOutcome::Stored) => println!("it is there now"),
@@ -20,7 +20,7 @@
 //! # Ok::<(), speedwell_server::clients::push::ParseTargetError>(())
 //! ```
 
-use crate::clients::{SecretToken, agent_config, truncate_text};
+use crate::clients::{SecretToken, agent_config, is_this_machine, truncate_text};
 use serde_json::Value;
 use std::fmt;
 use std::fs::File;
@@ -101,17 +101,9 @@ pub struct UploadClient {
 }
 
 impl UploadClient {
-    /// Creates a client that trusts the system's certificates and uses the proxy that the
-    /// environment names.
-    pub fn new(token: Option<SecretToken>) -> UploadClient {
-        UploadClient::with_authorities(token, Vec::new())
-    }
-
-    /// Creates a client that also trusts additional certificate authorities.
-    pub fn with_authorities(
-        token: Option<SecretToken>,
-        authorities: Vec<Certificate<'static>>,
-    ) -> UploadClient {
+    /// Creates a client that trusts the system's certificates and `authorities`, and uses the proxy
+    /// that the environment names.
+    pub fn new(token: Option<SecretToken>, authorities: Vec<Certificate<'static>>) -> UploadClient {
         let config = agent_config(authorities).timeout_connect(Some(CONNECT_TIMEOUT));
         UploadClient { agent: config.build().into(), token }
     }
@@ -239,16 +231,6 @@ impl FromStr for UploadTarget {
             project: project.to_owned(),
         })
     }
-}
-
-/// Whether a host, with or without a port, is a loopback address.
-fn is_this_machine(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    name == "localhost"
-        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 impl fmt::Display for UploadTarget {

@@ -106,9 +106,7 @@ impl BlockingPool {
             }
         }
     }
-}
 
-impl BlockingPool {
     /// Runs `work` with timeouts. Work that does not start in time is dropped. Work that runs for
     /// too long continues after the error, because it may cache its result for the next request.
     ///
@@ -193,7 +191,7 @@ struct ClientQueue {
 #[derive(Debug)]
 pub struct ClientPermit {
     _permit: Option<OwnedSemaphorePermit>,
-    place: QueuePlace,
+    _place: QueuePlace,
 }
 
 /// Place of one request in its client's queue. The request counts until the place is dropped.
@@ -241,15 +239,8 @@ impl ClientLimiter {
         Ok(ClientPermit {
             // The semaphore is never closed.
             _permit: permit.ok(),
-            place,
+            _place: place,
         })
-    }
-}
-
-impl ClientPermit {
-    /// Returns the client that holds the permit.
-    pub fn client_key(&self) -> &str {
-        &self.place.client
     }
 }
 
@@ -388,7 +379,7 @@ mod tests {
         assert!(third.as_mut().poll(&mut cx).is_pending());
         let refusal = limiter.acquire_permit("a").await.unwrap_err();
         assert_eq!(refusal.status.as_u16(), 503);
-        assert_eq!(limiter.acquire_permit("b").await.unwrap().client_key(), "b");
+        limiter.acquire_permit("b").await.unwrap();
         drop(first);
         drop(third.await.unwrap());
         // A request that is dropped while it waits no longer counts.

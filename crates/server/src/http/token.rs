@@ -43,11 +43,6 @@ const CHECKSUM_LETTERS: &[u8; 62] =
 pub struct SecretText(String);
 
 impl SecretText {
-    /// Wraps a string.
-    pub fn new(text: impl Into<String>) -> SecretText {
-        SecretText(text.into())
-    }
-
     /// Generates random bytes, encoded as base64url.
     ///
     /// # Errors

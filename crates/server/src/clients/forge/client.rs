@@ -5,11 +5,10 @@
 //! the environment variables of a CI job. [`ForgeClient`] rejects redirects, because following one
 //! would pass the token on to another server.
 
-use crate::clients::{SecretToken, agent_config, truncate_text};
+use crate::clients::{SecretToken, agent_config, is_this_machine, truncate_text};
 use serde_json::Value;
 use speedwell_model::clock::WaitClock;
 use std::fmt;
-use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 use ureq::http::{Method, Request, Response, StatusCode};
@@ -416,7 +415,9 @@ impl FromStr for PullRequestRef {
         if !segment_counts.contains(&segments.len()) || !segments.iter().all(is_name) {
             return Err(invalid_form());
         }
-        if !is_secure(&server) {
+        // Traffic must be encrypted, or stay on this machine.
+        let plain_host = server.strip_prefix("http://");
+        if !plain_host.map_or(server.starts_with("https://"), is_this_machine) {
             return Err(ParsePullRequestError::Unencrypted(server));
         }
         Ok(PullRequestRef {
@@ -426,19 +427,6 @@ impl FromStr for PullRequestRef {
             number,
         })
     }
-}
-
-/// Whether traffic to the server is encrypted or stays on this machine.
-fn is_secure(server: &str) -> bool {
-    let Some(host) = server.strip_prefix("http://") else {
-        return server.starts_with("https://");
-    };
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
-    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 impl fmt::Display for PullRequestRef {

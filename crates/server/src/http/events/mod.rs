@@ -127,16 +127,16 @@ impl EventHub {
         lock(&self.state).viewers.iter().filter(|viewer| viewer.strong_count() > 0).count()
     }
 
-    /// Sends an event to all viewers and returns its id. If the event's id is not greater than the
-    /// newest id, or the streams have ended, sends nothing and returns the newest id.
+    /// Sends an event to all viewers and returns its id. If the streams have ended, sends nothing and
+    /// returns the newest id.
     pub fn send_event(&self, event: ServerEvent) -> u64 {
         let mut wakers = Vec::new();
         let id = {
             let mut state = lock(&self.state);
-            let id = event.id.unwrap_or(state.newest_id + 1);
-            if id <= state.newest_id || state.has_ended {
+            if state.has_ended {
                 return state.newest_id;
             }
+            let id = state.newest_id + 1;
             let bytes = event.encode(Some(id));
             state.newest_id = id;
             state.replayable.push_back((id, bytes.clone()));
@@ -229,21 +229,12 @@ fn last_event_id(headers: &HeaderMap) -> Option<u64> {
 pub struct ServerEvent {
     name: String,
     data: String,
-    id: Option<u64>,
 }
 
 impl ServerEvent {
-    /// Creates an event without an id. When the hub sends the event, the event gets the next id.
+    /// Creates an event. When the hub sends the event, the event gets the next id.
     pub fn new(name: impl Into<String>, data: impl Into<String>) -> ServerEvent {
-        ServerEvent { name: name.into(), data: data.into(), id: None }
-    }
-
-    /// Sets the id of the event, for example its offset in a stored log. Ids must increase from
-    /// event to event.
-    #[must_use]
-    pub fn with_id(mut self, id: u64) -> ServerEvent {
-        self.id = Some(id);
-        self
+        ServerEvent { name: name.into(), data: data.into() }
     }
 
     /// Encodes the event. Every line break in the data starts a new `data:` line.

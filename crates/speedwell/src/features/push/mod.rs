@@ -317,12 +317,12 @@ fn build_client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<
     let token = read_token(token_file)?;
     let from_environment = std::env::var_os("SPEEDWELL_CA").filter(|value| !value.is_empty());
     let Some(path) = ca.map(Path::to_owned).or(from_environment.map(PathBuf::from)) else {
-        return Ok(UploadClient::new(token));
+        return Ok(UploadClient::new(token, Vec::new()));
     };
     let context = || format!("cannot read the certificate authority '{}'", path.display());
     let pem = fs::read(&path).with_context(context)?;
     let authorities = parse_authorities(&pem).map_err(anyhow::Error::msg).with_context(context)?;
-    Ok(UploadClient::with_authorities(token, authorities))
+    Ok(UploadClient::new(token, authorities))
 }
 
 /// Returns the token for the server, if there is one.
