@@ -225,13 +225,21 @@ pub fn redirect_to(path: &str) -> Response<Body> {
     builder.body(Body::empty()).unwrap_or_default()
 }
 
+/// Builds a response of this media type.
+pub fn typed_response(
+    status: StatusCode,
+    mime: &'static str,
+    body: impl Into<Body>,
+) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(mime));
+    response
+}
+
 /// Builds a JSON response.
 pub fn json_response(status: StatusCode, body: &Value) -> Response<Body> {
-    let mut response = Response::new(Body::from(body.to_string() + "\n"));
-    *response.status_mut() = status;
-    let content_type = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
-    response
+    typed_response(status, "application/json", body.to_string() + "\n")
 }
 
 /// Renders an error as a page or a document, with the layout for this caller.

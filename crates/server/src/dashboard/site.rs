@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Maximum number of pages computed concurrently.
 const PAGE_THREADS: usize = 4;
@@ -289,8 +289,7 @@ impl SiteState {
 
 /// Returns the current time in milliseconds since the Unix epoch.
 pub(super) fn unix_ms() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |since| since.as_millis() as i64)
+    jiff::Timestamp::now().as_millisecond()
 }
 
 /// Returns the name that the first project has in URLs. The name comes from the folder, file or

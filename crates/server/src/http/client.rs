@@ -183,10 +183,8 @@ impl AllowedHosts {
     /// Fails if `url` is not `http://NAME[:PORT]` or `https://NAME[:PORT]`, optionally followed by
     /// a slash.
     pub fn public(url: &str) -> Result<AllowedHosts, Error> {
-        match SiteOrigin::parse(url) {
-            Some(site) => Ok(AllowedHosts { public: Some(site) }),
-            None => Err(Error::PublicUrl(url.to_owned())),
-        }
+        let site = SiteOrigin::parse(url).ok_or_else(|| Error::PublicUrl(url.to_owned()))?;
+        Ok(AllowedHosts { public: Some(site) })
     }
 
     /// Returns the name of the public address. Returns `None` for a loopback address.
@@ -257,17 +255,14 @@ impl SiteOrigin {
 
     /// Formats the origin for comparison with `Origin`, which omits the scheme's default port.
     pub(crate) fn origin(&self) -> String {
-        let (scheme, host, port) = (scheme_name(self.secure), &self.host, self.port);
+        let (scheme, host, port) =
+            (if self.secure { "https" } else { "http" }, &self.host, self.port);
         if port == default_port(self.secure) {
             format!("{scheme}://{host}")
         } else {
             format!("{scheme}://{host}:{port}")
         }
     }
-}
-
-fn scheme_name(secure: bool) -> &'static str {
-    if secure { "https" } else { "http" }
 }
 
 fn default_port(secure: bool) -> u16 {

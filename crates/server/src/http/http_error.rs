@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Refusal of a request. A handler can return it as its response.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpError {
     /// Status of the response.
     pub status: StatusCode,
@@ -36,15 +36,7 @@ pub struct HttpError {
 impl HttpError {
     /// Creates a refusal that has no hint and leaves the connection open.
     pub fn new(status: StatusCode, message: impl Into<String>) -> HttpError {
-        HttpError {
-            status,
-            message: message.into(),
-            hints: Vec::new(),
-            nearest: Vec::new(),
-            members: Vec::new(),
-            retry_after_s: None,
-            closes_connection: false,
-        }
+        HttpError { status, message: message.into(), ..HttpError::default() }
     }
 
     /// Creates the refusal of an invalid request.

@@ -10,7 +10,7 @@ use crate::http::log::RequestLog;
 use std::fmt;
 use std::future::Future;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_rustls::rustls::ServerConfig;
@@ -152,27 +152,24 @@ impl TlsIdentity {
 }
 
 /// Stops a server from another thread. Clones stop the same server.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct ServerStopper(Arc<StopState>);
 
+#[derive(Default)]
 struct StopState {
     stop_signal: watch::Sender<bool>,
-    listeners: Mutex<Vec<Box<dyn StopListener>>>,
+    listeners: Mutex<Vec<Weak<dyn StopListener>>>,
 }
 
 /// Something that ends when the server stops.
-pub(crate) trait StopListener: Send {
-    fn is_gone(&self) -> bool;
+pub(crate) trait StopListener: Send + Sync {
     fn on_stop(&self);
 }
 
 impl ServerStopper {
     /// Creates a stopper for a server that does not exist yet.
     pub fn new() -> ServerStopper {
-        ServerStopper(Arc::new(StopState {
-            stop_signal: watch::Sender::new(false),
-            listeners: Mutex::default(),
-        }))
+        ServerStopper::default()
     }
 
     /// Makes the server stop accepting connections. Requests in flight may take up to
@@ -180,9 +177,7 @@ impl ServerStopper {
     pub fn stop(&self) {
         self.0.stop_signal.send_replace(true);
         let listeners = std::mem::take(&mut *self.lock_listeners());
-        for listener in listeners {
-            listener.on_stop();
-        }
+        listeners.iter().filter_map(Weak::upgrade).for_each(|listener| listener.on_stop());
     }
 
     /// Whether [`ServerStopper::stop`] was called.
@@ -192,18 +187,19 @@ impl ServerStopper {
 
     /// Registers something that ends when the server stops. If the server has stopped, ends it at
     /// once.
-    pub(crate) fn add_listener(&self, listener: impl StopListener + 'static) {
+    pub(crate) fn add_listener(&self, listener: &Arc<impl StopListener + 'static>) {
         let mut listeners = self.lock_listeners();
         if self.is_stopped() {
             drop(listeners);
             listener.on_stop();
         } else {
-            listeners.retain(|listener| !listener.is_gone());
-            listeners.push(Box::new(listener));
+            listeners.retain(|listener| listener.strong_count() > 0);
+            let listener: Weak<dyn StopListener> = Arc::downgrade(listener);
+            listeners.push(listener);
         }
     }
 
-    fn lock_listeners(&self) -> MutexGuard<'_, Vec<Box<dyn StopListener>>> {
+    fn lock_listeners(&self) -> MutexGuard<'_, Vec<Weak<dyn StopListener>>> {
         self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -212,12 +208,6 @@ impl ServerStopper {
         let mut stop_signal = self.0.stop_signal.subscribe();
         // The sender outlives this future, because the waiting task also holds a stopper.
         async move { drop(stop_signal.wait_for(|is_stopped| *is_stopped).await) }
-    }
-}
-
-impl Default for ServerStopper {
-    fn default() -> ServerStopper {
-        ServerStopper::new()
     }
 }
 

@@ -11,7 +11,7 @@
 use crate::dashboard::access::RequiredPermission;
 use crate::dashboard::page::session::{MAX_RUNS, bare_reference};
 use crate::dashboard::request::RequestContext;
-use crate::dashboard::responses::json_response;
+use crate::dashboard::responses::{json_response, typed_response};
 use crate::dashboard::site::SiteState;
 use crate::http::HttpError;
 use axum::body::Body;
@@ -297,11 +297,9 @@ fn resident_bytes() -> Option<f64> {
 }
 
 fn text_response(status: StatusCode, text: String) -> Response<Body> {
-    let mut response = Response::new(Body::from(text.trim_end().to_owned() + "\n"));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    headers.insert(header::CONTENT_TYPE, content_type);
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let mime = "text/plain; version=0.0.4; charset=utf-8";
+    let mut response = typed_response(status, mime, text.trim_end().to_owned() + "\n");
+    let no_store = HeaderValue::from_static("no-store");
+    response.headers_mut().insert(header::CACHE_CONTROL, no_store);
     response
 }

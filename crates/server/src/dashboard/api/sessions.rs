@@ -8,10 +8,10 @@
 //! of a value run after parsing. Errors of the scan name the line, counted from 1.
 
 use crate::dashboard::request::RequestContext;
-use crate::dashboard::responses::json_response;
+use crate::dashboard::responses::{json_response, typed_response};
 use crate::http::HttpError;
 use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{Response, StatusCode};
 use serde_json::{Value, json};
 use speedwell_analysis as analysis;
 use speedwell_formats::json_lines;
@@ -79,10 +79,7 @@ pub fn get_session(context: &RequestContext) -> SessionResult {
         store.write_lines(number, &mut lines)?;
         Ok(lines)
     })?;
-    let mut response = Response::new(Body::from(lines));
-    let content_type = HeaderValue::from_static("application/jsonl");
-    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
-    Ok(response)
+    Ok(typed_response(StatusCode::OK, "application/jsonl", lines))
 }
 
 pub fn delete_session(context: &RequestContext) -> SessionResult {

@@ -23,7 +23,7 @@ pub fn benchmarks_page(context: PageContext<'_>) -> PageResult {
     });
     context.link_numbers(&mut document, "benchmarks", "newest");
     Ok(PageContent {
-        crumbs: vec![PageLink::new(context.page_href("benchmarks"), "benchmarks")],
+        crumbs: vec![context.page_link("benchmarks", "benchmarks")],
         is_cacheable: true,
         ..PageContent::from_document(document)
     }
@@ -50,7 +50,7 @@ pub fn benchmark_page(context: PageContext<'_>) -> PageResult {
     let sessions = context.page_href(&format!("sessions?benchmark={}", encode_segment(name)));
     Ok(PageContent {
         crumbs: vec![
-            PageLink::new(context.page_href("benchmarks"), "benchmarks"),
+            context.page_link("benchmarks", "benchmarks"),
             PageLink::new(context.benchmark_href(name), name),
         ],
         links: vec![
@@ -139,7 +139,7 @@ pub fn machines_page(context: PageContext<'_>) -> PageResult {
         Some(context.page_href(&format!("machines/{number}")))
     });
     Ok(PageContent {
-        crumbs: vec![PageLink::new(context.page_href("machines"), "machines")],
+        crumbs: vec![context.page_link("machines", "machines")],
         ..PageContent::from_document(document)
     }
     .into())
@@ -178,12 +178,12 @@ pub fn machine_page(context: PageContext<'_>) -> PageResult {
     let own_href = context.page_href(&format!("machines/{}", machine.number));
     Ok(PageContent {
         crumbs: vec![
-            PageLink::new(context.page_href("machines"), "machines"),
+            context.page_link("machines", "machines"),
             PageLink::new(own_href, machine.machine.title()),
         ],
         links: vec![
             PageLink::new(sessions_href, "all sessions"),
-            PageLink::new(context.page_href("calibration"), "calibrations"),
+            context.page_link("calibration", "calibrations"),
         ],
         choice: Some(context.row_choice()),
         ..PageContent::from_document(document)
@@ -229,7 +229,7 @@ pub fn calibration_page(context: PageContext<'_>) -> PageResult {
     let mut document = report::list_calibrations(&context.store.list_calibrations()?);
     context.link_numbers(&mut document, "calibrations", "session");
     Ok(PageContent {
-        crumbs: vec![PageLink::new(context.page_href("calibration"), "calibration")],
+        crumbs: vec![context.page_link("calibration", "calibration")],
         is_cacheable: true,
         ..PageContent::from_document(document)
     }
@@ -262,7 +262,7 @@ pub fn search_page(context: PageContext<'_>) -> PageResult {
         document.push(link_table(kind, &hits));
     }
     Ok(PageContent {
-        crumbs: vec![PageLink::new(context.page_href("search"), "search")],
+        crumbs: vec![context.page_link("search", "search")],
         ..PageContent::from_document(document)
     }
     .into())

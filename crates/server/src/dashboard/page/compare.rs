@@ -105,7 +105,7 @@ fn comparison_page(
     sessions.dedup();
     Ok(PageContent {
         crumbs: vec![
-            PageLink::new(context.page_href("compare"), "compare"),
+            context.page_link("compare", "compare"),
             PageLink::new(own_href, references.join(" with ")),
         ],
         links: comparison_links(context, references),
@@ -126,8 +126,8 @@ fn comparison_links(context: PageContext<'_>, references: &[String]) -> Vec<Page
     };
     vec![
         PageLink::new(context.compare_href(with, base), "swap"),
-        PageLink::new(context.page_href(&encode_path(bare_reference(base))), base),
-        PageLink::new(context.page_href(&encode_path(bare_reference(with))), with),
+        context.page_link(&encode_path(bare_reference(base)), base),
+        context.page_link(&encode_path(bare_reference(with)), with),
     ]
 }
 
@@ -159,7 +159,7 @@ fn choose_page(context: PageContext<'_>, hint: &str) -> Result<PageContent, Http
         document.append_document(context.list_sessions(&newest));
     }
     Ok(PageContent {
-        crumbs: vec![PageLink::new(context.page_href("compare"), "compare")],
+        crumbs: vec![context.page_link("compare", "compare")],
         filters: Some(compare_form(context)),
         choice: Some(context.row_choice()),
         ..PageContent::from_document(document)

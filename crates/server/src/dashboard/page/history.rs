@@ -81,34 +81,16 @@ fn triage_form(action: String, changes: Vec<(String, String)>, branch: Option<&s
         ("open", "open: not triaged yet, or triage withdrawn"),
     ]
     .map(|(value, label)| (value.to_owned(), label.to_owned()));
-    let mut fields = vec![
-        FormField {
-            name: "change",
-            label: "change".into(),
-            options: changes,
-            ..FormField::default()
-        },
-        FormField {
-            name: "triage",
-            label: "triage".into(),
-            options: options.into(),
-            ..FormField::default()
-        },
-        FormField {
-            name: "note",
-            label: "note".into(),
-            placeholder: "reason".into(),
-            ..FormField::default()
-        },
-    ];
-    if let Some(branch) = branch {
-        fields.push(FormField {
-            name: "branch",
-            label: "branch".into(),
-            options: vec![(branch.to_owned(), branch.to_owned())],
-            ..FormField::default()
-        });
-    }
+    let field = |name: &'static str, options| FormField {
+        name,
+        label: name.to_owned(),
+        options,
+        ..FormField::default()
+    };
+    let note = FormField { placeholder: "reason".into(), ..field("note", Vec::new()) };
+    let mut fields = vec![field("change", changes), field("triage", options.into()), note];
+    fields
+        .extend(branch.map(|branch| field("branch", vec![(branch.to_owned(), branch.to_owned())])));
     PageForm {
         action,
         title: "Triage a change".into(),
@@ -231,7 +213,7 @@ pub fn trend_page(context: PageContext<'_>) -> PageResult {
     }
     link_tables(&mut document, context);
     let own_href = context.page_href(&format!("trend{}", context.query.to_query_string()));
-    let mut crumbs = vec![PageLink::new(context.page_href("trend"), "trend")];
+    let mut crumbs = vec![context.page_link("trend", "trend")];
     crumbs.extend(trend_query.case.map(|case| PageLink::new(own_href, case)));
     Ok(PageContent {
         crumbs,

@@ -63,7 +63,7 @@ pub fn live_page(context: PageContext<'_>) -> PageResult {
         PageLink::new(live, format!("watch @{}", session.number))
     });
     Ok(PageContent {
-        crumbs: vec![PageLink::new(context.page_href("live"), "live")],
+        crumbs: vec![context.page_link("live", "live")],
         links: links.collect(),
         events: Some(context.page_href("sessions/any/events")),
         ..PageContent::from_document(document)
@@ -120,7 +120,7 @@ fn progress_page(
     let own_href = context.session_href(&overview.id);
     Ok(PageContent {
         crumbs: vec![
-            PageLink::new(context.page_href("live"), "live"),
+            context.page_link("live", "live"),
             PageLink::new(format!("{own_href}/live"), format!("@{}", overview.number)),
         ],
         links: vec![PageLink::new(own_href.clone(), "report so far")],

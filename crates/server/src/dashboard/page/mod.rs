@@ -35,7 +35,7 @@ pub mod revision;
 pub mod session;
 
 /// A page without its layout.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct PageContent {
     pub document: Document,
     /// Breadcrumbs after the project; the last is the page itself.
@@ -61,19 +61,7 @@ pub struct PageContent {
 impl PageContent {
     /// Creates a page with this content and nothing else.
     pub fn from_document(document: Document) -> PageContent {
-        PageContent {
-            document,
-            crumbs: Vec::new(),
-            links: Vec::new(),
-            filters: None,
-            choice: None,
-            sessions: Vec::new(),
-            changes: Vec::new(),
-            events: None,
-            charts: ChartsLocation::Here,
-            is_cacheable: false,
-            status: StatusCode::OK,
-        }
+        PageContent { document, ..PageContent::default() }
     }
 }
 
@@ -124,6 +112,11 @@ impl PageContext<'_> {
     /// Returns the address of a page of the project; `path` follows the project name.
     pub fn page_href(&self, path: &str) -> String {
         format!("/{}/{path}", self.project.name)
+    }
+
+    /// Returns a link to a page of the project; `path` follows the project name.
+    pub fn page_link(&self, path: &str, label: impl Into<String>) -> PageLink {
+        PageLink::new(self.page_href(path), label)
     }
 
     /// Returns the address of a session by id.

@@ -46,7 +46,7 @@ pub fn revision_page(context: PageContext<'_>) -> PageResult {
     document.append_document(context.list_sessions(&sessions));
     Ok(PageContent {
         crumbs: vec![
-            PageLink::new(context.page_href("sessions"), "sessions"),
+            context.page_link("sessions", "sessions"),
             PageLink::new(context.revision_href(&revision), format!("revision {name}")),
         ],
         links: revision_links(context, &revision, origin)?,
@@ -139,7 +139,7 @@ pub fn branch_page(context: PageContext<'_>) -> PageResult {
     }
     Ok(PageContent {
         crumbs: vec![
-            PageLink::new(context.page_href("sessions"), "sessions"),
+            context.page_link("sessions", "sessions"),
             PageLink::new(context.branch_href(name), format!("branch {name}")),
         ],
         links,
@@ -188,11 +188,8 @@ pub fn pull_page(context: PageContext<'_>) -> PageResult {
     }
     Ok(PageContent {
         crumbs: vec![
-            PageLink::new(context.page_href("sessions"), "sessions"),
-            PageLink::new(
-                context.page_href(&format!("pulls/{pull}")),
-                format!("pull request {pull}"),
-            ),
+            context.page_link("sessions", "sessions"),
+            context.page_link(&format!("pulls/{pull}"), format!("pull request {pull}")),
         ],
         links,
         choice: (sessions.len() > 1).then(|| context.row_choice()),

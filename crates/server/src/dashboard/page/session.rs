@@ -43,7 +43,7 @@ pub fn session_page(context: PageContext<'_>) -> PageResult {
     document.append_document(report);
     Ok(PageContent {
         crumbs: vec![
-            PageLink::new(context.page_href("sessions"), "sessions"),
+            context.page_link("sessions", "sessions"),
             PageLink::new(context.session_href(id), format!("@{}", overview.number)),
         ],
         links: session_links(context, &overview)?,
@@ -124,10 +124,7 @@ fn session_links(
         let label = format!("compare with {earlier}");
         links.push(PageLink::new(context.compare_href(&earlier, &reference), label));
     }
-    links.push(PageLink::new(
-        context.page_href(&format!("compare?with={reference}")),
-        "compare with ...",
-    ));
+    links.push(context.page_link(&format!("compare?with={reference}"), "compare with ..."));
     if let Some(origin) = &overview.origin {
         let label = format!("revision {}", short_revision(&origin.revision));
         links.push(PageLink::new(context.revision_href(&origin.revision), label));
@@ -174,13 +171,10 @@ pub fn sessions_page(context: PageContext<'_>) -> PageResult {
     if let Some(last) = sessions.last().filter(|_| has_more) {
         let before = last.number.to_string();
         let query = context.query.with_value("before", Some(&before));
-        links.push(PageLink::new(
-            context.page_href(&format!("sessions{query}")),
-            "earlier sessions",
-        ));
+        links.push(context.page_link(&format!("sessions{query}"), "earlier sessions"));
     }
     Ok(PageContent {
-        crumbs: vec![PageLink::new(context.page_href("sessions"), "sessions")],
+        crumbs: vec![context.page_link("sessions", "sessions")],
         links,
         choice: (sessions.len() > 1).then(|| context.row_choice()),
         filters: Some(filter_form(context)?),

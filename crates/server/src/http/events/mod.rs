@@ -57,18 +57,20 @@ struct HubState {
     has_ended: bool,
 }
 
-/// Weak reference from a stopper to a hub.
-struct WeakHub(Weak<Mutex<HubState>>);
-
-impl StopListener for WeakHub {
-    fn is_gone(&self) -> bool {
-        self.0.strong_count() == 0
-    }
-
+impl StopListener for Mutex<HubState> {
     fn on_stop(&self) {
-        if let Some(state) = self.0.upgrade() {
-            EventHub { state }.end_streams();
+        let mut wakers = Vec::new();
+        {
+            let mut state = lock(self);
+            state.has_ended = true;
+            let final_event = state.final_event.clone();
+            for viewer in state.viewers.drain(..).filter_map(|viewer| viewer.upgrade()) {
+                let mut queue = lock(&viewer);
+                queue.finish_with(final_event.as_ref());
+                wakers.extend(queue.waker.take());
+            }
         }
+        wakers.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -118,7 +120,7 @@ impl EventHub {
     #[must_use]
     pub fn end_with_stopper(self, stopper: &ServerStopper, final_event: ServerEvent) -> EventHub {
         lock(&self.state).final_event = Some(final_event.encode(None));
-        stopper.add_listener(WeakHub(Arc::downgrade(&self.state)));
+        stopper.add_listener(&self.state);
         self
     }
 
@@ -167,18 +169,7 @@ impl EventHub {
 
     /// Ends the streams of all current and later viewers.
     pub fn end_streams(&self) {
-        let mut wakers = Vec::new();
-        {
-            let mut state = lock(&self.state);
-            state.has_ended = true;
-            let final_event = state.final_event.clone();
-            for viewer in state.viewers.drain(..).filter_map(|viewer| viewer.upgrade()) {
-                let mut queue = lock(&viewer);
-                queue.finish_with(final_event.as_ref());
-                wakers.extend(queue.waker.take());
-            }
-        }
-        wakers.into_iter().for_each(Waker::wake);
+        self.state.on_stop();
     }
 
     /// Returns the stream of one viewer as a handler's response. A handler that must wait for the
