@@ -42,7 +42,7 @@ pub enum RequiredPermission {
 #[derive(Debug)]
 pub struct SiteAccess {
     pub(super) rules: AccessRules,
-    key: Option<LoginKey>,
+    pub(super) key: Option<LoginKey>,
     pub(super) logins: LoginStore<CallerIdentity>,
     pub(super) failures: FailureLimiter,
     /// Limits audit entries for tokens that are expired or revoked.
@@ -79,11 +79,6 @@ impl SiteAccess {
     /// not read everything.
     pub fn offers_login(&self) -> bool {
         self.key.is_some() || !self.rules.allows_anonymous_reads
-    }
-
-    /// Redeems the startup key. Returns `false` if the key is wrong or has been used before.
-    pub(super) fn redeem(&self, presented: &str) -> bool {
-        self.key.as_ref().is_some_and(|key| key.redeem(presented))
     }
 }
 

@@ -243,7 +243,7 @@ fn authenticate(context: &RequestContext, token_or_key: &str) -> Result<CallerId
     if let Some(token) = AccessToken::parse(token_or_key) {
         return caller_by_token(context, &token);
     }
-    if access.redeem(token_or_key) {
+    if access.key.as_ref().is_some_and(|key| key.redeem(token_or_key)) {
         return Ok(CallerIdentity::with_key());
     }
     Err(failed_login_error(context, None))

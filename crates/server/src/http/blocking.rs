@@ -9,7 +9,6 @@
 use crate::http::http_error::{Error, HttpError};
 use axum::http::StatusCode;
 use std::collections::HashMap;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,15 +48,9 @@ type PoolJob = Box<dyn FnOnce() + Send>;
 /// # assert_eq!(runtime.block_on(handler(pool)), Ok("what the database says".to_owned()));
 /// # Ok::<(), speedwell_server::http::Error>(())
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct BlockingPool {
     queue: SyncSender<PoolJob>,
-}
-
-impl fmt::Debug for BlockingPool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Pool(..)")
-    }
 }
 
 impl BlockingPool {

@@ -18,7 +18,6 @@ use axum::http::StatusCode;
 use flate2::write::MultiGzDecoder;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use std::fmt;
-use std::future::Future;
 use std::io::Write;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};

@@ -8,7 +8,6 @@ use crate::http::http_error::Error;
 use crate::http::listen::ListenAddress;
 use crate::http::log::RequestLog;
 use std::fmt;
-use std::future::Future;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;

@@ -10,7 +10,6 @@ use crate::http::listen::{self, BoundAddress, ListenSocket, ServerProtection, ex
 use crate::http::options::{ServerOptions, ServerStopper, TlsIdentity};
 use crate::http::pipeline::RequestPipeline;
 use std::fmt;
-use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;

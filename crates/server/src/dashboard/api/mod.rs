@@ -42,7 +42,7 @@ pub fn list_series(context: &RequestContext) -> DataResult {
     context.parse_query()?.check_names(&[])?;
     let project = context.find_project()?;
     let series = project.with_reader(|store| Ok(store.list_series()?))?;
-    let rows = series.iter().map(|series| {
+    list_rows("series", &series, |series| {
         let metric = &series.key.metric;
         json!({
             "number": series.number,
@@ -53,9 +53,13 @@ pub fn list_series(context: &RequestContext) -> DataResult {
             "better": metric.better,
             "primary": series.is_primary,
         })
-    });
-    let rows: Vec<Value> = rows.collect();
-    Ok(json_response(StatusCode::OK, &json!({"series": rows})))
+    })
+}
+
+/// Returns a JSON object with a list.
+fn list_rows<T>(name: &str, rows: &[T], to_json: impl Fn(&T) -> Value) -> DataResult {
+    let rows: Vec<Value> = rows.iter().map(to_json).collect();
+    Ok(json_response(StatusCode::OK, &json!({name: rows})))
 }
 
 /// Returns the newest points of a series.
@@ -159,7 +163,7 @@ fn check_size(
 pub fn list_tokens(context: &RequestContext) -> DataResult {
     context.parse_query()?.check_names(&[])?;
     let tokens = context.site.first.with_reader(|store| Ok(store.list_tokens()?))?;
-    let rows = tokens.iter().map(|token| {
+    list_rows("tokens", &tokens, |token| {
         let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
         json!({
             "id": token.id,
@@ -173,9 +177,7 @@ pub fn list_tokens(context: &RequestContext) -> DataResult {
             "used_unix_ms": token.used_unix_ms,
             "revoked_unix_ms": token.revoked_unix_ms,
         })
-    });
-    let rows: Vec<Value> = rows.collect();
-    Ok(json_response(StatusCode::OK, &json!({"tokens": rows})))
+    })
 }
 
 /// Returns the newest entries of the audit log.
@@ -185,7 +187,7 @@ pub fn list_audit_entries(context: &RequestContext) -> DataResult {
         .site
         .first
         .with_reader(|store| Ok(store.latest_audit_entries(MAX_AUDIT_ENTRIES)?))?;
-    let rows = entries.iter().map(|entry| {
+    list_rows("audit", &entries, |entry| {
         json!({
             "at_unix_ms": entry.at_unix_ms,
             "actor": entry.actor,
@@ -196,9 +198,7 @@ pub fn list_audit_entries(context: &RequestContext) -> DataResult {
             "subject": entry.subject,
             "result": entry.result,
         })
-    });
-    let rows: Vec<Value> = rows.collect();
-    Ok(json_response(StatusCode::OK, &json!({"audit": rows})))
+    })
 }
 
 /// Maximum time in which a ready store answers.

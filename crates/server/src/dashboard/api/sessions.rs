@@ -209,8 +209,8 @@ fn known_response(
     number: i64,
     digest: SessionDigest,
 ) -> Response<Body> {
-    let body = json!({"state": state, "number": number, "sha256": digest.to_string()});
-    json_response(status, &body)
+    let digest = digest.to_string();
+    json_response(status, &json!({"state": state, "number": number, "sha256": digest}))
 }
 
 fn parse_digest(digest: &str) -> Result<SessionDigest, HttpError> {

@@ -42,7 +42,7 @@ pub fn benchmark_page(context: PageContext<'_>) -> PageResult {
     link_column(&mut document, "cases", "case", |case| Some(context.trend_href(case.as_str()?)));
     context.link_numbers(&mut document, "cases", "newest");
     if let Some(overview) = context.store.find_overview(newest)? {
-        check_runs(&[&overview])?;
+        check_runs(overview.runs)?;
         let session = context.store.load_session(newest)?;
         document.push_heading(2, format!("In the newest session, @{newest}"));
         document.append_document(session_results(context, &session, name)?);

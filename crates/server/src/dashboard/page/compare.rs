@@ -8,7 +8,6 @@ use crate::dashboard::project::ComparisonSource;
 use crate::http::HttpError;
 use axum::http::StatusCode;
 use speedwell_model::SessionState;
-use speedwell_model::stored::SessionOverview;
 use speedwell_report::html::{PageForm, PageLink};
 use speedwell_report::session::StudyChoice;
 use speedwell_report::sources::{self, LabelledSession};
@@ -138,13 +137,13 @@ fn depends_on_git(reference: &str) -> bool {
 
 /// Rejects comparisons with too many runs, without loading the runs.
 fn check_size(context: PageContext<'_>, references: &[String]) -> Result<(), HttpError> {
-    let mut overviews: Vec<SessionOverview> = Vec::new();
+    let mut runs = 0;
     for reference in references {
         let number = (context.project.lookups.session)(context.store, bare_reference(reference))
             .map_err(|error| HttpError::from_error(StatusCode::NOT_FOUND, &error))?;
-        overviews.extend(context.store.find_overview(number)?);
+        runs += context.store.find_overview(number)?.map_or(0, |session| session.runs);
     }
-    check_runs(&overviews.iter().collect::<Vec<_>>())
+    check_runs(runs)
 }
 
 /// Shows the newest sessions, so that the user can choose two.

@@ -79,7 +79,7 @@ pub fn session_live_page(context: PageContext<'_>) -> PageResult {
     if overview.state != SessionState::Running {
         return Ok(PageOutcome::Redirect(context.session_href(id)));
     }
-    check_runs(&[&overview])?;
+    check_runs(overview.runs)?;
     progress_page(context, &overview).map(PageOutcome::from)
 }
 

@@ -158,10 +158,7 @@ fn summarize_project(name: &str, store: &Store) -> Result<ProjectLine, HttpError
     let sessions = store.selected_numbers(&SessionFilter::default(), MAX_COUNTED + 1)?;
     Ok(ProjectLine {
         name: name.to_owned(),
-        newest: match sessions.first() {
-            Some(number) => store.find_overview(*number)?,
-            None => None,
-        },
+        newest: sessions.first().map(|number| store.find_overview(*number)).transpose()?.flatten(),
         sessions: (sessions.len() <= MAX_COUNTED).then_some(sessions.len()),
         week: sessions_per_day(store)?,
     })

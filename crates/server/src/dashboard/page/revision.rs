@@ -88,10 +88,9 @@ fn revision_links(
     let is_measured = |id: &str| {
         context.store.resolve_reference(&SessionReference::Revision(id.to_owned())).is_ok()
     };
-    let mut earlier: Vec<(&str, &String)> = Vec::new();
-    earlier.extend(origin.base.iter().map(|base| ("base", base)));
-    earlier.extend(origin.parents.iter().map(|parent| ("parent", parent)));
-    for (label, earlier) in earlier {
+    let base = origin.base.iter().map(|base| ("base", base));
+    let parents = origin.parents.iter().map(|parent| ("parent", parent));
+    for (label, earlier) in base.chain(parents) {
         if earlier != id && is_measured(earlier) && is_measured(id) {
             links.push(PageLink::new(
                 context.compare_href(&format!("@rev:{earlier}"), &format!("@rev:{id}")),
@@ -203,18 +202,18 @@ pub fn pull_page(context: PageContext<'_>) -> PageResult {
 fn comment_status(job: &CommentJob) -> Option<ReportBlock> {
     let revision = short_revision(&job.revision);
     let reason = job.reason.as_deref().unwrap_or_default();
-    match (job.state, reason) {
-        (CommentState::Posted, _) => None,
+    Some(match (job.state, reason) {
+        (CommentState::Posted, _) => return None,
         (CommentState::Waiting, "") => {
-            Some(ReportBlock::Note(format!("The comment on {revision} is queued.")))
+            ReportBlock::Note(format!("The comment on {revision} is queued."))
         }
-        (CommentState::Waiting, reason) => Some(ReportBlock::Note(format!(
+        (CommentState::Waiting, reason) => ReportBlock::Note(format!(
             "The comment on {revision} could not be posted yet and will be retried: {reason}."
-        ))),
+        )),
         (CommentState::Refused, reason) => {
-            Some(ReportBlock::Warning(format!("The comment on {revision} was rejected: {reason}.")))
+            ReportBlock::Warning(format!("The comment on {revision} was rejected: {reason}."))
         }
-    }
+    })
 }
 
 /// Adds the posted comments, newest first.

@@ -23,7 +23,7 @@ pub fn session_page(context: PageContext<'_>) -> PageResult {
     }
     context.query.check_names(&[])?;
     let overview = find_session(context, id)?;
-    check_runs(&[&overview])?;
+    check_runs(overview.runs)?;
     let session = context.store.load_session(overview.number)?;
     let settings = (context.project.lookups.settings)(&[])?;
     let is_measured = overview.state == SessionState::Running && !overview.is_killed;
@@ -57,10 +57,7 @@ pub fn session_page(context: PageContext<'_>) -> PageResult {
 /// Returns the session with an id, without its data.
 pub fn find_session(context: PageContext<'_>, id: &str) -> Result<SessionOverview, HttpError> {
     let number = context.store.find_by_id(id)?;
-    let found = match number {
-        Some(number) => context.store.find_overview(number)?,
-        None => None,
-    };
+    let found = number.map(|number| context.store.find_overview(number)).transpose()?.flatten();
     found.ok_or_else(|| {
         HttpError::not_found(format!("session '{id}' not found"))
             .with_hint("use its id, or @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or @base")
@@ -92,8 +89,7 @@ pub fn bare_reference(reference: &str) -> &str {
 }
 
 /// Rejects pages that would load too many runs.
-pub fn check_runs(sessions: &[&SessionOverview]) -> Result<(), HttpError> {
-    let runs: usize = sessions.iter().map(|session| session.runs).sum();
+pub fn check_runs(runs: usize) -> Result<(), HttpError> {
     if runs <= MAX_RUNS {
         return Ok(());
     }

@@ -13,7 +13,6 @@ use axum::response::Response;
 use hyper::body::{Bytes, Frame};
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
-use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker, ready};
