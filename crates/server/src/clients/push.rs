@@ -196,7 +196,7 @@ pub enum ParseTargetError {
 
 impl UploadTarget {
     /// Returns the address of one of the project's sessions in the server's API.
-    pub(crate) fn session_url(&self, id: &str) -> String {
+    fn session_url(&self, id: &str) -> String {
         format!("{}/api/v1/{}/sessions/{id}", self.server, self.project)
     }
 }

@@ -34,7 +34,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// All routes. If several match a path, the first one counts.
-pub const ROUTES: &[Route] = &[
+const ROUTES: &[Route] = &[
     // Routes for operators and for logins. The handlers check permissions themselves.
     get("/health/ready", Nothing, Response(api::check_ready)),
     get("/metrics", Read, Response(api::report_metrics)),
@@ -380,7 +380,7 @@ impl Route {
     }
 
     /// Sets the entry of the navigation bar that leads to the page.
-    pub const fn in_section(self, section: &'static str) -> Route {
+    const fn in_section(self, section: &'static str) -> Route {
         Route { section, ..self }
     }
 
@@ -394,7 +394,7 @@ impl Route {
     }
 
     /// Describes the request body and the successful responses of an endpoint.
-    pub const fn with_bodies(
+    const fn with_bodies(
         self,
         body_kind: BodyKind,
         responses: &'static [(u16, &'static str)],
@@ -409,7 +409,7 @@ impl Route {
 
     /// Matches the decoded parts of a requested path. Returns the text in place of each `{name}`,
     /// in order, or `None` if the path does not match this route.
-    pub fn match_path(&self, parts: &[String]) -> Option<Vec<String>> {
+    fn match_path(&self, parts: &[String]) -> Option<Vec<String>> {
         let mut names = Vec::new();
         let mut rest = parts;
         for pattern in self.path.trim_start_matches('/').split('/') {
@@ -437,7 +437,7 @@ impl Route {
     }
 
     /// Returns the fixed part of the path after the project, such as `sessions`.
-    pub fn page_name(&self) -> Option<&'static str> {
+    fn page_name(&self) -> Option<&'static str> {
         let name = self.path.strip_prefix("/{project}/")?.split('/').next()?;
         (!name.starts_with('{')).then_some(name)
     }

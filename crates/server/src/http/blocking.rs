@@ -142,7 +142,7 @@ impl BlockingPool {
 
 /// Returns the error for work that did not start in time. `whose` describes the requests ahead of
 /// it.
-pub(crate) fn queue_timeout_error(whose: &str, timeouts: QueueTimeouts) -> HttpError {
+fn queue_timeout_error(whose: &str, timeouts: QueueTimeouts) -> HttpError {
     let seconds = timeouts.queued.as_secs();
     let message = format!("the request waited longer than {seconds} s for {whose}");
     HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(RETRY_AFTER_S)

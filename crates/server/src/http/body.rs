@@ -31,7 +31,7 @@ pub(crate) struct BodyErrorSlot(Arc<OnceLock<HttpError>>);
 
 impl BodyErrorSlot {
     /// Records the first refusal. Returns the error for the reader of the body.
-    pub(crate) fn reject_body(&self, refusal: HttpError) -> RejectedBody {
+    fn reject_body(&self, refusal: HttpError) -> RejectedBody {
         RejectedBody(self.0.get_or_init(|| refusal.close_connection()).message.clone())
     }
 

@@ -194,7 +194,7 @@ impl AllowedHosts {
     }
 
     /// Returns the site that `authority` names, or `None` if this server does not serve that site.
-    pub(crate) fn match_site(
+    fn match_site(
         &self,
         authority: &str,
         listener: ListenerOrigin,

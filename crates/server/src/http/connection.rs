@@ -413,13 +413,13 @@ impl LimiterState {
 
 impl ConnectionPermit {
     /// Records that the client has sent a request, which protects the slot from eviction.
-    pub(crate) fn mark_active(&self) {
+    fn mark_active(&self) {
         lock(&self.limiter.state).silent.remove(&self.number);
     }
 
     /// Whether the connection counts towards the general quota. If that quota has room again, first
     /// moves the connection to it.
-    pub(crate) fn is_within_quota(&self) -> bool {
+    fn is_within_quota(&self) -> bool {
         if self.slot.is_within.load(Ordering::Relaxed) {
             return true;
         }
@@ -445,7 +445,7 @@ impl ConnectionPermit {
     }
 
     /// Waits until the slot is evicted.
-    pub(crate) async fn wait_until_evicted(&self) {
+    async fn wait_until_evicted(&self) {
         self.slot.evicted.notified().await;
     }
 }

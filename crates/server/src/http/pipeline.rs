@@ -61,9 +61,6 @@ const FIXED_HEADERS: [(HeaderName, &str); 4] = [
 const DEFAULT_HEADERS: [(HeaderName, &str); 2] =
     [(CONTENT_SECURITY_POLICY, CONTENT_SECURITY), (CACHE_CONTROL, "private")];
 
-/// Error text when an address has too many connections.
-pub(crate) const TOO_MANY_CONNECTIONS: &str = "too many connections";
-
 /// Handles a request on its way from a connection to the router, and the response on its way back.
 pub(crate) struct RequestPipeline {
     limits: ServerLimits,
@@ -136,7 +133,7 @@ impl RequestPipeline {
     ) -> Response {
         let (parts, _) = request.into_parts();
         let entry = LogEntry::new(&parts.method, &parts.uri, info.peer);
-        let refusal = HttpError::new(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_CONNECTIONS)
+        let refusal = HttpError::new(StatusCode::SERVICE_UNAVAILABLE, "too many connections")
             .with_retry_after(1)
             .close_connection();
         self.finish_response(refusal.to_response(&parts.headers), &parts.headers, entry)

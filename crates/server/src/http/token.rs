@@ -208,7 +208,7 @@ fn token_checksum(text: &str) -> String {
     digits.iter().map(|digit| char::from(*digit)).collect()
 }
 
-pub(crate) fn random_bytes<const BYTES: usize>() -> Result<[u8; BYTES], Error> {
+fn random_bytes<const BYTES: usize>() -> Result<[u8; BYTES], Error> {
     let mut bytes = [0; BYTES];
     SystemRandom::new().fill(&mut bytes).map_err(|_| Error::Random)?;
     Ok(bytes)

@@ -150,7 +150,7 @@ impl ForgeClient {
 
     /// Does the same as [`ForgeClient::post_comment`]. If a newer result stays, also returns its
     /// stamp.
-    pub(crate) fn place_comment(
+    fn place_comment(
         &self,
         text: &CommentText,
         order: RevisionOrder<'_>,
@@ -328,7 +328,7 @@ impl ResultStamp {
         Some(ResultStamp { revision: revision.to_owned(), at_unix_ms: time.parse().ok()? })
     }
 
-    pub(crate) fn is_about(&self, revision: &str) -> bool {
+    fn is_about(&self, revision: &str) -> bool {
         sanitize_text(revision) == self.revision
     }
 

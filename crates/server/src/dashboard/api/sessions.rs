@@ -249,7 +249,7 @@ const MAX_KEYS: usize = 1_000_000;
 /// Maximum number of keys in a header. Each key may become a variant or a program.
 const MAX_HEADER_KEYS: usize = 100_000;
 /// Maximum bytes of a name.
-pub const MAX_NAME_BYTES: usize = 4 << 10;
+const MAX_NAME_BYTES: usize = 4 << 10;
 /// Maximum number of parameters of a case.
 const MAX_PARAMETERS: usize = 64;
 /// The last millisecond of the year 9999.
@@ -263,7 +263,7 @@ const MAX_RUN_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
 /// # Errors
 /// Returns 400 if the line is not valid UTF-8 or incomplete. Returns 413, naming the line, if it is
 /// empty, exceeds a limit or contains NUL.
-pub fn check_line(line: &[u8], number: u64) -> Result<(), HttpError> {
+fn check_line(line: &[u8], number: u64) -> Result<(), HttpError> {
     let fault = |problem: &str| {
         let message = format!("line {} {problem}", number + 1);
         Err(HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, message))
@@ -327,7 +327,7 @@ fn scan_line(line: &[u8]) -> LineScan {
 ///
 /// # Errors
 /// Returns 400 or 413.
-pub fn check_session(session: &Session, id: &str) -> Result<(), HttpError> {
+fn check_session(session: &Session, id: &str) -> Result<(), HttpError> {
     if session.id != id {
         let message =
             format!("the header names session '{}': expected '{id}'", shorten_name(&session.id));
