@@ -46,11 +46,10 @@ fn a_body_within_the_limits_arrives_whole_packed_or_not() {
 /// A gzip file with many members, each expanding from ten kilobytes to ten megabytes of zeros.
 #[test]
 fn a_gzip_bomb_is_refused_by_its_length_or_after_about_a_megabyte() {
-    let limits = ServerLimits { body_bytes: 8 << 20, ..test_limits() };
-    let served = TestServer::start_with_limits(limits);
+    let served = TestServer::start_local();
     let member = gzip_bytes(&vec![0; 10 << 20]);
     let bomb = member.repeat((10 << 20) / member.len());
-    assert!(bomb.len() > 8 << 20);
+    assert!(bomb.len() as u64 > test_limits().body_bytes);
     let answer = post_body(&served, "/pieces", GZIP, &bomb).read_response();
     assert_eq!(answer.status, 413, "for its length alone");
     assert_eq!(served.request_count(), 0);
