@@ -45,6 +45,7 @@ pub struct EventHub {
     state: Arc<Mutex<HubState>>,
 }
 
+#[derive(Default)]
 struct HubState {
     viewers: Vec<Weak<Mutex<ViewerQueue>>>,
     replayable: VecDeque<(u64, Bytes)>,
@@ -91,28 +92,13 @@ impl EventHub {
         // The first id is derived from the time, and so is greater than all ids of an earlier
         // process. A viewer of an earlier process therefore gets the initial events.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let first = u64::try_from(since.as_millis()).unwrap_or_default() << 10;
-        EventHub {
-            state: Arc::new(Mutex::new(HubState {
-                viewers: Vec::new(),
-                replayable: VecDeque::new(),
-                newest_id: first,
-                newest_dropped: first,
-                final_event: None,
-                has_ended: false,
-            })),
-        }
+        EventHub::starting_at(u64::try_from(since.as_millis()).unwrap_or_default() << 10)
     }
 
-    /// Creates a hub for a stored log that ends at `newest_id`. Ids are offsets in the log.
+    /// Creates a hub whose first event has the id after `newest_id`.
     pub fn starting_at(newest_id: u64) -> EventHub {
-        let hub = EventHub::new();
-        {
-            let mut state = lock(&hub.state);
-            state.newest_id = newest_id;
-            state.newest_dropped = newest_id;
-        }
-        hub
+        let state = HubState { newest_id, newest_dropped: newest_id, ..HubState::default() };
+        EventHub { state: Arc::new(Mutex::new(state)) }
     }
 
     /// Ends the streams when the server stops, after sending `final_event`.
