@@ -56,7 +56,12 @@ pub enum LineSource<'a> {
     /// In memory.
     InMemory(&'a [u8]),
     /// In a file, which is sent from its start.
-    InFile(&'a File),
+    InFile {
+        /// The file.
+        text: &'a File,
+        /// An empty file for the compressed text.
+        scratch: &'a File,
+    },
 }
 
 /// Outcome of sending a session.
@@ -123,12 +128,12 @@ impl UploadClient {
                 Some(body) => self.send_body(&url, &body, body.len() as u64, true),
                 None => self.send_body(&url, text, text.len() as u64, false),
             },
-            LineSource::InFile(file) => {
-                let compressed = compress_file(file).map_err(read_error)?;
-                let mut body = compressed.as_ref().unwrap_or(file);
+            LineSource::InFile { text, scratch } => {
+                let is_compressed = compress_file(text, scratch).map_err(read_error)?;
+                let mut body = if is_compressed { scratch } else { text };
                 body.rewind().map_err(read_error)?;
                 let length = body.metadata().map_err(read_error)?.len();
-                self.send_body(&url, body, length, compressed.is_some())
+                self.send_body(&url, body, length, is_compressed)
             }
         }
     }
@@ -338,15 +343,15 @@ fn compress_text(text: &[u8]) -> Option<Vec<u8>> {
     is_worth_sending(compressed.len() as u64, text.len() as u64).then_some(compressed)
 }
 
-/// Returns a file with the content of `file` compressed with gzip, unless it is better sent as it
-/// is.
-fn compress_file(mut file: &File) -> io::Result<Option<File>> {
-    file.rewind()?;
-    let compressed = BufWriter::new(tempfile::tempfile()?);
-    let mut encoder = flate2::write::GzEncoder::new(compressed, flate2::Compression::fast());
-    let length = io::copy(&mut file, &mut encoder)?;
-    let compressed = encoder.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
-    Ok(is_worth_sending(compressed.metadata()?.len(), length).then_some(compressed))
+/// Compresses the text of a file with gzip to an empty file. Returns whether that is better sent
+/// than the text.
+fn compress_file(mut text: &File, compressed: &File) -> io::Result<bool> {
+    text.rewind()?;
+    let out = BufWriter::new(compressed);
+    let mut encoder = flate2::write::GzEncoder::new(out, flate2::Compression::fast());
+    let length = io::copy(&mut text, &mut encoder)?;
+    encoder.finish()?.flush()?;
+    Ok(is_worth_sending(compressed.metadata()?.len(), length))
 }
 
 /// Whether the compressed text is shorter, and the server does not take it for a zip bomb.
@@ -401,11 +406,13 @@ mod tests {
         let compressed = compress_text(&text).unwrap();
         assert!(compressed.len() < text.len() / 2);
         // A file is sent like the same text in memory.
-        for (text, expected) in [(zeros, None), (text, Some(compressed.len() as u64))] {
-            let mut file = tempfile::tempfile().unwrap();
+        for (text, is_compressed) in [(zeros, false), (text, true)] {
+            let (mut file, scratch) =
+                (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
             file.write_all(&text).unwrap();
-            let compressed = compress_file(&file).unwrap();
-            assert_eq!(compressed.map(|file| file.metadata().unwrap().len()), expected);
+            assert_eq!(compress_file(&file, &scratch).unwrap(), is_compressed);
+            let scratch_bytes = scratch.metadata().unwrap().len();
+            assert!(!is_compressed || scratch_bytes < text.len() as u64 / 2);
         }
     }
 

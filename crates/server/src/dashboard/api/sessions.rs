@@ -10,6 +10,7 @@
 use crate::dashboard::request::RequestContext;
 use crate::dashboard::responses::{json_response, typed_response};
 use crate::http::HttpError;
+use crate::http::token::SecretText;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -17,7 +18,9 @@ use speedwell_analysis as analysis;
 use speedwell_formats::json_lines;
 use speedwell_model::{ParameterValue, ResourceUsage, Session, SessionPoints};
 use speedwell_store::{SessionDigest, Store, UploadStatus};
+use std::fs::File;
 use std::io::{BufRead as _, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 
 type SessionResult = Result<Response<Body>, HttpError>;
 
@@ -28,12 +31,21 @@ pub fn spool_part(mut context: RequestContext, part: &[u8]) -> Result<RequestCon
         Some(file) => file,
         None => {
             announce_session(&context, part)?;
-            tempfile::tempfile().map_err(anyhow::Error::from)?
+            create_unnamed_file()?
         }
     };
     file.write_all(part).map_err(anyhow::Error::from)?;
     context.spool = Some(file);
     Ok(context)
+}
+
+/// Creates a file that has no name, so that it is gone once it is closed.
+fn create_unnamed_file() -> anyhow::Result<File> {
+    let name = format!("speedwell-scratch-{}", SecretText::random::<16>()?.expose());
+    let path = std::env::temp_dir().join(name);
+    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
 }
 
 fn announce_session(context: &RequestContext, part: &[u8]) -> Result<(), HttpError> {
@@ -128,7 +140,8 @@ fn parse_upload(
     digest: &str,
 ) -> Result<ParsedUpload, HttpError> {
     let size = check_lines(context)?;
-    let sent_digest = parse_digest(digest)?;
+    let sent_digest = SessionDigest::parse(digest)
+        .ok_or_else(|| HttpError::bad_request("invalid sha256: expected 64 hexadecimal digits"))?;
     let received_digest =
         SessionDigest::hash_reader(context.open_body()?).map_err(anyhow::Error::from)?;
     if sent_digest != received_digest {
@@ -211,11 +224,6 @@ fn known_response(
 ) -> Response<Body> {
     let digest = digest.to_string();
     json_response(status, &json!({"state": state, "number": number, "sha256": digest}))
-}
-
-fn parse_digest(digest: &str) -> Result<SessionDigest, HttpError> {
-    SessionDigest::parse(digest)
-        .ok_or_else(|| HttpError::bad_request("invalid sha256: expected 64 hexadecimal digits"))
 }
 
 fn unreadable_session(error: anyhow::Error) -> HttpError {

@@ -462,9 +462,10 @@ struct SessionUpload {
 /// Where the lines of a session are stored.
 enum UploadText {
     Here(Vec<u8>),
-    /// In a file, to save memory. Dropping `_folder` removes the file.
+    /// In a file, to save memory, beside an empty one. Dropping `_folder` removes both.
     Filed {
         file: File,
+        scratch: File,
         _folder: ScratchFolder,
     },
 }
@@ -483,10 +484,11 @@ impl SessionUpload {
             (store, number),
             &large_sessions::SessionSelection::default(),
             |stored| {
-                let scratch = ScratchFolder::new()?;
+                let folder = ScratchFolder::new()?;
                 let mut options = File::options();
                 options.read(true).write(true).create_new(true);
-                let file = options.open(scratch.path("lines.jsonl"))?;
+                let file = options.open(folder.path("lines.jsonl"))?;
+                let scratch = options.open(folder.path("lines.jsonl.gz"))?;
                 let mut out = BufWriter::with_capacity(1 << 20, &file);
                 stored.write_lines(&mut out)?;
                 out.flush()?;
@@ -496,7 +498,7 @@ impl SessionUpload {
                 Ok(SessionUpload {
                     id: stored.header().id.clone(),
                     sha256,
-                    text: UploadText::Filed { file, _folder: scratch },
+                    text: UploadText::Filed { file, scratch, _folder: folder },
                 })
             },
         );
@@ -522,7 +524,9 @@ impl SessionUpload {
             id: &self.id,
             text: match &self.text {
                 UploadText::Here(text) => LineSource::InMemory(text),
-                UploadText::Filed { file, .. } => LineSource::InFile(file),
+                UploadText::Filed { file, scratch, .. } => {
+                    LineSource::InFile { text: file, scratch }
+                }
             },
             sha256: &self.sha256,
         };
